@@ -1,0 +1,14 @@
+// The Python module is assembled from one function for each concept.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace outcore::python {
+
+void bind_error(nanobind::module_& module);
+void bind_trace(nanobind::module_& module);
+void bind_device(nanobind::module_& module);
+void bind_file(nanobind::module_& module);
+void bind_chem(nanobind::module_& module);
+
+}  // namespace outcore::python

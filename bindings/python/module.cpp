@@ -1,0 +1,10 @@
+#include "bindings.hpp"
+
+NB_MODULE(_core, module) {
+  module.doc() = "Native core of Outcore. Use it through the outcore package.";
+  outcore::python::bind_error(module);
+  outcore::python::bind_trace(module);
+  outcore::python::bind_device(module);
+  outcore::python::bind_file(module);
+  outcore::python::bind_chem(module);
+}

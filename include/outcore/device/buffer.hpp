@@ -1,0 +1,33 @@
+// Aligned memory for I/O, reused between requests.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace outcore::device {
+
+/// A buffer whose address and size suit direct I/O (4096). Comes from a process-wide pool and returns to it.
+/// Throws Error(ENOMEM).
+class Buffer {
+ public:
+  Buffer() = default;
+  explicit Buffer(std::size_t size_bytes);
+  ~Buffer();
+  Buffer(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&& other) noexcept;
+
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }  ///< as asked for; capacity is rounded up
+  [[nodiscard]] std::span<std::byte> span() const noexcept { return {data_, size_}; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0, capacity_ = 0;
+};
+
+/// Bytes in the pool that no buffer uses, and a way to give them back to the system.
+[[nodiscard]] std::int64_t pooled_bytes() noexcept;
+void trim_pool() noexcept;
+
+}  // namespace outcore::device

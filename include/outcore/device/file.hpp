@@ -1,0 +1,90 @@
+// Files at the device level: ELIO, elementary I/O at an offset.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "outcore/device/request.hpp"
+
+namespace outcore::device {
+
+class Engine;
+
+/// How a file uses the page cache.
+enum class Cache {
+  automatic,  ///< reads what the page cache holds from there and the rest directly; writes through the page
+              ///< cache while the expected size fits well into free memory, directly otherwise
+  buffered,   ///< always through the page cache
+  direct      ///< aligned middles bypass the page cache, ragged ends go through it
+};
+
+struct OpenOptions {
+  bool create = true;        ///< create if missing; false: the file must exist
+  bool truncate = false;
+  bool read_only = false;
+  Cache cache = Cache::automatic;
+  std::int64_t expected_bytes = 0;  ///< hint, 0: unknown
+  Engine* engine = nullptr;         ///< null: default_engine()
+};
+
+/// An open file. All operations are thread-safe with one another (as pread/pwrite are); `close` must come
+/// last. Offsets and sizes are bytes; a negative one is Error(EINVAL); use after close is Error(EBADF).
+/// A list is one request on consecutive bytes of the file, scattered over or gathered from several buffers.
+class File {
+ public:
+  File(std::string path, const OpenOptions& options = {});
+  ~File();  ///< closes; an error that was never delivered is lost here, so call close()
+  File(File&&) noexcept;
+  File& operator=(File&&) noexcept;
+
+  /// Blocking. Read returns fewer bytes than asked for only at the end of the file; an offset beyond the end
+  /// gives 0. Write moves everything or throws (ENOSPC says how much is free).
+  std::int64_t read(std::span<std::byte> buffer, std::int64_t offset);
+  std::int64_t read(std::span<const iovec> list, std::int64_t offset);
+  std::int64_t write(std::span<const std::byte> buffer, std::int64_t offset);
+  std::int64_t write(std::span<const iovec> list, std::int64_t offset);
+
+  /// Nonblocking: return within microseconds, proceed without further calls, complete at the request.
+  [[nodiscard]] Request async_read(std::span<std::byte> buffer, std::int64_t offset);
+  [[nodiscard]] Request async_read(std::span<const iovec> list, std::int64_t offset);
+  [[nodiscard]] Request async_write(std::span<const std::byte> buffer, std::int64_t offset);
+  [[nodiscard]] Request async_write(std::span<const iovec> list, std::int64_t offset);
+
+  void preallocate(std::int64_t size_bytes);  ///< reserves space; the length becomes at least size_bytes
+  void truncate(std::int64_t length_bytes);
+  [[nodiscard]] std::int64_t length() const;
+  [[nodiscard]] bool eof(std::int64_t offset) const;  ///< true if offset is at or beyond the end
+  /// Waits for all writes under way, puts them on stable storage, and throws the error of a failed write
+  /// that nobody waited for.
+  void flush();
+  void close();  ///< waits for everything under way; idempotent; throws as flush does, without syncing
+
+  [[nodiscard]] const std::string& path() const noexcept;
+  [[nodiscard]] bool direct_available() const noexcept;  ///< the file system accepts direct I/O
+
+  struct State;
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+void remove_file(const std::string& path);  ///< throws Error(ENOENT) if there is none
+
+/// What is under a path (the path itself or its nearest existing parent).
+struct FileSystem {
+  std::string type;             ///< "ext4", "xfs", "tmpfs", "nfs", "lustre", ... or "0x..." if unknown
+  std::int64_t total_bytes = 0;
+  std::int64_t free_bytes = 0;  ///< available to this user
+  bool network = false;         ///< shared by several machines
+  bool memory = false;          ///< lives in RAM
+  std::int32_t direct_memory_align = 0;  ///< 0: no direct I/O here
+  std::int32_t direct_offset_align = 0;
+};
+[[nodiscard]] FileSystem file_system(const std::string& path);
+
+}  // namespace outcore::device

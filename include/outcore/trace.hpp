@@ -1,0 +1,81 @@
+// I/O trace: counters that are always on, and events that are recorded on demand.
+//
+// Two layers report: `file` is what the program asked for (exclusive access files), `device` is what the
+// disk was asked for after combining, splitting and reading ahead. Source of the tables: the Pablo-based
+// characterisations of the PASSION study (operation, count, time, volume; size classes; durations over time).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace outcore::trace {
+
+enum class Layer : std::uint8_t { file, device, count };
+
+enum class Op : std::uint8_t {
+  open, close, remove, read, write, async_read, async_write, wait, flush, truncate, preallocate, stat, count
+};
+
+[[nodiscard]] const char* name(Layer layer) noexcept;
+[[nodiscard]] const char* name(Op op) noexcept;
+
+/// Size classes of reads and writes, upper bounds exclusive: <4 KiB, <64 KiB, <256 KiB, <1 MiB, <4 MiB, rest.
+inline constexpr std::array<std::int64_t, 5> size_class_bounds{4 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20};
+inline constexpr std::size_t size_classes = size_class_bounds.size() + 1;
+
+/// One completed operation; fixed size. Times are CLOCK_MONOTONIC nanoseconds. An asynchronous operation
+/// spans submission to completion; `waited_ns` is the part of it in which the caller was blocked (the whole
+/// duration for a blocking one).
+struct Event {
+  std::uint64_t start_ns = 0;
+  std::uint64_t end_ns = 0;
+  std::uint64_t waited_ns = 0;
+  std::int64_t offset = 0;
+  std::int64_t bytes = 0;
+  std::uint32_t file = 0;    ///< from file_id()
+  std::uint32_t thread = 0;  ///< filled in by record()
+  Op op = Op::read;
+  Layer layer = Layer::file;
+  bool failed = false;
+  bool sequential = false;   ///< starts where the previous request of this kind on this file ended
+};
+
+struct Counter {
+  std::uint64_t count = 0, failed = 0, nanoseconds = 0, waited_ns = 0, bytes = 0, sequential = 0;
+  std::array<std::uint64_t, size_classes> by_size{};        ///< requests in each size class
+  std::array<std::uint64_t, size_classes> bytes_by_size{};
+};
+
+/// All counters at one moment: `counters[layer][op]`.
+struct Snapshot {
+  std::array<std::array<Counter, std::size_t(Op::count)>, std::size_t(Layer::count)> counters{};
+  std::uint64_t taken_ns = 0;
+  std::uint64_t process_start_ns = 0;
+};
+
+[[nodiscard]] std::uint64_t now_ns() noexcept;
+
+/// Number for a file name; the name is kept for the report. Thread-safe.
+[[nodiscard]] std::uint32_t file_id(const std::string& path);
+[[nodiscard]] std::string file_name(std::uint32_t id);
+
+/// Counts an operation and, when events are enabled, stores it. Thread-safe, never blocks, never throws;
+/// costs tens of nanoseconds. When the event buffer is full the event is dropped and counted as dropped.
+void record(Event event) noexcept;
+
+/// Adds to the time the caller was blocked on an operation already recorded or still under way.
+void add_waited(Layer layer, Op op, std::uint64_t nanoseconds) noexcept;
+
+[[nodiscard]] Snapshot snapshot() noexcept;
+void reset_counters() noexcept;
+
+/// Starts recording events into a buffer of `capacity` records (64 bytes each, allocated here).
+/// Throws Error(ENOMEM) if it cannot be had.
+void enable_events(std::size_t capacity);
+void disable_events() noexcept;
+[[nodiscard]] std::vector<Event> events();
+[[nodiscard]] std::uint64_t dropped_events() noexcept;
+
+}  // namespace outcore::trace
