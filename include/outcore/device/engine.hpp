@@ -1,8 +1,8 @@
 // Engines: what carries out system-level operations for files.
 //
-// A Transfer (src/device/transfer.hpp) is the state machine of one request: it hands out one Operation after
-// another and is told each result. It knows about short transfers, EINTR, alignment and the end of the file;
-// an engine knows only how to run an operation. So all engines have the same semantics.
+// A Task hands out one Operation after another and is told each result; the engine knows only how to run an
+// operation. What a request means (short transfers, EINTR, alignment, the end of the file) is known by its task
+// alone (src/device/transfer.hpp), so all engines have the same semantics.
 #pragma once
 
 #include <sys/uio.h>
@@ -13,26 +13,46 @@
 
 namespace outcore::device {
 
-class Transfer;
-
+/// One step at the level of the system. The list must stay valid until the result is known.
 struct Operation {
-  enum class Kind : std::uint8_t { read, write };
+  enum class Kind : std::uint8_t {
+    read,      ///< result: bytes, 0 at the end of the file
+    write,     ///< result: bytes
+    sync,      ///< fdatasync; result: 0
+    resident,  ///< result: bytes of the range that the page cache holds, size_bytes if any are not on disk yet
+    pause      ///< size_bytes nanoseconds of nothing (for throttled and faulty engines); result: 0
+  };
   Kind kind = Kind::read;
-  bool cached_only = false;  ///< serve from the page cache or fail with EAGAIN (RWF_NOWAIT)
+  bool cached_only = false;  ///< read: serve from the page cache or fail with EAGAIN (RWF_NOWAIT)
+  bool copies = false;       ///< goes through the page cache: moving it costs processor time
   int fd = -1;
   std::int64_t offset = 0;
+  std::int64_t size_bytes = 0;  ///< sum of the list, for read and write
   const iovec* list = nullptr;
   unsigned list_count = 0;
+};
+
+/// The operations of one request, in order. Used by one thread at a time.
+class Task {
+ public:
+  virtual ~Task() = default;
+  /// The operation to run now; null: complete, and the task must not be touched again.
+  virtual const Operation* next() noexcept = 0;
+  /// Result of the operation last handed out, or -errno.
+  virtual void result(std::int64_t value) noexcept = 0;
 };
 
 class Engine {
  public:
   virtual ~Engine() = default;
   [[nodiscard]] virtual const char* name() const noexcept = 0;
-  /// Runs the transfer to its end, without blocking the caller on I/O. Thread-safe.
-  virtual void submit(std::shared_ptr<Transfer> transfer) = 0;
-  /// Runs one operation in the calling thread and returns its result: bytes, or -errno.
-  virtual std::int64_t run(const Operation& operation) noexcept = 0;
+  /// Runs the task to its end without blocking the caller on I/O. Thread-safe. Any number may be submitted;
+  /// they are started in order of submission.
+  virtual void submit(std::shared_ptr<Task> task) = 0;
+  /// Runs one operation in the calling thread and returns its result, or -errno. Thread-safe.
+  virtual std::int64_t run(const Operation& operation) noexcept;
+  /// Completes everything submitted and ends the threads; a later submit runs in the calling thread.
+  virtual void stop() noexcept = 0;
 };
 
 /// Throws Error (ENOSYS, EPERM, ...) when the kernel or the build has no io_uring.
@@ -41,7 +61,7 @@ class Engine {
 [[nodiscard]] std::unique_ptr<Engine> make_thread_engine(unsigned threads = 0);
 
 /// The engine of the process: io_uring if it works, else the thread pool. OUTCORE_ENGINE=uring|threads forces
-/// one. Chosen at first use, and again in a forked child.
+/// one. Chosen at first use, and again in a forked child. Stopped at exit.
 [[nodiscard]] Engine& default_engine();
 /// Why the default engine is what it is, e.g. "io_uring_setup: Operation not permitted".
 [[nodiscard]] std::string default_engine_reason();
