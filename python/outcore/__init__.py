@@ -1,0 +1,34 @@
+"""Outcore keeps arrays and files larger than memory, for quantum chemistry.
+
+Public names are loaded at first use, so that `import outcore` costs little.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from outcore.errors import OutcoreError as OutcoreError
+
+# Where each public name lives.
+_PUBLIC = {
+    "OutcoreError": "outcore.errors",
+}
+
+__all__ = ["OutcoreError", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("outcore")
+    if name in _PUBLIC:
+        value = globals()[name] = getattr(importlib.import_module(_PUBLIC[name]), name)
+        return value
+    raise AttributeError(f"module 'outcore' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,3 @@
+from outcore.cli import main
+
+main()

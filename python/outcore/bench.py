@@ -1,0 +1,365 @@
+"""Benchmarks: what a benchmark is, how it is found and run, and what several of them need.
+
+A benchmark is a module `benchmarks/NAME.py` with a docstring (its first line is shown in the list) and
+
+    def run(options: BenchOptions) -> list[Claim]
+
+It compares in one run, prints what it does with `options.say`, and leaves nothing in `options.scratch`.
+Modules whose name starts with an underscore are helpers.
+"""
+
+from __future__ import annotations
+
+import datetime
+import importlib
+import importlib.util
+import json
+import os
+import pkgutil
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any, Literal
+
+import typer
+
+from outcore import resources
+
+QUICK_LIMIT_S = 50.0  # --quick has to end within this time
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What a value has to reach: `value DIRECTION number`."""
+
+    direction: Literal[">=", "<="]
+    number: float
+
+    def holds(self, value: float) -> bool:
+        return value >= self.number if self.direction == ">=" else value <= self.number
+
+
+def at_least(number: float) -> Bar:
+    return Bar(">=", number)
+
+
+def at_most(number: float) -> Bar:
+    return Bar("<=", number)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One measured number. `value` is None if it could not be measured here, and `how` says why; `bar` is None
+    for a number that is only reported. `peer` names what it is compared with, with its version, or is empty."""
+
+    name: str
+    value: float | None
+    unit: str
+    bar: Bar | None
+    peer: str
+    how: str
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the bar is reached; None if there is no bar or no value."""
+        if self.bar is None or self.value is None:
+            return None
+        return self.bar.holds(self.value)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "value": self.value,
+            "unit": self.unit,
+            "bar": self.bar and self.bar.number,
+            "direction": self.bar and self.bar.direction,
+            "holds": self.holds,
+            "peer": self.peer,
+            "how": self.how,
+        }
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+@dataclass(frozen=True)
+class BenchOptions:
+    """`quick`: end within QUICK_LIMIT_S, with smaller data and fewer repeats. `scratch`: an existing, empty
+    directory, removed by the runner. `say`: prints a line of progress."""
+
+    quick: bool
+    scratch: Path
+    say: Callable[[str], None] = _say
+
+
+# ---- what several benchmarks need ---------------------------------------------------------------------------
+
+
+def drop_page_cache(*paths: Path) -> bool:
+    """Makes the next reads come from the disk: drops the page cache of the machine, or, without the right to,
+    that of the files `paths`. Returns whether it is sure that it worked."""
+    os.sync()
+    try:
+        Path("/proc/sys/vm/drop_caches").write_text("3\n")
+        return True
+    except OSError:
+        pass
+    return bool(paths) and all([_drop_file(path) for path in paths])
+
+
+def _drop_file(path: Path) -> bool:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        return not _cached(fd, 0) and not _cached(fd, os.fstat(fd).st_size // 2)
+    finally:
+        os.close(fd)
+
+
+def _cached(fd: int, offset: int) -> bool:
+    try:
+        os.preadv(fd, [bytearray(1)], offset, os.RWF_NOWAIT)
+    except OSError:  # EAGAIN: it would have to wait for the disk; else the file system cannot tell
+        return False
+    return True
+
+
+def interleave(
+    callables: Mapping[str, Callable[[], float | None]],
+    repeats: int,
+    before: Callable[[], object] | None = None,
+) -> dict[str, float]:
+    """Median time in seconds of each callable, run in turn (a b a b ...) so that a change of the machine hits
+    all alike. `before` runs untimed before each. A callable that times itself returns its seconds."""
+    if repeats < 1:
+        raise ValueError(f"repeats is {repeats}, at least 1 is needed")
+    times: dict[str, list[float]] = {name: [] for name in callables}
+    for _ in range(repeats):
+        for name, function in callables.items():
+            if before is not None:
+                before()
+            start = time.perf_counter()
+            own = function()
+            times[name].append(time.perf_counter() - start if own is None else own)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+@dataclass(frozen=True)
+class DeviceRate:
+    bytes_per_s: float
+    tool: str  # "fio 3.33" or "own threads"
+
+
+def device_rate(
+    directory: Path,
+    operation: Literal["read", "write"],
+    *,
+    block_bytes: int = 1 << 20,
+    depth: int = 8,
+    size_bytes: int = 1 << 30,
+    random: bool = False,
+    seconds: float = 3.0,
+) -> DeviceRate:
+    """What the device under `directory` does with direct I/O, `depth` requests of `block_bytes` under way, on a
+    file of `size_bytes` that is made and removed here: by fio if it is installed, else by threads of our own."""
+    with tempfile.TemporaryDirectory(dir=directory) as place:
+        path = Path(place, "raw")
+        if shutil.which("fio"):
+            return _fio_rate(path, operation, block_bytes, depth, size_bytes, random, seconds)
+        return _own_rate(path, operation, block_bytes, depth, size_bytes, random, seconds)
+
+
+def _fio_rate(
+    path: Path, operation: str, block_bytes: int, depth: int, size_bytes: int, random: bool, seconds: float
+) -> DeviceRate:
+    command = [
+        "fio", "--name=raw", f"--filename={path}", f"--rw={'rand' if random else ''}{operation}",
+        f"--bs={block_bytes}", f"--iodepth={depth}", f"--size={size_bytes}", "--direct=1", "--ioengine=libaio",
+        f"--runtime={seconds}", "--time_based", "--output-format=json",
+    ]  # fmt: skip
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    result = json.loads(answer.stdout[answer.stdout.index("{") :])
+    return DeviceRate(
+        float(result["jobs"][0][operation]["bw_bytes"]), result["fio version"].replace("-", " ")
+    )
+
+
+def _own_rate(
+    path: Path, operation: str, block_bytes: int, depth: int, size_bytes: int, random: bool, seconds: float
+) -> DeviceRate:
+    import mmap
+    import random as generator
+
+    blocks = max(1, size_bytes // block_bytes)
+    order = list(range(blocks))
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_DIRECT, 0o600)
+    # An anonymous map is aligned to pages, as direct I/O wants it. One for each thread: reads must not collide.
+    buffers = [mmap.mmap(-1, block_bytes) for _ in range(depth)]
+
+    def pass_over(lane: int, write: bool, deadline: float) -> int:
+        moved = 0
+        for block in order[lane::depth]:
+            if time.perf_counter() > deadline:
+                break
+            call = os.pwritev if write else os.preadv
+            moved += call(fd, [buffers[lane]], block * block_bytes)
+        return moved
+
+    def pass_of_all(pool: ThreadPoolExecutor, write: bool, deadline: float) -> int:
+        return sum(pool.map(lambda lane: pass_over(lane, write, deadline), range(depth)))
+
+    try:
+        with ThreadPoolExecutor(depth) as pool:
+            if operation == "read":
+                pass_of_all(pool, True, float("inf"))
+            if random:
+                generator.Random(1).shuffle(order)
+            moved, start = 0, time.perf_counter()
+            while time.perf_counter() - start < seconds:
+                moved += pass_of_all(pool, operation == "write", start + seconds)
+            return DeviceRate(moved / (time.perf_counter() - start), "own threads")
+    finally:
+        os.close(fd)
+
+
+def tool_version(command: str, *arguments: str) -> str | None:
+    """First line of what `command --version` (or with `arguments`) says; None if it is not installed."""
+    if shutil.which(command) is None:
+        return None
+    answer = subprocess.run(
+        [command, *(arguments or ("--version",))], capture_output=True, text=True, check=False
+    )
+    lines = (answer.stdout or answer.stderr).strip().splitlines()
+    return lines[0] if lines else command
+
+
+# ---- running them -------------------------------------------------------------------------------------------
+
+
+def benchmarks() -> dict[str, str]:
+    """Names of the benchmarks that are here, with the first line of what each says of itself."""
+    found = {}
+    for module in pkgutil.iter_modules([str(_directory())]):
+        if not module.name.startswith("_"):
+            text = (_directory() / f"{module.name}.py").read_text().lstrip()
+            found[module.name] = text.removeprefix('"""').splitlines()[0].removesuffix('"""')
+    return found
+
+
+def _directory() -> Path:
+    """Where the benchmarks are: installed beside us, or at the root of the checkout."""
+    here = Path(__file__).resolve().parent
+    for directory in (here / "benchmarks", here.parent.parent / "benchmarks"):
+        if (directory / "__init__.py").is_file():
+            return directory
+    raise FileNotFoundError(f"no benchmarks beside {here}")
+
+
+def load(name: str) -> ModuleType:
+    """The benchmark module `name`. Relative imports of helpers in the same directory work."""
+    package = "outcore.benchmarks"
+    if package not in sys.modules:
+        place = _directory()
+        spec = importlib.util.spec_from_file_location(
+            package, place / "__init__.py", submodule_search_locations=[str(place)]
+        )
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[package] = module
+        spec.loader.exec_module(module)
+    return importlib.import_module(f"{package}.{name}")
+
+
+def machine(scratch: Path) -> dict[str, Any]:
+    """What the numbers were measured on."""
+    from outcore.doctor import scratch_facts
+
+    return {
+        "processor": _processor(),
+        "cores": resources.cores(),
+        "memory_bytes": resources.total_memory_bytes(),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "scratch": scratch_facts(scratch),
+    }
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def run_benchmark(name: str, *, quick: bool, scratch: Path) -> dict[str, Any]:
+    """Runs one benchmark in a directory of its own inside `scratch`; the result as it goes into the JSON file."""
+    facts = machine(scratch)
+    date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    with tempfile.TemporaryDirectory(prefix=f"bench-{name}-", dir=scratch) as place:
+        start = time.perf_counter()
+        claims: list[Claim] = load(name).run(BenchOptions(quick=quick, scratch=Path(place)))
+        seconds = time.perf_counter() - start
+    return {
+        "bench": name,
+        "date": date,
+        "machine": facts,
+        "quick": quick,
+        "seconds": round(seconds, 1),
+        "claims": [claim.as_json() for claim in claims],
+    }
+
+
+def show(claims: Iterable[Mapping[str, Any]]) -> None:
+    """Prints claims as a table."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("claim", "value", "bar", "holds", "compared with", box=box.SIMPLE)
+    for claim in claims:
+        value = "not measured" if claim["value"] is None else f"{claim['value']:.4g} {claim['unit']}".rstrip()
+        bar = "" if claim["bar"] is None else f"{claim['direction']} {claim['bar']:g}"
+        holds = {True: "yes", False: "NO", None: ""}[claim["holds"]]
+        table.add_row(claim["name"], value, bar, holds, claim["peer"])
+    Console(soft_wrap=True).print(table)
+
+
+def command(
+    name: Annotated[
+        str | None, typer.Argument(help="Benchmark to run; see --list.", show_default=False)
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the benchmarks.")] = False,
+    quick: Annotated[bool, typer.Option(help=f"Smaller data, within {QUICK_LIMIT_S:g} seconds.")] = False,
+    json_: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the result there.")
+    ] = None,
+    scratch: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where to measure (default: the scratch directory).")
+    ] = None,
+) -> int:
+    """Measure Outcore beside its peers on this machine. Exit status 1 if a claim does not hold."""
+    known = benchmarks()
+    if list_:
+        width = max(map(len, known), default=0)
+        for each, summary in known.items():
+            print(f"{each:<{width}}  {summary}")
+        return 0
+    if name not in known:
+        raise typer.BadParameter(f"{name or 'no name given'}: the benchmarks are {', '.join(known)}")
+    from outcore.doctor import scratch_directory
+
+    result = run_benchmark(name, quick=quick, scratch=scratch_directory(scratch))
+    show(result["claims"])
+    if json_ is not None:
+        json_.write_text(json.dumps(result, indent=2) + "\n")
+    return int(any(claim["holds"] is False for claim in result["claims"]))

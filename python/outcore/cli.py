@@ -1,0 +1,154 @@
+"""The `outcore` command: finds the function of a subcommand, runs it, and says once what went wrong.
+
+A subcommand is a function with typer annotations in a module of its own, imported only when it is called.
+"""
+
+from __future__ import annotations
+
+import difflib
+import errno
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import NamedTuple, NoReturn
+
+FAILURE, USAGE, INTERRUPTED = 1, 2, 130  # exit statuses
+
+
+class Subcommand(NamedTuple):
+    module: str
+    function: str
+    summary: str
+    parallel: bool = False  # runs on all processes of a job together
+
+
+SUBCOMMANDS = {
+    "scf": Subcommand(
+        "outcore.chem.command", "scf", "Hartree-Fock with two-electron integrals on disk", parallel=True
+    ),
+    "report": Subcommand("outcore.report", "command", "tables and figures of the I/O of a traced run"),
+    "bench": Subcommand("outcore.bench", "command", "measure Outcore beside its peers on this machine"),
+    "doctor": Subcommand(
+        "outcore.doctor", "command", "what Outcore finds on this machine, and what is missing"
+    ),
+    "clean": Subcommand("outcore.clean", "command", "remove scratch that dead processes have left"),
+    "config": Subcommand("outcore.config", "command", "flags to compile and link with the C and C++ library"),
+}
+
+
+class UsageError(Exception):
+    """The command line is wrong. Exit status 2."""
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Entry point of the `outcore` script. Exit status: 0, 1 failure, 2 wrong usage, 130 interrupted."""
+    try:
+        status = run(list(sys.argv[1:] if arguments is None else arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader of our output has gone; there is nobody to tell
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 0
+    except Exception as error:
+        status = report(error)
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    sys.exit(status)
+
+
+def run(arguments: list[str]) -> int:
+    """Runs one command line and returns its exit status; errors are raised."""
+    name = arguments[0] if arguments else "--help"
+    if name in ("--help", "-h"):
+        print(overview())
+        return 0
+    if name == "--version":
+        from outcore import __version__
+
+        print(f"outcore {__version__}")
+        return 0
+    if name not in SUBCOMMANDS:
+        close = difflib.get_close_matches(name, SUBCOMMANDS, 1)
+        hint = f"did you mean '{close[0]}'?" if close else "see outcore --help"
+        raise UsageError(f"there is no command '{name}', {hint}")
+    return _run_subcommand(name, arguments[1:])
+
+
+def overview() -> str:
+    """The text of `outcore --help`."""
+    width = max(map(len, SUBCOMMANDS))
+    listing = "\n".join(f"  {name:<{width}}  {command.summary}" for name, command in SUBCOMMANDS.items())
+    return (
+        "Outcore: arrays and files larger than memory, for quantum chemistry.\n\n"
+        "Usage: outcore COMMAND [OPTIONS]\n\n"
+        f"Commands:\n{listing}\n\n"
+        "outcore COMMAND --help explains one; outcore --version names the version.\n"
+        "OUTCORE_DEBUG=1 shows where an error comes from."
+    )
+
+
+def _run_subcommand(name: str, arguments: list[str]) -> int:
+    from outcore import launch
+
+    entry = SUBCOMMANDS[name]
+    if launch.launched():
+        launch.limit_threads()
+        if entry.parallel:
+            launch.world()
+
+    import typer
+
+    application = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    application.command(name)(_function(entry))
+    command = typer.main.get_command(application)
+    try:
+        result = command.main(arguments, prog_name=f"outcore {name}", standalone_mode=False)
+    except typer.Abort as error:
+        raise KeyboardInterrupt from error
+    except Exception as error:
+        if isinstance(error, typer.BadParameter.__mro__[1]):  # typer's UsageError, which it does not export
+            raise UsageError(f"{error.format_message()} (see outcore {name} --help)") from error
+        raise
+    return result if isinstance(result, int) else 0
+
+
+def _function(entry: Subcommand) -> object:
+    try:
+        return getattr(importlib.import_module(entry.module), entry.function)
+    except ModuleNotFoundError as error:
+        extra = {"pyscf": "chem", "scipy": "chem", "mpi4py": "mpi", "matplotlib": "plot"}.get(
+            error.name or ""
+        )
+        if extra is None:
+            raise
+        from outcore.errors import OutcoreError
+
+        hint = f"{error.name} is missing; install it with: pip install 'outcore[{extra}]'"
+        raise OutcoreError(errno.ENOENT, "start", detail=hint) from error
+
+
+def report(error: Exception) -> int:
+    """Prints an error once for the whole job and returns the exit status. Ends the job if others go on."""
+    from outcore import launch
+    from outcore.errors import OutcoreError
+
+    foreseen = isinstance(error, OutcoreError | UsageError)
+    if foreseen and not os.environ.get("OUTCORE_DEBUG"):
+        message = f"outcore: {error}"
+    else:
+        message = "".join(traceback.format_exception(error)).rstrip()
+    status = USAGE if isinstance(error, UsageError) else FAILURE
+
+    job = launch.launched()
+    if job is None or not launch.joined():
+        if job is None or job.rank == 0 or not isinstance(error, UsageError):
+            print(message, file=sys.stderr)
+        return status
+    messages = launch.agree_on_failure(message)
+    if messages is None:  # this process alone failed
+        print(message, file=sys.stderr, flush=True)
+        launch.abort(status)
+    elif job.rank == 0:
+        print("\n".join(dict.fromkeys(messages)), file=sys.stderr)
+    return status
