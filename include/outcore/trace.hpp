@@ -3,6 +3,14 @@
 // Two layers report: `file` is what the program asked for (exclusive access files), `device` is what the
 // disk was asked for after combining, splitting and reading ahead. Source of the tables: the Pablo-based
 // characterisations of the PASSION study (operation, count, time, volume; size classes; durations over time).
+//
+// Reporting an asynchronous operation: record() it as async_read or async_write when it completes, spanning
+// submission to completion, and call add_waited() with the same layer and op for the time a caller was
+// blocked in submitting it or waiting for it. The call that waited may also be recorded as Op::wait; that
+// time is the same time once more, and the report does not add it to the I/O time.
+//
+// Safe from any thread and from static destructors. A forked child starts with zero counters and no events
+// (recording stays enabled, names and numbers of files stay).
 #pragma once
 
 #include <array>
@@ -15,14 +23,27 @@ namespace outcore::trace {
 enum class Layer : std::uint8_t { file, device, count };
 
 enum class Op : std::uint8_t {
-  open, close, remove, read, write, async_read, async_write, wait, flush, truncate, preallocate, stat, count
+  open,
+  close,
+  remove,
+  read,
+  write,
+  async_read,
+  async_write,
+  wait,
+  flush,
+  truncate,
+  preallocate,
+  stat,
+  count
 };
 
 [[nodiscard]] const char* name(Layer layer) noexcept;
 [[nodiscard]] const char* name(Op op) noexcept;
 
 /// Size classes of reads and writes, upper bounds exclusive: <4 KiB, <64 KiB, <256 KiB, <1 MiB, <4 MiB, rest.
-inline constexpr std::array<std::int64_t, 5> size_class_bounds{4 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20};
+inline constexpr std::array<std::int64_t, 5> size_class_bounds{4 << 10, 64 << 10, 256 << 10, 1 << 20,
+                                                               4 << 20};
 inline constexpr std::size_t size_classes = size_class_bounds.size() + 1;
 
 /// One completed operation; fixed size. Times are CLOCK_MONOTONIC nanoseconds. An asynchronous operation
@@ -35,16 +56,16 @@ struct Event {
   std::int64_t offset = 0;
   std::int64_t bytes = 0;
   std::uint32_t file = 0;    ///< from file_id()
-  std::uint32_t thread = 0;  ///< filled in by record()
+  std::uint32_t thread = 0;  ///< filled in by record(): 0 is the main thread
   Op op = Op::read;
   Layer layer = Layer::file;
   bool failed = false;
-  bool sequential = false;   ///< starts where the previous request of this kind on this file ended
+  bool sequential = false;  ///< starts where the previous request of this kind on this file ended
 };
 
 struct Counter {
   std::uint64_t count = 0, failed = 0, nanoseconds = 0, waited_ns = 0, bytes = 0, sequential = 0;
-  std::array<std::uint64_t, size_classes> by_size{};        ///< requests in each size class
+  std::array<std::uint64_t, size_classes> by_size{};  ///< operations in each size class; their sum is `count`
   std::array<std::uint64_t, size_classes> bytes_by_size{};
 };
 
@@ -57,7 +78,11 @@ struct Snapshot {
 
 [[nodiscard]] std::uint64_t now_ns() noexcept;
 
-/// Number for a file name; the name is kept for the report. Thread-safe.
+inline constexpr const char* other_files = "(other files)";
+
+/// Number for a file name, the same for the same name; the name is kept for the report. Number 0 is "", no
+/// file. Thread-safe. Memory is bounded: beyond 65535 names all further ones share the number of
+/// `other_files`.
 [[nodiscard]] std::uint32_t file_id(const std::string& path);
 [[nodiscard]] std::string file_name(std::uint32_t id);
 
@@ -68,14 +93,15 @@ void record(Event event) noexcept;
 /// Adds to the time the caller was blocked on an operation already recorded or still under way.
 void add_waited(Layer layer, Op op, std::uint64_t nanoseconds) noexcept;
 
+/// Totals are exact for all operations that happened before the call.
 [[nodiscard]] Snapshot snapshot() noexcept;
 void reset_counters() noexcept;
 
-/// Starts recording events into a buffer of `capacity` records (64 bytes each, allocated here).
-/// Throws Error(ENOMEM) if it cannot be had.
+/// Starts recording events into a new buffer of `capacity` records (64 bytes each, allocated here), dropping
+/// the events recorded before. Throws Error(ENOMEM) if it cannot be had, Error(EINVAL) for 0.
 void enable_events(std::size_t capacity);
-void disable_events() noexcept;
-[[nodiscard]] std::vector<Event> events();
-[[nodiscard]] std::uint64_t dropped_events() noexcept;
+void disable_events() noexcept;                         ///< stops recording; the events stay readable
+[[nodiscard]] std::vector<Event> events();              ///< in the order in which operations completed
+[[nodiscard]] std::uint64_t dropped_events() noexcept;  ///< since enable_events
 
 }  // namespace outcore::trace

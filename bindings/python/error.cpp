@@ -1,0 +1,52 @@
+// outcore::Error arrives in Python as outcore.errors.OutcoreError, with everything it knows.
+#include "outcore/error.hpp"
+
+#include <nanobind/stl/string.h>
+
+#include "bindings.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace outcore::python {
+namespace {
+
+nb::object optional_number(std::int64_t value) {
+  return value < 0 ? nb::object(nb::none()) : nb::cast(value);
+}
+
+void translate(const std::exception_ptr& pointer, void*) {
+  try {
+    std::rethrow_exception(pointer);
+  } catch (const Error& error) {
+    const ErrorContext& context = error.context();
+    const nb::object type = nb::module_::import_("outcore.errors").attr("OutcoreError");
+    const nb::object raised =
+        type(error.errno_value(), context.attempted, "path"_a = context.path,
+             "offset"_a = optional_number(context.offset),
+             "size_bytes"_a = optional_number(context.size_bytes), "detail"_a = context.detail);
+    PyErr_SetObject(type.ptr(), raised.ptr());
+  }
+}
+
+std::string error_message(int errno_value, std::string attempted, std::string path, std::int64_t offset,
+                          std::int64_t size_bytes, std::string detail) {
+  return Error(errno_value, {std::move(attempted), std::move(path), offset, size_bytes, std::move(detail)})
+      .what();
+}
+
+}  // namespace
+
+void bind_error(nb::module_& module) {
+  nb::register_exception_translator(translate);
+  module.def(
+      "error_message", &error_message, "errno_value"_a, "attempted"_a, "path"_a = "", "offset"_a = -1,
+      "size_bytes"_a = -1, "detail"_a = "",
+      "The text of an error: what was attempted, where, how much, why. Negative numbers are left out.");
+  module.def("set_process_rank", &set_process_rank, "rank"_a, "count"_a,
+             "Names this process in messages, traces and scratch. Call it once, before other threads start.");
+  module.def("process_rank", &process_rank);
+  module.def("process_count", &process_count);
+}
+
+}  // namespace outcore::python

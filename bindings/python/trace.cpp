@@ -1,0 +1,134 @@
+// The trace in Python: plain dictionaries and bytes, which outcore.trace turns into tables and arrays.
+#include "outcore/trace.hpp"
+
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/string.h>
+
+#include <cstddef>
+#include <stdexcept>
+
+#include "bindings.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace outcore::python {
+namespace {
+
+using trace::Event;
+using trace::Layer;
+using trace::Op;
+
+template <class Enum>
+Enum parse(const std::string& text) {
+  for (int i = 0; i < int(Enum::count); ++i)
+    if (text == trace::name(Enum(i))) return Enum(i);
+  throw std::invalid_argument("unknown name in the trace: '" + text + "'");
+}
+
+template <class Enum>
+nb::tuple names() {
+  nb::list list;
+  for (int i = 0; i < int(Enum::count); ++i) list.append(trace::name(Enum(i)));
+  return nb::tuple(list);
+}
+
+nb::dict to_dict(const trace::Counter& counter) {
+  nb::dict result;
+  result["count"] = counter.count;
+  result["failed"] = counter.failed;
+  result["nanoseconds"] = counter.nanoseconds;
+  result["waited_ns"] = counter.waited_ns;
+  result["bytes"] = counter.bytes;
+  result["sequential"] = counter.sequential;
+  result["by_size"] = nb::cast(counter.by_size);
+  result["bytes_by_size"] = nb::cast(counter.bytes_by_size);
+  return result;
+}
+
+nb::dict snapshot() {
+  const trace::Snapshot taken = trace::snapshot();
+  nb::dict result;
+  for (std::size_t layer = 0; layer < taken.counters.size(); ++layer) {
+    nb::dict ops;
+    for (std::size_t op = 0; op < taken.counters[layer].size(); ++op)
+      ops[trace::name(Op(op))] = to_dict(taken.counters[layer][op]);
+    result[trace::name(Layer(layer))] = ops;
+  }
+  return result;
+}
+
+/// What numpy.dtype() takes for an array of Event.
+nb::dict event_fields() {
+  nb::list fields, formats, offsets;
+  const auto add = [&](const char* field, const char* format, std::size_t offset) {
+    fields.append(field);
+    formats.append(format);
+    offsets.append(offset);
+  };
+  add("start_ns", "u8", offsetof(Event, start_ns));
+  add("end_ns", "u8", offsetof(Event, end_ns));
+  add("waited_ns", "u8", offsetof(Event, waited_ns));
+  add("offset", "i8", offsetof(Event, offset));
+  add("bytes", "i8", offsetof(Event, bytes));
+  add("file", "u4", offsetof(Event, file));
+  add("thread", "u4", offsetof(Event, thread));
+  add("op", "u1", offsetof(Event, op));
+  add("layer", "u1", offsetof(Event, layer));
+  add("failed", "?", offsetof(Event, failed));
+  add("sequential", "?", offsetof(Event, sequential));
+  nb::dict result;
+  result["names"] = fields;
+  result["formats"] = formats;
+  result["offsets"] = offsets;
+  result["itemsize"] = sizeof(Event);
+  return result;
+}
+
+nb::bytes events() {
+  const std::vector<Event> list = trace::events();
+  return nb::bytes(list.data(), list.size() * sizeof(Event));
+}
+
+void record(const std::string& layer, const std::string& op, std::uint64_t start_ns, std::uint64_t end_ns,
+            const std::string& path, std::int64_t offset, std::int64_t bytes, std::uint64_t waited_ns,
+            bool failed, bool sequential) {
+  trace::record({.start_ns = start_ns,
+                 .end_ns = end_ns,
+                 .waited_ns = waited_ns,
+                 .offset = offset,
+                 .bytes = bytes,
+                 .file = trace::file_id(path),
+                 .op = parse<Op>(op),
+                 .layer = parse<Layer>(layer),
+                 .failed = failed,
+                 .sequential = sequential});
+}
+
+}  // namespace
+
+void bind_trace(nb::module_& module) {
+  module.attr("trace_layers") = names<Layer>();
+  module.attr("trace_ops") = names<Op>();
+  module.attr("trace_size_class_bounds") = nb::tuple(nb::cast(trace::size_class_bounds));
+  module.attr("trace_event_fields") = event_fields();
+  module.def("trace_now_ns", &trace::now_ns);
+  module.def("trace_process_start_ns", [] { return trace::snapshot().process_start_ns; });
+  module.def("trace_snapshot", &snapshot, "Counters as {layer: {operation: {counter: number}}}.");
+  module.def("trace_reset", &trace::reset_counters);
+  module.def("trace_enable_events", &trace::enable_events, "capacity"_a);
+  module.def("trace_disable_events", &trace::disable_events);
+  module.def("trace_events", &events, "Recorded events; the layout is trace_event_fields.");
+  module.def("trace_dropped_events", &trace::dropped_events);
+  module.def("trace_file_name", &trace::file_name, "file"_a);
+  module.def("trace_record", &record, "layer"_a, "op"_a, "start_ns"_a, "end_ns"_a, "path"_a = "",
+             "offset"_a = 0, "bytes"_a = 0, "waited_ns"_a = 0, "failed"_a = false, "sequential"_a = false);
+  module.def(
+      "trace_add_waited",
+      [](const std::string& layer, const std::string& op, std::uint64_t nanoseconds) {
+        trace::add_waited(parse<Layer>(layer), parse<Op>(op), nanoseconds);
+      },
+      "layer"_a, "op"_a, "nanoseconds"_a);
+}
+
+}  // namespace outcore::python

@@ -1,0 +1,87 @@
+"""outcore.OutcoreError: what native and Python code raise."""
+
+from __future__ import annotations
+
+import copy
+import errno
+import pickle
+
+import pytest
+from outcore import _core
+from outcore.errors import OutcoreError
+
+
+def native_error() -> OutcoreError:
+    with pytest.raises(OutcoreError) as caught:
+        _core.trace_enable_events(0)
+    return caught.value
+
+
+def test_native_error_is_an_outcore_error_and_an_os_error() -> None:
+    error = native_error()
+    assert type(error) is OutcoreError
+    assert isinstance(error, OSError)
+
+
+def test_native_error_says_what_was_attempted_and_why() -> None:
+    error = native_error()
+    assert error.errno == errno.EINVAL
+    assert error.attempted == "allocation of a trace buffer"
+    assert "at least one is needed" in error.detail
+    assert str(error) == f"allocation of a trace buffer: Invalid argument ({error.detail})"
+
+
+def test_native_error_without_a_place_has_none() -> None:
+    error = native_error()
+    assert error.path == ""
+    assert error.filename is None
+    assert error.offset is None
+    assert error.size_bytes is None
+
+
+def test_attributes_of_os_error_are_set() -> None:
+    error = OutcoreError(errno.ENOSPC, "write", path="/scratch/x", offset=8, size_bytes=16)
+    assert error.errno == errno.ENOSPC
+    assert error.strerror == "No space left on device"
+    assert error.filename == "/scratch/x"
+
+
+def test_text_says_what_where_and_how_much() -> None:
+    error = OutcoreError(errno.ENOSPC, "write", path="/x", offset=0, size_bytes=16, detail="free: 3 bytes")
+    assert str(error) == "write of 16 bytes at offset 0 of /x: No space left on device (free: 3 bytes)"
+
+
+def test_rank_is_in_the_text_when_there_are_several() -> None:
+    _core.set_process_rank(2, 4)
+    try:
+        error = OutcoreError(errno.EIO, "read", path="/x", offset=7)
+    finally:
+        _core.set_process_rank(0, 1)
+    assert error.rank == 2
+    assert str(error) == "rank 2: read at offset 7 of /x: Input/output error"
+
+
+def test_process_rank_and_count_are_what_was_set() -> None:
+    _core.set_process_rank(3, 5)
+    try:
+        assert (_core.process_rank(), _core.process_count()) == (3, 5)
+    finally:
+        _core.set_process_rank(0, 1)
+
+
+@pytest.mark.parametrize("move", [lambda e: pickle.loads(pickle.dumps(e)), copy.copy, copy.deepcopy])
+def test_error_keeps_everything_on_its_way_to_another_process(move) -> None:
+    _core.set_process_rank(1, 2)
+    try:
+        error = OutcoreError(errno.EIO, "read", path="/x", offset=7, size_bytes=9, detail="torn")
+    finally:
+        _core.set_process_rank(0, 1)
+    moved = move(error)
+    assert type(moved) is OutcoreError
+    assert str(moved) == str(error)
+    for name in ("errno", "strerror", "filename", "attempted", "path", "offset", "size_bytes", "detail", "rank"):
+        assert getattr(moved, name) == getattr(error, name), name
+
+
+def test_a_path_object_is_accepted(tmp_path) -> None:
+    assert OutcoreError(errno.ENOENT, "open", path=tmp_path).path == str(tmp_path)
