@@ -1,0 +1,67 @@
+# The two commands of a new user are `make demo` and `make test`; `make help` lists the rest.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+OUTCORE := $(VENV)/bin/outcore
+READY := $(VENV)/.ready
+BUILT := $(VENV)/.built
+STUB := python/outcore/_core.pyi
+
+# What the native module is made of; Python sources are used in place and need no build.
+NATIVE := CMakeLists.txt pyproject.toml $(shell find src include bindings -type f 2>/dev/null)
+CXX_FILES := $(shell find src include bindings tests -name '*.cpp' -o -name '*.hpp' -o -name '*.h')
+
+# make test SANITIZE=address,undefined   (or thread)
+SANITIZE :=
+
+.PHONY: help setup demo test bench lint format stubs clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+setup: $(BUILT)  ## make .venv, install what is needed into it, build
+
+$(READY): scripts/setup.sh pyproject.toml
+	@scripts/setup.sh $(VENV)
+	@touch $@
+
+$(BUILT): $(READY) $(NATIVE)
+	@echo "building Outcore"
+	@$(PYTHON) -m pip install --quiet --no-build-isolation --no-deps --editable .
+	@touch $@
+
+demo: $(BUILT)  ## Hartree-Fock of C14H8F6 with its integrals on disk, on two processes
+	$(OUTCORE) scf examples/c14h8f6.xyz --basis '6-31g*' --cart --integrals disk --ranks 2
+
+test: $(BUILT)  ## every test: C++, Python, 2 and 4 processes; SANITIZE=address,undefined or thread
+	@$(PYTHON) scripts/test.py $(if $(SANITIZE),--sanitize $(SANITIZE))
+
+bench: $(BUILT)  ## all benchmarks, results in build/bench
+	@mkdir -p build/bench
+	@for name in $$($(OUTCORE) bench --list | cut -d' ' -f1); do \
+	  $(OUTCORE) bench $$name --json build/bench/$$name.json || failed=1; \
+	done; test -z "$$failed"
+
+lint: $(BUILT)  ## formatters, compiler warnings as errors, ruff, mypy, stub up to date
+	$(VENV)/bin/clang-format --dry-run -Werror $(CXX_FILES)
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/shellcheck scripts/*.sh .ci/run
+	@scripts/stubs.sh $(PYTHON) build/_core.pyi
+	diff -u $(STUB) build/_core.pyi || { echo "$(STUB) is out of date: run make stubs" >&2; exit 1; }
+	@PATH="$(abspath $(VENV))/bin:$$PATH" cmake --preset warnings >build/warnings.log || { cat build/warnings.log; exit 1; }
+	PATH="$(abspath $(VENV))/bin:$$PATH" cmake --build build/warnings
+
+format: $(READY)  ## format all sources
+	$(VENV)/bin/clang-format -i $(CXX_FILES)
+	$(VENV)/bin/ruff check --fix --exit-zero .
+	$(VENV)/bin/ruff format .
+
+stubs: $(BUILT)  ## write the type stub of the native module anew
+	@scripts/stubs.sh $(PYTHON) $(STUB)
+
+clean:  ## remove everything that was built or installed here
+	rm -rf build dist $(VENV) .mypy_cache .ruff_cache .pytest_cache
