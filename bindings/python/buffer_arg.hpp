@@ -20,7 +20,8 @@ class BufferArg {
   BufferArg() = default;
   BufferArg(nanobind::handle object, Access access) {
     const int writable = access == Access::write ? PyBUF_WRITABLE : 0;
-    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_ANY_CONTIGUOUS | writable) != 0) explain(object, access);
+    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_ANY_CONTIGUOUS | writable) != 0)
+      explain(object, access);
   }
   ~BufferArg() {
     if (view_.obj) PyBuffer_Release(&view_);
@@ -42,15 +43,18 @@ class BufferArg {
     const std::string type = Py_TYPE(object.ptr())->tp_name;
     Py_buffer view{};
     if (!PyObject_CheckBuffer(object.ptr()))
-      throw nanobind::type_error(("expected an object with the buffer protocol, such as a NumPy array, not " + type).c_str());
+      throw nanobind::type_error(
+          ("expected an object with the buffer protocol, such as a NumPy array, not " + type).c_str());
     if (access == Access::write && PyObject_GetBuffer(object.ptr(), &view, PyBUF_FULL_RO) == 0) {
       const bool read_only = view.readonly != 0;
       PyBuffer_Release(&view);
-      if (read_only) throw nanobind::value_error(("cannot read into a read-only buffer (" + type + ")").c_str());
+      if (read_only)
+        throw nanobind::value_error(("cannot read into a read-only buffer (" + type + ")").c_str());
     }
     PyErr_Clear();
     throw nanobind::value_error(
-        ("buffer is not contiguous (" + type + "); copy it first, e.g. with numpy.ascontiguousarray").c_str());
+        ("buffer is not contiguous (" + type + "); copy it first, e.g. with numpy.ascontiguousarray")
+            .c_str());
   }
 
   Py_buffer view_{};

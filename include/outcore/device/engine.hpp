@@ -1,8 +1,8 @@
 // Engines: what carries out system-level operations for files.
 //
 // A Task hands out one Operation after another and is told each result; the engine knows only how to run an
-// operation. What a request means (short transfers, EINTR, alignment, the end of the file) is known by its task
-// alone (src/device/transfer.hpp), so all engines have the same semantics.
+// operation. What a request means (short transfers, EINTR, alignment, the end of the file) is known by its
+// task alone (src/device/transfer.hpp), so all engines have the same semantics.
 #pragma once
 
 #include <sys/uio.h>
@@ -19,7 +19,8 @@ struct Operation {
     read,      ///< result: bytes, 0 at the end of the file
     write,     ///< result: bytes
     sync,      ///< fdatasync; result: 0
-    resident,  ///< result: bytes of the range that the page cache holds, size_bytes if any are not on disk yet
+    resident,  ///< result: bytes of the range that the page cache holds, size_bytes if any are not on disk
+               ///< yet
     pause      ///< size_bytes nanoseconds of nothing (for throttled and faulty engines); result: 0
   };
   Kind kind = Kind::read;

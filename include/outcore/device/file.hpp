@@ -24,7 +24,7 @@ enum class Cache {
 };
 
 struct OpenOptions {
-  bool create = true;        ///< create if missing; false: the file must exist
+  bool create = true;  ///< create if missing; false: the file must exist
   bool truncate = false;
   bool read_only = false;
   Cache cache = Cache::automatic;
@@ -77,11 +77,11 @@ void remove_file(const std::string& path);  ///< throws Error(ENOENT) if there i
 
 /// What is under a path (the path itself or its nearest existing parent).
 struct FileSystem {
-  std::string type;             ///< "ext4", "xfs", "tmpfs", "nfs", "lustre", ... or "0x..." if unknown
+  std::string type;  ///< "ext4", "xfs", "tmpfs", "nfs", "lustre", ... or "0x..." if unknown
   std::int64_t total_bytes = 0;
-  std::int64_t free_bytes = 0;  ///< available to this user
-  bool network = false;         ///< shared by several machines
-  bool memory = false;          ///< lives in RAM
+  std::int64_t free_bytes = 0;           ///< available to this user
+  bool network = false;                  ///< shared by several machines
+  bool memory = false;                   ///< lives in RAM
   std::int32_t direct_memory_align = 0;  ///< 0: no direct I/O here
   std::int32_t direct_offset_align = 0;
 };

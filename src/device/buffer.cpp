@@ -1,0 +1,129 @@
+#include "outcore/device/buffer.hpp"
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "outcore/error.hpp"
+
+namespace outcore::device {
+namespace {
+
+constexpr std::size_t page_bytes = 4096;
+constexpr std::size_t huge_page_bytes = 2 << 20;
+constexpr std::int64_t most_pooled_bytes = 128 << 20;  // more than this goes back to the system at once
+
+/// Free buffers by capacity. Never destroyed: buffers may be given back during static destruction.
+struct Pool {
+  std::mutex mutex;
+  std::map<std::size_t, std::vector<std::byte*>> free;
+  std::int64_t bytes = 0;
+};
+
+Pool& pool();
+
+void lock_pool() {
+  pool().mutex.lock();
+}
+void unlock_pool() {
+  pool().mutex.unlock();
+}
+
+Pool& pool() {
+  static auto* const instance = [] {
+    auto* made = new Pool;
+    pthread_atfork(lock_pool, unlock_pool, unlock_pool);
+    return made;
+  }();
+  return *instance;
+}
+
+/// Powers of two up to 1 MiB, then multiples of it: few enough classes for buffers to be found again.
+std::size_t capacity_for(std::size_t size) {
+  constexpr std::size_t large = 1 << 20;
+  if (size > large) return (size + large - 1) / large * large;
+  std::size_t capacity = page_bytes;
+  while (capacity < size) capacity *= 2;
+  return capacity;
+}
+
+std::byte* take_pooled(std::size_t capacity) {
+  std::lock_guard lock(pool().mutex);
+  const auto found = pool().free.find(capacity);
+  if (found == pool().free.end() || found->second.empty()) return nullptr;
+  std::byte* data = found->second.back();
+  found->second.pop_back();
+  pool().bytes -= static_cast<std::int64_t>(capacity);
+  return data;
+}
+
+/// False if the pool is full.
+bool give_pooled(std::byte* data, std::size_t capacity) noexcept {
+  std::lock_guard lock(pool().mutex);
+  if (pool().bytes + static_cast<std::int64_t>(capacity) > most_pooled_bytes) return false;
+  try {
+    pool().free[capacity].push_back(data);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  pool().bytes += static_cast<std::int64_t>(capacity);
+  return true;
+}
+
+std::byte* allocate(std::size_t capacity) {
+  const std::size_t align = capacity % huge_page_bytes == 0 ? huge_page_bytes : page_bytes;
+  void* data = std::aligned_alloc(align, capacity);
+  if (!data)
+    throw Error(ENOMEM, {.attempted = "allocation of an I/O buffer",
+                         .size_bytes = static_cast<std::int64_t>(capacity)});
+  if (align == huge_page_bytes) madvise(data, capacity, MADV_HUGEPAGE);  // only a hint
+  return static_cast<std::byte*>(data);
+}
+
+}  // namespace
+
+Buffer::Buffer(std::size_t size_bytes) : size_(size_bytes) {
+  if (size_bytes == 0) return;
+  if (size_bytes > SIZE_MAX / 4) throw Error(ENOMEM, {.attempted = "allocation of an I/O buffer"});
+  capacity_ = capacity_for(size_bytes);
+  data_ = take_pooled(capacity_);
+  if (!data_) data_ = allocate(capacity_);
+}
+
+Buffer::~Buffer() {
+  if (data_ && !give_pooled(data_, capacity_)) std::free(data_);
+}
+
+Buffer::Buffer(Buffer&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      capacity_(std::exchange(other.capacity_, 0)) {}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  std::swap(capacity_, other.capacity_);
+  return *this;
+}
+
+std::int64_t pooled_bytes() noexcept {
+  std::lock_guard lock(pool().mutex);
+  return pool().bytes;
+}
+
+void trim_pool() noexcept {
+  std::lock_guard lock(pool().mutex);
+  for (auto& [capacity, list] : pool().free)
+    for (std::byte* data : list) std::free(data);
+  pool().free.clear();
+  pool().bytes = 0;
+}
+
+}  // namespace outcore::device

@@ -1,0 +1,13 @@
+// A count of completions in this process, which those who wait for any of several requests watch.
+#pragma once
+
+#include <cstdint>
+
+namespace outcore::device {
+
+void announce_completion() noexcept;
+[[nodiscard]] std::uint32_t completion_count() noexcept;
+/// Returns when the count differs from `seen`.
+void await_completion(std::uint32_t seen) noexcept;
+
+}  // namespace outcore::device

@@ -1,0 +1,66 @@
+#include "device/descriptor.hpp"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+namespace outcore::device {
+namespace {
+
+/// statx(2) as the kernel lays it out; the C library of Debian 12 does not know the last two fields.
+struct KernelStatx {
+  std::uint32_t mask;
+  std::uint8_t other[148];
+  std::uint32_t direct_memory_align, direct_offset_align;
+  std::uint64_t spare[12];
+};
+static_assert(sizeof(KernelStatx) == 256);
+constexpr unsigned ask_direct_align = 0x2000;  // STATX_DIOALIGN, Linux 6.1
+
+std::int64_t number_in(const char* path, const char* key, std::int64_t unit) noexcept {
+  std::FILE* file = std::fopen(path, "re");
+  if (!file) return -1;
+  char line[256];
+  long long value = -1;
+  while (std::fgets(line, sizeof line, file)) {
+    const std::size_t length = std::strlen(key);
+    if (std::strncmp(line, key, length) == 0 && std::sscanf(line + length, "%lld", &value) == 1) break;
+  }
+  std::fclose(file);
+  return value < 0 ? -1 : value * unit;
+}
+
+}  // namespace
+
+int Descriptor::reset() noexcept {
+  if (fd_ < 0) return 0;
+  const int result = ::close(std::exchange(fd_, -1));
+  return result == 0 || errno == EINTR ? 0 : errno;
+}
+
+DirectAlign direct_align(int fd) noexcept {
+  struct statfs system {};
+  if (fstatfs(fd, &system) != 0 || system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC) return {};
+  KernelStatx about{};
+  if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, ask_direct_align, &about) == 0 &&
+      (about.mask & ask_direct_align))
+    return {about.direct_memory_align, about.direct_offset_align};
+  return {4096, 4096};
+}
+
+std::int64_t available_memory_bytes() noexcept {
+  const std::int64_t free = number_in("/proc/meminfo", "MemAvailable:", 1024);
+  const std::int64_t limit = number_in("/sys/fs/cgroup/memory.max", "", 1);  // "max": no limit
+  if (free < 0) return std::max<std::int64_t>(limit, 0);
+  return limit < 0 ? free : std::min(free, limit);
+}
+
+}  // namespace outcore::device

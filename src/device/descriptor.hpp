@@ -1,0 +1,39 @@
+// What the system says about descriptors and memory.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+namespace outcore::device {
+
+/// Owns a file descriptor.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) noexcept : fd_(fd) {}
+  ~Descriptor() { reset(); }
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  [[nodiscard]] int get() const noexcept { return fd_; }
+  [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
+  /// Closes; 0 or an errno value (some file systems report failed writes only here).
+  int reset() noexcept;
+
+ private:
+  int fd_ = -1;
+};
+
+struct DirectAlign {
+  std::uint32_t memory = 0, offset = 0;  ///< 0: no direct I/O
+};
+
+/// Alignment that direct I/O on an open file needs: asked from the file system, else 4096. None in RAM.
+[[nodiscard]] DirectAlign direct_align(int fd) noexcept;
+
+/// Memory that can be used without swapping, within the limit of the control group.
+[[nodiscard]] std::int64_t available_memory_bytes() noexcept;
+
+}  // namespace outcore::device

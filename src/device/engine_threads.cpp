@@ -1,0 +1,90 @@
+// The thread-pool engine: each task is run from start to end by one worker, first come first served.
+#include <sched.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <system_error>
+#include <vector>
+
+#include "device/worker.hpp"
+#include "outcore/device/engine.hpp"
+#include "outcore/error.hpp"
+
+namespace outcore::device {
+namespace {
+
+/// As many as the process has cores, within reason: two keep a disk busy while one copies.
+unsigned default_thread_count() {
+  cpu_set_t cores;
+  const int count = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 2;
+  return static_cast<unsigned>(std::clamp(count, 2, 8));
+}
+
+class ThreadEngine final : public Engine {
+ public:
+  explicit ThreadEngine(unsigned threads) {
+    try {
+      for (unsigned i = 0; i < threads; ++i)
+        workers_.push_back(start_worker("outcore-io", [this] { work(); }));
+    } catch (const std::system_error& error) {
+      stop();
+      throw Error(error.code().value(), {.attempted = "start of I/O threads"});
+    }
+  }
+  ~ThreadEngine() override { stop(); }
+
+  const char* name() const noexcept override { return "threads"; }
+
+  void submit(std::shared_ptr<Task> task) override {
+    {
+      std::lock_guard lock(mutex_);
+      if (!stopping_) queue_.push_back(std::move(task));
+    }
+    if (task)  // still ours: the engine has stopped
+      run_to_end(*this, *task);
+    else
+      wake_.notify_one();
+  }
+
+  void stop() noexcept override {
+    {
+      std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+    workers_.clear();
+  }
+
+ private:
+  void work() {
+    for (;;) {
+      std::shared_ptr<Task> task;
+      {
+        std::unique_lock lock(mutex_);
+        wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+        if (queue_.empty()) return;
+        task = std::move(queue_.front());
+        queue_.pop_front();
+      }
+      run_to_end(*this, *task);
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::shared_ptr<Task>> queue_;
+  bool stopping_ = false;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> make_thread_engine(unsigned threads) {
+  return std::make_unique<ThreadEngine>(threads ? threads : default_thread_count());
+}
+
+}  // namespace outcore::device

@@ -1,0 +1,403 @@
+#include "outcore/device/file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <mutex>
+#include <vector>
+
+#include "device/descriptor.hpp"
+#include "device/transfer.hpp"
+#include "device/worker.hpp"
+#include "outcore/error.hpp"
+#include "outcore/trace.hpp"
+
+namespace outcore::device {
+namespace {
+
+using Kind = Operation::Kind;
+
+trace::Op op_of(const Transfer& transfer) {
+  if (transfer.blocking()) return transfer.is_write() ? trace::Op::write : trace::Op::read;
+  return transfer.is_write() ? trace::Op::async_write : trace::Op::async_read;
+}
+
+iovec entry_for(std::span<const std::byte> buffer) {
+  return {const_cast<std::byte*>(buffer.data()), buffer.size()};  // iovec has no const form
+}
+
+std::string needed_and_free(std::int64_t needed_bytes, std::int64_t free_bytes) {
+  std::string text = "needed: " + std::to_string(needed_bytes) + " bytes";
+  if (free_bytes >= 0) text += ", free: " + std::to_string(free_bytes) + " bytes";
+  return text;
+}
+
+}  // namespace
+
+struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::State> {
+  std::string path;
+  OpenOptions options;
+  Descriptor buffered, direct;
+  DirectAlign align;
+  /// Cache::automatic writes directly when the file is expected to be, or has become, larger than this.
+  std::int64_t cached_most_bytes = 0;
+  std::uint32_t trace_file = 0;
+
+  std::atomic<std::int64_t> read_end{-1}, write_end{-1};  ///< where the last request of the kind ended
+  std::atomic<std::int64_t> read_directly{0};             ///< bytes read past the page cache, so far
+  std::atomic<std::uint32_t> under_way{0};                ///< nonblocking requests not complete yet
+  std::mutex failed_mutex;
+  std::vector<std::shared_ptr<Transfer>>
+      failed;  ///< nonblocking writes whose error flush or close may deliver
+
+  State(std::string name, const OpenOptions& wanted);
+
+  [[nodiscard]] Engine& engine() const { return options.engine ? *options.engine : default_engine(); }
+  [[nodiscard]] Target target() const { return {buffered.get(), direct.get(), align.memory, align.offset}; }
+  [[nodiscard]] Way way_of(Kind kind, std::int64_t size, std::int64_t offset) const;
+  [[nodiscard]] bool worth_caching() const;
+  void check(const char* attempted, std::int64_t offset = 0, std::int64_t size = 0) const;
+  void check_request(Kind kind, std::span<const iovec> list, std::int64_t offset) const;
+
+  std::int64_t blocking(Kind kind, std::span<const iovec> list, std::int64_t offset);
+  Request nonblocking(Kind kind, std::span<const iovec> list, std::int64_t offset);
+  void wait_for_all() const;
+  std::shared_ptr<Transfer> take_undelivered();
+  void flush();
+  void close();
+
+  void completed(Transfer& transfer) noexcept override;
+  [[nodiscard]] Error error_of(const Transfer& transfer) const override;
+  void waited(const Transfer& transfer, std::uint64_t nanoseconds) noexcept override;
+
+  /// Runs `body`, which returns 0 or an error number, counting and timing it as `op`.
+  template <class Body>
+  std::int64_t traced(trace::Op op, std::int64_t bytes, Body body);
+};
+
+// ---- opening
+
+File::State::State(std::string name, const OpenOptions& wanted) : path(std::move(name)), options(wanted) {
+  const int access = options.read_only ? O_RDONLY : O_RDWR;
+  const int flags = access | O_CLOEXEC | (options.create && !options.read_only ? O_CREAT : 0) |
+                    (options.truncate ? O_TRUNC : 0);
+  if (options.read_only && options.truncate)
+    throw Error(EINVAL,
+                {.attempted = "open", .path = path, .detail = "truncate and read_only exclude each other"});
+  buffered = Descriptor(::open(path.c_str(), flags, 0666));
+  if (!buffered) throw Error(errno, {.attempted = "open", .path = path});
+  struct stat about {
+  }, again{};
+  if (fstat(buffered.get(), &about) != 0) throw Error(errno, {.attempted = "stat", .path = path});
+  if (S_ISDIR(about.st_mode)) throw Error(EISDIR, {.attempted = "open", .path = path});
+  if (options.cache != Cache::buffered) {
+    align = direct_align(buffered.get());
+    if (align.offset > 0) direct = Descriptor(::open(path.c_str(), access | O_CLOEXEC | O_DIRECT));
+    const bool same = direct && fstat(direct.get(), &again) == 0 && again.st_dev == about.st_dev &&
+                      again.st_ino == about.st_ino;
+    if (!same) direct.reset();
+  }
+  if (options.cache == Cache::automatic) cached_most_bytes = available_memory_bytes() / 2;
+  trace_file = trace::file_id(path);
+}
+
+// ---- checks
+
+void File::State::check(const char* attempted, std::int64_t offset, std::int64_t size) const {
+  if (!buffered) throw Error(EBADF, {.attempted = attempted, .path = path, .detail = "the file is closed"});
+  if (offset < 0 || size < 0)
+    throw Error(EINVAL, {.attempted = attempted,
+                         .path = path,
+                         .detail = "negative " + std::string(offset < 0 ? "offset " : "size ") +
+                                   std::to_string(offset < 0 ? offset : size)});
+}
+
+void File::State::check_request(Kind kind, std::span<const iovec> list, std::int64_t offset) const {
+  const char* attempted = kind == Kind::write ? "write" : "read";
+  check(attempted, offset);
+  std::int64_t size = 0;
+  for (const iovec& part : list) {
+    // A size that was negative before it became unsigned, or a sum beyond 64 bits.
+    if (__builtin_add_overflow(size, part.iov_len, &size)) check(attempted, offset, -1);
+  }
+  std::int64_t end = 0;
+  if (__builtin_add_overflow(offset, size, &end))
+    throw Error(EFBIG, {.attempted = attempted, .path = path, .offset = offset, .size_bytes = size});
+  if (kind == Kind::write && options.read_only)
+    throw Error(EBADF, {.attempted = attempted,
+                        .path = path,
+                        .offset = offset,
+                        .size_bytes = size,
+                        .detail = "the file was opened read-only"});
+}
+
+// ---- transfers
+
+/// The first pass over a file that is not in memory is read directly, as fast as the device goes. Who comes a
+/// second time will come again: then the page cache is filled, if the file fits well.
+bool File::State::worth_caching() const {
+  struct stat about {};
+  return fstat(buffered.get(), &about) == 0 && about.st_size <= cached_most_bytes &&
+         read_directly.load(std::memory_order_relaxed) >= about.st_size;
+}
+
+Way File::State::way_of(Kind kind, std::int64_t size, std::int64_t offset) const {
+  switch (options.cache) {
+    case Cache::buffered:
+      return Way::buffered;
+    case Cache::direct:
+      return Way::direct;
+    case Cache::automatic:
+      break;
+  }
+  if (size < Transfer::direct_above_bytes) return Way::buffered;
+  if (kind == Kind::read) return worth_caching() ? Way::buffered : Way::either;
+  return std::max(options.expected_bytes, offset + size) > cached_most_bytes ? Way::direct : Way::buffered;
+}
+
+std::int64_t size_of(std::span<const iovec> list) {
+  std::int64_t size = 0;
+  for (const iovec& part : list) size += static_cast<std::int64_t>(part.iov_len);
+  return size;
+}
+
+std::int64_t File::State::blocking(Kind kind, std::span<const iovec> list, std::int64_t offset) {
+  check_request(kind, list, offset);
+  Transfer transfer(kind, way_of(kind, size_of(list), offset), target(), list, offset, *this, true);
+  transfer.start_ns = trace::now_ns();
+  run_to_end(engine(), transfer);
+  if (transfer.error() != 0) throw error_of(transfer);
+  return transfer.moved_bytes();
+}
+
+Request File::State::nonblocking(Kind kind, std::span<const iovec> list, std::int64_t offset) {
+  check_request(kind, list, offset);
+  auto transfer = std::make_shared<Transfer>(kind, way_of(kind, size_of(list), offset), target(), list,
+                                             offset, *this, false);
+  transfer->keep(std::shared_ptr<Transfer::Owner>(shared_from_this(), this));
+  transfer->start_ns = trace::now_ns();
+  under_way.fetch_add(1, std::memory_order_relaxed);
+  try {
+    engine().submit(transfer);
+  } catch (...) {
+    under_way.fetch_sub(1, std::memory_order_relaxed);
+    throw;
+  }
+  return Request(std::move(transfer));
+}
+
+void File::State::completed(Transfer& transfer) noexcept {
+  if (transfer.error() == ENOSPC) {
+    struct statvfs space {};
+    if (fstatvfs(buffered.get(), &space) == 0)
+      transfer.free_bytes = static_cast<std::int64_t>(space.f_bavail * space.f_frsize);
+  }
+  if (!transfer.is_write() && transfer.direct_bytes() > 0)
+    read_directly.fetch_add(transfer.direct_bytes(), std::memory_order_relaxed);
+  auto& last_end = transfer.is_write() ? write_end : read_end;
+  const bool follows = last_end.load(std::memory_order_relaxed) == transfer.offset();
+  last_end.store(transfer.offset() + transfer.moved_bytes(), std::memory_order_relaxed);
+  const std::uint64_t now = trace::now_ns();
+  trace::record({.start_ns = transfer.start_ns,
+                 .end_ns = now,
+                 .waited_ns = transfer.blocking() ? now - transfer.start_ns : 0,
+                 .offset = transfer.offset(),
+                 .bytes = transfer.moved_bytes(),
+                 .file = trace_file,
+                 .thread = 0,
+                 .op = op_of(transfer),
+                 .layer = trace::Layer::device,
+                 .failed = transfer.error() != 0,
+                 .sequential = follows});
+  if (transfer.blocking()) return;
+  if (transfer.error() != 0 && transfer.is_write()) {
+    std::lock_guard lock(failed_mutex);
+    failed.push_back(transfer.shared_from_this());
+  }
+  under_way.fetch_sub(1, std::memory_order_release);
+  under_way.notify_all();
+}
+
+Error File::State::error_of(const Transfer& transfer) const {
+  ErrorContext context{.attempted = transfer.is_write() ? "write" : "read",
+                       .path = path,
+                       .offset = transfer.offset() + transfer.moved_bytes(),
+                       .size_bytes = transfer.size_bytes() - transfer.moved_bytes()};
+  if (transfer.error() == ENOSPC) context.detail = needed_and_free(context.size_bytes, transfer.free_bytes);
+  return {transfer.error(), std::move(context)};
+}
+
+void File::State::waited(const Transfer& transfer, std::uint64_t nanoseconds) noexcept {
+  trace::add_waited(trace::Layer::device, op_of(transfer), nanoseconds);
+}
+
+// ---- the file as a whole
+
+void File::State::wait_for_all() const {
+  for (;;) {
+    const std::uint32_t count = under_way.load(std::memory_order_acquire);
+    if (count == 0) return;
+    under_way.wait(count, std::memory_order_acquire);
+  }
+}
+
+/// The first failed write whose error nobody has seen; all of them count as delivered from now on.
+std::shared_ptr<Transfer> File::State::take_undelivered() {
+  std::lock_guard lock(failed_mutex);
+  std::shared_ptr<Transfer> first;
+  for (const auto& transfer : failed)
+    if (!transfer->delivered.exchange(true, std::memory_order_relaxed) && !first) first = transfer;
+  failed.clear();
+  return first;
+}
+
+template <class Body>
+std::int64_t File::State::traced(trace::Op op, std::int64_t bytes, Body body) {
+  const std::uint64_t start_ns = trace::now_ns();
+  const std::int64_t result = body();
+  const std::uint64_t end_ns = trace::now_ns();
+  trace::record({.start_ns = start_ns,
+                 .end_ns = end_ns,
+                 .waited_ns = end_ns - start_ns,
+                 .bytes = bytes,
+                 .file = trace_file,
+                 .op = op,
+                 .layer = trace::Layer::device,
+                 .failed = result != 0});
+  return result;
+}
+
+void File::State::flush() {
+  check("flush");
+  wait_for_all();
+  const std::int64_t synced =
+      traced(trace::Op::flush, 0, [&] { return engine().run({.kind = Kind::sync, .fd = buffered.get()}); });
+  if (const auto transfer = take_undelivered()) throw error_of(*transfer);
+  if (synced < 0) throw Error(static_cast<int>(-synced), {.attempted = "flush", .path = path});
+}
+
+void File::State::close() {
+  if (!buffered) return;
+  wait_for_all();
+  const auto transfer = take_undelivered();
+  const auto closed = traced(trace::Op::close, 0, [&] {
+    direct.reset();
+    return buffered.reset();
+  });
+  if (transfer) throw error_of(*transfer);
+  if (closed != 0) throw Error(static_cast<int>(closed), {.attempted = "close", .path = path});
+}
+
+File::File(std::string path, const OpenOptions& options) {
+  const std::uint64_t start_ns = trace::now_ns();
+  state_ = std::make_shared<State>(std::move(path), options);
+  const std::uint64_t now = trace::now_ns();
+  trace::record({.start_ns = start_ns,
+                 .end_ns = now,
+                 .waited_ns = now - start_ns,
+                 .file = state_->trace_file,
+                 .op = trace::Op::open,
+                 .layer = trace::Layer::device});
+}
+
+File::~File() {
+  try {
+    if (state_) state_->close();
+  } catch (const Error&) {  // documented: call close() to see it
+  }
+}
+
+File::File(File&&) noexcept = default;
+File& File::operator=(File&& other) noexcept {
+  state_.swap(other.state_);
+  return *this;
+}
+
+std::int64_t File::read(std::span<std::byte> buffer, std::int64_t offset) {
+  const iovec entry = entry_for(buffer);
+  return state_->blocking(Kind::read, {&entry, 1}, offset);
+}
+std::int64_t File::read(std::span<const iovec> list, std::int64_t offset) {
+  return state_->blocking(Kind::read, list, offset);
+}
+std::int64_t File::write(std::span<const std::byte> buffer, std::int64_t offset) {
+  const iovec entry = entry_for(buffer);
+  return state_->blocking(Kind::write, {&entry, 1}, offset);
+}
+std::int64_t File::write(std::span<const iovec> list, std::int64_t offset) {
+  return state_->blocking(Kind::write, list, offset);
+}
+Request File::async_read(std::span<std::byte> buffer, std::int64_t offset) {
+  const iovec entry = entry_for(buffer);
+  return state_->nonblocking(Kind::read, {&entry, 1}, offset);
+}
+Request File::async_read(std::span<const iovec> list, std::int64_t offset) {
+  return state_->nonblocking(Kind::read, list, offset);
+}
+Request File::async_write(std::span<const std::byte> buffer, std::int64_t offset) {
+  const iovec entry = entry_for(buffer);
+  return state_->nonblocking(Kind::write, {&entry, 1}, offset);
+}
+Request File::async_write(std::span<const iovec> list, std::int64_t offset) {
+  return state_->nonblocking(Kind::write, list, offset);
+}
+
+void File::preallocate(std::int64_t size_bytes) {
+  state_->check("preallocate", 0, size_bytes);
+  if (size_bytes == 0) return;
+  const auto error = state_->traced(trace::Op::preallocate, size_bytes,
+                                    [&] { return posix_fallocate(state_->buffered.get(), 0, size_bytes); });
+  if (error == 0) return;
+  ErrorContext context{.attempted = "preallocate", .path = state_->path, .size_bytes = size_bytes};
+  struct statvfs space {};
+  if (error == ENOSPC && fstatvfs(state_->buffered.get(), &space) == 0)
+    context.detail = needed_and_free(size_bytes, static_cast<std::int64_t>(space.f_bavail * space.f_frsize));
+  throw Error(static_cast<int>(error), std::move(context));
+}
+
+void File::truncate(std::int64_t length_bytes) {
+  state_->check("truncate", 0, length_bytes);
+  const auto result = state_->traced(trace::Op::truncate, 0, [&] {
+    return ftruncate(state_->buffered.get(), length_bytes) == 0 ? 0 : errno;
+  });
+  if (result != 0)
+    throw Error(static_cast<int>(result),
+                {.attempted = "truncate", .path = state_->path, .size_bytes = length_bytes});
+}
+
+std::int64_t File::length() const {
+  state_->check("stat");
+  struct stat about {};
+  if (fstat(state_->buffered.get(), &about) != 0)
+    throw Error(errno, {.attempted = "stat", .path = state_->path});
+  return about.st_size;
+}
+
+bool File::eof(std::int64_t offset) const {
+  state_->check("test for the end", offset);
+  return offset >= length();
+}
+
+void File::flush() {
+  state_->flush();
+}
+void File::close() {
+  state_->close();
+}
+const std::string& File::path() const noexcept {
+  return state_->path;
+}
+bool File::direct_available() const noexcept {
+  return static_cast<bool>(state_->direct);
+}
+
+void remove_file(const std::string& path) {
+  if (::unlink(path.c_str()) != 0) throw Error(errno, {.attempted = "remove", .path = path});
+}
+
+}  // namespace outcore::device

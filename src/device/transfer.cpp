@@ -1,0 +1,214 @@
+#include "device/transfer.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+
+#include "device/completion.hpp"
+
+namespace outcore::device {
+namespace {
+
+constexpr std::int64_t largest_operation = 1 << 30;  // the kernel moves at most 2 GiB - 4 KiB at a time
+constexpr std::int64_t bounce_bytes = 1 << 20;
+constexpr int most_retries = 1000;
+
+bool multiple(std::uint64_t value, std::uint32_t unit) {
+  return value % unit == 0;
+}
+
+}  // namespace
+
+Transfer::Transfer(Operation::Kind kind, Way way, const Target& target, std::span<const iovec> list,
+                   std::int64_t offset, Owner& owner, bool blocking)
+    : kind_(kind), way_(way), blocking_(blocking), target_(target), offset_(offset), owner_(owner) {
+  if (list.size() == 1) {
+    single_ = list[0];
+    list_ = {&single_, 1};
+  } else {
+    if (!blocking) copied_.assign(list.begin(), list.end());
+    list_ = blocking ? list : std::span<const iovec>(copied_);
+    window_.resize(std::min<std::size_t>(list.size(), IOV_MAX));
+  }
+  for (const iovec& part : list_) size_ += static_cast<std::int64_t>(part.iov_len);
+  if (target_.direct_fd < 0 || way == Way::buffered)
+    step_ = Step::buffered;
+  else if (way == Way::direct)
+    step_ = Step::direct;
+  else if (size_ >= direct_above_bytes)
+    step_ = Step::ask;
+}
+
+const Operation* Transfer::next() noexcept {
+  if (ended_ || moved_ == size_) return finish();
+  const std::int64_t rest = std::min(size_ - moved_, largest_operation);
+  switch (step_) {
+    case Step::ask:
+      operation_ = {.kind = Operation::Kind::resident,
+                    .fd = target_.buffered_fd,
+                    .offset = offset_,
+                    .size_bytes = rest};
+      return &operation_;
+    case Step::try_cache:
+      return buffered(rest, true);
+    case Step::buffered:
+      return buffered(rest, false);
+    case Step::direct:
+      break;
+  }
+  // Ragged ends, up to the next boundary, go through the page cache.
+  const std::int64_t align = target_.offset_align;
+  const std::int64_t into = (offset_ + moved_) % align;
+  if (into != 0) return buffered(std::min(rest, align - into), false);
+  if (rest < align) return buffered(rest, false);
+  const std::int64_t middle = rest - rest % align;
+  if (memory_suits(middle)) return direct(middle);
+  if (way_ == Way::direct) return bounced(std::min(middle, bounce_bytes));
+  step_ = Step::buffered;
+  return buffered(rest, false);
+}
+
+const Operation* Transfer::finish() noexcept {
+  owner_.completed(*this);
+  if (!blocking_) {
+    done_.store(1, std::memory_order_release);
+    done_.notify_all();
+    announce_completion();
+  }
+  return nullptr;
+}
+
+const Operation* Transfer::hand_out(int fd, const iovec* list, unsigned count, std::int64_t size) noexcept {
+  operation_ = {.kind = kind_,
+                .fd = fd,
+                .offset = offset_ + moved_,
+                .size_bytes = size,
+                .list = list,
+                .list_count = count};
+  operation_.copies = fd == target_.buffered_fd;
+  return &operation_;
+}
+
+const Operation* Transfer::buffered(std::int64_t limit, bool cached_only) noexcept {
+  bouncing_ = false;
+  const unsigned count = fill_window(limit);
+  hand_out(target_.buffered_fd, list_.size() == 1 ? &window_single_ : window_.data(), count, limit);
+  operation_.cached_only = cached_only;
+  return &operation_;
+}
+
+const Operation* Transfer::direct(std::int64_t limit) noexcept {
+  bouncing_ = false;
+  const unsigned count = fill_window(limit);
+  // A window cut short by the longest list allowed may end anywhere: then the rest bounces or is buffered.
+  if (!multiple(static_cast<std::uint64_t>(limit), target_.offset_align)) return buffered(limit, false);
+  return hand_out(target_.direct_fd, list_.size() == 1 ? &window_single_ : window_.data(), count, limit);
+}
+
+const Operation* Transfer::bounced(std::int64_t limit) noexcept {
+  try {
+    if (bounce_.size() == 0) bounce_ = Buffer(static_cast<std::size_t>(bounce_bytes));
+  } catch (const Error&) {  // short of memory: the page cache does it as well
+    step_ = Step::buffered;
+    return buffered(limit, false);
+  }
+  bouncing_ = true;
+  if (is_write()) copy_bounced(limit, false);
+  window_single_ = {bounce_.data(), static_cast<std::size_t>(limit)};
+  return hand_out(target_.direct_fd, &window_single_, 1, limit);
+}
+
+void Transfer::result(std::int64_t value) noexcept {
+  if (step_ == Step::ask) return note_resident(value);
+  if (value < 0) {
+    ended_ = !note_error(static_cast<int>(-value));
+    return;
+  }
+  retries_ = 0;
+  if (value == 0) {  // the end of the file; a write that moves nothing would be repeated for ever
+    ended_ = true;
+    if (is_write()) error_ = EIO;
+    return;
+  }
+  if (bouncing_ && !is_write()) copy_bounced(value, true);
+  if (operation_.fd == target_.direct_fd) direct_ += value;
+  advance(value);
+  if (step_ == Step::try_cache) step_ = Step::direct;  // a short one: the rest is not in the cache
+}
+
+void Transfer::note_resident(std::int64_t bytes) noexcept {
+  if (bytes < 0)
+    step_ = Step::try_cache;  // the kernel cannot tell
+  else
+    step_ = 2 * bytes >= std::min(size_, largest_operation) ? Step::buffered : Step::direct;
+}
+
+/// True if the transfer goes on nevertheless.
+bool Transfer::note_error(int errno_value) noexcept {
+  if (step_ == Step::try_cache && errno_value != EINTR) {
+    // EAGAIN: nothing there. Anything else: this file system does not know the flag.
+    step_ = errno_value == EAGAIN ? Step::direct : Step::buffered;
+    return true;
+  }
+  if (errno_value == EINVAL && operation_.fd == target_.direct_fd) {
+    step_ = Step::buffered;  // announced alignment and practice differ (stacked file systems)
+    return true;
+  }
+  if ((errno_value == EINTR || errno_value == EAGAIN) && ++retries_ < most_retries) return true;
+  error_ = errno_value;
+  return false;
+}
+
+void Transfer::advance(std::int64_t bytes) noexcept {
+  moved_ += bytes;
+  skip_ += static_cast<std::size_t>(bytes);
+  while (entry_ < list_.size() && skip_ >= list_[entry_].iov_len) skip_ -= list_[entry_++].iov_len;
+}
+
+/// Lists the next `limit` bytes, or as many as one operation may list; returns the number of entries.
+unsigned Transfer::fill_window(std::int64_t& limit) noexcept {
+  if (list_.size() == 1) {
+    window_single_ = {static_cast<std::byte*>(single_.iov_base) + skip_, static_cast<std::size_t>(limit)};
+    return 1;
+  }
+  auto left = static_cast<std::size_t>(limit);
+  std::size_t skip = skip_;
+  unsigned count = 0;
+  for (std::size_t i = entry_; left > 0 && count < window_.size(); ++i, skip = 0) {
+    const std::size_t part = std::min(left, list_[i].iov_len - skip);
+    if (part > 0) window_[count++] = {static_cast<std::byte*>(list_[i].iov_base) + skip, part};
+    left -= part;
+  }
+  limit -= static_cast<std::int64_t>(left);
+  return count;
+}
+
+/// Whether the next `limit` bytes may be moved directly: every part but the last aligned in address and size.
+bool Transfer::memory_suits(std::int64_t limit) const noexcept {
+  auto left = static_cast<std::size_t>(limit);
+  std::size_t skip = skip_;
+  for (std::size_t i = entry_; left > 0; ++i, skip = 0) {
+    const std::size_t part = std::min(left, list_[i].iov_len - skip);
+    if (part == 0) continue;
+    const auto address = reinterpret_cast<std::uintptr_t>(list_[i].iov_base) + skip;
+    if (!multiple(address, target_.memory_align) || !multiple(part, target_.offset_align)) return false;
+    left -= part;
+  }
+  return true;
+}
+
+void Transfer::copy_bounced(std::int64_t bytes, bool to_user) noexcept {
+  auto left = static_cast<std::size_t>(bytes);
+  std::size_t skip = skip_;
+  std::byte* buffer = bounce_.data();
+  for (std::size_t i = entry_; left > 0; ++i, skip = 0) {
+    const std::size_t part = std::min(left, list_[i].iov_len - skip);
+    std::byte* user = static_cast<std::byte*>(list_[i].iov_base) + skip;
+    std::memcpy(to_user ? user : buffer, to_user ? buffer : user, part);
+    buffer += part;
+    left -= part;
+  }
+}
+
+}  // namespace outcore::device

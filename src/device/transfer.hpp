@@ -1,0 +1,119 @@
+// The state machine of one request: operations out, results in. No threads, no system calls.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "outcore/device/buffer.hpp"
+#include "outcore/device/engine.hpp"
+#include "outcore/error.hpp"
+
+namespace outcore::device {
+
+/// What a transfer must know of its file.
+struct Target {
+  int buffered_fd = -1;
+  int direct_fd = -1;  ///< -1: no direct I/O
+  std::uint32_t memory_align = 0, offset_align = 0;
+};
+
+/// How a transfer moves its bytes.
+enum class Way : std::uint8_t {
+  buffered,  ///< through the page cache
+  direct,    ///< aligned middle past the page cache, through a buffer of ours if the memory is not aligned
+  either     ///< reads: from the page cache if most is there, else directly if the memory is aligned
+};
+
+class Transfer final : public Task, public std::enable_shared_from_this<Transfer> {
+ public:
+  /// Told of the completion, and asked to word an error. Outlives its transfers.
+  struct Owner {
+    virtual void completed(Transfer& transfer) noexcept = 0;
+    [[nodiscard]] virtual Error error_of(const Transfer& transfer) const = 0;
+    virtual void waited(const Transfer& transfer, std::uint64_t nanoseconds) noexcept = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  /// Requests below this size go through the page cache: there, a plain call is the fastest.
+  static constexpr std::int64_t direct_above_bytes = 64 << 10;
+
+  /// `list` is copied unless it has one entry or `blocking` says that it outlives the transfer.
+  Transfer(Operation::Kind kind, Way way, const Target& target, std::span<const iovec> list,
+           std::int64_t offset, Owner& owner, bool blocking);
+  Transfer(const Transfer&) = delete;
+  Transfer& operator=(const Transfer&) = delete;
+
+  const Operation* next() noexcept override;
+  void result(std::int64_t value) noexcept override;
+
+  /// Keeps the owner alive while the request is; set before submission.
+  void keep(std::shared_ptr<Owner> owner) { kept_ = std::move(owner); }
+
+  [[nodiscard]] bool done() const noexcept { return done_.load(std::memory_order_acquire) != 0; }
+  void wait() const noexcept { done_.wait(0, std::memory_order_acquire); }
+
+  // What follows is settled once the transfer is complete.
+  [[nodiscard]] int error() const noexcept { return error_; }
+  [[nodiscard]] std::int64_t moved_bytes() const noexcept { return moved_; }
+  [[nodiscard]] std::int64_t direct_bytes() const noexcept { return direct_; }  ///< those past the page cache
+  [[nodiscard]] std::int64_t size_bytes() const noexcept { return size_; }
+  [[nodiscard]] std::int64_t offset() const noexcept { return offset_; }
+  [[nodiscard]] bool is_write() const noexcept { return kind_ == Operation::Kind::write; }
+  [[nodiscard]] bool blocking() const noexcept { return blocking_; }
+  [[nodiscard]] Owner& owner() const noexcept { return owner_; }
+
+  std::uint64_t start_ns = 0;          ///< for the owner's trace
+  std::int64_t free_bytes = -1;        ///< noted by the owner when the device was full
+  std::atomic<bool> delivered{false};  ///< the error has reached the user
+
+ private:
+  enum class Step : std::uint8_t { ask, try_cache, buffered, direct };
+
+  const Operation* finish() noexcept;
+  const Operation* buffered(std::int64_t limit, bool cached_only) noexcept;
+  const Operation* direct(std::int64_t limit) noexcept;
+  const Operation* bounced(std::int64_t limit) noexcept;
+  const Operation* hand_out(int fd, const iovec* list, unsigned count, std::int64_t size) noexcept;
+  void note_resident(std::int64_t bytes) noexcept;
+  bool note_error(int errno_value) noexcept;
+  void advance(std::int64_t bytes) noexcept;
+  void copy_bounced(std::int64_t bytes, bool to_user) noexcept;
+  [[nodiscard]] bool memory_suits(std::int64_t limit) const noexcept;
+  unsigned fill_window(std::int64_t& limit) noexcept;
+
+  const Operation::Kind kind_;
+  const Way way_;
+  Step step_ = Step::buffered;
+  const bool blocking_;
+  bool ended_ = false;     ///< end of the file, or failed
+  bool bouncing_ = false;  ///< the operation under way uses bounce_
+  int error_ = 0;
+  int retries_ = 0;  ///< in succession, without progress
+  std::atomic<std::uint32_t> done_{0};
+
+  const Target target_;
+  const std::int64_t offset_;
+  std::int64_t size_ = 0, moved_ = 0, direct_ = 0;
+
+  iovec single_{};             ///< the list, when it has one entry
+  std::vector<iovec> copied_;  ///< the list, when it is longer and may not outlive the call
+  std::span<const iovec> list_;
+  std::size_t entry_ = 0, skip_ = 0;  ///< position: entry of the list, bytes into it
+  iovec window_single_{};
+  std::vector<iovec> window_;  ///< list of the operation under way
+  Buffer bounce_;
+  Operation operation_;
+
+  Owner& owner_;
+  std::shared_ptr<Owner> kept_;
+};
+
+}  // namespace outcore::device
