@@ -46,15 +46,22 @@ nb::dict to_dict(const trace::Counter& counter) {
   return result;
 }
 
+/// {layer: {operation: {counter: number}}}, and the busy times of the device.
 nb::dict snapshot() {
   const trace::Snapshot taken = trace::snapshot();
   nb::dict result;
+  result["device_read_busy_ns"] = taken.device_read_busy_ns;
+  result["device_write_busy_ns"] = taken.device_write_busy_ns;
+  result["taken_ns"] = taken.taken_ns;
+  result["process_start_ns"] = taken.process_start_ns;
+  nb::dict layers;
   for (std::size_t layer = 0; layer < taken.counters.size(); ++layer) {
     nb::dict ops;
     for (std::size_t op = 0; op < taken.counters[layer].size(); ++op)
       ops[trace::name(Op(op))] = to_dict(taken.counters[layer][op]);
-    result[trace::name(Layer(layer))] = ops;
+    layers[trace::name(Layer(layer))] = ops;
   }
+  result["layers"] = layers;
   return result;
 }
 
@@ -113,8 +120,8 @@ void bind_trace(nb::module_& module) {
   module.attr("trace_size_class_bounds") = nb::tuple(nb::cast(trace::size_class_bounds));
   module.attr("trace_event_fields") = event_fields();
   module.def("trace_now_ns", &trace::now_ns);
-  module.def("trace_process_start_ns", [] { return trace::snapshot().process_start_ns; });
-  module.def("trace_snapshot", &snapshot, "Counters as {layer: {operation: {counter: number}}}.");
+  module.def("trace_snapshot", &snapshot,
+             "Counters as {'layers': {layer: {operation: {counter: number}}}, ...}.");
   module.def("trace_reset", &trace::reset_counters);
   module.def("trace_enable_events", &trace::enable_events, "capacity"_a);
   module.def("trace_disable_events", &trace::disable_events);

@@ -58,12 +58,16 @@ std::size_t size_class(std::int64_t bytes) noexcept {
   return index;
 }
 
+std::uint64_t duration_ns(const Event& event) noexcept {
+  return event.end_ns > event.start_ns ? event.end_ns - event.start_ns : 0;
+}
+
 void count(Cell& cell, const Event& event) noexcept {
   const std::size_t index = size_class(event.bytes);
   add(cell.by_size[index], 1);
   add(cell.bytes_by_size[index], std::uint64_t(std::max<std::int64_t>(event.bytes, 0)));
   add(cell.failed, event.failed);
-  add(cell.nanoseconds, event.end_ns > event.start_ns ? event.end_ns - event.start_ns : 0);
+  add(cell.nanoseconds, duration_ns(event));
   add(cell.waited_ns, event.waited_ns);
   add(cell.sequential, event.sequential);
 }
@@ -81,6 +85,42 @@ void add_to(Counter& sum, const Cell& cell) noexcept {
     sum.bytes += bytes;
   }
 }
+
+// ---- time in which the device is busy
+
+/// Transfers begin and end in any order on any thread: `sum` is the sum of the moments at which the number
+/// under way fell to zero less the sum of those at which it left zero, and a sum does not depend on the
+/// order.
+struct alignas(64) BusyClock {
+  std::atomic<std::int64_t> under_way, sum;
+  std::atomic<std::int64_t> not_counted;  // busy time before the last reset
+
+  /// Far from zero, so that a sum tells by its size whether the end of a busy time is still to come.
+  static std::int64_t now() noexcept { return std::int64_t(now_ns()) + far; }
+  static constexpr std::int64_t far = std::int64_t(1) << 61;
+
+  // The clock is read inside the time under way, so that two busy times never overlap.
+  void begins() noexcept {
+    if (under_way.fetch_add(1) == 0) sum.fetch_sub(now());
+  }
+  void ends() noexcept {
+    const std::int64_t end = now();
+    if (under_way.fetch_sub(1) == 1) sum.fetch_add(end);
+  }
+  [[nodiscard]] std::int64_t total_ns() const noexcept {
+    std::int64_t value = sum.load();
+    if (value < -far / 2) value += now();
+    if (value >= -far / 2) return value;
+    std::this_thread::yield();  // another thread has begun a busy time and a third not yet added the one
+                                // before
+    return total_ns();
+  }
+  [[nodiscard]] std::uint64_t busy_ns() const noexcept {
+    return std::uint64_t(std::max<std::int64_t>(total_ns() - not_counted.load(), 0));
+  }
+};
+
+constinit std::array<BusyClock, 2> g_busy{};  // reads, writes
 
 // ---- threads
 
@@ -179,6 +219,10 @@ void after_fork_in_parent() {
 
 void after_fork_in_child() {
   g_writers.store(0);  // those threads stayed in the parent
+  for (BusyClock& clock : g_busy) {
+    clock.under_way.store(0);
+    clock.sum.store(0);
+  }
   if (g_buffer) {
     ++g_buffer->generation;
     g_buffer->taken.store(0);
@@ -233,9 +277,17 @@ std::string file_name(std::uint32_t id) {
 void record(Event event) noexcept {
   if (event.layer >= Layer::count || event.op >= Op::count) return;
   event.thread = thread_number();
+  if (event.op != Op::async_read && event.op != Op::async_write) event.waited_ns = duration_ns(event);
   Shard& shard = g_shards[event.thread % g_shards.size()];
   count(shard.cells[std::size_t(event.layer)][std::size_t(event.op)], event);
   store(event);
+}
+
+void transfer_begins(bool write) noexcept {
+  g_busy[write].begins();
+}
+void transfer_ends(bool write) noexcept {
+  g_busy[write].ends();
 }
 
 void add_waited(Layer layer, Op op, std::uint64_t nanoseconds) noexcept {
@@ -249,6 +301,8 @@ Snapshot snapshot() noexcept {
   for (const Shard& shard : g_shards)
     for (std::size_t layer = 0; layer < layers; ++layer)
       for (std::size_t op = 0; op < ops; ++op) add_to(result.counters[layer][op], shard.cells[layer][op]);
+  result.device_read_busy_ns = g_busy[0].busy_ns();
+  result.device_write_busy_ns = g_busy[1].busy_ns();
   result.taken_ns = now_ns();
   result.process_start_ns = get(g_process_start_ns);
   return result;
@@ -263,6 +317,7 @@ void reset_counters() noexcept {
         for (auto& value : cell.by_size) zero(value);
         for (auto& value : cell.bytes_by_size) zero(value);
       }
+  for (BusyClock& clock : g_busy) clock.not_counted.store(clock.total_ns());
 }
 
 void enable_events(std::size_t capacity) {

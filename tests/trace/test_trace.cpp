@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <thread>
 #include <vector>
@@ -51,8 +52,7 @@ void record_from_threads(int threads, int each) {
   std::vector<std::thread> list;
   for (int t = 0; t < threads; ++t)
     list.emplace_back([=] {
-      for (int i = 0; i < each; ++i)
-        trace::record({.end_ns = 3, .waited_ns = 2, .offset = i, .bytes = t + 1});
+      for (int i = 0; i < each; ++i) trace::record({.end_ns = 3, .offset = i, .bytes = t + 1});
     });
   for (auto& thread : list) thread.join();
 }
@@ -120,6 +120,14 @@ TEST("time waited can be added after the operation") {
   check::equal(counter(Layer::file, Op::async_read).count, 1);
 }
 
+TEST("a blocking operation waits for its whole duration") {
+  trace::reset_counters();
+  trace::enable_events(1);
+  trace::record({.start_ns = 100, .end_ns = 400, .op = Op::flush});
+  check::equal(counter(Layer::file, Op::flush).waited_ns, 300);
+  check::equal(trace::events().at(0).waited_ns, 300);
+}
+
 TEST("an operation that ends before it starts takes no time") {
   trace::reset_counters();
   trace::record({.start_ns = 10, .end_ns = 5, .bytes = -1});
@@ -149,7 +157,7 @@ TEST("totals are exact with many threads at once") {
   const auto counted = counter(Layer::file, Op::read);
   check::equal(counted.count, 40000);
   check::equal(counted.nanoseconds, 120000);
-  check::equal(counted.waited_ns, 80000);
+  check::equal(counted.waited_ns, 120000);
   check::equal(counted.bytes, 1000 * 40 * 41 / 2);
 }
 
@@ -163,13 +171,13 @@ TEST("without events enabled nothing is stored") {
 TEST("an event comes back with all its fields and its thread") {
   trace::enable_events(8);
   trace::record({.start_ns = 1,
-                 .end_ns = 2,
+                 .end_ns = 9,
                  .waited_ns = 3,
                  .offset = 4,
                  .bytes = 5,
                  .file = 6,
                  .thread = 77,
-                 .op = Op::write,
+                 .op = Op::async_write,
                  .layer = Layer::device,
                  .failed = true,
                  .sequential = true});
@@ -177,13 +185,13 @@ TEST("an event comes back with all its fields and its thread") {
   check::equal(events.size(), 1);
   const Event& event = events[0];
   check::equal(event.start_ns, 1);
-  check::equal(event.end_ns, 2);
+  check::equal(event.end_ns, 9);
   check::equal(event.waited_ns, 3);
   check::equal(event.offset, 4);
   check::equal(event.bytes, 5);
   check::equal(event.file, 6);
   check::equal(event.thread, 0);
-  check::is_true(event.op == Op::write && event.layer == Layer::device, "operation and layer");
+  check::is_true(event.op == Op::async_write && event.layer == Layer::device, "operation and layer");
   check::is_true(event.failed && event.sequential, "flags");
 }
 
@@ -317,6 +325,66 @@ TEST("time goes forward and starts with the process") {
   check::is_true(taken.process_start_ns > 0, "start");
   check::is_true(taken.taken_ns >= taken.process_start_ns, "taken after the start");
   check::is_true(trace::now_ns() >= taken.taken_ns, "now after taken");
+}
+
+TEST("the device is busy while transfers are under way, however many") {
+  trace::reset_counters();
+  const auto start_ns = trace::now_ns();
+  trace::transfer_begins(false);
+  trace::transfer_begins(false);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  trace::transfer_ends(false);
+  const auto meanwhile = trace::snapshot();
+  trace::transfer_ends(false);
+  const auto elapsed_ns = trace::now_ns() - start_ns;
+  const auto after = trace::snapshot();
+  check::is_true(meanwhile.device_read_busy_ns >= 2'000'000, "busy time goes on while one is under way");
+  check::is_true(after.device_read_busy_ns >= meanwhile.device_read_busy_ns, "busy until the last one ends");
+  check::is_true(after.device_read_busy_ns <= elapsed_ns, "overlapping transfers count once");
+  check::equal(after.device_write_busy_ns, 0);
+}
+
+TEST("an idle device is not busy") {
+  trace::reset_counters();
+  trace::transfer_begins(true);
+  trace::transfer_ends(true);
+  const auto busy_ns = trace::snapshot().device_write_busy_ns;
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  check::equal(trace::snapshot().device_write_busy_ns, busy_ns);
+}
+
+TEST("busy time starts again at a reset, also in the middle of a transfer") {
+  trace::transfer_begins(true);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  const auto start_ns = trace::now_ns();
+  trace::reset_counters();
+  trace::transfer_ends(true);
+  const auto elapsed_ns = trace::now_ns() - start_ns;
+  check::is_true(trace::snapshot().device_write_busy_ns <= elapsed_ns, "time before the reset is counted");
+}
+
+TEST("busy time never exceeds the time elapsed with many threads at once") {
+  trace::reset_counters();
+  const auto start_ns = trace::now_ns();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([] {
+      for (int i = 0; i < 20000; ++i) {
+        trace::transfer_begins(false);
+        if (i % 1000 == 0) (void)trace::snapshot();
+        trace::transfer_ends(false);
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  const auto busy_ns = trace::snapshot().device_read_busy_ns;
+  check::is_true(busy_ns > 0 && busy_ns <= trace::now_ns() - start_ns, "impossible busy time");
+}
+
+TEST("a child forked in the middle of a transfer is not busy") {
+  trace::transfer_begins(false);
+  const int status = in_child([] { return trace::snapshot().device_read_busy_ns == 0 ? 0 : 1; });
+  trace::transfer_ends(false);
+  check::equal(status, 0);
 }
 
 TEST("a forked child starts from zero and goes on recording") {
