@@ -26,11 +26,15 @@ Enum parse(const std::string& text) {
   throw std::invalid_argument("unknown name in the trace: '" + text + "'");
 }
 
+using Names = nb::typed<nb::tuple, nb::str, nb::ellipsis>;
+using Numbers = nb::typed<nb::tuple, nb::int_, nb::ellipsis>;
+using Dict = nb::typed<nb::dict, nb::str, nb::any>;
+
 template <class Enum>
-nb::tuple names() {
+Names names() {
   nb::list list;
   for (int i = 0; i < int(Enum::count); ++i) list.append(trace::name(Enum(i)));
-  return nb::tuple(list);
+  return Names(nb::tuple(list));
 }
 
 nb::dict to_dict(const trace::Counter& counter) {
@@ -46,8 +50,7 @@ nb::dict to_dict(const trace::Counter& counter) {
   return result;
 }
 
-/// {layer: {operation: {counter: number}}}, and the busy times of the device.
-nb::dict snapshot() {
+Dict snapshot() {
   const trace::Snapshot taken = trace::snapshot();
   nb::dict result;
   result["device_read_busy_ns"] = taken.device_read_busy_ns;
@@ -62,11 +65,10 @@ nb::dict snapshot() {
     layers[trace::name(Layer(layer))] = ops;
   }
   result["layers"] = layers;
-  return result;
+  return Dict(result);
 }
 
-/// What numpy.dtype() takes for an array of Event.
-nb::dict event_fields() {
+nb::any event_fields() {
   nb::list fields, formats, offsets;
   const auto add = [&](const char* field, const char* format, std::size_t offset) {
     fields.append(field);
@@ -89,7 +91,7 @@ nb::dict event_fields() {
   result["formats"] = formats;
   result["offsets"] = offsets;
   result["itemsize"] = sizeof(Event);
-  return result;
+  return nb::borrow<nb::any>(result);
 }
 
 nb::bytes events() {
@@ -115,10 +117,11 @@ void record(const std::string& layer, const std::string& op, std::uint64_t start
 }  // namespace
 
 void bind_trace(nb::module_& module) {
-  module.attr("trace_layers") = names<Layer>();
-  module.attr("trace_ops") = names<Op>();
-  module.attr("trace_size_class_bounds") = nb::tuple(nb::cast(trace::size_class_bounds));
-  module.attr("trace_event_fields") = event_fields();
+  module.def("trace_layers", &names<Layer>);
+  module.def("trace_ops", &names<Op>);
+  module.def("trace_size_class_bounds",
+             [] { return Numbers(nb::tuple(nb::cast(trace::size_class_bounds))); });
+  module.def("trace_event_fields", &event_fields, "What numpy.dtype() takes for an array of events.");
   module.def("trace_now_ns", &trace::now_ns);
   module.def("trace_snapshot", &snapshot,
              "Counters as {'layers': {layer: {operation: {counter: number}}}, ...}.");

@@ -11,8 +11,8 @@ from . import _core
 class OutcoreError(OSError):
     """An operation failed; `str()` says what, where and how much.
 
-    Attributes: `errno`, `strerror` and `filename` as for every `OSError`; `attempted` (a verb phrase), `path`,
-    `offset` and `size_bytes` (None if they do not apply), `detail`, `rank` (the process in which it was raised).
+    Attributes: `errno`, `strerror` and `filename` as for every `OSError`; `attempted` (a verb phrase),
+    `path`, `offset` and `size_bytes` (None if they do not apply), `detail`, `rank` (where it was raised).
     Survives pickling, so that it can travel between processes.
     """
 

@@ -79,7 +79,17 @@ def test_error_keeps_everything_on_its_way_to_another_process(move) -> None:
     moved = move(error)
     assert type(moved) is OutcoreError
     assert str(moved) == str(error)
-    for name in ("errno", "strerror", "filename", "attempted", "path", "offset", "size_bytes", "detail", "rank"):
+    for name in (
+        "errno",
+        "strerror",
+        "filename",
+        "attempted",
+        "path",
+        "offset",
+        "size_bytes",
+        "detail",
+        "rank",
+    ):
         assert getattr(moved, name) == getattr(error, name), name
 
 
