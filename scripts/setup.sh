@@ -14,7 +14,7 @@ fail() {
   exit 1
 }
 
-# ---- what is here -------------------------------------------------------------------------------------------
+# ---- what is here ----
 
 has_python() { "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
 has_headers() { test -f "$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"; }
@@ -25,7 +25,7 @@ has_gfortran() { command -v gfortran >/dev/null; }
 has_python || fail "Python 3.11 or newer is needed as '$python' (set PYTHON to another one)"
 command -v "${CXX:-c++}" >/dev/null || fail "a C++20 compiler is needed (Debian: apt install g++)"
 
-# ---- system packages ----------------------------------------------------------------------------------------
+# ---- system packages ----
 
 as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
@@ -56,7 +56,7 @@ has_liburing || say "no liburing: asynchronous I/O by a pool of threads instead 
 has_gfortran || say "no gfortran: 'outcore bench eaf' cannot compare with Fortran (apt install gfortran)"
 has_headers || fail "the header Python.h is needed to build the native module (apt install python3-dev)"
 
-# ---- the environment ----------------------------------------------------------------------------------------
+# ---- the environment ----
 
 if ! [ -x "$venv/bin/python" ]; then
   say "making $venv"

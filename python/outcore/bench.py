@@ -102,7 +102,7 @@ class BenchOptions:
     say: Callable[[str], None] = _say
 
 
-# ---- what several benchmarks need ---------------------------------------------------------------------------
+# ---- what several benchmarks need ----
 
 
 def drop_page_cache(*paths: Path) -> bool:
@@ -243,7 +243,7 @@ def tool_version(command: str, *arguments: str) -> str | None:
     return lines[0] if lines else command
 
 
-# ---- running them -------------------------------------------------------------------------------------------
+# ---- running them ----
 
 
 def benchmarks() -> dict[str, str]:

@@ -11,10 +11,11 @@ import importlib
 import os
 import sys
 import traceback
-from collections.abc import Sequence
-from typing import NamedTuple, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, NoReturn, cast
 
 FAILURE, USAGE, INTERRUPTED = 1, 2, 130  # exit statuses
+GRACE_S = 5.0  # a process that failed waits so long for the others to fail too, before it ends the job
 
 
 class Subcommand(NamedTuple):
@@ -107,15 +108,16 @@ def _run_subcommand(name: str, arguments: list[str]) -> int:
     except typer.Abort as error:
         raise KeyboardInterrupt from error
     except Exception as error:
-        if isinstance(error, typer.BadParameter.__mro__[1]):  # typer's UsageError, which it does not export
-            raise UsageError(f"{error.format_message()} (see outcore {name} --help)") from error
-        raise
+        if not isinstance(error, typer.BadParameter.__mro__[1]):  # UsageError, which typer does not export
+            raise
+        text = cast(typer.BadParameter, error).format_message()
+        raise UsageError(f"{text} (see outcore {name} --help)") from error
     return result if isinstance(result, int) else 0
 
 
-def _function(entry: Subcommand) -> object:
+def _function(entry: Subcommand) -> Callable[..., Any]:
     try:
-        return getattr(importlib.import_module(entry.module), entry.function)
+        return cast(Callable[..., Any], getattr(importlib.import_module(entry.module), entry.function))
     except ModuleNotFoundError as error:
         extra = {"pyscf": "chem", "scipy": "chem", "mpi4py": "mpi", "matplotlib": "plot"}.get(
             error.name or ""
@@ -145,7 +147,7 @@ def report(error: Exception) -> int:
         if job is None or job.rank == 0 or not isinstance(error, UsageError):
             print(message, file=sys.stderr)
         return status
-    messages = launch.agree_on_failure(message)
+    messages = launch.gather_within(GRACE_S, message)
     if messages is None:  # this process alone failed
         print(message, file=sys.stderr, flush=True)
         launch.abort(status)

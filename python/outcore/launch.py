@@ -213,7 +213,7 @@ def world() -> Comm | None:
     from outcore import _core
 
     _core.set_process_rank(job.rank, job.size)
-    _failures()
+    _side_channel()
     return MPI.COMM_WORLD
 
 
@@ -223,23 +223,23 @@ def joined() -> bool:
 
 
 @cache
-def _failures() -> Comm:
-    """A communicator on which only failures are spoken of."""
+def _side_channel() -> Comm:
+    """A communicator apart from all others, for `gather_within`."""
     from mpi4py import MPI
 
     return MPI.COMM_WORLD.Dup()
 
 
-def agree_on_failure(message: str, grace_s: float = 5.0) -> list[str] | None:
-    """Called by a process that failed: the messages of all, in order of rank, if all processes failed within
-    `grace_s`; None if others are still at work, and then this process has to end the job (`abort`)."""
-    channel = _failures()
+def gather_within(grace_s: float, message: str) -> list[str] | None:
+    """The messages of all processes, in order of rank, if each calls this within `grace_s` seconds; None if
+    others are still at work. After None this process has to end the job (`abort`)."""
+    channel = _side_channel()
     arrived = channel.Ibarrier()
     deadline = time.monotonic() + grace_s
     while not arrived.Test():
         if time.monotonic() > deadline:
             return None
-        time.sleep(0.01)
+        time.sleep(0.005)
     return channel.allgather(message)
 
 

@@ -1,0 +1,173 @@
+"""Runs every test of Outcore: C++, Python, and Python on 2 and 4 processes. Called by `make test`.
+
+    scripts/test.py [--sanitize address,undefined]
+
+Under a sanitizer the C++ tests run, and with the address sanitizer the Python tests too. A stage that takes too
+long is killed, with everything it started. Ends with one line of totals; exit status 0 if all passed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+TOOLS = Path(sys.executable).parent  # of the virtual environment: mpiexec, perhaps cmake and ninja
+STAGE_LIMIT_S = 900.0
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a stage did. `broken` says why its counts do not tell: it did not build, crashed or hung."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    broken: str = ""
+
+    @property
+    def good(self) -> bool:
+        return not self.broken and self.failed == 0 and self.passed > 0
+
+    def __str__(self) -> str:
+        skipped = f", {self.skipped} skipped" if self.skipped else ""
+        broken = f" ({self.broken})" if self.broken else ""
+        return f"{self.passed} passed, {self.failed} failed{skipped}{broken}"
+
+
+def run(command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> str:
+    """Runs a command; empty if it succeeded, else what went wrong. One that hangs is killed with its children."""
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=os.environ | (environment or {}),
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        status = process.wait(STAGE_LIMIT_S)
+    except BaseException as error:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        if isinstance(error, subprocess.TimeoutExpired):
+            return f"hung, killed after {STAGE_LIMIT_S:g} s"
+        raise
+    return f"exit status {status}" if status else ""
+
+
+def cpp(sanitize: str) -> Result:
+    """Builds the C++ tests and runs them with ctest; counts are those that each program prints at its end."""
+    directory = BUILD / (f"sanitize-{sanitize.replace(',', '-')}" if sanitize else "tests")
+    log = directory / "Testing" / "Temporary" / "LastTest.log"
+    log.unlink(missing_ok=True)
+    configure = ["cmake", "--preset", "tests", "-B", directory, f"-DOUTCORE_SANITIZE={sanitize}"]
+    if run([*configure, "--log-level=WARNING"]) or run(["cmake", "--build", directory]):
+        return Result(broken="does not build")
+    ctest = ["ctest", "--test-dir", directory, "--output-on-failure", "--timeout", "120"]
+    problem = run(ctest, sanitizer_options())
+    counts = re.findall(r"^(\d+) passed, (\d+) failed$", log.read_text(errors="replace"), re.MULTILINE)
+    passed, failed = (sum(int(count[i]) for count in counts) for i in (0, 1))
+    return Result(passed, failed, broken=problem if problem and not failed else "")
+
+
+def pytest(
+    tests: str,
+    *,
+    ranks: int = 1,
+    python: Path = Path(sys.executable),
+    environment: Mapping[str, str] | None = None,
+) -> Result:
+    """Runs pytest on a directory, with `ranks` > 1 in each of so many processes; counts are those of rank 0."""
+    report = BUILD / "reports" / f"{Path(tests).name}-{ranks}.xml"
+    report.unlink(missing_ok=True)
+    launcher = [TOOLS / "mpiexec", "-n", str(ranks)] if ranks > 1 else []
+    options = ["-q", "--color=yes" if sys.stdout.isatty() else "--color=no", f"--junitxml={report}"]
+    problem = run([*launcher, python, "-u", "-m", "pytest", tests, *options], environment)
+    if not report.exists():
+        return Result(broken=problem or "no report")
+    suite = next(ElementTree.parse(report).iter("testsuite"))
+    total, skipped = int(suite.get("tests", 0)), int(suite.get("skipped", 0))
+    failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
+    return Result(total - failed - skipped, failed, skipped, problem if problem and not failed else "")
+
+
+def sanitizer_options() -> dict[str, str]:
+    return {
+        "ASAN_OPTIONS": "abort_on_error=1:detect_stack_use_after_return=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+        "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
+    }
+
+
+def sanitized_python(sanitize: str) -> Result:
+    """Runs the Python tests on a package built with the sanitizer, in an environment beside the usual one."""
+    directory = BUILD / f"sanitize-{sanitize.replace(',', '-')}"
+    python = directory / "venv" / "bin" / "python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", directory / "venv"], check=True)
+    here, there = (
+        Path(
+            subprocess.check_output(
+                [each, "-c", "import site; print(site.getsitepackages()[0])"], text=True
+            ).strip()
+        )
+        for each in (sys.executable, python)
+    )
+    (there / "dependencies.pth").write_text(f"{here}\n")
+    install = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--force-reinstall"]
+    install += ["--no-build-isolation", "--no-deps", "-C", f"build-dir={directory / 'python'}"]
+    if run([*install, "-C", f"cmake.define.OUTCORE_SANITIZE={sanitize}", "."]):
+        return Result(broken="does not build")
+    runtime = subprocess.check_output(["g++", "-print-file-name=libasan.so"], text=True).strip()
+    cxx = subprocess.check_output(["g++", "-print-file-name=libstdc++.so"], text=True).strip()
+    environment = sanitizer_options() | {
+        "LD_PRELOAD": f"{runtime} {cxx}",  # libasan looks for __cxa_throw when it starts: C++ has to be there
+        "ASAN_OPTIONS": "abort_on_error=1:detect_leaks=0",  # the interpreter itself leaves much behind
+    }
+    return pytest("tests/python", python=python, environment=environment)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--sanitize", default="", help="sanitizers, e.g. address,undefined or thread")
+    sanitize: str = parser.parse_args().sanitize
+
+    os.environ["PATH"] = f"{TOOLS}{os.pathsep}{os.environ['PATH']}"
+    stages: dict[str, Callable[[], Result]] = {"C++": lambda: cpp(sanitize)}
+    if not sanitize:
+        stages["Python"] = lambda: pytest("tests/python")
+        stages["2 processes"] = lambda: pytest("tests/mpi", ranks=2)
+        stages["4 processes"] = lambda: pytest("tests/mpi", ranks=4)
+    elif "address" in sanitize:
+        stages["Python"] = lambda: sanitized_python(sanitize)
+
+    results: dict[str, Result] = {}
+    lines = []
+    for name, stage in stages.items():
+        print(f"== {name}", flush=True)
+        start = time.monotonic()
+        results[name] = stage()
+        lines.append(f"{name:<12} {time.monotonic() - start:6.1f} s  {results[name]}")
+    print("", *lines, sep="\n")
+    passed, failed, skipped = (
+        sum(getattr(r, k) for r in results.values()) for k in ("passed", "failed", "skipped")
+    )
+    broken = "; ".join(f"{name}: {result.broken}" for name, result in results.items() if result.broken)
+    print(Result(passed, failed, skipped, broken))
+    return 0 if all(result.good for result in results.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""Tests that run in every process of a job at once: `mpiexec -n N python -m pytest tests/mpi`.
+
+Rank 0 reports; another rank says something only if one of its tests failed. A test that leaves a process waiting
+is ended, with the whole job, by its time limit.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+from _pytest.terminal import TerminalReporter
+from outcore import launch
+
+TEST_LIMIT_S = 120
+
+_said = io.StringIO()  # what a rank other than 0 reports; shown if something fails there
+
+
+@pytest.fixture(scope="session")
+def comm():
+    """The communicator of the job."""
+    world = launch.world()
+    if world is None:
+        pytest.skip("runs under a launcher: mpiexec -n 2 python -m pytest tests/mpi")
+    return world
+
+
+@pytest.fixture(autouse=True)
+def together(comm):
+    """Starts each test at the same time everywhere, so that a failure in one does not disturb the next."""
+    comm.Barrier()
+
+
+@pytest.fixture
+def shared_tmp_path(comm, tmp_path):
+    """One empty directory for all processes."""
+    return comm.bcast(tmp_path)
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        # A process stuck inside MPI does not come back to Python's signal handlers: only a thread can end it.
+        item.add_marker(pytest.mark.timeout(TEST_LIMIT_S, method="thread"), append=False)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config):
+    job = launch.launched()
+    if job is not None and job.rank > 0:
+        config.option.xmlpath = None  # the report file is rank 0's
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config):
+    launch.world()  # before anything can fail in one process only
+    job = launch.launched()
+    if job is not None and job.rank > 0:
+        config.pluginmanager.unregister(name="terminalreporter")
+        config.pluginmanager.register(TerminalReporter(config, _said), "terminalreporter")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish():
+    """Every rank comes here, or the job ends: a process that leaves early would keep the others waiting."""
+    if launch.joined() and launch.gather_within(TEST_LIMIT_S, "end") is None:
+        launch.abort(1)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config):
+    job = launch.launched()
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if job is not None and job.rank > 0 and (reporter.stats.get("failed") or reporter.stats.get("error")):
+        print(f"==== rank {job.rank} ====\n{_said.getvalue()}", file=sys.__stderr__, flush=True)
