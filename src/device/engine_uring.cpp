@@ -1,8 +1,245 @@
-// The io_uring engine.
+// The io_uring engine: one thread owns one ring. Callers put tasks into a queue and wake it; it runs many
+// operations at once, and starts the next operation of a task when the one before is complete.
 #include <cerrno>
 
 #include "outcore/device/engine.hpp"
 #include "outcore/error.hpp"
+
+#ifdef OUTCORE_HAVE_LIBURING
+
+#include <liburing.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <deque>
+#include <future>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "device/descriptor.hpp"
+#include "device/worker.hpp"
+
+#ifndef IORING_SETUP_SINGLE_ISSUER
+#define IORING_SETUP_SINGLE_ISSUER (1U << 12)
+#endif
+#ifndef IORING_SETUP_DEFER_TASKRUN
+#define IORING_SETUP_DEFER_TASKRUN (1U << 13)
+#endif
+
+namespace outcore::device {
+namespace {
+
+/// Larger copies to or from the page cache are handed to the kernel's own threads: done in the ring's thread
+/// they would hold up everything else.
+constexpr std::int64_t inline_copy_bytes = 32 << 10;
+
+class Ring {
+ public:
+  /// 0 or an errno value. SINGLE_ISSUER (Linux 6.0) and DEFER_TASKRUN (6.1) make completions cheaper: they
+  /// are processed when the thread asks for them and do not interrupt it.
+  int open(unsigned entries) noexcept {
+    int result =
+        io_uring_queue_init(entries, &ring_, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN);
+    if (result == -EINVAL) result = io_uring_queue_init(entries, &ring_, 0);
+    open_ = result == 0;
+    return -result;
+  }
+  ~Ring() {
+    if (open_) io_uring_queue_exit(&ring_);
+  }
+  io_uring* get() noexcept { return &ring_; }
+
+ private:
+  io_uring ring_{};
+  bool open_ = false;
+};
+
+/// A task that has an operation in the ring.
+struct Slot {
+  std::shared_ptr<Task> task;
+  Operation::Kind kind = Operation::Kind::read;
+  __kernel_timespec pause{};
+};
+
+class UringEngine final : public Engine {
+ public:
+  explicit UringEngine(unsigned depth) : depth_(depth), wake_(eventfd(0, EFD_CLOEXEC)) {
+    if (!wake_) throw Error(errno, {.attempted = "eventfd"});
+    std::promise<int> opened;
+    auto result = opened.get_future();
+    thread_ = start_worker("outcore-ring", [this, &opened] { work(opened); });
+    if (const int error = result.get(); error != 0) {
+      thread_.join();
+      throw Error(error, {.attempted = "io_uring_setup", .detail = hint(error)});
+    }
+  }
+  ~UringEngine() override { stop(); }
+
+  const char* name() const noexcept override { return "uring"; }
+
+  void submit(std::shared_ptr<Task> task) override {
+    bool was_asleep = false;
+    {
+      std::lock_guard lock(mutex_);
+      if (!stopping_) {
+        incoming_.push_back(std::move(task));
+        was_asleep = std::exchange(asleep_, false);
+      }
+    }
+    if (task)  // still ours: the engine has stopped
+      run_to_end(*this, *task);
+    else if (was_asleep)
+      wake();
+  }
+
+  void stop() noexcept override {
+    {
+      std::lock_guard lock(mutex_);
+      stopping_ = true;
+      asleep_ = false;
+    }
+    wake();
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  static std::string hint(int error) {
+    if (error == EPERM) return "forbidden here, as in most containers, or by kernel.io_uring_disabled";
+    if (error == ENOSYS) return "the kernel has no io_uring, or it is filtered away";
+    if (error == ENOMEM) return "see the limit of locked memory, ulimit -l";
+    return {};
+  }
+
+  void wake() noexcept { eventfd_write(wake_.get(), 1); }
+
+  // ---- what follows runs in the ring's thread
+
+  void work(std::promise<int>& opened) {
+    Ring ring;
+    slots_.resize(depth_);
+    free_.reserve(depth_);
+    for (Slot& slot : slots_) free_.push_back(&slot);
+    const int error = ring.open(depth_ + 1);  // one more for the wake-up
+    opened.set_value(error);
+    if (error != 0) return;
+    listen(ring);
+    while (take_incoming()) {
+      start_queued(ring);
+      io_uring_submit_and_wait(ring.get(), 1);
+      complete(ring);
+    }
+  }
+
+  /// Moves new tasks to the queue. False when there is nothing left to do, ever. Callers must wake us from
+  /// here on, unless there is something new.
+  bool take_incoming() {
+    std::lock_guard lock(mutex_);
+    while (!incoming_.empty()) {
+      queued_.push_back(std::move(incoming_.front()));
+      incoming_.pop_front();
+    }
+    asleep_ = true;
+    return !(stopping_ && queued_.empty() && free_.size() == depth_);
+  }
+
+  void start_queued(Ring& ring) {
+    while (!queued_.empty() && !free_.empty()) {
+      Slot* slot = free_.back();
+      free_.pop_back();
+      slot->task = std::move(queued_.front());
+      queued_.pop_front();
+      advance(ring, slot);
+    }
+  }
+
+  /// Puts the next operation of a slot's task into the ring, or frees the slot.
+  void advance(Ring& ring, Slot* slot) {
+    while (const Operation* operation = slot->task->next()) {
+      if (operation->kind != Operation::Kind::resident) return prepare(ring, slot, *operation);
+      slot->task->result(run(*operation));  // microseconds, and io_uring has no such operation
+    }
+    slot->task.reset();
+    free_.push_back(slot);
+  }
+
+  /// Never null: the ring has an entry for every slot and one for the wake-up.
+  static io_uring_sqe* entry(Ring& ring) noexcept { return io_uring_get_sqe(ring.get()); }
+
+  void prepare(Ring& ring, Slot* slot, const Operation& o) noexcept {
+    io_uring_sqe* sqe = entry(ring);
+    slot->kind = o.kind;
+    const auto offset = static_cast<std::uint64_t>(o.offset);
+    switch (o.kind) {
+      case Operation::Kind::read:
+        io_uring_prep_readv2(sqe, o.fd, o.list, o.list_count, offset, o.cached_only ? RWF_NOWAIT : 0);
+        break;
+      case Operation::Kind::write:
+        io_uring_prep_writev(sqe, o.fd, o.list, o.list_count, offset);
+        break;
+      case Operation::Kind::sync:
+        io_uring_prep_fsync(sqe, o.fd, IORING_FSYNC_DATASYNC);
+        break;
+      case Operation::Kind::pause:
+        slot->pause = {.tv_sec = o.size_bytes / 1'000'000'000, .tv_nsec = o.size_bytes % 1'000'000'000};
+        io_uring_prep_timeout(sqe, &slot->pause, 0, 0);
+        break;
+      case Operation::Kind::resident:
+        break;  // run by advance()
+    }
+    if (o.copies && !o.cached_only && o.size_bytes > inline_copy_bytes) sqe->flags |= IOSQE_ASYNC;
+    io_uring_sqe_set_data(sqe, slot);
+  }
+
+  void listen(Ring& ring) noexcept {
+    io_uring_sqe* sqe = entry(ring);
+    io_uring_prep_read(sqe, wake_.get(), &wake_count_, sizeof wake_count_, 0);
+    io_uring_sqe_set_data(sqe, nullptr);
+  }
+
+  void complete(Ring& ring) {
+    io_uring_cqe* cqe = nullptr;
+    while (io_uring_peek_cqe(ring.get(), &cqe) == 0) {
+      auto* slot = static_cast<Slot*>(io_uring_cqe_get_data(cqe));
+      const std::int64_t value = cqe->res;
+      io_uring_cqe_seen(ring.get(), cqe);
+      if (!slot) {
+        listen(ring);
+        continue;
+      }
+      const bool pause_over = slot->kind == Operation::Kind::pause && value == -ETIME;
+      slot->task->result(pause_over ? 0 : value);
+      advance(ring, slot);
+    }
+  }
+
+  const unsigned depth_;
+  Descriptor wake_;
+  std::uint64_t wake_count_ = 0;
+
+  std::mutex mutex_;  ///< guards these three
+  std::deque<std::shared_ptr<Task>> incoming_;
+  bool asleep_ = false;  ///< the ring's thread will not look at `incoming_` unless woken
+  bool stopping_ = false;
+
+  std::deque<std::shared_ptr<Task>> queued_;  ///< waiting for a slot
+  std::vector<Slot> slots_;
+  std::vector<Slot*> free_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> make_uring_engine(unsigned depth) {
+  if (depth == 0 || depth > 4096)
+    throw Error(EINVAL, {.attempted = "io_uring engine", .detail = "depth must be 1 to 4096"});
+  return std::make_unique<UringEngine>(depth);
+}
+
+}  // namespace outcore::device
+
+#else
 
 namespace outcore::device {
 
@@ -12,3 +249,5 @@ std::unique_ptr<Engine> make_uring_engine(unsigned) {
 }
 
 }  // namespace outcore::device
+
+#endif

@@ -22,8 +22,8 @@ struct SequentialOptions {
 /// everything else is the plain call on the file, without a copy or a system call more.
 ///
 /// A read always sees the writes made here before it. A failed write-behind is thrown by the next write, by
-/// `drain` or by `flush`. Blocks come from the pool at the first run and return to it at `drain`.
-/// One thread at a time; the file must outlive this object.
+/// a read that needs its bytes, by `drain` or by `flush`. Blocks come from the pool at the first run and
+/// return to it at `drain`. One thread at a time; the file must outlive this object.
 ///
 /// Requests made on the file itself (asynchronous ones, say) do not pass here: call `before_read` or
 /// `before_write` on their range first. After that they may run while other ranges are used here.

@@ -1,0 +1,131 @@
+#include "device/read_ahead.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "outcore/error.hpp"
+
+namespace outcore::device {
+namespace {
+
+constexpr std::size_t first_bytes = 64 << 10;
+constexpr std::int64_t align_bytes = 4096;
+
+}  // namespace
+
+ReadAhead::ReadAhead(File& file, std::size_t block_bytes, unsigned blocks,
+                     std::function<void(std::int64_t, std::int64_t)> before)
+    : file_(file), block_bytes_(block_bytes), before_(std::move(before)), blocks_(blocks) {}
+
+void ReadAhead::start(std::int64_t offset) {
+  count_ = 0;
+  consumed_ = 0;
+  ended_ = false;
+  next_offset_ = offset - offset % align_bytes;
+  next_bytes_ = std::min(first_bytes, block_bytes_);
+  read_on();
+}
+
+/// Reads on as far as seems worth it: at most twice as far as the caller has come.
+void ReadAhead::read_on() {
+  while (count_ < blocks_.size() && !ended_) {
+    const auto ahead = count_ == 0 ? 0 : static_cast<std::size_t>(next_offset_ - block(0).offset);
+    if (ahead > 2 * std::max(consumed_, first_bytes)) return;
+    Block& next = block(count_);
+    settle(next);  // of a run that was dropped, maybe
+    if (next.memory.size() == 0) next.memory = Buffer(block_bytes_);
+    next.offset = next_offset_;
+    next.asked = next_bytes_;
+    next.valid = 0;
+    before_(next.offset, static_cast<std::int64_t>(next.asked));
+    next.request = file_.async_read(next.memory.span().first(next.asked), next.offset);
+    next.under_way = true;
+    ++count_;
+    next_offset_ = next.end();
+    next_bytes_ = std::min(next_bytes_ * 2, block_bytes_);
+  }
+}
+
+std::size_t ReadAhead::fetch(std::span<std::byte> buffer, std::int64_t offset) {
+  std::size_t done = 0;
+  while (done < buffer.size() && count_ > 0) {
+    const std::int64_t at = offset + static_cast<std::int64_t>(done);
+    Block& head = block(0);
+    if (at < head.offset) break;
+    if (at >= head.end()) {
+      // Only on to the next block: a far one is some other access that happens to fall into the range.
+      if (count_ < 2 || at >= block(1).end()) break;
+      retire_head();
+      continue;
+    }
+    if (!settle_in_run(head)) break;
+    const auto skip = static_cast<std::size_t>(at - head.offset);
+    if (skip >= head.valid) break;
+    const std::size_t part = std::min(buffer.size() - done, head.valid - skip);
+    std::memcpy(buffer.data() + done, head.memory.data() + skip, part);
+    done += part;
+  }
+  return done;
+}
+
+void ReadAhead::retire_head() {
+  consumed_ += block(0).asked;
+  head_ = (head_ + 1) % blocks_.size();
+  --count_;
+  read_on();
+}
+
+/// Waits for a block. False if it could not be read: whoever needs its bytes asks the file and gets the
+/// error.
+bool ReadAhead::settle(Block& block) {
+  if (!block.under_way) return true;
+  block.under_way = false;
+  try {
+    block.valid = static_cast<std::size_t>(std::exchange(block.request, {}).wait());
+    return true;
+  } catch (const Error&) {
+    block.valid = 0;
+    return false;
+  }
+}
+
+/// As settle, for a block of the present run, which ends with a block that is short or fails.
+bool ReadAhead::settle_in_run(Block& block) {
+  if (!settle(block)) count_ = 0;
+  if (block.valid < block.asked) ended_ = true;
+  return count_ > 0;
+}
+
+bool ReadAhead::meets(std::int64_t from, std::int64_t to) noexcept {
+  return count_ > 0 && from < next_offset_ && to > block(0).offset;
+}
+
+void ReadAhead::update(std::span<const std::byte> data, std::int64_t offset) {
+  const std::int64_t end = offset + static_cast<std::int64_t>(data.size());
+  if (!meets(offset, end)) return;
+  for (std::size_t i = 0; i < count_; ++i) {
+    Block& held = block(i);
+    if (offset >= held.end() || end <= held.offset) continue;
+    if (!settle_in_run(held)) return;
+    const std::int64_t from = std::max(offset, held.offset);
+    const std::int64_t to = std::min(end, held.offset + static_cast<std::int64_t>(held.valid));
+    if (from >= to) continue;  // beyond the end of the file as it was
+    std::memcpy(held.memory.data() + (from - held.offset), data.data() + (from - offset),
+                static_cast<std::size_t>(to - from));
+  }
+}
+
+void ReadAhead::forget(std::int64_t offset, std::int64_t size_bytes) {
+  if (meets(offset, offset + size_bytes)) count_ = 0;
+}
+
+void ReadAhead::clear() {
+  count_ = 0;
+  for (Block& block : blocks_) {
+    settle(block);
+    block.memory = Buffer();
+  }
+}
+
+}  // namespace outcore::device

@@ -1,0 +1,145 @@
+#include "outcore/device/sequential.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "device/read_ahead.hpp"
+#include "device/write_behind.hpp"
+#include "outcore/error.hpp"
+
+namespace outcore::device {
+namespace {
+
+/// Requests that begin where the one before ended.
+class Run {
+ public:
+  /// Whether a request at this offset would be the third of a run, or a later one.
+  [[nodiscard]] bool reaches(std::int64_t offset) const noexcept { return offset == end_ && length_ >= 2; }
+  /// A request has succeeded.
+  void note(std::int64_t offset, std::int64_t bytes) noexcept {
+    length_ = offset == end_ ? length_ + 1 : 1;
+    end_ = offset + bytes;
+  }
+
+ private:
+  std::int64_t end_ = -1;
+  std::int64_t length_ = 0;
+};
+
+SequentialOptions checked(const SequentialOptions& options) {
+  if (options.block_bytes < (64 << 10) || options.block_bytes % (64 << 10) != 0 || options.write_blocks < 2 ||
+      options.read_blocks < 2 || options.small_bytes > options.block_bytes)
+    throw Error(
+        EINVAL,
+        {.attempted = "combining of requests",
+         .detail = "blocks must be at least two, of a multiple of 64 KiB, not smaller than requests"});
+  return options;
+}
+
+}  // namespace
+
+struct SequentialBuffer::State {
+  File& file;
+  const SequentialOptions options;
+  WriteBehind behind;
+  ReadAhead ahead;
+  Run reads, writes;
+
+  State(File& of, const SequentialOptions& wanted)
+      : file(of),
+        options(checked(wanted)),
+        behind(of, options.block_bytes, options.write_blocks),
+        ahead(of, options.block_bytes, options.read_blocks,
+              [this](std::int64_t offset, std::int64_t size_bytes) { behind.settle(offset, size_bytes); }) {}
+
+  std::int64_t read(std::span<std::byte> buffer, std::int64_t offset);
+  void write(std::span<const std::byte> buffer, std::int64_t offset);
+};
+
+SequentialBuffer::SequentialBuffer(File& file, const SequentialOptions& options)
+    : state_(std::make_unique<State>(file, options)) {}
+
+SequentialBuffer::~SequentialBuffer() {
+  try {
+    if (state_) drain();
+  } catch (const Error&) {  // documented: call drain() to see it
+  }
+}
+
+SequentialBuffer::SequentialBuffer(SequentialBuffer&&) noexcept = default;
+SequentialBuffer& SequentialBuffer::operator=(SequentialBuffer&& other) noexcept {
+  state_.swap(other.state_);
+  return *this;
+}
+
+std::int64_t SequentialBuffer::State::read(std::span<std::byte> buffer, std::int64_t offset) {
+  const auto size = static_cast<std::int64_t>(buffer.size());
+  if (!behind.empty()) {
+    if (behind.fetch(buffer, offset)) return size;
+    behind.settle(offset, size);
+  }
+  const bool small = buffer.size() <= options.small_bytes;
+  const bool in_run = small && reads.reaches(offset);
+  if (!small || (ahead.empty() && !in_run)) return file.read(buffer, offset);
+  std::size_t done = ahead.fetch(buffer, offset);
+  if (done == 0 && in_run) {
+    ahead.start(offset);
+    done = ahead.fetch(buffer, offset);
+  }
+  if (done == buffer.size()) return size;
+  const auto fetched = static_cast<std::int64_t>(done);
+  return fetched + file.read(buffer.subspan(done), offset + fetched);
+}
+
+void SequentialBuffer::State::write(std::span<const std::byte> buffer, std::int64_t offset) {
+  const bool small = buffer.size() <= options.small_bytes;
+  behind.check();
+  const bool taken = small && behind.take(buffer, offset);
+  if (!taken && small && writes.reaches(offset)) {
+    behind.start(offset);
+    behind.take(buffer, offset);
+  } else if (!taken) {
+    behind.settle(offset, static_cast<std::int64_t>(buffer.size()));
+    file.write(buffer, offset);
+  }
+  ahead.update(buffer, offset);
+}
+
+std::int64_t SequentialBuffer::read(std::span<std::byte> buffer, std::int64_t offset) {
+  const std::int64_t bytes = state_->read(buffer, offset);
+  state_->reads.note(offset, bytes);
+  return bytes;
+}
+
+std::int64_t SequentialBuffer::write(std::span<const std::byte> buffer, std::int64_t offset) {
+  state_->write(buffer, offset);
+  const auto bytes = static_cast<std::int64_t>(buffer.size());
+  state_->writes.note(offset, bytes);
+  return bytes;
+}
+
+void SequentialBuffer::before_read(std::int64_t offset, std::int64_t size_bytes) {
+  state_->behind.settle(offset, size_bytes);
+}
+
+void SequentialBuffer::before_write(std::int64_t offset, std::int64_t size_bytes) {
+  state_->behind.settle(offset, size_bytes);
+  state_->ahead.forget(offset, size_bytes);
+}
+
+void SequentialBuffer::drain() {
+  state_->ahead.clear();
+  state_->behind.drain();
+}
+
+void SequentialBuffer::flush() {
+  drain();
+  state_->file.flush();
+}
+
+std::int64_t SequentialBuffer::length() const {
+  return std::max(state_->file.length(), state_->behind.end());
+}
+
+}  // namespace outcore::device

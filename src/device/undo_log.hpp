@@ -1,0 +1,46 @@
+// What unflushed writes have overwritten, so that a crash can be played.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "device/descriptor.hpp"
+#include "outcore/device/engine.hpp"
+
+namespace outcore::device {
+
+class UndoLog {
+ public:
+  /// Before a write: keeps what is there. Throws Error if that cannot be read.
+  void before_write(const Operation& write);
+  /// What has been noted up to now; hand it to `synced` once a sync that begins now is through.
+  [[nodiscard]] std::uint64_t mark();
+  void synced(int fd, std::uint64_t mark);
+  /// Undoes, newest first, all that is left, and forgets it. Returns the bytes.
+  std::int64_t undo();
+
+ private:
+  using FileKey = std::pair<dev_t, ino_t>;
+  struct Entry {
+    std::uint64_t number;
+    FileKey file;
+    std::int64_t offset, old_length, size_bytes;
+    std::vector<std::byte> old_bytes;
+  };
+
+  static FileKey key_of(int fd);
+  int own_descriptor(int fd, const FileKey& key);
+
+  std::mutex mutex_;
+  std::map<FileKey, Descriptor> files_;
+  std::vector<Entry> entries_;
+  std::uint64_t next_number_ = 0;
+};
+
+}  // namespace outcore::device

@@ -1,0 +1,127 @@
+#include "device/write_behind.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <utility>
+
+#include "outcore/error.hpp"
+
+namespace outcore::device {
+
+WriteBehind::WriteBehind(File& file, std::size_t block_bytes, unsigned blocks)
+    : file_(file), block_bytes_(block_bytes), blocks_(blocks) {}
+
+std::int64_t WriteBehind::end() const noexcept {
+  std::int64_t last = filling_ ? filling_->end() : 0;
+  for (const Block& block : blocks_)
+    if (block.under_way) last = std::max(last, block.end());
+  return last;
+}
+
+void WriteBehind::start(std::int64_t offset) {
+  if (filling_) send(*std::exchange(filling_, nullptr));
+  Block& block = free_block();
+  block.offset = offset;
+  block.used = 0;
+  // The first block ends where the others begin: at a multiple of the block size, as direct I/O likes it.
+  block.limit = block_bytes_ - static_cast<std::size_t>(offset) % block_bytes_;
+  filling_ = &block;
+}
+
+bool WriteBehind::take(std::span<const std::byte> data, std::int64_t offset) {
+  if (!filling_) return false;
+  if (offset == filling_->end()) {
+    append(data);
+    return true;
+  }
+  const bool inside =
+      offset >= filling_->offset && offset + static_cast<std::int64_t>(data.size()) <= filling_->end();
+  if (inside) std::memcpy(filling_->memory.data() + (offset - filling_->offset), data.data(), data.size());
+  return inside;
+}
+
+void WriteBehind::append(std::span<const std::byte> data) {
+  while (!data.empty()) {
+    if (filling_->used == filling_->limit) start(filling_->end());
+    const std::size_t part = std::min(data.size(), filling_->limit - filling_->used);
+    std::memcpy(filling_->memory.data() + filling_->used, data.data(), part);
+    filling_->used += part;
+    data = data.subspan(part);
+  }
+}
+
+bool WriteBehind::fetch(std::span<std::byte> buffer, std::int64_t offset) const {
+  const std::int64_t end = offset + static_cast<std::int64_t>(buffer.size());
+  const Block* holder = nullptr;
+  for (const Block& block :
+       blocks_)  // blocks under way never meet one another; the one being filled is newer
+    if ((block.under_way && !holder) || &block == filling_)
+      if (block.meets(offset, end)) holder = &block;
+  if (!holder || offset < holder->offset || end > holder->end()) return false;
+  std::memcpy(buffer.data(), holder->memory.data() + (offset - holder->offset), buffer.size());
+  return true;
+}
+
+void WriteBehind::settle(std::int64_t offset, std::int64_t size_bytes) {
+  const std::int64_t end = offset + size_bytes;
+  if (filling_ && filling_->meets(offset, end)) send(*std::exchange(filling_, nullptr));
+  for (Block& block : blocks_)
+    if (block.under_way && block.meets(offset, end)) finish(block);
+}
+
+void WriteBehind::drain() {
+  std::exception_ptr first;
+  const auto attempt = [&first](auto&& action) {
+    try {
+      action();
+    } catch (const Error&) {
+      if (!first) first = std::current_exception();
+    }
+  };
+  if (filling_) attempt([this] { send(*std::exchange(filling_, nullptr)); });
+  for (Block& block : blocks_) {
+    if (block.under_way) attempt([&] { finish(block); });
+    block.memory = Buffer();
+  }
+  if (first) std::rethrow_exception(first);
+}
+
+void WriteBehind::check() {
+  if (under_way_ == 0) return;
+  for (Block& block : blocks_)
+    if (block.under_way && block.request.done()) finish(block);
+}
+
+void WriteBehind::send(Block& block) {
+  if (block.used == 0) return;
+  std::exception_ptr earlier;     // must not keep this block from being written
+  for (Block& other : blocks_) {  // two writes of the same bytes must not overtake one another
+    if (!other.under_way || !other.meets(block.offset, block.end())) continue;
+    try {
+      finish(other);
+    } catch (const Error&) {
+      earlier = std::current_exception();
+    }
+  }
+  block.request = file_.async_write(block.memory.span().first(block.used), block.offset);
+  block.under_way = true;
+  ++under_way_;
+  if (earlier) std::rethrow_exception(earlier);
+}
+
+void WriteBehind::finish(Block& block) {
+  block.under_way = false;
+  --under_way_;
+  std::exchange(block.request, {}).wait();
+}
+
+WriteBehind::Block& WriteBehind::free_block() {
+  Block& block = blocks_[next_];
+  next_ = (next_ + 1) % blocks_.size();
+  if (block.under_way) finish(block);
+  if (block.memory.size() == 0) block.memory = Buffer(block_bytes_);
+  return block;
+}
+
+}  // namespace outcore::device

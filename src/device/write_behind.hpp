@@ -1,0 +1,62 @@
+// Consecutive small writes, gathered into blocks that are written while the next is filled.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "outcore/device/buffer.hpp"
+#include "outcore/device/file.hpp"
+
+namespace outcore::device {
+
+class WriteBehind {
+ public:
+  WriteBehind(File& file, std::size_t block_bytes, unsigned blocks);
+
+  [[nodiscard]] bool empty() const noexcept { return !filling_ && under_way_ == 0; }
+  [[nodiscard]] std::int64_t end() const noexcept;  ///< of the last byte held; 0 if none
+
+  /// Begins a run of writes at an offset; what was gathered before is sent off.
+  void start(std::int64_t offset);
+  /// Takes the data if it continues the run, or lies within what is gathered. Else returns false.
+  bool take(std::span<const std::byte> data, std::int64_t offset);
+  /// Fills the buffer if one block holds all of the range. Else returns false.
+  bool fetch(std::span<std::byte> buffer, std::int64_t offset) const;
+
+  /// Puts every byte of the range that is held here into the file.
+  void settle(std::int64_t offset, std::int64_t size_bytes);
+  /// Puts everything into the file and gives the blocks back; then throws the first error.
+  void drain();
+  /// Throws the error of a block that could not be written. Never blocks.
+  void check();
+
+ private:
+  struct Block {
+    Buffer memory;
+    std::int64_t offset = 0;
+    std::size_t used = 0, limit = 0;
+    Request request;
+    bool under_way = false;
+
+    [[nodiscard]] std::int64_t end() const noexcept { return offset + static_cast<std::int64_t>(used); }
+    [[nodiscard]] bool meets(std::int64_t from, std::int64_t to) const noexcept {
+      return from < end() && to > offset;
+    }
+  };
+
+  void append(std::span<const std::byte> data);
+  void send(Block& block);
+  void finish(Block& block);
+  Block& free_block();
+
+  File& file_;
+  std::size_t block_bytes_;
+  std::vector<Block> blocks_;
+  Block* filling_ = nullptr;
+  std::size_t next_ = 0;  ///< blocks are used in turn, so this one is free or was sent off first
+  unsigned under_way_ = 0;
+};
+
+}  // namespace outcore::device
