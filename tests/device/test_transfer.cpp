@@ -1,0 +1,209 @@
+// The state machine alone: every operation it hands out, for every result it may be told. No file is involved.
+#include "device/transfer.hpp"
+
+#include <cerrno>
+#include <vector>
+
+#include "check.hpp"
+
+using namespace outcore;
+using namespace outcore::device;
+using Kind = Operation::Kind;
+
+namespace {
+
+constexpr int cached_fd = 10, direct_fd = 11;
+constexpr Target target{cached_fd, direct_fd, 512, 4096};
+
+struct Nobody final : Transfer::Owner {
+  int completions = 0;
+  void completed(Transfer&) noexcept override { ++completions; }
+  Error error_of(const Transfer& transfer) const override { return {transfer.error(), {}}; }
+  void waited(const Transfer&, std::uint64_t) noexcept override {}
+};
+
+/// Memory is only pointed at, never touched, except where a test gives a Buffer.
+iovec at(std::uintptr_t address, std::size_t size) { return {reinterpret_cast<void*>(address), size}; }
+
+struct Machine {
+  Nobody owner;
+  std::vector<iovec> list;
+  Transfer transfer;
+  Machine(Kind kind, Way way, std::vector<iovec> parts, std::int64_t offset, const Target& where = target)
+      : list(std::move(parts)), transfer(kind, way, where, list, offset, owner, false) {}
+
+  /// The next operation must be this one; it then gives `result`.
+  void expect(Kind kind, int fd, std::int64_t offset, std::int64_t size, std::int64_t result, bool cached_only = false,
+              std::source_location where = std::source_location::current()) {
+    const Operation* o = transfer.next();
+    check::is_true(o != nullptr, "an operation was expected", where);
+    check::equal(int(o->kind), int(kind), where);
+    check::equal(o->fd, fd, where);
+    check::equal(o->offset, offset, where);
+    check::equal(o->size_bytes, size, where);
+    check::equal(o->cached_only, cached_only, where);
+    transfer.result(result);
+  }
+  void expect_end(std::int64_t moved, int error = 0, std::source_location where = std::source_location::current()) {
+    check::is_true(transfer.next() == nullptr, "the end was expected", where);
+    check::equal(transfer.moved_bytes(), moved, where);
+    check::equal(transfer.error(), error, where);
+    check::is_true(transfer.done() && owner.completions == 1, "complete, once", where);
+  }
+};
+
+}  // namespace
+
+TEST("a short transfer goes on where it stopped") {
+  Machine m(Kind::write, Way::buffered, {at(4096, 1000)}, 50);
+  m.expect(Kind::write, cached_fd, 50, 1000, 300);
+  const Operation* o = m.transfer.next();
+  check::is_true(o->list->iov_base == reinterpret_cast<void*>(4096 + 300), "the memory advances as well");
+  m.transfer.result(700);
+  m.expect_end(1000);
+}
+
+TEST("a short transfer of a list goes on inside an entry") {
+  Machine m(Kind::read, Way::buffered, {at(1000, 10), at(2000, 0), at(3000, 20), at(4000, 30)}, 0);
+  m.expect(Kind::read, cached_fd, 0, 60, 15);
+  const Operation* o = m.transfer.next();
+  check::equal(o->list_count, 2U);
+  check::is_true(o->list[0].iov_base == reinterpret_cast<void*>(3005) && o->list[0].iov_len == 15, "inside the third");
+  check::is_true(o->list[1].iov_len == 30, "and all of the fourth");
+  m.transfer.result(45);
+  m.expect_end(60);
+}
+
+TEST("interrupted and refused operations are repeated") {
+  Machine m(Kind::read, Way::buffered, {at(4096, 100)}, 0);
+  m.expect(Kind::read, cached_fd, 0, 100, -EINTR);
+  m.expect(Kind::read, cached_fd, 0, 100, -EAGAIN);
+  m.expect(Kind::read, cached_fd, 0, 100, 100);
+  m.expect_end(100);
+}
+
+TEST("a read ends at the end of the file, a write that moves nothing is an error") {
+  Machine read(Kind::read, Way::buffered, {at(4096, 100)}, 0);
+  read.expect(Kind::read, cached_fd, 0, 100, 40);
+  read.expect(Kind::read, cached_fd, 40, 60, 0);
+  read.expect_end(40);
+  Machine write(Kind::write, Way::buffered, {at(4096, 100)}, 0);
+  write.expect(Kind::write, cached_fd, 0, 100, 0);
+  write.expect_end(0, EIO);
+}
+
+TEST("an error ends the transfer and keeps what was moved") {
+  Machine m(Kind::write, Way::buffered, {at(4096, 100)}, 0);
+  m.expect(Kind::write, cached_fd, 0, 100, 30);
+  m.expect(Kind::write, cached_fd, 30, 70, -ENOSPC);
+  m.expect_end(30, ENOSPC);
+}
+
+TEST("direct: ragged ends through the page cache, the middle past it") {
+  // Memory that is aligned where the file is: at file offset 4096, 100 bytes in.
+  Machine m(Kind::read, Way::direct, {at(8192 - 100, 100 + 8192 + 50)}, 4096 - 100);
+  m.expect(Kind::read, cached_fd, 3996, 100, 100);
+  m.expect(Kind::read, direct_fd, 4096, 8192, 8192);
+  m.expect(Kind::read, cached_fd, 12288, 50, 50);
+  m.expect_end(8342);
+  check::equal(m.transfer.direct_bytes(), 8192);
+}
+
+TEST("direct: a middle that ends with the file") {
+  Machine m(Kind::read, Way::direct, {at(8192, 16384)}, 0);
+  m.expect(Kind::read, direct_fd, 0, 16384, 5000);
+  m.expect(Kind::read, cached_fd, 5000, 3192, 0);
+  m.expect_end(5000);
+}
+
+TEST("direct: memory that is not aligned goes through a buffer") {
+  std::vector<std::byte> memory(10000);
+  const auto odd = (reinterpret_cast<std::uintptr_t>(memory.data()) + 511) / 512 * 512 + 1;
+  Machine m(Kind::read, Way::direct, {at(odd, 4096)}, 0);
+  const Operation* o = m.transfer.next();
+  check::equal(o->fd, direct_fd);
+  check::is_true(reinterpret_cast<std::uintptr_t>(o->list->iov_base) % 4096 == 0, "aligned");
+  std::fill_n(static_cast<std::byte*>(o->list->iov_base), 4096, std::byte(7));
+  m.transfer.result(4096);
+  m.expect_end(4096);
+  const auto* there = reinterpret_cast<const std::byte*>(odd);
+  check::is_true(there[0] == std::byte(7) && there[4095] == std::byte(7), "copied to the memory asked for");
+}
+
+TEST("direct: a file system that refuses is served through the page cache") {
+  Machine m(Kind::write, Way::direct, {at(8192, 8192)}, 0);
+  m.expect(Kind::write, direct_fd, 0, 8192, -EINVAL);
+  m.expect(Kind::write, cached_fd, 0, 8192, 8192);
+  m.expect_end(8192);
+}
+
+TEST("direct: without a direct descriptor everything is buffered") {
+  Machine m(Kind::write, Way::direct, {at(8192, 8192)}, 0, {cached_fd, -1, 0, 0});
+  m.expect(Kind::write, cached_fd, 0, 8192, 8192);
+  m.expect_end(8192);
+}
+
+TEST("either: small requests never ask") {
+  Machine m(Kind::read, Way::either, {at(8192, 8192)}, 0);
+  m.expect(Kind::read, cached_fd, 0, 8192, 8192);
+  m.expect_end(8192);
+}
+
+TEST("either: what is in the page cache is read from there") {
+  Machine m(Kind::read, Way::either, {at(8192, 1 << 20)}, 0);
+  m.expect(Kind::resident, cached_fd, 0, 1 << 20, 600000);
+  m.expect(Kind::read, cached_fd, 0, 1 << 20, 1 << 20);
+  m.expect_end(1 << 20);
+}
+
+TEST("either: what is not there is read directly") {
+  Machine m(Kind::read, Way::either, {at(8192, 1 << 20)}, 0);
+  m.expect(Kind::resident, cached_fd, 0, 1 << 20, 4096);
+  m.expect(Kind::read, direct_fd, 0, 1 << 20, 1 << 20);
+  m.expect_end(1 << 20);
+}
+
+TEST("either: memory that is not aligned is read through the page cache") {
+  Machine m(Kind::read, Way::either, {at(8192 + 16, 1 << 20)}, 0);
+  m.expect(Kind::resident, cached_fd, 0, 1 << 20, 0);
+  m.expect(Kind::read, cached_fd, 0, 1 << 20, 1 << 20);
+  m.expect_end(1 << 20);
+}
+
+TEST("either: a kernel that cannot tell is asked for what it has") {
+  Machine part(Kind::read, Way::either, {at(8192, 1 << 20)}, 0);
+  part.expect(Kind::resident, cached_fd, 0, 1 << 20, -ENOSYS);
+  part.expect(Kind::read, cached_fd, 0, 1 << 20, 8192, true);
+  part.expect(Kind::read, direct_fd, 8192, (1 << 20) - 8192, (1 << 20) - 8192);
+  part.expect_end(1 << 20);
+  Machine none(Kind::read, Way::either, {at(8192, 1 << 20)}, 0);
+  none.expect(Kind::resident, cached_fd, 0, 1 << 20, -EPERM);
+  none.expect(Kind::read, cached_fd, 0, 1 << 20, -EINTR, true);
+  none.expect(Kind::read, cached_fd, 0, 1 << 20, -EAGAIN, true);
+  none.expect(Kind::read, direct_fd, 0, 1 << 20, 1 << 20);
+  none.expect_end(1 << 20);
+}
+
+TEST("either: a file system without RWF_NOWAIT is read plainly") {
+  Machine m(Kind::read, Way::either, {at(8192, 1 << 20)}, 0);
+  m.expect(Kind::resident, cached_fd, 0, 1 << 20, -ENOSYS);
+  m.expect(Kind::read, cached_fd, 0, 1 << 20, -EOPNOTSUPP, true);
+  m.expect(Kind::read, cached_fd, 0, 1 << 20, 1 << 20);
+  m.expect_end(1 << 20);
+}
+
+TEST("a request beyond what one system call moves is split") {
+  Machine m(Kind::read, Way::buffered, {at(8192, std::size_t(3) << 30)}, 0);
+  for (std::int64_t i = 0; i < 3; ++i) m.expect(Kind::read, cached_fd, i << 30, 1 << 30, 1 << 30);
+  m.expect_end(std::int64_t(3) << 30);
+}
+
+TEST("lists longer than one system call takes are split, also directly") {
+  std::vector<iovec> parts(1500, at(8192, 4096));
+  Machine m(Kind::write, Way::direct, parts, 0);
+  m.expect(Kind::write, direct_fd, 0, 1024 * 4096, 1024 * 4096);
+  m.expect(Kind::write, direct_fd, 1024 * 4096, 476 * 4096, 476 * 4096);
+  m.expect_end(1500 * 4096);
+}
+
+TEST_MAIN
