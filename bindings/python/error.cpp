@@ -15,6 +15,11 @@ nb::object optional_number(std::int64_t value) {
   return value < 0 ? nb::object(nb::none()) : nb::cast(value);
 }
 
+/// Paths are bytes that need not be UTF-8.
+nb::object decoded(const std::string& text) {
+  return nb::steal(PyUnicode_DecodeFSDefaultAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
+}
+
 void translate(const std::exception_ptr& pointer, void*) {
   try {
     std::rethrow_exception(pointer);
@@ -22,9 +27,9 @@ void translate(const std::exception_ptr& pointer, void*) {
     const ErrorContext& context = error.context();
     const nb::object type = nb::module_::import_("outcore.errors").attr("OutcoreError");
     const nb::object raised =
-        type(error.errno_value(), context.attempted, "path"_a = context.path,
+        type(error.errno_value(), decoded(context.attempted), "path"_a = decoded(context.path),
              "offset"_a = optional_number(context.offset),
-             "size_bytes"_a = optional_number(context.size_bytes), "detail"_a = context.detail);
+             "size_bytes"_a = optional_number(context.size_bytes), "detail"_a = decoded(context.detail));
     PyErr_SetObject(type.ptr(), raised.ptr());
   }
 }

@@ -130,7 +130,13 @@ void bind_trace(nb::module_& module) {
   module.def("trace_disable_events", &trace::disable_events);
   module.def("trace_events", &events, "Recorded events; the layout is trace_event_fields.");
   module.def("trace_dropped_events", &trace::dropped_events);
-  module.def("trace_file_name", &trace::file_name, "file"_a);
+  module.def(
+      "trace_file_name",
+      [](std::uint32_t file) {
+        const std::string name = trace::file_name(file);
+        return nb::steal<nb::str>(PyUnicode_DecodeFSDefaultAndSize(name.data(), Py_ssize_t(name.size())));
+      },
+      "file"_a);
   module.def("trace_record", &record, "layer"_a, "op"_a, "start_ns"_a, "end_ns"_a, "path"_a = "",
              "offset"_a = 0, "bytes"_a = 0, "waited_ns"_a = 0, "failed"_a = false, "sequential"_a = false);
   module.def(

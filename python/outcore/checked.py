@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
+
+_MOST = 2**52  # microseconds: as nanoseconds the sum of two still fits into 64 bits
 
 
 class FormatError(ValueError):
@@ -38,10 +39,10 @@ def integer(data: object, key: str, where: str, least: int = 0) -> int:
 
 
 def number(data: object, key: str, where: str) -> float:
-    """A finite number of at least 0."""
+    """A number of at least 0, and not absurdly large."""
     value = item(data, key, where)
-    if type(value) not in (int, float) or not 0 <= value < math.inf:
-        raise FormatError(f"{where}.{key} is not a number of at least 0: {value!r}")
+    if type(value) not in (int, float) or not 0 <= value <= _MOST:
+        raise FormatError(f"{where}.{key} is not a number from 0 to {_MOST}: {value!r}")
     return float(value)
 
 

@@ -44,7 +44,7 @@ class OutcoreError(OSError):
         self._message = _core.error_message(
             errno,
             attempted,
-            path,
+            os.fsencode(path).decode("utf-8", "replace"),
             -1 if offset is None else offset,
             -1 if size_bytes is None else size_bytes,
             detail,

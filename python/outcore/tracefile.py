@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from .checked import FormatError, integer, item, number
+from .checked import FormatError, integer, item, number, text
 from .errors import OutcoreError
 from .report import ASYNCHRONOUS, LAYERS, OPERATIONS, Report
 
@@ -36,7 +36,7 @@ FORMAT = 1
 
 REQUEST = np.dtype(
     [
-        ("rank", "i4"),
+        ("rank", "i8"),
         ("layer", "u1"),  # position in LAYERS
         ("op", "u1"),  # position in OPERATIONS
         ("start_ns", "i8"),  # since the first event
@@ -239,7 +239,7 @@ def _requests(data: object) -> NDArray[np.void]:
     if not isinstance(data, list):
         raise FormatError("traceEvents is not a list")
     rows: list[list[Any]] = []
-    begun: dict[object, tuple[str, list[Any]]] = {}
+    begun: dict[str, tuple[str, list[Any]]] = {}  # by id: where, and its row
     for position, event in enumerate(data):
         where = f"traceEvents[{position}]"
         phase = item(event, "ph", where)
@@ -249,19 +249,20 @@ def _requests(data: object) -> NDArray[np.void]:
             raise FormatError(f"{where}.ph is unknown: {phase!r}")
         moment_ns = _nanoseconds(event, "ts", where)
         if phase == "e":
-            begin = begun.pop(item(event, "id", where), None)
-            if begin is None:
-                raise FormatError(f"{where} ends what has not begun: id {event['id']!r}")
-            begin[1][_END_FIELD] = moment_ns
+            identity = text(event, "id", where)
+            if identity not in begun:
+                raise FormatError(f"{where} ends what has not begun: id {identity!r}")
+            begun.pop(identity)[1][_END_FIELD] = moment_ns
             continue
         row = _row(event, moment_ns, where)
         rows.append(row)
         if phase == "X":
             row[_END_FIELD] = moment_ns + _nanoseconds(event, "dur", where)
         else:
-            if item(event, "id", where) in begun:
-                raise FormatError(f"{where} begins what is under way: id {event['id']!r}")
-            begun[event["id"]] = where, row
+            identity = text(event, "id", where)
+            if identity in begun:
+                raise FormatError(f"{where} begins what is under way: id {identity!r}")
+            begun[identity] = where, row
     if begun:
         identity, (where, _) = next(iter(begun.items()))
         raise FormatError(f"{where} never ends: id {identity!r}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import errno
 import pickle
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from outcore import _core
@@ -70,7 +72,9 @@ def test_process_rank_and_count_are_what_was_set() -> None:
 
 
 @pytest.mark.parametrize("move", [lambda e: pickle.loads(pickle.dumps(e)), copy.copy, copy.deepcopy])
-def test_error_keeps_everything_on_its_way_to_another_process(move) -> None:
+def test_error_keeps_everything_on_its_way_to_another_process(
+    move: Callable[[OutcoreError], OutcoreError],
+) -> None:
     _core.set_process_rank(1, 2)
     try:
         error = OutcoreError(errno.EIO, "read", path="/x", offset=7, size_bytes=9, detail="torn")
@@ -93,5 +97,11 @@ def test_error_keeps_everything_on_its_way_to_another_process(move) -> None:
         assert getattr(moved, name) == getattr(error, name), name
 
 
-def test_a_path_object_is_accepted(tmp_path) -> None:
+def test_a_path_object_is_accepted(tmp_path: Path) -> None:
     assert OutcoreError(errno.ENOENT, "open", path=tmp_path).path == str(tmp_path)
+
+
+def test_a_path_that_is_not_utf8_is_accepted() -> None:
+    error = OutcoreError(errno.EIO, "read", path="/x/\udcff")
+    assert error.path == "/x/\udcff"
+    assert str(error) == "read /x/\ufffd: Input/output error"
