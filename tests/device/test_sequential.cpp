@@ -28,7 +28,7 @@ struct Requests {
 
 /// What reached the device so far.
 Requests device_requests() {
-  const auto& counters = trace::snapshot().counters[std::size_t(trace::Layer::device)];
+  const auto counters = trace::snapshot().counters[std::size_t(trace::Layer::device)];
   const auto count = [&](trace::Op op) { return counters[std::size_t(op)].count; };
   return {count(trace::Op::read) + count(trace::Op::async_read), count(trace::Op::write) + count(trace::Op::async_write)};
 }
