@@ -59,7 +59,7 @@ has_headers || fail "the header Python.h is needed to build the native module (a
 # ---- the environment ----
 
 if ! [ -x "$venv/bin/python" ]; then
-  say "making $venv"
+  say "making $venv, with about 200 MB of packages from PyPI"
   if has_ensurepip; then
     "$python" -m venv "$venv"
   else
@@ -75,7 +75,6 @@ fi
 tools=("scikit-build-core>=0.10" "nanobind>=2.2")
 command -v cmake >/dev/null || tools+=(cmake)
 command -v ninja >/dev/null || tools+=(ninja)
-say "installing build tools and dependencies from PyPI (about 200 MB, a minute or two)"
 "$venv_python" -m pip install --quiet --disable-pip-version-check "${tools[@]}"
 "$venv_python" - <<'END' | xargs -d '\n' "$venv_python" -m pip install --quiet --disable-pip-version-check
 import tomllib

@@ -34,7 +34,7 @@ SUBCOMMANDS = {
     "doctor": Subcommand(
         "outcore.doctor", "command", "what Outcore finds on this machine, and what is missing"
     ),
-    "clean": Subcommand("outcore.clean", "command", "remove scratch that dead processes have left"),
+    "clean": Subcommand("outcore.tidy", "command", "remove scratch that dead processes have left"),
     "config": Subcommand("outcore.config", "command", "flags to compile and link with the C and C++ library"),
 }
 

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -86,14 +86,20 @@ def _bound_by_launcher() -> bool:
 
 def limit_threads() -> None:
     """Tells numerical libraries that are not loaded yet this process's share of the cores, if the user did not."""
-    share = str(threads_per_rank())
+    _set_threads(os.environ, threads_per_rank())
+
+
+def _set_threads(environment: MutableMapping[str, str], threads: int) -> None:
+    """OMP_NUM_THREADS, if the user has set it, goes for all libraries."""
+    chosen = environment.get("OMP_NUM_THREADS") or str(threads)
     for name in THREAD_VARIABLES:
-        os.environ.setdefault(name, share)
+        if not environment.get(name):
+            environment[name] = chosen
 
 
-def relaunch(ranks: int, arguments: Sequence[str] | None = None) -> None:
+def relaunch(ranks: int) -> None:
     """Makes this command run on `ranks` processes: replaces this process by the launcher of the MPI that
-    mpi4py uses, which runs `outcore ARGUMENTS` (default: this command line) in each.
+    mpi4py uses, which runs the same command line of the interpreter in each.
 
     Returns when there is nothing to do: one rank, or already inside a job of that size. Output, exit status
     and signals are the launcher's: if it is killed, the processes end with it.
@@ -111,7 +117,7 @@ def relaunch(ranks: int, arguments: Sequence[str] | None = None) -> None:
     if job is not None or ranks == 1:
         return
     launcher = find_launcher()
-    command = [sys.executable, "-u", "-m", "outcore", *(sys.argv[1:] if arguments is None else arguments)]
+    command = [sys.executable, "-u", *sys.orig_argv[1:]]
     sys.stdout.flush()
     sys.stderr.flush()
     os.execve(launcher, [str(launcher), "-n", str(ranks), *command], _rank_environment(ranks))
@@ -119,8 +125,7 @@ def relaunch(ranks: int, arguments: Sequence[str] | None = None) -> None:
 
 def _rank_environment(ranks: int) -> dict[str, str]:
     environment = dict(os.environ)
-    for name in THREAD_VARIABLES:
-        environment.setdefault(name, environment.get("OMP_NUM_THREADS", str(max(1, cores() // ranks))))
+    _set_threads(environment, max(1, cores() // ranks))
     if sys.stdout.isatty():  # the ranks write to a pipe of the launcher: let them know the terminal behind it
         size = shutil.get_terminal_size()
         environment.setdefault("COLUMNS", str(size.columns))

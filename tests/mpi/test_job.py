@@ -36,7 +36,7 @@ def test_processes_that_come_in_time_hear_each_other(comm):
 
 
 def test_relaunch_inside_a_job_of_that_size_does_nothing(comm):
-    launch.relaunch(comm.size, ["--version"])
+    launch.relaunch(comm.size)
 
 
 def test_relaunch_refuses_another_size(comm):

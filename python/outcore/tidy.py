@@ -1,0 +1,25 @@
+"""`outcore clean`: removes scratch that processes left behind when they were killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from outcore import _core
+from outcore.doctor import scratch_directory
+
+
+def command(
+    scratch: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Scratch directory to clean (default: the one chosen).")
+    ] = None,
+) -> None:
+    """Remove the scratch of your processes that are dead. That of living ones, and of others, stays."""
+    directory = scratch_directory(scratch)
+    removed = _core.clean(str(directory))
+    for path in removed:
+        print(f"removed {path}")
+    if not removed:
+        print(f"nothing to remove in {directory}")

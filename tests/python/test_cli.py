@@ -1,0 +1,158 @@
+"""The outcore command: its gate for errors, and the small subcommands."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from outcore import cli
+from outcore.errors import OutcoreError
+
+
+def outcore(*arguments, ranks=1, **environment):
+    """Runs the command as a user does, in a process of its own."""
+    launcher = [str(Path(sys.executable).parent / "mpiexec"), "-n", str(ranks)] if ranks > 1 else []
+    return subprocess.run(
+        [*launcher, sys.executable, "-m", "outcore", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env=os.environ | environment,
+    )
+
+
+def test_help_names_every_command():
+    answer = outcore("--help")
+    assert answer.returncode == 0
+    for name in cli.SUBCOMMANDS:
+        assert f"\n  {name} " in answer.stdout
+
+
+def test_no_argument_shows_the_help():
+    assert outcore().stdout == outcore("--help").stdout
+
+
+def test_help_does_not_load_the_libraries():
+    code = "import sys, outcore.cli as c; c.run(['--help']); print({'numpy', 'typer'} & sys.modules.keys())"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.endswith("set()\n")
+
+
+def test_version():
+    from outcore import __version__
+
+    assert outcore("--version").stdout == f"outcore {__version__}\n"
+
+
+@pytest.mark.parametrize("name", ["report", "bench", "doctor", "clean", "config"])
+def test_each_command_explains_itself(name):
+    answer = outcore(name, "--help")
+    assert answer.returncode == 0
+    assert f"outcore {name}" in answer.stdout
+
+
+def test_unknown_command_suggests_one():
+    answer = outcore("docter")
+    assert answer.returncode == 2
+    assert answer.stderr == "outcore: there is no command 'docter', did you mean 'doctor'?\n"
+
+
+def test_unknown_option_is_a_usage_error():
+    answer = outcore("doctor", "--nonsense")
+    assert answer.returncode == 2
+    assert answer.stderr.startswith("outcore: ")
+    assert "--nonsense" in answer.stderr
+    assert answer.stderr.count("\n") == 1
+
+
+def test_failure_is_one_message_without_traceback(tmp_path):
+    answer = outcore("clean", "--scratch", tmp_path / "none")
+    assert answer.returncode == 1
+    assert answer.stderr.startswith("outcore: ")
+    assert str(tmp_path / "none") in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_debug_shows_the_traceback(tmp_path):
+    answer = outcore("clean", "--scratch", tmp_path / "none", OUTCORE_DEBUG="1")
+    assert answer.returncode == 1
+    assert "Traceback" in answer.stderr
+
+
+def test_missing_package_names_the_extra(tmp_path, monkeypatch):
+    (tmp_path / "needs_pyscf.py").write_text("import pyscf")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "pyscf", None)
+    with pytest.raises(OutcoreError, match=r"pip install 'outcore\[chem\]'"):
+        cli._function(cli.Subcommand("needs_pyscf", "command", ""))
+
+
+def test_reader_that_goes_away_is_no_error():
+    command = f"{sys.executable} -m outcore --help | true; echo ${{PIPESTATUS[0]}}"
+    answer = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert answer.stdout == "0\n"
+    assert answer.stderr == ""
+
+
+def test_usage_error_of_many_processes_is_said_once():
+    answer = outcore("nonsense", ranks=2)
+    assert answer.returncode == 2
+    assert answer.stderr.count("there is no command 'nonsense'") == 1
+
+
+FAIL_IN_JOB = """
+import errno
+from outcore import cli, launch
+from outcore.errors import OutcoreError
+comm = launch.world()
+def command():
+    {body}
+cli._function = lambda entry: command
+cli.main(["doctor"])
+"""
+
+
+def failing_job(body):
+    code = FAIL_IN_JOB.format(body=body)
+    launcher = Path(sys.executable).parent / "mpiexec"
+    command = [launcher, "-n", "2", sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_error_of_all_processes_is_said_once():
+    answer = failing_job("raise OutcoreError(errno.EIO, 'read', detail='all') from None")
+    assert answer.returncode == 1
+    assert answer.stderr.count("(all)") == 2  # each names its rank, so they differ
+    assert answer.stderr.index("rank 0") < answer.stderr.index("rank 1")
+
+
+def test_agreed_error_is_said_once():
+    body = (
+        "raise comm.bcast(OutcoreError(errno.ENOSPC, 'write', detail='agreed') if comm.rank == 0 else None)"
+    )
+    answer = failing_job(body)
+    assert answer.returncode == 1
+    assert answer.stderr == "outcore: rank 0: write: No space left on device (agreed)\n"
+
+
+def test_error_of_one_process_ends_the_job():
+    answer = failing_job(
+        "if comm.rank == 1: raise OutcoreError(errno.EIO, 'read', detail='alone')\n    comm.Barrier()"
+    )
+    assert answer.returncode == 1
+    assert answer.stderr.count("outcore: rank 1: read: Input/output error (alone)") == 1
+    assert "Traceback" not in answer.stderr
+
+
+def test_config_compiles_a_program(tmp_path):
+    flags = outcore("config", "--cflags", "--libs").stdout.split()
+    source = tmp_path / "program.cpp"
+    source.write_text('#include "outcore/error.hpp"\nint main() { return outcore::process_count() - 1; }\n')
+    subprocess.run(["c++", "-std=c++20", source, "-o", tmp_path / "program", *flags], check=True)
+    assert subprocess.run([tmp_path / "program"], check=False).returncode == 0
+
+
+def test_config_needs_to_know_what():
+    assert outcore("config").returncode == 2

@@ -1,0 +1,109 @@
+"""What `outcore doctor` finds, and what it says of things that are missing."""
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from outcore import _core, doctor, launch
+from outcore.errors import OutcoreError
+
+
+def by_name(findings):
+    return {finding.name: finding for finding in findings}
+
+
+def test_everything_is_looked_for(tmp_path):
+    found = by_name(doctor.findings(tmp_path))
+    assert {
+        "versions", "I/O engine", "MPI", "launcher", "Fortran", "PySCF", "BLAS", "cores", "memory", "scratch",
+        "direct I/O", "measured rate",
+    } <= found.keys()  # fmt: skip
+    assert _core.engine_name() in found["I/O engine"].found
+    assert str(tmp_path) in found["scratch"].found
+
+
+def test_what_is_missing_says_what_it_costs_and_how_to_get_it(monkeypatch, tmp_path):
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
+    monkeypatch.setattr(doctor, "_version", lambda name: None)
+    found = by_name(doctor.findings(tmp_path))
+    for name in ("Fortran", "PySCF", "matplotlib"):
+        assert found[name].found == "missing"
+        assert found[name].cost
+        assert found[name].remedy
+
+
+def test_missing_mpi_costs_more_processes(monkeypatch):
+    monkeypatch.setattr(launch.importlib.util, "find_spec", lambda name: None)
+    launch.mpi_library.cache_clear()
+    for finding in (doctor._mpi(), doctor._launcher()):
+        assert finding.found == "missing"
+        assert "mpi4py is missing" in finding.cost
+        assert finding.remedy == "pip install 'outcore[mpi]'"
+
+
+@pytest.mark.parametrize(
+    ("reason", "remedy"),
+    [
+        ("built without liburing", "liburing-dev"),
+        ("io_uring_setup: Operation not permitted", "io_uring_disabled"),
+    ],
+)
+def test_engine_without_io_uring(monkeypatch, reason, remedy):
+    monkeypatch.delenv("OUTCORE_ENGINE", raising=False)
+    monkeypatch.setattr(_core, "engine_name", lambda: "threads")
+    monkeypatch.setattr(_core, "engine_reason", lambda: reason)
+    finding = doctor._engine()
+    assert reason in finding.found
+    assert finding.cost
+    assert remedy in finding.remedy
+
+
+def test_scratch_in_memory_is_pointed_out():
+    if _core.file_system("/dev/shm").memory:
+        scratch = doctor._scratch(Path("/dev/shm"))[0]
+        assert "memory" in scratch.cost
+        assert "OUTCORE_SCRATCH" in scratch.remedy
+
+
+def test_rates_are_measured_and_nothing_is_left(tmp_path):
+    rates = doctor.measure_rates(tmp_path, size_bytes=16 << 20)
+    assert rates.read_bytes_per_s > 1e6
+    assert rates.write_bytes_per_s > 1e6
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_measuring_stops_at_its_limit(tmp_path):
+    rates = doctor.measure_rates(tmp_path, size_bytes=1 << 40, limit_s=0.05)
+    assert rates.read_bytes_per_s > 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_given_scratch_is_used(tmp_path):
+    assert doctor.scratch_directory(tmp_path) == tmp_path
+
+
+def test_default_scratch_is_writable():
+    assert os.access(doctor.scratch_directory(), os.W_OK)
+
+
+@pytest.mark.parametrize(("name", "code"), [("none", errno.ENOENT), ("file", errno.ENOTDIR)])
+def test_unusable_scratch_is_refused(tmp_path, name, code):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutcoreError, match=str(tmp_path / name)) as caught:
+        doctor.scratch_directory(tmp_path / name)
+    assert caught.value.errno == code
+
+
+def test_json(tmp_path):
+    answer = subprocess.run(
+        [sys.executable, "-m", "outcore", "doctor", "--json", "--scratch", tmp_path],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    facts = json.loads(answer.stdout)
+    assert {"name", "found", "cost", "remedy"} == facts[0].keys()
