@@ -140,7 +140,7 @@ def _clock_offset_ns(comm: Comm | None) -> int:
     """
     if comm is None:
         return 0
-    kernel = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    kernel = _kernel()
     kernels = comm.allgather(kernel)
     if len(set(kernels)) == 1:
         return 0
@@ -150,3 +150,8 @@ def _clock_offset_ns(comm: Comm | None) -> int:
         now = _core.trace_now_ns()
         differences.append(now - comm.bcast(now, root=0))
     return 0 if kernel == kernels[0] else int(statistics.median(differences))
+
+
+def _kernel() -> str:
+    """Names the running kernel, and with it the clock."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()

@@ -71,6 +71,7 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
   void flush();
   void close();
 
+  void starts(Transfer& transfer) noexcept;
   void completed(Transfer& transfer) noexcept override;
   [[nodiscard]] Error error_of(const Transfer& transfer) const override;
   void waited(const Transfer& transfer, std::uint64_t nanoseconds) noexcept override;
@@ -169,7 +170,7 @@ std::int64_t size_of(std::span<const iovec> list) {
 std::int64_t File::State::blocking(Kind kind, std::span<const iovec> list, std::int64_t offset) {
   check_request(kind, list, offset);
   Transfer transfer(kind, way_of(kind, size_of(list), offset), target(), list, offset, *this, true);
-  transfer.start_ns = trace::now_ns();
+  starts(transfer);
   run_to_end(engine(), transfer);
   if (transfer.error() != 0) throw error_of(transfer);
   return transfer.moved_bytes();
@@ -180,15 +181,25 @@ Request File::State::nonblocking(Kind kind, std::span<const iovec> list, std::in
   auto transfer = std::make_shared<Transfer>(kind, way_of(kind, size_of(list), offset), target(), list,
                                              offset, *this, false);
   transfer->keep(std::shared_ptr<Transfer::Owner>(shared_from_this(), this));
-  transfer->start_ns = trace::now_ns();
+  starts(*transfer);
   under_way.fetch_add(1, std::memory_order_relaxed);
   try {
     engine().submit(transfer);
   } catch (...) {
     under_way.fetch_sub(1, std::memory_order_relaxed);
+    trace::transfer_ends(transfer->is_write());
     throw;
   }
   return Request(std::move(transfer));
+}
+
+/// Noted in the order in which requests are made, for the trace.
+void File::State::starts(Transfer& transfer) noexcept {
+  auto& last_end = transfer.is_write() ? write_end : read_end;
+  const std::int64_t end = transfer.offset() + transfer.size_bytes();
+  transfer.sequential = last_end.exchange(end, std::memory_order_relaxed) == transfer.offset();
+  trace::transfer_begins(transfer.is_write());
+  transfer.start_ns = trace::now_ns();
 }
 
 void File::State::completed(Transfer& transfer) noexcept {
@@ -199,9 +210,7 @@ void File::State::completed(Transfer& transfer) noexcept {
   }
   if (!transfer.is_write() && transfer.direct_bytes() > 0)
     read_directly.fetch_add(transfer.direct_bytes(), std::memory_order_relaxed);
-  auto& last_end = transfer.is_write() ? write_end : read_end;
-  const bool follows = last_end.load(std::memory_order_relaxed) == transfer.offset();
-  last_end.store(transfer.offset() + transfer.moved_bytes(), std::memory_order_relaxed);
+  trace::transfer_ends(transfer.is_write());
   const std::uint64_t now = trace::now_ns();
   trace::record({.start_ns = transfer.start_ns,
                  .end_ns = now,
@@ -213,7 +222,7 @@ void File::State::completed(Transfer& transfer) noexcept {
                  .op = op_of(transfer),
                  .layer = trace::Layer::device,
                  .failed = transfer.error() != 0,
-                 .sequential = follows});
+                 .sequential = transfer.sequential});
   if (transfer.blocking()) return;
   if (transfer.error() != 0 && transfer.is_write()) {
     std::lock_guard lock(failed_mutex);
