@@ -2,10 +2,10 @@
 #include <nanobind/stl/string.h>
 
 #include <filesystem>
-#include <stdexcept>
 #include <string>
 
 #include "bindings.hpp"
+#include "cache_arg.hpp"
 #include "outcore/device/engine.hpp"
 #include "outcore/device/file.hpp"
 #include "request.hpp"
@@ -16,19 +16,11 @@ using namespace nb::literals;
 namespace outcore::python {
 namespace {
 
-using device::Cache;
 using device::File;
 using device::FileSystem;
 
 constexpr auto request_doc =
     "Start a read or write at a byte offset and return its Request at once; the I/O goes on by itself.";
-
-Cache parse_cache(const std::string& name) {
-  if (name == "automatic") return Cache::automatic;
-  if (name == "buffered") return Cache::buffered;
-  if (name == "direct") return Cache::direct;
-  throw std::invalid_argument("cache is '" + name + "', expected 'automatic', 'buffered' or 'direct'");
-}
 
 File open_file(const nb::object& path, bool create, bool truncate, bool read_only, const std::string& cache,
                std::int64_t expected_bytes) {

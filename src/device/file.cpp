@@ -65,10 +65,12 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
   void check_request(Kind kind, std::span<const iovec> list, std::int64_t offset) const;
 
   std::int64_t blocking(Kind kind, std::span<const iovec> list, std::int64_t offset);
-  Request nonblocking(Kind kind, std::span<const iovec> list, std::int64_t offset);
+  Request nonblocking(Kind kind, std::span<const iovec> list, std::int64_t offset,
+                      trace::Layer asked_by = trace::Layer::device);
   void wait_for_all() const;
   std::shared_ptr<Transfer> take_undelivered();
   void flush();
+  void settle();
   void close();
 
   void starts(Transfer& transfer) noexcept;
@@ -103,6 +105,8 @@ File::State::State(std::string name, const OpenOptions& wanted) : path(std::move
                       again.st_ino == about.st_ino;
     if (!same) direct.reset();
   }
+  if (options.unlink_after_open && unlink(path.c_str()) != 0)
+    throw Error(errno, {.attempted = "unlink", .path = path});
   if (options.cache == Cache::automatic) cached_most_bytes = available_memory_bytes() / 2;
   trace_file = trace::file_id(path);
 }
@@ -176,12 +180,14 @@ std::int64_t File::State::blocking(Kind kind, std::span<const iovec> list, std::
   return transfer.moved_bytes();
 }
 
-Request File::State::nonblocking(Kind kind, std::span<const iovec> list, std::int64_t offset) {
+Request File::State::nonblocking(Kind kind, std::span<const iovec> list, std::int64_t offset,
+                                 trace::Layer asked_by) {
   check_request(kind, list, offset);
   auto transfer = std::make_shared<Transfer>(kind, way_of(kind, size_of(list), offset), target(), list,
                                              offset, *this, false);
   transfer->keep(std::shared_ptr<Transfer::Owner>(shared_from_this(), this));
   starts(*transfer);
+  transfer->asked_by = asked_by;
   under_way.fetch_add(1, std::memory_order_relaxed);
   try {
     engine().submit(transfer);
@@ -212,17 +218,22 @@ void File::State::completed(Transfer& transfer) noexcept {
     read_directly.fetch_add(transfer.direct_bytes(), std::memory_order_relaxed);
   trace::transfer_ends(transfer.is_write());
   const std::uint64_t now = trace::now_ns();
-  trace::record({.start_ns = transfer.start_ns,
-                 .end_ns = now,
-                 .waited_ns = transfer.blocking() ? now - transfer.start_ns : 0,
-                 .offset = transfer.offset(),
-                 .bytes = transfer.moved_bytes(),
-                 .file = trace_file,
-                 .thread = 0,
-                 .op = op_of(transfer),
-                 .layer = trace::Layer::device,
-                 .failed = transfer.error() != 0,
-                 .sequential = transfer.sequential});
+  trace::Event event{.start_ns = transfer.start_ns,
+                     .end_ns = now,
+                     .waited_ns = transfer.blocking() ? now - transfer.start_ns : 0,
+                     .offset = transfer.offset(),
+                     .bytes = transfer.moved_bytes(),
+                     .file = trace_file,
+                     .thread = 0,
+                     .op = op_of(transfer),
+                     .layer = trace::Layer::device,
+                     .failed = transfer.error() != 0,
+                     .sequential = transfer.sequential};
+  trace::record(event);
+  if (transfer.asked_by != trace::Layer::device) {
+    event.layer = transfer.asked_by;
+    trace::record(event);
+  }
   if (transfer.blocking()) return;
   if (transfer.error() != 0 && transfer.is_write()) {
     std::lock_guard lock(failed_mutex);
@@ -243,6 +254,8 @@ Error File::State::error_of(const Transfer& transfer) const {
 
 void File::State::waited(const Transfer& transfer, std::uint64_t nanoseconds) noexcept {
   trace::add_waited(trace::Layer::device, op_of(transfer), nanoseconds);
+  if (transfer.asked_by != trace::Layer::device)
+    trace::add_waited(transfer.asked_by, op_of(transfer), nanoseconds);
 }
 
 // ---- the file as a whole
@@ -288,6 +301,12 @@ void File::State::flush() {
       traced(trace::Op::flush, 0, [&] { return engine().run({.kind = Kind::sync, .fd = buffered.get()}); });
   if (const auto transfer = take_undelivered()) throw error_of(*transfer);
   if (synced < 0) throw Error(static_cast<int>(-synced), {.attempted = "flush", .path = path});
+}
+
+void File::State::settle() {
+  check("settle");
+  wait_for_all();
+  if (const auto transfer = take_undelivered()) throw error_of(*transfer);
 }
 
 void File::State::close() {
@@ -341,16 +360,16 @@ std::int64_t File::write(std::span<const std::byte> buffer, std::int64_t offset)
 std::int64_t File::write(std::span<const iovec> list, std::int64_t offset) {
   return state_->blocking(Kind::write, list, offset);
 }
-Request File::async_read(std::span<std::byte> buffer, std::int64_t offset) {
+Request File::async_read(std::span<std::byte> buffer, std::int64_t offset, trace::Layer asked_by) {
   const iovec entry = entry_for(buffer);
-  return state_->nonblocking(Kind::read, {&entry, 1}, offset);
+  return state_->nonblocking(Kind::read, {&entry, 1}, offset, asked_by);
 }
 Request File::async_read(std::span<const iovec> list, std::int64_t offset) {
   return state_->nonblocking(Kind::read, list, offset);
 }
-Request File::async_write(std::span<const std::byte> buffer, std::int64_t offset) {
+Request File::async_write(std::span<const std::byte> buffer, std::int64_t offset, trace::Layer asked_by) {
   const iovec entry = entry_for(buffer);
-  return state_->nonblocking(Kind::write, {&entry, 1}, offset);
+  return state_->nonblocking(Kind::write, {&entry, 1}, offset, asked_by);
 }
 Request File::async_write(std::span<const iovec> list, std::int64_t offset) {
   return state_->nonblocking(Kind::write, list, offset);
@@ -395,6 +414,8 @@ bool File::eof(std::int64_t offset) const {
 void File::flush() {
   state_->flush();
 }
+void File::settle() { state_->settle(); }
+
 void File::close() {
   state_->close();
 }

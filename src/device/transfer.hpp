@@ -13,6 +13,7 @@
 #include "outcore/device/buffer.hpp"
 #include "outcore/device/engine.hpp"
 #include "outcore/error.hpp"
+#include "outcore/trace.hpp"
 
 namespace outcore::device {
 
@@ -72,6 +73,7 @@ class Transfer final : public Task, public std::enable_shared_from_this<Transfer
 
   std::uint64_t start_ns = 0;          ///< for the owner's trace
   bool sequential = false;             ///< the same: starts where the last request of its kind ended
+  trace::Layer asked_by = trace::Layer::device;
   std::int64_t free_bytes = -1;        ///< noted by the owner when the device was full
   std::atomic<bool> delivered{false};  ///< the error has reached the user
 

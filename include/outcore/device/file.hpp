@@ -10,6 +10,7 @@
 #include <string>
 
 #include "outcore/device/request.hpp"
+#include "outcore/trace.hpp"
 
 namespace outcore::device {
 
@@ -30,6 +31,7 @@ struct OpenOptions {
   Cache cache = Cache::automatic;
   std::int64_t expected_bytes = 0;  ///< hint, 0: unknown
   Engine* engine = nullptr;         ///< null: default_engine()
+  bool unlink_after_open = false;   ///< the file loses its name at once, and vanishes with the last that uses it
 };
 
 /// An open file. All operations are thread-safe with one another (as pread/pwrite are); `close` must come
@@ -50,9 +52,12 @@ class File {
   std::int64_t write(std::span<const iovec> list, std::int64_t offset);
 
   /// Nonblocking: return within microseconds, proceed without further calls, complete at the request.
-  [[nodiscard]] Request async_read(std::span<std::byte> buffer, std::int64_t offset);
+  /// Reported in the device layer of the trace, and in that of `asked_by` if it is another.
+  [[nodiscard]] Request async_read(std::span<std::byte> buffer, std::int64_t offset,
+                                   trace::Layer asked_by = trace::Layer::device);
   [[nodiscard]] Request async_read(std::span<const iovec> list, std::int64_t offset);
-  [[nodiscard]] Request async_write(std::span<const std::byte> buffer, std::int64_t offset);
+  [[nodiscard]] Request async_write(std::span<const std::byte> buffer, std::int64_t offset,
+                                    trace::Layer asked_by = trace::Layer::device);
   [[nodiscard]] Request async_write(std::span<const iovec> list, std::int64_t offset);
 
   void preallocate(std::int64_t size_bytes);  ///< reserves space; the length becomes at least size_bytes
@@ -62,7 +67,8 @@ class File {
   /// Waits for all writes under way, puts them on stable storage, and throws the error of a failed write
   /// that nobody waited for.
   void flush();
-  void close();  ///< waits for everything under way; idempotent; throws as flush does, without syncing
+  void settle();  ///< as flush, without syncing
+  void close();   ///< waits for everything under way; idempotent; throws as flush does, without syncing
 
   [[nodiscard]] const std::string& path() const noexcept;
   [[nodiscard]] bool direct_available() const noexcept;  ///< the file system accepts direct I/O
