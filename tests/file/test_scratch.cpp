@@ -120,19 +120,20 @@ TEST("a forked child has its own process directory and leaves its parent's alone
 
 TEST("a child that outlives its parent does not keep the parent's directory locked") {
   TemporaryDirectory scratch;
-  int ready[2];
-  check::equal(pipe(ready), 0);
+  int started[2], hold[2];
+  char byte = 0;
+  check::equal(pipe(started) + pipe(hold), 0);
   killed_after([&] {
     (void)process_directory(scratch);
-    if (fork() == 0) {  // the grandchild waits until the test closes its end, or dies
-      close(ready[1]);
-      char byte;
-      _exit(read(ready[0], &byte, 1) == 0 ? 0 : 1);
+    if (fork() == 0) {  // the grandchild lives until the test closes its end
+      close(hold[1]);
+      (void)!write(started[1], &byte, 1);
+      _exit(read(hold[0], &byte, 1) == 0 ? 0 : 1);
     }
+    (void)!read(started[0], &byte, 1);
   });
   check::equal(clean(scratch).size(), 1u);
-  close(ready[0]);
-  close(ready[1]);
+  for (int fd : {started[0], started[1], hold[0], hold[1]}) close(fd);
 }
 
 TEST("a process directory that somebody removed is made again") {
