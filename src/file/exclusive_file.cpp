@@ -1,0 +1,194 @@
+#include "outcore/file/exclusive_file.hpp"
+
+#include <cerrno>
+
+#include "open_file.hpp"
+#include "outcore/error.hpp"
+#include "outcore/trace.hpp"
+
+namespace outcore::file {
+namespace {
+
+using trace::Op;
+
+// Larger requests gain nothing from being combined, so they need not take turns.
+constexpr std::size_t combined_bytes = 1 << 20;
+
+/// Runs a blocking operation and reports it, failed or not. The body returns the bytes moved.
+template <class Body>
+std::int64_t traced(Op op, std::uint32_t file, std::int64_t offset, bool sequential, Body body) {
+  trace::Event event{.start_ns = trace::now_ns(), .offset = offset, .file = file, .op = op, .sequential = sequential};
+  const auto finish = [&] {
+    event.end_ns = trace::now_ns();
+    event.waited_ns = event.end_ns - event.start_ns;
+    trace::record(event);
+  };
+  try {
+    event.bytes = body();
+  } catch (...) {
+    event.failed = true;
+    finish();
+    throw;
+  }
+  finish();
+  return event.bytes;
+}
+
+/// Whether a request starts where the one before it ended, which it moves on.
+bool follows(std::atomic<std::int64_t>& end, std::int64_t offset, std::size_t size) {
+  const bool sequential = end.load(std::memory_order_relaxed) == offset;
+  end.store(offset + static_cast<std::int64_t>(size), std::memory_order_relaxed);
+  return sequential;
+}
+
+}  // namespace
+
+struct ExclusiveFile::State {
+  std::string name;
+  std::shared_ptr<OpenFile> open;
+  std::atomic<bool> closed{false};
+
+  /// The open file; throws if this handle cannot be used. `attempted` is what for.
+  OpenFile& use(const char* attempted, std::int64_t offset = 0) const {
+    if (closed.load(std::memory_order_acquire) || open->foreign()) refuse(attempted, EBADF);
+    if (offset < 0) refuse(attempted, EINVAL, offset);
+    return *open;
+  }
+
+  [[noreturn]] void refuse(const char* attempted, int errno_value, std::int64_t value = 0) const {
+    const char* why = "the file is closed";
+    if (errno_value == EINVAL) why = "negative offset or size";
+    else if (open->foreign()) why = "it belongs to the parent of this forked process; open it in this one";
+    throw Error(errno_value, {.attempted = attempted, .path = open->path,
+                              .detail = why + (value < 0 ? ": " + std::to_string(value) : std::string())});
+  }
+
+  ~State() { end([](const auto& file) { release(file); }, true); }
+
+  /// Ends this handle, the first time it is asked to.
+  void end(void (*how)(const std::shared_ptr<OpenFile>&), bool quietly = false) {
+    if (closed.exchange(true, std::memory_order_acq_rel) || open->foreign()) return;
+    try {
+      traced(how == &discard ? Op::remove : Op::close, open->trace_id, 0, false, [&] {
+        how(open);
+        return 0;
+      });
+    } catch (const Error&) {
+      if (!quietly) throw;
+    }
+  }
+};
+
+ExclusiveFile::ExclusiveFile(const std::string& name, const ExclusiveFileOptions& options)
+    : state_(std::make_shared<State>()) {
+  const auto start_ns = trace::now_ns();
+  state_->closed = true;  // nothing to end if this fails
+  state_->name = name;
+  state_->open = acquire(name, options);
+  state_->closed = false;
+  const auto end_ns = trace::now_ns();
+  trace::record({.start_ns = start_ns, .end_ns = end_ns, .waited_ns = end_ns - start_ns,
+                 .file = state_->open->trace_id, .op = Op::open});
+}
+
+ExclusiveFile::~ExclusiveFile() = default;
+ExclusiveFile::ExclusiveFile(ExclusiveFile&&) noexcept = default;
+ExclusiveFile& ExclusiveFile::operator=(ExclusiveFile&&) noexcept = default;
+
+std::int64_t ExclusiveFile::read(std::span<std::byte> buffer, std::int64_t offset) {
+  auto& open = state_->use("read", offset);
+  return traced(Op::read, open.trace_id, offset, follows(open.read_end, offset, buffer.size()), [&] {
+    std::unique_lock use(open.mutex);
+    if (buffer.size() < combined_bytes) return open.combined.read(buffer, offset);
+    open.combined.before_read(offset, static_cast<std::int64_t>(buffer.size()));
+    use.unlock();
+    return open.file.read(buffer, offset);
+  });
+}
+
+std::int64_t ExclusiveFile::write(std::span<const std::byte> buffer, std::int64_t offset) {
+  auto& open = state_->use("write", offset);
+  return traced(Op::write, open.trace_id, offset, follows(open.write_end, offset, buffer.size()), [&] {
+    std::unique_lock use(open.mutex);
+    if (buffer.size() < combined_bytes) return open.combined.write(buffer, offset);
+    open.combined.before_write(offset, static_cast<std::int64_t>(buffer.size()));
+    use.unlock();
+    return open.file.write(buffer, offset);
+  });
+}
+
+device::Request ExclusiveFile::async_read(std::span<std::byte> buffer, std::int64_t offset) {
+  auto& open = state_->use("read", offset);
+  {
+    const std::lock_guard use(open.mutex);
+    open.combined.before_read(offset, static_cast<std::int64_t>(buffer.size()));
+  }
+  return open.file.async_read(buffer, offset, trace::Layer::file);
+}
+
+device::Request ExclusiveFile::async_write(std::span<const std::byte> buffer, std::int64_t offset) {
+  auto& open = state_->use("write", offset);
+  {
+    const std::lock_guard use(open.mutex);
+    open.combined.before_write(offset, static_cast<std::int64_t>(buffer.size()));
+  }
+  return open.file.async_write(buffer, offset, trace::Layer::file);
+}
+
+std::int64_t ExclusiveFile::length() {
+  auto& open = state_->use("ask for the length of");
+  std::int64_t bytes = 0;
+  traced(Op::stat, open.trace_id, 0, false, [&] {
+    const std::lock_guard use(open.mutex);
+    bytes = open.combined.length();
+    return 0;
+  });
+  return bytes;
+}
+
+bool ExclusiveFile::eof(std::int64_t offset) {
+  (void)state_->use("ask for the end of", offset);
+  return offset >= length();
+}
+
+void ExclusiveFile::truncate(std::int64_t length_bytes) {
+  auto& open = state_->use("truncate", length_bytes);
+  traced(Op::truncate, open.trace_id, length_bytes, false, [&] {
+    const std::lock_guard use(open.mutex);
+    open.combined.drain();
+    open.file.truncate(length_bytes);
+    return 0;
+  });
+}
+
+void ExclusiveFile::preallocate(std::int64_t size_bytes) {
+  auto& open = state_->use("preallocate", size_bytes);
+  traced(Op::preallocate, open.trace_id, 0, false, [&] {
+    const std::lock_guard use(open.mutex);
+    open.combined.drain();
+    open.file.preallocate(size_bytes);
+    return 0;
+  });
+}
+
+void ExclusiveFile::flush() {
+  auto& open = state_->use("flush");
+  traced(Op::flush, open.trace_id, 0, false, [&] {
+    const std::lock_guard use(open.mutex);
+    open.combined.flush();
+    return 0;
+  });
+}
+
+void ExclusiveFile::close() { state_->end(&release); }
+
+void ExclusiveFile::erase() {
+  (void)state_->use("erase");
+  state_->end(&discard);
+}
+
+bool ExclusiveFile::closed() const noexcept { return state_->closed.load(std::memory_order_acquire); }
+const std::string& ExclusiveFile::path() const noexcept { return state_->open->path; }
+const std::string& ExclusiveFile::name() const noexcept { return state_->name; }
+
+}  // namespace outcore::file

@@ -1,0 +1,150 @@
+#include "open_file.hpp"
+
+#include <pthread.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <unordered_map>
+
+#include "outcore/error.hpp"
+#include "outcore/file/scratch.hpp"
+#include "outcore/trace.hpp"
+
+namespace outcore::file {
+namespace {
+
+std::atomic<unsigned> g_generation{0};
+
+/// Never destroyed: files are closed at exit by `close_all`, while their buffers must outlive what the engine
+/// still does with them. A forked child starts with an empty one and leaves its parent's alone.
+struct Registry {
+  std::mutex mutex;
+  std::unordered_map<std::string, std::shared_ptr<OpenFile>> files;
+
+  static Registry& instance() {
+    static const bool prepared = [] {
+      current = new Registry;
+      std::atexit(close_all);
+      pthread_atfork([] { current->mutex.lock(); }, [] { current->mutex.unlock(); }, begin_child);
+      return true;
+    }();
+    (void)prepared;
+    return *current;
+  }
+
+ private:
+  static void begin_child() {
+    g_generation.fetch_add(1, std::memory_order_relaxed);
+    current = new Registry;
+  }
+
+  static void close_all() {
+    auto& registry = *current;
+    const std::lock_guard guard(registry.mutex);
+    for (auto& [path, open] : registry.files) try {
+        const std::lock_guard use(open->mutex);
+        if (open->keep) open->combined.drain();
+        open->file.close();
+      } catch (const Error&) {  // nobody is left to tell; who wants to know closes the file
+      }
+  }
+
+  static inline Registry* current = nullptr;
+};
+
+void check_name(const std::string& name) {
+  const char* why = name.empty()                               ? "the name is empty"
+                    : name.find('/') != std::string::npos      ? "a name must not contain '/'"
+                    : name.find('\0') != std::string::npos     ? "a name must not contain a zero byte"
+                    : name == "." || name == ".."              ? "this name is a directory"
+                                                               : nullptr;
+  if (why) throw Error(EINVAL, {.attempted = "open exclusive file", .path = "'" + name + "'", .detail = why});
+}
+
+void check_space(const std::string& path, const device::FileSystem& system, std::int64_t expected,
+                 std::int64_t present) {
+  if (expected < 0)
+    throw Error(EINVAL, {.attempted = "open", .path = path,
+                         .detail = "expected_bytes is negative: " + std::to_string(expected)});
+  if (const auto needed = expected - present; needed > system.free_bytes)
+    throw Error(ENOSPC, {.attempted = "open", .path = path,
+                         .detail = "needed: " + std::to_string(needed) + " bytes, free: " +
+                                   std::to_string(system.free_bytes) + " bytes on " + system.type});
+}
+
+/// Removes the file from the registry if it is the one of its path there. The lock must be held.
+void forget(Registry& registry, const std::shared_ptr<OpenFile>& open) {
+  const auto found = registry.files.find(open->path);
+  if (found != registry.files.end() && found->second == open) registry.files.erase(found);
+}
+
+/// Writes out what is in memory and throws the error of any write that failed without being told.
+void settle(OpenFile& open) {
+  const std::lock_guard use(open.mutex);
+  open.combined.drain();
+  open.file.settle();
+}
+
+}  // namespace
+
+OpenFile::OpenFile(std::string file_path, const device::OpenOptions& options, bool keeps, bool is_named)
+    : path(std::move(file_path)),
+      keep(keeps),
+      named(is_named),
+      trace_id(trace::file_id(path)),
+      generation(g_generation.load(std::memory_order_relaxed)),
+      file(path, options),
+      combined(file) {}
+
+bool OpenFile::foreign() const noexcept { return generation != g_generation.load(std::memory_order_relaxed); }
+
+std::shared_ptr<OpenFile> acquire(const std::string& name, const ExclusiveFileOptions& options) {
+  check_name(name);
+  const auto scratch = checked_scratch(options.scratch.empty() ? default_scratch() : options.scratch);
+  // A suffix, so that no name is that of the lock in the process directory.
+  const auto path = options.keep ? scratch + "/" + name : process_directory(scratch) + "/" + name + ".eaf";
+
+  auto& registry = Registry::instance();
+  const std::lock_guard guard(registry.mutex);
+  auto found = registry.files.find(path);
+  const auto system = device::file_system(scratch);
+  check_space(path, system, options.expected_bytes, found == registry.files.end() ? 0 : found->second->file.length());
+  if (found == registry.files.end()) {
+    const bool named = options.keep || system.network;
+    device::OpenOptions device_options;
+    device_options.cache = options.cache;
+    device_options.expected_bytes = options.expected_bytes;
+    device_options.engine = options.engine;
+    device_options.unlink_after_open = !named;
+    auto open = std::make_shared<OpenFile>(path, device_options, options.keep, named);
+    found = registry.files.emplace(path, std::move(open)).first;
+  }
+  ++found->second->handles;
+  return found->second;
+}
+
+void release(const std::shared_ptr<OpenFile>& open) {
+  auto& registry = Registry::instance();
+  std::unique_lock guard(registry.mutex);
+  const bool last = --open->handles == 0;
+  if (last && open->keep) forget(registry, open);
+  guard.unlock();
+  settle(*open);
+  if (last && open->keep) open->file.close();
+}
+
+void discard(const std::shared_ptr<OpenFile>& open) {
+  auto& registry = Registry::instance();
+  std::unique_lock guard(registry.mutex);
+  const bool last = --open->handles == 0;
+  const bool current = registry.files.contains(open->path) && registry.files.at(open->path) == open;
+  forget(registry, open);
+  if (open->named && current) device::remove_file(open->path);
+  guard.unlock();
+  if (last) try {
+      open->file.close();
+    } catch (const Error&) {  // a write that failed: its bytes are not wanted any more
+    }
+}
+
+}  // namespace outcore::file

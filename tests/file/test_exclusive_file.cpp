@@ -1,0 +1,468 @@
+#include "outcore/file/exclusive_file.hpp"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "check.hpp"
+#include "child.hpp"
+#include "outcore/error.hpp"
+#include "outcore/file/scratch.hpp"
+#include "outcore/trace.hpp"
+#include "temporary_directory.hpp"
+
+using namespace outcore;
+using namespace outcore::file;
+using Bytes = std::vector<std::byte>;
+
+namespace {
+
+Bytes pattern(std::size_t size, unsigned seed = 1) {
+  std::mt19937 random(seed);
+  Bytes bytes(size);
+  for (auto& each : bytes) each = static_cast<std::byte>(random());
+  return bytes;
+}
+
+Bytes read_back(ExclusiveFile& file, std::size_t size, std::int64_t offset = 0) {
+  Bytes bytes(size);
+  bytes.resize(static_cast<std::size_t>(file.read(bytes, offset)));
+  return bytes;
+}
+
+const trace::Counter& counter(const trace::Snapshot& snapshot, trace::Op op) {
+  return snapshot.counters[std::size_t(trace::Layer::file)][std::size_t(op)];
+}
+
+/// Open descriptors of this process.
+int descriptors() {
+  const auto all = std::filesystem::directory_iterator("/proc/self/fd");
+  return static_cast<int>(std::distance(begin(all), end(all)));
+}
+
+}  // namespace
+
+TEST("what was written is read back") {
+  TemporaryDirectory scratch;
+  ExclusiveFile file("ints", {.scratch = scratch});
+  const auto bytes = pattern(100'000);
+  check::equal(file.write(bytes, 12'345), 100'000);
+  check::is_true(read_back(file, bytes.size(), 12'345) == bytes);
+}
+
+TEST("a gap reads as zeros") {
+  TemporaryDirectory scratch;
+  ExclusiveFile file("ints", {.scratch = scratch});
+  file.write(pattern(10), 5000);
+  check::is_true(read_back(file, 5000) == Bytes(5000));
+}
+
+TEST("a read beyond the end gives fewer bytes") {
+  TemporaryDirectory scratch;
+  ExclusiveFile file("ints", {.scratch = scratch});
+  file.write(pattern(100), 0);
+  check::equal(read_back(file, 100, 60).size(), 40u);
+  check::equal(read_back(file, 100, 100).size(), 0u);
+}
+
+TEST("small sequential writes and reads keep their bytes") {
+  TemporaryDirectory scratch;
+  ExclusiveFile file("ints", {.scratch = scratch});
+  const auto bytes = pattern(1600 * 3000);
+  for (std::size_t at = 0; at < bytes.size(); at += 1600) file.write(std::span(bytes).subspan(at, 1600), std::int64_t(at));
+  check::equal(file.length(), std::int64_t(bytes.size()));
+  for (std::size_t at = 0; at < bytes.size(); at += 1600) {
+    const auto record = read_back(file, 1600, std::int64_t(at));
+    check::is_true(std::equal(record.begin(), record.end(), bytes.begin() + std::ptrdiff_t(at)));
+  }
+}
+
+TEST("a nonblocking read sees small writes made before it") {
+  TemporaryDirectory scratch;
+  ExclusiveFile file("ints", {.scratch = scratch});
+  const auto bytes = pattern(16'000);
+  for (std::size_t at = 0; at < bytes.size(); at += 1600) file.write(std::span(bytes).subspan(at, 1600), std::int64_t(at));
+  Bytes got(bytes.size());
+  check::equal(file.async_read(got, 0).wait(), 16'000);
+  check::is_true(got == bytes);
+}
+
+TEST("a read sees a nonblocking write that was waited for, also where it had read ahead") {
+  TemporaryDirectory scratch;
+  ExclusiveFile file("ints", {.scratch = scratch});
+  file.write(Bytes(1 << 20), 0);
+  for (int i = 0; i < 10; ++i) read_back(file, 1600, 1600 * i);
+  const auto bytes = pattern(1600);
+  file.async_write(bytes, 1600 * 12).wait();
+  check::is_true(read_back(file, 1600, 1600 * 12) == bytes);
+}
+
+TEST("a thousand requests may be outstanding") {
+  TemporaryDirectory scratch;
+  ExclusiveFile file("ints", {.scratch = scratch});
+  const auto bytes = pattern(8000 * 1000);
+  std::vector<device::Request> requests;
+  for (int i = 0; i < 1000; ++i) requests.push_back(file.async_write(std::span(bytes).subspan(8000u * unsigned(i), 8000), 8000 * i));
+  device::wait_all(requests);
+  check::is_true(read_back(file, bytes.size()) == bytes);
+}
+
+TEST("a name opened again after close finds its bytes") {
+  TemporaryDirectory scratch;
+  const auto bytes = pattern(5000);
+  ExclusiveFile first("ints", {.scratch = scratch});
+  first.write(bytes, 0);
+  first.close();
+  ExclusiveFile second("ints", {.scratch = scratch});
+  check::is_true(read_back(second, 5000) == bytes);
+}
+
+TEST("two handles of a name see each other's bytes at once") {
+  TemporaryDirectory scratch;
+  ExclusiveFile first("ints", {.scratch = scratch}), second("ints", {.scratch = scratch});
+  for (int i = 0; i < 8; ++i) first.write(pattern(100, unsigned(i)), 100 * i);
+  check::is_true(read_back(second, 100, 700) == pattern(100, 7));
+}
+
+TEST("two names are two files") {
+  TemporaryDirectory scratch;
+  ExclusiveFile first("a", {.scratch = scratch}), second("b", {.scratch = scratch});
+  first.write(pattern(100), 0);
+  check::equal(second.length(), 0);
+}
+
+TEST("a name is private to its process") {
+  TemporaryDirectory scratch;
+  ExclusiveFile mine("ints", {.scratch = scratch});
+  mine.write(pattern(100), 0);
+  check::equal(status_of_child([&] {
+                 ExclusiveFile theirs("ints", {.scratch = scratch});
+                 check::equal(theirs.length(), 0);
+               }),
+               0);
+}
+
+TEST("erase drops the bytes") {
+  TemporaryDirectory scratch;
+  ExclusiveFile first("ints", {.scratch = scratch});
+  first.write(pattern(100), 0);
+  first.erase();
+  ExclusiveFile second("ints", {.scratch = scratch});
+  check::equal(second.length(), 0);
+}
+
+TEST("erase gives the descriptors back") {
+  TemporaryDirectory scratch;
+  { ExclusiveFile warm("warm", {.scratch = scratch}); }
+  const int before = descriptors();
+  ExclusiveFile file("ints", {.scratch = scratch});
+  check::is_true(descriptors() > before);
+  file.erase();
+  check::equal(descriptors(), before);
+}
+
+TEST("on a local disk the file has no name") {
+  TemporaryDirectory scratch;
+  ExclusiveFile file("ints", {.scratch = scratch});
+  file.write(pattern(100), 0);
+  check::is_true(!std::filesystem::exists(file.path()));
+}
+
+TEST("a killed process leaves no byte, and after the next start nothing") {
+  TemporaryDirectory scratch;
+  const int status = killed_after([&] {
+    ExclusiveFile file("ints", {.scratch = scratch});
+    file.write(pattern(4 << 20), 0);
+    file.flush();
+  });
+  check::is_true(WIFSIGNALED(status));
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(scratch.path()))
+    if (entry.is_regular_file()) check::equal(entry.file_size(), 0u);
+  check::equal(status_of_child([&] { ExclusiveFile file("next", {.scratch = scratch}); }), 0);
+  check::equal(scratch.count(), 0);
+}
+
+TEST("a kept file has its name and outlives the process") {
+  TemporaryDirectory scratch;
+  const auto bytes = pattern(5000);
+  check::equal(status_of_child([&] {
+                 ExclusiveFile file("vectors", {.scratch = scratch, .keep = true});
+                 file.write(bytes, 0);
+                 file.close();
+               }),
+               0);
+  check::equal(std::filesystem::file_size(scratch / "vectors"), 5000u);
+  check::equal(scratch.count(), 1);
+  ExclusiveFile again("vectors", {.scratch = scratch, .keep = true});
+  check::is_true(read_back(again, 5000) == bytes);
+}
+
+TEST("a kept file that nobody closed is written out at exit") {
+  TemporaryDirectory scratch;
+  check::equal(status_of_child([&] {
+                 auto* never_destroyed = new ExclusiveFile("vectors", {.scratch = scratch, .keep = true});
+                 for (int i = 0; i < 100; ++i) never_destroyed->write(pattern(1600, unsigned(i)), 1600 * i);
+               }),
+               0);
+  check::equal(std::filesystem::file_size(scratch / "vectors"), 160'000u);
+}
+
+TEST("a kept file and a private one may have the same name") {
+  TemporaryDirectory scratch;
+  ExclusiveFile kept("ints", {.scratch = scratch, .keep = true}), mine("ints", {.scratch = scratch});
+  kept.write(pattern(100), 0);
+  check::equal(mine.length(), 0);
+}
+
+TEST("closing the last handle of a kept file gives its descriptors back") {
+  TemporaryDirectory scratch;
+  { ExclusiveFile warm("warm", {.scratch = scratch}); }
+  const int before = descriptors();
+  ExclusiveFile first("v", {.scratch = scratch, .keep = true}), second("v", {.scratch = scratch, .keep = true});
+  first.close();
+  second.write(pattern(10), 0);
+  second.close();
+  check::equal(descriptors(), before);
+}
+
+TEST("erase removes a kept file") {
+  TemporaryDirectory scratch;
+  ExclusiveFile file("vectors", {.scratch = scratch, .keep = true});
+  file.erase();
+  check::equal(scratch.count(), 0);
+}
+
+TEST("truncate sets the length both ways") {
+  TemporaryDirectory scratch;
+  ExclusiveFile file("ints", {.scratch = scratch});
+  file.write(pattern(100), 0);
+  file.truncate(40);
+  check::equal(file.length(), 40);
+  file.truncate(80);
+  check::is_true(read_back(file, 80, 40) == Bytes(40));
+}
+
+TEST("truncate drops what was written behind and read ahead") {
+  TemporaryDirectory scratch;
+  ExclusiveFile file("ints", {.scratch = scratch});
+  for (int i = 0; i < 10; ++i) file.write(pattern(1600), 1600 * i);
+  for (int i = 0; i < 5; ++i) read_back(file, 1600, 1600 * i);
+  file.truncate(0);
+  check::equal(file.length(), 0);
+  check::equal(read_back(file, 1600, 1600 * 5).size(), 0u);
+}
+
+TEST("eof tells whether an offset is at or beyond the end") {
+  TemporaryDirectory scratch;
+  ExclusiveFile file("ints", {.scratch = scratch});
+  for (int i = 0; i < 5; ++i) file.write(pattern(100), 100 * i);
+  check::is_true(!file.eof(499));
+  check::is_true(file.eof(500));
+}
+
+TEST("preallocate reserves and sets the length") {
+  TemporaryDirectory scratch;
+  ExclusiveFile file("ints", {.scratch = scratch, .keep = true});
+  file.preallocate(1 << 20);
+  check::equal(file.length(), 1 << 20);
+  struct stat status {};
+  check::equal(stat(file.path().c_str(), &status), 0);
+  check::is_true(status.st_blocks * 512 >= 1 << 20);
+}
+
+TEST("a closed file refuses every operation with EBADF") {
+  TemporaryDirectory scratch;
+  ExclusiveFile file("ints", {.scratch = scratch});
+  file.close();
+  file.close();
+  Bytes bytes(10);
+  const std::function<void()> operations[] = {
+      [&] { file.read(bytes, 0); },       [&] { file.write(bytes, 0); },      [&] { (void)file.async_read(bytes, 0); },
+      [&] { (void)file.async_write(bytes, 0); }, [&] { (void)file.length(); }, [&] { (void)file.eof(0); },
+      [&] { file.truncate(0); },          [&] { file.preallocate(1); },       [&] { file.flush(); },
+      [&] { file.erase(); }};
+  for (const auto& operation : operations) {
+    const auto error = check::throws<Error>(operation);
+    check::equal(error.errno_value(), EBADF);
+    check::contains(error.what(), "the file is closed");
+  }
+}
+
+TEST("a negative offset is EINVAL and says so") {
+  TemporaryDirectory scratch;
+  ExclusiveFile file("ints", {.scratch = scratch});
+  Bytes bytes(10);
+  const std::function<void()> operations[] = {
+      [&] { file.read(bytes, -1); }, [&] { file.write(bytes, -1); }, [&] { (void)file.async_read(bytes, -1); },
+      [&] { (void)file.async_write(bytes, -1); }, [&] { (void)file.eof(-1); },
+      [&] { file.truncate(-1); }, [&] { file.preallocate(-1); }};
+  for (const auto& operation : operations) {
+    const auto error = check::throws<Error>(operation);
+    check::equal(error.errno_value(), EINVAL);
+    check::contains(error.what(), "negative");
+    check::contains(error.what(), "-1");
+  }
+}
+
+TEST("names that cannot be are EINVAL with a reason") {
+  TemporaryDirectory scratch;
+  for (const std::string& name : {std::string(), std::string("a/b"), std::string("."), std::string(".."), std::string("a\0b", 3)})
+    check::equal(check::throws<Error>([&] { ExclusiveFile file(name, {.scratch = scratch}); }).errno_value(), EINVAL);
+}
+
+TEST("no name collides with what the library keeps in its directory") {
+  TemporaryDirectory scratch;
+  for (const char* name : {"lock", ".lock", "lock.eaf"}) {
+    ExclusiveFile file(name, {.scratch = scratch});
+    file.write(pattern(10), 0);
+    file.erase();
+  }
+  check::equal(clean(scratch).size(), 0u);
+}
+
+TEST("more expected bytes than are free is ENOSPC with both numbers, and nothing is made") {
+  TemporaryDirectory scratch;
+  const auto error = check::throws<Error>(
+      [&] { ExclusiveFile file("huge", {.scratch = scratch, .keep = true, .expected_bytes = std::int64_t(1) << 60}); });
+  check::equal(error.errno_value(), ENOSPC);
+  check::contains(error.what(), "needed: 1152921504606846976 bytes");
+  check::contains(error.what(), "free: ");
+  check::contains(error.what(), scratch.path());
+  check::equal(scratch.count(), 0);
+}
+
+TEST("a missing scratch directory is ENOENT with its path") {
+  const auto error = check::throws<Error>([] { ExclusiveFile file("ints", {.scratch = "/nonexistent/scratch"}); });
+  check::equal(error.errno_value(), ENOENT);
+  check::contains(error.what(), "/nonexistent/scratch");
+}
+
+TEST("a failed write-behind is thrown, and the rest goes on") {
+  TemporaryDirectory scratch;
+  check::equal(status_of_child([&] {
+                 signal(SIGXFSZ, SIG_IGN);
+                 const rlimit limit{64 << 10, 64 << 10};
+                 ExclusiveFile file("ints", {.scratch = scratch});
+                 setrlimit(RLIMIT_FSIZE, &limit);
+                 const auto write_all = [&] {
+                   for (int i = 0; i < 100; ++i) file.write(pattern(1600), 1600 * i);
+                   file.flush();
+                 };
+                 check::equal(check::throws<Error>(write_all).errno_value(), EFBIG);
+                 file.write(pattern(100), 0);
+                 check::is_true(read_back(file, 100) == pattern(100));
+               }),
+               0);
+}
+
+TEST("a failed nonblocking write that nobody waits for fails the close") {
+  TemporaryDirectory scratch;
+  check::equal(status_of_child([&] {
+                 signal(SIGXFSZ, SIG_IGN);
+                 const rlimit limit{64 << 10, 64 << 10};
+                 const auto bytes = pattern(1 << 20);
+                 ExclusiveFile file("ints", {.scratch = scratch});
+                 setrlimit(RLIMIT_FSIZE, &limit);
+                 (void)file.async_write(bytes, 0);
+                 check::equal(check::throws<Error>([&] { file.close(); }).errno_value(), EFBIG);
+                 check::is_true(file.closed());
+               }),
+               0);
+}
+
+TEST("a forked child cannot use the files of its parent, and does not harm them") {
+  TemporaryDirectory scratch;
+  ExclusiveFile file("ints", {.scratch = scratch, .keep = true});
+  for (int i = 0; i < 10; ++i) file.write(pattern(100, unsigned(i)), 100 * i);
+  check::equal(status_of_child([&] {
+                 const auto error = check::throws<Error>([&] { file.write(Bytes(1000), 0); });
+                 check::equal(error.errno_value(), EBADF);
+                 check::contains(error.what(), "parent");
+                 file.close();
+               }),
+               0);
+  check::is_true(read_back(file, 100, 900) == pattern(100, 9));
+}
+
+TEST("a forked child opens files of its own") {
+  TemporaryDirectory scratch;
+  ExclusiveFile file("ints", {.scratch = scratch});
+  file.write(pattern(1000), 0);
+  check::equal(status_of_child([&] {
+                 ExclusiveFile mine("ints", {.scratch = scratch});
+                 mine.write(pattern(300'000, 2), 0);
+                 check::is_true(read_back(mine, 300'000) == pattern(300'000, 2));
+               }),
+               0);
+  check::equal(file.length(), 1000);
+}
+
+TEST("threads may share a file") {
+  TemporaryDirectory scratch;
+  ExclusiveFile file("ints", {.scratch = scratch});
+  std::vector<std::thread> threads;
+  std::vector<int> wrong(4, 0);
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 300; ++i) {
+        const auto bytes = pattern(1600, unsigned(1000 * t + i));
+        const std::int64_t offset = (300 * t + i) * 1600;
+        file.write(bytes, offset);
+        wrong[std::size_t(t)] += read_back(file, 1600, offset) != bytes;
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  for (int count : wrong) check::equal(count, 0);
+}
+
+TEST("every operation is reported to the trace") {
+  TemporaryDirectory scratch;
+  const auto before = trace::snapshot();
+  {
+    ExclusiveFile file("ints", {.scratch = scratch});
+    Bytes bytes(1000);
+    file.write(bytes, 0);
+    file.write(bytes, 1000);
+    file.read(bytes, 0);
+    file.async_write(bytes, 5000).wait();
+    file.async_read(bytes, 5000).wait();
+    file.flush();
+    file.truncate(10);
+    file.preallocate(100);
+    (void)file.length();
+    file.erase();
+  }
+  ExclusiveFile("other", {.scratch = scratch}).close();
+  const auto after = trace::snapshot();
+  const auto made = [&](trace::Op op) { return counter(after, op).count - counter(before, op).count; };
+  using trace::Op;
+  check::equal(made(Op::open), 2u);
+  check::equal(made(Op::write), 2u);
+  for (const Op op : {Op::read, Op::async_read, Op::async_write, Op::flush, Op::truncate, Op::preallocate, Op::stat, Op::remove, Op::close})
+    check::equal(made(op), 1u);
+  check::equal(counter(after, Op::write).bytes - counter(before, Op::write).bytes, 2000u);
+  check::equal(counter(after, Op::write).sequential - counter(before, Op::write).sequential, 2u);
+}
+
+TEST("a failed operation is reported as failed") {
+  TemporaryDirectory scratch;
+  check::equal(status_of_child([&] {
+                 signal(SIGXFSZ, SIG_IGN);
+                 const rlimit limit{0, 0};
+                 ExclusiveFile file("ints", {.scratch = scratch});
+                 setrlimit(RLIMIT_FSIZE, &limit);
+                 check::throws<Error>([&] { file.write(pattern(100), 0); });
+                 check::equal(counter(trace::snapshot(), trace::Op::write).failed, 1u);
+               }),
+               0);
+}
+
+TEST_MAIN
