@@ -75,7 +75,7 @@ extern "C" {
 
 /** How to open a file. All bytes zero, or a NULL pointer, mean the defaults. */
 typedef struct oc_eaf_options {
-  const char *scratch;    /**< Directory; NULL or "": $OUTCORE_SCRATCH, else the fastest node-local disk. */
+  const char* scratch;    /**< Directory; NULL or "": $OUTCORE_SCRATCH, else the fastest node-local disk. */
   int keep;               /**< Not 0: the file is `scratch`/`name`, and outlives the process. */
   int cache;              /**< One of OC_CACHE_*. */
   int64_t expected_bytes; /**< Hint, 0: unknown. More than is free: ENOSPC, before anything is written. */
@@ -89,34 +89,34 @@ typedef struct oc_eaf_options {
  *  @param[out] file The handle, larger than 0.
  *  @return EINVAL (name, options), ENOENT, ENOTDIR, EACCES, EROFS (scratch directory), ENOSPC, EMFILE.
  */
-int oc_eaf_open(const char *name, const oc_eaf_options *options, int *file);
+int oc_eaf_open(const char* name, const oc_eaf_options* options, int* file);
 
 /** @brief Writes all of the buffer. Beyond the end the file grows, and what was left out reads as zeros.
  *  @return EINVAL (negative offset or size), EBADF, ENOSPC, EIO. */
-int oc_eaf_write(int file, int64_t offset, const void *buffer, int64_t bytes);
+int oc_eaf_write(int file, int64_t offset, const void* buffer, int64_t bytes);
 
 /** @brief Reads into the buffer.
  *  @param[out] moved Bytes read: fewer than asked for only at the end of the file. May be NULL; then fewer
  *              bytes than asked for are #OC_END_OF_FILE.
  *  @return EINVAL (negative offset or size), EBADF, EIO, #OC_END_OF_FILE. */
-int oc_eaf_read(int file, int64_t offset, void *buffer, int64_t bytes, int64_t *moved);
+int oc_eaf_read(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* moved);
 
 /** @brief Begins a write, and returns within microseconds. The I/O goes on without further calls.
  *  @param[out] request The request, for oc_eaf_wait(). */
-int oc_eaf_awrite(int file, int64_t offset, const void *buffer, int64_t bytes, int64_t *request);
+int oc_eaf_awrite(int file, int64_t offset, const void* buffer, int64_t bytes, int64_t* request);
 
 /** @brief Begins a read, and returns within microseconds. The I/O goes on without further calls.
  *  @param[out] request The request, for oc_eaf_wait(). */
-int oc_eaf_aread(int file, int64_t offset, void *buffer, int64_t bytes, int64_t *request);
+int oc_eaf_aread(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* request);
 
 /** @brief Waits until a request is complete, and ends it.
  *  @param[out] moved As for oc_eaf_read(); may be NULL.
  *  @return EINVAL (no such request, or waited for before), or what the read or write came to. */
-int oc_eaf_wait(int64_t request, int64_t *moved);
+int oc_eaf_wait(int64_t request, int64_t* moved);
 
 /** @brief Tells whether a request is complete, without blocking. It must still be waited for.
  *  @param[out] done 1 if complete or failed, else 0. */
-int oc_eaf_probe(int64_t request, int *done);
+int oc_eaf_probe(int64_t request, int* done);
 
 /** @brief Puts all bytes written on stable storage. Returns the error of an earlier write kept in memory. */
 int oc_eaf_flush(int file);
@@ -130,7 +130,7 @@ int oc_eaf_close(int file);
 int oc_eaf_delete(int file);
 
 /** @brief Length of the file, with everything written so far. */
-int oc_eaf_length(int file, int64_t *bytes);
+int oc_eaf_length(int file, int64_t* bytes);
 
 /** @brief Sets the length of the file. Where it grows it reads as zeros. */
 int oc_eaf_truncate(int file, int64_t bytes);
@@ -140,19 +140,19 @@ int oc_eaf_preallocate(int file, int64_t bytes);
 
 /** @brief Tells whether an offset is at or beyond the end of the file.
  *  @param[out] at_end 1 if it is, else 0. */
-int oc_eaf_eof(int file, int64_t offset, int *at_end);
+int oc_eaf_eof(int file, int64_t offset, int* at_end);
 
 /** @brief Free space and type of the file system under a scratch directory.
  *  @param[in] scratch NULL or "": the default one.
  *  @param[out] free_bytes What this user may still write; may be NULL.
  *  @param[out] type Its name ("ext4", "xfs", "nfs"), cut to `type_size` with the final 0; may be NULL. */
-int oc_eaf_stat(const char *scratch, int64_t *free_bytes, char *type, size_t type_size);
+int oc_eaf_stat(const char* scratch, int64_t* free_bytes, char* type, size_t type_size);
 
 /** @brief Text for a return code; never NULL.
  *
  *  If the code is that of the last failure in this thread, its full text: what was attempted, on which path,
  *  at which offset, how much. The text is valid until the next call of this thread. */
-const char *oc_eaf_strerror(int code);
+const char* oc_eaf_strerror(int code);
 
 #ifdef __cplusplus
 }

@@ -9,14 +9,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from outcore._core import ExclusiveFile as ExclusiveFile
+    from outcore._core import clean as clean
+    from outcore._core import default_scratch as default_scratch
     from outcore.errors import OutcoreError as OutcoreError
 
 # Where each public name lives.
 _PUBLIC = {
+    "ExclusiveFile": "outcore._core",
     "OutcoreError": "outcore.errors",
+    "clean": "outcore._core",
+    "default_scratch": "outcore._core",
 }
 
-__all__ = ["OutcoreError", "__version__"]
+__all__ = ["ExclusiveFile", "OutcoreError", "__version__", "clean", "default_scratch"]
 
 
 def __getattr__(name: str) -> Any:

@@ -55,7 +55,8 @@ class Table {
     const auto found = things_.find(number);
     if (found != things_.end()) return found;
     const char* why = number > 0 && number <= last_ ? "it has ended" : "no such handle was given out";
-    throw Error(errno_value, {.attempted = std::string("use ") + what + " " + std::to_string(number), .detail = why});
+    throw Error(errno_value,
+                {.attempted = std::string("use ") + what + " " + std::to_string(number), .detail = why});
   }
 
   std::mutex mutex_;
@@ -67,7 +68,9 @@ class Table {
 auto& files = *new Table<int, std::shared_ptr<ExclusiveFile>>;
 auto& requests = *new Table<std::int64_t, Outstanding>;
 
-std::shared_ptr<ExclusiveFile> file_of(int file) { return files.get(file, EBADF, "file"); }
+std::shared_ptr<ExclusiveFile> file_of(int file) {
+  return files.get(file, EBADF, "file");
+}
 
 thread_local int last_code = OC_OK;
 thread_local std::string last_text;
@@ -101,7 +104,8 @@ int guarded(Body body) noexcept {
 }
 
 std::size_t size_of(const char* attempted, const void* buffer, std::int64_t bytes) {
-  if (bytes < 0) throw Error(EINVAL, {.attempted = attempted, .detail = "negative size: " + std::to_string(bytes)});
+  if (bytes < 0)
+    throw Error(EINVAL, {.attempted = attempted, .detail = "negative size: " + std::to_string(bytes)});
   if (!buffer && bytes > 0) invalid(attempted, "the buffer is NULL");
   return static_cast<std::size_t>(bytes);
 }
@@ -117,8 +121,8 @@ std::span<const std::byte> memory(const void* buffer, std::int64_t bytes) {
 int report_moved(const ExclusiveFile& file, std::int64_t got, std::int64_t wanted, std::int64_t* moved) {
   if (moved) *moved = got;
   if (moved || got == wanted) return OC_OK;
-  const auto text = "read of " + std::to_string(wanted) + " bytes of " + file.path() + ": end of file after " +
-                    std::to_string(got) + " bytes";
+  const auto text = "read of " + std::to_string(wanted) + " bytes of " + file.path() +
+                    ": end of file after " + std::to_string(got) + " bytes";
   return failed(OC_END_OF_FILE, text.c_str());
 }
 
@@ -128,15 +132,23 @@ outcore::file::ExclusiveFileOptions translate(const oc_eaf_options& options) {
   result.keep = options.keep != 0;
   result.expected_bytes = options.expected_bytes;
   switch (options.cache) {
-    case OC_CACHE_AUTOMATIC: result.cache = outcore::device::Cache::automatic; break;
-    case OC_CACHE_BUFFERED: result.cache = outcore::device::Cache::buffered; break;
-    case OC_CACHE_DIRECT: result.cache = outcore::device::Cache::direct; break;
-    default: invalid("open", "cache is none of OC_CACHE_*");
+    case OC_CACHE_AUTOMATIC:
+      result.cache = outcore::device::Cache::automatic;
+      break;
+    case OC_CACHE_BUFFERED:
+      result.cache = outcore::device::Cache::buffered;
+      break;
+    case OC_CACHE_DIRECT:
+      result.cache = outcore::device::Cache::direct;
+      break;
+    default:
+      invalid("open", "cache is none of OC_CACHE_*");
   }
   return result;
 }
 
-int keep_request(std::shared_ptr<ExclusiveFile> file, Request request, std::int64_t bytes, std::int64_t* number) {
+int keep_request(std::shared_ptr<ExclusiveFile> file, Request request, std::int64_t bytes,
+                 std::int64_t* number) {
   *number = requests.add({std::move(request), bytes, std::move(file)});
   return OC_OK;
 }
@@ -148,7 +160,8 @@ extern "C" {
 int oc_eaf_open(const char* name, const oc_eaf_options* options, int* file) {
   return guarded([&] {
     if (!name || !file) invalid("open", "name or file is NULL");
-    *file = files.add(std::make_shared<ExclusiveFile>(name, translate(options ? *options : oc_eaf_options{})));
+    *file =
+        files.add(std::make_shared<ExclusiveFile>(name, translate(options ? *options : oc_eaf_options{})));
     return OC_OK;
   });
 }
@@ -253,7 +266,8 @@ int oc_eaf_eof(int file, int64_t offset, int* at_end) {
 
 int oc_eaf_stat(const char* scratch, int64_t* free_bytes, char* type, size_t type_size) {
   return guarded([&] {
-    const auto& directory = scratch && *scratch ? outcore::file::checked_scratch(scratch) : outcore::file::default_scratch();
+    const auto& directory =
+        scratch && *scratch ? outcore::file::checked_scratch(scratch) : outcore::file::default_scratch();
     const auto system = outcore::device::file_system(directory);
     if (free_bytes) *free_bytes = system.free_bytes;
     if (type && type_size > 0) {

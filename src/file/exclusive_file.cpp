@@ -17,7 +17,8 @@ constexpr std::size_t combined_bytes = 1 << 20;
 /// Runs a blocking operation and reports it, failed or not. The body returns the bytes moved.
 template <class Body>
 std::int64_t traced(Op op, std::uint32_t file, std::int64_t offset, bool sequential, Body body) {
-  trace::Event event{.start_ns = trace::now_ns(), .offset = offset, .file = file, .op = op, .sequential = sequential};
+  trace::Event event{
+      .start_ns = trace::now_ns(), .offset = offset, .file = file, .op = op, .sequential = sequential};
   const auto finish = [&] {
     event.end_ns = trace::now_ns();
     event.waited_ns = event.end_ns - event.start_ns;
@@ -57,13 +58,18 @@ struct ExclusiveFile::State {
 
   [[noreturn]] void refuse(const char* attempted, int errno_value, std::int64_t value = 0) const {
     const char* why = "the file is closed";
-    if (errno_value == EINVAL) why = "negative offset or size";
-    else if (open->foreign()) why = "it belongs to the parent of this forked process; open it in this one";
-    throw Error(errno_value, {.attempted = attempted, .path = open->path,
+    if (errno_value == EINVAL)
+      why = "negative offset or size";
+    else if (open->foreign())
+      why = "it belongs to the parent of this forked process; open it in this one";
+    throw Error(errno_value, {.attempted = attempted,
+                              .path = open->path,
                               .detail = why + (value < 0 ? ": " + std::to_string(value) : std::string())});
   }
 
-  ~State() { end([](const auto& file) { release(file); }, true); }
+  ~State() {
+    end([](const auto& file) { release(file); }, true);
+  }
 
   /// Ends this handle, the first time it is asked to.
   void end(void (*how)(const std::shared_ptr<OpenFile>&), bool quietly = false) {
@@ -87,8 +93,11 @@ ExclusiveFile::ExclusiveFile(const std::string& name, const ExclusiveFileOptions
   state_->open = acquire(name, options);
   state_->closed = false;
   const auto end_ns = trace::now_ns();
-  trace::record({.start_ns = start_ns, .end_ns = end_ns, .waited_ns = end_ns - start_ns,
-                 .file = state_->open->trace_id, .op = Op::open});
+  trace::record({.start_ns = start_ns,
+                 .end_ns = end_ns,
+                 .waited_ns = end_ns - start_ns,
+                 .file = state_->open->trace_id,
+                 .op = Op::open});
 }
 
 ExclusiveFile::~ExclusiveFile() = default;
@@ -180,15 +189,23 @@ void ExclusiveFile::flush() {
   });
 }
 
-void ExclusiveFile::close() { state_->end(&release); }
+void ExclusiveFile::close() {
+  state_->end(&release);
+}
 
 void ExclusiveFile::erase() {
   (void)state_->use("erase");
   state_->end(&discard);
 }
 
-bool ExclusiveFile::closed() const noexcept { return state_->closed.load(std::memory_order_acquire); }
-const std::string& ExclusiveFile::path() const noexcept { return state_->open->path; }
-const std::string& ExclusiveFile::name() const noexcept { return state_->name; }
+bool ExclusiveFile::closed() const noexcept {
+  return state_->closed.load(std::memory_order_acquire);
+}
+const std::string& ExclusiveFile::path() const noexcept {
+  return state_->open->path;
+}
+const std::string& ExclusiveFile::name() const noexcept {
+  return state_->name;
+}
 
 }  // namespace outcore::file

@@ -53,21 +53,23 @@ struct Registry {
 };
 
 void check_name(const std::string& name) {
-  const char* why = name.empty()                               ? "the name is empty"
-                    : name.find('/') != std::string::npos      ? "a name must not contain '/'"
-                    : name.find('\0') != std::string::npos     ? "a name must not contain a zero byte"
-                    : name == "." || name == ".."              ? "this name is a directory"
-                                                               : nullptr;
+  const char* why = name.empty()                           ? "the name is empty"
+                    : name.find('/') != std::string::npos  ? "a name must not contain '/'"
+                    : name.find('\0') != std::string::npos ? "a name must not contain a zero byte"
+                    : name == "." || name == ".."          ? "this name is a directory"
+                                                           : nullptr;
   if (why) throw Error(EINVAL, {.attempted = "open exclusive file", .path = "'" + name + "'", .detail = why});
 }
 
 void check_space(const std::string& path, const device::FileSystem& system, std::int64_t expected,
                  std::int64_t present) {
   if (expected < 0)
-    throw Error(EINVAL, {.attempted = "open", .path = path,
+    throw Error(EINVAL, {.attempted = "open",
+                         .path = path,
                          .detail = "expected_bytes is negative: " + std::to_string(expected)});
   if (const auto needed = expected - present; needed > system.free_bytes)
-    throw Error(ENOSPC, {.attempted = "open", .path = path,
+    throw Error(ENOSPC, {.attempted = "open",
+                         .path = path,
                          .detail = "needed: " + std::to_string(needed) + " bytes, free: " +
                                    std::to_string(system.free_bytes) + " bytes on " + system.type});
 }
@@ -96,7 +98,9 @@ OpenFile::OpenFile(std::string file_path, const device::OpenOptions& options, bo
       file(path, options),
       combined(file) {}
 
-bool OpenFile::foreign() const noexcept { return generation != g_generation.load(std::memory_order_relaxed); }
+bool OpenFile::foreign() const noexcept {
+  return generation != g_generation.load(std::memory_order_relaxed);
+}
 
 std::shared_ptr<OpenFile> acquire(const std::string& name, const ExclusiveFileOptions& options) {
   check_name(name);
@@ -108,7 +112,8 @@ std::shared_ptr<OpenFile> acquire(const std::string& name, const ExclusiveFileOp
   const std::lock_guard guard(registry.mutex);
   auto found = registry.files.find(path);
   const auto system = device::file_system(scratch);
-  check_space(path, system, options.expected_bytes, found == registry.files.end() ? 0 : found->second->file.length());
+  check_space(path, system, options.expected_bytes,
+              found == registry.files.end() ? 0 : found->second->file.length());
   if (found == registry.files.end()) {
     const bool named = options.keep || system.network;
     device::OpenOptions device_options;

@@ -1,4 +1,5 @@
-// Open files of this process by path: what several handles of one name share, and what stays open between them.
+// Open files of this process by path: what several handles of one name share, and what stays open between
+// them.
 #pragma once
 
 #include <atomic>

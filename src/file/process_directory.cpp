@@ -1,11 +1,11 @@
 // Directories of processes inside scratch.
 //
-// A directory belongs to a live process exactly while the file `lock` in it is locked. flock is released by the
-// kernel when the process dies, however it dies, and cannot be confused by a pid that is used again.
+// A directory belongs to a live process exactly while the file `lock` in it is locked. flock is released by
+// the kernel when the process dies, however it dies, and cannot be confused by a pid that is used again.
 //
 // Making and cleaning may race. A maker creates the directory, then the lock file, locks it, and looks
-// whether the lock file still has its name: a cleaner that came in between has removed it, and the maker takes
-// another name. A cleaner removes nothing but an empty directory before it holds the lock.
+// whether the lock file still has its name: a cleaner that came in between has removed it, and the maker
+// takes another name. A cleaner removes nothing but an empty directory before it holds the lock.
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -31,7 +31,8 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char* lock_name = "/lock";
 
-[[noreturn]] void fail(int errno_value, const char* attempted, const std::string& path, std::string detail = {}) {
+[[noreturn]] void fail(int errno_value, const char* attempted, const std::string& path,
+                       std::string detail = {}) {
   throw Error(errno_value, {.attempted = attempted, .path = path, .detail = std::move(detail)});
 }
 
@@ -74,14 +75,15 @@ void remove_locked(const std::string& directory) {
 /// Removes the directory if its process is dead, and returns whether it did.
 bool remove_if_stale(const std::string& directory) {
   struct stat status {};
-  if (lstat(directory.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != geteuid()) return false;
+  if (lstat(directory.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != geteuid())
+    return false;
   const int fd = open((directory + lock_name).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return errno == ENOENT && rmdir(directory.c_str()) == 0;
   struct Closer {
     int fd;
     ~Closer() { close(fd); }
   } closer{fd};
-  if (flock(fd, LOCK_EX | LOCK_NB) != 0) return false;              // alive, or a file system without locks
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0) return false;                // alive, or a file system without locks
   if (fstat(fd, &status) != 0 || status.st_nlink == 0) return false;  // another cleaner was faster
   remove_locked(directory);
   return true;

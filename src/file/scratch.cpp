@@ -71,14 +71,16 @@ std::vector<ScratchCandidate> default_candidates() {
 
 std::string checked_scratch(const std::string& scratch) {
   const auto fail = [&](int errno_value, std::string detail) {
-    throw Error(errno_value, {.attempted = "use scratch directory", .path = scratch, .detail = std::move(detail)});
+    throw Error(errno_value,
+                {.attempted = "use scratch directory", .path = scratch, .detail = std::move(detail)});
   };
   if (scratch.empty()) fail(ENOENT, "no directory was given");
   std::error_code code;
   const auto resolved = std::filesystem::canonical(scratch, code);
   if (code) fail(code.value(), "");
   if (!std::filesystem::is_directory(resolved, code)) fail(ENOTDIR, "");
-  if (access(resolved.c_str(), R_OK | W_OK | X_OK) != 0) fail(errno, "it must be readable and writable");
+  if (faccessat(AT_FDCWD, resolved.c_str(), R_OK | W_OK | X_OK, AT_EACCESS) != 0)
+    fail(errno, "it must be readable and writable");
   return resolved;
 }
 
@@ -88,7 +90,8 @@ std::string choose_scratch(const std::vector<ScratchCandidate>& candidates) {
   std::set<dev_t> devices;
   for (const auto& [source, path] : candidates) {
     if (const auto why = refusal(path); !why.empty()) {
-      refused += (refused.empty() ? "" : "; ") + path + " (" + source + "): " + why;
+      if (!refused.empty()) refused += "; ";
+      refused.append(path).append(" (").append(source).append("): ").append(why);
       continue;
     }
     struct stat status {};

@@ -8,8 +8,11 @@
 
 class TemporaryDirectory {
  public:
-  explicit TemporaryDirectory(const std::string& parent = "/var/tmp") : path_(parent + "/outcore-test-XXXXXX") {
-    if (!mkdtemp(path_.data())) throw std::filesystem::filesystem_error("mkdtemp", path_, std::error_code(errno, std::generic_category()));
+  explicit TemporaryDirectory(const std::string& parent = "/var/tmp")
+      : path_(parent + "/outcore-test-XXXXXX") {
+    if (!mkdtemp(path_.data()))
+      throw std::filesystem::filesystem_error("mkdtemp", path_,
+                                              std::error_code(errno, std::generic_category()));
   }
   ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
   TemporaryDirectory(const TemporaryDirectory&) = delete;

@@ -1,5 +1,3 @@
-#include "outcore/file/exclusive_file.hpp"
-
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +13,7 @@
 #include "check.hpp"
 #include "child.hpp"
 #include "outcore/error.hpp"
+#include "outcore/file/exclusive_file.hpp"
 #include "outcore/file/scratch.hpp"
 #include "outcore/trace.hpp"
 #include "temporary_directory.hpp"
@@ -77,7 +76,8 @@ TEST("small sequential writes and reads keep their bytes") {
   TemporaryDirectory scratch;
   ExclusiveFile file("ints", {.scratch = scratch});
   const auto bytes = pattern(1600 * 3000);
-  for (std::size_t at = 0; at < bytes.size(); at += 1600) file.write(std::span(bytes).subspan(at, 1600), std::int64_t(at));
+  for (std::size_t at = 0; at < bytes.size(); at += 1600)
+    file.write(std::span(bytes).subspan(at, 1600), std::int64_t(at));
   check::equal(file.length(), std::int64_t(bytes.size()));
   for (std::size_t at = 0; at < bytes.size(); at += 1600) {
     const auto record = read_back(file, 1600, std::int64_t(at));
@@ -89,7 +89,8 @@ TEST("a nonblocking read sees small writes made before it") {
   TemporaryDirectory scratch;
   ExclusiveFile file("ints", {.scratch = scratch});
   const auto bytes = pattern(16'000);
-  for (std::size_t at = 0; at < bytes.size(); at += 1600) file.write(std::span(bytes).subspan(at, 1600), std::int64_t(at));
+  for (std::size_t at = 0; at < bytes.size(); at += 1600)
+    file.write(std::span(bytes).subspan(at, 1600), std::int64_t(at));
   Bytes got(bytes.size());
   check::equal(file.async_read(got, 0).wait(), 16'000);
   check::is_true(got == bytes);
@@ -110,7 +111,8 @@ TEST("a thousand requests may be outstanding") {
   ExclusiveFile file("ints", {.scratch = scratch});
   const auto bytes = pattern(8000 * 1000);
   std::vector<device::Request> requests;
-  for (int i = 0; i < 1000; ++i) requests.push_back(file.async_write(std::span(bytes).subspan(8000u * unsigned(i), 8000), 8000 * i));
+  for (int i = 0; i < 1000; ++i)
+    requests.push_back(file.async_write(std::span(bytes).subspan(8000u * unsigned(i), 8000), 8000 * i));
   device::wait_all(requests);
   check::is_true(read_back(file, bytes.size()) == bytes);
 }
@@ -226,7 +228,8 @@ TEST("closing the last handle of a kept file gives its descriptors back") {
   TemporaryDirectory scratch;
   { ExclusiveFile warm("warm", {.scratch = scratch}); }
   const int before = descriptors();
-  ExclusiveFile first("v", {.scratch = scratch, .keep = true}), second("v", {.scratch = scratch, .keep = true});
+  ExclusiveFile first("v", {.scratch = scratch, .keep = true}),
+      second("v", {.scratch = scratch, .keep = true});
   first.close();
   second.write(pattern(10), 0);
   second.close();
@@ -284,11 +287,16 @@ TEST("a closed file refuses every operation with EBADF") {
   file.close();
   file.close();
   Bytes bytes(10);
-  const std::function<void()> operations[] = {
-      [&] { file.read(bytes, 0); },       [&] { file.write(bytes, 0); },      [&] { (void)file.async_read(bytes, 0); },
-      [&] { (void)file.async_write(bytes, 0); }, [&] { (void)file.length(); }, [&] { (void)file.eof(0); },
-      [&] { file.truncate(0); },          [&] { file.preallocate(1); },       [&] { file.flush(); },
-      [&] { file.erase(); }};
+  const std::function<void()> operations[] = {[&] { file.read(bytes, 0); },
+                                              [&] { file.write(bytes, 0); },
+                                              [&] { (void)file.async_read(bytes, 0); },
+                                              [&] { (void)file.async_write(bytes, 0); },
+                                              [&] { (void)file.length(); },
+                                              [&] { (void)file.eof(0); },
+                                              [&] { file.truncate(0); },
+                                              [&] { file.preallocate(1); },
+                                              [&] { file.flush(); },
+                                              [&] { file.erase(); }};
   for (const auto& operation : operations) {
     const auto error = check::throws<Error>(operation);
     check::equal(error.errno_value(), EBADF);
@@ -300,10 +308,13 @@ TEST("a negative offset is EINVAL and says so") {
   TemporaryDirectory scratch;
   ExclusiveFile file("ints", {.scratch = scratch});
   Bytes bytes(10);
-  const std::function<void()> operations[] = {
-      [&] { file.read(bytes, -1); }, [&] { file.write(bytes, -1); }, [&] { (void)file.async_read(bytes, -1); },
-      [&] { (void)file.async_write(bytes, -1); }, [&] { (void)file.eof(-1); },
-      [&] { file.truncate(-1); }, [&] { file.preallocate(-1); }};
+  const std::function<void()> operations[] = {[&] { file.read(bytes, -1); },
+                                              [&] { file.write(bytes, -1); },
+                                              [&] { (void)file.async_read(bytes, -1); },
+                                              [&] { (void)file.async_write(bytes, -1); },
+                                              [&] { (void)file.eof(-1); },
+                                              [&] { file.truncate(-1); },
+                                              [&] { file.preallocate(-1); }};
   for (const auto& operation : operations) {
     const auto error = check::throws<Error>(operation);
     check::equal(error.errno_value(), EINVAL);
@@ -314,8 +325,10 @@ TEST("a negative offset is EINVAL and says so") {
 
 TEST("names that cannot be are EINVAL with a reason") {
   TemporaryDirectory scratch;
-  for (const std::string& name : {std::string(), std::string("a/b"), std::string("."), std::string(".."), std::string("a\0b", 3)})
-    check::equal(check::throws<Error>([&] { ExclusiveFile file(name, {.scratch = scratch}); }).errno_value(), EINVAL);
+  for (const std::string& name :
+       {std::string(), std::string("a/b"), std::string("."), std::string(".."), std::string("a\0b", 3)})
+    check::equal(check::throws<Error>([&] { ExclusiveFile file(name, {.scratch = scratch}); }).errno_value(),
+                 EINVAL);
 }
 
 TEST("no name collides with what the library keeps in its directory") {
@@ -330,8 +343,9 @@ TEST("no name collides with what the library keeps in its directory") {
 
 TEST("more expected bytes than are free is ENOSPC with both numbers, and nothing is made") {
   TemporaryDirectory scratch;
-  const auto error = check::throws<Error>(
-      [&] { ExclusiveFile file("huge", {.scratch = scratch, .keep = true, .expected_bytes = std::int64_t(1) << 60}); });
+  const auto error = check::throws<Error>([&] {
+    ExclusiveFile file("huge", {.scratch = scratch, .keep = true, .expected_bytes = std::int64_t(1) << 60});
+  });
   check::equal(error.errno_value(), ENOSPC);
   check::contains(error.what(), "needed: 1152921504606846976 bytes");
   check::contains(error.what(), "free: ");
@@ -340,7 +354,8 @@ TEST("more expected bytes than are free is ENOSPC with both numbers, and nothing
 }
 
 TEST("a missing scratch directory is ENOENT with its path") {
-  const auto error = check::throws<Error>([] { ExclusiveFile file("ints", {.scratch = "/nonexistent/scratch"}); });
+  const auto error =
+      check::throws<Error>([] { ExclusiveFile file("ints", {.scratch = "/nonexistent/scratch"}); });
   check::equal(error.errno_value(), ENOENT);
   check::contains(error.what(), "/nonexistent/scratch");
 }
@@ -446,7 +461,8 @@ TEST("every operation is reported to the trace") {
   using trace::Op;
   check::equal(made(Op::open), 2u);
   check::equal(made(Op::write), 2u);
-  for (const Op op : {Op::read, Op::async_read, Op::async_write, Op::flush, Op::truncate, Op::preallocate, Op::stat, Op::remove, Op::close})
+  for (const Op op : {Op::read, Op::async_read, Op::async_write, Op::flush, Op::truncate, Op::preallocate,
+                      Op::stat, Op::remove, Op::close})
     check::equal(made(op), 1u);
   check::equal(counter(after, Op::write).bytes - counter(before, Op::write).bytes, 2000u);
   check::equal(counter(after, Op::write).sequential - counter(before, Op::write).sequential, 2u);

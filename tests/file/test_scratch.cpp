@@ -38,7 +38,8 @@ TEST("the name of the process directory says user, host and process") {
   const auto name = fs::path(process_directory(scratch)).filename().string();
   char host[256] = {};
   gethostname(host, sizeof host - 1);
-  const auto prefix = "outcore-" + std::to_string(geteuid()) + "-" + host + "-" + std::to_string(getpid()) + "-";
+  const auto prefix =
+      "outcore-" + std::to_string(geteuid()) + "-" + host + "-" + std::to_string(getpid()) + "-";
   check::equal(name.substr(0, prefix.size()), prefix);
 }
 
@@ -51,19 +52,22 @@ TEST("only its user may look into the process directory") {
 
 TEST("one path spelled in two ways has one process directory") {
   TemporaryDirectory scratch;
-  check::equal(process_directory(scratch / "../" + fs::path(scratch.path()).filename().string()), process_directory(scratch));
+  check::equal(process_directory(scratch / "../" + fs::path(scratch.path()).filename().string()),
+               process_directory(scratch));
 }
 
 TEST("the process directory is removed at exit, with what is in it") {
   TemporaryDirectory scratch;
-  const int status = status_of_child([&] { std::ofstream(process_directory(scratch) + "/left") << "behind"; });
+  const int status =
+      status_of_child([&] { std::ofstream(process_directory(scratch) + "/left") << "behind"; });
   check::equal(status, 0);
   check::equal(scratch.count(), 0);
 }
 
 TEST("a killed process leaves a directory that clean removes") {
   TemporaryDirectory scratch;
-  check::is_true(WIFSIGNALED(killed_after([&] { std::ofstream(process_directory(scratch) + "/left") << "behind"; })));
+  check::is_true(
+      WIFSIGNALED(killed_after([&] { std::ofstream(process_directory(scratch) + "/left") << "behind"; })));
   check::equal(scratch.count("outcore-"), 1);
   check::equal(clean(scratch).size(), 1u);
   check::equal(scratch.count(), 0);
@@ -87,7 +91,8 @@ TEST("clean leaves the directories of live processes alone") {
 
 TEST("clean leaves what is not ours alone") {
   TemporaryDirectory scratch;
-  for (const char* name : {"outcore-0-otherhost-1-0123abcd", "outcore-keep", "mine"}) fs::create_directory(scratch / name);
+  for (const char* name : {"outcore-0-otherhost-1-0123abcd", "outcore-keep", "mine"})
+    fs::create_directory(scratch / name);
   std::ofstream(scratch / stale_name()) << "a file of that name, not a directory";
   check::equal(clean(scratch).size(), 0u);
   check::equal(scratch.count(), 4);
@@ -150,12 +155,12 @@ TEST("processes that start while others clean lose no directory") {
   int failures = 0;
   for (int i = 0; i < 50; ++i)
     failures += status_of_child([&] {
-      const auto mine = process_directory(scratch);
-      for (int k = 0; k < 20; ++k) {
-        std::ofstream(mine + "/file") << k;
-        if (!fs::exists(mine + "/file")) _exit(1);
-      }
-    }) != 0;
+                  const auto mine = process_directory(scratch);
+                  for (int k = 0; k < 20; ++k) {
+                    std::ofstream(mine + "/file") << k;
+                    if (!fs::exists(mine + "/file")) _exit(1);
+                  }
+                }) != 0;
   kill(cleaner, SIGKILL);
   waitpid(cleaner, nullptr, 0);
   check::equal(failures, 0);
@@ -171,7 +176,8 @@ TEST("a missing scratch directory is ENOENT with its path") {
 TEST("a scratch directory that is a file is ENOTDIR") {
   TemporaryDirectory scratch;
   std::ofstream(scratch / "file") << "x";
-  check::equal(check::throws<Error>([&] { (void)process_directory(scratch / "file"); }).errno_value(), ENOTDIR);
+  check::equal(check::throws<Error>([&] { (void)process_directory(scratch / "file"); }).errno_value(),
+               ENOTDIR);
 }
 
 TEST("no scratch directory is ENOENT") {
@@ -180,12 +186,14 @@ TEST("no scratch directory is ENOENT") {
 
 TEST("the first usable candidate is chosen, and refusals say why") {
   TemporaryDirectory scratch;
-  check::equal(choose_scratch({{"TMPDIR", "relative"}, {"TMPDIR", "/nonexistent"}, {"usual place", scratch}}), scratch.path());
+  check::equal(choose_scratch({{"TMPDIR", "relative"}, {"TMPDIR", "/nonexistent"}, {"usual place", scratch}}),
+               scratch.path());
 }
 
 TEST("when every candidate is refused the error lists all with reasons") {
-  const auto error = check::throws<Error>(
-      [] { (void)choose_scratch({{"TMPDIR", "."}, {"SLURM_TMPDIR", "/nonexistent"}, {"usual place", "/dev/shm"}}); });
+  const auto error = check::throws<Error>([] {
+    (void)choose_scratch({{"TMPDIR", "."}, {"SLURM_TMPDIR", "/nonexistent"}, {"usual place", "/dev/shm"}});
+  });
   check::equal(error.errno_value(), ENOENT);
   check::contains(error.what(), ". (TMPDIR): not an absolute path");
   check::contains(error.what(), "/nonexistent (SLURM_TMPDIR): No such file or directory");

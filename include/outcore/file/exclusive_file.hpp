@@ -16,8 +16,9 @@ struct ExclusiveFileOptions {
   std::string scratch;  ///< directory; empty: default_scratch()
   bool keep = false;    ///< the file has a name in `scratch` and outlives the process
   device::Cache cache = device::Cache::automatic;
-  std::int64_t expected_bytes = 0;    ///< hint: larger than free space is Error(ENOSPC) before anything is written
-  device::Engine* engine = nullptr;   ///< null: the default engine
+  std::int64_t expected_bytes =
+      0;  ///< hint: larger than free space is Error(ENOSPC) before anything is written
+  device::Engine* engine = nullptr;  ///< null: the default engine
 };
 
 /// A scratch file of this process. Its name is private to the process: two processes that open "ints" have
@@ -53,7 +54,8 @@ class ExclusiveFile {
   void close();                               ///< idempotent; waits for everything under way
   void erase();                               ///< closes and removes the file
   [[nodiscard]] bool closed() const noexcept;
-  [[nodiscard]] const std::string& path() const noexcept;  ///< what messages name; on a local disk it is unlinked
+  [[nodiscard]] const std::string& path()
+      const noexcept;  ///< what messages name; on a local disk it is unlinked
   [[nodiscard]] const std::string& name() const noexcept;
 
   struct State;

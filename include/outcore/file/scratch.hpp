@@ -7,9 +7,9 @@
 namespace outcore::file {
 
 /// The scratch directory used when none is given: OUTCORE_SCRATCH, else the fastest writable, node-local,
-/// disk-backed one of SLURM_TMPDIR, TMPDIR, /scratch/$USER, /local/$USER, /var/tmp, /tmp (distinct devices are
-/// compared by a short write and read). Never silently the current directory. OUTCORE_SCRATCH is taken as it
-/// is, also in memory or on a network. Throws Error(ENOENT) with the list of candidates and why each was
+/// disk-backed one of SLURM_TMPDIR, TMPDIR, /scratch/$USER, /local/$USER, /var/tmp, /tmp (distinct devices
+/// are compared by a short write and read). Never silently the current directory. OUTCORE_SCRATCH is taken as
+/// it is, also in memory or on a network. Throws Error(ENOENT) with the list of candidates and why each was
 /// refused. Chosen once a process.
 [[nodiscard]] const std::string& default_scratch();
 
