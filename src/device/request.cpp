@@ -73,13 +73,16 @@ void wait_all(std::span<Request> requests) {
 
 std::size_t wait_any(std::span<Request> requests) {
   if (requests.empty()) throw Error(EINVAL, {.attempted = "wait for any of no requests"});
-  for (;;) {
+  const std::uint64_t start_ns = trace::now_ns();
+  for (bool waited = false;; waited = true) {
     const std::uint32_t seen = completion_count();
-    for (std::size_t i = 0; i < requests.size(); ++i)
-      if (requests[i].done()) return i;
-    const std::uint64_t start_ns = trace::now_ns();
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      if (!requests[i].done()) continue;
+      const auto& transfer = requests[i].transfer_;
+      if (waited && transfer) transfer->owner().waited(*transfer, trace::now_ns() - start_ns);
+      return i;
+    }
     await_completion(seen);
-    trace::add_waited(trace::Layer::device, trace::Op::wait, trace::now_ns() - start_ns);
   }
 }
 

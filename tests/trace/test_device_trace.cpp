@@ -78,6 +78,19 @@ TEST("requests are sequential in the order in which they are made") {
   check::equal(counter(Op::read).sequential, 1);
 }
 
+TEST("time waited for any request is booked to the one that came") {
+  const auto engine =
+      device::make_fault_engine(device::make_thread_engine(1), {.slow = 1.0, .slow_ns = 2'000'000});
+  Fixture f(engine.get());
+  std::vector<device::Request> requests{f.file.async_write(f.memory, 0)};
+  device::wait_any(requests);
+  const auto waited_ns = counter(Op::async_write).waited_ns;
+  check::is_true(waited_ns > 0, "time waited");
+  requests[0].wait();
+  device::wait_any(requests);
+  check::equal(counter(Op::async_write).waited_ns, waited_ns);
+}
+
 TEST("events name the file and the place") {
   Fixture f;
   f.file.write(f.memory, 3 * block);

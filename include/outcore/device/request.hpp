@@ -25,6 +25,8 @@ class Request {
   [[nodiscard]] bool done() const noexcept;
 
  private:
+  friend std::size_t wait_any(std::span<Request> requests);
+
   std::shared_ptr<Transfer> transfer_;
 };
 
