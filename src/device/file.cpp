@@ -196,6 +196,7 @@ Request File::State::nonblocking(Kind kind, std::span<const iovec> list, std::in
     trace::transfer_ends(transfer->is_write());
     throw;
   }
+  waited(*transfer, trace::now_ns() - transfer->start_ns);  // in this call
   return Request(std::move(transfer));
 }
 
