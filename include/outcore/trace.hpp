@@ -47,8 +47,8 @@ inline constexpr std::array<std::int64_t, 5> size_class_bounds{4 << 10, 64 << 10
 inline constexpr std::size_t size_classes = size_class_bounds.size() + 1;
 
 /// One completed operation; fixed size. Times are CLOCK_MONOTONIC nanoseconds. An asynchronous operation
-/// spans submission to completion; `waited_ns` is the part of it in which the caller was blocked, as far as it
-/// is known at completion (of a blocking operation the whole duration: filled in by record()).
+/// spans submission to completion; `waited_ns` is the part of it in which the caller was blocked, as far as
+/// it is known at completion (of a blocking operation the whole duration: filled in by record()).
 struct Event {
   std::uint64_t start_ns = 0;
   std::uint64_t end_ns = 0;
@@ -72,8 +72,10 @@ struct Counter {
 /// All counters at one moment: `counters[layer][op]`.
 struct Snapshot {
   std::array<std::array<Counter, std::size_t(Op::count)>, std::size_t(Layer::count)> counters{};
-  std::uint64_t device_read_busy_ns = 0;   ///< time in which at least one read of the device was under way
-  std::uint64_t device_write_busy_ns = 0;  ///< the same for writes; from transfer_begins() and transfer_ends()
+  /// Time in which at least one read, or write, of the device was under way: from transfer_begins() and
+  /// _ends().
+  std::uint64_t device_read_busy_ns = 0;
+  std::uint64_t device_write_busy_ns = 0;
   std::uint64_t taken_ns = 0;
   std::uint64_t process_start_ns = 0;
 };
@@ -95,8 +97,8 @@ void record(Event event) noexcept;
 /// Adds to the time the caller was blocked on an operation already recorded or still under way.
 void add_waited(Layer layer, Op op, std::uint64_t nanoseconds) noexcept;
 
-/// Around every read and write of the device layer, blocking or not, from any thread: makes known when the disk
-/// is busy. Each begin has exactly one end, also when the transfer fails.
+/// Around every read and write of the device layer, blocking or not, from any thread: makes known when the
+/// disk is busy. Each begin has exactly one end, also when the transfer fails.
 void transfer_begins(bool write) noexcept;
 void transfer_ends(bool write) noexcept;
 

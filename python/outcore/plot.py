@@ -80,7 +80,7 @@ def _scatter(panel: Any, events: NDArray[np.void], kind: str, quantity: str) -> 
     name_of = _duration if durations else lambda size_bytes: volume(size_bytes, 0)
     shown = np.flatnonzero(values > 0)
     shown = shown[:: max(1, -(-len(shown) // _MOST_POINTS))]
-    panel.scatter(start_s[shown], values[shown], s=6, alpha=0.5, linewidths=0, color=_COLOURS[kind])
+    panel.scatter(start_s[shown], values[shown], s=9, alpha=0.5, linewidths=0, color=_COLOURS[kind])
     panel.set_yscale("log", base=10 if durations else 4)
     panel.yaxis.set_major_formatter(lambda value, _: name_of(value))
     panel.yaxis.set_minor_formatter(lambda value, _: "")

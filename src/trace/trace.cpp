@@ -89,8 +89,7 @@ void add_to(Counter& sum, const Cell& cell) noexcept {
 // ---- time in which the device is busy
 
 /// Transfers begin and end in any order on any thread: `sum` is the sum of the moments at which the number
-/// under way fell to zero less the sum of those at which it left zero, and a sum does not depend on the
-/// order.
+/// under way fell to zero less the sum of those at which it left zero; the order of a sum does not matter.
 struct alignas(64) BusyClock {
   std::atomic<std::int64_t> under_way, sum;
   std::atomic<std::int64_t> not_counted;  // busy time before the last reset
@@ -111,8 +110,7 @@ struct alignas(64) BusyClock {
     std::int64_t value = sum.load();
     if (value < -far / 2) value += now();
     if (value >= -far / 2) return value;
-    std::this_thread::yield();  // another thread has begun a busy time and a third not yet added the one
-                                // before
+    std::this_thread::yield();  // a busy time has begun before another thread has added the end of the last
     return total_ns();
   }
   [[nodiscard]] std::uint64_t busy_ns() const noexcept {
