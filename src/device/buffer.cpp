@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t huge_page_bytes = 2 << 20;
-constexpr std::int64_t most_pooled_bytes = 128 << 20;  // more than this goes back to the system at once
+constexpr std::size_t largest_bytes = std::size_t(1) << 40;  // some allocators abort on larger ones
+constexpr std::int64_t most_pooled_bytes = 128 << 20;        // more than this goes back to the system at once
 
 /// Free buffers by capacity. Never destroyed: buffers may be given back during static destruction.
 struct Pool {
@@ -77,12 +78,15 @@ bool give_pooled(std::byte* data, std::size_t capacity) noexcept {
   return true;
 }
 
+[[noreturn]] void refuse(std::size_t size) {
+  throw Error(ENOMEM,
+              {.attempted = "allocation of an I/O buffer", .size_bytes = static_cast<std::int64_t>(size)});
+}
+
 std::byte* allocate(std::size_t capacity) {
   const std::size_t align = capacity % huge_page_bytes == 0 ? huge_page_bytes : page_bytes;
   void* data = std::aligned_alloc(align, capacity);
-  if (!data)
-    throw Error(ENOMEM, {.attempted = "allocation of an I/O buffer",
-                         .size_bytes = static_cast<std::int64_t>(capacity)});
+  if (!data) refuse(capacity);
   if (align == huge_page_bytes) madvise(data, capacity, MADV_HUGEPAGE);  // only a hint
   return static_cast<std::byte*>(data);
 }
@@ -91,7 +95,7 @@ std::byte* allocate(std::size_t capacity) {
 
 Buffer::Buffer(std::size_t size_bytes) : size_(size_bytes) {
   if (size_bytes == 0) return;
-  if (size_bytes > SIZE_MAX / 4) throw Error(ENOMEM, {.attempted = "allocation of an I/O buffer"});
+  if (size_bytes > largest_bytes) refuse(size_bytes);
   capacity_ = capacity_for(size_bytes);
   data_ = take_pooled(capacity_);
   if (!data_) data_ = allocate(capacity_);

@@ -298,8 +298,12 @@ std::int64_t File::State::traced(trace::Op op, std::int64_t bytes, Body body) {
 void File::State::flush() {
   check("flush");
   wait_for_all();
-  const std::int64_t synced =
-      traced(trace::Op::flush, 0, [&] { return engine().run({.kind = Kind::sync, .fd = buffered.get()}); });
+  const std::int64_t synced = traced(trace::Op::flush, 0, [&] {
+    std::int64_t result = -EINTR;
+    for (int i = 0; i < 1000 && result == -EINTR; ++i)
+      result = engine().run({.kind = Kind::sync, .fd = buffered.get()});
+    return result;
+  });
   if (const auto transfer = take_undelivered()) throw error_of(*transfer);
   if (synced < 0) throw Error(static_cast<int>(-synced), {.attempted = "flush", .path = path});
 }

@@ -205,7 +205,7 @@ void Transfer::copy_bounced(std::int64_t bytes, bool to_user) noexcept {
   for (std::size_t i = entry_; left > 0; ++i, skip = 0) {
     const std::size_t part = std::min(left, list_[i].iov_len - skip);
     std::byte* user = static_cast<std::byte*>(list_[i].iov_base) + skip;
-    std::memcpy(to_user ? user : buffer, to_user ? buffer : user, part);
+    if (part > 0) std::memcpy(to_user ? user : buffer, to_user ? buffer : user, part);
     buffer += part;
     left -= part;
   }

@@ -166,7 +166,8 @@ inline void random_operations(Setting& s) {
       }
       default: {
         Buffer aligned(size);
-        const auto moved = blocking ? file.read(aligned.span(), at) : file.async_read(aligned.span(), at).wait();
+        const auto moved =
+            blocking ? file.read(aligned.span(), at) : file.async_read(aligned.span(), at).wait();
         const auto expected = offset >= model.size() ? 0 : std::min(size, model.size() - offset);
         check::equal(moved, std::int64_t(expected));
         if (expected) same(aligned.span().first(expected), std::span(model).subspan(offset, expected));
@@ -283,7 +284,8 @@ inline void bad_arguments(Setting& s) {
   check::equal(negative.errno_value(), EINVAL);
   check::contains(negative.what(), "negative offset -5");
   check::contains(negative.what(), s.scratch.file());
-  check::equal(check::throws<Error>([&] { static_cast<void>(file.async_write(data, -1)); }).errno_value(), EINVAL);
+  check::equal(check::throws<Error>([&] { static_cast<void>(file.async_write(data, -1)); }).errno_value(),
+               EINVAL);
   check::contains(check::throws<Error>([&] { file.truncate(-3); }).what(), "negative size -3");
   check::contains(check::throws<Error>([&] { file.preallocate(-3); }).what(), "negative size -3");
   const iovec negative_size{data.data(), std::size_t(-7)};
@@ -299,7 +301,8 @@ inline void closed_file(Setting& s) {
   const auto error = check::throws<Error>([&] { file.read(data, 0); });
   check::equal(error.errno_value(), EBADF);
   check::contains(error.what(), "closed");
-  check::equal(check::throws<Error>([&] { static_cast<void>(file.async_read(data, 0)); }).errno_value(), EBADF);
+  check::equal(check::throws<Error>([&] { static_cast<void>(file.async_read(data, 0)); }).errno_value(),
+               EBADF);
   check::equal(check::throws<Error>([&] { static_cast<void>(file.length()); }).errno_value(), EBADF);
   check::equal(check::throws<Error>([&] { file.flush(); }).errno_value(), EBADF);
 }

@@ -15,6 +15,13 @@
 #include "check.hpp"
 #include "outcore/device/file.hpp"
 
+#ifdef __SANITIZE_THREAD__
+/// Children of fork start threads of their own here.
+extern "C" __attribute__((used)) const char* __tsan_default_options() {
+  return "die_after_fork=0";
+}
+#endif
+
 namespace support {
 
 using Bytes = std::vector<std::byte>;
@@ -51,7 +58,8 @@ inline void same(std::span<const std::byte> actual, std::span<const std::byte> e
                  std::source_location at = std::source_location::current()) {
   check::equal(actual.size(), expected.size(), at);
   for (std::size_t i = 0; i < actual.size(); ++i)
-    if (actual[i] != expected[i]) check::fail("byte " + std::to_string(i) + " of " + std::to_string(actual.size()) + " differs", at);
+    if (actual[i] != expected[i])
+      check::fail("byte " + std::to_string(i) + " of " + std::to_string(actual.size()) + " differs", at);
 }
 
 inline std::vector<iovec> list_of(std::vector<Bytes>& parts) {

@@ -1,5 +1,3 @@
-#include "outcore/device/buffer.hpp"
-
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "outcore/device/buffer.hpp"
 #include "outcore/error.hpp"
 
 using outcore::Error;

@@ -87,7 +87,8 @@ TEST("forbidden io_uring falls back to threads and says why") {
   in_child([&] {
     forbid_io_uring();
     check::equal(std::string(default_engine().name()), "threads");
-    if (!default_engine_reason().starts_with("io_uring engine"))  // a build without liburing has its own reason
+    if (!default_engine_reason().starts_with(
+            "io_uring engine"))  // a build without liburing has its own reason
       check::contains(default_engine_reason(), "io_uring_setup: Operation not permitted");
     move_something(scratch, "fallback");
   });

@@ -1,5 +1,5 @@
-// The fault engine: transfers survive what can be survived, report the rest, and each kind of fault does what it
-// says.
+// The fault engine: transfers survive what can be survived, report the rest, and each kind of fault does what
+// it says.
 #include "conformance.hpp"
 #include "outcore/device/fault.hpp"
 
@@ -13,7 +13,9 @@ using Kind = Operation::Kind;
 
 namespace {
 
-FaultPlan harmless() { return {.seed = 42, .short_transfer = 0.3, .interrupted = 0.2, .slow = 0.02, .slow_ns = 200'000}; }
+FaultPlan harmless() {
+  return {.seed = 42, .short_transfer = 0.3, .interrupted = 0.2, .slow = 0.02, .slow_ns = 200'000};
+}
 
 /// Injects `fault` into the n-th operation of a kind, once.
 FaultPlan nth(Kind kind, std::uint64_t n, Fault fault) {

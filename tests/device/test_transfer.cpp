@@ -1,10 +1,10 @@
-// The state machine alone: every operation it hands out, for every result it may be told. No file is involved.
-#include "device/transfer.hpp"
-
+// The state machine alone: every operation it hands out, for every result it may be told. No file is
+// involved.
 #include <cerrno>
 #include <vector>
 
 #include "check.hpp"
+#include "device/transfer.hpp"
 
 using namespace outcore;
 using namespace outcore::device;
@@ -23,7 +23,9 @@ struct Nobody final : Transfer::Owner {
 };
 
 /// Memory is only pointed at, never touched, except where a test gives a Buffer.
-iovec at(std::uintptr_t address, std::size_t size) { return {reinterpret_cast<void*>(address), size}; }
+iovec at(std::uintptr_t address, std::size_t size) {
+  return {reinterpret_cast<void*>(address), size};
+}
 
 struct Machine {
   Nobody owner;
@@ -33,8 +35,8 @@ struct Machine {
       : list(std::move(parts)), transfer(kind, way, where, list, offset, owner, false) {}
 
   /// The next operation must be this one; it then gives `result`.
-  void expect(Kind kind, int fd, std::int64_t offset, std::int64_t size, std::int64_t result, bool cached_only = false,
-              std::source_location where = std::source_location::current()) {
+  void expect(Kind kind, int fd, std::int64_t offset, std::int64_t size, std::int64_t result,
+              bool cached_only = false, std::source_location where = std::source_location::current()) {
     const Operation* o = transfer.next();
     check::is_true(o != nullptr, "an operation was expected", where);
     check::equal(int(o->kind), int(kind), where);
@@ -44,7 +46,8 @@ struct Machine {
     check::equal(o->cached_only, cached_only, where);
     transfer.result(result);
   }
-  void expect_end(std::int64_t moved, int error = 0, std::source_location where = std::source_location::current()) {
+  void expect_end(std::int64_t moved, int error = 0,
+                  std::source_location where = std::source_location::current()) {
     check::is_true(transfer.next() == nullptr, "the end was expected", where);
     check::equal(transfer.moved_bytes(), moved, where);
     check::equal(transfer.error(), error, where);
@@ -68,7 +71,8 @@ TEST("a short transfer of a list goes on inside an entry") {
   m.expect(Kind::read, cached_fd, 0, 60, 15);
   const Operation* o = m.transfer.next();
   check::equal(o->list_count, 2U);
-  check::is_true(o->list[0].iov_base == reinterpret_cast<void*>(3005) && o->list[0].iov_len == 15, "inside the third");
+  check::is_true(o->list[0].iov_base == reinterpret_cast<void*>(3005) && o->list[0].iov_len == 15,
+                 "inside the third");
   check::is_true(o->list[1].iov_len == 30, "and all of the fourth");
   m.transfer.result(45);
   m.expect_end(60);
