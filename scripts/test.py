@@ -103,7 +103,7 @@ def pytest(
 
 def sanitizer_options() -> dict[str, str]:
     return {
-        "ASAN_OPTIONS": "abort_on_error=1:detect_stack_use_after_return=1",
+        "ASAN_OPTIONS": "detect_stack_use_after_return=1:allocator_may_return_null=1",
         "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
         "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
     }
@@ -132,7 +132,7 @@ def sanitized_python(sanitize: str) -> Result:
     cxx = subprocess.check_output(["g++", "-print-file-name=libstdc++.so"], text=True).strip()
     environment = sanitizer_options() | {
         "LD_PRELOAD": f"{runtime} {cxx}",  # libasan looks for __cxa_throw when it starts: C++ has to be there
-        "ASAN_OPTIONS": "abort_on_error=1:detect_leaks=0",  # the interpreter itself leaves much behind
+        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",  # the interpreter itself leaves much behind
     }
     return pytest("tests/python", python=python, environment=environment)
 

@@ -11,6 +11,7 @@ import sys
 
 import pytest
 from _pytest.terminal import TerminalReporter
+
 from outcore import launch
 
 TEST_LIMIT_S = 120

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 
 import pytest
+
 from outcore import _core, report, trace, tracefile
 from outcore.errors import OutcoreError
 

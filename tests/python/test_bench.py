@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from outcore import bench
 from outcore.bench import Claim, at_least, at_most
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from outcore import cli
 from outcore.errors import OutcoreError
 

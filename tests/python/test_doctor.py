@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from outcore import _core, doctor, launch
 from outcore.errors import OutcoreError
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from outcore import _core
 from outcore.errors import OutcoreError
 

@@ -12,8 +12,9 @@ import threading
 from pathlib import Path
 
 import numpy as np
-import outcore
 import pytest
+
+import outcore
 from outcore import ExclusiveFile, OutcoreError
 
 

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
+
 from outcore import _core, report, tables, trace
 from outcore.errors import OutcoreError
 from outcore.report import Counter, ProcessCounters, RawRates, Report
-from rich.console import Console
 
 MS = 1_000_000  # nanoseconds
 

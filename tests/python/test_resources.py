@@ -3,6 +3,7 @@
 import os
 
 import pytest
+
 from outcore import resources
 
 GIB = 1 << 30

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from trace_validator import validate
+
 from outcore import _core, report, trace, tracefile
 from outcore.errors import OutcoreError
 from outcore.report import ProcessCounters, Report
-from trace_validator import validate
 
 READ, WRITE, ASYNC_READ, ASYNC_WRITE = (
     report.OPERATIONS.index(name) for name in ("read", "write", "async_read", "async_write")
