@@ -9,9 +9,10 @@ from rich.table import Table
 from .report import LAYERS, READS, SIZE_CLASS_BOUNDS, SIZE_CLASSES, WRITES, OperationRow, Report
 
 _TITLES = {
-    "file": "File layer: what the program asked for (seconds: callers blocked)",
-    "device": "Device layer: what the disk saw (seconds: requests under way)",
+    "file": "File layer: what the program asked for",
+    "device": "Device layer: what the disk was asked for",
 }
+_SECONDS = {"file": "seconds\nblocked", "device": "seconds\nunder way"}
 _ASKED_BY = {"file": "program", "device": "device"}
 
 
@@ -31,7 +32,7 @@ def render(report: Report, console: Console) -> None:
 def operations_table(report: Report, layer: str) -> Table:
     """Operation, count, seconds, bytes, % of I/O time, % of run time."""
     several = len(report.processes) > 1
-    columns = ["operation", "count", "seconds", "bytes", "% of\nI/O time", "% of\nrun time"]
+    columns = ["operation", "count", _SECONDS[layer], "bytes", "% of\nI/O time", "% of\nrun time"]
     table = _table(_TITLES[layer], *columns, *(["max/mean"] if several else []))
     rows = report.rows(layer)
     for row in [*rows, report.total_row(layer)]:
