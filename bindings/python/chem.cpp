@@ -1,0 +1,150 @@
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+
+#include "bindings.hpp"
+#include "outcore/chem/two_electron.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace outcore::python {
+namespace {
+
+using Ints = nb::ndarray<const int, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Doubles = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Matrices = nb::ndarray<double, nb::numpy, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+using ConstMatrices = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+
+Matrices new_matrices(std::size_t count, std::size_t n) {
+  auto data = std::make_unique<double[]>(count * n * n);
+  nb::capsule owner(data.get(), [](void* p) noexcept { delete[] static_cast<double*>(p); });
+  return Matrices(data.release(), {count, n, n}, owner);
+}
+
+void check_densities(const ConstMatrices& densities, const std::vector<int>& symmetry,
+                     const chem::Basis& basis) {
+  const auto n = std::size_t(basis.functions());
+  if (densities.shape(0) != symmetry.size() || densities.shape(1) != n || densities.shape(2) != n)
+    throw nb::value_error("densities must be [len(symmetry)][functions][functions]");
+}
+
+void bind_basis(nb::module_& module) {
+  nb::class_<chem::Basis>(module, "Basis", "Shells and functions of a molecule, in libcint's tables.")
+      .def(
+          "__init__",
+          [](chem::Basis* self, const Ints& atm, const Ints& bas, const Doubles& env, bool cartesian,
+             std::uintptr_t int2e, std::uintptr_t make_optimizer, std::uintptr_t delete_optimizer) {
+            const chem::Libcint libcint{reinterpret_cast<chem::Libcint::Integral>(int2e),
+                                        reinterpret_cast<chem::Libcint::MakeOptimizer>(make_optimizer),
+                                        reinterpret_cast<chem::Libcint::DeleteOptimizer>(delete_optimizer)};
+            new (self) chem::Basis({atm.data(), atm.size()}, {bas.data(), bas.size()},
+                                   {env.data(), env.size()}, cartesian, libcint);
+          },
+          "atm"_a, "bas"_a, "env"_a, "cartesian"_a, "int2e"_a, "make_optimizer"_a, "delete_optimizer"_a,
+          "Flattened atm [atoms*6], bas [shells*8] and env; the addresses of int2e_cart or int2e_sph,\n"
+          "int2e_optimizer and CINTdel_optimizer.")
+      .def_prop_ro("shells", &chem::Basis::shells)
+      .def_prop_ro("functions", &chem::Basis::functions);
+}
+
+void bind_screening(nb::module_& module) {
+  nb::class_<chem::Screening>(module, "Screening", "Schwarz bounds and the tasks that pass the threshold.")
+      .def(nb::init<const chem::Basis&, double, int>(), "basis"_a, "threshold"_a, "threads"_a,
+           nb::call_guard<nb::gil_scoped_release>())
+      .def_prop_ro("integrals", &chem::Screening::integrals, "Integrals in the quartets that pass.")
+      .def_prop_ro("tasks", [](const chem::Screening& self) { return self.tasks().size(); })
+      .def(
+          "task_integrals",
+          [](const chem::Screening& self) {
+            std::vector<std::uint64_t> sizes;
+            for (const auto& task : self.tasks()) sizes.push_back(task.integrals);
+            return sizes;
+          },
+          "Integrals of each task.")
+      .def("stored_bytes_bound", &chem::Screening::stored_bytes_bound, "step"_a,
+           "Upper bound of the bytes on disk when values are rounded to multiples of step.");
+}
+
+void bind_two_electron(nb::module_& module) {
+  nb::class_<chem::IntegralCounts>(module, "IntegralCounts")
+      .def_ro("quartets", &chem::IntegralCounts::quartets)
+      .def_ro("computed", &chem::IntegralCounts::computed)
+      .def_ro("stored", &chem::IntegralCounts::stored)
+      .def_ro("bytes", &chem::IntegralCounts::bytes)
+      .def_ro("records", &chem::IntegralCounts::records);
+
+  using chem::TwoElectron;
+  nb::class_<TwoElectron>(module, "TwoElectron",
+                          "This process's share of the two-electron integrals, on disk or recomputed.")
+      .def(nb::init<std::shared_ptr<const chem::Basis>, std::shared_ptr<const chem::Screening>, int>(),
+           "basis"_a, "screening"_a, "threads"_a)
+      .def(
+          "open_store",
+          [](TwoElectron& self, const std::string& scratch, std::size_t record_bytes, int prefetch,
+             double step, const std::string& cache, std::int64_t expected_bytes) {
+            chem::IntegralFileOptions options;
+            options.record_bytes = record_bytes;
+            options.prefetch = prefetch;
+            options.step = step;
+            options.file.scratch = scratch;
+            options.file.expected_bytes = expected_bytes;
+            options.file.cache = cache == "direct"     ? device::Cache::direct
+                                 : cache == "buffered" ? device::Cache::buffered
+                                                       : device::Cache::automatic;
+            self.open_store(options);
+          },
+          "scratch"_a, "record_bytes"_a, "prefetch"_a, "step"_a, "cache"_a, "expected_bytes"_a,
+          nb::call_guard<nb::gil_scoped_release>())
+      .def("store", &TwoElectron::store, "thread"_a, "first_task"_a, "last_task"_a,
+           nb::call_guard<nb::gil_scoped_release>(), "Computes, packs and writes tasks [first, last).")
+      .def("close_store", &TwoElectron::close_store, nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "contract_stored",
+          [](TwoElectron& self, const ConstMatrices& densities, const std::vector<int>& symmetry) {
+            check_densities(densities, symmetry, self.basis());
+            auto j = new_matrices(symmetry.size(), densities.shape(1));
+            auto k = new_matrices(symmetry.size(), densities.shape(1));
+            {
+              nb::gil_scoped_release release;
+              self.contract_stored(densities.data(), symmetry, j.data(), k.data());
+            }
+            return nb::make_tuple(j, k);
+          },
+          "densities"_a, "symmetry"_a, "Partial J and K, [count][n][n] each, of the stored integrals.")
+      .def(
+          "begin_direct",
+          [](TwoElectron& self, const ConstMatrices& densities, const std::vector<int>& symmetry) {
+            check_densities(densities, symmetry, self.basis());
+            self.begin_direct(densities.data(), symmetry);
+          },
+          "densities"_a, "symmetry"_a, nb::keep_alive<1, 2>())
+      .def("contract_direct", &TwoElectron::contract_direct, "thread"_a, "first_task"_a, "last_task"_a,
+           nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "end_direct",
+          [](TwoElectron& self, std::size_t count) {
+            const auto n = std::size_t(self.basis().functions());
+            auto j = new_matrices(count, n);
+            auto k = new_matrices(count, n);
+            self.end_direct(j.data(), k.data());
+            return nb::make_tuple(j, k);
+          },
+          "count"_a)
+      .def("counts", &TwoElectron::counts);
+}
+
+}  // namespace
+
+void bind_chem(nb::module_& module) {
+  auto chem = module.def_submodule("chem", "Kernels of the chemistry methods.");
+  bind_basis(chem);
+  bind_screening(chem);
+  bind_two_electron(chem);
+}
+
+}  // namespace outcore::python

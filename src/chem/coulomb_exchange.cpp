@@ -1,0 +1,108 @@
+#include "outcore/chem/coulomb_exchange.hpp"
+
+#include <algorithm>
+
+#include "chem/kernels.hpp"
+
+namespace outcore::chem {
+CoulombExchange::CoulombExchange(const Basis& basis, const double* densities, std::span<const int> symmetry)
+    : basis_(basis),
+      densities_(densities),
+      symmetry_(symmetry.begin(), symmetry.end()),
+      n_(std::size_t(basis.functions())),
+      coulomb_(symmetry.size() * n_ * n_),
+      exchange_(symmetry.size() * n_ * n_) {}
+
+std::size_t CoulombExchange::bytes(const Basis& basis, std::size_t densities) {
+  const auto n = std::size_t(basis.functions());
+  return (2 * densities * n * n + 6 * std::size_t(basis.largest_shell()) * (n + Slab::lane)) * sizeof(double);
+}
+
+void CoulombExchange::add(const Slab& slab) {
+  for (std::size_t d = 0; d < symmetry_.size(); ++d) contract(slab, d);
+}
+
+void CoulombExchange::contract(const Slab& slab, std::size_t d) {
+  const double* density = densities_ + d * n_ * n_;
+  double* coulomb = coulomb_.data() + d * n_ * n_;
+  double* exchange = exchange_.data() + d * n_ * n_;
+  const std::size_t length = slab.row_length, columns = slab.columns.size();
+  const auto ni = std::size_t(slab.ni), nj = std::size_t(slab.nj), nk = std::size_t(slab.nk);
+  const auto i0 = std::size_t(basis_.first(slab.i)), j0 = std::size_t(basis_.first(slab.j)),
+             k0 = std::size_t(basis_.first(slab.k));
+
+  // Rows of D and of the results, restricted to the slab's columns.
+  const std::size_t all = ni + nj + nk;
+  if (space_.size() < 2 * all * length) space_.resize(2 * all * length);
+  double* d_i = space_.data();
+  double* d_j = d_i + ni * length;
+  double* d_k = d_j + nj * length;
+  double* k_i = d_k + nk * length;
+  double* k_j = k_i + ni * length;
+  double* j_k = k_j + nj * length;
+  const auto gather = [&](double* rows, std::size_t first, std::size_t count) {
+    for (std::size_t r = 0; r < count; ++r) {
+      const double* from = density + (first + r) * n_;
+      double* to = rows + r * length;
+      for (std::size_t c = 0; c < columns; ++c) to[c] = from[slab.columns[c]];
+      for (std::size_t c = columns; c < length; ++c) to[c] = 0.0;
+    }
+  };
+  gather(d_i, i0, ni);
+  gather(d_j, j0, nj);
+  gather(d_k, k0, nk);
+  std::fill(k_i, k_i + all * length, 0.0);
+
+  for (std::size_t a = 0; a < ni; ++a) {
+    for (std::size_t b = 0; b < nj; ++b) {
+      PairOfFunctions pair{.length = length,
+                           .values = slab.row((a * nj + b) * nk),
+                           .d_a = d_i + a * length,
+                           .d_b = d_j + b * length,
+                           .d_k = d_k,
+                           .k_a = k_i + a * length,
+                           .k_b = k_j + b * length,
+                           .j_k = j_k,
+                           .d_ab = density[(i0 + a) * n_ + j0 + b],
+                           .d_ac = density + (i0 + a) * n_ + k0,
+                           .d_bc = density + (j0 + b) * n_ + k0,
+                           .j_ab = 0.0,
+                           .k_ac = exchange + (i0 + a) * n_ + k0,
+                           .k_bc = exchange + (j0 + b) * n_ + k0};
+      kernels().contract(pair, slab.nk);
+      coulomb[(i0 + a) * n_ + j0 + b] += pair.j_ab;
+    }
+  }
+
+  const auto scatter = [&](const double* rows, double* matrix, std::size_t first, std::size_t count) {
+    for (std::size_t r = 0; r < count; ++r) {
+      double* to = matrix + (first + r) * n_;
+      for (std::size_t c = 0; c < columns; ++c) to[slab.columns[c]] += rows[r * length + c];
+    }
+  };
+  scatter(k_i, exchange, i0, ni);
+  scatter(k_j, exchange, j0, nj);
+  scatter(j_k, coulomb, k0, nk);
+}
+
+void CoulombExchange::add(const CoulombExchange& other) {
+  for (std::size_t at = 0; at < coulomb_.size(); ++at) coulomb_[at] += other.coulomb_[at];
+  for (std::size_t at = 0; at < exchange_.size(); ++at) exchange_[at] += other.exchange_[at];
+}
+
+void CoulombExchange::finish(double scale, double* coulomb, double* exchange) const {
+  for (std::size_t d = 0; d < symmetry_.size(); ++d) {
+    const double sign = symmetry_[d];
+    const double* j = coulomb_.data() + d * n_ * n_;
+    const double* k = exchange_.data() + d * n_ * n_;
+    for (std::size_t p = 0; p < n_; ++p) {
+      for (std::size_t q = 0; q < n_; ++q) {
+        const std::size_t pq = p * n_ + q, qp = q * n_ + p;
+        coulomb[d * n_ * n_ + pq] = sign > 0 ? 2 * scale * (j[pq] + j[qp]) : 0.0;
+        exchange[d * n_ * n_ + pq] = scale * (k[pq] + sign * k[qp]);
+      }
+    }
+  }
+}
+
+}  // namespace outcore::chem
