@@ -141,10 +141,21 @@ void bind_two_electron(nb::module_& module) {
 }  // namespace
 
 void bind_chem(nb::module_& module) {
-  auto chem = module.def_submodule("chem", "Kernels of the chemistry methods.");
-  bind_basis(chem);
-  bind_screening(chem);
-  bind_two_electron(chem);
+  auto chem_module = module.def_submodule("chem", "Kernels of the chemistry methods.");
+  bind_basis(chem_module);
+  bind_screening(chem_module);
+  bind_two_electron(chem_module);
+  chem_module.def(
+      "memory_bytes",
+      [](const chem::Basis& basis, int threads, std::size_t densities, std::size_t record_bytes, int prefetch) {
+        chem::IntegralFileOptions options;
+        options.record_bytes = record_bytes;
+        options.prefetch = prefetch;
+        return std::size_t(threads) * chem::CoulombExchange::bytes(basis, densities) +
+               chem::IntegralFile::memory_bytes(options, threads);
+      },
+      "basis"_a, "threads"_a, "densities"_a, "record_bytes"_a, "prefetch"_a,
+      "Bytes that contracting `densities` matrices on `threads` threads takes; record_bytes 0: nothing stored.");
 }
 
 }  // namespace outcore::python

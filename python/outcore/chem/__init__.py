@@ -1,0 +1,1 @@
+"""Methods of quantum chemistry on data larger than memory."""

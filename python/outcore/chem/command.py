@@ -1,0 +1,223 @@
+"""The `outcore scf` command."""
+
+from __future__ import annotations
+
+import errno
+import json
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from outcore import launch
+from outcore.errors import OutcoreError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+_EVENTS = 1 << 20  # of a process, recorded for --trace
+
+
+def parse_bytes(text: str) -> int:
+    """Bytes from "400MB", "2GiB", "1e9". Raises OutcoreError."""
+    match = re.fullmatch(r"\s*([0-9.]+(?:[eE][0-9]+)?)\s*([kKmMgGtT]?i?)[bB]?\s*", text)
+    try:
+        if match is None:
+            raise ValueError
+        count = int(float(match[1]) * _UNITS[match[2].upper()])
+    except ValueError:
+        raise OutcoreError(errno.EINVAL, f"size '{text}'", detail="write it as 400MB, 2GB or 1.5GiB") from None
+    if count <= 0:
+        raise OutcoreError(errno.EINVAL, f"size '{text}'", detail="it must be positive")
+    return count
+
+
+def scf(
+    geometry: Annotated[Path, typer.Argument(help="XYZ file, in Angstrom.")],
+    basis: Annotated[str, typer.Option(help="Basis set, as PySCF names it.")],
+    cart: Annotated[bool, typer.Option("--cart", help="Cartesian d, f, g functions.")] = False,
+    charge: Annotated[int, typer.Option(help="Total charge.")] = 0,
+    spin: Annotated[int | None, typer.Option(help="Unpaired electrons (2S). Default: 0, or 1 if odd.")] = None,
+    uhf: Annotated[bool, typer.Option("--uhf", help="Unrestricted; the default if electrons are unpaired.")] = False,
+    rhf: Annotated[bool, typer.Option("--rhf", help="Insist on closed shells.")] = False,
+    integrals: Annotated[str, typer.Option(help="'disk': stored once, read in each cycle; 'direct': recomputed.")] = "disk",
+    threshold: Annotated[float, typer.Option(help="Schwarz screening and storage threshold (Hartree).")] = 1e-11,
+    ranks: Annotated[int | None, typer.Option(help="Processes to start; leave out under mpiexec or srun.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads of each process. Default: its share of the cores.")] = None,
+    memory: Annotated[str | None, typer.Option(help="Budget of all processes, e.g. 2GB. Default: half of what is free.")] = None,
+    scratch: Annotated[str | None, typer.Option(help="Scratch directory. Default: the fastest node-local one.")] = None,
+    record: Annotated[str, typer.Option(help="Size of an integral record.")] = "4MiB",
+    prefetch: Annotated[int, typer.Option(help="Records read ahead, at least 2.")] = 4,
+    cache: Annotated[str, typer.Option(help="Page cache for integrals: automatic, direct or buffered.")] = "automatic",
+    guess: Annotated[str, typer.Option(help="Start guess, as PySCF names it.")] = "minao",
+    conv_tol: Annotated[float, typer.Option(help="Convergence of the energy (Hartree).")] = 1e-9,
+    max_cycle: Annotated[int, typer.Option(help="Most SCF cycles.")] = 50,
+    trace: Annotated[Path | None, typer.Option(help="Write a trace of every I/O request here (Perfetto, Chrome).")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write results here.")] = None,
+) -> int:
+    """Hartree-Fock with two-electron integrals on disk (or direct), on one or several processes."""
+    if ranks is not None:
+        launch.relaunch(ranks)
+    start = time.monotonic()
+    launch.limit_threads()
+
+    from rich.console import Console
+
+    from outcore.chem import molecule
+    from outcore.chem import scf as methods
+
+    comm = launch.world()
+    root = comm is None or comm.rank == 0
+    console = Console(quiet=not root, highlight=False)
+    mol = molecule.build(geometry, basis, charge=charge, spin=spin, cartesian=cart)
+    if rhf and mol.spin:
+        raise OutcoreError(
+            errno.EINVAL,
+            "restricted Hartree-Fock",
+            path=geometry,
+            detail=f"{mol.nelectron} electrons, {mol.spin} unpaired; use --uhf, or another --charge or --spin",
+        )
+    unrestricted = uhf or mol.spin != 0
+    if trace is not None:
+        _check_writable(trace)
+        _start_trace()
+    mf = (methods.UHF if unrestricted else methods.RHF)(
+        mol,
+        comm=comm,
+        integrals=integrals,
+        threshold=threshold,
+        scratch=scratch,
+        memory_bytes=None if memory is None else parse_bytes(memory),
+        threads=threads,
+        record_bytes=parse_bytes(record),
+        prefetch=prefetch,
+        cache=cache,
+    )
+    mf.conv_tol, mf.max_cycle, mf.init_guess, mf.chkfile = conv_tol, max_cycle, guess, None
+    view = _View(console, mf, "UHF" if unrestricted else "RHF", basis)
+    view.header(geometry, comm.size if comm is not None else 1)
+    with view.storing():
+        _ = mf.two_electron
+    mf.callback = view.cycle
+    energy = mf.kernel()
+    run_seconds = time.monotonic() - start
+    view.result(run_seconds)
+    _report(console, comm, run_seconds, mf, trace)
+    if json_file is not None and root:
+        _write_json(json_file, mf, run_seconds)
+    if not mf.converged:
+        raise OutcoreError(
+            errno.EDOM,
+            "converge the SCF",
+            detail=f"after {mf.cycles} cycles E = {energy:.10f}; raise --max-cycle, or try another --guess",
+        )
+    return 0
+
+
+class _View:
+    """What the run shows: header, progress, cycles, result."""
+
+    def __init__(self, console: Console, mf: Any, method: str, basis: str) -> None:
+        self._console, self._mf, self._method, self._basis = console, mf, method, basis
+        self._cycle_start = time.monotonic()
+
+    def header(self, geometry: Path, processes: int) -> None:
+        mol, settings = self._mf.mol, self._mf.settings
+        kind = "cartesian" if mol.cart else "spherical"
+        self._console.print(
+            f"{self._method}/{self._basis}  {geometry.name}: {mol.natm} atoms, {mol.nelectron} electrons, "
+            f"{mol.nao} {kind} functions in {mol.nbas} shells"
+        )
+        threads = settings.threads or launch.threads_per_rank()
+        self._console.print(
+            f"{processes} {'process' if processes == 1 else 'processes'} x {threads} "
+            f"{'thread' if threads == 1 else 'threads'}, integrals {settings.storage}, "
+            f"threshold {settings.threshold:.0e}"
+        )
+
+    def storing(self) -> Any:
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+        settings = self._mf.settings
+        if settings.storage != "disk":
+            import contextlib
+
+            return contextlib.nullcontext()
+        bar = Progress(
+            TextColumn("writing integrals"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), console=self._console
+        )
+        task = bar.add_task("", total=1.0)
+        self._mf.on_progress = lambda fraction: bar.update(task, completed=fraction)
+
+        def stored(summary: Any) -> None:
+            bar.update(task, completed=1.0)
+            self._console.print(
+                f"stored {summary.stored:.3e} of {summary.computed:.3e} computed integrals in {summary.bytes / 1e6:.0f} MB "
+                f"({summary.bytes / max(1, summary.stored):.2f} bytes each), {summary.records} records, "
+                f"{summary.seconds:.1f} s"
+            )
+
+        self._mf.on_stored = stored
+        return bar
+
+    def cycle(self, state: dict[str, Any]) -> None:
+        now = time.monotonic()
+        if state["cycle"] == 0:
+            self._console.print(f"{'cycle':>5} {'energy / Eh':>20} {'change':>10} {'|g|':>9} {'|dD|':>9} {'s':>7}")
+        self._console.print(
+            f"{state['cycle'] + 1:5d} {state['e_tot']:20.10f} {state['e_tot'] - state['last_hf_e']:10.2e} "
+            f"{state['norm_gorb']:9.2e} {state['norm_ddm']:9.2e} {now - self._cycle_start:7.2f}"
+        )
+        self._cycle_start = now
+
+    def result(self, run_seconds: float) -> None:
+        mf = self._mf
+        state = "converged" if mf.converged else "NOT converged"
+        self._console.print(f"{self._method} energy {mf.e_tot:.10f} Eh, {state} in {mf.cycles} cycles, {run_seconds:.1f} s")
+        if self._method == "UHF":
+            spin_square, multiplicity = mf.spin_square()
+            self._console.print(f"<S^2> = {spin_square:.6f}, 2S+1 = {multiplicity:.4f}")
+
+
+def _check_writable(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise OutcoreError(errno.ENOENT, "write trace", path=path, detail="no such directory")
+
+
+def _start_trace() -> None:
+    from outcore import trace
+
+    trace.start(_EVENTS)
+
+
+def _report(console: Console, comm: Any, run_seconds: float, mf: Any, trace_file: Path | None) -> None:
+    """The I/O report of all processes, and the trace file."""
+    if mf.settings.storage != "disk":
+        return
+    from outcore import doctor, report, trace
+
+    raw = doctor.measure_rates(mf.two_electron.scratch) if comm is None or comm.rank == 0 else None
+    gathered = report.gather(comm, run_seconds, raw)
+    if trace_file is not None:
+        trace.save(trace_file, comm)
+    if gathered is not None:
+        gathered.render(console)
+
+
+def _write_json(path: Path, mf: Any, run_seconds: float) -> None:
+    result = {
+        "energy_hartree": float(mf.e_tot),
+        "converged": bool(mf.converged),
+        "cycles": int(mf.cycles),
+        "functions": int(mf.mol.nao),
+        "integrals": mf.settings.storage,
+        "threshold": mf.settings.threshold,
+        "run_seconds": run_seconds,
+    }
+    try:
+        path.write_text(json.dumps(result, indent=2) + "\n")
+    except OSError as error:
+        raise OutcoreError(error.errno or errno.EIO, "write results", path=path) from error

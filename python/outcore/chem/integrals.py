@@ -1,0 +1,294 @@
+"""Two-electron integrals of a molecule over all processes: stored on disk or recomputed, contracted to J and K."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import hashlib
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outcore import _core, launch, resources
+from outcore.chem.tasks import SharedCounter, raise_together, run_tasks, wait
+from outcore.errors import OutcoreError
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Comm
+    from pyscf.gto import Mole
+
+Matrices = NDArray[np.float64]
+Progress = Callable[[float], None]
+
+_MIB = 1 << 20
+_DIIS_MATRICES = 40  # of n*n doubles, which an SCF driver with DIIS over 8 vectors, two spins, may hold
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How integrals are computed and kept. Bytes are of one job: all its processes together."""
+
+    storage: str = "disk"  # "disk" or "direct"
+    threshold: float = 1e-11  # quartets with a Schwarz bound below it are left out
+    scratch: str | None = None  # directory; None: the fastest node-local temporary directory
+    memory_bytes: int | None = None  # None: half of what is available
+    threads: int | None = None  # of each process; None: its share of the cores
+    record_bytes: int = 4 * _MIB
+    prefetch: int = 4  # records read ahead of the contraction, at least 2
+    cache: str = "automatic"  # page cache: "automatic", "direct", "buffered"
+
+    def __post_init__(self) -> None:
+        if self.storage not in ("disk", "direct"):
+            raise OutcoreError(errno.EINVAL, "integrals", detail=f"'{self.storage}' is neither disk nor direct")
+        if not self.threshold > 0:
+            raise OutcoreError(errno.EINVAL, "integrals", detail=f"threshold {self.threshold} is not positive")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What is known before any integral is computed."""
+
+    functions: int
+    integrals: int  # that pass the screening
+    disk_bytes: int  # upper bound, all processes
+    free_bytes: int  # in this node's scratch directory
+    memory_bytes: int  # of each process
+    scratch: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What was computed and kept, all processes together."""
+
+    quartets: int
+    computed: int
+    stored: int
+    bytes: int
+    records: int
+    seconds: float
+
+
+class TwoElectronIntegrals:
+    """J and K of a molecule. Every method is collective over `comm` (None: a process on its own); the first
+    error of any process is raised by all.
+
+    Integrals pass the Schwarz screening at `settings.threshold`; on disk they are kept to within half of it.
+    """
+
+    def __init__(self, mol: Mole, settings: Settings, comm: Comm | None = None) -> None:
+        self.settings = settings
+        self.key = problem_key(mol)
+        self._comm = comm
+        self._stored = False
+        self._store_seconds = 0.0
+        self._threads = settings.threads or launch.threads_per_rank()
+        failure: BaseException | None = None
+        try:
+            self._basis = native_basis(mol)
+            self._screening = _core.chem.Screening(self._basis, settings.threshold, self._threads)
+            self._cost = np.array(self._screening.task_integrals(), dtype=float)
+            self._native = _core.chem.TwoElectron(self._basis, self._screening, self._threads)
+            self.scratch = "" if settings.storage == "direct" else find_scratch(settings.scratch)
+            self._prefetch = self._fit_memory()
+        except Exception as error:
+            failure = error
+        raise_together(comm, failure)
+        self._counter = SharedCounter(comm)
+
+    def estimate(self) -> Estimate:
+        disk = self.settings.storage == "disk"
+        return Estimate(
+            functions=self._basis.functions,
+            integrals=self._screening.integrals,
+            disk_bytes=self._screening.stored_bytes_bound(self.settings.threshold) if disk else 0,
+            free_bytes=_core.file_system(self.scratch).free_bytes if disk else 0,
+            memory_bytes=self._memory_bytes(self._prefetch),
+            scratch=self.scratch,
+        )
+
+    def store(self, progress: Progress | None = None) -> Summary:
+        """Computes all integrals and writes them to scratch; once. Refuses before computing if they may not fit."""
+        start = time.monotonic()
+        failure: BaseException | None = None
+        self._counter.reset()
+        try:
+            self._open_store()
+        except Exception as error:
+            failure = error
+        raise_together(self._comm, failure)
+        try:
+            run_tasks(self._counter, self._cost, self._threads, self._native.store, progress)
+            self._native.close_store()
+        except Exception as error:
+            failure = error
+        raise_together(self._comm, failure)
+        self._stored = True
+        self._store_seconds = time.monotonic() - start
+        return self.summary()
+
+    def summary(self) -> Summary:
+        counts = self._native.counts()
+        mine = np.array([counts.quartets, counts.computed, counts.stored, counts.bytes, counts.records], np.int64)
+        total = self._sum(mine)
+        return Summary(*(int(value) for value in total), seconds=self._store_seconds)
+
+    def jk(self, densities: Matrices, symmetry: Sequence[int]) -> tuple[Matrices, Matrices]:
+        """J and K, [count][n][n] each, of `densities` [count][n][n], symmetric (+1) or antisymmetric (-1) as
+        `symmetry` says. The densities of rank 0 count; all processes get the same result."""
+        densities = np.ascontiguousarray(densities, dtype=np.float64)
+        failure: BaseException | None = None
+        if self._comm is not None:
+            wait(self._comm.Ibcast(densities, 0))
+        try:
+            if self.settings.storage == "direct":
+                coulomb, exchange = self._direct(densities, list(symmetry))
+            elif self._stored:
+                coulomb, exchange = self._native.contract_stored(densities, list(symmetry))
+            else:
+                raise OutcoreError(errno.EINVAL, "J and K", detail="the integrals have not been stored")
+        except Exception as error:
+            failure = error
+        raise_together(self._comm, failure)
+        if self._comm is None:
+            return coulomb, exchange
+        both = self._sum(np.stack([coulomb, exchange]))
+        return both[0], both[1]
+
+    def close(self) -> None:
+        """Drops the integrals and their file. Collective."""
+        self._counter.free()
+        self._native = None
+        self._stored = False
+
+    def _direct(self, densities: Matrices, symmetry: list[int]) -> tuple[Matrices, Matrices]:
+        self._counter.reset()
+        self._native.begin_direct(densities, symmetry)
+        run_tasks(self._counter, self._cost, self._threads, self._native.contract_direct)
+        coulomb, exchange = self._native.end_direct(len(symmetry))
+        return coulomb, exchange
+
+    def _sum(self, mine: NDArray[Any]) -> NDArray[Any]:
+        """The sum over processes, bit by bit the same on all of them."""
+        if self._comm is None:
+            return mine
+        total = np.empty_like(mine)
+        wait(self._comm.Ireduce(mine, total if self._comm.rank == 0 else None, root=0))
+        wait(self._comm.Ibcast(total, 0))
+        return total
+
+    def _open_store(self) -> None:
+        estimate = self.estimate()
+        on_node = estimate.disk_bytes * self._processes_on_node() // self._processes()
+        if on_node > estimate.free_bytes:
+            raise OutcoreError(
+                errno.ENOSPC,
+                "store two-electron integrals",
+                path=self.scratch,
+                detail=f"up to {on_node} bytes needed on this node ({_gb(on_node)}), "
+                f"{estimate.free_bytes} free ({_gb(estimate.free_bytes)}); give a larger --scratch, "
+                "a larger --threshold, or --integrals direct",
+            )
+        self._native.open_store(
+            scratch=self.scratch,
+            record_bytes=self.settings.record_bytes,
+            prefetch=self._prefetch,
+            step=self.settings.threshold,
+            cache=self.settings.cache,
+            expected_bytes=estimate.disk_bytes // self._processes(),
+        )
+
+    def _processes(self) -> int:
+        return self._comm.size if self._comm is not None else 1
+
+    def _processes_on_node(self) -> int:
+        job = launch.launched()
+        return min(job.local_size, self._processes()) if job is not None else 1
+
+    def _memory_bytes(self, prefetch: int) -> int:
+        """Peak of this process: what it holds now, its matrices, buffers and work space."""
+        n = self._basis.functions
+        native = _core.chem.memory_bytes(
+            self._basis,
+            self._threads,
+            2,
+            self.settings.record_bytes if self.settings.storage == "disk" else 0,
+            prefetch,
+        )
+        return resident_bytes() + int(native) + _DIIS_MATRICES * n * n * 8
+
+    def _fit_memory(self) -> int:
+        """The deepest prefetch up to the one asked for that keeps to the memory budget."""
+        budget = self.settings.memory_bytes
+        share = (
+            budget // self._processes()
+            if budget is not None
+            else resources.available_memory_bytes() // 2 // self._processes_on_node()
+        )
+        for prefetch in range(max(2, self.settings.prefetch), 1, -1):
+            if self._memory_bytes(prefetch) <= share:
+                return prefetch
+        need = self._memory_bytes(2)
+        raise OutcoreError(
+            errno.ENOMEM,
+            "two-electron integrals",
+            detail=f"{self._basis.functions} functions on {self._threads} threads need at least {_mb(need)} in each of "
+            f"{self._processes()} processes, {_mb(need * self._processes())} in all, "
+            f"but --memory leaves {_mb(share)} to each",
+        )
+
+
+def native_basis(mol: Mole) -> Any:
+    """The molecule's basis for the native code, with the libcint that PySCF has loaded."""
+    from pyscf.gto.moleintor import libcgto
+
+    def address(name: str) -> int:
+        return int(ctypes.cast(getattr(libcgto, name), ctypes.c_void_p).value or 0)
+
+    return _core.chem.Basis(
+        np.ascontiguousarray(mol._atm, np.int32).ravel(),
+        np.ascontiguousarray(mol._bas, np.int32).ravel(),
+        np.ascontiguousarray(mol._env, np.float64),
+        bool(mol.cart),
+        address("int2e_cart" if mol.cart else "int2e_sph"),
+        address("int2e_optimizer"),
+        address("CINTdel_optimizer"),
+    )
+
+
+def problem_key(mol: Mole) -> str:
+    """What the integrals of a molecule depend on: geometry, basis, kind of functions."""
+    digest = hashlib.sha256()
+    for part in (mol._atm, mol._bas, mol._env):
+        digest.update(np.ascontiguousarray(part).tobytes())
+    digest.update(b"cartesian" if mol.cart else b"spherical")
+    return digest.hexdigest()
+
+
+def find_scratch(directory: str | None) -> str:
+    """The scratch directory to use. Raises OutcoreError if it is missing or cannot be written."""
+    if directory is None:
+        return str(_core.default_scratch())
+    if not os.path.isdir(directory):
+        raise OutcoreError(errno.ENOENT, "use scratch directory", path=directory, detail="no such directory")
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise OutcoreError(errno.EACCES, "use scratch directory", path=directory, detail="not writable")
+    return os.path.abspath(directory)
+
+
+def resident_bytes() -> int:
+    """Memory that this process holds now."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _gb(count: int) -> str:
+    return f"{count / 1e9:.2f} GB"
+
+
+def _mb(count: int) -> str:
+    return f"{count / 1e6:.0f} MB"

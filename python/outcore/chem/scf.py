@@ -1,0 +1,197 @@
+"""Hartree-Fock whose two-electron integrals live on disk (or are recomputed), on one or several processes.
+
+    mf = outcore.chem.scf.RHF(mol, scratch="/scratch/me")
+    energy = mf.kernel()
+
+The objects are PySCF mean-field objects: start guess, DIIS, convergence and all later methods are PySCF's;
+J and K come from `outcore.chem.integrals`. On several processes (mpiexec) every process makes the same object
+and calls the same methods; rank 0 drives the iterations, the others supply their part of J and K, and all end
+with the same orbitals and energy.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pyscf.scf import hf, uhf
+
+from outcore import launch
+from outcore.chem.integrals import Matrices, Progress, Settings, Summary, TwoElectronIntegrals, problem_key
+from outcore.chem.tasks import is_collective, raise_together, wait
+from outcore.errors import OutcoreError
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Comm
+    from pyscf.gto import Mole
+
+_WORLD: Any = object()  # default of `comm`: the processes of this job
+
+_MOST_DENSITIES = 255  # in one call, so that an order to the other processes has a fixed size
+
+# What kernel() leaves behind on rank 0 and hands to the other processes.
+_RESULTS = ("converged", "e_tot", "mo_energy", "mo_coeff", "mo_occ", "cycles", "scf_summary")
+
+
+class _OutOfCore:
+    """J and K from `TwoElectronIntegrals` for a PySCF mean-field class.
+
+    Parameters (all by keyword; see `outcore.chem.integrals.Settings` for defaults): `integrals` ("disk" or
+    "direct"), `threshold` (Schwarz bound below which quartets are left out), `scratch` (directory),
+    `memory_bytes` (of all processes together), `threads` (of each process), `record_bytes`, `prefetch`,
+    `cache`, `comm` (an mpi4py communicator; default all processes of the job, None for this process alone).
+
+    `on_progress(fraction)` is called while integrals are stored, `on_stored(summary)` afterwards; rank 0 only.
+    Raises OutcoreError, the same on all processes.
+    """
+
+    mol: Mole
+    _keys = {"settings", "comm", "on_progress", "on_stored"}  # noqa: RUF012  (PySCF's convention)
+
+    def __init__(self, mol: Mole, *, comm: Comm | None = _WORLD, **settings: Any) -> None:
+        super().__init__(mol)  # type: ignore[call-arg]
+        if "integrals" in settings:
+            settings["storage"] = settings.pop("integrals")
+        self.settings = Settings(**settings)
+        self.comm = launch.world() if comm is _WORLD else comm
+        self.direct_scf_tol = self.settings.threshold
+        # Recomputing pays for a small change of the density; stored integrals cost the same for any density,
+        # and the full one has no accumulated rounding.
+        self.direct_scf = self.settings.storage == "direct"
+        self.on_progress: Progress | None = None
+        self.on_stored: Callable[[Summary], None] | None = None
+        self._two_electron: TwoElectronIntegrals | None = None
+        self._driving = False
+
+    @property
+    def two_electron(self) -> TwoElectronIntegrals:
+        """The integrals of the present molecule, stored if they are kept on disk. Collective when they have to
+        be made: integrals of another geometry or basis are never reused."""
+        settings = replace(self.settings, threshold=self.direct_scf_tol)
+        present = self._two_electron
+        if present is None or present.key != problem_key(self.mol) or present.settings != settings:
+            if present is not None:
+                present.close()
+            self._two_electron = present = TwoElectronIntegrals(self.mol, settings, self.comm)
+            if settings.storage == "disk":
+                summary = present.store(self.on_progress if self._root else None)
+                if self.on_stored is not None and self._root:
+                    self.on_stored(summary)
+        return present
+
+    @property
+    def _root(self) -> bool:
+        return self.comm is None or self.comm.rank == 0
+
+    def get_jk(
+        self,
+        mol: Mole | None = None,
+        dm: Any = None,
+        hermi: int = 1,
+        with_j: bool = True,
+        with_k: bool = True,
+        omega: float | None = None,
+    ) -> tuple[Any, Any]:
+        """J and K of one density matrix [n][n] or many [...][n][n]; collective outside `kernel`.
+
+        hermi: 1 symmetric, 2 antisymmetric, 0 neither. Range-separated integrals (omega) are recomputed by PySCF.
+        """
+        if omega or (mol is not None and problem_key(mol) != problem_key(self.mol)):
+            return super().get_jk(mol, dm, hermi, with_j, with_k, omega)  # type: ignore[misc,no-any-return]
+        if dm is None:
+            dm = self.make_rdm1()  # type: ignore[attr-defined]
+        dm = np.asarray(dm)
+        if np.iscomplexobj(dm):
+            raise OutcoreError(errno.EINVAL, "J and K", detail="complex density matrices are not supported")
+        shape = dm.shape
+        n = shape[-1]
+        densities, symmetry = _by_symmetry(dm.reshape(-1, n, n), hermi)
+        coulomb, exchange = self._jk(densities, symmetry)
+        if hermi == 0:  # the symmetric parts come first, then the antisymmetric ones
+            half = len(symmetry) // 2
+            coulomb, exchange = coulomb[:half], exchange[:half] + exchange[half:]
+        return (coulomb.reshape(shape) if with_j else None), (exchange.reshape(shape) if with_k else None)
+
+    def _jk(self, densities: Matrices, symmetry: list[int]) -> tuple[Matrices, Matrices]:
+        if self._driving:
+            assert self.comm is not None
+            self._order(symmetry)
+        return self.two_electron.jk(densities, symmetry)
+
+    def scf(self, dm0: Any = None, **kwargs: Any) -> Any:
+        """Runs the SCF and returns the energy (Hartree). Collective. `kernel` is the same."""
+        _ = self.two_electron
+        if self.comm is None or self.comm.size == 1:
+            return super().scf(dm0, **kwargs)  # type: ignore[misc]
+        if self._root:
+            self._drive(dm0, kwargs)
+        else:
+            self._follow()
+        return self.e_tot  # type: ignore[attr-defined]
+
+    kernel = scf
+
+    def _drive(self, dm0: Any, kwargs: dict[str, Any]) -> None:
+        assert self.comm is not None
+        failure: Exception | None = None
+        self._driving = True
+        try:
+            super().scf(dm0, **kwargs)  # type: ignore[misc]
+        except Exception as error:
+            if is_collective(error):
+                raise
+            failure = error
+        finally:
+            self._driving = False
+        self._order([])
+        raise_together(self.comm, failure)
+        self.comm.bcast({name: getattr(self, name, None) for name in _RESULTS})
+
+    def _follow(self) -> None:
+        assert self.comm is not None
+        n = self.mol.nao
+        while symmetry := self._order([]):
+            self.two_electron.jk(np.empty((len(symmetry), n, n)), symmetry)
+        raise_together(self.comm, None)
+        for name, value in self.comm.bcast(None).items():
+            setattr(self, name, value)
+
+    def _order(self, symmetry: list[int]) -> list[int]:
+        """From rank 0 to the others: the symmetries of the densities to contract next, or nothing at the end.
+        Rank 0 may be busy for long between two orders, so the others wait asleep."""
+        assert self.comm is not None
+        message = np.zeros(1 + _MOST_DENSITIES, np.int64)
+        if len(symmetry) > _MOST_DENSITIES:
+            raise OutcoreError(errno.EINVAL, "J and K", detail=f"at most {_MOST_DENSITIES} densities in one call")
+        message[: 1 + len(symmetry)] = [len(symmetry), *symmetry]
+        wait(self.comm.Ibcast(message, 0))
+        return [int(value) for value in message[1 : 1 + message[0]]]
+
+    def reset(self, mol: Mole | None = None) -> Any:
+        """Forgets the integrals and, with an argument, takes another molecule. Collective."""
+        if self._two_electron is not None:
+            self._two_electron.close()
+            self._two_electron = None
+        return super().reset(mol)  # type: ignore[misc]
+
+
+class RHF(_OutOfCore, hf.RHF):  # type: ignore[misc]
+    __doc__ = f"Restricted Hartree-Fock (closed shells).\n\n{_OutOfCore.__doc__}"
+
+
+class UHF(_OutOfCore, uhf.UHF):  # type: ignore[misc]
+    __doc__ = f"Unrestricted Hartree-Fock.\n\n{_OutOfCore.__doc__}"
+
+
+def _by_symmetry(densities: Matrices, hermi: int) -> tuple[Matrices, list[int]]:
+    """Density matrices as symmetric and antisymmetric ones, which is what the kernels take."""
+    if hermi == 1:
+        return densities, [1] * len(densities)
+    if hermi == 2:
+        return densities, [-1] * len(densities)
+    transposed = densities.transpose(0, 2, 1)
+    parts = np.concatenate([(densities + transposed) / 2, (densities - transposed) / 2])
+    return parts, [1] * len(densities) + [-1] * len(densities)
