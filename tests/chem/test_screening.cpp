@@ -1,0 +1,84 @@
+#include "check.hpp"
+#include "model.hpp"
+#include "outcore/chem/slab.hpp"
+#include "outcore/error.hpp"
+
+using namespace outcore::chem;
+
+namespace {
+
+const std::vector<int> mixed{0, 1, 0, 2, 1, 0, 3, 0, 1};
+
+/// Integrals of all quartets i >= j, k >= l, (ij) >= (kl) whose bound reaches the threshold, one by one.
+std::uint64_t count_by_definition(const Basis& basis, const Screening& screening) {
+  std::uint64_t count = 0;
+  for (int i = 0; i < basis.shells(); ++i)
+    for (int j = 0; j <= i; ++j)
+      for (int k = 0; k <= i; ++k)
+        for (int l = 0; l <= (k == i ? j : k); ++l)
+          if (screening.bound(i, j) * screening.bound(k, l) >= screening.threshold())
+            count += std::uint64_t(basis.size(i) * basis.size(j) * basis.size(k) * basis.size(l));
+  return count;
+}
+
+}  // namespace
+
+TEST("bounds are square roots of the largest diagonal integrals") {
+  const auto basis = model::basis({0, 1});
+  const Screening screening(*basis, 1e-12, 1);
+  double largest = 0;
+  for (int p = 1; p < 4; ++p) largest = std::max(largest, model::integral(p, 0, p, 0));
+  check::is_true(std::abs(screening.bound(1, 0) - std::sqrt(largest)) < 1e-14);
+  check::equal(screening.bound(0, 1), screening.bound(1, 0));
+}
+
+TEST("tasks cover every unique quartet that passes, at any threshold") {
+  const auto basis = model::basis(mixed);
+  for (double threshold : {1e-12, 1e-2, 0.2, 0.8}) {
+    const Screening screening(*basis, threshold, 2);
+    check::equal(screening.integrals(), count_by_definition(*basis, screening));
+  }
+}
+
+TEST("the slab maker computes what the tasks promise") {
+  const auto basis = model::basis(mixed);
+  const Screening screening(*basis, 0.2, 1);
+  SlabMaker maker(*basis, screening);
+  for (const auto& task : screening.tasks()) {
+    const auto before = maker.integrals();
+    maker.run(task, nullptr, [](const Slab&) {});
+    check::equal(maker.integrals() - before, task.integrals);
+  }
+}
+
+TEST("tasks come in order of falling cost") {
+  const auto basis = model::basis(mixed);
+  const Screening screening(*basis, 1e-12, 1);
+  for (std::size_t at = 1; at < screening.tasks().size(); ++at)
+    check::is_true(screening.tasks()[at - 1].integrals >= screening.tasks()[at].integrals);
+}
+
+TEST("stored sizes stay below their bound") {
+  const auto basis = model::basis(mixed);
+  for (double step : {1e-10, 1e-6, 1e-3}) {
+    const Screening screening(*basis, step, 1);
+    SlabMaker maker(*basis, screening);
+    SlabCodec codec(step);
+    std::uint64_t bytes = 0;
+    std::vector<std::byte> out;
+    for (const auto& task : screening.tasks())
+      maker.run(task, nullptr, [&](const Slab& slab) {
+        out.resize(SlabCodec::packed_bound(slab));
+        bytes += codec.pack(*basis, slab, out.data());
+      });
+    check::is_true(bytes > 0 && bytes <= screening.stored_bytes_bound(step));
+  }
+}
+
+TEST("a threshold that is not positive is refused") {
+  const auto basis = model::basis({0});
+  const auto error = check::throws<outcore::Error>([&] { Screening(*basis, 0.0, 1); });
+  check::equal(error.errno_value(), EINVAL);
+}
+
+TEST_MAIN

@@ -1,0 +1,125 @@
+#include <cstring>
+#include <random>
+
+#include "check.hpp"
+#include "model.hpp"
+#include "outcore/chem/slab.hpp"
+#include "outcore/error.hpp"
+
+using namespace outcore::chem;
+
+namespace {
+
+constexpr double step = 1e-10;
+
+Slab random_slab(const Basis& basis, std::mt19937_64& random, double smallest, double largest) {
+  const auto shell = [&] { return int(random() % std::uint64_t(basis.shells())); };
+  Slab slab;
+  slab.label(basis, shell(), shell(), shell());
+  for (int l = 0; l < basis.shells(); ++l)
+    if (random() % 4 != 0 || l == 0) slab.shells.push_back(std::uint16_t(l));
+  slab.set_shells(basis);
+  std::uniform_real_distribution<double> exponent(std::log10(smallest), std::log10(largest));
+  for (std::size_t r = 0; r < slab.rows(); ++r)
+    for (std::size_t c = 0; c < slab.columns.size(); ++c)
+      slab.row(r)[c] = (random() % 2 ? 1 : -1) * std::pow(10.0, exponent(random));
+  return slab;
+}
+
+std::vector<std::byte> pack(const Basis& basis, const Slab& slab) {
+  std::vector<std::byte> out(SlabCodec::packed_bound(slab));
+  out.resize(SlabCodec(step).pack(basis, slab, out.data()));
+  return out;
+}
+
+/// Largest difference between a slab and its copy, by basis function: columns may come in another order, and
+/// those left out count as zero.
+double largest_error(const Slab& slab, const Slab& copy, int functions) {
+  double largest = 0;
+  std::vector<double> expected(std::size_t(functions), 0.0), found(std::size_t(functions), 0.0);
+  for (std::size_t r = 0; r < slab.rows(); ++r) {
+    std::ranges::fill(expected, 0.0);
+    std::ranges::fill(found, 0.0);
+    for (std::size_t c = 0; c < slab.columns.size(); ++c) expected[std::size_t(slab.columns[c])] = slab.row(r)[c];
+    for (std::size_t c = 0; c < copy.columns.size(); ++c) found[std::size_t(copy.columns[c])] = copy.row(r)[c] * step;
+    largest = std::max(largest, model::distance(expected, found));
+  }
+  return largest;
+}
+
+}  // namespace
+
+TEST("every value comes back to within half a step, whatever its size") {
+  const auto basis = model::basis({0, 1, 2, 0, 3, 1});
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 300; ++round) {
+    const double largest = std::pow(10.0, double(random() % 13) - 11);  // 1e-11 ... 10
+    const Slab slab = random_slab(*basis, random, largest * 1e-5, largest);
+    const auto packed = pack(*basis, slab);
+    if (packed.empty()) {
+      check::is_true(largest < step);
+      continue;
+    }
+    Slab copy;
+    check::equal(SlabCodec(step).unpack(*basis, packed.data(), packed.size(), copy), packed.size());
+    check::equal(copy.i, slab.i);
+    check::equal(copy.j, slab.j);
+    check::equal(copy.k, slab.k);
+    // Rounding in the product with 1/step may add a unit in the last place of the value.
+    check::is_true(largest_error(slab, copy, basis->functions()) <= 0.5 * step * (1 + 1e-6) + largest * 1e-15);
+  }
+}
+
+TEST("rows come back padded with zeros") {
+  const auto basis = model::basis({0, 1});
+  std::mt19937_64 random(2);
+  const Slab slab = random_slab(*basis, random, 1e-3, 1e-2);
+  const auto packed = pack(*basis, slab);
+  Slab copy;
+  copy.storage.assign(1000, 7.0);
+  SlabCodec(step).unpack(*basis, packed.data(), packed.size(), copy);
+  for (std::size_t r = 0; r < copy.rows(); ++r)
+    for (std::size_t c = copy.columns.size(); c < copy.row_length; ++c) check::equal(copy.row(r)[c], 0.0);
+}
+
+TEST("small values take fewer bytes than large ones") {
+  const auto basis = model::basis({1, 1, 1, 1});
+  std::mt19937_64 random(3);
+  std::size_t last = 0;
+  for (double size : {5e-9, 5e-7, 5e-5, 5e-2, 5.0}) {  // 1, 2, 3, 4 and 8 bytes
+    std::mt19937_64 same(4);
+    const auto bytes = pack(*basis, random_slab(*basis, same, size / 2, size)).size();
+    check::is_true(bytes > last);
+    last = bytes;
+  }
+}
+
+TEST("a slab that rounds to zero takes no space") {
+  const auto basis = model::basis({0, 1});
+  std::mt19937_64 random(5);
+  check::is_true(pack(*basis, random_slab(*basis, random, 1e-13, 1e-12)).empty());
+}
+
+TEST("damaged bytes are refused, never read beyond") {
+  const auto basis = model::basis({0, 1, 2});
+  std::mt19937_64 random(6);
+  const auto good = pack(*basis, random_slab(*basis, random, 1e-6, 1e-2));
+  int refused = 0;
+  for (int round = 0; round < 2000; ++round) {
+    auto bad = good;
+    bad[random() % 24] ^= std::byte(1u << (random() % 8));  // labels and sizes
+    Slab copy;
+    try {
+      SlabCodec(step).unpack(*basis, bad.data(), bad.size(), copy);
+    } catch (const outcore::Error& error) {
+      check::equal(error.errno_value(), EIO);
+      ++refused;
+    }
+  }
+  check::is_true(refused > 1000);
+  Slab copy;
+  check::throws<outcore::Error>([&] { SlabCodec(step).unpack(*basis, good.data(), good.size() - 8, copy); });
+  check::throws<outcore::Error>([&] { SlabCodec(step).unpack(*basis, good.data(), 4, copy); });
+}
+
+TEST_MAIN
