@@ -6,18 +6,36 @@ import errno
 import json
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from outcore import launch
+from outcore.chem.integrals import find_scratch
 from outcore.errors import OutcoreError
 
 if TYPE_CHECKING:
+    from mpi4py.MPI import Comm
     from rich.console import Console
 
-_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+    from outcore.chem.integrals import Estimate
+    from outcore.report import Report
+
+_UNITS = {
+    "": 1,
+    "K": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "KI": 2**10,
+    "MI": 2**20,
+    "GI": 2**30,
+    "TI": 2**40,
+}
 _EVENTS = 1 << 20  # of a process, recorded for --trace
 
 
@@ -29,7 +47,9 @@ def parse_bytes(text: str) -> int:
             raise ValueError
         count = int(float(match[1]) * _UNITS[match[2].upper()])
     except ValueError:
-        raise OutcoreError(errno.EINVAL, f"size '{text}'", detail="write it as 400MB, 2GB or 1.5GiB") from None
+        raise OutcoreError(
+            errno.EINVAL, f"size '{text}'", detail="write it as 400MB, 2GB or 1.5GiB"
+        ) from None
     if count <= 0:
         raise OutcoreError(errno.EINVAL, f"size '{text}'", detail="it must be positive")
     return count
@@ -40,22 +60,42 @@ def scf(
     basis: Annotated[str, typer.Option(help="Basis set, as PySCF names it.")],
     cart: Annotated[bool, typer.Option("--cart", help="Cartesian d, f, g functions.")] = False,
     charge: Annotated[int, typer.Option(help="Total charge.")] = 0,
-    spin: Annotated[int | None, typer.Option(help="Unpaired electrons (2S). Default: 0, or 1 if odd.")] = None,
-    uhf: Annotated[bool, typer.Option("--uhf", help="Unrestricted; the default if electrons are unpaired.")] = False,
+    spin: Annotated[
+        int | None, typer.Option(help="Unpaired electrons (2S). Default: 0, or 1 if odd.")
+    ] = None,
+    uhf: Annotated[
+        bool, typer.Option("--uhf", help="Unrestricted; the default if electrons are unpaired.")
+    ] = False,
     rhf: Annotated[bool, typer.Option("--rhf", help="Insist on closed shells.")] = False,
-    integrals: Annotated[str, typer.Option(help="'disk': stored once, read in each cycle; 'direct': recomputed.")] = "disk",
-    threshold: Annotated[float, typer.Option(help="Schwarz screening and storage threshold (Hartree).")] = 1e-11,
-    ranks: Annotated[int | None, typer.Option(help="Processes to start; leave out under mpiexec or srun.")] = None,
-    threads: Annotated[int | None, typer.Option(help="Threads of each process. Default: its share of the cores.")] = None,
-    memory: Annotated[str | None, typer.Option(help="Budget of all processes, e.g. 2GB. Default: half of what is free.")] = None,
-    scratch: Annotated[str | None, typer.Option(help="Scratch directory. Default: the fastest node-local one.")] = None,
+    integrals: Annotated[
+        str, typer.Option(help="'disk': stored once, read in each cycle; 'direct': recomputed.")
+    ] = "disk",
+    threshold: Annotated[
+        float, typer.Option(help="Schwarz screening and storage threshold (Hartree).")
+    ] = 1e-11,
+    ranks: Annotated[
+        int | None, typer.Option(help="Processes to start; leave out under mpiexec or srun.")
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="Threads of each process. Default: its share of the cores.")
+    ] = None,
+    memory: Annotated[
+        str | None, typer.Option(help="Budget of all processes, e.g. 2GB. Default: half of what is free.")
+    ] = None,
+    scratch: Annotated[
+        str | None, typer.Option(help="Scratch directory. Default: the fastest node-local one.")
+    ] = None,
     record: Annotated[str, typer.Option(help="Size of an integral record.")] = "4MiB",
     prefetch: Annotated[int, typer.Option(help="Records read ahead, at least 2.")] = 4,
-    cache: Annotated[str, typer.Option(help="Page cache for integrals: automatic, direct or buffered.")] = "automatic",
+    cache: Annotated[
+        str, typer.Option(help="Page cache for integrals: automatic, direct or buffered.")
+    ] = "automatic",
     guess: Annotated[str, typer.Option(help="Start guess, as PySCF names it.")] = "minao",
     conv_tol: Annotated[float, typer.Option(help="Convergence of the energy (Hartree).")] = 1e-9,
     max_cycle: Annotated[int, typer.Option(help="Most SCF cycles.")] = 50,
-    trace: Annotated[Path | None, typer.Option(help="Write a trace of every I/O request here (Perfetto, Chrome).")] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="Write a trace of every I/O request here (Perfetto, Chrome).")
+    ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write results here.")] = None,
 ) -> int:
     """Hartree-Fock with two-electron integrals on disk (or direct), on one or several processes."""
@@ -81,9 +121,6 @@ def scf(
             detail=f"{mol.nelectron} electrons, {mol.spin} unpaired; use --uhf, or another --charge or --spin",
         )
     unrestricted = uhf or mol.spin != 0
-    if trace is not None:
-        _check_writable(trace)
-        _start_trace()
     mf = (methods.UHF if unrestricted else methods.RHF)(
         mol,
         comm=comm,
@@ -97,17 +134,22 @@ def scf(
         cache=cache,
     )
     mf.conv_tol, mf.max_cycle, mf.init_guess, mf.chkfile = conv_tol, max_cycle, guess, None
+    raw = _begin_io(mf, trace)
     view = _View(console, mf, "UHF" if unrestricted else "RHF", basis)
     view.header(geometry, comm.size if comm is not None else 1)
     with view.storing():
         _ = mf.two_electron
+    view.stored()
     mf.callback = view.cycle
     energy = mf.kernel()
     run_seconds = time.monotonic() - start
     view.result(run_seconds)
-    _report(console, comm, run_seconds, mf, trace)
+    report = _end_io(comm, run_seconds, raw, trace)
+    if report is not None and integrals == "disk":
+        report.render(console)
     if json_file is not None and root:
-        _write_json(json_file, mf, run_seconds)
+        _write_json(json_file, mf, run_seconds, report)
+    mf.close()
     if not mf.converged:
         raise OutcoreError(
             errno.EDOM,
@@ -138,35 +180,45 @@ class _View:
             f"threshold {settings.threshold:.0e}"
         )
 
-    def storing(self) -> Any:
+    @contextmanager
+    def storing(self) -> Iterator[None]:
+        """A progress bar while integrals are written."""
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-        settings = self._mf.settings
-        if settings.storage != "disk":
-            import contextlib
-
-            return contextlib.nullcontext()
-        bar = Progress(
-            TextColumn("writing integrals"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), console=self._console
-        )
-        task = bar.add_task("", total=1.0)
-        self._mf.on_progress = lambda fraction: bar.update(task, completed=fraction)
-
-        def stored(summary: Any) -> None:
+        if self._mf.settings.storage != "disk":
+            yield
+            return
+        columns = TextColumn("writing integrals"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
+        with Progress(*columns, console=self._console) as bar:
+            task = bar.add_task("", total=1.0)
+            self._mf.on_estimate = self._estimate
+            self._mf.on_progress = lambda fraction: bar.update(task, completed=fraction)
+            yield
             bar.update(task, completed=1.0)
-            self._console.print(
-                f"stored {summary.stored:.3e} of {summary.computed:.3e} computed integrals in {summary.bytes / 1e6:.0f} MB "
-                f"({summary.bytes / max(1, summary.stored):.2f} bytes each), {summary.records} records, "
-                f"{summary.seconds:.1f} s"
-            )
 
-        self._mf.on_stored = stored
-        return bar
+    def _estimate(self, estimate: Estimate) -> None:
+        self._console.print(
+            f"{estimate.integrals:.3e} integrals pass the screening: at most {estimate.disk_bytes / 1e6:.0f} MB "
+            f"in {estimate.scratch} ({estimate.free_bytes / 1e9:.1f} GB free); "
+            f"memory {estimate.memory_bytes / 1e6:.0f} MB in each process"
+        )
+
+    def stored(self) -> None:
+        summary = self._mf.stored_summary
+        if summary is not None:
+            self._console.print(
+                f"stored {summary.stored:.3e} of {summary.computed:.3e} computed integrals in "
+                f"{summary.bytes / 1e6:.0f} MB ({summary.bytes / max(1, summary.stored):.2f} bytes each), "
+                f"{summary.records} records, {summary.seconds:.1f} s"
+            )
+        self._cycle_start = time.monotonic()
 
     def cycle(self, state: dict[str, Any]) -> None:
         now = time.monotonic()
         if state["cycle"] == 0:
-            self._console.print(f"{'cycle':>5} {'energy / Eh':>20} {'change':>10} {'|g|':>9} {'|dD|':>9} {'s':>7}")
+            self._console.print(
+                f"{'cycle':>5} {'energy / Eh':>20} {'change':>10} {'|g|':>9} {'|dD|':>9} {'s':>7}"
+            )
         self._console.print(
             f"{state['cycle'] + 1:5d} {state['e_tot']:20.10f} {state['e_tot'] - state['last_hf_e']:10.2e} "
             f"{state['norm_gorb']:9.2e} {state['norm_ddm']:9.2e} {now - self._cycle_start:7.2f}"
@@ -176,39 +228,44 @@ class _View:
     def result(self, run_seconds: float) -> None:
         mf = self._mf
         state = "converged" if mf.converged else "NOT converged"
-        self._console.print(f"{self._method} energy {mf.e_tot:.10f} Eh, {state} in {mf.cycles} cycles, {run_seconds:.1f} s")
+        self._console.print(
+            f"{self._method} energy {mf.e_tot:.10f} Eh, {state} in {mf.cycles} cycles, {run_seconds:.1f} s"
+        )
         if self._method == "UHF":
             spin_square, multiplicity = mf.spin_square()
             self._console.print(f"<S^2> = {spin_square:.6f}, 2S+1 = {multiplicity:.4f}")
 
 
-def _check_writable(path: Path) -> None:
-    if not path.parent.is_dir():
-        raise OutcoreError(errno.ENOENT, "write trace", path=path, detail="no such directory")
-
-
-def _start_trace() -> None:
+def _begin_io(mf: Any, trace_file: Path | None) -> Any:
+    """Raw rates of the scratch disk (rank 0), then counters from zero, so that the report shows the run alone."""
     from outcore import trace
 
-    trace.start(_EVENTS)
+    if trace_file is not None and not trace_file.absolute().parent.is_dir():
+        raise OutcoreError(errno.ENOENT, "write trace", path=trace_file, detail="no such directory")
+    raw = None
+    if mf.settings.storage == "disk" and (mf.comm is None or mf.comm.rank == 0):
+        from outcore import doctor
+        from outcore.report import RawRates
 
-
-def _report(console: Console, comm: Any, run_seconds: float, mf: Any, trace_file: Path | None) -> None:
-    """The I/O report of all processes, and the trace file."""
-    if mf.settings.storage != "disk":
-        return
-    from outcore import doctor, report, trace
-
-    raw = doctor.measure_rates(mf.two_electron.scratch) if comm is None or comm.rank == 0 else None
-    gathered = report.gather(comm, run_seconds, raw)
+        rates = doctor.measure_rates(find_scratch(mf.settings.scratch))
+        raw = RawRates(rates.read_bytes_per_s, rates.write_bytes_per_s)
+    trace.reset()
     if trace_file is not None:
-        trace.save(trace_file, comm)
-    if gathered is not None:
-        gathered.render(console)
+        trace.start(_EVENTS)
+    return raw
 
 
-def _write_json(path: Path, mf: Any, run_seconds: float) -> None:
-    result = {
+def _end_io(comm: Comm | None, run_seconds: float, raw: Any, trace_file: Path | None) -> Report | None:
+    """The I/O report of all processes (rank 0), and the trace file."""
+    from outcore import report, trace
+
+    if trace_file is not None:
+        return trace.save(trace_file, comm, run_seconds=run_seconds, raw=raw)
+    return report.gather(comm, run_seconds, raw)
+
+
+def _write_json(path: Path, mf: Any, run_seconds: float, report: Report | None) -> None:
+    result: dict[str, Any] = {
         "energy_hartree": float(mf.e_tot),
         "converged": bool(mf.converged),
         "cycles": int(mf.cycles),
@@ -217,6 +274,11 @@ def _write_json(path: Path, mf: Any, run_seconds: float) -> None:
         "threshold": mf.settings.threshold,
         "run_seconds": run_seconds,
     }
+    if report is not None:
+        processes = len(report.processes)
+        result["io_wait_share"] = report.io_seconds("file") / (processes * run_seconds)
+    if mf.stored_summary is not None:
+        result["stored"] = asdict(mf.stored_summary)
     try:
         path.write_text(json.dumps(result, indent=2) + "\n")
     except OSError as error:

@@ -44,9 +44,13 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.storage not in ("disk", "direct"):
-            raise OutcoreError(errno.EINVAL, "integrals", detail=f"'{self.storage}' is neither disk nor direct")
+            raise OutcoreError(
+                errno.EINVAL, "integrals", detail=f"'{self.storage}' is neither disk nor direct"
+            )
         if not self.threshold > 0:
-            raise OutcoreError(errno.EINVAL, "integrals", detail=f"threshold {self.threshold} is not positive")
+            raise OutcoreError(
+                errno.EINVAL, "integrals", detail=f"threshold {self.threshold} is not positive"
+            )
 
 
 @dataclass(frozen=True)
@@ -133,7 +137,9 @@ class TwoElectronIntegrals:
 
     def summary(self) -> Summary:
         counts = self._native.counts()
-        mine = np.array([counts.quartets, counts.computed, counts.stored, counts.bytes, counts.records], np.int64)
+        mine = np.array(
+            [counts.quartets, counts.computed, counts.stored, counts.bytes, counts.records], np.int64
+        )
         total = self._sum(mine)
         return Summary(*(int(value) for value in total), seconds=self._store_seconds)
 
@@ -236,7 +242,8 @@ class TwoElectronIntegrals:
         raise OutcoreError(
             errno.ENOMEM,
             "two-electron integrals",
-            detail=f"{self._basis.functions} functions on {self._threads} threads need at least {_mb(need)} in each of "
+            detail=f"{self._basis.functions} functions on {self._threads} threads need at least "
+            f"{_mb(need)} in each of "
             f"{self._processes()} processes, {_mb(need * self._processes())} in all, "
             f"but --memory leaves {_mb(share)} to each",
         )

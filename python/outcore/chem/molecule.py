@@ -34,7 +34,9 @@ def read_xyz(path: str | Path) -> Atoms:
     if count == 0:
         raise _bad(path, "it has no atoms")
     if len(lines) < count + 2:
-        raise _bad(path, f"line 1 says {count} atoms, but only {max(0, len(lines) - 2)} lines follow the comment")
+        raise _bad(
+            path, f"line 1 says {count} atoms, but only {max(0, len(lines) - 2)} lines follow the comment"
+        )
     return [_atom(path, number, lines[number - 1]) for number in range(3, count + 3)]
 
 
@@ -63,7 +65,9 @@ def build(
     atoms = read_xyz(path)
     for element in dict.fromkeys(symbol for symbol, _ in atoms):
         _check_basis(basis, element)
-    mol = gto.Mole(atom=atoms, basis=basis, charge=charge, spin=None, cart=cartesian, verbose=0, unit="Angstrom")
+    mol = gto.Mole(
+        atom=atoms, basis=basis, charge=charge, spin=None, cart=cartesian, verbose=0, unit="Angstrom"
+    )
     try:
         mol.build(dump_input=False, parse_arg=False)
     except Exception as error:
@@ -71,7 +75,10 @@ def build(
     electrons = mol.nelectron
     if electrons < 1:
         raise OutcoreError(
-            errno.EINVAL, "build the molecule", path=path, detail=f"charge {charge} leaves {electrons} electrons"
+            errno.EINVAL,
+            "build the molecule",
+            path=path,
+            detail=f"charge {charge} leaves {electrons} electrons",
         )
     if spin is not None:
         if spin < 0 or spin > electrons or (electrons - spin) % 2:

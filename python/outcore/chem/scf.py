@@ -14,13 +14,21 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from pyscf.scf import hf, uhf
 
 from outcore import launch
-from outcore.chem.integrals import Matrices, Progress, Settings, Summary, TwoElectronIntegrals, problem_key
+from outcore.chem.integrals import (
+    Estimate,
+    Matrices,
+    Progress,
+    Settings,
+    Summary,
+    TwoElectronIntegrals,
+    problem_key,
+)
 from outcore.chem.tasks import is_collective, raise_together, wait
 from outcore.errors import OutcoreError
 
@@ -44,12 +52,14 @@ class _OutOfCore:
     `memory_bytes` (of all processes together), `threads` (of each process), `record_bytes`, `prefetch`,
     `cache`, `comm` (an mpi4py communicator; default all processes of the job, None for this process alone).
 
-    `on_progress(fraction)` is called while integrals are stored, `on_stored(summary)` afterwards; rank 0 only.
+    `on_estimate(estimate)` is called at rank 0 before integrals are computed, `on_progress(fraction)` while they
+    are stored; `stored_summary` says afterwards what was. `close` (or leaving a `with` block) drops the
+    integrals and their file.
     Raises OutcoreError, the same on all processes.
     """
 
     mol: Mole
-    _keys = {"settings", "comm", "on_progress", "on_stored"}  # noqa: RUF012  (PySCF's convention)
+    _keys = {"settings", "comm", "on_estimate", "on_progress", "stored_summary"}  # noqa: RUF012  (PySCF's convention)
 
     def __init__(self, mol: Mole, *, comm: Comm | None = _WORLD, **settings: Any) -> None:
         super().__init__(mol)  # type: ignore[call-arg]
@@ -62,7 +72,8 @@ class _OutOfCore:
         # and the full one has no accumulated rounding.
         self.direct_scf = self.settings.storage == "direct"
         self.on_progress: Progress | None = None
-        self.on_stored: Callable[[Summary], None] | None = None
+        self.on_estimate: Callable[[Estimate], None] | None = None
+        self.stored_summary: Summary | None = None
         self._two_electron: TwoElectronIntegrals | None = None
         self._driving = False
 
@@ -73,13 +84,13 @@ class _OutOfCore:
         settings = replace(self.settings, threshold=self.direct_scf_tol)
         present = self._two_electron
         if present is None or present.key != problem_key(self.mol) or present.settings != settings:
-            if present is not None:
-                present.close()
-            self._two_electron = present = TwoElectronIntegrals(self.mol, settings, self.comm)
+            self.close()
+            present = TwoElectronIntegrals(self.mol, settings, self.comm)
+            if self.on_estimate is not None and self._root:
+                self.on_estimate(present.estimate())
             if settings.storage == "disk":
-                summary = present.store(self.on_progress if self._root else None)
-                if self.on_stored is not None and self._root:
-                    self.on_stored(summary)
+                self.stored_summary = present.store(self.on_progress if self._root else None)
+            self._two_electron = present
         return present
 
     @property
@@ -165,16 +176,28 @@ class _OutOfCore:
         assert self.comm is not None
         message = np.zeros(1 + _MOST_DENSITIES, np.int64)
         if len(symmetry) > _MOST_DENSITIES:
-            raise OutcoreError(errno.EINVAL, "J and K", detail=f"at most {_MOST_DENSITIES} densities in one call")
+            raise OutcoreError(
+                errno.EINVAL, "J and K", detail=f"at most {_MOST_DENSITIES} densities in one call"
+            )
         message[: 1 + len(symmetry)] = [len(symmetry), *symmetry]
         wait(self.comm.Ibcast(message, 0))
         return [int(value) for value in message[1 : 1 + message[0]]]
 
-    def reset(self, mol: Mole | None = None) -> Any:
-        """Forgets the integrals and, with an argument, takes another molecule. Collective."""
+    def close(self) -> None:
+        """Drops the integrals and their file. Collective; they are made again when needed."""
         if self._two_electron is not None:
             self._two_electron.close()
             self._two_electron = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def reset(self, mol: Mole | None = None) -> Any:
+        """Forgets the integrals and, with an argument, takes another molecule. Collective."""
+        self.close()
         return super().reset(mol)  # type: ignore[misc]
 
 

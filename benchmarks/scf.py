@@ -1,0 +1,220 @@
+"""Hartree-Fock of C14H8F6 with integrals on disk, against direct runs, PySCF and NWChem.
+
+Whole runs are timed from outside, start-up included, each on two processes (PySCF: two threads), in turn.
+NWChem keeps all integrals on disk (`semidirect memsize 0`) at the screening threshold that ours has, without
+symmetry, as ours. --quick uses 6-31G instead of 6-31G* and one run of each.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from outcore.bench import BenchOptions, Claim, at_least, at_most
+from outcore.errors import OutcoreError
+
+RANKS = 2
+THRESHOLD = 1e-10  # of ours, NWChem's tol2e
+
+
+@dataclass(frozen=True)
+class Run:
+    seconds: float
+    energy: float
+    io_wait_share: float | None = None
+    stored_bytes: int | None = None
+
+
+def run(options: BenchOptions) -> list[Claim]:
+    geometry = _geometry()
+    basis = "6-31g" if options.quick else "6-31g*"
+    runs: dict[str, Callable[[], Run]] = {
+        "ours, disk": lambda: _ours(geometry, basis, options.scratch, "disk"),
+    }
+    if shutil.which("nwchem") and _open_mpi_launcher():
+        runs["NWChem, disk"] = lambda: _nwchem(geometry, basis, options.scratch)
+    else:
+        options.say("NWChem is not installed (Debian: nwchem-openmpi): no comparison with it")
+
+    repeats = 1 if options.quick else 3
+    times: dict[str, list[Run]] = {name: [] for name in runs}
+    for _ in range(repeats):
+        for name, one in runs.items():
+            times[name].append(one())
+            options.say(_line(name, times[name][-1]))
+    single: dict[str, Callable[[], Run]] = {
+        "ours, disk, page cache bypassed": lambda: _ours(geometry, basis, options.scratch, "disk", "direct"),
+        "ours, direct": lambda: _ours(geometry, basis, options.scratch, "direct"),
+        "PySCF, direct": lambda: _pyscf(geometry, basis, 1e-13),
+    }
+    if not options.quick:
+        single["PySCF, direct, same threshold"] = lambda: _pyscf(geometry, basis, THRESHOLD)
+    for name, one in single.items():
+        times[name] = [one()]
+        options.say(_line(name, times[name][0]))
+    return _claims(basis, times)
+
+
+def _line(name: str, result: Run) -> str:
+    return f"{name:34} {result.seconds:8.1f} s  {result.energy:.10f} Eh"
+
+
+def _claims(basis: str, times: dict[str, list[Run]]) -> list[Claim]:
+    seconds = {name: statistics.median(run.seconds for run in runs) for name, runs in times.items()}
+    ours, exact = times["ours, disk"], times["PySCF, direct"][0].energy
+    how = f"C14H8F6/{basis} cartesian, {RANKS} processes, threshold {THRESHOLD:.0e}, whole runs"
+    claims = [
+        Claim(
+            "integrals on disk against recomputing them",
+            seconds["ours, direct"] / seconds["ours, disk"],
+            "times faster",
+            at_least(5.0),
+            "ours, direct",
+            f"{how}: {seconds['ours, direct']:.1f} / {seconds['ours, disk']:.1f} s",
+        ),
+        Claim(
+            "time waiting for I/O",
+            statistics.median(100 * (run.io_wait_share or 0.0) for run in ours),
+            "% of run time",
+            at_most(5.0),
+            "",
+            f"{how}; callers blocked, over all processes",
+        ),
+    ]
+    if "NWChem, disk" in times:
+        theirs = times["NWChem, disk"]
+        claims += [
+            Claim(
+                "integrals on disk against NWChem's",
+                seconds["NWChem, disk"] / seconds["ours, disk"],
+                "times faster",
+                at_least(1.0),
+                "NWChem 7.0.2, Open MPI",
+                f"{how}: {seconds['NWChem, disk']:.1f} / {seconds['ours, disk']:.1f} s, medians of {len(ours)}",
+            ),
+            Claim(
+                "error of the energy against NWChem's",
+                abs(ours[0].energy - exact) / max(1e-10, abs(theirs[0].energy - exact)),
+                "of NWChem's",
+                at_most(1.0),
+                "NWChem 7.0.2",
+                f"{how}: {ours[0].energy - exact:.1e} and {theirs[0].energy - exact:.1e} Eh from PySCF at 1e-13",
+            ),
+        ]
+    for name in times:
+        if name.startswith("PySCF") or name.endswith("bypassed"):
+            claims.append(
+                Claim(
+                    f"run time of {name}",
+                    seconds[name] / seconds["ours, disk"],
+                    "of ours on disk",
+                    None,
+                    name,
+                    f"{how}: {seconds[name]:.1f} s",
+                )
+            )
+    stored = ours[0].stored_bytes
+    if stored is not None:
+        claims.append(Claim("integrals stored", stored / 1e9, "GB", None, "", how))
+    return claims
+
+
+def _geometry() -> Path:
+    for directory in Path(__file__).resolve().parents:
+        path = directory / "examples" / "c14h8f6.xyz"
+        if path.is_file():
+            return path
+    raise OutcoreError(
+        errno.ENOENT, "find the geometry", path="examples/c14h8f6.xyz", detail="run it from a checkout"
+    )
+
+
+def _timed(command: list[str], directory: Path | None = None, **variables: str) -> tuple[float, str]:
+    """Wall time and output of a command."""
+    start = time.perf_counter()
+    answer = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=directory, env={**os.environ, **variables}
+    )
+    seconds = time.perf_counter() - start
+    if answer.returncode != 0:
+        tail = (answer.stdout + answer.stderr)[-2000:]
+        raise OutcoreError(errno.EIO, f"run {command[0]}", detail=f"exit status {answer.returncode}: {tail}")
+    return seconds, answer.stdout
+
+
+def _ours(geometry: Path, basis: str, scratch: Path, integrals: str, cache: str = "automatic") -> Run:
+    results = scratch / "ours.json"
+    command = [
+        sys.executable, "-m", "outcore", "scf", str(geometry), "--basis", basis, "--cart", "--integrals", integrals,
+        "--ranks", str(RANKS), "--threshold", str(THRESHOLD), "--scratch", str(scratch), "--cache", cache,
+        "--json", str(results),
+    ]  # fmt: skip
+    seconds, _ = _timed(command)
+    data = json.loads(results.read_text())
+    stored = data.get("stored", {}).get("bytes")
+    return Run(seconds, data["energy_hartree"], data.get("io_wait_share"), stored)
+
+
+_PYSCF = """
+import sys
+from pyscf import gto, scf
+mol = gto.M(atom=sys.argv[1], basis=sys.argv[2], cart=True, verbose=0, max_memory=1)
+mf = scf.RHF(mol).set(direct_scf_tol=float(sys.argv[3]), conv_tol=1e-9, chkfile=None)
+mf._is_mem_enough = lambda: False
+print("energy", repr(float(mf.kernel())))
+"""
+
+
+def _pyscf(geometry: Path, basis: str, threshold: float) -> Run:
+    command = [sys.executable, "-c", _PYSCF, str(geometry), basis, str(threshold)]
+    seconds, output = _timed(command, OMP_NUM_THREADS=str(RANKS))
+    return Run(seconds, float(output.split()[-1]))
+
+
+def _open_mpi_launcher() -> str | None:
+    """Debian's NWChem is started by Debian's Open MPI, not by the MPICH that ours may run under."""
+    return next((found for name in ("mpirun.openmpi", "orterun") if (found := shutil.which(name))), None)
+
+
+def _nwchem(geometry: Path, basis: str, scratch: Path) -> Run:
+    directory = scratch / "nwchem"
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir()
+    atoms = "\n".join(geometry.read_text().splitlines()[2:])
+    (directory / "scf.nw").write_text(
+        f"""start scf
+memory total 2000 mb
+geometry units angstroms noautosym noautoz
+{atoms}
+end
+basis cartesian
+  * library {basis.upper()}
+end
+scf
+  rhf
+  thresh 1e-6
+  tol2e {THRESHOLD:.0e}
+  semidirect memsize 0 filesize 2000000000
+end
+task scf energy
+"""
+    )
+    launcher = _open_mpi_launcher()
+    assert launcher is not None
+    command = [launcher, "--allow-run-as-root", "--oversubscribe", "-n", str(RANKS), "nwchem", "scf.nw"]
+    seconds, output = _timed(command, directory, OMP_NUM_THREADS="1")
+    found = re.search(r"Total SCF energy =\s*(-?[\d.]+)", output)
+    shutil.rmtree(directory)
+    if found is None:
+        raise OutcoreError(errno.EIO, "run NWChem", detail=f"no energy in its output: {output[-2000:]}")
+    return Run(seconds, float(found[1]))
