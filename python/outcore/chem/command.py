@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import re
+import resource
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -143,12 +144,13 @@ def scf(
     mf.callback = view.cycle
     energy = mf.kernel()
     run_seconds = time.monotonic() - start
-    view.result(run_seconds)
+    peak_bytes = _peak_memory_bytes(comm)
+    view.result(run_seconds, peak_bytes)
     report = _end_io(comm, run_seconds, raw, trace)
     if report is not None and integrals == "disk":
         report.render(console)
     if json_file is not None and root:
-        _write_json(json_file, mf, run_seconds, report)
+        _write_json(json_file, mf, run_seconds, peak_bytes, report)
     mf.close()
     if not mf.converged:
         raise OutcoreError(
@@ -225,11 +227,12 @@ class _View:
         )
         self._cycle_start = now
 
-    def result(self, run_seconds: float) -> None:
+    def result(self, run_seconds: float, peak_bytes: int) -> None:
         mf = self._mf
         state = "converged" if mf.converged else "NOT converged"
         self._console.print(
-            f"{self._method} energy {mf.e_tot:.10f} Eh, {state} in {mf.cycles} cycles, {run_seconds:.1f} s"
+            f"{self._method} energy {mf.e_tot:.10f} Eh, {state} in {mf.cycles} cycles, {run_seconds:.1f} s, "
+            f"memory {peak_bytes / 1e6:.0f} MB"
         )
         if self._method == "UHF":
             spin_square, multiplicity = mf.spin_square()
@@ -264,7 +267,13 @@ def _end_io(comm: Comm | None, run_seconds: float, raw: Any, trace_file: Path | 
     return report.gather(comm, run_seconds, raw)
 
 
-def _write_json(path: Path, mf: Any, run_seconds: float, report: Report | None) -> None:
+def _peak_memory_bytes(comm: Comm | None) -> int:
+    """The most memory that the processes of the job have held, added up (rank 0)."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return peak if comm is None else comm.reduce(peak) or 0
+
+
+def _write_json(path: Path, mf: Any, run_seconds: float, peak_bytes: int, report: Report | None) -> None:
     result: dict[str, Any] = {
         "energy_hartree": float(mf.e_tot),
         "converged": bool(mf.converged),
@@ -273,6 +282,7 @@ def _write_json(path: Path, mf: Any, run_seconds: float, report: Report | None) 
         "integrals": mf.settings.storage,
         "threshold": mf.settings.threshold,
         "run_seconds": run_seconds,
+        "peak_memory_bytes": peak_bytes,
     }
     if report is not None:
         processes = len(report.processes)

@@ -1,0 +1,160 @@
+"""Hartree-Fock on several processes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+
+import numpy as np
+import pytest
+from outcore.chem import scf
+from outcore.chem.integrals import TwoElectronIntegrals
+from outcore.chem.tasks import SharedCounter, raise_together, run_tasks
+from outcore.errors import OutcoreError
+
+pytest.importorskip("pyscf")
+from pyscf import gto, mp
+from pyscf import scf as reference
+
+WATER = "O 0 0 0; H 0 0.757 0.587; H 0 -0.757 0.587"
+
+
+def molecule(**given) -> gto.Mole:
+    return gto.M(verbose=0, **given)
+
+
+@pytest.mark.parametrize("integrals", ["disk", "direct"])
+@pytest.mark.parametrize(
+    ("method", "given"),
+    [
+        ("RHF", {"atom": WATER, "basis": "cc-pvqz"}),
+        ("RHF", {"atom": WATER, "basis": "6-31g*", "cart": True}),
+        ("UHF", {"atom": "O 0 0 0; O 0 0 1.2", "basis": "6-31g*", "spin": 2}),
+    ],
+)
+def test_energy_is_pyscfs_on_every_process(comm, shared_tmp_path, integrals, method, given):
+    mol = molecule(**given)
+    with getattr(scf, method)(mol, integrals=integrals, scratch=str(shared_tmp_path), threshold=1e-12) as mf:
+        mf.conv_tol = 1e-11
+        energy = mf.kernel()
+    expected = comm.bcast(
+        getattr(reference, method)(mol).run(conv_tol=1e-11).e_tot if comm.rank == 0 else None
+    )
+    assert energy == pytest.approx(expected, abs=1e-9)
+    assert len(set(comm.allgather(energy))) == 1
+
+
+def test_orbitals_are_the_same_on_every_process(comm, shared_tmp_path):
+    with scf.RHF(molecule(atom=WATER, basis="6-31g"), scratch=str(shared_tmp_path)) as mf:
+        mf.kernel()
+        first = comm.bcast(mf.mo_coeff)
+        assert np.array_equal(mf.mo_coeff, first)
+        assert mf.converged
+        assert mp.MP2(mf).kernel()[0] < -0.1
+
+
+def test_get_jk_is_collective_outside_the_kernel(comm, shared_tmp_path):
+    mol = molecule(atom=WATER, basis="6-31g")
+    density = np.eye(mol.nao)
+    with scf.RHF(mol, scratch=str(shared_tmp_path), threshold=1e-12) as mf:
+        coulomb, exchange = mf.get_jk(dm=density)
+    j, k = reference.hf.get_jk(mol, density)
+    np.testing.assert_allclose(coulomb, j, atol=1e-9)
+    np.testing.assert_allclose(exchange, k, atol=1e-9)
+
+
+def test_a_communicator_of_one_needs_no_others(comm, shared_tmp_path):
+    from mpi4py import MPI
+
+    mol = molecule(atom=f"He 0 0 {comm.rank + 1}", basis="6-31g")
+    with scf.RHF(mol, scratch=str(shared_tmp_path), comm=MPI.COMM_SELF) as mf:
+        assert mf.kernel() == pytest.approx(-2.8551604, abs=1e-6)
+
+
+def test_an_error_of_rank_0_inside_the_iterations_reaches_all(comm, shared_tmp_path):
+    def fail(_state):
+        raise OutcoreError(errno.EINTR, "stop here")
+
+    mf = scf.RHF(molecule(atom=WATER, basis="6-31g"), scratch=str(shared_tmp_path))
+    mf.callback = fail
+    with pytest.raises(OutcoreError, match="stop here"):
+        mf.kernel()
+    mf.close()
+
+
+def test_settings_that_one_process_refuses_are_refused_by_all(comm, shared_tmp_path):
+    scratch = shared_tmp_path / "none" if comm.rank == comm.size - 1 else shared_tmp_path
+    with pytest.raises(OutcoreError, match="no such directory") as caught:
+        scf.RHF(molecule(atom=WATER, basis="6-31g"), scratch=str(scratch)).kernel()
+    assert caught.value.rank == comm.size - 1
+
+
+@pytest.fixture
+def small_disk(comm, shared_tmp_path):
+    """A file system of 24 MB, mounted by rank 0."""
+    done = None
+    if comm.rank == 0:
+        command = ["mount", "-t", "tmpfs", "-o", "size=24m", "outcore-test", str(shared_tmp_path)]
+        done = os.geteuid() == 0 and subprocess.run(command, capture_output=True, check=False).returncode == 0
+    if not comm.bcast(done):
+        pytest.skip("needs the right to mount a small file system")
+    yield shared_tmp_path
+    comm.Barrier()
+    if comm.rank == 0:
+        subprocess.run(["umount", "-l", str(shared_tmp_path)], check=True)
+
+
+def test_a_disk_that_is_too_small_is_noticed_before_the_work(comm, small_disk):
+    mol = molecule(atom=WATER, basis="cc-pvqz", cart=True)
+    with pytest.raises(OutcoreError, match=r"bytes needed on this node.*free") as caught:
+        scf.RHF(mol, scratch=str(small_disk)).kernel()
+    assert caught.value.errno == errno.ENOSPC
+    assert str(small_disk) in str(caught.value)
+
+
+def test_a_disk_that_fills_ends_the_job_everywhere_with_one_error(comm, small_disk, monkeypatch):
+    check_space = TwoElectronIntegrals._open_store
+
+    def then_fill(self):
+        """Somebody else takes the disk after the check of free space."""
+        check_space(self)
+        if comm.rank == 0:
+            free = os.statvfs(small_disk)
+            (small_disk / "other").write_bytes(bytes(free.f_bavail * free.f_bsize - (1 << 20)))
+        comm.Barrier()
+
+    monkeypatch.setattr(TwoElectronIntegrals, "_open_store", then_fill)
+    mol = molecule(atom=WATER, basis="cc-pvtz")
+    with pytest.raises(OutcoreError) as caught:
+        scf.RHF(mol, scratch=str(small_disk), record_bytes=1 << 20).kernel()
+    assert caught.value.errno == errno.ENOSPC
+    assert "free" in str(caught.value)
+    assert len(set(comm.allgather(str(caught.value)))) == 1
+
+
+def test_tasks_are_each_done_once(comm):
+    counter = SharedCounter(comm)
+    done: list[int] = []
+    run_tasks(counter, np.ones(1000), 2, lambda _thread, first, last: done.extend(range(first, last)))
+    everything = sorted(task for part in comm.allgather(done) for task in part)
+    assert everything == list(range(1000))
+    counter.free()
+
+
+def test_a_failing_task_stops_all_processes(comm):
+    counter = SharedCounter(comm)
+
+    def work(_thread: int, first: int, _last: int) -> None:
+        if first >= 100:
+            raise OutcoreError(errno.EIO, f"task {first}")
+
+    failure = None
+    try:
+        run_tasks(counter, np.ones(10**6), 1, work)
+    except OutcoreError as error:
+        failure = error
+    with pytest.raises(OutcoreError, match="task"):
+        raise_together(comm, failure)
+    assert counter.take(1) >= 1 << 48
+    counter.free()

@@ -1,0 +1,209 @@
+"""Hartree-Fock objects against PySCF's."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import numpy as np
+import pytest
+from outcore.chem import scf
+from outcore.errors import OutcoreError
+
+pyscf = pytest.importorskip("pyscf")
+from pyscf import cc, gto, mp  # noqa: E402
+from pyscf import scf as reference  # noqa: E402
+
+WATER = "O 0 0 0; H 0 0.757 0.587; H 0 -0.757 0.587"
+MOLECULES = {
+    "H2O cc-pVQZ, s to g, spherical": {"atom": WATER, "basis": "cc-pvqz"},
+    "H2O cc-pVTZ, cartesian": {"atom": WATER, "basis": "cc-pvtz", "cart": True},
+    "HF STO-3G": {"atom": "H 0 0 0; F 0 0 0.917", "basis": "sto-3g"},
+    "Ne general contraction": {"atom": "Ne 0 0 0", "basis": "ano-rcc-vdzp"},
+    "C2H6 6-31G*": {
+        "atom": "C 0 0 0; C 0 0 1.54; H 0 1.02 -.39; H .88 -.51 -.39; H -.88 -.51 -.39;"
+        "H 0 -1.02 1.93; H .88 .51 1.93; H -.88 .51 1.93",
+        "basis": "6-31g*",
+    },
+}
+THRESHOLD = 1e-12
+
+
+def molecule(**given) -> gto.Mole:
+    return gto.M(verbose=0, **given)
+
+
+@pytest.fixture
+def water() -> gto.Mole:
+    return molecule(atom=WATER, basis="6-31g*")
+
+
+@pytest.fixture
+def mean_field(water, tmp_path):
+    with scf.RHF(water, scratch=str(tmp_path), threshold=THRESHOLD) as mf:
+        yield mf
+
+
+@pytest.mark.parametrize("integrals", ["disk", "direct"])
+@pytest.mark.parametrize("name", MOLECULES)
+def test_rhf_energy_is_pyscfs(name, integrals, tmp_path):
+    mol = molecule(**MOLECULES[name])
+    expected = reference.RHF(mol).run(conv_tol=1e-11).e_tot
+    with scf.RHF(mol, integrals=integrals, scratch=str(tmp_path), threshold=THRESHOLD) as mf:
+        mf.conv_tol = 1e-11
+        assert mf.kernel() == pytest.approx(expected, abs=1e-9)
+        assert mf.converged
+
+
+@pytest.mark.parametrize("integrals", ["disk", "direct"])
+@pytest.mark.parametrize("cart", [False, True])
+def test_uhf_energy_is_pyscfs(integrals, cart, tmp_path):
+    mol = molecule(atom="O 0 0 0; O 0 0 1.2", basis="6-31g*", spin=2, cart=cart)
+    expected = reference.UHF(mol).run(conv_tol=1e-11).e_tot
+    with scf.UHF(mol, integrals=integrals, scratch=str(tmp_path), threshold=THRESHOLD) as mf:
+        mf.conv_tol = 1e-11
+        assert mf.kernel() == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_threads_do_not_change_the_energy(water, threads, tmp_path):
+    expected = reference.RHF(water).run(conv_tol=1e-11).e_tot
+    with scf.RHF(water, scratch=str(tmp_path), threads=threads, threshold=THRESHOLD) as mf:
+        mf.conv_tol = 1e-11
+        assert mf.kernel() == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("cache", ["automatic", "direct", "buffered"])
+def test_page_cache_does_not_change_the_energy(water, cache, tmp_path):
+    expected = reference.RHF(water).run(conv_tol=1e-11).e_tot
+    with scf.RHF(water, scratch=str(tmp_path), cache=cache, threshold=THRESHOLD) as mf:
+        mf.conv_tol = 1e-11
+        assert mf.kernel() == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("hermi", [0, 1, 2])
+def test_jk_of_any_density(mean_field, hermi):
+    n = mean_field.mol.nao
+    densities = np.random.default_rng(hermi).standard_normal((3, n, n))
+    if hermi:
+        transposed = densities.transpose(0, 2, 1)
+        densities = densities + transposed if hermi == 1 else densities - transposed
+    coulomb, exchange = mean_field.get_jk(dm=densities, hermi=hermi)
+    j, k = reference.hf.get_jk(mean_field.mol, densities, hermi=hermi)
+    np.testing.assert_allclose(coulomb, j, atol=1e-8)
+    np.testing.assert_allclose(exchange, k, atol=1e-8)
+
+
+def test_jk_gives_what_is_asked_for(mean_field):
+    density = mean_field.get_init_guess()
+    assert mean_field.get_jk(dm=density, with_k=False)[1] is None
+    assert mean_field.get_jk(dm=density, with_j=False)[0] is None
+    assert mean_field.get_jk(dm=density)[0].shape == density.shape
+
+
+def test_complex_densities_are_refused(mean_field):
+    with pytest.raises(OutcoreError, match="complex") as caught:
+        mean_field.get_jk(dm=mean_field.get_init_guess() * 1j)
+    assert caught.value.errno == errno.EINVAL
+
+
+def test_integrals_are_computed_once(mean_field):
+    mean_field.kernel()
+    stored = mean_field.stored_summary
+    mean_field.kernel()
+    assert mean_field.stored_summary is stored
+    assert stored.stored > 0 and stored.computed >= stored.stored
+    assert stored.bytes % 4096 == 0
+
+
+def test_integrals_of_another_geometry_are_not_reused(mean_field):
+    mean_field.kernel()
+    stretched = molecule(atom=WATER.replace("0.757", "0.857"), basis="6-31g*")
+    mean_field.reset(stretched)
+    assert mean_field.kernel() == pytest.approx(reference.RHF(stretched).run().e_tot, abs=1e-8)
+
+
+def test_a_geometry_changed_in_place_is_noticed(mean_field):
+    mean_field.kernel()
+    mean_field.mol.set_geom_(mean_field.mol.atom_coords(unit="Angstrom") * 1.1, unit="Angstrom")
+    expected = reference.RHF(mean_field.mol).run().e_tot
+    assert mean_field.kernel() == pytest.approx(expected, abs=1e-8)
+
+
+def test_jk_of_another_molecule_is_that_molecules(mean_field):
+    other = molecule(atom="He 0 0 0", basis="6-31g")
+    density = np.eye(other.nao)
+    coulomb, _ = mean_field.get_jk(other, density)
+    np.testing.assert_allclose(coulomb, reference.hf.get_jk(other, density)[0], atol=1e-12)
+
+
+def test_post_scf_methods_take_it(mean_field, water):
+    mean_field.conv_tol = 1e-11
+    mean_field.kernel()
+    expected = reference.RHF(water).run(conv_tol=1e-11)
+    assert mp.MP2(mean_field).kernel()[0] == pytest.approx(mp.MP2(expected).kernel()[0], abs=1e-8)
+    assert cc.CCSD(mean_field).kernel()[0] == pytest.approx(cc.CCSD(expected).kernel()[0], abs=1e-7)
+
+
+def test_progress_ends_at_the_whole(water, tmp_path):
+    seen: list[float] = []
+    with scf.RHF(water, scratch=str(tmp_path), threshold=THRESHOLD) as mf:
+        mf.on_progress = seen.append
+        mf.kernel()
+    assert seen and seen[-1] == 1.0
+    assert seen == sorted(seen)
+
+
+def test_estimate_bounds_what_is_stored(water, tmp_path):
+    estimates = []
+    with scf.RHF(water, scratch=str(tmp_path)) as mf:
+        mf.on_estimate = estimates.append
+        mf.kernel()
+        (estimate,) = estimates
+        assert estimate.integrals == mf.stored_summary.computed
+        assert 0 < mf.stored_summary.bytes <= estimate.disk_bytes + mf.stored_summary.records * 8192
+        assert estimate.scratch == str(tmp_path)
+
+
+def test_scratch_is_empty_afterwards(water, tmp_path):
+    with scf.RHF(water, scratch=str(tmp_path)) as mf:
+        mf.kernel()
+    assert [path for path in tmp_path.rglob("*") if path.stat().st_size > 4096] == []
+
+
+def test_memory_too_small_says_how_much_is_needed(water, tmp_path):
+    with pytest.raises(OutcoreError, match=r"need at least \d+ MB.*--memory leaves 1 MB") as caught:
+        scf.RHF(water, scratch=str(tmp_path), memory_bytes=10**6).kernel()
+    assert caught.value.errno == errno.ENOMEM
+
+
+def test_missing_scratch_is_named(water, tmp_path):
+    missing = tmp_path / "none"
+    with pytest.raises(OutcoreError, match="no such directory") as caught:
+        scf.RHF(water, scratch=str(missing)).kernel()
+    assert caught.value.filename == str(missing)
+
+
+@pytest.mark.skipif(
+    os.geteuid() == 0, reason="root may write anywhere; see the read-only mount in test_faults"
+)
+def test_read_only_scratch_is_refused(water, tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(OutcoreError, match="not writable"):
+        scf.RHF(water, scratch=str(tmp_path)).kernel()
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"integrals": "tape"}, "neither disk nor direct"),
+        ({"threshold": -1.0}, "not positive"),
+        ({"prefetch": 1}, "2 records"),
+        ({"record_bytes": 5000}, "multiple of 4096"),
+        ({"cache": "sometimes"}, "sometimes"),
+    ],
+)
+def test_wrong_settings_are_refused(water, tmp_path, settings, text):
+    with pytest.raises(OutcoreError, match=text) as caught:
+        scf.RHF(water, scratch=str(tmp_path), **settings).kernel()
+    assert caught.value.errno == errno.EINVAL

@@ -1,0 +1,186 @@
+"""The command `outcore scf`: results, and what it says of bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from outcore import cli
+from outcore.chem import command
+from outcore.errors import OutcoreError
+
+pytest.importorskip("pyscf")
+
+WATER = "3\nwater\nO 0 0 0\nH 0 0.757 0.587\nH 0 -0.757 0.587\n"
+WATER_631GS = -76.0083816  # PySCF 2.14, spherical d
+BIPHENYL = Path(__file__).parents[2] / "examples" / "c14h8f6.xyz"
+
+
+@pytest.fixture
+def water(tmp_path) -> Path:
+    path = tmp_path / "water.xyz"
+    path.write_text(WATER)
+    return path
+
+
+def scf(path: Path, *arguments: str) -> int:
+    return cli.run(["scf", str(path), "--scratch", str(path.parent), *arguments])
+
+
+def refused(path: Path, *arguments: str) -> str:
+    with pytest.raises((OutcoreError, cli.UsageError)) as caught:
+        scf(path, *arguments)
+    return str(caught.value)
+
+
+def test_energy_cycles_and_report_are_printed(water, capsys):
+    from pyscf import gto
+    from pyscf import scf as reference
+
+    assert scf(water, "--basis", "6-31g*") == 0
+    output = capsys.readouterr().out
+    expected = reference.RHF(gto.M(atom=str(water), basis="6-31g*", verbose=0)).kernel()
+    line = next(line for line in output.splitlines() if line.startswith("RHF energy"))
+    assert float(line.split()[2]) == pytest.approx(expected, abs=2e-9)
+    assert "cycle" in output and "% of run" in output and "async_read" in output.replace(" ", "_")
+
+
+def test_json_has_the_results(water, tmp_path):
+    results = tmp_path / "results.json"
+    scf(water, "--basis", "sto-3g", "--json", str(results))
+    data = json.loads(results.read_text())
+    assert data["converged"] and data["functions"] == 7
+    assert 0 <= data["io_wait_share"] <= 1
+    assert data["stored"]["stored"] > 0
+
+
+def test_trace_file_is_read_by_the_report(water, tmp_path, capsys):
+    trace = tmp_path / "trace.json"
+    scf(water, "--basis", "sto-3g", "--trace", str(trace))
+    capsys.readouterr()
+    assert cli.run(["report", str(trace)]) == 0
+    assert "async" in capsys.readouterr().out
+
+
+def test_open_shells_are_unrestricted(water, capsys):
+    assert scf(water, "--basis", "sto-3g", "--charge", "1") == 0
+    assert "UHF energy" in capsys.readouterr().out
+
+
+def test_odd_electrons_are_refused_for_rhf(water):
+    assert "9 electrons, 1 unpaired" in refused(water, "--basis", "sto-3g", "--charge", "1", "--rhf")
+
+
+def test_impossible_spin_is_refused(water):
+    assert "10 electrons cannot have 1 unpaired" in refused(water, "--basis", "sto-3g", "--spin", "1")
+
+
+def test_charge_without_electrons_is_refused(water):
+    assert "leaves 0 electrons" in refused(water, "--basis", "sto-3g", "--charge", "10")
+
+
+def test_unknown_basis_is_named_with_similar_ones(water):
+    message = refused(water, "--basis", "6-31h*")
+    assert "unknown basis '6-31h*'" in message and "similar" in message
+
+
+def test_basis_without_the_element_is_said(tmp_path):
+    path = tmp_path / "u.xyz"
+    path.write_text("1\n\nU 0 0 0\n")
+    assert "has no element U" in refused(path, "--basis", "cc-pvdz")
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("1\n\nXx 0 0 0\n", "line 3 names an unknown element: 'Xx'"),
+        ("1\n\nO 0 zero 0\n", "line 3 is not 'element x y z'"),
+        ("3\n\nO 0 0 0\n", "line 1 says 3 atoms, but only 1 lines follow"),
+        ("water\n\nO 0 0 0\n", "line 1 must be the number of atoms"),
+        ("0\n\n", "it has no atoms"),
+        ("", "line 1 must be the number of atoms"),
+    ],
+)
+def test_bad_geometry_is_explained(tmp_path, content, text):
+    path = tmp_path / "bad.xyz"
+    path.write_text(content)
+    message = refused(path, "--basis", "sto-3g")
+    assert text in message and str(path) in message
+
+
+def test_missing_geometry_is_named(tmp_path):
+    assert "No such file" in refused(tmp_path / "none.xyz", "--basis", "sto-3g")
+
+
+def test_missing_scratch_is_named(water):
+    with pytest.raises(OutcoreError, match="no such directory"):
+        cli.run(["scf", str(water), "--basis", "sto-3g", "--scratch", "/no/such/place"])
+
+
+@pytest.mark.parametrize("text", ["many", "-3GB", "0", "1.5XB", ""])
+def test_bad_sizes_are_refused(water, text):
+    assert "size '" in refused(water, "--basis", "sto-3g", f"--memory={text}")
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("400MB", 400_000_000), ("2GiB", 2 << 30), ("1e9", 10**9), ("1.5k", 1500), ("3 TB", 3 * 10**12)],
+)
+def test_sizes(text, count):
+    assert command.parse_bytes(text) == count
+
+
+def test_no_convergence_is_an_error_that_names_the_energy(water):
+    assert "after 2 cycles" in refused(water, "--basis", "sto-3g", "--max-cycle", "2")
+
+
+def test_memory_stays_below_the_budget(tmp_path):
+    results = tmp_path / "results.json"
+    subprocess.run(
+        [
+            *(
+                sys.executable,
+                "-m",
+                "outcore",
+                "scf",
+                str(BIPHENYL),
+                "--basis",
+                "sto-3g",
+                "--memory",
+                "300MB",
+            ),
+            *("--scratch", str(tmp_path), "--json", str(results)),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    assert json.loads(results.read_text())["peak_memory_bytes"] < 300_000_000
+
+
+def test_killed_in_the_middle_leaves_nothing_after_the_next_start(water, tmp_path):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "outcore", "scf", str(BIPHENYL), "--basis", "6-31g"),
+            *("--scratch", str(scratch), "--record", "1MiB"),
+        ],
+        stdout=subprocess.DEVNULL,
+    )
+    free = os.statvfs(scratch).f_bavail
+    deadline = time.monotonic() + 60
+    while not any(scratch.iterdir()) or os.statvfs(scratch).f_bavail > free - 1000:
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    cli.run(["scf", str(water), "--basis", "sto-3g", "--scratch", str(scratch)])
+    cli.run(["clean", "--scratch", str(scratch)])
+    left = [path for path in scratch.iterdir() if str(os.getpid()) not in path.name]
+    assert left == []
