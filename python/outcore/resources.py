@@ -41,6 +41,24 @@ def total_memory_bytes() -> int:
     return total
 
 
+def resident_bytes() -> int:
+    """Memory that this process holds now."""
+    return _status_bytes("VmRSS")
+
+
+def peak_resident_bytes() -> int:
+    """The most memory that this process has held so far."""
+    return _status_bytes("VmHWM")
+
+
+def _status_bytes(name: str) -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        key, _, value = line.partition(":")
+        if key == name:
+            return int(value.split()[0]) * 1024
+    raise RuntimeError(f"/proc/self/status has no {name}")
+
+
 def _cgroups() -> Iterator[Path]:
     """The control groups of this process, innermost first, of version 2 and of version 1."""
     try:

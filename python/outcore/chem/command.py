@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import re
-import resource
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from outcore import launch
+from outcore import launch, resources
 from outcore.chem.integrals import find_scratch
 from outcore.errors import OutcoreError
 
@@ -269,7 +268,7 @@ def _end_io(comm: Comm | None, run_seconds: float, raw: Any, trace_file: Path | 
 
 def _peak_memory_bytes(comm: Comm | None) -> int:
     """The most memory that the processes of the job have held, added up (rank 0)."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    peak = resources.peak_resident_bytes()
     return peak if comm is None else comm.reduce(peak) or 0
 
 

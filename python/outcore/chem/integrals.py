@@ -225,7 +225,7 @@ class TwoElectronIntegrals:
             self.settings.record_bytes if self.settings.storage == "disk" else 0,
             prefetch,
         )
-        return resident_bytes() + int(native) + _DIIS_MATRICES * n * n * 8
+        return resources.resident_bytes() + int(native) + _DIIS_MATRICES * n * n * 8
 
     def _fit_memory(self) -> int:
         """The deepest prefetch up to the one asked for that keeps to the memory budget."""
@@ -285,12 +285,6 @@ def find_scratch(directory: str | None) -> str:
     if not os.access(directory, os.W_OK | os.X_OK):
         raise OutcoreError(errno.EACCES, "use scratch directory", path=directory, detail="not writable")
     return os.path.abspath(directory)
-
-
-def resident_bytes() -> int:
-    """Memory that this process holds now."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _gb(count: int) -> str:
