@@ -38,7 +38,8 @@ std::size_t SlabCodec::pack(const Basis& basis, const Slab& slab, std::byte* out
   for (std::size_t r = 0; r < slab.rows(); ++r)
     kernels().largest_of_columns(slab.row(r), slab.row_length, largest_.data());
 
-  // Shells of one width stand together, the widest first.
+  // Shells of one width stand together, the widest first; among them in their own order, which leaves runs of
+  // neighbouring functions for the contraction to copy.
   const auto count = slab.shells.size();
   width_.resize(count);
   std::vector<std::int32_t>& start = source_;
@@ -53,7 +54,9 @@ std::size_t SlabCodec::pack(const Basis& basis, const Slab& slab, std::byte* out
   }
   order_.resize(count);
   std::iota(order_.begin(), order_.end(), std::uint16_t(0));
-  std::stable_sort(order_.begin(), order_.end(), [&](auto a, auto b) { return width_[a] > width_[b]; });
+  std::sort(order_.begin(), order_.end(), [&](auto a, auto b) {
+    return std::pair(width_[b], slab.shells[a]) < std::pair(width_[a], slab.shells[b]);
+  });
   while (!order_.empty() && width_[order_.back()] == 0) order_.pop_back();
   if (order_.empty()) return 0;
 
