@@ -122,7 +122,7 @@ void bind_two_electron(nb::module_& module) {
             check_densities(densities, symmetry, self.basis());
             self.begin_direct(densities.data(), symmetry);
           },
-          "densities"_a, "symmetry"_a, nb::keep_alive<1, 2>())
+          "densities"_a, "symmetry"_a)
       .def("contract_direct", &TwoElectron::contract_direct, "thread"_a, "first_task"_a, "last_task"_a,
            nb::call_guard<nb::gil_scoped_release>())
       .def(
@@ -147,7 +147,8 @@ void bind_chem(nb::module_& module) {
   bind_two_electron(chem_module);
   chem_module.def(
       "memory_bytes",
-      [](const chem::Basis& basis, int threads, std::size_t densities, std::size_t record_bytes, int prefetch) {
+      [](const chem::Basis& basis, int threads, std::size_t densities, std::size_t record_bytes,
+         int prefetch) {
         chem::IntegralFileOptions options;
         options.record_bytes = record_bytes;
         options.prefetch = prefetch;
@@ -155,7 +156,8 @@ void bind_chem(nb::module_& module) {
                chem::IntegralFile::memory_bytes(options, threads);
       },
       "basis"_a, "threads"_a, "densities"_a, "record_bytes"_a, "prefetch"_a,
-      "Bytes that contracting `densities` matrices on `threads` threads takes; record_bytes 0: nothing stored.");
+      "Bytes that contracting `densities` matrices on `threads` threads takes; record_bytes 0: nothing "
+      "stored.");
 }
 
 }  // namespace outcore::python

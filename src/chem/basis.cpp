@@ -10,7 +10,12 @@ namespace outcore::chem {
 namespace {
 
 constexpr std::size_t atom_slots = 6, shell_slots = 8;
-constexpr std::size_t angular_slot = 1, contraction_slot = 3;  // libcint's ANG_OF, NCTR_OF
+// Slots of libcint's shell table: ATOM_OF, ANG_OF, NPRIM_OF, NCTR_OF, PTR_EXP.
+constexpr std::size_t atom_slot = 0, angular_slot = 1, primitive_slot = 2, contraction_slot = 3,
+                      exponent_slot = 5;
+
+// Together larger, shells would no longer be screened apart where that pays.
+constexpr int largest_composite = 6;
 
 }  // namespace
 
@@ -25,29 +30,64 @@ Basis::Basis(std::span<const int> atm, std::span<const int> bas, std::span<const
     throw Error(EINVAL, {.attempted = "basis", .detail = "atm and bas must be libcint's tables, not empty"});
   if (!libcint.int2e || !libcint.make_optimizer || !libcint.delete_optimizer)
     throw Error(EINVAL, {.attempted = "basis", .detail = "a libcint entry point is missing"});
-
-  first_.push_back(0);
-  for (std::size_t at = 0; at < bas_.size(); at += shell_slots) {
-    const int l = bas_[at + angular_slot];
-    const int size = (cartesian ? (l + 1) * (l + 2) / 2 : 2 * l + 1) * bas_[at + contraction_slot];
-    size_.push_back(size);
-    first_.push_back(first_.back() + size);
-    largest_ = std::max(largest_, size);
-  }
-  if (shells() > 65535 || functions() > 65535)
-    throw Error(EOVERFLOW,
-                {.attempted = "basis",
-                 .detail = std::to_string(functions()) + " functions in " + std::to_string(shells()) +
-                           " shells; at most 65535 of each can be labelled"});
+  form_shells(cartesian);
+  if (component_count() > 65535 || functions() > 65535)
+    throw Error(EOVERFLOW, {.attempted = "basis",
+                            .detail = std::to_string(functions()) + " functions in " +
+                                      std::to_string(component_count()) +
+                                      " shells; at most 65535 of each can be labelled"});
 
   void* optimizer = nullptr;
-  libcint_.make_optimizer(&optimizer, atm_.data(), atoms_, bas_.data(), shells(), env_.data());
+  libcint_.make_optimizer(&optimizer, atm_.data(), atoms_, bas_.data(), component_count(), env_.data());
   optimizer_ = {optimizer, [release = libcint.delete_optimizer](void* held) { release(&held); }};
+  ask_work_size();
+}
 
-  for (int shell = 0; shell < shells(); ++shell) {
+void Basis::form_shells(bool cartesian) {
+  const auto slot = [&](std::size_t shell, std::size_t which) { return bas_[shell * shell_slots + which]; };
+  const auto size_of = [&](std::size_t shell) {
+    const int l = slot(shell, angular_slot);
+    return (cartesian ? (l + 1) * (l + 2) / 2 : 2 * l + 1) * slot(shell, contraction_slot);
+  };
+  const auto same_reach = [&](std::size_t a, std::size_t b) {
+    const int count = slot(a, primitive_slot);
+    const auto exponents = [&](std::size_t shell) { return env_.begin() + slot(shell, exponent_slot); };
+    return slot(a, atom_slot) == slot(b, atom_slot) && count == slot(b, primitive_slot) &&
+           std::equal(exponents(a), exponents(a) + count, exponents(b));
+  };
+
+  const std::size_t count = bas_.size() / shell_slots;
+  std::vector<int> first_original{0};
+  for (std::size_t shell = 0; shell < count; ++shell)
+    first_original.push_back(first_original.back() + size_of(shell));
+  std::vector<bool> taken(count, false);
+  first_.push_back(0);
+  first_component_.push_back(0);
+  for (std::size_t shell = 0; shell < count; ++shell) {
+    if (taken[shell]) continue;
+    int size = 0;
+    // The shells of an atom are consecutive.
+    for (std::size_t other = shell; other < count && slot(other, atom_slot) == slot(shell, atom_slot);
+         ++other) {
+      const bool fits =
+          other == shell || (same_reach(shell, other) && size + size_of(other) <= largest_composite);
+      if (taken[other] || !fits) continue;
+      taken[other] = true;
+      components_.push_back({int(other), size, size_of(other)});
+      for (int f = 0; f < size_of(other); ++f) original_.push_back(first_original[other] + f);
+      size += size_of(other);
+    }
+    first_.push_back(first_.back() + size);
+    first_component_.push_back(int(components_.size()));
+    largest_ = std::max(largest_, size);
+  }
+}
+
+void Basis::ask_work_size() {
+  for (int shell = 0; shell < component_count(); ++shell) {
     int quartet[4] = {shell, shell, shell, shell};
-    const int need = libcint_.int2e(nullptr, nullptr, quartet, atm_.data(), atoms_, bas_.data(), shells(),
-                                    env_.data(), optimizer_.get(), nullptr);
+    const int need = libcint_.int2e(nullptr, nullptr, quartet, atm_.data(), atoms_, bas_.data(),
+                                    component_count(), env_.data(), optimizer_.get(), nullptr);
     work_size_ = std::max(work_size_, std::size_t(need));
   }
 }

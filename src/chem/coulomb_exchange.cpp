@@ -1,17 +1,46 @@
 #include "outcore/chem/coulomb_exchange.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "chem/kernels.hpp"
 
 namespace outcore::chem {
-CoulombExchange::CoulombExchange(const Basis& basis, const double* densities, std::span<const int> symmetry)
+Densities::Densities(const Basis& basis, const double* matrices, std::span<const int> symmetry)
+    : n_(std::size_t(basis.functions())),
+      symmetry_(symmetry.begin(), symmetry.end()),
+      matrices_(symmetry.size() * n_ * n_) {
+  const auto original = basis.original();
+  for (std::size_t d = 0; d < count(); ++d)
+    for (std::size_t p = 0; p < n_; ++p)
+      for (std::size_t q = 0; q < n_; ++q)
+        matrices_[(d * n_ + p) * n_ + q] =
+            matrices[(d * n_ + std::size_t(original[p])) * n_ + std::size_t(original[q])];
+}
+
+DensityBounds Densities::bounds(const Basis& basis) const {
+  DensityBounds bounds;
+  bounds.shells = basis.shells();
+  bounds.largest.assign(std::size_t(basis.shells()) * std::size_t(basis.shells()), 0.0);
+  std::size_t at = 0;
+  for (int p = 0; p < basis.shells(); ++p)
+    for (int q = 0; q < basis.shells(); ++q, ++at) {
+      double& largest = bounds.largest[at];
+      for (std::size_t d = 0; d < count(); ++d)
+        for (int a = basis.first(p); a < basis.first(p + 1); ++a)
+          for (int b = basis.first(q); b < basis.first(q + 1); ++b)
+            largest = std::max(largest, std::abs(matrix(d)[std::size_t(a) * n_ + std::size_t(b)]));
+      bounds.overall = std::max(bounds.overall, largest);
+    }
+  return bounds;
+}
+
+CoulombExchange::CoulombExchange(const Basis& basis, const Densities& densities)
     : basis_(basis),
       densities_(densities),
-      symmetry_(symmetry.begin(), symmetry.end()),
       n_(std::size_t(basis.functions())),
-      coulomb_(symmetry.size() * n_ * n_),
-      exchange_(symmetry.size() * n_ * n_) {}
+      coulomb_(densities.count() * n_ * n_),
+      exchange_(densities.count() * n_ * n_) {}
 
 std::size_t CoulombExchange::bytes(const Basis& basis, std::size_t densities) {
   const auto n = std::size_t(basis.functions());
@@ -19,11 +48,11 @@ std::size_t CoulombExchange::bytes(const Basis& basis, std::size_t densities) {
 }
 
 void CoulombExchange::add(const Slab& slab) {
-  for (std::size_t d = 0; d < symmetry_.size(); ++d) contract(slab, d);
+  for (std::size_t d = 0; d < densities_.count(); ++d) contract(slab, d);
 }
 
 void CoulombExchange::contract(const Slab& slab, std::size_t d) {
-  const double* density = densities_ + d * n_ * n_;
+  const double* density = densities_.matrix(d);
   double* coulomb = coulomb_.data() + d * n_ * n_;
   double* exchange = exchange_.data() + d * n_ * n_;
   const std::size_t length = slab.row_length, columns = slab.columns.size();
@@ -91,15 +120,17 @@ void CoulombExchange::add(const CoulombExchange& other) {
 }
 
 void CoulombExchange::finish(double scale, double* coulomb, double* exchange) const {
-  for (std::size_t d = 0; d < symmetry_.size(); ++d) {
-    const double sign = symmetry_[d];
+  const auto original = basis_.original();
+  for (std::size_t d = 0; d < densities_.count(); ++d) {
+    const double sign = densities_.symmetry(d);
     const double* j = coulomb_.data() + d * n_ * n_;
     const double* k = exchange_.data() + d * n_ * n_;
     for (std::size_t p = 0; p < n_; ++p) {
+      const std::size_t row = (d * n_ + std::size_t(original[p])) * n_;
       for (std::size_t q = 0; q < n_; ++q) {
-        const std::size_t pq = p * n_ + q, qp = q * n_ + p;
-        coulomb[d * n_ * n_ + pq] = sign > 0 ? 2 * scale * (j[pq] + j[qp]) : 0.0;
-        exchange[d * n_ * n_ + pq] = scale * (k[pq] + sign * k[qp]);
+        const std::size_t pq = p * n_ + q, qp = q * n_ + p, to = row + std::size_t(original[q]);
+        coulomb[to] = sign > 0 ? 2 * scale * (j[pq] + j[qp]) : 0.0;
+        exchange[to] = scale * (k[pq] + sign * k[qp]);
       }
     }
   }

@@ -11,9 +11,23 @@
 #include "outcore/error.hpp"
 
 namespace outcore::chem {
+namespace {
+
+/// sqrt(max |(ab|ab)|) over the functions of two components.
+double diagonal_bound(const Basis& basis, const Basis::Component& a, const Basis::Component& b, double* out,
+                      double* work) {
+  double largest = 0;
+  if (basis.integrals(a.number, b.number, a.number, b.number, out, work)) {
+    const auto pairs = std::size_t(a.size * b.size);
+    for (std::size_t at = 0; at < pairs; ++at) largest = std::max(largest, std::abs(out[at * pairs + at]));
+  }
+  return std::sqrt(largest);
+}
+
+}  // namespace
 
 Screening::Screening(const Basis& basis, double threshold, int threads)
-    : threshold_(threshold), shells_(basis.shells()) {
+    : threshold_(threshold), shells_(basis.shells()), components_(std::size_t(basis.component_count())) {
   if (!(threshold > 0))
     throw Error(EINVAL, {.attempted = "integral screening",
                          .detail = "the threshold must be positive, not " + std::to_string(threshold)});
@@ -23,27 +37,32 @@ Screening::Screening(const Basis& basis, double threshold, int threads)
 }
 
 void Screening::compute_bounds(const Basis& basis, int threads) {
-  const auto n = std::size_t(shells_);
-  bounds_.assign(n * n, 0.0);
+  component_bounds_.assign(components_ * components_, 0.0);
   std::atomic<int> next{0};
   const auto work = [&] {
     std::vector<double> out(std::size_t(std::pow(basis.largest_shell(), 4))), space(basis.work_size());
-    for (int i; (i = next.fetch_add(1)) < shells_;) {
-      for (int j = 0; j <= i; ++j) {
-        double largest = 0;
-        if (basis.integrals(i, j, i, j, out.data(), space.data())) {
-          const auto pairs = std::size_t(basis.size(i) * basis.size(j));
-          for (std::size_t at = 0; at < pairs; ++at)
-            largest = std::max(largest, std::abs(out[at * pairs + at]));
-        }
-        bounds_[std::size_t(i) * n + std::size_t(j)] = bounds_[std::size_t(j) * n + std::size_t(i)] =
-            std::sqrt(largest);
-      }
-    }
+    for (int i; (i = next.fetch_add(1)) < shells_;)
+      for (int j = 0; j <= i; ++j)
+        for (const auto& a : basis.components(i))
+          for (const auto& b : basis.components(j)) {
+            const double value = diagonal_bound(basis, a, b, out.data(), space.data());
+            component_bounds_[std::size_t(a.number) * components_ + std::size_t(b.number)] = value;
+            component_bounds_[std::size_t(b.number) * components_ + std::size_t(a.number)] = value;
+          }
   };
-  std::vector<std::jthread> helpers;
-  for (int t = 1; t < threads; ++t) helpers.emplace_back(work);
-  work();
+  {
+    std::vector<std::jthread> helpers;
+    for (int t = 1; t < threads; ++t) helpers.emplace_back(work);
+    work();
+  }
+
+  const auto n = std::size_t(shells_);
+  bounds_.assign(n * n, 0.0);
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t j = 0; j < n; ++j)
+      for (const auto& a : basis.components(int(i)))
+        for (const auto& b : basis.components(int(j)))
+          bounds_[i * n + j] = std::max(bounds_[i * n + j], component_bound(a.number, b.number));
 }
 
 void Screening::list_tasks(const Basis& basis) {

@@ -39,12 +39,10 @@ void SlabMaker::select(const Screening::Task& task, int k, const DensityBounds* 
     const double estimate = bra * screening_.bound(k, l);
     if (estimate * (density ? 2 * density->overall : 1.0) < threshold) break;
     if (k == task.i && l > task.j) continue;
-    if (density) {
-      const double largest =
-          std::max({fixed, 2 * density->at(k, l), density->at(task.i, l), density->at(task.j, l)});
-      if (estimate * largest < threshold) continue;
-    }
-    selected_.push_back(l);
+    const double largest =
+        density ? std::max({fixed, 2 * density->at(k, l), density->at(task.i, l), density->at(task.j, l)})
+                : 1.0;
+    if (estimate * largest >= threshold) selected_.push_back({l, threshold / largest});
   }
 }
 
@@ -52,36 +50,68 @@ std::size_t SlabMaker::fill(const Screening::Task& task, int k, std::size_t from
   slab_.label(basis_, task.i, task.j, k);
   std::size_t columns = 0, to = from;
   for (; to < selected_.size(); ++to) {
-    const auto more = std::size_t(basis_.size(selected_[to]));
+    const auto more = std::size_t(basis_.size(selected_[to].l));
     if (columns > 0 && (columns + more) * slab_.rows() > Slab::most_values) break;
     columns += more;
   }
-  slab_.shells.assign(selected_.begin() + std::ptrdiff_t(from), selected_.begin() + std::ptrdiff_t(to));
+  for (std::size_t at = from; at < to; ++at) slab_.shells.push_back(selected_[at].l);
   slab_.set_shells(basis_);
 
   std::size_t column = 0;
   bool any = false;
-  for (auto l : slab_.shells) {
-    const auto width = std::size_t(basis_.size(l));
-    ++quartets_;
-    integrals_ += slab_.rows() * width;
-    // l runs fastest, as the columns do; the value is that of (ij|kl) by symmetry.
-    const bool nonzero = basis_.integrals(l, k, task.j, task.i, quartet_.data(), work_.data());
-    any |= nonzero;
-    if (!nonzero) std::fill_n(quartet_.begin(), slab_.rows() * width, 0.0);
-    double factor = 1.0;
-    if (task.i == task.j) factor *= 0.5;
-    if (k == l) factor *= 0.5;
-    if (k == task.i && l == task.j) factor *= 0.5;
-    const double* source = quartet_.data();
-    for (std::size_t r = 0; r < slab_.rows(); ++r, source += width) {
-      double* target = slab_.row(r) + column;
-      for (std::size_t f = 0; f < width; ++f) target[f] = factor * source[f];
-    }
-    column += width;
+  for (std::size_t at = from; at < to; ++at) {
+    any |= fill_columns(task, k, selected_[at], column);
+    column += std::size_t(basis_.size(selected_[at].l));
   }
   if (!any) slab_.shells.clear();
   return to;
+}
+
+bool SlabMaker::fill_columns(const Screening::Task& task, int k, const Selected& selected,
+                             std::size_t column) {
+  const int l = selected.l;
+  double factor = 1.0;
+  if (task.i == task.j) factor *= 0.5;
+  if (k == l) factor *= 0.5;
+  if (k == task.i && l == task.j) factor *= 0.5;
+  bool any = false;
+  for (const auto& a : basis_.components(task.i))
+    for (const auto& b : basis_.components(task.j))
+      for (const auto& c : basis_.components(k))
+        for (const auto& d : basis_.components(l))
+          any |= fill_block(a, b, c, d, factor, selected.least_estimate, column);
+  return any;
+}
+
+bool SlabMaker::fill_block(const Basis::Component& a, const Basis::Component& b, const Basis::Component& c,
+                           const Basis::Component& d, double factor, double least_estimate,
+                           std::size_t column) {
+  const double estimate =
+      screening_.component_bound(a.number, b.number) * screening_.component_bound(c.number, d.number);
+  const auto width = std::size_t(d.size);
+  const auto row_of = [&](int f, int g, int h) {
+    return slab_.row(std::size_t(((a.offset + f) * slab_.nj + b.offset + g) * slab_.nk + c.offset + h)) +
+           column + std::size_t(d.offset);
+  };
+  // The last index runs fastest in the slab, the first in libcint; the value is the same by symmetry.
+  const bool computed = estimate >= least_estimate;
+  const bool nonzero =
+      computed && basis_.integrals(d.number, c.number, b.number, a.number, quartet_.data(), work_.data());
+  if (computed) {
+    ++quartets_;
+    integrals_ += std::uint64_t(a.size * b.size * c.size * d.size);
+  }
+  const double* source = quartet_.data();
+  for (int f = 0; f < a.size; ++f)
+    for (int g = 0; g < b.size; ++g)
+      for (int h = 0; h < c.size; ++h) {
+        double* target = row_of(f, g, h);
+        if (nonzero)
+          for (std::size_t x = 0; x < width; ++x) target[x] = factor * *source++;
+        else
+          for (std::size_t x = 0; x < width; ++x) target[x] = 0.0;
+      }
+  return nonzero;
 }
 
 }  // namespace outcore::chem

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 
 #include "outcore/error.hpp"
 
@@ -11,24 +10,6 @@ namespace {
 
 Error misuse(const char* what) {
   return Error(EINVAL, {.attempted = "two-electron integrals", .detail = what});
-}
-
-DensityBounds density_bounds(const Basis& basis, const double* densities, std::size_t count) {
-  DensityBounds bounds;
-  bounds.shells = basis.shells();
-  const auto shells = std::size_t(basis.shells()), n = std::size_t(basis.functions());
-  bounds.largest.assign(shells * shells, 0.0);
-  for (std::size_t p = 0; p < shells; ++p) {
-    for (std::size_t q = 0; q < shells; ++q) {
-      double& largest = bounds.largest[p * shells + q];
-      for (std::size_t d = 0; d < count; ++d)
-        for (int a = basis.first(int(p)), a_end = a + basis.size(int(p)); a < a_end; ++a)
-          for (int b = basis.first(int(q)), b_end = b + basis.size(int(q)); b < b_end; ++b)
-            largest = std::max(largest, std::abs(densities[(d * n + std::size_t(a)) * n + std::size_t(b)]));
-      bounds.overall = std::max(bounds.overall, largest);
-    }
-  }
-  return bounds;
 }
 
 }  // namespace
@@ -63,21 +44,24 @@ void TwoElectron::close_store() {
   writers_.clear();
 }
 
+void TwoElectron::begin(const double* densities, std::span<const int> symmetry) {
+  sums_.clear();
+  densities_ = std::make_unique<Densities>(*basis_, densities, symmetry);
+  for (std::size_t t = 0; t < makers_.size(); ++t)
+    sums_.push_back(std::make_unique<CoulombExchange>(*basis_, *densities_));
+}
+
 void TwoElectron::contract_stored(const double* densities, std::span<const int> symmetry, double* coulomb,
                                   double* exchange) {
   if (!file_ || !writers_.empty()) throw misuse("the store has not been written");
-  sums_.clear();
-  for (std::size_t t = 0; t < makers_.size(); ++t)
-    sums_.push_back(std::make_unique<CoulombExchange>(*basis_, densities, symmetry));
+  begin(densities, symmetry);
   file_->for_each(threads(), [&](int thread, const Slab& slab) { sums_[std::size_t(thread)]->add(slab); });
   sum_up(file_->step(), coulomb, exchange);
 }
 
 void TwoElectron::begin_direct(const double* densities, std::span<const int> symmetry) {
-  bounds_ = density_bounds(*basis_, densities, symmetry.size());
-  sums_.clear();
-  for (std::size_t t = 0; t < makers_.size(); ++t)
-    sums_.push_back(std::make_unique<CoulombExchange>(*basis_, densities, symmetry));
+  begin(densities, symmetry);
+  bounds_ = densities_->bounds(*basis_);
 }
 
 void TwoElectron::contract_direct(int thread, std::size_t first_task, std::size_t last_task) {
@@ -97,6 +81,7 @@ void TwoElectron::sum_up(double scale, double* coulomb, double* exchange) {
   for (std::size_t t = 1; t < sums_.size(); ++t) sums_[0]->add(*sums_[t]);
   sums_[0]->finish(scale, coulomb, exchange);
   sums_.clear();
+  densities_.reset();
 }
 
 IntegralCounts TwoElectron::counts() const {

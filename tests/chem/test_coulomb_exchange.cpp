@@ -1,5 +1,5 @@
-#include "chem/kernels.hpp"
 #include "check.hpp"
+#include "chem/kernels.hpp"
 #include "model.hpp"
 #include "outcore/chem/coulomb_exchange.hpp"
 
@@ -7,11 +7,12 @@ using namespace outcore::chem;
 
 namespace {
 
-model::Matrices contract(const Basis& basis, const std::vector<double>& densities, const std::vector<int>& symmetry,
-                         double threshold = 1e-14) {
+model::Matrices contract(const Basis& basis, const std::vector<double>& densities,
+                         const std::vector<int>& symmetry, double threshold = 1e-14) {
   const Screening screening(basis, threshold, 1);
   SlabMaker maker(basis, screening);
-  CoulombExchange sums(basis, densities.data(), symmetry);
+  const Densities internal(basis, densities.data(), symmetry);
+  CoulombExchange sums(basis, internal);
   for (const auto& task : screening.tasks())
     maker.run(task, nullptr, [&](const Slab& slab) { sums.add(slab); });
   model::Matrices m{std::vector<double>(densities.size()), std::vector<double>(densities.size())};
@@ -31,10 +32,18 @@ void compare(const std::vector<int>& shells, int symmetry) {
 
 }  // namespace
 
-TEST("J and K of one shell") { compare({2}, 1); }
-TEST("J and K of s shells only") { compare({0, 0, 0, 0, 0}, 1); }
-TEST("J and K of shells from s to g") { compare({0, 1, 4, 0, 2, 3, 1}, 1); }
-TEST("J and K of an antisymmetric density") { compare({0, 1, 2, 1, 0}, -1); }
+TEST("J and K of one shell") {
+  compare({2}, 1);
+}
+TEST("J and K of s shells only") {
+  compare({0, 0, 0, 0, 0}, 1);
+}
+TEST("J and K of shells from s to g") {
+  compare({0, 1, 4, 0, 2, 3, 1}, 1);
+}
+TEST("J and K of an antisymmetric density") {
+  compare({0, 1, 2, 1, 0}, -1);
+}
 
 TEST("several densities of both kinds at once") {
   const auto basis = model::basis({1, 0, 2, 1});
@@ -55,14 +64,26 @@ TEST("the kernels of all instruction sets agree") {
   const std::size_t length = 24;
   const int rows = 6;
   std::vector<double> values(rows * length), d(rows * length), scalars(rows);
-  for (std::size_t at = 0; at < values.size(); ++at) values[at] = std::sin(double(at)), d[at] = std::cos(double(at));
+  for (std::size_t at = 0; at < values.size(); ++at)
+    values[at] = std::sin(double(at)), d[at] = std::cos(double(at));
   for (std::size_t at = 0; at < scalars.size(); ++at) scalars[at] = 0.1 * double(at) - 0.2;
   const auto run = [&](const Kernels& set) {
     std::vector<double> out(2 * length + rows * length + 2 * rows + 1);
     double* rest = out.data() + 2 * length;
-    PairOfFunctions pair{length, values.data(), d.data(), d.data() + length, d.data(), out.data(),
-                         out.data() + length, rest, 0.3, scalars.data(), scalars.data() + 0, 0.0,
-                         rest + rows * length, rest + rows * length + rows};
+    PairOfFunctions pair{length,
+                         values.data(),
+                         d.data(),
+                         d.data() + length,
+                         d.data(),
+                         out.data(),
+                         out.data() + length,
+                         rest,
+                         0.3,
+                         scalars.data(),
+                         scalars.data() + 0,
+                         0.0,
+                         rest + rows * length,
+                         rest + rows * length + rows};
     set.contract(pair, rows);
     out.back() = pair.j_ab;
     return out;

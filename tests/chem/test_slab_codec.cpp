@@ -40,8 +40,10 @@ double largest_error(const Slab& slab, const Slab& copy, int functions) {
   for (std::size_t r = 0; r < slab.rows(); ++r) {
     std::ranges::fill(expected, 0.0);
     std::ranges::fill(found, 0.0);
-    for (std::size_t c = 0; c < slab.columns.size(); ++c) expected[std::size_t(slab.columns[c])] = slab.row(r)[c];
-    for (std::size_t c = 0; c < copy.columns.size(); ++c) found[std::size_t(copy.columns[c])] = copy.row(r)[c] * step;
+    for (std::size_t c = 0; c < slab.columns.size(); ++c)
+      expected[std::size_t(slab.columns[c])] = slab.row(r)[c];
+    for (std::size_t c = 0; c < copy.columns.size(); ++c)
+      found[std::size_t(copy.columns[c])] = copy.row(r)[c] * step;
     largest = std::max(largest, model::distance(expected, found));
   }
   return largest;
@@ -66,7 +68,8 @@ TEST("every value comes back to within half a step, whatever its size") {
     check::equal(copy.j, slab.j);
     check::equal(copy.k, slab.k);
     // Rounding in the product with 1/step may add a unit in the last place of the value.
-    check::is_true(largest_error(slab, copy, basis->functions()) <= 0.5 * step * (1 + 1e-6) + largest * 1e-15);
+    check::is_true(largest_error(slab, copy, basis->functions()) <=
+                   0.5 * step * (1 + 1e-6) + largest * 1e-15);
   }
 }
 

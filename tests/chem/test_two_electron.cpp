@@ -30,7 +30,7 @@ struct Problem {
   std::size_t n = std::size_t(basis->functions());
   std::vector<double> density = model::density(n, 1);
   model::Matrices expected = model::reference(density, n);
-  model::Matrices found{std::vector<double>(n * n), std::vector<double>(n * n)};
+  model::Matrices found{std::vector<double>(n * n), std::vector<double>(n* n)};
 
   void check_result(double tolerance) const {
     check::is_true(model::distance(found.coulomb, expected.coulomb) < tolerance, "J differs");
@@ -67,7 +67,8 @@ TEST("stored integrals give J and K, again and again") {
   integrals.store(1, 10, p.screening->tasks().size());
   integrals.close_store();
   for (int pass = 0; pass < 3; ++pass) {
-    integrals.contract_stored(p.density.data(), std::vector<int>{1}, p.found.coulomb.data(), p.found.exchange.data());
+    integrals.contract_stored(p.density.data(), std::vector<int>{1}, p.found.coulomb.data(),
+                              p.found.exchange.data());
     p.check_result(1e-6);
   }
   check::equal(integrals.counts().computed, p.screening->integrals());
@@ -90,7 +91,8 @@ TEST("shares of several processes add up") {
   for (std::size_t share = 0; share < 3; ++share) {
     TwoElectron integrals(p.basis, p.screening, 1);
     integrals.open_store(options());
-    for (std::size_t task = share; task < p.screening->tasks().size(); task += 3) integrals.store(0, task, task + 1);
+    for (std::size_t task = share; task < p.screening->tasks().size(); task += 3)
+      integrals.store(0, task, task + 1);
     integrals.close_store();
     integrals.contract_stored(p.density.data(), std::vector<int>{1}, j.data(), k.data());
     for (std::size_t at = 0; at < j.size(); ++at) p.found.coulomb[at] += j[at], p.found.exchange[at] += k[at];
@@ -102,7 +104,8 @@ TEST("contracting before storing is refused") {
   Problem p;
   TwoElectron integrals(p.basis, p.screening, 1);
   check::throws<outcore::Error>([&] {
-    integrals.contract_stored(p.density.data(), std::vector<int>{1}, p.found.coulomb.data(), p.found.exchange.data());
+    integrals.contract_stored(p.density.data(), std::vector<int>{1}, p.found.coulomb.data(),
+                              p.found.exchange.data());
   });
 }
 

@@ -23,34 +23,55 @@ struct Libcint {
 };
 
 /// Shells and functions of a molecule's basis; immutable, shared by all threads.
-/// Limits: 65535 shells, 65535 functions (labels are stored in 16 bits).
+///
+/// A shell here is one or several of libcint's (its components) on one atom with the same reach, such as the
+/// s and the p shell of 6-31G that share their exponents: larger slabs make contraction cheaper. Functions
+/// are numbered so that those of a shell are consecutive; `original` gives the caller's number. Limits: 65535
+/// shells, 65535 functions (labels are stored in 16 bits).
 class Basis {
  public:
+  struct Component {
+    int number;  ///< of libcint's shell
+    int offset;  ///< of its first function in this shell
+    int size;    ///< functions
+  };
+
   /// `atm` [atoms][6], `bas` [shells][8] and `env` as in libcint; copied. Throws Error(EINVAL/EOVERFLOW).
   Basis(std::span<const int> atm, std::span<const int> bas, std::span<const double> env, bool cartesian,
         const Libcint& libcint);
 
-  [[nodiscard]] int shells() const noexcept { return int(size_.size()); }
+  [[nodiscard]] int shells() const noexcept { return int(first_.size()) - 1; }
   [[nodiscard]] int functions() const noexcept { return first_.back(); }
-  [[nodiscard]] int size(int shell) const noexcept { return size_[std::size_t(shell)]; }
+  [[nodiscard]] int size(int shell) const noexcept { return first(shell + 1) - first(shell); }
   [[nodiscard]] int first(int shell) const noexcept { return first_[std::size_t(shell)]; }
   [[nodiscard]] int largest_shell() const noexcept { return largest_; }
+  [[nodiscard]] std::span<const Component> components(int shell) const noexcept {
+    const auto from = std::size_t(first_component_[std::size_t(shell)]);
+    return {&components_[from], std::size_t(first_component_[std::size_t(shell) + 1]) - from};
+  }
+  [[nodiscard]] int component_count() const noexcept { return int(components_.size()); }
+  /// The caller's number of each function.
+  [[nodiscard]] std::span<const int> original() const noexcept { return original_; }
   /// Doubles of work space that `integrals` needs.
   [[nodiscard]] std::size_t work_size() const noexcept { return work_size_; }
 
-  /// (pq|rs) of four shells into out[s][r][q][p], p running fastest. False if libcint found them all zero
-  /// (out is then undefined). `work` has work_size() doubles.
+  /// (pq|rs) of four components (by number) into out[s][r][q][p], p running fastest. False if libcint found
+  /// them all zero (out is then undefined). `work` has work_size() doubles.
   bool integrals(int p, int q, int r, int s, double* out, double* work) const noexcept {
     int shells[4] = {p, q, r, s};
-    return libcint_.int2e(out, nullptr, shells, atm_.data(), atoms_, bas_.data(), this->shells(), env_.data(),
-                          optimizer_.get(), work) != 0;
+    return libcint_.int2e(out, nullptr, shells, atm_.data(), atoms_, bas_.data(), component_count(),
+                          env_.data(), optimizer_.get(), work) != 0;
   }
 
  private:
+  void form_shells(bool cartesian);
+  void ask_work_size();
+
   Libcint libcint_;
   mutable std::vector<int> atm_, bas_;  // libcint takes them as non-const and only reads them
   mutable std::vector<double> env_;
-  std::vector<int> size_, first_;
+  std::vector<int> first_, first_component_, original_;
+  std::vector<Component> components_;
   int atoms_ = 0, largest_ = 0;
   std::size_t work_size_ = 0;
   std::shared_ptr<void> optimizer_;

@@ -9,22 +9,40 @@
 
 namespace outcore::chem {
 
-/// Accumulates J and K for one or more density matrices from slabs that cover each unique integral once.
-/// One for each thread; add them up, then finish.
+/// Density matrices in the basis's order of functions, with the largest elements between shells.
+class Densities {
+ public:
+  /// `matrices` [count][n][n], row-major, in the caller's order of functions; copied. `symmetry` of each:
+  /// symmetric (+1) or antisymmetric (-1).
+  Densities(const Basis& basis, const double* matrices, std::span<const int> symmetry);
+
+  [[nodiscard]] std::size_t count() const noexcept { return symmetry_.size(); }
+  [[nodiscard]] int symmetry(std::size_t d) const noexcept { return symmetry_[d]; }
+  [[nodiscard]] const double* matrix(std::size_t d) const noexcept { return matrices_.data() + d * n_ * n_; }
+  [[nodiscard]] DensityBounds bounds(const Basis& basis) const;
+
+ private:
+  std::size_t n_;
+  std::vector<int> symmetry_;
+  std::vector<double> matrices_;
+};
+
+/// Accumulates J and K from slabs that cover each unique integral once. One for each thread; add them up,
+/// then finish.
 ///
 ///   J_pq = sum_rs (pq|rs) D_rs        K_pq = sum_rs (pr|qs) D_rs
 ///
-/// Each D must be symmetric (symmetry +1) or antisymmetric (-1; its J is zero).
+/// J of an antisymmetric density is zero.
 class CoulombExchange {
  public:
-  /// `densities`: [count][n][n], row-major, symmetric or antisymmetric as `symmetry` says; must outlive this.
-  CoulombExchange(const Basis& basis, const double* densities, std::span<const int> symmetry);
+  /// Both must outlive this.
+  CoulombExchange(const Basis& basis, const Densities& densities);
 
-  /// Adds one slab, the values times `scale`.
   void add(const Slab& slab);
   void add(const CoulombExchange& other);
 
-  /// Writes J and K, [count][n][n] each, from what was added, times `scale` (the unit of the values).
+  /// Writes J and K, [count][n][n] each in the caller's order of functions, from what was added, times
+  /// `scale` (the unit of the values).
   void finish(double scale, double* coulomb, double* exchange) const;
 
   [[nodiscard]] static std::size_t bytes(const Basis& basis, std::size_t densities);
@@ -33,8 +51,7 @@ class CoulombExchange {
   void contract(const Slab& slab, std::size_t d);
 
   const Basis& basis_;
-  const double* densities_;
-  std::vector<int> symmetry_;
+  const Densities& densities_;
   std::size_t n_;
   std::vector<double> coulomb_, exchange_;  // one triangle of each, in the sense of finish()
   std::vector<double> space_;

@@ -17,7 +17,7 @@ class Screening {
  public:
   struct Task {
     std::uint16_t i, j;
-    std::uint64_t integrals;  ///< in the quartets of this task
+    std::uint64_t integrals;  ///< in the quartets of this task that reach the threshold, by whole shells
   };
 
   /// Throws Error(EINVAL) unless threshold > 0. Uses `threads` threads.
@@ -26,6 +26,10 @@ class Screening {
   [[nodiscard]] double threshold() const noexcept { return threshold_; }
   [[nodiscard]] double bound(int i, int j) const noexcept {
     return bounds_[std::size_t(i) * std::size_t(shells_) + std::size_t(j)];
+  }
+  /// The same for two components (see Basis); bound(i, j) is the largest of them.
+  [[nodiscard]] double component_bound(int a, int b) const noexcept {
+    return component_bounds_[std::size_t(a) * components_ + std::size_t(b)];
   }
   /// Shells l <= k in order of falling bound(k, l).
   [[nodiscard]] std::span<const std::uint16_t> partners(int k) const noexcept {
@@ -42,8 +46,9 @@ class Screening {
 
   double threshold_;
   int shells_;
+  std::size_t components_;
   std::vector<int> sizes_;
-  std::vector<double> bounds_;
+  std::vector<double> bounds_, component_bounds_;
   std::vector<std::uint16_t> partners_;
   std::vector<Task> tasks_;
   std::uint64_t integrals_ = 0;

@@ -67,13 +67,21 @@ class SlabMaker {
   [[nodiscard]] std::uint64_t integrals() const noexcept { return integrals_; }
 
  private:
+  struct Selected {
+    std::uint16_t l;
+    double least_estimate;  // of quartets of components worth computing
+  };
+
   void select(const Screening::Task& task, int k, const DensityBounds* density);
   std::size_t fill(const Screening::Task& task, int k, std::size_t from);
+  bool fill_columns(const Screening::Task& task, int k, const Selected& selected, std::size_t column);
+  bool fill_block(const Basis::Component& a, const Basis::Component& b, const Basis::Component& c,
+                  const Basis::Component& d, double factor, double least_estimate, std::size_t column);
 
   const Basis& basis_;
   const Screening& screening_;
   Slab slab_;
-  std::vector<std::uint16_t> selected_;
+  std::vector<Selected> selected_;
   std::vector<double> quartet_, work_;
   std::uint64_t quartets_ = 0, integrals_ = 0;
 };

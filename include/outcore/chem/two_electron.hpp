@@ -36,8 +36,7 @@ class TwoElectron {
   void contract_stored(const double* densities, std::span<const int> symmetry, double* coulomb,
                        double* exchange);
 
-  /// Recomputed integrals: begin, contract every task of this process's share, end. The densities must stay
-  /// where they are until end_direct.
+  /// Recomputed integrals: begin, contract every task of this process's share, end.
   void begin_direct(const double* densities, std::span<const int> symmetry);
   void contract_direct(int thread, std::size_t first_task, std::size_t last_task);
   void end_direct(double* coulomb, double* exchange);
@@ -48,6 +47,7 @@ class TwoElectron {
   [[nodiscard]] int threads() const noexcept { return int(makers_.size()); }
 
  private:
+  void begin(const double* densities, std::span<const int> symmetry);
   void sum_up(double scale, double* coulomb, double* exchange);
 
   std::shared_ptr<const Basis> basis_;
@@ -56,6 +56,7 @@ class TwoElectron {
   std::vector<std::unique_ptr<IntegralFile::Writer>> writers_;
   std::vector<std::unique_ptr<CoulombExchange>> sums_;
   std::unique_ptr<IntegralFile> file_;
+  std::unique_ptr<Densities> densities_;
   DensityBounds bounds_;
   std::uint64_t stored_ = 0;
 };
