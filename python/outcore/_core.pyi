@@ -1,0 +1,292 @@
+"""Native core of Outcore. Use it through the outcore package."""
+
+from collections.abc import Sequence
+from typing import Any
+
+def error_message(
+    errno_value: int, attempted: str, path: str = "", offset: int = -1, size_bytes: int = -1, detail: str = ""
+) -> str:
+    """
+    The text of an error: what was attempted, where, how much, why. Negative numbers are left out.
+    """
+
+def set_process_rank(rank: int, count: int) -> None:
+    """
+    Names this process in messages, traces and scratch. Call it once, before other threads start.
+    """
+
+def process_rank() -> int: ...
+def process_count() -> int: ...
+def trace_layers() -> tuple[str, ...]: ...
+def trace_ops() -> tuple[str, ...]: ...
+def trace_size_class_bounds() -> tuple[int, ...]: ...
+def trace_event_fields() -> Any:
+    """What numpy.dtype() takes for an array of events."""
+
+def trace_now_ns() -> int: ...
+def trace_snapshot() -> dict[str, Any]:
+    """Counters as {'layers': {layer: {operation: {counter: number}}}, ...}."""
+
+def trace_reset() -> None: ...
+def trace_enable_events(capacity: int) -> None: ...
+def trace_disable_events() -> None: ...
+def trace_events() -> bytes:
+    """Recorded events; the layout is trace_event_fields."""
+
+def trace_dropped_events() -> int: ...
+def trace_file_name(file: int) -> str: ...
+def trace_record(
+    layer: str,
+    op: str,
+    start_ns: int,
+    end_ns: int,
+    path: str = "",
+    offset: int = 0,
+    bytes: int = 0,
+    waited_ns: int = 0,
+    failed: bool = False,
+    sequential: bool = False,
+) -> None: ...
+def trace_add_waited(layer: str, op: str, nanoseconds: int) -> None: ...
+
+class Request:
+    """
+    A nonblocking read or write under way. It keeps its buffer alive until it is complete.
+    """
+
+    def wait(self) -> int:
+        """
+        Block until complete and return the bytes moved: fewer than asked for only at the end of a file.
+
+        Raises OutcoreError if the operation failed. Other Python threads run meanwhile.
+        """
+
+    def test(self) -> bool:
+        """
+        True once complete; never blocks. Raises OutcoreError if the operation failed.
+        """
+
+    @property
+    def done(self) -> bool:
+        """True once complete or failed; never raises."""
+
+def wait_all(requests: Sequence[Request]) -> None:
+    """
+    Wait for all requests, then raise the error of the first failed one, if any.
+    """
+
+def wait_any(requests: Sequence[Request]) -> int:
+    """
+    Wait until one request is complete and return its position; its error is left for its own wait().
+    """
+
+class File:
+    """
+    A file with reads and writes at a byte offset, blocking and not.
+
+    Buffers are contiguous objects with the buffer protocol (NumPy arrays, bytearray, ...), or a
+    list of them for one request scattered over several. Errors are OutcoreError.
+    """
+
+    def __init__(
+        self,
+        path: object,
+        *,
+        create: bool = True,
+        truncate: bool = False,
+        read_only: bool = False,
+        cache: str = "automatic",
+        expected_bytes: int = 0,
+    ) -> None: ...
+    def read(self, buffer: object, offset: int) -> int:
+        """
+        Fill the buffer from a byte offset; returns the bytes read, fewer than asked for only at the end.
+        """
+
+    def write(self, buffer: object, offset: int) -> int:
+        """Write the whole buffer at a byte offset; returns its bytes."""
+
+    def async_read(self, buffer: object, offset: int) -> Request:
+        """
+        Start a read or write at a byte offset and return its Request at once; the I/O goes on by itself.
+        """
+
+    def async_write(self, buffer: object, offset: int) -> Request:
+        """
+        Start a read or write at a byte offset and return its Request at once; the I/O goes on by itself.
+        """
+
+    def preallocate(self, size_bytes: int) -> None:
+        """Reserve space; the length becomes at least size_bytes."""
+
+    def truncate(self, length_bytes: int) -> None: ...
+    def length(self) -> int:
+        """Length in bytes."""
+
+    def eof(self, offset: int) -> bool:
+        """True if offset is at or beyond the end."""
+
+    def flush(self) -> None:
+        """
+        Wait for all writes and put them on stable storage. Raises the error of a failed write that nobody waited for.
+        """
+
+    def close(self) -> None:
+        """Wait for everything under way and close; may be repeated."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def direct_available(self) -> bool:
+        """The file system accepts direct I/O."""
+
+    def __enter__(self) -> object: ...
+    def __exit__(self, type: object | None, value: object | None, traceback: object | None) -> None: ...
+
+def remove_file(path: object) -> None:
+    """Remove a file; OutcoreError with ENOENT if there is none."""
+
+class FileSystem:
+    """What is under a path."""
+
+    @property
+    def type(self) -> str:
+        """ "ext4", "xfs", "tmpfs", "nfs", ... or "0x..." if unknown"""
+
+    @property
+    def total_bytes(self) -> int: ...
+    @property
+    def free_bytes(self) -> int:
+        """Available to this user."""
+
+    @property
+    def network(self) -> bool:
+        """Shared by several machines."""
+
+    @property
+    def memory(self) -> bool:
+        """Lives in RAM."""
+
+    @property
+    def direct_memory_align(self) -> int:
+        """In bytes; 0: no direct I/O here."""
+
+    @property
+    def direct_offset_align(self) -> int:
+        """In bytes; 0: no direct I/O here."""
+
+def file_system(path: object) -> FileSystem:
+    """What is under a path: the path itself or its nearest existing parent."""
+
+def engine_name() -> str:
+    """ "uring" or "threads"."""
+
+def engine_reason() -> str:
+    """Why the engine is what it is."""
+
+class ExclusiveFile:
+    """
+    A byte-addressable scratch file of this process (exclusive access file, EAF).
+
+    The name is private to the process: two processes that open "ints" have two files. The file vanishes
+    with the process, also when that is killed, unless `keep`: then it is `scratch`/`name` and stays. A name
+    opened again in the same process, also after close, finds its bytes; `delete` drops them.
+
+    Offsets and sizes are bytes. Buffers are contiguous objects with the buffer protocol (NumPy arrays in C
+    or Fortran order, bytearray, memoryview, ...), taken in the order of their memory. Small sequential
+    requests are combined: written behind and read ahead. Threads may share a file.
+
+    Args:
+        name: not empty, without '/'.
+        scratch: directory; None: outcore.default_scratch().
+        keep: the file outlives the process.
+        cache: 'automatic', 'buffered' (always through the page cache) or 'direct' (past it).
+        expected_bytes: size it will have, 0 if unknown. More than is free is ENOSPC at once.
+
+    Raises:
+        OutcoreError: an OSError; EINVAL (name, negative offset), EBADF (closed), ENOENT, EACCES, EROFS
+            (scratch), ENOSPC, EIO. A write may be kept in memory and fail later: then the next write, flush
+            or close raises.
+        ValueError: a buffer that is read-only (where it is read into) or not contiguous.
+        TypeError: no buffer.
+
+    Source: the Exclusive Access Files of ChemIO (Nieplocha, Foster, Kendall 1998).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        scratch: object | None = None,
+        keep: bool = False,
+        cache: str = "automatic",
+        expected_bytes: int = 0,
+    ) -> None: ...
+    def read(self, buffer: object, offset: int = 0) -> int:
+        """
+        Fill the buffer from a byte offset; returns the bytes read, fewer only at the end of the file.
+        """
+
+    def write(self, buffer: object, offset: int = 0) -> int:
+        """Write the whole buffer at a byte offset; returns its bytes."""
+
+    def aread(self, buffer: object, offset: int = 0) -> Request:
+        """
+        Start a read and return its Request at once; the I/O goes on by itself.
+        """
+
+    def awrite(self, buffer: object, offset: int = 0) -> Request:
+        """
+        Start a write and return its Request at once; the I/O goes on by itself.
+        """
+
+    def length(self) -> int:
+        """Length in bytes, with everything written so far."""
+
+    def eof(self, offset: int) -> bool:
+        """True if offset is at or beyond the end."""
+
+    def truncate(self, length_bytes: int) -> None:
+        """Set the length in bytes."""
+
+    def preallocate(self, size_bytes: int) -> None:
+        """Reserve space on the disk; the length becomes at least size_bytes."""
+
+    def flush(self) -> None:
+        """
+        Put everything on stable storage. Raises the error of a failed write that nobody waited for.
+        """
+
+    def close(self) -> None:
+        """
+        Wait for everything under way and close; may be repeated. The bytes stay for the next opening.
+        """
+
+    def delete(self) -> None:
+        """Close the file and drop its bytes."""
+
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def path(self) -> str:
+        """
+        What messages name. On a local disk it is not in the directory, unless kept.
+        """
+
+    def __repr__(self) -> str: ...
+    def __enter__(self) -> object: ...
+    def __exit__(self, type: object | None, value: object | None, traceback: object | None) -> None: ...
+
+def default_scratch() -> str:
+    """
+    The scratch directory used when none is given: $OUTCORE_SCRATCH, else the fastest writable,
+    node-local, disk-backed one of $SLURM_TMPDIR, $TMPDIR, /scratch/$USER, /local/$USER, /var/tmp
+    and /tmp. OutcoreError (ENOENT) says why each was refused.
+    """
+
+def clean(scratch: object) -> list[str]:
+    """
+    Remove what dead processes of this user on this host left in a scratch directory; returns the paths.
+    """

@@ -1,0 +1,31 @@
+"""The examples run, and the README shows what runs."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_exclusive_file(tmp_path):
+    program = ROOT / "examples" / "exclusive_file.py"
+    answer = subprocess.run(
+        [sys.executable, program], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    got, expected = (part.split()[-1] for part in answer.stdout.split(","))
+    assert got == expected
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_readme_shows_the_example():
+    source = (ROOT / "examples" / "exclusive_file.py").read_text()
+    code = source.partition('"""\n\n')[2].rstrip()
+    assert f"```python\n{code}\n```" in (ROOT / "README.md").read_text()
+
+
+def test_links_of_the_documents_lead_somewhere():
+    import re
+
+    for document in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
+            assert (document.parent / target).exists(), f"{document.name}: {target}"
