@@ -11,7 +11,7 @@ STUB := python/outcore/_core.pyi
 
 # What the native module is made of; Python sources are used in place and need no build.
 NATIVE := CMakeLists.txt pyproject.toml $(shell find src include bindings -type f 2>/dev/null)
-CXX_FILES := $(shell find src include bindings tests -name '*.cpp' -o -name '*.hpp' -o -name '*.h')
+CXX_FILES := $(shell find src include bindings tests -name '*.cpp' -o -name '*.hpp' -o -name '*.h' -o -name '*.c')
 
 # make test SANITIZE=address,undefined   (or thread)
 SANITIZE :=

@@ -14,7 +14,8 @@ std::string compose(int errno_value, const ErrorContext& context) {
   text += context.attempted;
   if (context.size_bytes >= 0) text += " of " + std::to_string(context.size_bytes) + " bytes";
   if (context.offset >= 0) text += " at offset " + std::to_string(context.offset);
-  if (!context.path.empty()) text += (context.size_bytes >= 0 || context.offset >= 0 ? " of " : " ") + context.path;
+  if (!context.path.empty())
+    text += (context.size_bytes >= 0 || context.offset >= 0 ? " of " : " ") + context.path;
   text += ": " + std::generic_category().message(errno_value);
   if (!context.detail.empty()) text += " (" + context.detail + ")";
   return text;
@@ -33,7 +34,11 @@ void set_process_rank(int rank, int count) noexcept {
   g_count.store(count, std::memory_order_relaxed);
 }
 
-int process_rank() noexcept { return g_rank.load(std::memory_order_relaxed); }
-int process_count() noexcept { return g_count.load(std::memory_order_relaxed); }
+int process_rank() noexcept {
+  return g_rank.load(std::memory_order_relaxed);
+}
+int process_count() noexcept {
+  return g_count.load(std::memory_order_relaxed);
+}
 
 }  // namespace outcore

@@ -86,9 +86,11 @@ inline int run(int argc, char** argv) {
 
 #define CHECK_CONCAT2(a, b) a##b
 #define CHECK_CONCAT(a, b) CHECK_CONCAT2(a, b)
-#define TEST(name)                                                                       \
-  static void CHECK_CONCAT(test_body_, __LINE__)();                                      \
+#define TEST(name)                                                                                    \
+  static void CHECK_CONCAT(test_body_, __LINE__)();                                                   \
   static check::Register CHECK_CONCAT(test_reg_, __LINE__)(name, CHECK_CONCAT(test_body_, __LINE__)); \
   static void CHECK_CONCAT(test_body_, __LINE__)()
-#define TEST_MAIN \
-  int main(int argc, char** argv) { return check::run(argc, argv); }
+#define TEST_MAIN                   \
+  int main(int argc, char** argv) { \
+    return check::run(argc, argv);  \
+  }

@@ -135,8 +135,7 @@ void bind_device(nb::module_& module) {
   bind_request(module);
   bind_file_class(module);
   bind_file_system(module);
-  module.def(
-      "engine_name", [] { return device::default_engine().name(); }, "\"uring\" or \"threads\".");
+  module.def("engine_name", [] { return device::default_engine().name(); }, "\"uring\" or \"threads\".");
   module.def("engine_reason", &device::default_engine_reason, "Why the engine is what it is.");
 }
 

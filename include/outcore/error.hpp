@@ -13,7 +13,7 @@ struct ErrorContext {
   std::string path = {};       ///< file or directory concerned
   std::int64_t offset = -1;    ///< byte offset in the file
   std::int64_t size_bytes = -1;
-  std::string detail = {};     ///< what else the user needs: what is free, what was expected, what to do
+  std::string detail = {};  ///< what else the user needs: what is free, what was expected, what to do
 };
 
 /// Every failure in the library is thrown as this type. `code()` carries an errno value of the generic

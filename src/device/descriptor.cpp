@@ -47,7 +47,7 @@ int Descriptor::reset() noexcept {
 }
 
 DirectAlign direct_align(int fd) noexcept {
-  struct statfs system {};
+  struct statfs system{};
   if (fstatfs(fd, &system) != 0 || system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC) return {};
   KernelStatx about{};
   if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, ask_direct_align, &about) == 0 &&

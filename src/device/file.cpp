@@ -94,8 +94,7 @@ File::State::State(std::string name, const OpenOptions& wanted) : path(std::move
                 {.attempted = "open", .path = path, .detail = "truncate and read_only exclude each other"});
   buffered = Descriptor(::open(path.c_str(), flags, 0666));
   if (!buffered) throw Error(errno, {.attempted = "open", .path = path});
-  struct stat about {
-  }, again{};
+  struct stat about{}, again{};
   if (fstat(buffered.get(), &about) != 0) throw Error(errno, {.attempted = "stat", .path = path});
   if (S_ISDIR(about.st_mode)) throw Error(EISDIR, {.attempted = "open", .path = path});
   if (options.cache != Cache::buffered) {
@@ -146,7 +145,7 @@ void File::State::check_request(Kind kind, std::span<const iovec> list, std::int
 /// The first pass over a file that is not in memory is read directly, as fast as the device goes. Who comes a
 /// second time will come again: then the page cache is filled, if the file fits well.
 bool File::State::worth_caching() const {
-  struct stat about {};
+  struct stat about{};
   return fstat(buffered.get(), &about) == 0 && about.st_size <= cached_most_bytes &&
          read_directly.load(std::memory_order_relaxed) >= about.st_size;
 }
@@ -211,7 +210,7 @@ void File::State::starts(Transfer& transfer) noexcept {
 
 void File::State::completed(Transfer& transfer) noexcept {
   if (transfer.error() == ENOSPC) {
-    struct statvfs space {};
+    struct statvfs space{};
     if (fstatvfs(buffered.get(), &space) == 0)
       transfer.free_bytes = static_cast<std::int64_t>(space.f_bavail * space.f_frsize);
   }
@@ -387,7 +386,7 @@ void File::preallocate(std::int64_t size_bytes) {
                                     [&] { return posix_fallocate(state_->buffered.get(), 0, size_bytes); });
   if (error == 0) return;
   ErrorContext context{.attempted = "preallocate", .path = state_->path, .size_bytes = size_bytes};
-  struct statvfs space {};
+  struct statvfs space{};
   if (error == ENOSPC && fstatvfs(state_->buffered.get(), &space) == 0)
     context.detail = needed_and_free(size_bytes, static_cast<std::int64_t>(space.f_bavail * space.f_frsize));
   throw Error(static_cast<int>(error), std::move(context));
@@ -405,7 +404,7 @@ void File::truncate(std::int64_t length_bytes) {
 
 std::int64_t File::length() const {
   state_->check("stat");
-  struct stat about {};
+  struct stat about{};
   if (fstat(state_->buffered.get(), &about) != 0)
     throw Error(errno, {.attempted = "stat", .path = state_->path});
   return about.st_size;
@@ -419,7 +418,9 @@ bool File::eof(std::int64_t offset) const {
 void File::flush() {
   state_->flush();
 }
-void File::settle() { state_->settle(); }
+void File::settle() {
+  state_->settle();
+}
 
 void File::close() {
   state_->close();

@@ -42,7 +42,7 @@ constexpr std::array known_types{
 
 std::string nearest_existing(std::string path) {
   if (path.empty()) path = ".";
-  struct stat about {};
+  struct stat about{};
   while (stat(path.c_str(), &about) != 0) {
     if (errno != ENOENT && errno != ENOTDIR) throw Error(errno, {.attempted = "stat", .path = path});
     const std::size_t slash = path.find_last_of('/');
@@ -54,7 +54,7 @@ std::string nearest_existing(std::string path) {
 
 /// Direct I/O is a property of files; in a directory a nameless one is made to ask.
 DirectAlign direct_align_at(const std::string& path) {
-  struct stat about {};
+  struct stat about{};
   if (stat(path.c_str(), &about) != 0) return {};
   const bool directory = S_ISDIR(about.st_mode);
   const Descriptor file(directory ? open(path.c_str(), O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600)
@@ -66,8 +66,8 @@ DirectAlign direct_align_at(const std::string& path) {
 
 FileSystem file_system(const std::string& path) {
   const std::string there = nearest_existing(path);
-  struct statfs kind {};
-  struct statvfs space {};
+  struct statfs kind{};
+  struct statvfs space{};
   if (statfs(there.c_str(), &kind) != 0 || statvfs(there.c_str(), &space) != 0)
     throw Error(errno, {.attempted = "query of the file system", .path = there});
   FileSystem result;

@@ -71,8 +71,8 @@ class Transfer final : public Task, public std::enable_shared_from_this<Transfer
   [[nodiscard]] bool blocking() const noexcept { return blocking_; }
   [[nodiscard]] Owner& owner() const noexcept { return owner_; }
 
-  std::uint64_t start_ns = 0;          ///< for the owner's trace
-  bool sequential = false;             ///< the same: starts where the last request of its kind ended
+  std::uint64_t start_ns = 0;  ///< for the owner's trace
+  bool sequential = false;     ///< the same: starts where the last request of its kind ended
   trace::Layer asked_by = trace::Layer::device;
   std::int64_t free_bytes = -1;        ///< noted by the owner when the device was full
   std::atomic<bool> delivered{false};  ///< the error has reached the user

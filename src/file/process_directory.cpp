@@ -74,7 +74,7 @@ void remove_locked(const std::string& directory) {
 
 /// Removes the directory if its process is dead, and returns whether it did.
 bool remove_if_stale(const std::string& directory) {
-  struct stat status {};
+  struct stat status{};
   if (lstat(directory.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != geteuid())
     return false;
   const int fd = open((directory + lock_name).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
@@ -130,7 +130,7 @@ class ProcessDirectory {
       rmdir(path_.c_str());
       fail(reason, "make", path_ + lock_name);
     }
-    struct stat status {};
+    struct stat status{};
     const bool taken = flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     if (!taken && fstat(fd_, &status) == 0 && status.st_nlink > 0) return true;
     close(fd_);

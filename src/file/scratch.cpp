@@ -94,7 +94,7 @@ std::string choose_scratch(const std::vector<ScratchCandidate>& candidates) {
       refused.append(path).append(" (").append(source).append("): ").append(why);
       continue;
     }
-    struct stat status {};
+    struct stat status{};
     if (stat(path.c_str(), &status) != 0 || !devices.insert(status.st_dev).second) continue;
     if (devices.size() == 1) {  // the usual case: nothing to compare, so nothing is measured yet
       best = path;

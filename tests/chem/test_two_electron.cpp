@@ -30,7 +30,7 @@ struct Problem {
   std::size_t n = std::size_t(basis->functions());
   std::vector<double> density = model::density(n, 1);
   model::Matrices expected = model::reference(density, n);
-  model::Matrices found{std::vector<double>(n * n), std::vector<double>(n* n)};
+  model::Matrices found{std::vector<double>(n * n), std::vector<double>(n * n)};
 
   void check_result(double tolerance) const {
     check::is_true(model::distance(found.coulomb, expected.coulomb) < tolerance, "J differs");

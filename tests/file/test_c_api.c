@@ -12,15 +12,15 @@
 static int failures = 0;
 static char scratch[] = "/var/tmp/outcore-test-XXXXXX";
 
-#define EXPECT(condition)                                                \
-  do {                                                                   \
-    if (!(condition)) {                                                  \
-      printf("FAIL  %s:%d: %s\n", __FILE__, __LINE__, #condition);       \
-      ++failures;                                                        \
-    }                                                                    \
+#define EXPECT(condition)                                          \
+  do {                                                             \
+    if (!(condition)) {                                            \
+      printf("FAIL  %s:%d: %s\n", __FILE__, __LINE__, #condition); \
+      ++failures;                                                  \
+    }                                                              \
   } while (0)
 
-static int opened(const char *name) {
+static int opened(const char* name) {
   oc_eaf_options options = {0};
   int file = 0;
   options.scratch = scratch;
@@ -154,7 +154,9 @@ static void texts(void) {
   EXPECT(strlen(oc_eaf_strerror(123456)) > 0);
 }
 
-static void remove_scratch(void) { rmdir(scratch); }
+static void remove_scratch(void) {
+  rmdir(scratch);
+}
 
 int main(void) {
   if (!mkdtemp(scratch)) return 1;

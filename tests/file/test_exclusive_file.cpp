@@ -163,7 +163,9 @@ TEST("erase drops the bytes") {
 
 TEST("erase gives the descriptors back") {
   TemporaryDirectory scratch;
-  { ExclusiveFile warm("warm", {.scratch = scratch}); }
+  {
+    ExclusiveFile warm("warm", {.scratch = scratch});
+  }
   const int before = descriptors();
   ExclusiveFile file("ints", {.scratch = scratch});
   check::is_true(descriptors() > before);
@@ -226,7 +228,9 @@ TEST("a kept file and a private one may have the same name") {
 
 TEST("closing the last handle of a kept file gives its descriptors back") {
   TemporaryDirectory scratch;
-  { ExclusiveFile warm("warm", {.scratch = scratch}); }
+  {
+    ExclusiveFile warm("warm", {.scratch = scratch});
+  }
   const int before = descriptors();
   ExclusiveFile first("v", {.scratch = scratch, .keep = true}),
       second("v", {.scratch = scratch, .keep = true});
@@ -276,7 +280,7 @@ TEST("preallocate reserves and sets the length") {
   ExclusiveFile file("ints", {.scratch = scratch, .keep = true});
   file.preallocate(1 << 20);
   check::equal(file.length(), 1 << 20);
-  struct stat status {};
+  struct stat status{};
   check::equal(stat(file.path().c_str(), &status), 0);
   check::is_true(status.st_blocks * 512 >= 1 << 20);
 }

@@ -45,7 +45,7 @@ TEST("the name of the process directory says user, host and process") {
 
 TEST("only its user may look into the process directory") {
   TemporaryDirectory scratch;
-  struct stat status {};
+  struct stat status{};
   check::equal(stat(process_directory(scratch).c_str(), &status), 0);
   check::equal(status.st_mode & 0777, 0700u);
 }

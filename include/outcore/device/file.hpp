@@ -31,7 +31,8 @@ struct OpenOptions {
   Cache cache = Cache::automatic;
   std::int64_t expected_bytes = 0;  ///< hint, 0: unknown
   Engine* engine = nullptr;         ///< null: default_engine()
-  bool unlink_after_open = false;   ///< the file loses its name at once, and vanishes with the last that uses it
+  bool unlink_after_open =
+      false;  ///< the file loses its name at once, and vanishes with the last that uses it
 };
 
 /// An open file. All operations are thread-safe with one another (as pread/pwrite are); `close` must come
