@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import importlib.metadata
 import json
@@ -73,7 +72,6 @@ def measure_rates(directory: Path, *, size_bytes: int = 128 << 20, limit_s: floa
     """What large requests with direct I/O achieve in `directory` now: writes a file of `size_bytes` there, eight
     requests of 2 MiB under way, reads it back, and removes it. Stops early, with what was moved until then,
     after `limit_s` seconds each way. The requests are counted by the trace: take its snapshot before."""
-    path = Path(directory, f".outcore-rate-{os.getpid()}")
     block_bytes, depth = 2 << 20, 8
     blocks = max(depth, size_bytes // block_bytes)
     lanes = [mmap.mmap(-1, block_bytes) for _ in range(depth)]  # aligned to pages, as direct I/O wants it
@@ -95,12 +93,12 @@ def measure_rates(directory: Path, *, size_bytes: int = 128 << 20, limit_s: floa
             request.wait()
         return moved * block_bytes / (time.perf_counter() - begun), moved
 
+    file = _core.ExclusiveFile("rate", scratch=str(directory), cache="direct")
     try:
-        with contextlib.closing(_core.File(path, truncate=True, cache="direct")) as file:
-            written, count = move(file.async_write, blocks)
-            read, _ = move(file.async_read, count)
+        written, count = move(file.awrite, blocks)
+        read, _ = move(file.aread, count)
     finally:
-        path.unlink(missing_ok=True)
+        file.delete()
     return RawRates(read_bytes_per_s=read, write_bytes_per_s=written)
 
 

@@ -8,6 +8,7 @@ import subprocess
 
 import numpy as np
 import pytest
+
 from outcore.chem import scf
 from outcore.chem.integrals import TwoElectronIntegrals
 from outcore.chem.tasks import SharedCounter, raise_together, run_tasks

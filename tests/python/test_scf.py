@@ -7,6 +7,7 @@ import os
 
 import numpy as np
 import pytest
+
 from outcore.chem import scf
 from outcore.errors import OutcoreError
 
@@ -19,7 +20,7 @@ MOLECULES = {
     "H2O cc-pVQZ, s to g, spherical": {"atom": WATER, "basis": "cc-pvqz"},
     "H2O cc-pVTZ, cartesian": {"atom": WATER, "basis": "cc-pvtz", "cart": True},
     "HF STO-3G": {"atom": "H 0 0 0; F 0 0 0.917", "basis": "sto-3g"},
-    "Ne general contraction": {"atom": "Ne 0 0 0", "basis": "ano-rcc-vdzp"},
+    "Ne general contraction": {"atom": "Ne 0 0 0", "basis": "ano@4s3p2d"},
     "C2H6 6-31G*": {
         "atom": "C 0 0 0; C 0 0 1.54; H 0 1.02 -.39; H .88 -.51 -.39; H -.88 -.51 -.39;"
         "H 0 -1.02 1.93; H .88 .51 1.93; H -.88 .51 1.93",

@@ -145,12 +145,12 @@ def scf(
     run_seconds = time.monotonic() - start
     peak_bytes = _peak_memory_bytes(comm)
     view.result(run_seconds, peak_bytes)
+    mf.close()
     report = _end_io(comm, run_seconds, raw, trace)
     if report is not None and integrals == "disk":
         report.render(console)
     if json_file is not None and root:
         _write_json(json_file, mf, run_seconds, peak_bytes, report)
-    mf.close()
     if not mf.converged:
         raise OutcoreError(
             errno.EDOM,
@@ -167,15 +167,18 @@ class _View:
         self._console, self._mf, self._method, self._basis = console, mf, method, basis
         self._cycle_start = time.monotonic()
 
+    def _say(self, line: str) -> None:
+        self._console.print(line, soft_wrap=True)
+
     def header(self, geometry: Path, processes: int) -> None:
         mol, settings = self._mf.mol, self._mf.settings
         kind = "cartesian" if mol.cart else "spherical"
-        self._console.print(
+        self._say(
             f"{self._method}/{self._basis}  {geometry.name}: {mol.natm} atoms, {mol.nelectron} electrons, "
             f"{mol.nao} {kind} functions in {mol.nbas} shells"
         )
         threads = settings.threads or launch.threads_per_rank()
-        self._console.print(
+        self._say(
             f"{processes} {'process' if processes == 1 else 'processes'} x {threads} "
             f"{'thread' if threads == 1 else 'threads'}, integrals {settings.storage}, "
             f"threshold {settings.threshold:.0e}"
@@ -198,7 +201,7 @@ class _View:
             bar.update(task, completed=1.0)
 
     def _estimate(self, estimate: Estimate) -> None:
-        self._console.print(
+        self._say(
             f"{estimate.integrals:.3e} integrals pass the screening: at most {estimate.disk_bytes / 1e6:.0f} MB "
             f"in {estimate.scratch} ({estimate.free_bytes / 1e9:.1f} GB free); "
             f"memory {estimate.memory_bytes / 1e6:.0f} MB in each process"
@@ -207,7 +210,7 @@ class _View:
     def stored(self) -> None:
         summary = self._mf.stored_summary
         if summary is not None:
-            self._console.print(
+            self._say(
                 f"stored {summary.stored:.3e} of {summary.computed:.3e} computed integrals in "
                 f"{summary.bytes / 1e6:.0f} MB ({summary.bytes / max(1, summary.stored):.2f} bytes each), "
                 f"{summary.records} records, {summary.seconds:.1f} s"
@@ -217,10 +220,8 @@ class _View:
     def cycle(self, state: dict[str, Any]) -> None:
         now = time.monotonic()
         if state["cycle"] == 0:
-            self._console.print(
-                f"{'cycle':>5} {'energy / Eh':>20} {'change':>10} {'|g|':>9} {'|dD|':>9} {'s':>7}"
-            )
-        self._console.print(
+            self._say(f"{'cycle':>5} {'energy / Eh':>20} {'change':>10} {'|g|':>9} {'|dD|':>9} {'s':>7}")
+        self._say(
             f"{state['cycle'] + 1:5d} {state['e_tot']:20.10f} {state['e_tot'] - state['last_hf_e']:10.2e} "
             f"{state['norm_gorb']:9.2e} {state['norm_ddm']:9.2e} {now - self._cycle_start:7.2f}"
         )
@@ -229,13 +230,13 @@ class _View:
     def result(self, run_seconds: float, peak_bytes: int) -> None:
         mf = self._mf
         state = "converged" if mf.converged else "NOT converged"
-        self._console.print(
+        self._say(
             f"{self._method} energy {mf.e_tot:.10f} Eh, {state} in {mf.cycles} cycles, {run_seconds:.1f} s, "
             f"memory {peak_bytes / 1e6:.0f} MB"
         )
         if self._method == "UHF":
             spin_square, multiplicity = mf.spin_square()
-            self._console.print(f"<S^2> = {spin_square:.6f}, 2S+1 = {multiplicity:.4f}")
+            self._say(f"<S^2> = {spin_square:.6f}, 2S+1 = {multiplicity:.4f}")
 
 
 def _begin_io(mf: Any, trace_file: Path | None) -> Any:

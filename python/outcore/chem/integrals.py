@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 Matrices = NDArray[np.float64]
 Progress = Callable[[float], None]
 
+CACHES = ("automatic", "direct", "buffered")
+
 _MIB = 1 << 20
 _DIIS_MATRICES = 40  # of n*n doubles, which an SCF driver with DIIS over 8 vectors, two spins, may hold
 
@@ -43,14 +45,20 @@ class Settings:
     cache: str = "automatic"  # page cache: "automatic", "direct", "buffered"
 
     def __post_init__(self) -> None:
-        if self.storage not in ("disk", "direct"):
-            raise OutcoreError(
-                errno.EINVAL, "integrals", detail=f"'{self.storage}' is neither disk nor direct"
-            )
-        if not self.threshold > 0:
-            raise OutcoreError(
-                errno.EINVAL, "integrals", detail=f"threshold {self.threshold} is not positive"
-            )
+        wrong = (
+            (self.storage not in ("disk", "direct"), f"'{self.storage}' is neither disk nor direct"),
+            (not self.threshold > 0, f"threshold {self.threshold} is not positive"),
+            (self.cache not in CACHES, f"cache '{self.cache}' is none of {', '.join(CACHES)}"),
+            (self.prefetch < 2, f"at least 2 records are read ahead, not {self.prefetch}"),
+            (self.threads is not None and self.threads < 1, f"{self.threads} threads"),
+            (
+                self.record_bytes < _MIB or self.record_bytes % 4096 != 0,
+                f"records must be a multiple of 4096 bytes from 1 MiB on, not {self.record_bytes}",
+            ),
+        )
+        for is_wrong, text in wrong:
+            if is_wrong:
+                raise OutcoreError(errno.EINVAL, "integrals", detail=text)
 
 
 @dataclass(frozen=True)

@@ -153,3 +153,5 @@ def run_tasks(
         raise
     if errors:
         raise errors[0]
+    if progress is not None:
+        progress(1.0)
