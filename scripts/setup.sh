@@ -45,10 +45,11 @@ has_headers || wanted+=(python3-dev)
 if [ ${#wanted[@]} -gt 0 ] && may_install; then
   say "installing ${wanted[*]}"
   export DEBIAN_FRONTEND=noninteractive
-  as_root apt-get -qq update >/dev/null || say "the package lists could not be updated"
+  mkdir -p build
+  as_root apt-get -q update >build/apt.log 2>&1 || say "the package lists could not be updated (build/apt.log)"
   for package in "${wanted[@]}"; do # one by one: one that cannot be had must not cost the others
-    as_root apt-get -qq install -y --no-install-recommends "$package" >/dev/null </dev/null ||
-      say "$package could not be installed"
+    as_root apt-get -q install -y --no-install-recommends "$package" >>build/apt.log 2>&1 </dev/null ||
+      say "$package could not be installed (build/apt.log)"
   done
 fi
 

@@ -68,7 +68,9 @@ def scratch_facts(directory: Path) -> dict[str, Any]:
     }
 
 
-def measure_rates(directory: Path, *, size_bytes: int = 128 << 20, limit_s: float = 0.5) -> RawRates:
+def measure_rates(
+    directory: str | os.PathLike[str], *, size_bytes: int = 128 << 20, limit_s: float = 0.5
+) -> RawRates:
     """What large requests with direct I/O achieve in `directory` now: writes a file of `size_bytes` there, eight
     requests of 2 MiB under way, reads it back, and removes it. Stops early, with what was moved until then,
     after `limit_s` seconds each way. The requests are counted by the trace: take its snapshot before."""

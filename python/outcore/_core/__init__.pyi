@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from outcore._core import chem as chem
+
 def error_message(
     errno_value: int, attempted: str, path: str = "", offset: int = -1, size_bytes: int = -1, detail: str = ""
 ) -> str:
