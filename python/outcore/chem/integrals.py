@@ -104,7 +104,7 @@ class TwoElectronIntegrals:
             self._basis = native_basis(mol)
             self._screening = _core.chem.Screening(self._basis, settings.threshold, self._threads)
             self._cost = np.array(self._screening.task_integrals(), dtype=float)
-            self._native = _core.chem.TwoElectron(self._basis, self._screening, self._threads)
+            self._native: Any = _core.chem.TwoElectron(self._basis, self._screening, self._threads)
             self.scratch = "" if settings.storage == "direct" else find_scratch(settings.scratch)
             self._prefetch = self._fit_memory()
         except Exception as error:
@@ -149,7 +149,8 @@ class TwoElectronIntegrals:
             [counts.quartets, counts.computed, counts.stored, counts.bytes, counts.records], np.int64
         )
         total = self._sum(mine)
-        return Summary(*(int(value) for value in total), seconds=self._store_seconds)
+        quartets, computed, stored, size, records = (int(value) for value in total)
+        return Summary(quartets, computed, stored, size, records, self._store_seconds)
 
     def jk(self, densities: Matrices, symmetry: Sequence[int]) -> tuple[Matrices, Matrices]:
         """J and K, [count][n][n] each, of `densities` [count][n][n], symmetric (+1) or antisymmetric (-1) as
@@ -225,7 +226,7 @@ class TwoElectronIntegrals:
 
     def _memory_bytes(self, prefetch: int) -> int:
         """Peak of this process: what it holds now, its matrices, buffers and work space."""
-        n = self._basis.functions
+        n: int = self._basis.functions
         native = _core.chem.memory_bytes(
             self._basis,
             self._threads,

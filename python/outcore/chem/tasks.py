@@ -6,14 +6,14 @@ import errno
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from outcore.errors import OutcoreError
 
 if TYPE_CHECKING:
-    from mpi4py.MPI import Comm, Request
+    from mpi4py.MPI import Comm, Intracomm, Request
 
 _STOP = 1 << 48  # far beyond any number of tasks
 
@@ -38,7 +38,7 @@ def raise_together(comm: Comm | None, error: BaseException | None) -> None:
     wait(comm.Ibarrier())  # arrive without spinning, then exchange
     first = next((entry for entry in comm.allgather(_portable(error)) if entry is not None), None)
     if first is not None:
-        first.collective = True  # type: ignore[attr-defined]
+        first.collective = True
         raise first from error
 
 
@@ -65,7 +65,7 @@ class SharedCounter:
         if comm is not None:
             from mpi4py import MPI
 
-            self._window = MPI.Win.Allocate(8 if comm.rank == 0 else 0, 8, comm=comm)
+            self._window = MPI.Win.Allocate(8 if comm.rank == 0 else 0, 8, comm=cast("Intracomm", comm))
             self._window.Lock_all(MPI.MODE_NOCHECK)
             self.reset()
 
