@@ -98,9 +98,10 @@ void record(Event event) noexcept;
 void add_waited(Layer layer, Op op, std::uint64_t nanoseconds) noexcept;
 
 /// Around every read and write of the device layer, blocking or not, from any thread: makes known when the
-/// disk is busy. Each begin has exactly one end, also when the transfer fails.
-void transfer_begins(bool write) noexcept;
-void transfer_ends(bool write) noexcept;
+/// disk is busy. Each begin has exactly one end, also when the transfer fails. They return the time, so that
+/// the clock is read once.
+std::uint64_t transfer_begins(bool write) noexcept;
+std::uint64_t transfer_ends(bool write) noexcept;
 
 /// Totals are exact for all operations that happened before the call.
 [[nodiscard]] Snapshot snapshot() noexcept;

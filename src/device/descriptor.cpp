@@ -15,6 +15,8 @@
 namespace outcore::device {
 namespace {
 
+using FileSystemStatus = struct statfs;
+
 /// statx(2) as the kernel lays it out; the C library of Debian 12 does not know the last two fields.
 struct KernelStatx {
   std::uint32_t mask;
@@ -47,7 +49,7 @@ int Descriptor::reset() noexcept {
 }
 
 DirectAlign direct_align(int fd) noexcept {
-  struct statfs system{};
+  FileSystemStatus system{};
   if (fstatfs(fd, &system) != 0 || system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC) return {};
   KernelStatx about{};
   if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, ask_direct_align, &about) == 0 &&

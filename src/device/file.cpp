@@ -21,6 +21,8 @@ namespace outcore::device {
 namespace {
 
 using Kind = Operation::Kind;
+using FileStatus = struct stat;
+using FileSpace = struct statvfs;
 
 trace::Op op_of(const Transfer& transfer) {
   if (transfer.blocking()) return transfer.is_write() ? trace::Op::write : trace::Op::read;
@@ -56,6 +58,8 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
       failed;  ///< nonblocking writes whose error flush or close may deliver
 
   State(std::string name, const OpenOptions& wanted);
+  void open_direct(const FileStatus& about);
+  [[nodiscard]] FileStatus status_of(int fd) const;
 
   [[nodiscard]] Engine& engine() const { return options.engine ? *options.engine : default_engine(); }
   [[nodiscard]] Target target() const { return {buffered.get(), direct.get(), align.memory, align.offset}; }
@@ -85,29 +89,43 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
 
 // ---- opening
 
+/// Reading need not change the file: times of access cost time. Only the owner may ask for that.
+Descriptor open_quietly(const std::string& path, int flags) {
+  const int fd = ::open(path.c_str(), flags | O_NOATIME | O_CLOEXEC, 0666);
+  return Descriptor(fd < 0 && errno == EPERM ? ::open(path.c_str(), flags | O_CLOEXEC, 0666) : fd);
+}
+
 File::State::State(std::string name, const OpenOptions& wanted) : path(std::move(name)), options(wanted) {
-  const int access = options.read_only ? O_RDONLY : O_RDWR;
-  const int flags = access | O_CLOEXEC | (options.create && !options.read_only ? O_CREAT : 0) |
-                    (options.truncate ? O_TRUNC : 0);
   if (options.read_only && options.truncate)
     throw Error(EINVAL,
                 {.attempted = "open", .path = path, .detail = "truncate and read_only exclude each other"});
-  buffered = Descriptor(::open(path.c_str(), flags, 0666));
+  const int access = options.read_only ? O_RDONLY : O_RDWR;
+  const bool create = options.create && !options.read_only;
+  buffered = open_quietly(path, access | (create ? O_CREAT : 0) | (options.truncate ? O_TRUNC : 0));
   if (!buffered) throw Error(errno, {.attempted = "open", .path = path});
-  struct stat about{}, again{};
-  if (fstat(buffered.get(), &about) != 0) throw Error(errno, {.attempted = "stat", .path = path});
+  const FileStatus about = status_of(buffered.get());
   if (S_ISDIR(about.st_mode)) throw Error(EISDIR, {.attempted = "open", .path = path});
-  if (options.cache != Cache::buffered) {
-    align = direct_align(buffered.get());
-    if (align.offset > 0) direct = Descriptor(::open(path.c_str(), access | O_CLOEXEC | O_DIRECT));
-    const bool same = direct && fstat(direct.get(), &again) == 0 && again.st_dev == about.st_dev &&
-                      again.st_ino == about.st_ino;
-    if (!same) direct.reset();
-  }
+  if (options.cache != Cache::buffered) open_direct(about);
   if (options.unlink_after_open && unlink(path.c_str()) != 0)
     throw Error(errno, {.attempted = "unlink", .path = path});
   if (options.cache == Cache::automatic) cached_most_bytes = available_memory_bytes() / 2;
   trace_file = trace::file_id(path);
+}
+
+/// A second descriptor of the same file, if its file system can.
+void File::State::open_direct(const FileStatus& about) {
+  align = direct_align(buffered.get());
+  if (align.offset == 0) return;
+  direct = open_quietly(path, (options.read_only ? O_RDONLY : O_RDWR) | O_DIRECT);
+  if (!direct) return;
+  const FileStatus again = status_of(direct.get());
+  if (again.st_dev != about.st_dev || again.st_ino != about.st_ino) direct.reset();  // renamed meanwhile
+}
+
+FileStatus File::State::status_of(int fd) const {
+  FileStatus about{};
+  if (fstat(fd, &about) != 0) throw Error(errno, {.attempted = "stat", .path = path});
+  return about;
 }
 
 // ---- checks
@@ -145,7 +163,7 @@ void File::State::check_request(Kind kind, std::span<const iovec> list, std::int
 /// The first pass over a file that is not in memory is read directly, as fast as the device goes. Who comes a
 /// second time will come again: then the page cache is filled, if the file fits well.
 bool File::State::worth_caching() const {
-  struct stat about{};
+  FileStatus about{};
   return fstat(buffered.get(), &about) == 0 && about.st_size <= cached_most_bytes &&
          read_directly.load(std::memory_order_relaxed) >= about.st_size;
 }
@@ -203,21 +221,20 @@ Request File::State::nonblocking(Kind kind, std::span<const iovec> list, std::in
 void File::State::starts(Transfer& transfer) noexcept {
   auto& last_end = transfer.is_write() ? write_end : read_end;
   const std::int64_t end = transfer.offset() + transfer.size_bytes();
-  transfer.sequential = last_end.exchange(end, std::memory_order_relaxed) == transfer.offset();
-  trace::transfer_begins(transfer.is_write());
-  transfer.start_ns = trace::now_ns();
+  transfer.sequential = last_end.load(std::memory_order_relaxed) == transfer.offset();
+  last_end.store(end, std::memory_order_relaxed);
+  transfer.start_ns = trace::transfer_begins(transfer.is_write());
 }
 
 void File::State::completed(Transfer& transfer) noexcept {
   if (transfer.error() == ENOSPC) {
-    struct statvfs space{};
+    FileSpace space{};
     if (fstatvfs(buffered.get(), &space) == 0)
       transfer.free_bytes = static_cast<std::int64_t>(space.f_bavail * space.f_frsize);
   }
   if (!transfer.is_write() && transfer.direct_bytes() > 0)
     read_directly.fetch_add(transfer.direct_bytes(), std::memory_order_relaxed);
-  trace::transfer_ends(transfer.is_write());
-  const std::uint64_t now = trace::now_ns();
+  const std::uint64_t now = trace::transfer_ends(transfer.is_write());
   trace::Event event{.start_ns = transfer.start_ns,
                      .end_ns = now,
                      .waited_ns = transfer.blocking() ? now - transfer.start_ns : 0,
@@ -386,7 +403,7 @@ void File::preallocate(std::int64_t size_bytes) {
                                     [&] { return posix_fallocate(state_->buffered.get(), 0, size_bytes); });
   if (error == 0) return;
   ErrorContext context{.attempted = "preallocate", .path = state_->path, .size_bytes = size_bytes};
-  struct statvfs space{};
+  FileSpace space{};
   if (error == ENOSPC && fstatvfs(state_->buffered.get(), &space) == 0)
     context.detail = needed_and_free(size_bytes, static_cast<std::int64_t>(space.f_bavail * space.f_frsize));
   throw Error(static_cast<int>(error), std::move(context));
@@ -404,7 +421,7 @@ void File::truncate(std::int64_t length_bytes) {
 
 std::int64_t File::length() const {
   state_->check("stat");
-  struct stat about{};
+  FileStatus about{};
   if (fstat(state_->buffered.get(), &about) != 0)
     throw Error(errno, {.attempted = "stat", .path = state_->path});
   return about.st_size;

@@ -18,6 +18,10 @@
 namespace outcore::device {
 namespace {
 
+using FileStatus = struct stat;
+using FileSpace = struct statvfs;
+using FileSystemStatus = struct statfs;
+
 struct Known {
   std::uint32_t magic;
   const char* type;
@@ -42,7 +46,7 @@ constexpr std::array known_types{
 
 std::string nearest_existing(std::string path) {
   if (path.empty()) path = ".";
-  struct stat about{};
+  FileStatus about{};
   while (stat(path.c_str(), &about) != 0) {
     if (errno != ENOENT && errno != ENOTDIR) throw Error(errno, {.attempted = "stat", .path = path});
     const std::size_t slash = path.find_last_of('/');
@@ -54,7 +58,7 @@ std::string nearest_existing(std::string path) {
 
 /// Direct I/O is a property of files; in a directory a nameless one is made to ask.
 DirectAlign direct_align_at(const std::string& path) {
-  struct stat about{};
+  FileStatus about{};
   if (stat(path.c_str(), &about) != 0) return {};
   const bool directory = S_ISDIR(about.st_mode);
   const Descriptor file(directory ? open(path.c_str(), O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600)
@@ -66,8 +70,8 @@ DirectAlign direct_align_at(const std::string& path) {
 
 FileSystem file_system(const std::string& path) {
   const std::string there = nearest_existing(path);
-  struct statfs kind{};
-  struct statvfs space{};
+  FileSystemStatus kind{};
+  FileSpace space{};
   if (statfs(there.c_str(), &kind) != 0 || statvfs(there.c_str(), &space) != 0)
     throw Error(errno, {.attempted = "query of the file system", .path = there});
   FileSystem result;

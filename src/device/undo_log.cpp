@@ -14,6 +14,8 @@
 namespace outcore::device {
 namespace {
 
+using FileStatus = struct stat;
+
 /// All of a range, or up to the end of the file.
 void fetch(int fd, std::vector<std::byte>& bytes, std::int64_t offset) {
   std::size_t done = 0;
@@ -37,7 +39,7 @@ void restore(int fd, const std::vector<std::byte>& bytes, std::int64_t offset) {
 }  // namespace
 
 UndoLog::FileKey UndoLog::key_of(int fd) {
-  struct stat about{};
+  FileStatus about{};
   if (fstat(fd, &about) != 0) throw Error(errno, {.attempted = "stat"});
   return {about.st_dev, about.st_ino};
 }
@@ -55,7 +57,7 @@ void UndoLog::before_write(const Operation& write) {
   std::lock_guard lock(mutex_);
   const FileKey key = key_of(write.fd);
   const int fd = own_descriptor(write.fd, key);
-  struct stat about{};
+  FileStatus about{};
   if (fstat(fd, &about) != 0) throw Error(errno, {.attempted = "stat"});
   Entry entry{next_number_++, key, write.offset, about.st_size, write.size_bytes, {}};
   entry.old_bytes.resize(static_cast<std::size_t>(write.size_bytes));
@@ -80,7 +82,7 @@ std::int64_t UndoLog::undo() {
   for (const Entry& entry : entries_ | std::views::reverse) {
     const int fd = files_.at(entry.file).get();
     restore(fd, entry.old_bytes, entry.offset);
-    struct stat about{};
+    FileStatus about{};
     const bool grown = fstat(fd, &about) == 0 && about.st_size > entry.old_length;
     if (grown && ftruncate(fd, entry.old_length) != 0) throw Error(errno, {.attempted = "undo of a write"});
     bytes += entry.size_bytes;

@@ -99,12 +99,16 @@ struct alignas(64) BusyClock {
   static constexpr std::int64_t far = std::int64_t(1) << 61;
 
   // The clock is read inside the time under way, so that two busy times never overlap.
-  void begins() noexcept {
-    if (under_way.fetch_add(1) == 0) sum.fetch_sub(now());
+  std::uint64_t begins() noexcept {
+    const bool first = under_way.fetch_add(1) == 0;
+    const std::int64_t begin = now();
+    if (first) sum.fetch_sub(begin);
+    return std::uint64_t(begin - far);
   }
-  void ends() noexcept {
+  std::uint64_t ends() noexcept {
     const std::int64_t end = now();
     if (under_way.fetch_sub(1) == 1) sum.fetch_add(end);
+    return std::uint64_t(end - far);
   }
   [[nodiscard]] std::int64_t total_ns() const noexcept {
     std::int64_t value = sum.load();
@@ -281,11 +285,11 @@ void record(Event event) noexcept {
   store(event);
 }
 
-void transfer_begins(bool write) noexcept {
-  g_busy[write].begins();
+std::uint64_t transfer_begins(bool write) noexcept {
+  return g_busy[write].begins();
 }
-void transfer_ends(bool write) noexcept {
-  g_busy[write].ends();
+std::uint64_t transfer_ends(bool write) noexcept {
+  return g_busy[write].ends();
 }
 
 void add_waited(Layer layer, Op op, std::uint64_t nanoseconds) noexcept {
