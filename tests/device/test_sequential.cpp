@@ -203,25 +203,30 @@ TEST("any mixture agrees with a model in memory") {
 }
 
 TEST("a failed write-behind is thrown once, by a later write or by drain") {
-  const auto engine = make_fault_engine(make_thread_engine(2), {.full_after_bytes = 1 << 20});
-  Setting s(engine.get());
-  const Bytes data = pattern(5'000'000, 10);
-  int thrown = 0;
-  const auto count = [&](const std::function<void()>& action) {
-    try {
-      action();
-    } catch (const Error& error) {
-      check::equal(error.errno_value(), ENOSPC);
-      ++thrown;
-    }
-  };
-  count([&] { write_records(s.buffer, Bytes(data.begin(), data.begin() + 1'500'000)); });
-  count([&] { s.buffer.drain(); });
-  check::equal(thrown, 1);
-  s.buffer.drain();
-  s.file.flush();
-  count([&] { write_records(s.buffer, data); });  // does not wait for drain
-  check::equal(thrown, 2);
+  for (const bool last : {false, true}) {  // the first block, which a later write notices, or the last
+    int blocks = 0;
+    const auto engine = make_fault_engine(
+        make_thread_engine(1), {.script = [&](std::uint64_t, const Operation& operation) {
+          const bool block = operation.kind == Operation::Kind::write && operation.size_bytes > 10'000;
+          return block && ++blocks == (last ? 5 : 1) ? Fault::io_error : Fault::none;
+        }});
+    Setting s(engine.get());
+    int thrown = 0;
+    const auto count = [&](const std::function<void()>& action) {
+      try {
+        action();
+      } catch (const Error& error) {
+        check::equal(error.errno_value(), EIO);
+        ++thrown;
+      }
+    };
+    count([&] { write_records(s.buffer, pattern(5'000'000, 10)); });
+    check::equal(thrown, last ? 0 : 1);
+    count([&] { s.buffer.drain(); });
+    check::equal(thrown, 1);
+    s.buffer.drain();
+    s.file.flush();
+  }
 }
 
 TEST("a failed read-ahead is invisible unless the bytes are needed") {
