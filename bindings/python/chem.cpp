@@ -1,5 +1,5 @@
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -113,9 +113,10 @@ void bind_two_electron(nb::module_& module) {
               nb::gil_scoped_release release;
               self.contract_stored(densities.data(), symmetry, j.data(), k.data());
             }
-            return nb::make_tuple(j, k);
+            return std::pair(j, k);
           },
-          "densities"_a, "symmetry"_a, "Partial J and K, [count][n][n] each, of the stored integrals.")
+          "densities"_a, "symmetry"_a,
+          "Partial J and K, [count][n][n] each, of the stored integrals.")
       .def(
           "begin_direct",
           [](TwoElectron& self, const ConstMatrices& densities, const std::vector<int>& symmetry) {
@@ -132,7 +133,7 @@ void bind_two_electron(nb::module_& module) {
             auto j = new_matrices(count, n);
             auto k = new_matrices(count, n);
             self.end_direct(j.data(), k.data());
-            return nb::make_tuple(j, k);
+            return std::pair(j, k);
           },
           "count"_a)
       .def("counts", &TwoElectron::counts);
@@ -141,12 +142,11 @@ void bind_two_electron(nb::module_& module) {
 }  // namespace
 
 void bind_chem(nb::module_& module) {
-  auto chem_module = module.def_submodule("chem", "Kernels of the chemistry methods.");
-  bind_basis(chem_module);
-  bind_screening(chem_module);
-  bind_two_electron(chem_module);
-  chem_module.def(
-      "memory_bytes",
+  bind_basis(module);
+  bind_screening(module);
+  bind_two_electron(module);
+  module.def(
+      "integral_memory_bytes",
       [](const chem::Basis& basis, int threads, std::size_t densities, std::size_t record_bytes,
          int prefetch) {
         chem::IntegralFileOptions options;

@@ -22,7 +22,7 @@ from outcore.errors import OutcoreError
 from outcore.resources import cores
 
 if TYPE_CHECKING:
-    from mpi4py.MPI import Comm
+    from mpi4py.MPI import Intracomm
 
 # The thread counts of the numerical libraries that a process may load.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -191,7 +191,7 @@ def launcher_kind(launcher: Path) -> str:
 
 
 @cache
-def world() -> Comm | None:
+def world() -> Intracomm | None:
     """The communicator of all processes of the job, or None for a process on its own.
 
     Collective: every process of the job calls it early. Raises OutcoreError if mpi4py cannot be used, or if
@@ -228,7 +228,7 @@ def joined() -> bool:
 
 
 @cache
-def _side_channel() -> Comm:
+def _side_channel() -> Intracomm:
     """A communicator apart from all others, for `gather_within`."""
     from mpi4py import MPI
 

@@ -140,7 +140,6 @@ def test_tasks_are_each_done_once(comm):
     run_tasks(counter, np.ones(1000), 2, lambda _thread, first, last: done.extend(range(first, last)))
     everything = sorted(task for part in comm.allgather(done) for task in part)
     assert everything == list(range(1000))
-    counter.free()
 
 
 def test_a_failing_task_stops_all_processes(comm):
@@ -158,4 +157,3 @@ def test_a_failing_task_stops_all_processes(comm):
     with pytest.raises(OutcoreError, match="task"):
         raise_together(comm, failure)
     assert counter.take(1) >= 1 << 48
-    counter.free()

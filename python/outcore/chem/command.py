@@ -16,14 +16,15 @@ import typer
 
 from outcore import launch, resources
 from outcore.chem.integrals import find_scratch
+from outcore.chem.tasks import raise_together
 from outcore.errors import OutcoreError
 
 if TYPE_CHECKING:
-    from mpi4py.MPI import Comm
+    from mpi4py.MPI import Intracomm
     from rich.console import Console
 
     from outcore.chem.integrals import Estimate
-    from outcore.report import Report
+    from outcore.report import RawRates, Report
 
 _UNITS = {
     "": 1,
@@ -239,26 +240,28 @@ class _View:
             self._say(f"<S^2> = {spin_square:.6f}, 2S+1 = {multiplicity:.4f}")
 
 
-def _begin_io(mf: Any, trace_file: Path | None) -> Any:
+def _begin_io(mf: Any, trace_file: Path | None) -> RawRates | None:
     """Raw rates of the scratch disk (rank 0), then counters from zero, so that the report shows the run alone."""
-    from outcore import trace
+    from outcore import doctor, trace
 
-    if trace_file is not None and not trace_file.absolute().parent.is_dir():
-        raise OutcoreError(errno.ENOENT, "write trace", path=trace_file, detail="no such directory")
-    raw = None
-    if mf.settings.storage == "disk" and (mf.comm is None or mf.comm.rank == 0):
-        from outcore import doctor
-        from outcore.report import RawRates
-
-        rates = doctor.measure_rates(find_scratch(mf.settings.scratch))
-        raw = RawRates(rates.read_bytes_per_s, rates.write_bytes_per_s)
+    raw, failure = None, None
+    try:
+        if trace_file is not None and not trace_file.absolute().parent.is_dir():
+            raise OutcoreError(errno.ENOENT, "write trace", path=trace_file, detail="no such directory")
+        if mf.settings.storage == "disk" and (mf.comm is None or mf.comm.rank == 0):
+            raw = doctor.measure_rates(Path(find_scratch(mf.settings.scratch)))
+    except OutcoreError as error:
+        failure = error
+    raise_together(mf.comm, failure)
     trace.reset()
     if trace_file is not None:
         trace.start(_EVENTS)
     return raw
 
 
-def _end_io(comm: Comm | None, run_seconds: float, raw: Any, trace_file: Path | None) -> Report | None:
+def _end_io(
+    comm: Intracomm | None, run_seconds: float, raw: RawRates | None, trace_file: Path | None
+) -> Report | None:
     """The I/O report of all processes (rank 0), and the trace file."""
     from outcore import report, trace
 
@@ -267,7 +270,7 @@ def _end_io(comm: Comm | None, run_seconds: float, raw: Any, trace_file: Path | 
     return report.gather(comm, run_seconds, raw)
 
 
-def _peak_memory_bytes(comm: Comm | None) -> int:
+def _peak_memory_bytes(comm: Intracomm | None) -> int:
     """The most memory that the processes of the job have held, added up (rank 0)."""
     peak = resources.peak_resident_bytes()
     return peak if comm is None else comm.reduce(peak) or 0

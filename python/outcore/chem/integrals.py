@@ -19,7 +19,7 @@ from outcore.chem.tasks import SharedCounter, raise_together, run_tasks, wait
 from outcore.errors import OutcoreError
 
 if TYPE_CHECKING:
-    from mpi4py.MPI import Comm
+    from mpi4py.MPI import Intracomm
     from pyscf.gto import Mole
 
 Matrices = NDArray[np.float64]
@@ -92,7 +92,7 @@ class TwoElectronIntegrals:
     Integrals pass the Schwarz screening at `settings.threshold`; on disk they are kept to within half of it.
     """
 
-    def __init__(self, mol: Mole, settings: Settings, comm: Comm | None = None) -> None:
+    def __init__(self, mol: Mole, settings: Settings, comm: Intracomm | None = None) -> None:
         self.settings = settings
         self.key = problem_key(mol)
         self._comm = comm
@@ -102,9 +102,9 @@ class TwoElectronIntegrals:
         failure: BaseException | None = None
         try:
             self._basis = native_basis(mol)
-            self._screening = _core.chem.Screening(self._basis, settings.threshold, self._threads)
+            self._screening = _core.Screening(self._basis, settings.threshold, self._threads)
             self._cost = np.array(self._screening.task_integrals(), dtype=float)
-            self._native: Any = _core.chem.TwoElectron(self._basis, self._screening, self._threads)
+            self._native = _core.TwoElectron(self._basis, self._screening, self._threads)
             self.scratch = "" if settings.storage == "direct" else find_scratch(settings.scratch)
             self._prefetch = self._fit_memory()
         except Exception as error:
@@ -148,8 +148,7 @@ class TwoElectronIntegrals:
         mine = np.array(
             [counts.quartets, counts.computed, counts.stored, counts.bytes, counts.records], np.int64
         )
-        total = self._sum(mine)
-        quartets, computed, stored, size, records = (int(value) for value in total)
+        quartets, computed, stored, size, records = (int(value) for value in self._sum(mine))
         return Summary(quartets, computed, stored, size, records, self._store_seconds)
 
     def jk(self, densities: Matrices, symmetry: Sequence[int]) -> tuple[Matrices, Matrices]:
@@ -175,9 +174,8 @@ class TwoElectronIntegrals:
         return both[0], both[1]
 
     def close(self) -> None:
-        """Drops the integrals and their file. Collective."""
-        self._counter.free()
-        self._native = None
+        """Drops the integrals and their file."""
+        del self._native
         self._stored = False
 
     def _direct(self, densities: Matrices, symmetry: list[int]) -> tuple[Matrices, Matrices]:
@@ -226,15 +224,15 @@ class TwoElectronIntegrals:
 
     def _memory_bytes(self, prefetch: int) -> int:
         """Peak of this process: what it holds now, its matrices, buffers and work space."""
-        n: int = self._basis.functions
-        native = _core.chem.memory_bytes(
+        n = self._basis.functions
+        native = _core.integral_memory_bytes(
             self._basis,
             self._threads,
             2,
             self.settings.record_bytes if self.settings.storage == "disk" else 0,
             prefetch,
         )
-        return resources.resident_bytes() + int(native) + _DIIS_MATRICES * n * n * 8
+        return resources.resident_bytes() + native + _DIIS_MATRICES * n * n * 8
 
     def _fit_memory(self) -> int:
         """The deepest prefetch up to the one asked for that keeps to the memory budget."""
@@ -258,14 +256,14 @@ class TwoElectronIntegrals:
         )
 
 
-def native_basis(mol: Mole) -> Any:
+def native_basis(mol: Mole) -> _core.Basis:
     """The molecule's basis for the native code, with the libcint that PySCF has loaded."""
     from pyscf.gto.moleintor import libcgto
 
     def address(name: str) -> int:
         return int(ctypes.cast(getattr(libcgto, name), ctypes.c_void_p).value or 0)
 
-    return _core.chem.Basis(
+    return _core.Basis(
         np.ascontiguousarray(mol._atm, np.int32).ravel(),
         np.ascontiguousarray(mol._bas, np.int32).ravel(),
         np.ascontiguousarray(mol._env, np.float64),

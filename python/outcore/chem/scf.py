@@ -33,7 +33,7 @@ from outcore.chem.tasks import is_collective, raise_together, wait
 from outcore.errors import OutcoreError
 
 if TYPE_CHECKING:
-    from mpi4py.MPI import Comm
+    from mpi4py.MPI import Intracomm
     from pyscf.gto import Mole
 
 _WORLD: Any = object()  # default of `comm`: the processes of this job
@@ -61,7 +61,7 @@ class _OutOfCore:
     mol: Mole
     _keys = {"settings", "comm", "on_estimate", "on_progress", "stored_summary"}  # noqa: RUF012  (PySCF's convention)
 
-    def __init__(self, mol: Mole, *, comm: Comm | None = _WORLD, **settings: Any) -> None:
+    def __init__(self, mol: Mole, *, comm: Intracomm | None = _WORLD, **settings: Any) -> None:
         super().__init__(mol)  # type: ignore[call-arg]
         if "integrals" in settings:
             settings["storage"] = settings.pop("integrals")

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from outcore.errors import OutcoreError
 
 if TYPE_CHECKING:
-    from mpi4py.MPI import Comm, Intracomm, Request
+    from mpi4py.MPI import Intracomm, Request, Win
 
 _STOP = 1 << 48  # far beyond any number of tasks
 
@@ -26,7 +28,7 @@ def wait(request: Request) -> None:
         pause_s = min(2 * pause_s, 1e-3)
 
 
-def raise_together(comm: Comm | None, error: BaseException | None) -> None:
+def raise_together(comm: Intracomm | None, error: BaseException | None) -> None:
     """Collective: if any process comes with an error, all raise that of the lowest rank that has one.
 
     Its attribute `collective` is then true, so that nobody tells the others again.
@@ -53,25 +55,48 @@ def _portable(error: BaseException | None) -> OutcoreError | None:
     return OutcoreError(getattr(error, "errno", None) or errno.EIO, type(error).__name__, detail=str(error))
 
 
-class SharedCounter:
-    """A number that processes and threads count up together, for dynamic distribution. Creating, resetting and
-    freeing it is collective; `take` and `stop` are not. Any thread may call them (MPI_THREAD_MULTIPLE)."""
+@cache
+def _window_key() -> int:
+    from mpi4py import MPI
 
-    def __init__(self, comm: Comm | None) -> None:
+    return MPI.Comm.Create_keyval(delete_fn=lambda _comm, _key, window: _free(window))
+
+
+def _window(comm: Intracomm) -> Win:
+    """The window of a communicator: one, made when first needed (collective), freed with it or at exit."""
+    from mpi4py import MPI
+
+    present = comm.Get_attr(_window_key())
+    if isinstance(present, MPI.Win):
+        return present
+    window = MPI.Win.Allocate(8 if comm.rank == 0 else 0, 8, comm=comm)
+    window.Lock_all(MPI.MODE_NOCHECK)
+    comm.Set_attr(_window_key(), window)
+    atexit.register(_free, window)
+    return window
+
+
+def _free(window: Win) -> None:
+    if window:
+        window.Unlock_all()
+        window.Free()
+
+
+class SharedCounter:
+    """A number that processes and threads count up together, for dynamic distribution. Making and resetting it
+    is collective; `take` and `stop` are not. Any thread may call them (MPI_THREAD_MULTIPLE). The counters of a
+    communicator share one place: use one at a time."""
+
+    def __init__(self, comm: Intracomm | None) -> None:
         self._comm = comm
         self._lock = threading.Lock()
         self._value = 0
-        self._window: Any = None
-        if comm is not None:
-            from mpi4py import MPI
-
-            self._window = MPI.Win.Allocate(8 if comm.rank == 0 else 0, 8, comm=cast("Intracomm", comm))
-            self._window.Lock_all(MPI.MODE_NOCHECK)
-            self.reset()
+        self._window = None if comm is None else _window(comm)
+        self.reset()
 
     def take(self, count: int) -> int:
         """Adds `count` and returns the value before."""
-        if self._comm is None:
+        if self._window is None:
             with self._lock:
                 value = self._value
                 self._value += count
@@ -90,7 +115,7 @@ class SharedCounter:
 
     def reset(self) -> None:
         """Back to zero. Collective."""
-        if self._comm is None:
+        if self._comm is None or self._window is None:
             self._value = 0
             return
         from mpi4py import MPI
@@ -100,12 +125,6 @@ class SharedCounter:
             self._window.Fetch_and_op(np.zeros(1, np.int64), np.zeros(1, np.int64), 0, 0, MPI.REPLACE)
             self._window.Flush(0)
         wait(self._comm.Ibarrier())
-
-    def free(self) -> None:
-        if self._window is not None:
-            self._window.Unlock_all()
-            self._window.Free()
-            self._window = None
 
 
 def run_tasks(
