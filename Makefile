@@ -7,7 +7,7 @@ PYTHON := $(VENV)/bin/python
 OUTCORE := $(VENV)/bin/outcore
 READY := $(VENV)/.ready
 BUILT := $(VENV)/.built
-STUBS := python/outcore/_core
+STUB := python/outcore/_core.pyi
 
 # What the native module is made of; Python sources are used in place and need no build.
 NATIVE := CMakeLists.txt pyproject.toml $(shell find src include bindings -type f 2>/dev/null)
@@ -50,8 +50,8 @@ lint: $(BUILT)  ## formatters, compiler warnings as errors, ruff, mypy, stub up 
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/shellcheck scripts/*.sh .ci/run
-	@scripts/stubs.sh $(PYTHON) build/stubs
-	diff -ru $(STUBS) build/stubs/_core || { echo "$(STUBS) is out of date: run make stubs" >&2; exit 1; }
+	@scripts/stubs.sh $(PYTHON) build/_core.pyi
+	diff -u $(STUB) build/_core.pyi || { echo "$(STUB) is out of date: run make stubs" >&2; exit 1; }
 	@PATH="$(abspath $(VENV))/bin:$$PATH" cmake --preset warnings >build/warnings.log || { cat build/warnings.log; exit 1; }
 	PATH="$(abspath $(VENV))/bin:$$PATH" cmake --build build/warnings
 
@@ -60,8 +60,8 @@ format: $(READY)  ## format all sources
 	$(VENV)/bin/ruff check --fix --exit-zero .
 	$(VENV)/bin/ruff format .
 
-stubs: $(BUILT)  ## write the type stubs of the native module anew
-	@scripts/stubs.sh $(PYTHON) $(dir $(STUBS))
+stubs: $(BUILT)  ## write the type stub of the native module anew
+	@scripts/stubs.sh $(PYTHON) $(STUB)
 
 clean:  ## remove everything that was built or installed here
 	rm -rf build dist $(VENV) .mypy_cache .ruff_cache .pytest_cache

@@ -6,8 +6,6 @@ from typing import Annotated, Any
 import numpy
 from numpy.typing import NDArray
 
-from outcore._core import chem as chem
-
 def error_message(
     errno_value: int, attempted: str, path: str = "", offset: int = -1, size_bytes: int = -1, detail: str = ""
 ) -> str:
