@@ -115,8 +115,7 @@ void bind_two_electron(nb::module_& module) {
             }
             return std::pair(j, k);
           },
-          "densities"_a, "symmetry"_a,
-          "Partial J and K, [count][n][n] each, of the stored integrals.")
+          "densities"_a, "symmetry"_a, "Partial J and K, [count][n][n] each, of the stored integrals.")
       .def(
           "begin_direct",
           [](TwoElectron& self, const ConstMatrices& densities, const std::vector<int>& symmetry) {
