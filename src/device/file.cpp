@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cerrno>
 #include <mutex>
 #include <vector>
@@ -52,6 +53,7 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
 
   std::atomic<std::int64_t> read_end{-1}, write_end{-1};  ///< where the last request of the kind ended
   std::atomic<std::int64_t> read_directly{0};             ///< bytes read past the page cache, so far
+  std::atomic<std::int64_t> misses{0};                    ///< small reads that had to wait for the disk
   std::atomic<std::uint32_t> under_way{0};                ///< nonblocking requests not complete yet
   std::mutex failed_mutex;
   std::vector<std::shared_ptr<Transfer>>
@@ -81,6 +83,7 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
   void completed(Transfer& transfer) noexcept override;
   [[nodiscard]] Error error_of(const Transfer& transfer) const override;
   void waited(const Transfer& transfer, std::uint64_t nanoseconds) noexcept override;
+  void missed(const Transfer& transfer) noexcept override;
 
   /// Runs `body`, which returns 0 or an error number, counting and timing it as `op`.
   template <class Body>
@@ -168,6 +171,23 @@ bool File::State::worth_caching() const {
          read_directly.load(std::memory_order_relaxed) >= about.st_size;
 }
 
+/// Small reads that wait for the disk, all over a file that fits well into memory, will come by most of it. The
+/// larger the share of the file they have missed by then, the more of its surroundings each brings along, at
+/// the speed of large requests: so that has never cost more than a few times what the misses have cost before,
+/// and in the end one pass over the file.
+void File::State::missed(const Transfer& transfer) noexcept {
+  constexpr std::int64_t page_bytes = 4096, smallest = 64 << 10, largest = 1 << 20, hint_bytes = 256 << 10;
+  const std::int64_t missed_bytes = misses.fetch_add(1, std::memory_order_relaxed) * page_bytes;
+  struct stat about {};
+  if (fstat(buffered.get(), &about) != 0 || about.st_size == 0 || about.st_size > cached_most_bytes) return;
+  const auto share = static_cast<std::uint64_t>(512 * missed_bytes / about.st_size);
+  if (share == 0) return;
+  const std::int64_t window = std::min<std::int64_t>(largest, smallest * static_cast<std::int64_t>(std::bit_floor(share)));
+  const std::int64_t begin = transfer.offset() - transfer.offset() % window;
+  for (std::int64_t at = begin; at < begin + window; at += hint_bytes)  // the kernel cuts long hints off
+    posix_fadvise(buffered.get(), at, std::min(window, hint_bytes), POSIX_FADV_WILLNEED);
+}
+
 Way File::State::way_of(Kind kind, std::int64_t size, std::int64_t offset) const {
   switch (options.cache) {
     case Cache::buffered:
@@ -177,7 +197,7 @@ Way File::State::way_of(Kind kind, std::int64_t size, std::int64_t offset) const
     case Cache::automatic:
       break;
   }
-  if (size < Transfer::direct_above_bytes) return Way::buffered;
+  if (size < Transfer::direct_above_bytes) return kind == Kind::read ? Way::scattered : Way::buffered;
   if (kind == Kind::read) return worth_caching() ? Way::buffered : Way::either;
   return std::max(options.expected_bytes, offset + size) > cached_most_bytes ? Way::direct : Way::buffered;
 }

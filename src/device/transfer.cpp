@@ -32,7 +32,9 @@ Transfer::Transfer(Operation::Kind kind, Way way, const Target& target, std::spa
     window_.resize(std::min<std::size_t>(list.size(), IOV_MAX));
   }
   for (const iovec& part : list_) size_ += static_cast<std::int64_t>(part.iov_len);
-  if (target_.direct_fd < 0 || way == Way::buffered)
+  if (way == Way::scattered)
+    step_ = Step::look;
+  else if (target_.direct_fd < 0 || way == Way::buffered)
     step_ = Step::buffered;
   else if (way == Way::direct)
     step_ = Step::direct;
@@ -50,6 +52,7 @@ const Operation* Transfer::next() noexcept {
                     .offset = offset_,
                     .size_bytes = rest};
       return &operation_;
+    case Step::look:
     case Step::try_cache:
       return buffered(rest, true);
     case Step::buffered:
@@ -134,6 +137,7 @@ void Transfer::result(std::int64_t value) noexcept {
   if (bouncing_ && !is_write()) copy_bounced(value, true);
   if (operation_.fd == target_.direct_fd) direct_ += value;
   advance(value);
+  if (step_ == Step::look && moved_ < size_) note_missed();
   if (step_ == Step::try_cache) step_ = Step::direct;  // a short one: the rest is not in the cache
 }
 
@@ -144,8 +148,18 @@ void Transfer::note_resident(std::int64_t bytes) noexcept {
     step_ = 2 * bytes >= std::min(size_, largest_operation) ? Step::buffered : Step::direct;
 }
 
+void Transfer::note_missed() noexcept {
+  step_ = Step::buffered;
+  owner_.missed(*this);
+}
+
 /// True if the transfer goes on nevertheless.
 bool Transfer::note_error(int errno_value) noexcept {
+  if (step_ == Step::look && errno_value != EINTR) {
+    step_ = Step::buffered;  // as below
+    if (errno_value == EAGAIN) note_missed();
+    return true;
+  }
   if (step_ == Step::try_cache && errno_value != EINTR) {
     // EAGAIN: nothing there. Anything else: this file system does not know the flag.
     step_ = errno_value == EAGAIN ? Step::direct : Step::buffered;

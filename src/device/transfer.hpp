@@ -28,6 +28,7 @@ struct Target {
 enum class Way : std::uint8_t {
   buffered,  ///< through the page cache
   direct,    ///< aligned middle past the page cache, through a buffer of ours if the memory is not aligned
+  scattered, ///< small reads: through the page cache, telling the owner when they have to wait for the disk
   either     ///< reads: from the page cache if most is there, else directly if the memory is aligned
 };
 
@@ -38,6 +39,8 @@ class Transfer final : public Task, public std::enable_shared_from_this<Transfer
     virtual void completed(Transfer& transfer) noexcept = 0;
     [[nodiscard]] virtual Error error_of(const Transfer& transfer) const = 0;
     virtual void waited(const Transfer& transfer, std::uint64_t nanoseconds) noexcept = 0;
+    /// A scattered read has to wait for the disk; it is about to.
+    virtual void missed(const Transfer&) noexcept {}
 
    protected:
     ~Owner() = default;
@@ -78,7 +81,7 @@ class Transfer final : public Task, public std::enable_shared_from_this<Transfer
   std::atomic<bool> delivered{false};  ///< the error has reached the user
 
  private:
-  enum class Step : std::uint8_t { ask, try_cache, buffered, direct };
+  enum class Step : std::uint8_t { look, ask, try_cache, buffered, direct };
 
   const Operation* finish() noexcept;
   const Operation* buffered(std::int64_t limit, bool cached_only) noexcept;
@@ -86,6 +89,7 @@ class Transfer final : public Task, public std::enable_shared_from_this<Transfer
   const Operation* bounced(std::int64_t limit) noexcept;
   const Operation* hand_out(int fd, const iovec* list, unsigned count, std::int64_t size) noexcept;
   void note_resident(std::int64_t bytes) noexcept;
+  void note_missed() noexcept;
   bool note_error(int errno_value) noexcept;
   void advance(std::int64_t bytes) noexcept;
   void copy_bounced(std::int64_t bytes, bool to_user) noexcept;

@@ -1,0 +1,71 @@
+/* Reads or writes a file of records through the C interface, and prints the seconds from open to close.
+ * Arguments: directory, write|read, sequential|random, record size in bytes (a multiple of 8), records.
+ * The counterpart of _eaf_peer.f90: same order of records, same check of every record. */
+#define _POSIX_C_SOURCE 200112L
+#include <outcore/outcore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static void check(int code) {
+  if (code == OC_OK) return;
+  fprintf(stderr, "%s\n", oc_eaf_strerror(code));
+  exit(1);
+}
+
+static int64_t *permutation(int64_t records, int shuffle) {
+  int64_t *order = malloc((size_t)records * sizeof *order), k, j, swapped;
+  uint64_t state = 12345;
+  for (k = 0; k < records; ++k) order[k] = k;
+  for (k = records - 1; shuffle && k > 0; --k) {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    j = (int64_t)(state >> 1) % (k + 1);
+    swapped = order[k];
+    order[k] = order[j];
+    order[j] = swapped;
+  }
+  return order;
+}
+
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+int main(int count, char **arguments) {
+  oc_eaf_options options = {0};
+  int file = 0, writing;
+  int64_t bytes, records, i, *order;
+  double *record, start;
+  if (count != 6) return 2;
+  options.scratch = arguments[1];
+  options.keep = 1;
+  writing = strcmp(arguments[2], "write") == 0;
+  bytes = atoll(arguments[4]);
+  records = atoll(arguments[5]);
+  order = permutation(records, strcmp(arguments[3], "random") == 0);
+  record = malloc((size_t)bytes);
+  memset(record, 1, (size_t)bytes);
+
+  start = now();
+  check(oc_eaf_open("ours", &options, &file));
+  for (i = 0; i < records; ++i) {
+    if (writing) {
+      record[0] = (double)order[i];
+      check(oc_eaf_write(file, order[i] * bytes, record, bytes));
+    } else {
+      check(oc_eaf_read(file, order[i] * bytes, record, bytes, NULL));
+      if (record[0] != (double)order[i]) {
+        fprintf(stderr, "wrong record\n");
+        return 1;
+      }
+    }
+  }
+  check(oc_eaf_close(file));
+  printf("%.6f\n", now() - start);
+  return 0;
+}

@@ -1,0 +1,289 @@
+"""Exclusive access files against gfortran direct access (the ChemIO comparison) and the raw device.
+
+Records of 1.6 kB to 1.6 MB, in sequence and in random order, written, read from the disk and read from memory,
+by two programs of one language class: ours in C through the C interface, the peer in Fortran, both compiled
+here with -O2. Each times itself from open to close, so that what was written behind counts; neither syncs.
+Source: ChemIO (Nieplocha, Foster, Kendall 1998), Figs 3 and 4.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import shutil
+import statistics
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from outcore.bench import BenchOptions, Claim, at_least, device_rate, drop_page_cache, tool_version
+
+RECORDS_BYTES = (1_600, 16_000, 160_000, 1_600_000)
+ORDERS = ("sequential", "random")
+OPERATIONS = ("write", "cold read", "warm read")
+# The peer's only knob, read at its start. Its default is 128 KiB; small is better for small random records.
+PEER_BUFFERS_BYTES = (None, 8192, 1 << 20)
+EQUAL = 0.95  # ratios from here on count as equal
+
+
+@dataclass(frozen=True)
+class Case:
+    record_bytes: int
+    order: str
+    operation: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.order} {self.operation} of {self.record_bytes / 1000:g} kB"
+
+
+@dataclass
+class Programs:
+    """The compiled programs, the directory they work in, and how large a file they make."""
+
+    directory: Path
+    ours: Path
+    peer: Path | None
+    sure_cold: bool = True
+    versions: dict[str, str] = field(default_factory=dict)
+
+    def seconds(self, who: str, buffer_bytes: int | None, case: Case, size_bytes: int) -> float:
+        """One run, prepared so that it finds its file as the case wants it."""
+        target = self.directory / who
+        if case.operation == "write":
+            target.unlink(missing_ok=True)
+            os.sync()
+        elif case.operation == "cold read":
+            self.sure_cold &= drop_page_cache(target)
+        else:
+            os.sync()
+            _load_into_page_cache(target)
+        environment = dict(os.environ)
+        if buffer_bytes is not None:
+            environment["GFORTRAN_UNFORMATTED_BUFFER_SIZE"] = str(buffer_bytes)
+        program, place = (self.ours, self.directory) if who == "ours" else (self.peer, target)
+        assert program is not None
+        arguments = [case.operation.split()[-1], case.order, case.record_bytes, size_bytes // case.record_bytes]
+        answer = subprocess.run(
+            [program, place, *map(str, arguments)], env=environment, capture_output=True, text=True, check=False
+        )
+        if answer.returncode != 0:
+            raise RuntimeError(f"{who}, {case.name}: {answer.stderr.strip()}")
+        return float(answer.stdout)
+
+
+def _load_into_page_cache(path: Path) -> None:
+    buffer = bytearray(1 << 20)
+    with path.open("rb", buffering=0) as file:
+        while file.readinto(buffer):
+            pass
+
+
+def _native() -> tuple[Path, Path]:
+    """Directories of the headers and of the library of the native module in use."""
+    from outcore import _core
+
+    package = Path(_core.__file__).parent
+    return package / "include", package / "lib"
+
+
+def compile_ours(directory: Path) -> Path:
+    include, library = _native()
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("g++")
+    if compiler is None:
+        raise FileNotFoundError("no C compiler (cc) to compile the caller of the C interface")
+    source = Path(__file__).with_name("_eaf_ours.c")
+    target = directory / "ours.program"
+    options = ["-O2", "-x", "c", "-std=c99", f"-I{include}"]
+    link = ["-x", "none", f"-L{library}", "-loutcore", f"-Wl,-rpath,{library}"]
+    subprocess.run([compiler, *options, source, "-o", target, *link], check=True)
+    return target
+
+
+def compile_peer(directory: Path) -> Path | None:
+    if shutil.which("gfortran") is None:
+        return None
+    target = directory / "peer.program"
+    source = Path(__file__).with_name("_eaf_peer.f90")
+    subprocess.run(["gfortran", "-O2", f"-J{directory}", source, "-o", target], check=True)
+    return target
+
+
+# ---- records
+
+
+@dataclass(frozen=True)
+class Result:
+    """Median seconds of one case: ours, and the peer's with each size of its buffer."""
+
+    case: Case
+    size_bytes: int
+    ours: float
+    peer: dict[int | None, float]
+
+    @property
+    def best(self) -> float:
+        return min(self.peer.values(), default=math.nan)
+
+    @property
+    def ratio(self) -> float:
+        return self.best / self.ours
+
+    def rate(self, seconds: float) -> str:
+        return f"{self.size_bytes / seconds / 1e6:.0f}"
+
+
+def measure(programs: Programs, case: Case, size_bytes: int, settings: tuple[int | None, ...], repeats: int) -> Result:
+    """Ours and the peer in turn, so that a change of the machine hits all alike."""
+    size_bytes -= size_bytes % case.record_bytes
+    ours: list[float] = []
+    peer: dict[int | None, list[float]] = {each: [] for each in settings}
+    for _ in range(repeats):
+        ours.append(programs.seconds("ours", None, case, size_bytes))
+        for each in settings:
+            peer[each].append(programs.seconds("peer", each, case, size_bytes))
+    medians = {each: statistics.median(times) for each, times in peer.items()}
+    return Result(case, size_bytes, statistics.median(ours), medians)
+
+
+def record_results(options: BenchOptions, programs: Programs) -> list[Result]:
+    start = time.perf_counter()
+    settings = () if programs.peer is None else PEER_BUFFERS_BYTES[:2] if options.quick else PEER_BUFFERS_BYTES
+    results = []
+    for record_bytes, order in itertools.product(RECORDS_BYTES, ORDERS):
+        if options.quick:
+            size_bytes = 64_000_000
+        else:
+            size_bytes = 200_000_000 if record_bytes == RECORDS_BYTES[0] else 1_000_000_000
+        for operation in OPERATIONS:
+            late = options.quick and time.perf_counter() - start > 28
+            repeats = (1 if late else 2) if options.quick else 5
+            results.append(measure(programs, Case(record_bytes, order, operation), size_bytes, settings, repeats))
+        options.say(f"{order} records of {record_bytes / 1000:g} kB measured")
+    return results
+
+
+def show_records(results: list[Result]) -> None:
+    table = Table("record", "order", "operation", "ours MB/s", box=box.SIMPLE)
+    settings = list(results[0].peer)
+    for each in settings:
+        table.add_column("gfortran" if each is None else f"buffer {each >> 10} KiB")
+    table.add_column("ratio to best")
+    for result in results:
+        case = result.case
+        peers = [result.rate(result.peer[each]) for each in settings]
+        ratio = f"{result.ratio:.2f}" if settings else "-"
+        table.add_row(
+            f"{case.record_bytes / 1000:g} kB", case.order, case.operation, result.rate(result.ours), *peers, ratio
+        )
+    Console(stderr=True, soft_wrap=True).print(table)
+
+
+def record_claims(options: BenchOptions, programs: Programs, results: list[Result]) -> list[Claim]:
+    version = programs.versions.get("peer", "")
+    cold = "after dropping the page cache" if programs.sure_cold else "page cache perhaps NOT dropped (needs root)"
+    how = (
+        f"{results[0].size_bytes / 1e6:.0f} to {results[-1].size_bytes / 1e6:.0f} MB, open to close without sync, "
+        f"fresh file for writes, cold: {cold}, warm: in the page cache; medians, programs in turn; the peer with "
+        "the best of its buffer sizes in each case"
+    )
+    peer = f"{version} direct access"
+    if programs.peer is None:
+        missing = "not measured: gfortran is not installed"
+        return [
+            Claim(name, None, "x", at_least(bar), "gfortran direct access", missing)
+            for name, bar in (("records, geometric mean", 1.5), ("cold random read of 1.6 kB", 4.0))
+        ]
+    claims = [
+        Claim(result.case.name, result.ratio, "x", at_least(EQUAL), peer, how) for result in results
+    ]
+    mean = math.exp(statistics.fmean(math.log(result.ratio) for result in results))
+    key = Case(1_600, "random", "cold read")
+    cold_random = next(result for result in results if result.case == key)
+    plain_mean = math.exp(statistics.fmean(math.log(result.peer[None] / result.ours) for result in results))
+    return [
+        Claim("records, geometric mean", mean, "x", at_least(1.5), peer, how),
+        Claim("records, geometric mean, peer as installed", plain_mean, "x", at_least(1.5), peer, "the same, default buffer"),
+        Claim(f"{key.name}, peer as installed", cold_random.peer[None] / cold_random.ours, "x", at_least(4.0), peer,
+              "the same, default buffer"),
+        *claims,
+    ]
+
+
+# ---- raw device
+
+
+def aligned(size_bytes: int, alignment: int = 4096) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    memory = np.ones(size_bytes + alignment, np.uint8)
+    skip = -memory.ctypes.data % alignment
+    return memory[skip : skip + size_bytes]
+
+
+def stream_rate(directory: Path, operation: str, seconds: float, size_bytes: int) -> float:
+    """Bytes a second of our nonblocking direct requests of 1 MiB, 8 under way, over and over a file."""
+    from outcore import ExclusiveFile
+
+    block, depth = 1 << 20, 8
+    buffers = [aligned(block) for _ in range(depth)]
+    with ExclusiveFile("stream", scratch=directory, cache="direct") as file:
+        if operation == "read":
+            for offset in range(0, size_bytes, block):
+                file.write(buffers[0], offset)
+            file.flush()
+        start: Callable[..., object] = file.aread if operation == "read" else file.awrite
+        offsets = itertools.cycle(range(0, size_bytes, block))
+        begin = time.perf_counter()
+        requests = [start(buffer, next(offsets)) for buffer in buffers]
+        moved = 0
+        for lane in itertools.cycle(range(depth)):
+            moved += requests[lane].wait()  # type: ignore[attr-defined]
+            if time.perf_counter() - begin > seconds:
+                break
+            requests[lane] = start(buffers[lane], next(offsets))
+        for request in requests:
+            request.wait()  # type: ignore[attr-defined]
+        rate = moved / (time.perf_counter() - begin)
+        file.delete()
+    return rate
+
+
+def raw_claims(options: BenchOptions) -> list[Claim]:
+    seconds, size_bytes, repeats = (1.0, 256 << 20, 2) if options.quick else (3.0, 1 << 30, 5)
+    claims = []
+    for operation in ("read", "write"):
+        ours, raw = [], []
+        for _ in range(repeats):
+            measured = device_rate(options.scratch, operation, size_bytes=size_bytes, seconds=seconds)  # type: ignore[arg-type]
+            raw.append(measured.bytes_per_s)
+            ours.append(stream_rate(options.scratch, operation, seconds, size_bytes))
+        options.say(
+            f"{operation} in 1 MiB requests: ours {statistics.median(ours) / 1e6:.0f} MB/s, "
+            f"{measured.tool} {statistics.median(raw) / 1e6:.0f} MB/s"
+        )
+        how = f"direct, 1 MiB, 8 under way, {seconds:g} s in turn, {repeats} times, over {size_bytes >> 20} MiB"
+        ratio = statistics.median(ours) / statistics.median(raw)
+        claims.append(Claim(f"{operation} in 1 MiB requests against the raw device", ratio, "x", at_least(EQUAL), measured.tool, how))
+    return claims
+
+
+def run(options: BenchOptions) -> list[Claim]:
+    programs = Programs(options.scratch, compile_ours(options.scratch), compile_peer(options.scratch))
+    programs.versions["peer"] = tool_version("gfortran") or ""
+    if programs.peer is None:
+        options.say("gfortran is not installed: its side of the comparison is missing")
+    if shutil.which("fio") is None:
+        options.say("fio is not installed: the raw rate is measured by threads of our own")
+    claims = raw_claims(options)
+    results = record_results(options, programs)
+    show_records(results)
+    for leftover in ("ours", "peer"):
+        (options.scratch / leftover).unlink(missing_ok=True)
+    return record_claims(options, programs, results) + claims

@@ -1,0 +1,96 @@
+"""Computing while reading: the time of both together against the longer of the two.
+
+A file is read from the disk in nonblocking requests while the same thread computes on what has arrived. The
+computation is repeated so often that it takes about as long as the reading, where overlap is hardest to reach.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import deque
+from pathlib import Path
+
+import numpy as np
+
+from outcore import ExclusiveFile
+from outcore.bench import BenchOptions, Claim, at_most, drop_page_cache
+
+RECORD_BYTES = 4 << 20
+DEPTH = 4
+Record = np.ndarray[tuple[int], np.dtype[np.float64]]
+
+
+def records(count: int) -> list[Record]:
+    """Buffers at addresses that suit direct I/O."""
+    memory = np.zeros(count * RECORD_BYTES + 4096, np.uint8)
+    skip = -memory.ctypes.data % 4096
+    whole = memory[skip : skip + count * RECORD_BYTES].view(np.float64)
+    return list(whole.reshape(count, -1))
+
+
+def compute(record: Record, rounds: int) -> float:
+    """Work in this thread alone, on data that stays in its cache, as a contraction of integrals does."""
+    block = record[: 1 << 12]
+    total = 0.0
+    for _ in range(rounds):
+        total += float(np.sqrt(block * 1.0001 + 0.5).sum())
+    return total
+
+
+def only_compute(buffers: list[Record], count: int, rounds: int) -> float:
+    start = time.perf_counter()
+    for i in range(count):
+        compute(buffers[i % DEPTH], rounds)
+    return time.perf_counter() - start
+
+
+def read_and_compute(file: ExclusiveFile, buffers: list[Record], count: int, rounds: int) -> float:
+    """Seconds to read `count` records, DEPTH of them under way, and to compute on each (rounds may be 0)."""
+    start = time.perf_counter()
+    under_way = deque(file.aread(buffers[i], i * RECORD_BYTES) for i in range(DEPTH))
+    for i in range(count):
+        under_way.popleft().wait()
+        compute(buffers[i % DEPTH], rounds)
+        if i + DEPTH < count:
+            under_way.append(file.aread(buffers[i % DEPTH], (i + DEPTH) * RECORD_BYTES))
+    return time.perf_counter() - start
+
+
+def calibrate(buffers: list[Record], seconds: float) -> int:
+    """Rounds of computing on one record that take about `seconds`."""
+    trial = 20
+    once = min(only_compute(buffers, 1, trial) for _ in range(20)) / trial
+    return max(1, round(seconds / once))
+
+
+def run(options: BenchOptions) -> list[Claim]:
+    count, repeats = (100, 5) if options.quick else (250, 11)
+    buffers = records(DEPTH)
+    read, computed, both = [], [], []
+    with ExclusiveFile("overlap", scratch=options.scratch, cache="direct", keep=True) as file:
+        for i in range(count):
+            file.write(buffers[0], i * RECORD_BYTES)
+        file.flush()
+        place = Path(file.path)
+        drop_page_cache(place)
+        rounds = calibrate(buffers, statistics.median(read_and_compute(file, buffers, count, 0) for _ in range(3)) / count)
+        for _ in range(repeats):
+            drop_page_cache(place)
+            read.append(read_and_compute(file, buffers, count, 0))
+            computed.append(only_compute(buffers, count, rounds))
+            drop_page_cache(place)
+            both.append(read_and_compute(file, buffers, count, rounds))
+        file.delete()
+    ratios = [together / max(alone) for together, *alone in zip(both, read, computed, strict=True)]
+    options.say(
+        f"reading {statistics.median(read):.3f} s, computing {statistics.median(computed):.3f} s, "
+        f"both {statistics.median(both):.3f} s"
+    )
+    how = (
+        f"{count} records of 4 MiB from the disk (direct), {DEPTH} under way, computing in the same thread, as long "
+        f"as the reading; median of {repeats} ratios, each of times taken in a row"
+    )
+    return [
+        Claim("computing while reading, against the longer of the two", statistics.median(ratios), "x", at_most(1.1), "", how)
+    ]
