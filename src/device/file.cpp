@@ -34,6 +34,12 @@ iovec entry_for(std::span<const std::byte> buffer) {
   return {const_cast<std::byte*>(buffer.data()), buffer.size()};  // iovec has no const form
 }
 
+std::int64_t size_of(std::span<const iovec> list) {
+  std::int64_t size = 0;
+  for (const iovec& part : list) size += static_cast<std::int64_t>(part.iov_len);
+  return size;
+}
+
 std::string needed_and_free(std::int64_t needed_bytes, std::int64_t free_bytes) {
   std::string text = "needed: " + std::to_string(needed_bytes) + " bytes";
   if (free_bytes >= 0) text += ", free: " + std::to_string(free_bytes) + " bytes";
@@ -70,7 +76,10 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
   void check(const char* attempted, std::int64_t offset = 0, std::int64_t size = 0) const;
   void check_request(Kind kind, std::span<const iovec> list, std::int64_t offset) const;
 
-  std::int64_t blocking(Kind kind, std::span<const iovec> list, std::int64_t offset);
+  std::int64_t blocking(Kind kind, Way way, std::span<const iovec> list, std::int64_t offset);
+  std::int64_t blocking(Kind kind, std::span<const iovec> list, std::int64_t offset) {
+    return blocking(kind, way_of(kind, size_of(list), offset), list, offset);
+  }
   Request nonblocking(Kind kind, std::span<const iovec> list, std::int64_t offset,
                       trace::Layer asked_by = trace::Layer::device);
   void wait_for_all() const;
@@ -202,15 +211,9 @@ Way File::State::way_of(Kind kind, std::int64_t size, std::int64_t offset) const
   return std::max(options.expected_bytes, offset + size) > cached_most_bytes ? Way::direct : Way::buffered;
 }
 
-std::int64_t size_of(std::span<const iovec> list) {
-  std::int64_t size = 0;
-  for (const iovec& part : list) size += static_cast<std::int64_t>(part.iov_len);
-  return size;
-}
-
-std::int64_t File::State::blocking(Kind kind, std::span<const iovec> list, std::int64_t offset) {
+std::int64_t File::State::blocking(Kind kind, Way way, std::span<const iovec> list, std::int64_t offset) {
   check_request(kind, list, offset);
-  Transfer transfer(kind, way_of(kind, size_of(list), offset), target(), list, offset, *this, true);
+  Transfer transfer(kind, way, target(), list, offset, *this, true);
   starts(transfer);
   run_to_end(engine(), transfer);
   if (transfer.error() != 0) throw error_of(transfer);
@@ -400,6 +403,15 @@ std::int64_t File::write(std::span<const std::byte> buffer, std::int64_t offset)
 }
 std::int64_t File::write(std::span<const iovec> list, std::int64_t offset) {
   return state_->blocking(Kind::write, list, offset);
+}
+bool File::read_resident(std::span<std::byte> buffer, std::int64_t offset) {
+  if (state_->options.cache == Cache::direct || !state_->buffered) return false;
+  const iovec entry = entry_for(buffer);
+  const auto size = static_cast<std::int64_t>(buffer.size());
+  const auto resident = state_->engine().run(
+      {.kind = Kind::resident, .fd = state_->buffered.get(), .offset = offset, .size_bytes = size});
+  // Shorter than asked for if the file ends there: then whoever asks finds out by a plain read.
+  return resident >= size && state_->blocking(Kind::read, Way::buffered, {&entry, 1}, offset) == size;
 }
 Request File::async_read(std::span<std::byte> buffer, std::int64_t offset, trace::Layer asked_by) {
   const iovec entry = entry_for(buffer);

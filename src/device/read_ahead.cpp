@@ -1,6 +1,7 @@
 #include "device/read_ahead.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -10,6 +11,7 @@ namespace outcore::device {
 namespace {
 
 constexpr std::size_t first_bytes = 64 << 10;
+constexpr std::size_t resident_bytes = 128 << 10;
 constexpr std::int64_t align_bytes = 4096;
 
 }  // namespace
@@ -18,26 +20,23 @@ ReadAhead::ReadAhead(File& file, std::size_t block_bytes, unsigned blocks,
                      std::function<void(std::int64_t, std::int64_t)> before)
     : file_(file), block_bytes_(block_bytes), before_(std::move(before)), blocks_(blocks) {}
 
-void ReadAhead::start(std::int64_t offset) {
+void ReadAhead::start(std::int64_t offset, std::size_t request_bytes) {
   count_ = 0;
   consumed_ = 0;
   ended_ = false;
   next_offset_ = offset - offset % align_bytes;
-  next_bytes_ = std::min(first_bytes, block_bytes_);
+  next_bytes_ = std::min(std::max(first_bytes, std::bit_ceil(request_bytes)), block_bytes_);
   read_on();
 }
 
 /// Reads on as far as seems worth it: at most twice as far as the caller has come.
 void ReadAhead::read_on() {
+  if (count_ == 0 && !ended_ && take_resident()) return;
   while (count_ < blocks_.size() && !ended_) {
     const auto ahead = count_ == 0 ? 0 : static_cast<std::size_t>(next_offset_ - block(0).offset);
-    if (ahead > 2 * std::max(consumed_, first_bytes)) return;
-    Block& next = block(count_);
-    settle(next);  // of a run that was dropped, maybe
-    if (next.memory.size() == 0) next.memory = Buffer(block_bytes_);
-    next.offset = next_offset_;
+    if (ahead > 2 * std::max(consumed_, next_bytes_)) return;
+    Block& next = next_block();
     next.asked = next_bytes_;
-    next.valid = 0;
     before_(next.offset, static_cast<std::int64_t>(next.asked));
     next.request = file_.async_read(next.memory.span().first(next.asked), next.offset);
     next.under_way = true;
@@ -45,6 +44,33 @@ void ReadAhead::read_on() {
     next_offset_ = next.end();
     next_bytes_ = std::min(next_bytes_ * 2, block_bytes_);
   }
+}
+
+/// What the page cache holds needs no reading ahead: a little of it, as much as stays in the processor's cache,
+/// is taken from there when it is needed.
+bool ReadAhead::take_resident() {
+  const std::size_t size = std::min(resident_bytes, block_bytes_);
+  before_(next_offset_, static_cast<std::int64_t>(size));
+  Block& next = next_block();
+  try {
+    if (!file_.read_resident(next.memory.span().first(size), next.offset)) return false;
+  } catch (const Error&) {
+    return false;  // whoever needs these bytes asks the file and gets the error
+  }
+  next.asked = next.valid = size;
+  ++count_;
+  next_offset_ = next.end();
+  return true;
+}
+
+/// The block after those in use, empty.
+ReadAhead::Block& ReadAhead::next_block() {
+  Block& next = block(count_);
+  settle(next);  // of a run that was dropped, maybe
+  if (next.memory.size() == 0) next.memory = Buffer(block_bytes_);
+  next.offset = next_offset_;
+  next.asked = next.valid = 0;
+  return next;
 }
 
 std::size_t ReadAhead::fetch(std::span<std::byte> buffer, std::int64_t offset) {
@@ -55,7 +81,7 @@ std::size_t ReadAhead::fetch(std::span<std::byte> buffer, std::int64_t offset) {
     if (at < head.offset) break;
     if (at >= head.end()) {
       // Only on to the next block: a far one is some other access that happens to fall into the range.
-      if (count_ < 2 || at >= block(1).end()) break;
+      if (at >= (count_ < 2 ? head.end() + 1 : block(1).end())) break;
       retire_head();
       continue;
     }

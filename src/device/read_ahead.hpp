@@ -20,8 +20,8 @@ class ReadAhead {
 
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
 
-  /// Begins a run of reads at an offset; what was read ahead before is dropped.
-  void start(std::int64_t offset);
+  /// Begins a run of reads of about this size at an offset; what was read ahead before is dropped.
+  void start(std::int64_t offset, std::size_t request_bytes);
   /// Copies what the run holds of the range, from its beginning on; returns the bytes. Fewer than asked for
   /// says nothing about the end of the file, which only the file knows.
   std::size_t fetch(std::span<std::byte> buffer, std::int64_t offset);
@@ -49,6 +49,8 @@ class ReadAhead {
   bool settle_in_run(Block& block);
   void retire_head();
   void read_on();
+  bool take_resident();
+  Block& next_block();
 
   File& file_;
   std::size_t block_bytes_;

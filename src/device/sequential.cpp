@@ -11,6 +11,8 @@
 namespace outcore::device {
 namespace {
 
+constexpr std::size_t worth_a_call_bytes = 8 << 10;
+
 /// Requests that begin where the one before ended.
 class Run {
  public:
@@ -53,6 +55,11 @@ struct SequentialBuffer::State {
         ahead(of, options.block_bytes, options.read_blocks,
               [this](std::int64_t offset, std::int64_t size_bytes) { behind.settle(offset, size_bytes); }) {}
 
+  /// Whether a read neither belongs to a run nor may find its bytes read ahead.
+  [[nodiscard]] bool goes_past(std::int64_t offset, std::int64_t size_bytes) const noexcept {
+    return size_bytes > static_cast<std::int64_t>(options.most_bytes) ||
+           (ahead.empty() && !reads.reaches(offset));
+  }
   std::int64_t read(std::span<std::byte> buffer, std::int64_t offset);
   void write(std::span<const std::byte> buffer, std::int64_t offset);
 };
@@ -79,12 +86,13 @@ std::int64_t SequentialBuffer::State::read(std::span<std::byte> buffer, std::int
     if (behind.fetch(buffer, offset)) return size;
     behind.settle(offset, size);
   }
-  const bool small = buffer.size() <= options.small_bytes;
-  const bool in_run = small && reads.reaches(offset);
-  if (!small || (ahead.empty() && !in_run)) return file.read(buffer, offset);
+  if (goes_past(offset, size)) return file.read(buffer, offset);
+  const bool in_run = reads.reaches(offset);
   std::size_t done = ahead.fetch(buffer, offset);
   if (done == 0 && in_run) {
-    ahead.start(offset);
+    // What is in memory is taken from there without a copy on the way, unless a system call costs more.
+    if (buffer.size() >= worth_a_call_bytes && file.read_resident(buffer, offset)) return size;
+    ahead.start(offset, buffer.size());
     done = ahead.fetch(buffer, offset);
   }
   if (done == buffer.size()) return size;
@@ -117,6 +125,13 @@ std::int64_t SequentialBuffer::write(std::span<const std::byte> buffer, std::int
   const auto bytes = static_cast<std::int64_t>(buffer.size());
   state_->writes.note(offset, bytes);
   return bytes;
+}
+
+bool SequentialBuffer::passes(std::int64_t offset, std::int64_t size_bytes) {
+  if (!state_->goes_past(offset, size_bytes)) return false;
+  if (!state_->behind.empty()) state_->behind.settle(offset, size_bytes);
+  state_->reads.note(offset, size_bytes);
+  return true;
 }
 
 void SequentialBuffer::before_read(std::int64_t offset, std::int64_t size_bytes) {

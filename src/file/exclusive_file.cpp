@@ -11,8 +11,8 @@ namespace {
 
 using trace::Op;
 
-// Larger requests gain nothing from being combined, so they need not take turns.
-constexpr std::size_t combined_bytes = 1 << 20;
+// Larger writes are not combined, so they need not take turns.
+constexpr std::size_t combined_bytes = device::SequentialOptions{}.small_bytes;
 
 /// Runs a blocking operation and reports it, failed or not. The body returns the bytes moved.
 template <class Body>
@@ -108,8 +108,8 @@ std::int64_t ExclusiveFile::read(std::span<std::byte> buffer, std::int64_t offse
   auto& open = state_->use("read", offset);
   return traced(Op::read, open.trace_id, offset, follows(open.read_end, offset, buffer.size()), [&] {
     std::unique_lock use(open.mutex);
-    if (buffer.size() < combined_bytes) return open.combined.read(buffer, offset);
-    open.combined.before_read(offset, static_cast<std::int64_t>(buffer.size()));
+    if (!open.combined.passes(offset, static_cast<std::int64_t>(buffer.size())))
+      return open.combined.read(buffer, offset);
     use.unlock();
     return open.file.read(buffer, offset);
   });
@@ -119,7 +119,7 @@ std::int64_t ExclusiveFile::write(std::span<const std::byte> buffer, std::int64_
   auto& open = state_->use("write", offset);
   return traced(Op::write, open.trace_id, offset, follows(open.write_end, offset, buffer.size()), [&] {
     std::unique_lock use(open.mutex);
-    if (buffer.size() < combined_bytes) return open.combined.write(buffer, offset);
+    if (buffer.size() <= combined_bytes) return open.combined.write(buffer, offset);
     open.combined.before_write(offset, static_cast<std::int64_t>(buffer.size()));
     use.unlock();
     return open.file.write(buffer, offset);
