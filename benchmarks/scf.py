@@ -24,6 +24,7 @@ from outcore.bench import BenchOptions, Claim, at_least, at_most
 from outcore.errors import OutcoreError
 
 RANKS = 2
+_NWCHEM = "nwchem.openmpi"  # Debian's name
 THRESHOLD = 1e-10  # of ours, NWChem's tol2e
 
 
@@ -41,7 +42,7 @@ def run(options: BenchOptions) -> list[Claim]:
     runs: dict[str, Callable[[], Run]] = {
         "ours, disk": lambda: _ours(geometry, basis, options.scratch, "disk"),
     }
-    if shutil.which("nwchem") and _open_mpi_launcher():
+    if shutil.which(_NWCHEM) and _open_mpi_launcher():
         runs["NWChem, disk"] = lambda: _nwchem(geometry, basis, options.scratch)
     else:
         options.say("NWChem is not installed (Debian: nwchem-openmpi): no comparison with it")
@@ -211,7 +212,7 @@ task scf energy
     )
     launcher = _open_mpi_launcher()
     assert launcher is not None
-    command = [launcher, "--allow-run-as-root", "--oversubscribe", "-n", str(RANKS), "nwchem", "scf.nw"]
+    command = [launcher, "--allow-run-as-root", "--oversubscribe", "-n", str(RANKS), _NWCHEM, "scf.nw"]
     seconds, output = _timed(command, directory, OMP_NUM_THREADS="1")
     found = re.search(r"Total SCF energy =\s*(-?[\d.]+)", output)
     shutil.rmtree(directory)
