@@ -71,9 +71,18 @@ class Programs:
             environment["GFORTRAN_UNFORMATTED_BUFFER_SIZE"] = str(buffer_bytes)
         program, place = (self.ours, self.directory) if who == "ours" else (self.peer, target)
         assert program is not None
-        arguments = [case.operation.split()[-1], case.order, case.record_bytes, size_bytes // case.record_bytes]
+        arguments = [
+            case.operation.split()[-1],
+            case.order,
+            case.record_bytes,
+            size_bytes // case.record_bytes,
+        ]
         answer = subprocess.run(
-            [program, place, *map(str, arguments)], env=environment, capture_output=True, text=True, check=False
+            [program, place, *map(str, arguments)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if answer.returncode != 0:
             raise RuntimeError(f"{who}, {case.name}: {answer.stderr.strip()}")
@@ -141,7 +150,9 @@ class Result:
         return f"{self.size_bytes / seconds / 1e6:.0f}"
 
 
-def measure(programs: Programs, case: Case, size_bytes: int, settings: tuple[int | None, ...], repeats: int) -> Result:
+def measure(
+    programs: Programs, case: Case, size_bytes: int, settings: tuple[int | None, ...], repeats: int
+) -> Result:
     """Ours and the peer in turn, so that a change of the machine hits all alike."""
     size_bytes -= size_bytes % case.record_bytes
     ours: list[float] = []
@@ -156,7 +167,9 @@ def measure(programs: Programs, case: Case, size_bytes: int, settings: tuple[int
 
 def record_results(options: BenchOptions, programs: Programs) -> list[Result]:
     start = time.perf_counter()
-    settings = () if programs.peer is None else PEER_BUFFERS_BYTES[:2] if options.quick else PEER_BUFFERS_BYTES
+    settings = (
+        () if programs.peer is None else PEER_BUFFERS_BYTES[:2] if options.quick else PEER_BUFFERS_BYTES
+    )
     results = []
     for record_bytes, order in itertools.product(RECORDS_BYTES, ORDERS):
         if options.quick:
@@ -166,7 +179,9 @@ def record_results(options: BenchOptions, programs: Programs) -> list[Result]:
         for operation in OPERATIONS:
             late = options.quick and time.perf_counter() - start > 28
             repeats = (1 if late else 2) if options.quick else 5
-            results.append(measure(programs, Case(record_bytes, order, operation), size_bytes, settings, repeats))
+            results.append(
+                measure(programs, Case(record_bytes, order, operation), size_bytes, settings, repeats)
+            )
         options.say(f"{order} records of {record_bytes / 1000:g} kB measured")
     return results
 
@@ -182,14 +197,23 @@ def show_records(results: list[Result]) -> None:
         peers = [result.rate(result.peer[each]) for each in settings]
         ratio = f"{result.ratio:.2f}" if settings else "-"
         table.add_row(
-            f"{case.record_bytes / 1000:g} kB", case.order, case.operation, result.rate(result.ours), *peers, ratio
+            f"{case.record_bytes / 1000:g} kB",
+            case.order,
+            case.operation,
+            result.rate(result.ours),
+            *peers,
+            ratio,
         )
     Console(stderr=True, soft_wrap=True).print(table)
 
 
 def record_claims(options: BenchOptions, programs: Programs, results: list[Result]) -> list[Claim]:
     version = programs.versions.get("peer", "")
-    cold = "after dropping the page cache" if programs.sure_cold else "page cache perhaps NOT dropped (needs root)"
+    cold = (
+        "after dropping the page cache"
+        if programs.sure_cold
+        else "page cache perhaps NOT dropped (needs root)"
+    )
     how = (
         f"{results[0].size_bytes / 1e6:.0f} to {results[-1].size_bytes / 1e6:.0f} MB, open to close without sync, "
         f"fresh file for writes, cold: {cold}, warm: in the page cache; medians, programs in turn; the peer with "
@@ -202,18 +226,29 @@ def record_claims(options: BenchOptions, programs: Programs, results: list[Resul
             Claim(name, None, "x", at_least(bar), "gfortran direct access", missing)
             for name, bar in (("records, geometric mean", 1.5), ("cold random read of 1.6 kB", 4.0))
         ]
-    claims = [
-        Claim(result.case.name, result.ratio, "x", at_least(EQUAL), peer, how) for result in results
-    ]
+    claims = [Claim(result.case.name, result.ratio, "x", at_least(EQUAL), peer, how) for result in results]
     mean = math.exp(statistics.fmean(math.log(result.ratio) for result in results))
     key = Case(1_600, "random", "cold read")
     cold_random = next(result for result in results if result.case == key)
     plain_mean = math.exp(statistics.fmean(math.log(result.peer[None] / result.ours) for result in results))
     return [
         Claim("records, geometric mean", mean, "x", at_least(1.5), peer, how),
-        Claim("records, geometric mean, peer as installed", plain_mean, "x", at_least(1.5), peer, "the same, default buffer"),
-        Claim(f"{key.name}, peer as installed", cold_random.peer[None] / cold_random.ours, "x", at_least(4.0), peer,
-              "the same, default buffer"),
+        Claim(
+            "records, geometric mean, peer as installed",
+            plain_mean,
+            "x",
+            at_least(1.5),
+            peer,
+            "the same, default buffer",
+        ),
+        Claim(
+            f"{key.name}, peer as installed",
+            cold_random.peer[None] / cold_random.ours,
+            "x",
+            at_least(4.0),
+            peer,
+            "the same, default buffer",
+        ),
         *claims,
     ]
 
@@ -261,16 +296,27 @@ def raw_claims(options: BenchOptions) -> list[Claim]:
     for operation in ("read", "write"):
         ours, raw = [], []
         for _ in range(repeats):
-            measured = device_rate(options.scratch, operation, size_bytes=size_bytes, seconds=seconds)  # type: ignore[arg-type]
+            measured = device_rate(options.scratch, operation, size_bytes=size_bytes, seconds=seconds)
             raw.append(measured.bytes_per_s)
             ours.append(stream_rate(options.scratch, operation, seconds, size_bytes))
         options.say(
             f"{operation} in 1 MiB requests: ours {statistics.median(ours) / 1e6:.0f} MB/s, "
             f"{measured.tool} {statistics.median(raw) / 1e6:.0f} MB/s"
         )
-        how = f"direct, 1 MiB, 8 under way, {seconds:g} s in turn, {repeats} times, over {size_bytes >> 20} MiB"
+        how = (
+            f"direct, 1 MiB, 8 under way, {seconds:g} s in turn, {repeats} times, over {size_bytes >> 20} MiB"
+        )
         ratio = statistics.median(ours) / statistics.median(raw)
-        claims.append(Claim(f"{operation} in 1 MiB requests against the raw device", ratio, "x", at_least(EQUAL), measured.tool, how))
+        claims.append(
+            Claim(
+                f"{operation} in 1 MiB requests against the raw device",
+                ratio,
+                "x",
+                at_least(EQUAL),
+                measured.tool,
+                how,
+            )
+        )
     return claims
 
 

@@ -74,7 +74,9 @@ def run(options: BenchOptions) -> list[Claim]:
         file.flush()
         place = Path(file.path)
         drop_page_cache(place)
-        rounds = calibrate(buffers, statistics.median(read_and_compute(file, buffers, count, 0) for _ in range(3)) / count)
+        rounds = calibrate(
+            buffers, statistics.median(read_and_compute(file, buffers, count, 0) for _ in range(3)) / count
+        )
         for _ in range(repeats):
             drop_page_cache(place)
             read.append(read_and_compute(file, buffers, count, 0))
@@ -88,9 +90,16 @@ def run(options: BenchOptions) -> list[Claim]:
         f"both {statistics.median(both):.3f} s"
     )
     how = (
-        f"{count} records of 4 MiB from the disk (direct), {DEPTH} under way, computing in the same thread, as long "
-        f"as the reading; median of {repeats} ratios, each of times taken in a row"
+        f"{count} records of 4 MiB from the disk (direct), {DEPTH} under way, computing in the same thread, "
+        f"as long as the reading; median of {repeats} ratios, each of times taken in a row"
     )
     return [
-        Claim("computing while reading, against the longer of the two", statistics.median(ratios), "x", at_most(1.1), "", how)
+        Claim(
+            "computing while reading, against the longer of the two",
+            statistics.median(ratios),
+            "x",
+            at_most(1.1),
+            "",
+            how,
+        )
     ]

@@ -98,7 +98,9 @@ void bind_file_class(nb::module_& module) {
       .def("close", &File::close, unlocked, "Wait for everything under way and close; may be repeated.")
       .def_prop_ro("path", &File::path)
       .def_prop_ro("direct_available", &File::direct_available, "The file system accepts direct I/O.")
-      .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
+      .def(
+          "__enter__", [](nb::handle self) { return nb::borrow(self); },
+          nb::sig("def __enter__(self) -> File"))
       .def(
           "__exit__", [](File& self, nb::handle, nb::handle, nb::handle) { self.close(); }, unlocked,
           "type"_a.none(), "value"_a.none(), "traceback"_a.none());

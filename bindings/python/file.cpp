@@ -125,7 +125,9 @@ void bind_exclusive_file(nb::module_& module) {
            [](const ExclusiveFile& file) {
              return "<outcore.ExclusiveFile '" + file.path() + "'" + (file.closed() ? ", closed>" : ">");
            })
-      .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
+      .def(
+          "__enter__", [](nb::handle self) { return nb::borrow(self); },
+          nb::sig("def __enter__(self) -> ExclusiveFile"))
       .def(
           "__exit__", [](ExclusiveFile& self, nb::handle, nb::handle, nb::handle) { self.close(); }, unlocked,
           "type"_a.none(), "value"_a.none(), "traceback"_a.none());

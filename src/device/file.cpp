@@ -180,18 +180,19 @@ bool File::State::worth_caching() const {
          read_directly.load(std::memory_order_relaxed) >= about.st_size;
 }
 
-/// Small reads that wait for the disk, all over a file that fits well into memory, will come by most of it. The
-/// larger the share of the file they have missed by then, the more of its surroundings each brings along, at
-/// the speed of large requests: so that has never cost more than a few times what the misses have cost before,
-/// and in the end one pass over the file.
+/// Small reads that wait for the disk, all over a file that fits well into memory, will come by most of it.
+/// The larger the share of the file they have missed by then, the more of its surroundings each brings along,
+/// at the speed of large requests: so that has never cost more than a few times what the misses have cost
+/// before, and in the end one pass over the file.
 void File::State::missed(const Transfer& transfer) noexcept {
   constexpr std::int64_t page_bytes = 4096, smallest = 64 << 10, largest = 1 << 20, hint_bytes = 256 << 10;
   const std::int64_t missed_bytes = misses.fetch_add(1, std::memory_order_relaxed) * page_bytes;
-  struct stat about {};
+  struct stat about{};
   if (fstat(buffered.get(), &about) != 0 || about.st_size == 0 || about.st_size > cached_most_bytes) return;
   const auto share = static_cast<std::uint64_t>(512 * missed_bytes / about.st_size);
   if (share == 0) return;
-  const std::int64_t window = std::min<std::int64_t>(largest, smallest * static_cast<std::int64_t>(std::bit_floor(share)));
+  const std::int64_t window =
+      std::min<std::int64_t>(largest, smallest * static_cast<std::int64_t>(std::bit_floor(share)));
   const std::int64_t begin = transfer.offset() - transfer.offset() % window;
   for (std::int64_t at = begin; at < begin + window; at += hint_bytes)  // the kernel cuts long hints off
     posix_fadvise(buffered.get(), at, std::min(window, hint_bytes), POSIX_FADV_WILLNEED);

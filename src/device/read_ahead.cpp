@@ -46,8 +46,8 @@ void ReadAhead::read_on() {
   }
 }
 
-/// What the page cache holds needs no reading ahead: a little of it, as much as stays in the processor's cache,
-/// is taken from there when it is needed.
+/// What the page cache holds needs no reading ahead: a little of it, as much as stays in the processor's
+/// cache, is taken from there when it is needed.
 bool ReadAhead::take_resident() {
   const std::size_t size = std::min(resident_bytes, block_bytes_);
   before_(next_offset_, static_cast<std::int64_t>(size));

@@ -26,10 +26,10 @@ struct Target {
 
 /// How a transfer moves its bytes.
 enum class Way : std::uint8_t {
-  buffered,  ///< through the page cache
-  direct,    ///< aligned middle past the page cache, through a buffer of ours if the memory is not aligned
-  scattered, ///< small reads: through the page cache, telling the owner when they have to wait for the disk
-  either     ///< reads: from the page cache if most is there, else directly if the memory is aligned
+  buffered,   ///< through the page cache
+  direct,     ///< aligned middle past the page cache, through a buffer of ours if the memory is not aligned
+  scattered,  ///< small reads: through the page cache, telling the owner when they have to wait for the disk
+  either      ///< reads: from the page cache if most is there, else directly if the memory is aligned
 };
 
 class Transfer final : public Task, public std::enable_shared_from_this<Transfer> {

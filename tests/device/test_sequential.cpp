@@ -67,7 +67,8 @@ TEST("sequential records reach the device in large blocks") {
   const Requests written = device_requests();
   check::is_true(written.writes - before.writes <= 13, "two plain writes, then ten or eleven blocks");
   same(read_records(s.buffer, data.size()), data);
-  check::is_true(device_requests().reads - written.reads <= 100, "two plain reads, then blocks of 128 KiB from memory");
+  check::is_true(device_requests().reads - written.reads <= 100,
+                 "two plain reads, then blocks of 128 KiB from memory");
 }
 
 TEST("random records are plain calls, one each") {

@@ -52,8 +52,8 @@ class File {
   std::int64_t write(std::span<const std::byte> buffer, std::int64_t offset);
   std::int64_t write(std::span<const iovec> list, std::int64_t offset);
 
-  /// Reads all of the buffer if the page cache holds the range, so that nothing waits for the disk. Else reads
-  /// nothing and returns false; also where the kernel cannot tell, and for Cache::direct.
+  /// Reads all of the buffer if the page cache holds the range, so that nothing waits for the disk. Else
+  /// reads nothing and returns false; also where the kernel cannot tell, and for Cache::direct.
   bool read_resident(std::span<std::byte> buffer, std::int64_t offset);
 
   /// Nonblocking: return within microseconds, proceed without further calls, complete at the request.
