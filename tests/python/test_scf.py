@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
 
 import numpy as np
 import pytest
@@ -185,13 +186,25 @@ def test_missing_scratch_is_named(water, tmp_path):
     assert caught.value.filename == str(missing)
 
 
-@pytest.mark.skipif(
-    os.geteuid() == 0, reason="root may write anywhere; see the read-only mount in test_faults"
-)
-def test_read_only_scratch_is_refused(water, tmp_path):
-    tmp_path.chmod(0o500)
-    with pytest.raises(OutcoreError, match="not writable"):
-        scf.RHF(water, scratch=str(tmp_path)).kernel()
+@pytest.fixture
+def read_only(tmp_path):
+    """A directory that nobody can write to, root neither."""
+    if os.geteuid() != 0:
+        tmp_path.chmod(0o500)
+        yield tmp_path
+        return
+    command = ["mount", "-t", "tmpfs", "-o", "ro", "outcore-test", str(tmp_path)]
+    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        pytest.skip("needs the right to mount a read-only file system, or not to be root")
+    yield tmp_path
+    subprocess.run(["umount", "-l", str(tmp_path)], check=True)
+
+
+def test_read_only_scratch_is_refused(water, read_only):
+    with pytest.raises(OutcoreError, match="not writable") as caught:
+        scf.RHF(water, scratch=str(read_only)).kernel()
+    assert caught.value.errno == errno.EACCES
+    assert caught.value.filename == str(read_only)
 
 
 @pytest.mark.parametrize(

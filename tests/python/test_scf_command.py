@@ -141,27 +141,64 @@ def test_no_convergence_is_an_error_that_names_the_energy(water):
     assert "after 2 cycles" in refused(water, "--basis", "sto-3g", "--max-cycle", "2")
 
 
+def outcore(*arguments: str, launcher: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    """A run of its own, as a user starts it."""
+    command = [*launcher, sys.executable, "-m", "outcore", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
+
+
+def results_of(path: Path) -> dict:
+    return json.loads(path.read_text())
+
+
+def test_ranks_and_mpiexec_give_the_same_run(water, tmp_path):
+    pytest.importorskip("mpi4py")
+    from outcore import launch
+
+    common = ("scf", str(water), "--basis", "6-31g*", "--scratch", str(tmp_path), "--json")
+    runs = {
+        "one": outcore(*common, str(tmp_path / "one")),
+        "ranks": outcore(*common, str(tmp_path / "ranks"), "--ranks", "2"),
+        "mpiexec": outcore(
+            *common, str(tmp_path / "mpiexec"), launcher=(str(launch.find_launcher()), "-n", "2")
+        ),
+    }
+    for name, run in runs.items():
+        assert run.returncode == 0, run.stderr
+        assert run.stdout.count("RHF energy") == 1
+        assert results_of(tmp_path / name)["energy_hartree"] == pytest.approx(
+            results_of(tmp_path / "one")["energy_hartree"], abs=1e-10
+        )
+    assert "2 processes" in runs["ranks"].stdout
+
+
+def test_bad_input_on_two_processes_is_said_once(water, tmp_path):
+    pytest.importorskip("mpi4py")
+    run = outcore("scf", str(water), "--basis", "none", "--scratch", str(tmp_path), "--ranks", "2")
+    assert run.returncode != 0
+    assert run.stderr.count("unknown basis 'none'") == 1
+    assert "Traceback" not in run.stderr
+
+
 def test_memory_stays_below_the_budget(tmp_path):
     results = tmp_path / "results.json"
-    subprocess.run(
-        [
-            *(
-                sys.executable,
-                "-m",
-                "outcore",
-                "scf",
-                str(BIPHENYL),
-                "--basis",
-                "sto-3g",
-                "--memory",
-                "300MB",
-            ),
-            *("--scratch", str(tmp_path), "--json", str(results)),
-        ],
-        check=True,
-        capture_output=True,
+    run = outcore(
+        *("scf", str(BIPHENYL), "--basis", "sto-3g", "--memory", "300MB"),
+        *("--scratch", str(tmp_path), "--json", str(results)),
     )
-    assert json.loads(results.read_text())["peak_memory_bytes"] < 300_000_000
+    assert run.returncode == 0, run.stderr
+    assert results_of(results)["peak_memory_bytes"] < 300_000_000
+
+
+def test_memory_of_two_processes_stays_below_the_budget(tmp_path):
+    pytest.importorskip("mpi4py")
+    results = tmp_path / "results.json"
+    run = outcore(
+        *("scf", str(BIPHENYL), "--basis", "sto-3g", "--memory", "500MB", "--ranks", "2"),
+        *("--scratch", str(tmp_path), "--json", str(results)),
+    )
+    assert run.returncode == 0, run.stderr
+    assert results_of(results)["peak_memory_bytes"] < 500_000_000
 
 
 def test_killed_in_the_middle_leaves_nothing_after_the_next_start(water, tmp_path):
