@@ -9,6 +9,7 @@ import difflib
 import errno
 import importlib
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -152,5 +153,13 @@ def report(error: Exception) -> int:
         print(message, file=sys.stderr, flush=True)
         launch.abort(status)
     elif job.rank == 0:
-        print("\n".join(dict.fromkeys(messages)), file=sys.stderr)
+        print("\n".join(_without_repeats(messages)), file=sys.stderr)
     return status
+
+
+def _without_repeats(messages: Sequence[str]) -> list[str]:
+    """One message for all processes that say the same but for their rank."""
+    said: dict[str, list[str]] = {}
+    for message in messages:
+        said.setdefault(re.sub(r"rank \d+: ", "", message), []).append(message)
+    return [text if len(alike) > 1 else alike[0] for text, alike in said.items()]

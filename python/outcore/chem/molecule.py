@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,7 +98,9 @@ def _check_basis(basis: str, element: str) -> None:
     from pyscf.gto import basis as library
 
     try:
-        shells = library.load(basis, element)
+        with warnings.catch_warnings():  # of a package that might know more bases
+            warnings.simplefilter("ignore")
+            shells = library.load(basis, element)
     except Exception as error:
         known = {name.replace("-", "").lower() for name in library.ALIAS}
         wanted = basis.replace("-", "").replace("_", "").lower()
