@@ -159,7 +159,7 @@ def report(error: Exception) -> int:
 
 def _without_repeats(messages: Sequence[str]) -> list[str]:
     """One message for all processes that say the same but for their rank."""
-    said: dict[str, list[str]] = {}
+    said: dict[str, set[str]] = {}
     for message in messages:
-        said.setdefault(re.sub(r"rank \d+: ", "", message), []).append(message)
-    return [text if len(alike) > 1 else alike[0] for text, alike in said.items()]
+        said.setdefault(re.sub(r"rank \d+: ", "", message), set()).add(message)
+    return [text if len(alike) > 1 else alike.pop() for text, alike in said.items()]
