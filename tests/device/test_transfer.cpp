@@ -16,7 +16,8 @@ constexpr int cached_fd = 10, direct_fd = 11;
 constexpr Target target{cached_fd, direct_fd, 512, 4096};
 
 struct Nobody final : Transfer::Owner {
-  int completions = 0;
+  int completions = 0, misses = 0;
+  void missed(const Transfer&) noexcept override { ++misses; }
   void completed(Transfer&) noexcept override { ++completions; }
   Error error_of(const Transfer& transfer) const override { return {transfer.error(), {}}; }
   void waited(const Transfer&, std::uint64_t) noexcept override {}
@@ -208,6 +209,37 @@ TEST("lists longer than one system call takes are split, also directly") {
   m.expect(Kind::write, direct_fd, 0, 1024 * 4096, 1024 * 4096);
   m.expect(Kind::write, direct_fd, 1024 * 4096, 476 * 4096, 476 * 4096);
   m.expect_end(1500 * 4096);
+}
+
+TEST("a scattered read of what is in memory never waits") {
+  Machine m(Kind::read, Way::scattered, {at(4096, 1000)}, 50);
+  m.expect(Kind::read, cached_fd, 50, 1000, 1000, true);
+  m.expect_end(1000);
+  check::equal(m.owner.misses, 0);
+}
+
+TEST("a scattered read that has to wait says so and goes on through the page cache") {
+  Machine m(Kind::read, Way::scattered, {at(4096, 1000)}, 50);
+  m.expect(Kind::read, cached_fd, 50, 1000, -EAGAIN, true);
+  m.expect(Kind::read, cached_fd, 50, 1000, 1000);
+  m.expect_end(1000);
+  check::equal(m.owner.misses, 1);
+}
+
+TEST("a scattered read of which memory holds the beginning goes on where that ends") {
+  Machine m(Kind::read, Way::scattered, {at(4096, 1000)}, 50);
+  m.expect(Kind::read, cached_fd, 50, 1000, 300, true);
+  m.expect(Kind::read, cached_fd, 350, 700, 700);
+  m.expect_end(1000);
+  check::equal(m.owner.misses, 1);
+}
+
+TEST("a scattered read where the file system cannot tell is a plain one") {
+  Machine m(Kind::read, Way::scattered, {at(4096, 1000)}, 50);
+  m.expect(Kind::read, cached_fd, 50, 1000, -EOPNOTSUPP, true);
+  m.expect(Kind::read, cached_fd, 50, 1000, 1000);
+  m.expect_end(1000);
+  check::equal(m.owner.misses, 0);
 }
 
 TEST_MAIN

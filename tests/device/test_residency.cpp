@@ -1,0 +1,127 @@
+// What the page cache holds: reads that use it, and random reads that fill it.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "check.hpp"
+#include "file/temporary_directory.hpp"
+#include "outcore/device/file.hpp"
+
+using namespace outcore::device;
+using Bytes = std::vector<std::byte>;
+
+namespace {
+
+constexpr std::int64_t file_bytes = 16 << 20;
+
+/// A file on the disk, with nothing of it in the page cache.
+class ColdFile {
+ public:
+  ColdFile() {
+    Bytes bytes(file_bytes);
+    std::mt19937_64 random(1);
+    for (std::size_t i = 0; i < bytes.size(); i += 8) reinterpret_cast<std::uint64_t&>(bytes[i]) = random();
+    File(path()).write(bytes, 0);
+    fd_ = open(path().c_str(), O_RDONLY | O_CLOEXEC);
+    fsync(fd_);
+    posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED);
+  }
+  ~ColdFile() { close(fd_); }
+
+  [[nodiscard]] std::string path() const { return directory_ / "file"; }
+
+  /// Bytes of a range that are in the page cache.
+  [[nodiscard]] std::int64_t resident(std::int64_t offset = 0, std::int64_t size = file_bytes) const {
+    void* const map = mmap(nullptr, static_cast<std::size_t>(size), PROT_READ, MAP_SHARED, fd_, offset);
+    std::vector<unsigned char> pages(static_cast<std::size_t>(size / 4096));
+    mincore(map, static_cast<std::size_t>(size), pages.data());
+    munmap(map, static_cast<std::size_t>(size));
+    std::int64_t count = 0;
+    for (const unsigned char page : pages) count += page & 1;
+    return 4096 * count;
+  }
+  void load() const {
+    Bytes bytes(file_bytes);
+    (void)!pread(fd_, bytes.data(), bytes.size(), 0);
+  }
+
+ private:
+  TemporaryDirectory directory_;
+  int fd_ = -1;
+};
+
+/// Reads `count` records at distinct random places.
+void read_randomly(File& file, int count) {
+  std::vector<std::int64_t> order(file_bytes / 1600);
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = 1600 * static_cast<std::int64_t>(i);
+  std::shuffle(order.begin(), order.end(), std::mt19937_64(7));
+  Bytes record(1600);
+  for (int i = 0; i < count; ++i) file.read(record, order[static_cast<std::size_t>(i)]);
+}
+
+}  // namespace
+
+TEST("a resident range is read") {
+  const ColdFile cold;
+  cold.load();
+  File file(cold.path());
+  Bytes got(100'000), expected(100'000);
+  if (!file.read_resident(got, 5'000)) {
+    std::puts("      NOT TESTED: this kernel cannot tell what is in the page cache (cachestat, Linux 6.5)");
+    return;
+  }
+  file.read(expected, 5'000);
+  check::is_true(got == expected);
+}
+
+TEST("a range that is not in the page cache is not read, nor brought there") {
+  const ColdFile cold;
+  File file(cold.path());
+  Bytes got(100'000);
+  check::is_true(!file.read_resident(got, 5'000));
+  check::is_true(got == Bytes(100'000));
+  check::equal(cold.resident(), 0);
+}
+
+TEST("a range beyond the end is not read as resident") {
+  const ColdFile cold;
+  cold.load();
+  File file(cold.path());
+  Bytes got(10'000);
+  check::is_true(!file.read_resident(got, file_bytes - 5'000));
+}
+
+TEST("with direct I/O nothing is read as resident") {
+  const ColdFile cold;
+  cold.load();
+  File file(cold.path(), {.cache = Cache::direct});
+  Bytes got(10'000);
+  check::is_true(!file.read_resident(got, 0));
+}
+
+TEST("a few random reads bring nothing but their own pages") {
+  const ColdFile cold;
+  File file(cold.path());
+  read_randomly(file, 6);
+  check::is_true(cold.resident() <= 6 * 2 * 4096);
+}
+
+TEST("many random reads of a file that fits into memory bring their surroundings along") {
+  const ColdFile cold;
+  File file(cold.path());
+  read_randomly(file, 200);
+  check::is_true(cold.resident() >= file_bytes / 2);
+}
+
+TEST("buffered files are left to the kernel") {
+  const ColdFile cold;
+  File file(cold.path(), {.cache = Cache::buffered});
+  read_randomly(file, 200);
+  check::is_true(cold.resident() <= 200 * 2 * 4096);
+}
+
+TEST_MAIN
