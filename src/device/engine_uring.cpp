@@ -32,8 +32,8 @@ namespace outcore::device {
 namespace {
 
 /// Larger copies to or from the page cache are handed to the kernel's own threads: done in the ring's thread
-/// they would hold up everything else.
-constexpr std::int64_t inline_copy_bytes = 32 << 10;
+/// they would hold up everything else. For smaller ones, that costs more than the copy.
+constexpr std::int64_t inline_copy_bytes = 256 << 10;
 
 class Ring {
  public:

@@ -25,6 +25,8 @@ using Kind = Operation::Kind;
 using FileStatus = struct stat;
 using FileSpace = struct statvfs;
 
+constexpr std::uint32_t page_bytes = 4096;
+
 trace::Op op_of(const Transfer& transfer) {
   if (transfer.blocking()) return transfer.is_write() ? trace::Op::write : trace::Op::read;
   return transfer.is_write() ? trace::Op::async_write : trace::Op::async_read;
@@ -70,7 +72,9 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
   [[nodiscard]] FileStatus status_of(int fd) const;
 
   [[nodiscard]] Engine& engine() const { return options.engine ? *options.engine : default_engine(); }
-  [[nodiscard]] Target target() const { return {buffered.get(), direct.get(), align.memory, align.offset}; }
+  [[nodiscard]] Target target() const {
+    return {buffered.get(), direct.get(), align.memory, std::max(align.offset, page_bytes)};
+  }
   [[nodiscard]] Way way_of(Kind kind, std::int64_t size, std::int64_t offset) const;
   [[nodiscard]] bool worth_caching() const;
   void check(const char* attempted, std::int64_t offset = 0, std::int64_t size = 0) const;
@@ -132,6 +136,8 @@ void File::State::open_direct(const FileStatus& about) {
   if (!direct) return;
   const FileStatus again = status_of(direct.get());
   if (again.st_dev != about.st_dev || again.st_ino != about.st_ino) direct.reset();  // renamed meanwhile
+  // Ragged ends must not bring other pages into the page cache, least of all in one piece with theirs.
+  if (options.cache == Cache::direct) posix_fadvise(buffered.get(), 0, 0, POSIX_FADV_RANDOM);
 }
 
 FileStatus File::State::status_of(int fd) const {
@@ -209,7 +215,7 @@ Way File::State::way_of(Kind kind, std::int64_t size, std::int64_t offset) const
   }
   if (size < Transfer::direct_above_bytes) return kind == Kind::read ? Way::scattered : Way::buffered;
   if (kind == Kind::read) return worth_caching() ? Way::buffered : Way::either;
-  return std::max(options.expected_bytes, offset + size) > cached_most_bytes ? Way::direct : Way::buffered;
+  return std::max(options.expected_bytes, offset + size) > cached_most_bytes ? Way::either : Way::buffered;
 }
 
 std::int64_t File::State::blocking(Kind kind, Way way, std::span<const iovec> list, std::int64_t offset) {

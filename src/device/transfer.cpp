@@ -142,8 +142,10 @@ void Transfer::result(std::int64_t value) noexcept {
 }
 
 void Transfer::note_resident(std::int64_t bytes) noexcept {
-  if (bytes < 0)
-    step_ = Step::try_cache;  // the kernel cannot tell
+  if (bytes < 0)  // the kernel cannot tell
+    step_ = is_write() ? Step::direct : Step::try_cache;
+  else if (is_write())  // cached pages would have to be thrown away, and may be in use by others
+    step_ = bytes > 0 ? Step::buffered : Step::direct;
   else
     step_ = 2 * bytes >= std::min(size_, largest_operation) ? Step::buffered : Step::direct;
 }

@@ -21,7 +21,10 @@ namespace outcore::device {
 struct Target {
   int buffered_fd = -1;
   int direct_fd = -1;  ///< -1: no direct I/O
-  std::uint32_t memory_align = 0, offset_align = 0;
+  std::uint32_t memory_align = 0;
+  /// At least a page, whatever the device allows: a page that is written directly by one request and through
+  /// the page cache by another, at the same time, loses one of them.
+  std::uint32_t offset_align = 0;
 };
 
 /// How a transfer moves its bytes.
@@ -29,7 +32,8 @@ enum class Way : std::uint8_t {
   buffered,   ///< through the page cache
   direct,     ///< aligned middle past the page cache, through a buffer of ours if the memory is not aligned
   scattered,  ///< small reads: through the page cache, telling the owner when they have to wait for the disk
-  either      ///< reads: from the page cache if most is there, else directly if the memory is aligned
+  either      ///< reads: from the page cache if most is there; writes: if any is there; else directly, if the
+              ///< memory is aligned
 };
 
 class Transfer final : public Task, public std::enable_shared_from_this<Transfer> {

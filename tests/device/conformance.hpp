@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 
 #include <atomic>
 #include <cerrno>
@@ -193,6 +192,22 @@ inline void thousands_outstanding(Setting& s) {
   same(back, data);
 }
 
+/// Neighbours share pages and blocks; each must keep its own bytes.
+inline void ragged_neighbours(Setting& s) {
+  File file = s.open();
+  constexpr std::size_t count = 600, size = 21001;
+  Bytes back(count * size);
+  for (unsigned pass = 0; pass < 2; ++pass) {
+    const Bytes data = pattern(count * size, 20 + pass);
+    std::vector<Request> requests;
+    for (std::size_t i = 0; i < count; ++i)
+      requests.push_back(file.async_write(std::span(data).subspan(i * size, size), std::int64_t(i * size)));
+    wait_all(requests);
+    file.read(back, 0);
+    same(back, data);
+  }
+}
+
 inline void any_of_several(Setting& s) {
   File file = s.open();
   const Bytes data = pattern(1 << 20, 9);
@@ -371,48 +386,42 @@ inline void evicted_data(Setting& s) {
   ::close(fd);
 }
 
-/// RLIMIT_FSIZE stands in for a device that refuses; in a child, for the limit is for good.
-inline void failed_write_is_delivered(Setting& s, const Maker& make) {
-  const pid_t child = fork();
-  if (child == 0) {
-    int failures = 0;
-    try {
-      const auto engine = make();
-      signal(SIGXFSZ, SIG_IGN);
-      const rlimit limit{1 << 20, 1 << 20};
-      setrlimit(RLIMIT_FSIZE, &limit);
-      OpenOptions options = s.options();
-      options.engine = engine.get();
-      File file(s.scratch.file(), options);
-      const Bytes data = pattern(1 << 18, 16);
-      const auto failing = [&] { return file.async_write(data, (1 << 20) + 4096); };
-      const auto fails = [&](const std::function<void()>& action) {
-        try {
-          action();
-        } catch (const Error& error) {
-          return error.errno_value() == EFBIG && error.context().offset == (1 << 20) + 4096;
-        }
-        return false;
-      };
-      failures += !fails([&] { failing().wait(); });
-      failures += fails([&] { file.flush(); });  // delivered already
-      static_cast<void>(failing());
-      failures += !fails([&] { file.flush(); });
-      failures += fails([&] { file.flush(); });
-      Request held = failing();
-      failures += !fails([&] { file.close(); });
-      failures += !fails([&] { held.wait(); });
-      failures += !held.done();
-    } catch (const std::exception& error) {
-      std::printf("      child: %s\n", error.what());
-      failures = 100;
-    }
-    std::fflush(stdout);
-    _exit(failures);
+/// A limit on the size of files, which stands in for a device that refuses.
+class SizeLimit {
+ public:
+  explicit SizeLimit(rlim_t bytes) {
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
   }
-  int status = 0;
-  waitpid(child, &status, 0);
-  check::equal(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0);
+  ~SizeLimit() { setrlimit(RLIMIT_FSIZE, &before_); }
+  SizeLimit(const SizeLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+inline void failed_write_is_delivered(Setting& s) {
+  const SizeLimit limit(1 << 20);
+  constexpr std::int64_t beyond = (1 << 20) + 4096;
+  const Bytes data = pattern(1 << 18, 16);
+  File file = s.open();
+  const auto failing = [&] { return file.async_write(data, beyond); };
+  const auto error = check::throws<Error>([&] { failing().wait(); });
+  check::equal(error.errno_value(), EFBIG);
+  check::equal(error.context().offset, beyond);
+  check::equal(error.context().size_bytes, 1 << 18);
+  file.flush();  // delivered already
+  static_cast<void>(failing());
+  check::equal(check::throws<Error>([&] { file.flush(); }).errno_value(), EFBIG);
+  file.flush();
+  static_cast<void>(failing());
+  check::equal(check::throws<Error>([&] { file.settle(); }).errno_value(), EFBIG);
+  Request held = failing();
+  check::equal(check::throws<Error>([&] { file.close(); }).errno_value(), EFBIG);
+  check::is_true(held.done(), "complete after close");
+  check::equal(check::throws<Error>([&] { held.wait(); }).errno_value(), EFBIG);
 }
 
 inline void stop_completes_everything(Setting& s) {
@@ -439,6 +448,7 @@ inline void add(const std::string& engine, const Maker& make) {
       {"scatter and gather", scatter_and_gather},
       {"random operations", random_operations},
       {"thousands outstanding", thousands_outstanding},
+      {"ragged neighbours", ragged_neighbours},
       {"any of several", any_of_several},
       {"abandoned requests", abandoned_requests},
       {"request outlives file", request_outlives_file},
@@ -450,7 +460,7 @@ inline void add(const std::string& engine, const Maker& make) {
       {"opening", opening},
       {"modes agree", modes_agree},
       {"evicted data", evicted_data},
-      {"failed write is delivered", [make](Setting& s) { failed_write_is_delivered(s, make); }},
+      {"failed write is delivered", failed_write_is_delivered},
       {"stop completes everything", stop_completes_everything},
   };
   const std::vector<std::pair<const char*, Cache>> caches{

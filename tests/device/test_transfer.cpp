@@ -189,6 +189,21 @@ TEST("either: a kernel that cannot tell is asked for what it has") {
   none.expect_end(1 << 20);
 }
 
+TEST("either: a write goes directly only where nothing is cached") {
+  Machine none(Kind::write, Way::either, {at(8192, 1 << 20)}, 0);
+  none.expect(Kind::resident, cached_fd, 0, 1 << 20, 0);
+  none.expect(Kind::write, direct_fd, 0, 1 << 20, 1 << 20);
+  none.expect_end(1 << 20);
+  Machine some(Kind::write, Way::either, {at(8192, 1 << 20)}, 0);
+  some.expect(Kind::resident, cached_fd, 0, 1 << 20, 4096);
+  some.expect(Kind::write, cached_fd, 0, 1 << 20, 1 << 20);
+  some.expect_end(1 << 20);
+  Machine unknown(Kind::write, Way::either, {at(8192, 1 << 20)}, 0);
+  unknown.expect(Kind::resident, cached_fd, 0, 1 << 20, -ENOSYS);
+  unknown.expect(Kind::write, direct_fd, 0, 1 << 20, 1 << 20);
+  unknown.expect_end(1 << 20);
+}
+
 TEST("either: a file system without RWF_NOWAIT is read plainly") {
   Machine m(Kind::read, Way::either, {at(8192, 1 << 20)}, 0);
   m.expect(Kind::resident, cached_fd, 0, 1 << 20, -ENOSYS);
