@@ -191,9 +191,9 @@ bool File::State::worth_caching() const {
 /// at the speed of large requests: so that has never cost more than a few times what the misses have cost
 /// before, and in the end one pass over the file.
 void File::State::missed(const Transfer& transfer) noexcept {
-  constexpr std::int64_t page_bytes = 4096, smallest = 64 << 10, largest = 1 << 20, hint_bytes = 256 << 10;
+  constexpr std::int64_t smallest = 64 << 10, largest = 1 << 20, hint_bytes = 256 << 10;
   const std::int64_t missed_bytes = misses.fetch_add(1, std::memory_order_relaxed) * page_bytes;
-  struct stat about{};
+  FileStatus about{};
   if (fstat(buffered.get(), &about) != 0 || about.st_size == 0 || about.st_size > cached_most_bytes) return;
   const auto share = static_cast<std::uint64_t>(512 * missed_bytes / about.st_size);
   if (share == 0) return;

@@ -167,6 +167,30 @@ TEST("a crash loses what was not flushed, and nothing else") {
   }
 }
 
+TEST("direct parts begin and end on pages, so that they never share one with a buffered part") {
+  std::atomic<int> direct_parts{0}, shared_pages{0};
+  Faulty faulty({.script = [&](std::uint64_t, const Operation& o) {
+    const bool moves = o.kind == Kind::read || o.kind == Kind::write;
+    if (moves && !o.copies) {
+      ++direct_parts;
+      shared_pages += o.offset % 4096 != 0 || o.size_bytes % 4096 != 0;
+    }
+    return Fault::none;
+  }});
+  File file = faulty.open(Cache::direct);
+  if (!file.direct_available()) return;
+  const Bytes data = pattern(100000, 1);
+  Bytes back(100000);
+  for (std::int64_t offset : {0, 512, 1600, 4096, 5000}) {
+    file.write(data, offset);
+    file.async_write(data, offset).wait();
+    file.read(back, offset);
+    same(back, data);
+  }
+  check::is_true(direct_parts >= 15, "there were direct parts");
+  check::equal(shared_pages.load(), 0);
+}
+
 TEST("persistent interruption ends as an error, not as a hang") {
   Faulty faulty({.interrupted = 1});
   File file = faulty.open();
