@@ -62,7 +62,8 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
   std::atomic<std::int64_t> read_end{-1}, write_end{-1};  ///< where the last request of the kind ended
   std::atomic<std::int64_t> read_directly{0};             ///< bytes read past the page cache, so far
   std::atomic<std::int64_t> misses{0};                    ///< small reads that had to wait for the disk
-  std::atomic<std::uint32_t> under_way{0};                ///< nonblocking requests not complete yet
+  std::atomic<std::uint32_t> since_miss{0};  ///< small reads since the last that was seen to wait
+  std::atomic<std::uint32_t> under_way{0};   ///< nonblocking requests not complete yet
   std::mutex failed_mutex;
   std::vector<std::shared_ptr<Transfer>>
       failed;  ///< nonblocking writes whose error flush or close may deliver
@@ -75,7 +76,8 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
   [[nodiscard]] Target target() const {
     return {buffered.get(), direct.get(), align.memory, std::max(align.offset, page_bytes)};
   }
-  [[nodiscard]] Way way_of(Kind kind, std::int64_t size, std::int64_t offset) const;
+  [[nodiscard]] Way way_of(Kind kind, std::int64_t size, std::int64_t offset);
+  [[nodiscard]] bool looks_for_misses();
   [[nodiscard]] bool worth_caching() const;
   void check(const char* attempted, std::int64_t offset = 0, std::int64_t size = 0) const;
   void check_request(Kind kind, std::span<const iovec> list, std::int64_t offset) const;
@@ -192,6 +194,7 @@ bool File::State::worth_caching() const {
 /// before, and in the end one pass over the file.
 void File::State::missed(const Transfer& transfer) noexcept {
   constexpr std::int64_t smallest = 64 << 10, largest = 1 << 20, hint_bytes = 256 << 10;
+  since_miss.store(0, std::memory_order_relaxed);
   const std::int64_t missed_bytes = misses.fetch_add(1, std::memory_order_relaxed) * page_bytes;
   FileStatus about{};
   if (fstat(buffered.get(), &about) != 0 || about.st_size == 0 || about.st_size > cached_most_bytes) return;
@@ -204,7 +207,15 @@ void File::State::missed(const Transfer& transfer) noexcept {
     posix_fadvise(buffered.get(), at, std::min(window, hint_bytes), POSIX_FADV_WILLNEED);
 }
 
-Way File::State::way_of(Kind kind, std::int64_t size, std::int64_t offset) const {
+/// A read that tells whether it has to wait is slower than one that does not. So when none has waited for
+/// long, only some of them look.
+bool File::State::looks_for_misses() {
+  const std::uint32_t count = since_miss.load(std::memory_order_relaxed);
+  since_miss.store(count + 1, std::memory_order_relaxed);
+  return count < 1000 || count % 8 == 0;
+}
+
+Way File::State::way_of(Kind kind, std::int64_t size, std::int64_t offset) {
   switch (options.cache) {
     case Cache::buffered:
       return Way::buffered;
@@ -213,7 +224,8 @@ Way File::State::way_of(Kind kind, std::int64_t size, std::int64_t offset) const
     case Cache::automatic:
       break;
   }
-  if (size < Transfer::direct_above_bytes) return kind == Kind::read ? Way::scattered : Way::buffered;
+  if (size < Transfer::direct_above_bytes)
+    return kind == Kind::read && looks_for_misses() ? Way::scattered : Way::buffered;
   if (kind == Kind::read) return worth_caching() ? Way::buffered : Way::either;
   return std::max(options.expected_bytes, offset + size) > cached_most_bytes ? Way::either : Way::buffered;
 }
