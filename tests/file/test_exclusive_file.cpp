@@ -1,17 +1,12 @@
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <random>
 #include <thread>
 #include <vector>
 
+#include "bytes.hpp"
 #include "check.hpp"
-#include "child.hpp"
 #include "outcore/error.hpp"
 #include "outcore/file/exclusive_file.hpp"
 #include "outcore/file/scratch.hpp"
@@ -20,22 +15,8 @@
 
 using namespace outcore;
 using namespace outcore::file;
-using Bytes = std::vector<std::byte>;
 
 namespace {
-
-Bytes pattern(std::size_t size, unsigned seed = 1) {
-  std::mt19937 random(seed);
-  Bytes bytes(size);
-  for (auto& each : bytes) each = static_cast<std::byte>(random());
-  return bytes;
-}
-
-Bytes read_back(ExclusiveFile& file, std::size_t size, std::int64_t offset = 0) {
-  Bytes bytes(size);
-  bytes.resize(static_cast<std::size_t>(file.read(bytes, offset)));
-  return bytes;
-}
 
 const trace::Counter& counter(const trace::Snapshot& snapshot, trace::Op op) {
   return snapshot.counters[std::size_t(trace::Layer::file)][std::size_t(op)];
@@ -141,17 +122,6 @@ TEST("two names are two files") {
   check::equal(second.length(), 0);
 }
 
-TEST("a name is private to its process") {
-  TemporaryDirectory scratch;
-  ExclusiveFile mine("ints", {.scratch = scratch});
-  mine.write(pattern(100), 0);
-  check::equal(status_of_child([&] {
-                 ExclusiveFile theirs("ints", {.scratch = scratch});
-                 check::equal(theirs.length(), 0);
-               }),
-               0);
-}
-
 TEST("erase drops the bytes") {
   TemporaryDirectory scratch;
   ExclusiveFile first("ints", {.scratch = scratch});
@@ -178,45 +148,6 @@ TEST("on a local disk the file has no name") {
   ExclusiveFile file("ints", {.scratch = scratch});
   file.write(pattern(100), 0);
   check::is_true(!std::filesystem::exists(file.path()));
-}
-
-TEST("a killed process leaves no byte, and after the next start nothing") {
-  TemporaryDirectory scratch;
-  const int status = killed_after([&] {
-    ExclusiveFile file("ints", {.scratch = scratch});
-    file.write(pattern(4 << 20), 0);
-    file.flush();
-  });
-  check::is_true(WIFSIGNALED(status));
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(scratch.path()))
-    if (entry.is_regular_file()) check::equal(entry.file_size(), 0u);
-  check::equal(status_of_child([&] { ExclusiveFile file("next", {.scratch = scratch}); }), 0);
-  check::equal(scratch.count(), 0);
-}
-
-TEST("a kept file has its name and outlives the process") {
-  TemporaryDirectory scratch;
-  const auto bytes = pattern(5000);
-  check::equal(status_of_child([&] {
-                 ExclusiveFile file("vectors", {.scratch = scratch, .keep = true});
-                 file.write(bytes, 0);
-                 file.close();
-               }),
-               0);
-  check::equal(std::filesystem::file_size(scratch / "vectors"), 5000u);
-  check::equal(scratch.count(), 1);
-  ExclusiveFile again("vectors", {.scratch = scratch, .keep = true});
-  check::is_true(read_back(again, 5000) == bytes);
-}
-
-TEST("a kept file that nobody closed is written out at exit") {
-  TemporaryDirectory scratch;
-  check::equal(status_of_child([&] {
-                 auto* never_destroyed = new ExclusiveFile("vectors", {.scratch = scratch, .keep = true});
-                 for (int i = 0; i < 100; ++i) never_destroyed->write(pattern(1600, unsigned(i)), 1600 * i);
-               }),
-               0);
-  check::equal(std::filesystem::file_size(scratch / "vectors"), 160'000u);
 }
 
 TEST("a kept file and a private one may have the same name") {
@@ -364,66 +295,6 @@ TEST("a missing scratch directory is ENOENT with its path") {
   check::contains(error.what(), "/nonexistent/scratch");
 }
 
-TEST("a failed write-behind is thrown, and the rest goes on") {
-  TemporaryDirectory scratch;
-  check::equal(status_of_child([&] {
-                 signal(SIGXFSZ, SIG_IGN);
-                 const rlimit limit{64 << 10, 64 << 10};
-                 ExclusiveFile file("ints", {.scratch = scratch});
-                 setrlimit(RLIMIT_FSIZE, &limit);
-                 const auto write_all = [&] {
-                   for (int i = 0; i < 100; ++i) file.write(pattern(1600), 1600 * i);
-                   file.flush();
-                 };
-                 check::equal(check::throws<Error>(write_all).errno_value(), EFBIG);
-                 file.write(pattern(100), 0);
-                 check::is_true(read_back(file, 100) == pattern(100));
-               }),
-               0);
-}
-
-TEST("a failed nonblocking write that nobody waits for fails the close") {
-  TemporaryDirectory scratch;
-  check::equal(status_of_child([&] {
-                 signal(SIGXFSZ, SIG_IGN);
-                 const rlimit limit{64 << 10, 64 << 10};
-                 const auto bytes = pattern(1 << 20);
-                 ExclusiveFile file("ints", {.scratch = scratch});
-                 setrlimit(RLIMIT_FSIZE, &limit);
-                 (void)file.async_write(bytes, 0);
-                 check::equal(check::throws<Error>([&] { file.close(); }).errno_value(), EFBIG);
-                 check::is_true(file.closed());
-               }),
-               0);
-}
-
-TEST("a forked child cannot use the files of its parent, and does not harm them") {
-  TemporaryDirectory scratch;
-  ExclusiveFile file("ints", {.scratch = scratch, .keep = true});
-  for (int i = 0; i < 10; ++i) file.write(pattern(100, unsigned(i)), 100 * i);
-  check::equal(status_of_child([&] {
-                 const auto error = check::throws<Error>([&] { file.write(Bytes(1000), 0); });
-                 check::equal(error.errno_value(), EBADF);
-                 check::contains(error.what(), "parent");
-                 file.close();
-               }),
-               0);
-  check::is_true(read_back(file, 100, 900) == pattern(100, 9));
-}
-
-TEST("a forked child opens files of its own") {
-  TemporaryDirectory scratch;
-  ExclusiveFile file("ints", {.scratch = scratch});
-  file.write(pattern(1000), 0);
-  check::equal(status_of_child([&] {
-                 ExclusiveFile mine("ints", {.scratch = scratch});
-                 mine.write(pattern(300'000, 2), 0);
-                 check::is_true(read_back(mine, 300'000) == pattern(300'000, 2));
-               }),
-               0);
-  check::equal(file.length(), 1000);
-}
-
 TEST("threads may share a file") {
   TemporaryDirectory scratch;
   ExclusiveFile file("ints", {.scratch = scratch});
@@ -470,19 +341,6 @@ TEST("every operation is reported to the trace") {
     check::equal(made(op), 1u);
   check::equal(counter(after, Op::write).bytes - counter(before, Op::write).bytes, 2000u);
   check::equal(counter(after, Op::write).sequential - counter(before, Op::write).sequential, 2u);
-}
-
-TEST("a failed operation is reported as failed") {
-  TemporaryDirectory scratch;
-  check::equal(status_of_child([&] {
-                 signal(SIGXFSZ, SIG_IGN);
-                 const rlimit limit{0, 0};
-                 ExclusiveFile file("ints", {.scratch = scratch});
-                 setrlimit(RLIMIT_FSIZE, &limit);
-                 check::throws<Error>([&] { file.write(pattern(100), 0); });
-                 check::equal(counter(trace::snapshot(), trace::Op::write).failed, 1u);
-               }),
-               0);
 }
 
 TEST_MAIN
