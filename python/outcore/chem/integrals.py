@@ -28,6 +28,7 @@ Progress = Callable[[float], None]
 CACHES = ("automatic", "direct", "buffered")
 
 _MIB = 1 << 20
+_DIRECT_FACTOR = 0.01
 _DIIS_MATRICES = 40  # of n*n doubles, which an SCF driver with DIIS over 8 vectors, two spins, may hold
 
 
@@ -36,7 +37,7 @@ class Settings:
     """How integrals are computed and kept. Bytes are of one job: all its processes together."""
 
     storage: str = "disk"  # "disk" or "direct"
-    threshold: float = 1e-11  # quartets with a Schwarz bound below it are left out
+    threshold: float = 1e-11  # see screening_threshold; stored values are kept to within half of it
     scratch: str | None = None  # directory; None: the fastest node-local temporary directory
     memory_bytes: int | None = None  # None: half of what is available
     threads: int | None = None  # of each process; None: its share of the cores
@@ -59,6 +60,13 @@ class Settings:
         for is_wrong, text in wrong:
             if is_wrong:
                 raise OutcoreError(errno.EINVAL, "integrals", detail=text)
+
+    @property
+    def screening_threshold(self) -> float:
+        """Quartets are left out whose Schwarz bound is below it; in a direct run, whose bound times the largest
+        density concerned is. Stored integrals err in the same way in each cycle; those of direct runs, which
+        add the changes of many cycles, do not, and need a tighter threshold to converge as far."""
+        return self.threshold if self.storage == "disk" else self.threshold * _DIRECT_FACTOR
 
 
 @dataclass(frozen=True)
@@ -89,7 +97,7 @@ class TwoElectronIntegrals:
     """J and K of a molecule. Every method is collective over `comm` (None: a process on its own); the first
     error of any process is raised by all.
 
-    Integrals pass the Schwarz screening at `settings.threshold`; on disk they are kept to within half of it.
+    Which integrals are computed, and how well they are kept: `Settings`.
     """
 
     def __init__(self, mol: Mole, settings: Settings, comm: Intracomm | None = None) -> None:
@@ -102,7 +110,7 @@ class TwoElectronIntegrals:
         failure: BaseException | None = None
         try:
             self._basis = native_basis(mol)
-            self._screening = _core.Screening(self._basis, settings.threshold, self._threads)
+            self._screening = _core.Screening(self._basis, settings.screening_threshold, self._threads)
             self._cost = np.array(self._screening.task_integrals(), dtype=float)
             self._native = _core.TwoElectron(self._basis, self._screening, self._threads)
             self.scratch = "" if settings.storage == "direct" else find_scratch(settings.scratch)
