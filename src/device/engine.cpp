@@ -69,7 +69,7 @@ std::int64_t call(const Operation& o) {
 
 }  // namespace
 
-std::int64_t Engine::run(const Operation& operation) noexcept {
+std::int64_t Engine::run_plainly(const Operation& operation) noexcept {
   const std::int64_t value = call(operation);
   return value >= 0 ? value : -errno;
 }

@@ -14,7 +14,6 @@
 
 #include "device/descriptor.hpp"
 #include "device/transfer.hpp"
-#include "device/worker.hpp"
 #include "outcore/error.hpp"
 #include "outcore/trace.hpp"
 
@@ -73,6 +72,10 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
   [[nodiscard]] FileStatus status_of(int fd) const;
 
   [[nodiscard]] Engine& engine() const { return options.engine ? *options.engine : default_engine(); }
+  /// In the calling thread. The engine of the process is not started for that.
+  [[nodiscard]] std::int64_t run(const Operation& operation) const noexcept {
+    return options.engine ? options.engine->run(operation) : Engine::run_plainly(operation);
+  }
   [[nodiscard]] Target target() const {
     return {buffered.get(), direct.get(), align.memory, std::max(align.offset, page_bytes)};
   }
@@ -234,7 +237,7 @@ std::int64_t File::State::blocking(Kind kind, Way way, std::span<const iovec> li
   check_request(kind, list, offset);
   Transfer transfer(kind, way, target(), list, offset, *this, true);
   starts(transfer);
-  run_to_end(engine(), transfer);
+  while (const Operation* operation = transfer.next()) transfer.result(run(*operation));
   if (transfer.error() != 0) throw error_of(transfer);
   return transfer.moved_bytes();
 }
@@ -359,7 +362,7 @@ void File::State::flush() {
   const std::int64_t synced = traced(trace::Op::flush, 0, [&] {
     std::int64_t result = -EINTR;
     for (int i = 0; i < 1000 && result == -EINTR; ++i)
-      result = engine().run({.kind = Kind::sync, .fd = buffered.get()});
+      result = run({.kind = Kind::sync, .fd = buffered.get()});
     return result;
   });
   if (const auto transfer = take_undelivered()) throw error_of(*transfer);
@@ -427,7 +430,7 @@ bool File::read_resident(std::span<std::byte> buffer, std::int64_t offset) {
   if (state_->options.cache == Cache::direct || !state_->buffered) return false;
   const iovec entry = entry_for(buffer);
   const auto size = static_cast<std::int64_t>(buffer.size());
-  const auto resident = state_->engine().run(
+  const auto resident = state_->run(
       {.kind = Kind::resident, .fd = state_->buffered.get(), .offset = offset, .size_bytes = size});
   // Shorter than asked for if the file ends there: then whoever asks finds out by a plain read.
   return resident >= size && state_->blocking(Kind::read, Way::buffered, {&entry, 1}, offset) == size;

@@ -51,7 +51,9 @@ class Engine {
   /// they are started in order of submission.
   virtual void submit(std::shared_ptr<Task> task) = 0;
   /// Runs one operation in the calling thread and returns its result, or -errno. Thread-safe.
-  virtual std::int64_t run(const Operation& operation) noexcept;
+  virtual std::int64_t run(const Operation& operation) noexcept { return run_plainly(operation); }
+  /// The same by a system call, for which no engine is needed.
+  static std::int64_t run_plainly(const Operation& operation) noexcept;
   /// Completes everything submitted and ends the threads; a later submit runs in the calling thread.
   virtual void stop() noexcept = 0;
 };
