@@ -283,7 +283,7 @@ def raw_claims(options: BenchOptions) -> list[Claim]:
     for operation in ("read", "write"):
         ours, raw = [], []
         for _ in range(repeats):
-            measured = device_rate(options.scratch, operation, size_bytes=size_bytes, seconds=seconds)  # type: ignore[arg-type]
+            measured = device_rate(options.scratch, operation, size_bytes=size_bytes, seconds=seconds)
             raw.append(measured.bytes_per_s)
             ours.append(stream_rate(options.scratch, operation, seconds, size_bytes))
         options.say(

@@ -18,6 +18,9 @@ from typing import Any, NamedTuple, NoReturn, cast
 FAILURE, USAGE, INTERRUPTED = 1, 2, 130  # exit statuses
 GRACE_S = 5.0  # a process that failed waits so long for the others to fail too, before it ends the job
 
+# Packages that an extra of ours brings.
+EXTRAS = {"pyscf": "chem", "scipy": "chem", "mpi4py": "mpi", "matplotlib": "plot"}
+
 
 class Subcommand(NamedTuple):
     module: str
@@ -117,18 +120,18 @@ def _run_subcommand(name: str, arguments: list[str]) -> int:
 
 
 def _function(entry: Subcommand) -> Callable[..., Any]:
-    try:
-        return cast(Callable[..., Any], getattr(importlib.import_module(entry.module), entry.function))
-    except ModuleNotFoundError as error:
-        extra = {"pyscf": "chem", "scipy": "chem", "mpi4py": "mpi", "matplotlib": "plot"}.get(
-            error.name or ""
-        )
-        if extra is None:
-            raise
-        from outcore.errors import OutcoreError
+    return cast(Callable[..., Any], getattr(importlib.import_module(entry.module), entry.function))
 
-        hint = f"{error.name} is missing; install it with: pip install 'outcore[{extra}]'"
-        raise OutcoreError(errno.ENOENT, "start", detail=hint) from error
+
+def _missing_package(error: Exception) -> Exception:
+    """An error that says how to install what an optional part needs, if that is what is wrong."""
+    from outcore.errors import OutcoreError
+
+    name = (getattr(error, "name", None) or "").partition(".")[0]
+    if not isinstance(error, ModuleNotFoundError) or name not in EXTRAS:
+        return error
+    hint = f"{name} is missing; install it with: pip install 'outcore[{EXTRAS[name]}]'"
+    return OutcoreError(errno.ENOENT, "start", detail=hint).with_traceback(error.__traceback__)
 
 
 def report(error: Exception) -> int:
@@ -136,8 +139,8 @@ def report(error: Exception) -> int:
     from outcore import launch
     from outcore.errors import OutcoreError
 
-    foreseen = isinstance(error, OutcoreError | UsageError)
-    if foreseen and not os.environ.get("OUTCORE_DEBUG"):
+    error = _missing_package(error)
+    if isinstance(error, OutcoreError | UsageError) and not os.environ.get("OUTCORE_DEBUG"):
         message = f"outcore: {error}"
     else:
         message = "".join(traceback.format_exception(error)).rstrip()

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from outcore import cli
-from outcore.errors import OutcoreError
 
 
 def outcore(*arguments, ranks=1, **environment):
@@ -82,12 +81,16 @@ def test_debug_shows_the_traceback(tmp_path):
     assert "Traceback" in answer.stderr
 
 
-def test_missing_package_names_the_extra(tmp_path, monkeypatch):
-    (tmp_path / "needs_pyscf.py").write_text("import pyscf")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setitem(sys.modules, "pyscf", None)
-    with pytest.raises(OutcoreError, match=r"pip install 'outcore\[chem\]'"):
-        cli._function(cli.Subcommand("needs_pyscf", "command", ""))
+@pytest.mark.parametrize("name", ["pyscf", "pyscf.scf"])
+def test_missing_package_names_the_extra(name, capsys):
+    assert cli.report(ModuleNotFoundError(f"No module named '{name}'", name=name)) == 1
+    hint = "pyscf is missing; install it with: pip install 'outcore[chem]'"
+    assert capsys.readouterr().err == f"outcore: start: No such file or directory ({hint})\n"
+
+
+def test_bug_is_shown_with_its_traceback(capsys):
+    assert cli.report(ModuleNotFoundError("No module named 'outcore.nonsense'", name="outcore.nonsense")) == 1
+    assert "ModuleNotFoundError" in capsys.readouterr().err
 
 
 def test_reader_that_goes_away_is_no_error():
