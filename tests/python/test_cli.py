@@ -1,6 +1,7 @@
 """The outcore command: its gate for errors, and the small subcommands."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -164,3 +165,15 @@ def test_config_compiles_a_program(tmp_path):
 
 def test_config_needs_to_know_what():
     assert outcore("config").returncode == 2
+
+
+@pytest.mark.skipif(shutil.which("gfortran") is None, reason="gfortran is not installed")
+def test_config_finds_the_fortran_module(tmp_path):
+    flags = outcore("config", "--cflags", "--libs").stdout.split()
+    module = Path(flags[0].removeprefix("-I")) / "outcore" / "outcore_eaf.f90"
+    source = tmp_path / "program.f90"
+    source.write_text("program test\n  use outcore_eaf\nend program test\n")
+    subprocess.run(
+        ["gfortran", "-J", tmp_path, module, source, "-o", tmp_path / "program", *flags], check=True
+    )
+    subprocess.run([tmp_path / "program"], check=True)
