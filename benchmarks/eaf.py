@@ -29,8 +29,12 @@ from outcore.bench import BenchOptions, Claim, at_least, device_rate, drop_page_
 RECORDS_BYTES = (1_600, 16_000, 160_000, 1_600_000)
 ORDERS = ("sequential", "random")
 OPERATIONS = ("write", "cold read", "warm read")
-# The peer's only knob, read at its start. Its default is 128 KiB; small is better for small random records.
-PEER_BUFFERS_BYTES = (None, 8192, 1 << 20)
+# The peer's only knob, read at its start. Its default is 128 KiB; small is better for random records (a large one
+# is read whole for each of them), large for sequential ones.
+PEER_BUFFERS_BYTES: dict[str, tuple[int | None, ...]] = {
+    "sequential": (None, 8192, 1 << 20),
+    "random": (None, 8192),
+}
 EQUAL = 0.95  # ratios from here on count as equal
 
 
@@ -167,13 +171,11 @@ def measure(
 
 def record_results(options: BenchOptions, programs: Programs) -> list[Result]:
     start = time.perf_counter()
-    settings = (
-        () if programs.peer is None else PEER_BUFFERS_BYTES[:2] if options.quick else PEER_BUFFERS_BYTES
-    )
     results = []
     for record_bytes, order in itertools.product(RECORDS_BYTES, ORDERS):
         full_bytes = 200_000_000 if record_bytes == RECORDS_BYTES[0] else 1_000_000_000
         size_bytes = 64_000_000 if options.quick else full_bytes
+        settings = PEER_BUFFERS_BYTES[order][: 2 if options.quick else None] if programs.peer else ()
         for operation in OPERATIONS:
             late = options.quick and time.perf_counter() - start > 28
             repeats = (1 if late else 2) if options.quick else 5
@@ -192,7 +194,7 @@ def show_records(results: list[Result]) -> None:
     table.add_column("ratio to best")
     for result in results:
         case = result.case
-        peers = [result.rate(result.peer[each]) for each in settings]
+        peers = [result.rate(result.peer[each]) if each in result.peer else "-" for each in settings]
         ratio = f"{result.ratio:.2f}" if settings else "-"
         table.add_row(
             f"{case.record_bytes / 1000:g} kB",
