@@ -7,7 +7,7 @@
 namespace outcore::chem {
 namespace {
 
-// Packed rows have no alignment.
+// Packed rows have no alignment. The types must be written out: auto would drop what they say of it.
 using Int16 [[gnu::aligned(1), gnu::may_alias]] = std::int16_t;
 using Int32 [[gnu::aligned(1), gnu::may_alias]] = std::int32_t;
 using Double [[gnu::aligned(1), gnu::may_alias]] = double;
@@ -25,13 +25,13 @@ inline std::int32_t rounded(double value) {
 
 void pack_row(const double* row, const std::int32_t* source, const Widths& n, double per_step,
               std::byte* out) {
-  auto* p8 = reinterpret_cast<Double*>(out);
+  Double* p8 = reinterpret_cast<Double*>(out);
   for (std::size_t c = 0; c < n.n8; ++c) p8[c] = row[source[c]] * per_step;
   source += n.n8;
-  auto* p4 = reinterpret_cast<Int32*>(p8 + n.n8);
+  Int32* p4 = reinterpret_cast<Int32*>(p8 + n.n8);
   for (std::size_t c = 0; c < n.n4; ++c) p4[c] = rounded(row[source[c]] * per_step);
   source += n.n4;
-  auto* p2 = reinterpret_cast<Int16*>(p4 + n.n4);
+  Int16* p2 = reinterpret_cast<Int16*>(p4 + n.n4);
   auto* low = reinterpret_cast<std::uint8_t*>(p2 + n.n3 + n.n2);
   for (std::size_t c = 0; c < n.n3; ++c) {
     const std::int32_t value = rounded(row[source[c]] * per_step);
@@ -46,13 +46,13 @@ void pack_row(const double* row, const std::int32_t* source, const Widths& n, do
 }
 
 void unpack_row(const std::byte* in, const Widths& n, double* row) {
-  const auto* p8 = reinterpret_cast<const Double*>(in);
+  const Double* p8 = reinterpret_cast<const Double*>(in);
   for (std::size_t c = 0; c < n.n8; ++c) row[c] = p8[c];
   row += n.n8;
-  const auto* p4 = reinterpret_cast<const Int32*>(p8 + n.n8);
+  const Int32* p4 = reinterpret_cast<const Int32*>(p8 + n.n8);
   for (std::size_t c = 0; c < n.n4; ++c) row[c] = double(p4[c]);
   row += n.n4;
-  const auto* p2 = reinterpret_cast<const Int16*>(p4 + n.n4);
+  const Int16* p2 = reinterpret_cast<const Int16*>(p4 + n.n4);
   const auto* low = reinterpret_cast<const std::uint8_t*>(p2 + n.n3 + n.n2);
   for (std::size_t c = 0; c < n.n3; ++c) row[c] = double(std::int32_t(p2[c]) * 256 + std::int32_t(low[c]));
   row += n.n3;

@@ -98,6 +98,7 @@ std::size_t SlabCodec::unpack(const Basis& basis, const std::byte* in, std::size
   std::memcpy(&head, in, sizeof head);
   const std::size_t values = rows_offset(head.shells);
   if (head.bytes > size || head.bytes < values) throw damaged("a slab is longer than its record");
+  if (head.shells == 0) throw damaged("a slab without columns");
   if (std::max({head.i, head.j, head.k}) >= basis.shells()) throw damaged("a label names no shell");
 
   slab.label(basis, head.i, head.j, head.k);
