@@ -86,12 +86,15 @@ def pytest(
     ranks: int = 1,
     python: Path = Path(sys.executable),
     environment: Mapping[str, str] | None = None,
+    leave_out: str = "",
 ) -> Result:
-    """Runs pytest on a directory, with `ranks` > 1 in each of so many processes; counts are those of rank 0."""
+    """Runs pytest on a directory, with `ranks` > 1 in each of so many processes; counts are those of rank 0.
+    Tests with the marker `leave_out` are not run."""
     report = BUILD / "reports" / f"{Path(tests).name}-{ranks}.xml"
     report.unlink(missing_ok=True)
     launcher = [TOOLS / "mpiexec", "-n", str(ranks)] if ranks > 1 else []
     options = ["-q", "--color=yes" if sys.stdout.isatty() else "--color=no", f"--junitxml={report}"]
+    options += ["-m", f"not {leave_out}"] if leave_out else []
     problem = run([*launcher, python, "-u", "-m", "pytest", tests, *options], environment)
     if not report.exists():
         return Result(broken=problem or "no report")
@@ -133,7 +136,7 @@ def sanitized_python(sanitize: str) -> Result:
     environment = sanitizer_options()
     environment["LD_PRELOAD"] = f"{runtime} {cxx}"  # libasan looks for __cxa_throw when it starts
     environment["ASAN_OPTIONS"] += ":detect_leaks=0"  # the interpreter itself leaves much behind
-    return pytest("tests/python", python=python, environment=environment)
+    return pytest("tests/python", python=python, environment=environment, leave_out="launcher")
 
 
 def main() -> int:

@@ -101,6 +101,7 @@ def test_reader_that_goes_away_is_no_error():
     assert answer.stderr == ""
 
 
+@pytest.mark.launcher
 def test_usage_error_of_many_processes_is_said_once():
     answer = outcore("nonsense", ranks=2)
     assert answer.returncode == 2
@@ -126,17 +127,20 @@ def failing_job(body):
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 
+@pytest.mark.launcher
 def test_error_of_all_processes_is_said_once():
     answer = failing_job("raise OutcoreError(errno.EIO, 'read', detail='all') from None")
     assert answer.returncode == 1
     assert answer.stderr == "outcore: read: Input/output error (all)\n"
 
 
+@pytest.mark.launcher
 def test_different_errors_of_processes_are_all_said():
     answer = failing_job("raise OutcoreError(errno.EIO, 'read', detail=f'part {comm.rank}')")
     assert answer.stderr.index("rank 0") < answer.stderr.index("rank 1")
 
 
+@pytest.mark.launcher
 def test_agreed_error_is_said_once():
     body = (
         "raise comm.bcast(OutcoreError(errno.ENOSPC, 'write', detail='agreed') if comm.rank == 0 else None)"
@@ -146,6 +150,7 @@ def test_agreed_error_is_said_once():
     assert answer.stderr == "outcore: rank 0: write: No space left on device (agreed)\n"
 
 
+@pytest.mark.launcher
 def test_error_of_one_process_ends_the_job():
     answer = failing_job(
         "if comm.rank == 1: raise OutcoreError(errno.EIO, 'read', detail='alone')\n    comm.Barrier()"

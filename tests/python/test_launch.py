@@ -106,33 +106,40 @@ def output(process):
     return sorted(out.splitlines())
 
 
+@pytest.mark.launcher
 def test_ranks_are_started(job):
     assert output(job(2, "w = launch.world(); say(w.rank, w.size)")) == ["0 2", "1 2"]
 
 
+@pytest.mark.launcher
 def test_more_ranks_than_cores(job):
     body = "w = launch.world(); say(w.allreduce(1))"
     assert output(job(CORES + 2, body)) == [str(CORES + 2)] * (CORES + 2)
 
 
+@pytest.mark.launcher
 def test_arguments_reach_the_ranks(job):
     assert output(job(2, "say(sys.argv[1])")) == ["an argument"] * 2
 
 
+@pytest.mark.launcher
 def test_ranks_share_the_cores(job):
     share = str(max(1, CORES // 2))
     body = "say(*(os.environ[name] for name in launch.THREAD_VARIABLES))"
     assert output(job(2, body, OMP_NUM_THREADS="")) == [f"{share} {share} {share}"] * 2
 
 
+@pytest.mark.launcher
 def test_threads_that_the_user_chose_stay(job):
     assert output(job(2, "say(launch.threads_per_rank())", OMP_NUM_THREADS="3")) == ["3", "3"]
 
 
+@pytest.mark.launcher
 def test_exit_status_is_passed_on(job):
     assert job(2, "launch.world(); sys.exit(3)").wait(60) == 3
 
 
+@pytest.mark.launcher
 def test_output_is_not_held_back(job):
     process = job(2, "say('early'); time.sleep(60)")
     start = time.monotonic()
@@ -140,6 +147,7 @@ def test_output_is_not_held_back(job):
     assert time.monotonic() - start < 30
 
 
+@pytest.mark.launcher
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_no_rank_outlives_its_launcher(job, number):
     process = job(2, "launch.world(); say(os.getpid())\nwhile True: pass")

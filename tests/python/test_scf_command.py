@@ -151,6 +151,7 @@ def results_of(path: Path) -> dict:
     return json.loads(path.read_text())
 
 
+@pytest.mark.launcher
 def test_ranks_and_mpiexec_give_the_same_run(water, tmp_path):
     pytest.importorskip("mpi4py")
     from outcore import launch
@@ -172,6 +173,7 @@ def test_ranks_and_mpiexec_give_the_same_run(water, tmp_path):
     assert "2 processes" in runs["ranks"].stdout
 
 
+@pytest.mark.launcher
 def test_bad_input_on_two_processes_is_said_once(water, tmp_path):
     pytest.importorskip("mpi4py")
     run = outcore("scf", str(water), "--basis", "none", "--scratch", str(tmp_path), "--ranks", "2")
@@ -180,6 +182,12 @@ def test_bad_input_on_two_processes_is_said_once(water, tmp_path):
     assert "Traceback" not in run.stderr
 
 
+of_the_program_alone = pytest.mark.skipif(
+    "libasan" in os.environ.get("LD_PRELOAD", ""), reason="the memory of the sanitizer would be counted"
+)
+
+
+@of_the_program_alone
 def test_memory_stays_below_the_budget(tmp_path):
     results = tmp_path / "results.json"
     run = outcore(
@@ -190,6 +198,8 @@ def test_memory_stays_below_the_budget(tmp_path):
     assert results_of(results)["peak_memory_bytes"] < 300_000_000
 
 
+@pytest.mark.launcher
+@of_the_program_alone
 def test_memory_of_two_processes_stays_below_the_budget(tmp_path):
     pytest.importorskip("mpi4py")
     results = tmp_path / "results.json"
