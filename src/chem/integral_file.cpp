@@ -109,16 +109,6 @@ class Reader {
     }
   }
 
-  // Nothing may be written into the buffers once they are gone.
-  ~Reader() {
-    for (Slot& slot : slots_) {
-      try {
-        slot.request.wait();
-      } catch (const Error&) {  // the pass has failed already, or this read was not wanted any more
-      }
-    }
-  }
-
   void run(int thread, const std::function<void(int, const Slab&)>& consume) {
     try {
       Slab slab;
@@ -147,6 +137,14 @@ class Reader {
     device::Buffer buffer;
     device::Request request;
     std::atomic<std::size_t> started{0};  // 1 + the record whose read is under way here
+
+    // Nothing may be read into the buffer once it is gone, also when the pass or its beginning has failed.
+    ~Slot() {
+      try {
+        request.wait();
+      } catch (const Error&) {  // the pass has failed already, or this read was not wanted any more
+      }
+    }
   };
 
   void start(std::size_t r) {
