@@ -49,17 +49,17 @@ int main(int count, char **arguments) {
   records = atoll(arguments[5]);
   order = permutation(records, strcmp(arguments[3], "random") == 0);
   record = malloc((size_t)bytes);
-  memset(record, 1, (size_t)bytes);
+  for (i = 0; i < bytes / (int64_t)sizeof *record; ++i) record[i] = 1;
 
   start = now();
-  check(oc_eaf_open("ours", &options, &file));
+  check(oc_eaf_open("records", &options, &file));
   for (i = 0; i < records; ++i) {
     if (writing) {
-      record[0] = (double)order[i];
+      record[0] = (double)(order[i] + 1); /* as Fortran numbers records */
       check(oc_eaf_write(file, order[i] * bytes, record, bytes));
     } else {
       check(oc_eaf_read(file, order[i] * bytes, record, bytes, NULL));
-      if (record[0] != (double)order[i]) {
+      if (record[0] != (double)(order[i] + 1)) {
         fprintf(stderr, "wrong record\n");
         return 1;
       }

@@ -61,6 +61,15 @@ struct Event {
   Layer layer = Layer::file;
   bool failed = false;
   bool sequential = false;  ///< starts where the previous request of this kind on this file ended
+  /// How many requests the time of this one stands for in the counters: from timed_for(), if it was sampled.
+  /// 0: not timed, start_ns and end_ns mean nothing.
+  std::uint8_t stands_for = 1;
+};
+
+/// On whose behalf a request of the device layer is made, and whether it is sequential there.
+struct Asker {
+  Layer layer = Layer::device;
+  bool sequential = false;
 };
 
 struct Counter {
@@ -82,6 +91,12 @@ struct Snapshot {
 
 [[nodiscard]] std::uint64_t now_ns() noexcept;
 
+/// For a request known to be as quick as looking at the clock (it is served from memory): how many such
+/// requests the time of this one stands for, so that most need not be timed. 0: do not time it. Always 1 for
+/// the first few hundred of a thread, and while events are recorded.
+[[nodiscard]] std::uint8_t timed_for() noexcept;
+[[nodiscard]] bool events_enabled() noexcept;
+
 inline constexpr const char* other_files = "(other files)";
 
 /// Number for a file name, the same for the same name; the name is kept for the report. Number 0 is "", no
@@ -102,8 +117,11 @@ void add_waited(Layer layer, Op op, std::uint64_t nanoseconds) noexcept;
 /// the clock is read once.
 std::uint64_t transfer_begins(bool write) noexcept;
 std::uint64_t transfer_ends(bool write) noexcept;
+/// Busy time of requests that were not timed because another stands for them.
+void add_busy(bool write, std::uint64_t nanoseconds) noexcept;
 
-/// Totals are exact for all operations that happened before the call.
+/// Totals are those of all operations that happened before the call: numbers and bytes exactly, times with
+/// those of quick requests sampled.
 [[nodiscard]] Snapshot snapshot() noexcept;
 void reset_counters() noexcept;
 

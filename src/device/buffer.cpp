@@ -46,10 +46,10 @@ Pool& pool() {
   return *instance;
 }
 
-/// Powers of two up to 1 MiB, then multiples of it: few enough classes for buffers to be found again.
+/// Powers of two up to 1 MiB, then whole huge pages: few enough classes for buffers to be found again.
 std::size_t capacity_for(std::size_t size) {
   constexpr std::size_t large = 1 << 20;
-  if (size > large) return (size + large - 1) / large * large;
+  if (size > large) return (size + huge_page_bytes - 1) / huge_page_bytes * huge_page_bytes;
   std::size_t capacity = page_bytes;
   while (capacity < size) capacity *= 2;
   return capacity;

@@ -7,13 +7,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cerrno>
 #include <mutex>
 #include <vector>
 
 #include "device/descriptor.hpp"
 #include "device/transfer.hpp"
+#include "device/warming.hpp"
 #include "outcore/error.hpp"
 #include "outcore/trace.hpp"
 
@@ -60,12 +60,16 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
 
   std::atomic<std::int64_t> read_end{-1}, write_end{-1};  ///< where the last request of the kind ended
   std::atomic<std::int64_t> read_directly{0};             ///< bytes read past the page cache, so far
-  std::atomic<std::int64_t> misses{0};                    ///< small reads that had to wait for the disk
+  std::atomic<std::int64_t> missed_ns{0};    ///< time scattered blocking reads have waited for the disk
+  std::atomic<bool> warmed{false};           ///< all of the file is being read into the page cache, or was
   std::atomic<std::uint32_t> since_miss{0};  ///< small reads since the last that was seen to wait
-  std::atomic<std::uint32_t> under_way{0};   ///< nonblocking requests not complete yet
+  std::atomic<std::int64_t> resident_window{-1};  ///< number of the last window found in the page cache
+  std::atomic<std::uint32_t> under_way{0};        ///< nonblocking requests not complete yet
   std::mutex failed_mutex;
   std::vector<std::shared_ptr<Transfer>>
       failed;  ///< nonblocking writes whose error flush or close may deliver
+  std::shared_ptr<Warming> kept_warming;
+  std::atomic<Warming*> warming{};  ///< the same, once it has begun
 
   State(std::string name, const OpenOptions& wanted);
   void open_direct(const FileStatus& about);
@@ -80,17 +84,17 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
     return {buffered.get(), direct.get(), align.memory, std::max(align.offset, page_bytes)};
   }
   [[nodiscard]] Way way_of(Kind kind, std::int64_t size, std::int64_t offset);
-  [[nodiscard]] bool looks_for_misses();
+  [[nodiscard]] std::uint8_t looks_for_misses();
   [[nodiscard]] bool worth_caching() const;
+  [[nodiscard]] bool is_resident(std::int64_t offset, std::int64_t size);
   void check(const char* attempted, std::int64_t offset = 0, std::int64_t size = 0) const;
   void check_request(Kind kind, std::span<const iovec> list, std::int64_t offset) const;
 
-  std::int64_t blocking(Kind kind, Way way, std::span<const iovec> list, std::int64_t offset);
-  std::int64_t blocking(Kind kind, std::span<const iovec> list, std::int64_t offset) {
-    return blocking(kind, way_of(kind, size_of(list), offset), list, offset);
-  }
+  std::int64_t blocking(Kind kind, std::span<const iovec> list, std::int64_t offset,
+                        const trace::Asker& asker = {});
+  std::int64_t run_to_end(Transfer& transfer);
   Request nonblocking(Kind kind, std::span<const iovec> list, std::int64_t offset,
-                      trace::Layer asked_by = trace::Layer::device);
+                      const trace::Asker& asker = {});
   void wait_for_all() const;
   std::shared_ptr<Transfer> take_undelivered();
   void flush();
@@ -101,7 +105,7 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
   void completed(Transfer& transfer) noexcept override;
   [[nodiscard]] Error error_of(const Transfer& transfer) const override;
   void waited(const Transfer& transfer, std::uint64_t nanoseconds) noexcept override;
-  void missed(const Transfer& transfer) noexcept override;
+  void note_miss(const Transfer& transfer, std::uint64_t nanoseconds);
 
   /// Runs `body`, which returns 0 or an error number, counting and timing it as `op`.
   template <class Body>
@@ -186,36 +190,66 @@ void File::State::check_request(Kind kind, std::span<const iovec> list, std::int
 /// The first pass over a file that is not in memory is read directly, as fast as the device goes. Who comes a
 /// second time will come again: then the page cache is filled, if the file fits well.
 bool File::State::worth_caching() const {
+  const std::int64_t read_bytes = read_directly.load(std::memory_order_relaxed);
   FileStatus about{};
-  return fstat(buffered.get(), &about) == 0 && about.st_size <= cached_most_bytes &&
-         read_directly.load(std::memory_order_relaxed) >= about.st_size;
+  return read_bytes > 0 && fstat(buffered.get(), &about) == 0 && about.st_size <= cached_most_bytes &&
+         read_bytes >= about.st_size;
 }
 
-/// Small reads that wait for the disk, all over a file that fits well into memory, will come by most of it.
-/// The larger the share of the file they have missed by then, the more of its surroundings each brings along,
-/// at the speed of large requests: so that has never cost more than a few times what the misses have cost
-/// before, and in the end one pass over the file.
-void File::State::missed(const Transfer& transfer) noexcept {
-  constexpr std::int64_t smallest = 64 << 10, largest = 1 << 20, hint_bytes = 256 << 10;
+/// Whether the page cache holds the range, or some of it that is not on the disk yet. Asked of the kernel for
+/// more than the range, so that the requests that follow need not ask.
+bool File::State::is_resident(std::int64_t offset, std::int64_t size) {
+  constexpr std::int64_t window = 1 << 20;
+  const auto ask = [&](std::int64_t from, std::int64_t bytes) {
+    const Operation question{
+        .kind = Kind::resident, .fd = buffered.get(), .offset = from, .size_bytes = bytes};
+    return run(question) >= bytes;
+  };
+  if (size <= 0 || size > window) return ask(offset, size);
+  const std::int64_t first = offset / window, last = (offset + size - 1) / window;
+  const std::int64_t known = resident_window.load(std::memory_order_relaxed);
+  if (last == known && first == known) return true;
+  const std::int64_t unknown = first == known ? last : first;
+  if (!ask(unknown * window, (last + 1 - unknown) * window)) return ask(offset, size);
+  resident_window.store(last, std::memory_order_relaxed);
+  return true;
+}
+
+/// Blocking reads that wait for the disk, all over a file that fits well into memory, will come by most of
+/// it: once they have waited for a sixteenth of the time in which a slow disk streams the file, it is read
+/// into the page cache as a whole, in the background. So that never costs more than some times what the waits
+/// have cost.
+void File::State::note_miss(const Transfer& transfer, std::uint64_t nanoseconds) {
+  constexpr std::int64_t slow_bytes_per_ns = 1;
   since_miss.store(0, std::memory_order_relaxed);
-  const std::int64_t missed_bytes = misses.fetch_add(1, std::memory_order_relaxed) * page_bytes;
+  if (transfer.sequential || options.cache != Cache::automatic) return;
+  const auto total =
+      missed_ns.fetch_add(static_cast<std::int64_t>(nanoseconds)) + static_cast<std::int64_t>(nanoseconds);
   FileStatus about{};
-  if (fstat(buffered.get(), &about) != 0 || about.st_size == 0 || about.st_size > cached_most_bytes) return;
-  const auto share = static_cast<std::uint64_t>(512 * missed_bytes / about.st_size);
-  if (share == 0) return;
-  const std::int64_t window =
-      std::min<std::int64_t>(largest, smallest * static_cast<std::int64_t>(std::bit_floor(share)));
-  const std::int64_t begin = transfer.offset() - transfer.offset() % window;
-  for (std::int64_t at = begin; at < begin + window; at += hint_bytes)  // the kernel cuts long hints off
-    posix_fadvise(buffered.get(), at, std::min(window, hint_bytes), POSIX_FADV_WILLNEED);
+  if (fstat(buffered.get(), &about) != 0 || about.st_size > cached_most_bytes) return;
+  if (16 * total * slow_bytes_per_ns < about.st_size || warmed.exchange(true)) return;
+  // The pages brought in so far lie in the way, too.
+  const bool few =
+      run({.kind = Kind::resident, .fd = buffered.get(), .size_bytes = about.st_size}) < about.st_size / 8;
+  if (few) posix_fadvise(buffered.get(), 0, 0, POSIX_FADV_DONTNEED);
+  try {
+    kept_warming = std::make_shared<Warming>(buffered.get(), trace_file);
+    engine().submit(kept_warming);
+    warming.store(kept_warming.get(), std::memory_order_release);
+  } catch (const Error&) {  // it is only faster with it
+  }
 }
 
-/// A read that tells whether it has to wait is slower than one that does not. So when none has waited for
-/// long, only some of them look.
-bool File::State::looks_for_misses() {
+/// A read that tells whether it has to wait is slower than one that does not, and so is one that is timed. So
+/// when none has waited for long, only some of them look and are timed, and each stands for several: this is
+/// how many, 0 for the others.
+std::uint8_t File::State::looks_for_misses() {
+  constexpr std::uint32_t all_of_the_first = 1000;
+  constexpr std::uint8_t one_in = 8;
   const std::uint32_t count = since_miss.load(std::memory_order_relaxed);
   since_miss.store(count + 1, std::memory_order_relaxed);
-  return count < 1000 || count % 8 == 0;
+  if (count < all_of_the_first) return 1;
+  return count % one_in == 0 ? one_in : 0;
 }
 
 Way File::State::way_of(Kind kind, std::int64_t size, std::int64_t offset) {
@@ -227,29 +261,53 @@ Way File::State::way_of(Kind kind, std::int64_t size, std::int64_t offset) {
     case Cache::automatic:
       break;
   }
-  if (size < Transfer::direct_above_bytes)
-    return kind == Kind::read && looks_for_misses() ? Way::scattered : Way::buffered;
-  if (kind == Kind::read) return worth_caching() ? Way::buffered : Way::either;
+  if (size < Transfer::direct_above_bytes) {
+    if (kind == Kind::write) return Way::buffered;
+    // Small pieces in the way of the reader of all would slow it down.
+    const Warming* const task = warming.load(std::memory_order_acquire);
+    return task && !task->over() ? Way::either : Way::scattered;
+  }
+  if (kind == Kind::read)
+    return warmed.load(std::memory_order_relaxed) || worth_caching() ? Way::buffered : Way::either;
   return std::max(options.expected_bytes, offset + size) > cached_most_bytes ? Way::either : Way::buffered;
 }
 
-std::int64_t File::State::blocking(Kind kind, Way way, std::span<const iovec> list, std::int64_t offset) {
+std::int64_t File::State::blocking(Kind kind, std::span<const iovec> list, std::int64_t offset,
+                                   const trace::Asker& asker) {
   check_request(kind, list, offset);
+  const std::int64_t size = size_of(list);
+  Way way = way_of(kind, size, offset);
+  std::uint8_t stands_for = 1;
+  if (way == Way::scattered) {
+    stands_for = looks_for_misses();
+    if (stands_for == 0) way = Way::buffered;
+  } else if (way == Way::either && kind == Kind::read && size >= Transfer::direct_above_bytes &&
+             is_resident(offset, size)) {
+    way = Way::buffered;
+  }
   Transfer transfer(kind, way, target(), list, offset, *this, true);
+  transfer.stands_for = trace::events_enabled() ? 1 : stands_for;
+  transfer.asker = asker;
+  return run_to_end(transfer);
+}
+
+std::int64_t File::State::run_to_end(Transfer& transfer) {
   starts(transfer);
   while (const Operation* operation = transfer.next()) transfer.result(run(*operation));
   if (transfer.error() != 0) throw error_of(transfer);
+  if (!transfer.is_write() && transfer.missed()) note_miss(transfer, trace::now_ns() - transfer.start_ns);
   return transfer.moved_bytes();
 }
 
 Request File::State::nonblocking(Kind kind, std::span<const iovec> list, std::int64_t offset,
-                                 trace::Layer asked_by) {
+                                 const trace::Asker& asker) {
   check_request(kind, list, offset);
-  auto transfer = std::make_shared<Transfer>(kind, way_of(kind, size_of(list), offset), target(), list,
-                                             offset, *this, false);
+  Way way = way_of(kind, size_of(list), offset);
+  if (way == Way::scattered && looks_for_misses() == 0) way = Way::buffered;
+  auto transfer = std::make_shared<Transfer>(kind, way, target(), list, offset, *this, false);
   transfer->keep(std::shared_ptr<Transfer::Owner>(shared_from_this(), this));
   starts(*transfer);
-  transfer->asked_by = asked_by;
+  transfer->asker = asker;
   under_way.fetch_add(1, std::memory_order_relaxed);
   try {
     engine().submit(transfer);
@@ -268,7 +326,7 @@ void File::State::starts(Transfer& transfer) noexcept {
   const std::int64_t end = transfer.offset() + transfer.size_bytes();
   transfer.sequential = last_end.load(std::memory_order_relaxed) == transfer.offset();
   last_end.store(end, std::memory_order_relaxed);
-  transfer.start_ns = trace::transfer_begins(transfer.is_write());
+  if (transfer.stands_for > 0) transfer.start_ns = trace::transfer_begins(transfer.is_write());
 }
 
 void File::State::completed(Transfer& transfer) noexcept {
@@ -279,7 +337,9 @@ void File::State::completed(Transfer& transfer) noexcept {
   }
   if (!transfer.is_write() && transfer.direct_bytes() > 0)
     read_directly.fetch_add(transfer.direct_bytes(), std::memory_order_relaxed);
-  const std::uint64_t now = trace::transfer_ends(transfer.is_write());
+  const bool timed = transfer.stands_for > 0;
+  const std::uint64_t now = timed ? trace::transfer_ends(transfer.is_write()) : 0;
+  if (timed) trace::add_busy(transfer.is_write(), (transfer.stands_for - 1) * (now - transfer.start_ns));
   trace::Event event{.start_ns = transfer.start_ns,
                      .end_ns = now,
                      .waited_ns = transfer.blocking() ? now - transfer.start_ns : 0,
@@ -290,10 +350,12 @@ void File::State::completed(Transfer& transfer) noexcept {
                      .op = op_of(transfer),
                      .layer = trace::Layer::device,
                      .failed = transfer.error() != 0,
-                     .sequential = transfer.sequential};
+                     .sequential = transfer.sequential,
+                     .stands_for = transfer.stands_for};
   trace::record(event);
-  if (transfer.asked_by != trace::Layer::device) {
-    event.layer = transfer.asked_by;
+  if (transfer.asker.layer != trace::Layer::device) {
+    event.layer = transfer.asker.layer;
+    event.sequential = transfer.asker.sequential;
     trace::record(event);
   }
   if (transfer.blocking()) return;
@@ -316,8 +378,8 @@ Error File::State::error_of(const Transfer& transfer) const {
 
 void File::State::waited(const Transfer& transfer, std::uint64_t nanoseconds) noexcept {
   trace::add_waited(trace::Layer::device, op_of(transfer), nanoseconds);
-  if (transfer.asked_by != trace::Layer::device)
-    trace::add_waited(transfer.asked_by, op_of(transfer), nanoseconds);
+  if (transfer.asker.layer != trace::Layer::device)
+    trace::add_waited(transfer.asker.layer, op_of(transfer), nanoseconds);
 }
 
 // ---- the file as a whole
@@ -379,6 +441,7 @@ void File::State::close() {
   if (!buffered) return;
   wait_for_all();
   const auto transfer = take_undelivered();
+  if (Warming* const task = warming.load(std::memory_order_acquire)) task->stop();
   const auto closed = traced(trace::Op::close, 0, [&] {
     direct.reset();
     return buffered.reset();
@@ -412,16 +475,16 @@ File& File::operator=(File&& other) noexcept {
   return *this;
 }
 
-std::int64_t File::read(std::span<std::byte> buffer, std::int64_t offset) {
+std::int64_t File::read(std::span<std::byte> buffer, std::int64_t offset, const trace::Asker& asker) {
   const iovec entry = entry_for(buffer);
-  return state_->blocking(Kind::read, {&entry, 1}, offset);
+  return state_->blocking(Kind::read, {&entry, 1}, offset, asker);
 }
 std::int64_t File::read(std::span<const iovec> list, std::int64_t offset) {
   return state_->blocking(Kind::read, list, offset);
 }
-std::int64_t File::write(std::span<const std::byte> buffer, std::int64_t offset) {
+std::int64_t File::write(std::span<const std::byte> buffer, std::int64_t offset, const trace::Asker& asker) {
   const iovec entry = entry_for(buffer);
-  return state_->blocking(Kind::write, {&entry, 1}, offset);
+  return state_->blocking(Kind::write, {&entry, 1}, offset, asker);
 }
 std::int64_t File::write(std::span<const iovec> list, std::int64_t offset) {
   return state_->blocking(Kind::write, list, offset);
@@ -430,21 +493,22 @@ bool File::read_resident(std::span<std::byte> buffer, std::int64_t offset) {
   if (state_->options.cache == Cache::direct || !state_->buffered) return false;
   const iovec entry = entry_for(buffer);
   const auto size = static_cast<std::int64_t>(buffer.size());
-  const auto resident = state_->run(
-      {.kind = Kind::resident, .fd = state_->buffered.get(), .offset = offset, .size_bytes = size});
+  if (!state_->is_resident(offset, size)) return false;
+  Transfer transfer(Kind::read, Way::buffered, state_->target(), {&entry, 1}, offset, *state_, true);
+  transfer.stands_for = trace::timed_for();
   // Shorter than asked for if the file ends there: then whoever asks finds out by a plain read.
-  return resident >= size && state_->blocking(Kind::read, Way::buffered, {&entry, 1}, offset) == size;
+  return state_->run_to_end(transfer) == size;
 }
-Request File::async_read(std::span<std::byte> buffer, std::int64_t offset, trace::Layer asked_by) {
+Request File::async_read(std::span<std::byte> buffer, std::int64_t offset, const trace::Asker& asker) {
   const iovec entry = entry_for(buffer);
-  return state_->nonblocking(Kind::read, {&entry, 1}, offset, asked_by);
+  return state_->nonblocking(Kind::read, {&entry, 1}, offset, asker);
 }
 Request File::async_read(std::span<const iovec> list, std::int64_t offset) {
   return state_->nonblocking(Kind::read, list, offset);
 }
-Request File::async_write(std::span<const std::byte> buffer, std::int64_t offset, trace::Layer asked_by) {
+Request File::async_write(std::span<const std::byte> buffer, std::int64_t offset, const trace::Asker& asker) {
   const iovec entry = entry_for(buffer);
-  return state_->nonblocking(Kind::write, {&entry, 1}, offset, asked_by);
+  return state_->nonblocking(Kind::write, {&entry, 1}, offset, asker);
 }
 Request File::async_write(std::span<const iovec> list, std::int64_t offset) {
   return state_->nonblocking(Kind::write, list, offset);

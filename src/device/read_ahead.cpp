@@ -38,7 +38,7 @@ void ReadAhead::read_on() {
     Block& next = next_block();
     next.asked = next_bytes_;
     before_(next.offset, static_cast<std::int64_t>(next.asked));
-    next.request = file_.async_read(next.memory.span().first(next.asked), next.offset);
+    next.request = file_.async_read(std::span(next.memory, next.asked), next.offset);
     next.under_way = true;
     ++count_;
     next_offset_ = next.end();
@@ -51,9 +51,10 @@ void ReadAhead::read_on() {
 bool ReadAhead::take_resident() {
   const std::size_t size = std::min(resident_bytes, block_bytes_);
   before_(next_offset_, static_cast<std::int64_t>(size));
+  head_ = 0;  // always the same memory
   Block& next = next_block();
   try {
-    if (!file_.read_resident(next.memory.span().first(size), next.offset)) return false;
+    if (!file_.read_resident(std::span(next.memory, size), next.offset)) return false;
   } catch (const Error&) {
     return false;  // whoever needs these bytes asks the file and gets the error
   }
@@ -67,7 +68,10 @@ bool ReadAhead::take_resident() {
 ReadAhead::Block& ReadAhead::next_block() {
   Block& next = block(count_);
   settle(next);  // of a run that was dropped, maybe
-  if (next.memory.size() == 0) next.memory = Buffer(block_bytes_);
+  if (memory_.size() == 0) {
+    memory_ = Buffer(block_bytes_ * blocks_.size());
+    for (std::size_t i = 0; i < blocks_.size(); ++i) blocks_[i].memory = memory_.data() + i * block_bytes_;
+  }
   next.offset = next_offset_;
   next.asked = next.valid = 0;
   return next;
@@ -89,10 +93,21 @@ std::size_t ReadAhead::fetch(std::span<std::byte> buffer, std::int64_t offset) {
     const auto skip = static_cast<std::size_t>(at - head.offset);
     if (skip >= head.valid) break;
     const std::size_t part = std::min(buffer.size() - done, head.valid - skip);
-    std::memcpy(buffer.data() + done, head.memory.data() + skip, part);
+    std::memcpy(buffer.data() + done, head.memory + skip, part);
     done += part;
   }
   return done;
+}
+
+bool ReadAhead::fetch_held(std::span<std::byte> buffer, std::int64_t offset) noexcept {
+  if (count_ == 0) return false;
+  const Block& head = block(0);
+  const std::int64_t skip = offset - head.offset;
+  if (head.under_way || skip < 0 ||
+      skip + static_cast<std::int64_t>(buffer.size()) > static_cast<std::int64_t>(head.valid))
+    return false;
+  std::memcpy(buffer.data(), head.memory + skip, buffer.size());
+  return true;
 }
 
 void ReadAhead::retire_head() {
@@ -137,7 +152,7 @@ void ReadAhead::update(std::span<const std::byte> data, std::int64_t offset) {
     const std::int64_t from = std::max(offset, held.offset);
     const std::int64_t to = std::min(end, held.offset + static_cast<std::int64_t>(held.valid));
     if (from >= to) continue;  // beyond the end of the file as it was
-    std::memcpy(held.memory.data() + (from - held.offset), data.data() + (from - offset),
+    std::memcpy(held.memory + (from - held.offset), data.data() + (from - offset),
                 static_cast<std::size_t>(to - from));
   }
 }
@@ -148,10 +163,8 @@ void ReadAhead::forget(std::int64_t offset, std::int64_t size_bytes) {
 
 void ReadAhead::clear() {
   count_ = 0;
-  for (Block& block : blocks_) {
-    settle(block);
-    block.memory = Buffer();
-  }
+  for (Block& block : blocks_) settle(block);
+  memory_ = Buffer();
 }
 
 }  // namespace outcore::device

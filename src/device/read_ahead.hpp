@@ -26,6 +26,9 @@ class ReadAhead {
   /// says nothing about the end of the file, which only the file knows.
   std::size_t fetch(std::span<std::byte> buffer, std::int64_t offset);
 
+  /// As fetch, if the block in use holds all of the range. Else returns false. Never waits.
+  [[nodiscard]] bool fetch_held(std::span<std::byte> buffer, std::int64_t offset) noexcept;
+
   /// The bytes in the file are new: keeps what is held the same.
   void update(std::span<const std::byte> data, std::int64_t offset);
   /// Drops everything if any byte of the range is held.
@@ -34,7 +37,7 @@ class ReadAhead {
 
  private:
   struct Block {
-    Buffer memory;
+    std::byte* memory = nullptr;
     std::int64_t offset = 0;
     std::size_t asked = 0, valid = 0;
     Request request;
@@ -55,6 +58,7 @@ class ReadAhead {
   File& file_;
   std::size_t block_bytes_;
   std::function<void(std::int64_t, std::int64_t)> before_;
+  Buffer memory_;              ///< of all blocks, while there is a run
   std::vector<Block> blocks_;  ///< a ring; those in use are consecutive in the file
   std::size_t head_ = 0, count_ = 0;
   std::int64_t next_offset_ = 0;  ///< where the next block to be read begins

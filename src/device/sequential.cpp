@@ -127,6 +127,18 @@ std::int64_t SequentialBuffer::write(std::span<const std::byte> buffer, std::int
   return bytes;
 }
 
+bool SequentialBuffer::read_held(std::span<std::byte> buffer, std::int64_t offset) {
+  if (!state_->behind.empty() || !state_->ahead.fetch_held(buffer, offset)) return false;
+  state_->reads.note(offset, static_cast<std::int64_t>(buffer.size()));
+  return true;
+}
+
+bool SequentialBuffer::write_held(std::span<const std::byte> buffer, std::int64_t offset) {
+  if (!state_->ahead.empty() || !state_->behind.take_held(buffer, offset)) return false;
+  state_->writes.note(offset, static_cast<std::int64_t>(buffer.size()));
+  return true;
+}
+
 bool SequentialBuffer::passes(std::int64_t offset, std::int64_t size_bytes) {
   if (!state_->goes_past(offset, size_bytes)) return false;
   if (!state_->behind.empty()) state_->behind.settle(offset, size_bytes);

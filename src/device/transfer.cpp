@@ -11,7 +11,7 @@ namespace outcore::device {
 namespace {
 
 constexpr std::int64_t largest_operation = 1 << 30;  // the kernel moves at most 2 GiB - 4 KiB at a time
-constexpr std::int64_t bounce_bytes = 1 << 20;
+constexpr std::int64_t bounce_bytes = 2 << 20;
 constexpr int most_retries = 1000;
 
 bool multiple(std::uint64_t value, std::uint32_t unit) {
@@ -38,7 +38,7 @@ Transfer::Transfer(Operation::Kind kind, Way way, const Target& target, std::spa
     step_ = Step::buffered;
   else if (way == Way::direct)
     step_ = Step::direct;
-  else if (size_ >= direct_above_bytes)
+  else
     step_ = Step::ask;
 }
 
@@ -60,6 +60,7 @@ const Operation* Transfer::next() noexcept {
     case Step::direct:
       break;
   }
+  if (way_ == Way::either && blocking_ && !is_write()) return read_around(rest);
   // Ragged ends, up to the next boundary, go through the page cache.
   const std::int64_t align = target_.offset_align;
   const std::int64_t into = (offset_ + moved_) % align;
@@ -117,9 +118,24 @@ const Operation* Transfer::bounced(std::int64_t limit) noexcept {
     return buffered(limit, false);
   }
   bouncing_ = true;
+  bounce_skip_ = 0;
+  bounce_most_ = limit;
   if (is_write()) copy_bounced(limit, false);
   window_single_ = {bounce_.data(), static_cast<std::size_t>(limit)};
   return hand_out(target_.direct_fd, &window_single_, 1, limit);
+}
+
+/// Reads the next `limit` bytes, or some of them, with what is around them up to the next boundaries.
+const Operation* Transfer::read_around(std::int64_t limit) noexcept {
+  const std::int64_t align = target_.offset_align;
+  const std::int64_t skip = (offset_ + moved_) % align;
+  const std::int64_t size = std::min((skip + limit + align - 1) / align * align, bounce_bytes);
+  const Operation* operation = bounced(size);
+  if (!bouncing_) return buffered(limit, false);
+  bounce_skip_ = skip;
+  bounce_most_ = std::min(limit, size - skip);
+  operation_.offset -= skip;
+  return operation;
 }
 
 void Transfer::result(std::int64_t value) noexcept {
@@ -134,8 +150,15 @@ void Transfer::result(std::int64_t value) noexcept {
     if (is_write()) error_ = EIO;
     return;
   }
-  if (bouncing_ && !is_write()) copy_bounced(value, true);
   if (operation_.fd == target_.direct_fd) direct_ += value;
+  if (bouncing_ && !is_write()) {
+    value = std::min(value - bounce_skip_, bounce_most_);
+    if (value <= 0) {  // the file ends before what is wanted, or the transfer was short: a plain call tells
+      step_ = Step::buffered;
+      return;
+    }
+    copy_bounced(value, true);
+  }
   advance(value);
   if (step_ == Step::look && moved_ < size_) note_missed();
   if (step_ == Step::try_cache) step_ = Step::direct;  // a short one: the rest is not in the cache
@@ -152,7 +175,7 @@ void Transfer::note_resident(std::int64_t bytes) noexcept {
 
 void Transfer::note_missed() noexcept {
   step_ = Step::buffered;
-  owner_.missed(*this);
+  missed_ = true;
 }
 
 /// True if the transfer goes on nevertheless.
@@ -217,7 +240,7 @@ bool Transfer::memory_suits(std::int64_t limit) const noexcept {
 void Transfer::copy_bounced(std::int64_t bytes, bool to_user) noexcept {
   auto left = static_cast<std::size_t>(bytes);
   std::size_t skip = skip_;
-  std::byte* buffer = bounce_.data();
+  std::byte* buffer = bounce_.data() + bounce_skip_;
   for (std::size_t i = entry_; left > 0; ++i, skip = 0) {
     const std::size_t part = std::min(left, list_[i].iov_len - skip);
     std::byte* user = static_cast<std::byte*>(list_[i].iov_base) + skip;

@@ -31,9 +31,10 @@ struct Target {
 enum class Way : std::uint8_t {
   buffered,   ///< through the page cache
   direct,     ///< aligned middle past the page cache, through a buffer of ours if the memory is not aligned
-  scattered,  ///< small reads: through the page cache, telling the owner when they have to wait for the disk
-  either      ///< reads: from the page cache if most is there; writes: if any is there; else directly, if the
-              ///< memory is aligned
+  scattered,  ///< small reads: through the page cache, noting when they have to wait for the disk
+  either      ///< reads: from the page cache if most is there; writes: if any is there; else directly.
+              ///< Directly from and to the caller's memory if it is aligned, but for blocking reads: into
+              ///< memory of ours made of huge pages, which is faster by more than the copy costs
 };
 
 class Transfer final : public Task, public std::enable_shared_from_this<Transfer> {
@@ -43,8 +44,6 @@ class Transfer final : public Task, public std::enable_shared_from_this<Transfer
     virtual void completed(Transfer& transfer) noexcept = 0;
     [[nodiscard]] virtual Error error_of(const Transfer& transfer) const = 0;
     virtual void waited(const Transfer& transfer, std::uint64_t nanoseconds) noexcept = 0;
-    /// A scattered read has to wait for the disk; it is about to.
-    virtual void missed(const Transfer&) noexcept {}
 
    protected:
     ~Owner() = default;
@@ -72,15 +71,17 @@ class Transfer final : public Task, public std::enable_shared_from_this<Transfer
   [[nodiscard]] int error() const noexcept { return error_; }
   [[nodiscard]] std::int64_t moved_bytes() const noexcept { return moved_; }
   [[nodiscard]] std::int64_t direct_bytes() const noexcept { return direct_; }  ///< those past the page cache
+  [[nodiscard]] bool missed() const noexcept { return missed_ || direct_ > 0; }  ///< waited for the disk
   [[nodiscard]] std::int64_t size_bytes() const noexcept { return size_; }
   [[nodiscard]] std::int64_t offset() const noexcept { return offset_; }
   [[nodiscard]] bool is_write() const noexcept { return kind_ == Operation::Kind::write; }
   [[nodiscard]] bool blocking() const noexcept { return blocking_; }
   [[nodiscard]] Owner& owner() const noexcept { return owner_; }
 
-  std::uint64_t start_ns = 0;  ///< for the owner's trace
-  bool sequential = false;     ///< the same: starts where the last request of its kind ended
-  trace::Layer asked_by = trace::Layer::device;
+  std::uint64_t start_ns = 0;          ///< for the owner's trace
+  std::uint8_t stands_for = 1;         ///< the same: as trace::Event::stands_for
+  bool sequential = false;             ///< the same: starts where the last request of its kind ended
+  trace::Asker asker;                  ///< the same
   std::int64_t free_bytes = -1;        ///< noted by the owner when the device was full
   std::atomic<bool> delivered{false};  ///< the error has reached the user
 
@@ -91,6 +92,7 @@ class Transfer final : public Task, public std::enable_shared_from_this<Transfer
   const Operation* buffered(std::int64_t limit, bool cached_only) noexcept;
   const Operation* direct(std::int64_t limit) noexcept;
   const Operation* bounced(std::int64_t limit) noexcept;
+  const Operation* read_around(std::int64_t limit) noexcept;
   const Operation* hand_out(int fd, const iovec* list, unsigned count, std::int64_t size) noexcept;
   void note_resident(std::int64_t bytes) noexcept;
   void note_missed() noexcept;
@@ -104,8 +106,10 @@ class Transfer final : public Task, public std::enable_shared_from_this<Transfer
   const Way way_;
   Step step_ = Step::buffered;
   const bool blocking_;
-  bool ended_ = false;     ///< end of the file, or failed
-  bool bouncing_ = false;  ///< the operation under way uses bounce_
+  bool ended_ = false;                              ///< end of the file, or failed
+  bool missed_ = false;                             ///< a scattered read that had to wait for the disk
+  bool bouncing_ = false;                           ///< the operation under way uses bounce_
+  std::int64_t bounce_skip_ = 0, bounce_most_ = 0;  ///< the part of it that is wanted
   int error_ = 0;
   int retries_ = 0;  ///< in succession, without progress
   std::atomic<std::uint32_t> done_{0};

@@ -37,15 +37,25 @@ bool WriteBehind::take(std::span<const std::byte> data, std::int64_t offset) {
   }
   const bool inside =
       offset >= filling_->offset && offset + static_cast<std::int64_t>(data.size()) <= filling_->end();
-  if (inside) std::memcpy(filling_->memory.data() + (offset - filling_->offset), data.data(), data.size());
+  if (inside) std::memcpy(filling_->memory + (offset - filling_->offset), data.data(), data.size());
   return inside;
+}
+
+bool WriteBehind::take_held(std::span<const std::byte> data, std::int64_t offset) noexcept {
+  if (!filling_ || offset != filling_->end() || data.size() > filling_->limit - filling_->used) return false;
+  if (under_way_ > 0)
+    for (const Block& block : blocks_)
+      if (block.under_way && block.request.done()) return false;
+  std::memcpy(filling_->memory + filling_->used, data.data(), data.size());
+  filling_->used += data.size();
+  return true;
 }
 
 void WriteBehind::append(std::span<const std::byte> data) {
   while (!data.empty()) {
     if (filling_->used == filling_->limit) start(filling_->end());
     const std::size_t part = std::min(data.size(), filling_->limit - filling_->used);
-    std::memcpy(filling_->memory.data() + filling_->used, data.data(), part);
+    std::memcpy(filling_->memory + filling_->used, data.data(), part);
     filling_->used += part;
     data = data.subspan(part);
   }
@@ -59,7 +69,7 @@ bool WriteBehind::fetch(std::span<std::byte> buffer, std::int64_t offset) const 
     if ((block.under_way && !holder) || &block == filling_)
       if (block.meets(offset, end)) holder = &block;
   if (!holder || offset < holder->offset || end > holder->end()) return false;
-  std::memcpy(buffer.data(), holder->memory.data() + (offset - holder->offset), buffer.size());
+  std::memcpy(buffer.data(), holder->memory + (offset - holder->offset), buffer.size());
   return true;
 }
 
@@ -82,8 +92,8 @@ void WriteBehind::drain() {
   if (filling_) attempt([this] { send(*std::exchange(filling_, nullptr)); });
   for (Block& block : blocks_) {
     if (block.under_way) attempt([&] { finish(block); });
-    block.memory = Buffer();
   }
+  memory_ = Buffer();
   if (first) std::rethrow_exception(first);
 }
 
@@ -104,7 +114,7 @@ void WriteBehind::send(Block& block) {
       earlier = std::current_exception();
     }
   }
-  block.request = file_.async_write(block.memory.span().first(block.used), block.offset);
+  block.request = file_.async_write(std::span(block.memory, block.used), block.offset);
   block.under_way = true;
   ++under_way_;
   if (earlier) std::rethrow_exception(earlier);
@@ -120,7 +130,10 @@ WriteBehind::Block& WriteBehind::free_block() {
   Block& block = blocks_[next_];
   next_ = (next_ + 1) % blocks_.size();
   if (block.under_way) finish(block);
-  if (block.memory.size() == 0) block.memory = Buffer(block_bytes_);
+  if (memory_.size() == 0) {
+    memory_ = Buffer(block_bytes_ * blocks_.size());
+    for (std::size_t i = 0; i < blocks_.size(); ++i) blocks_[i].memory = memory_.data() + i * block_bytes_;
+  }
   return block;
 }
 

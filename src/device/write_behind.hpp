@@ -22,6 +22,9 @@ class WriteBehind {
   void start(std::int64_t offset);
   /// Takes the data if it continues the run, or lies within what is gathered. Else returns false.
   bool take(std::span<const std::byte> data, std::int64_t offset);
+  /// Takes the data if it continues the run within the block being filled and no block has been written
+  /// meanwhile. Else returns false. Never waits, never throws.
+  [[nodiscard]] bool take_held(std::span<const std::byte> data, std::int64_t offset) noexcept;
   /// Fills the buffer if one block holds all of the range. Else returns false.
   bool fetch(std::span<std::byte> buffer, std::int64_t offset) const;
 
@@ -34,7 +37,7 @@ class WriteBehind {
 
  private:
   struct Block {
-    Buffer memory;
+    std::byte* memory = nullptr;
     std::int64_t offset = 0;
     std::size_t used = 0, limit = 0;
     Request request;
@@ -53,6 +56,7 @@ class WriteBehind {
 
   File& file_;
   std::size_t block_bytes_;
+  Buffer memory_;  ///< of all blocks, while there is a run
   std::vector<Block> blocks_;
   Block* filling_ = nullptr;
   std::size_t next_ = 0;  ///< blocks are used in turn, so this one is free or was sent off first

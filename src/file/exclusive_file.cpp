@@ -35,6 +35,22 @@ std::int64_t traced(Op op, std::uint32_t file, std::int64_t offset, bool sequent
   return event.bytes;
 }
 
+/// A request that may be served from memory, timed if it is to be.
+trace::Event perhaps_timed(Op op, std::uint32_t file, std::int64_t offset, bool sequential) {
+  trace::Event event{.offset = offset, .file = file, .op = op, .sequential = sequential};
+  event.stands_for = trace::timed_for();
+  if (event.stands_for > 0) event.start_ns = trace::now_ns();
+  return event;
+}
+
+/// Reports a request that was served from memory, and returns its bytes.
+std::int64_t report_held(trace::Event event, std::size_t bytes) {
+  event.bytes = static_cast<std::int64_t>(bytes);
+  if (event.stands_for > 0) event.end_ns = trace::now_ns();
+  trace::record(event);
+  return event.bytes;
+}
+
 /// Whether a request starts where the one before it ended, which it moves on.
 bool follows(std::atomic<std::int64_t>& end, std::int64_t offset, std::size_t size) {
   const bool sequential = end.load(std::memory_order_relaxed) == offset;
@@ -106,24 +122,30 @@ ExclusiveFile& ExclusiveFile::operator=(ExclusiveFile&&) noexcept = default;
 
 std::int64_t ExclusiveFile::read(std::span<std::byte> buffer, std::int64_t offset) {
   auto& open = state_->use("read", offset);
-  return traced(Op::read, open.trace_id, offset, follows(open.read_end, offset, buffer.size()), [&] {
-    std::unique_lock use(open.mutex);
-    if (!open.combined.passes(offset, static_cast<std::int64_t>(buffer.size())))
-      return open.combined.read(buffer, offset);
-    use.unlock();
-    return open.file.read(buffer, offset);
-  });
+  const bool sequential = follows(open.read_end, offset, buffer.size());
+  const trace::Event event = perhaps_timed(Op::read, open.trace_id, offset, sequential);
+  std::unique_lock use(open.mutex);
+  if (open.combined.read_held(buffer, offset)) return report_held(event, buffer.size());
+  if (!open.combined.passes(offset, static_cast<std::int64_t>(buffer.size())))
+    return traced(Op::read, open.trace_id, offset, sequential,
+                  [&] { return open.combined.read(buffer, offset); });
+  use.unlock();
+  return open.file.read(buffer, offset, {.layer = trace::Layer::file, .sequential = sequential});
 }
 
 std::int64_t ExclusiveFile::write(std::span<const std::byte> buffer, std::int64_t offset) {
   auto& open = state_->use("write", offset);
-  return traced(Op::write, open.trace_id, offset, follows(open.write_end, offset, buffer.size()), [&] {
-    std::unique_lock use(open.mutex);
-    if (buffer.size() <= combined_bytes) return open.combined.write(buffer, offset);
-    open.combined.before_write(offset, static_cast<std::int64_t>(buffer.size()));
-    use.unlock();
-    return open.file.write(buffer, offset);
-  });
+  const bool sequential = follows(open.write_end, offset, buffer.size());
+  const bool small = buffer.size() <= combined_bytes;
+  const trace::Event event = perhaps_timed(Op::write, open.trace_id, offset, sequential);
+  std::unique_lock use(open.mutex);
+  if (small && open.combined.write_held(buffer, offset)) return report_held(event, buffer.size());
+  if (small)
+    return traced(Op::write, open.trace_id, offset, sequential,
+                  [&] { return open.combined.write(buffer, offset); });
+  open.combined.before_write(offset, static_cast<std::int64_t>(buffer.size()));
+  use.unlock();
+  return open.file.write(buffer, offset, {.layer = trace::Layer::file, .sequential = sequential});
 }
 
 device::Request ExclusiveFile::async_read(std::span<std::byte> buffer, std::int64_t offset) {
@@ -132,7 +154,8 @@ device::Request ExclusiveFile::async_read(std::span<std::byte> buffer, std::int6
     const std::lock_guard use(open.mutex);
     open.combined.before_read(offset, static_cast<std::int64_t>(buffer.size()));
   }
-  return open.file.async_read(buffer, offset, trace::Layer::file);
+  const bool sequential = follows(open.read_end, offset, buffer.size());
+  return open.file.async_read(buffer, offset, {.layer = trace::Layer::file, .sequential = sequential});
 }
 
 device::Request ExclusiveFile::async_write(std::span<const std::byte> buffer, std::int64_t offset) {
@@ -141,7 +164,8 @@ device::Request ExclusiveFile::async_write(std::span<const std::byte> buffer, st
     const std::lock_guard use(open.mutex);
     open.combined.before_write(offset, static_cast<std::int64_t>(buffer.size()));
   }
-  return open.file.async_write(buffer, offset, trace::Layer::file);
+  const bool sequential = follows(open.write_end, offset, buffer.size());
+  return open.file.async_write(buffer, offset, {.layer = trace::Layer::file, .sequential = sequential});
 }
 
 std::int64_t ExclusiveFile::length() {

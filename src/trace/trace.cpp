@@ -67,8 +67,8 @@ void count(Cell& cell, const Event& event) noexcept {
   add(cell.by_size[index], 1);
   add(cell.bytes_by_size[index], std::uint64_t(std::max<std::int64_t>(event.bytes, 0)));
   add(cell.failed, event.failed);
-  add(cell.nanoseconds, duration_ns(event));
-  add(cell.waited_ns, event.waited_ns);
+  add(cell.nanoseconds, duration_ns(event) * event.stands_for);
+  add(cell.waited_ns, event.waited_ns * event.stands_for);
   add(cell.sequential, event.sequential);
 }
 
@@ -276,6 +276,21 @@ std::string file_name(std::uint32_t id) {
   return id < table.by_id.size() ? table.by_id[id] : std::string();
 }
 
+bool events_enabled() noexcept {
+  return g_recording.load(std::memory_order_relaxed) != nullptr;
+}
+
+std::uint8_t timed_for() noexcept {
+  constexpr std::uint32_t all_of_the_first = 256;
+  constexpr std::uint32_t one_in = 17;  // a prime: must not keep step with the periods of a caller
+  thread_local constinit std::uint32_t count = 0;
+  if (count < all_of_the_first) return ++count, 1;
+  if (events_enabled()) return 1;
+  if (++count < all_of_the_first + one_in) return 0;
+  count = all_of_the_first;
+  return one_in;
+}
+
 void record(Event event) noexcept {
   if (event.layer >= Layer::count || event.op >= Op::count) return;
   event.thread = thread_number();
@@ -290,6 +305,10 @@ std::uint64_t transfer_begins(bool write) noexcept {
 }
 std::uint64_t transfer_ends(bool write) noexcept {
   return g_busy[write].ends();
+}
+
+void add_busy(bool write, std::uint64_t nanoseconds) noexcept {
+  g_busy[write].sum.fetch_add(std::int64_t(nanoseconds), std::memory_order_relaxed);
 }
 
 void add_waited(Layer layer, Op op, std::uint64_t nanoseconds) noexcept {

@@ -4,11 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
 #include <random>
 #include <vector>
 
 #include "check.hpp"
 #include "file/temporary_directory.hpp"
+#include "outcore/device/fault.hpp"
 #include "outcore/device/file.hpp"
 
 using namespace outcore::device;
@@ -110,11 +112,36 @@ TEST("a few random reads bring nothing but their own pages") {
   check::is_true(cold.resident() <= 6 * 2 * 4096);
 }
 
-TEST("many random reads of a file that fits into memory bring their surroundings along") {
+TEST("random reads that wait for long bring all of a file that fits into memory") {
   const ColdFile cold;
-  File file(cold.path());
-  read_randomly(file, 200);
-  check::is_true(cold.resident() >= file_bytes / 2);
+  {
+    FaultPlan plan;
+    plan.slow_ns = 1'000'000;
+    plan.script = [](std::uint64_t, const Operation& o) {
+      const bool waits = o.kind == Operation::Kind::read && !o.cached_only && o.size_bytes <= 1600;
+      return waits ? Fault::slow : Fault::none;
+    };
+    const auto slow = make_fault_engine(make_thread_engine(2), plan);
+    File file(cold.path(), {.engine = slow.get()});
+    read_randomly(file, 20);  // of a millisecond each: more than a sixteenth of 16 MiB at 1 GB/s
+    slow->stop();             // completes what was begun in the background
+  }
+  check::equal(cold.resident(), file_bytes);
+}
+
+TEST("random reads get the right bytes while the file is being brought into memory") {
+  const ColdFile cold;
+  File file(cold.path()), other(cold.path(), {.cache = Cache::buffered});
+  std::mt19937_64 random(3);
+  Bytes got(3000), expected(3000);
+  for (int i = 0; i < 3000; ++i) {
+    const auto offset = static_cast<std::int64_t>(random() % (file_bytes - 3000));
+    file.read(got, offset);
+    if (i % 10 == 0) {
+      other.read(expected, offset);
+      check::is_true(got == expected);
+    }
+  }
 }
 
 TEST("buffered files are left to the kernel") {

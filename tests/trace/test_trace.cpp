@@ -128,6 +128,32 @@ TEST("a blocking operation waits for its whole duration") {
   check::equal(trace::events().at(0).waited_ns, 300);
 }
 
+TEST("of quick requests few are timed, and stand for the others") {
+  trace::disable_events();
+  trace::reset_counters();
+  constexpr int requests = 10'000;
+  int timed = 0;
+  for (int i = 0; i < requests; ++i) {
+    Event event{.waited_ns = 100, .bytes = 8, .stands_for = trace::timed_for()};
+    if (event.stands_for > 0) event.start_ns = 1000, event.end_ns = 1100, ++timed;
+    trace::record(event);
+  }
+  const auto reads = counter(Layer::file, Op::read);
+  check::equal(reads.count, std::uint64_t(requests));
+  check::equal(reads.bytes, 8 * std::uint64_t(requests));
+  check::is_true(timed < requests / 10, "few");
+  const std::uint64_t all = 100 * std::uint64_t(requests);
+  check::is_true(reads.nanoseconds > all - 2000 && reads.nanoseconds < all + 2000, "for all, but for a few");
+  check::equal(reads.waited_ns, reads.nanoseconds);
+}
+
+TEST("while events are recorded every request is timed") {
+  for (int i = 0; i < 1000; ++i) (void)trace::timed_for();
+  trace::enable_events(1);
+  for (int i = 0; i < 100; ++i) check::equal(int(trace::timed_for()), 1);
+  trace::disable_events();
+}
+
 TEST("an operation that ends before it starts takes no time") {
   trace::reset_counters();
   trace::record({.start_ns = 10, .end_ns = 5, .bytes = -1});

@@ -47,22 +47,24 @@ class File {
 
   /// Blocking. Read returns fewer bytes than asked for only at the end of the file; an offset beyond the end
   /// gives 0. Write moves everything or throws (ENOSPC says how much is free).
-  std::int64_t read(std::span<std::byte> buffer, std::int64_t offset);
+  /// Reported in the device layer of the trace, and in that of `asker` if it is another.
+  std::int64_t read(std::span<std::byte> buffer, std::int64_t offset, const trace::Asker& asker = {});
   std::int64_t read(std::span<const iovec> list, std::int64_t offset);
-  std::int64_t write(std::span<const std::byte> buffer, std::int64_t offset);
+  std::int64_t write(std::span<const std::byte> buffer, std::int64_t offset, const trace::Asker& asker = {});
   std::int64_t write(std::span<const iovec> list, std::int64_t offset);
 
-  /// Reads all of the buffer if the page cache holds the range, so that nothing waits for the disk. Else
-  /// reads nothing and returns false; also where the kernel cannot tell, and for Cache::direct.
+  /// Reads all of the buffer if the page cache holds the range, so that nothing waits for the disk (but for
+  /// pages dropped, or not read yet, next to some just found there). Else reads nothing and returns false;
+  /// also where the kernel cannot tell, and for Cache::direct.
   bool read_resident(std::span<std::byte> buffer, std::int64_t offset);
 
   /// Nonblocking: return within microseconds, proceed without further calls, complete at the request.
-  /// Reported in the device layer of the trace, and in that of `asked_by` if it is another.
+  /// Reported as the blocking ones are.
   [[nodiscard]] Request async_read(std::span<std::byte> buffer, std::int64_t offset,
-                                   trace::Layer asked_by = trace::Layer::device);
+                                   const trace::Asker& asker = {});
   [[nodiscard]] Request async_read(std::span<const iovec> list, std::int64_t offset);
   [[nodiscard]] Request async_write(std::span<const std::byte> buffer, std::int64_t offset,
-                                    trace::Layer asked_by = trace::Layer::device);
+                                    const trace::Asker& asker = {});
   [[nodiscard]] Request async_write(std::span<const iovec> list, std::int64_t offset);
 
   void preallocate(std::int64_t size_bytes);  ///< reserves space; the length becomes at least size_bytes

@@ -11,11 +11,11 @@
 namespace outcore::device {
 
 struct SequentialOptions {
-  std::size_t small_bytes = 64 << 10;  ///< larger writes are passed on as they are
-  std::size_t most_bytes = 4 << 20;    ///< larger reads are passed on as they are
-  std::size_t block_bytes = 1 << 20;   ///< small requests reach the device in blocks of this size
-  unsigned write_blocks = 3;           ///< one being filled, the others on their way to the file
-  unsigned read_blocks = 4;            ///< one being used, the others read ahead
+  std::size_t small_bytes = 512 << 10;  ///< larger writes are passed on as they are
+  std::size_t most_bytes = 4 << 20;     ///< larger reads are passed on as they are
+  std::size_t block_bytes = 1 << 20;    ///< small requests reach the device in blocks of this size
+  unsigned write_blocks = 3;            ///< one being filled, the others on their way to the file
+  unsigned read_blocks = 4;             ///< one being used, the others read ahead
 };
 
 /// Blocking reads and writes of any size on a file, where runs of small sequential requests move at streaming
@@ -38,6 +38,11 @@ class SequentialBuffer {
   /// As File::read and File::write.
   std::int64_t read(std::span<std::byte> buffer, std::int64_t offset);
   std::int64_t write(std::span<const std::byte> buffer, std::int64_t offset);
+
+  /// As read and write, if the request can be served from memory alone, without waiting. Else false, and
+  /// nothing was done.
+  [[nodiscard]] bool read_held(std::span<std::byte> buffer, std::int64_t offset);
+  [[nodiscard]] bool write_held(std::span<const std::byte> buffer, std::int64_t offset);
 
   /// Whether `read` would only pass this request on to the file. If so it counts as read, and the caller may
   /// make it on the file, while others use this object.

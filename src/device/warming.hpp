@@ -1,0 +1,41 @@
+// Bringing a whole file into the page cache, in the background.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "device/descriptor.hpp"
+#include "outcore/device/buffer.hpp"
+#include "outcore/device/engine.hpp"
+
+namespace outcore::device {
+
+/// Reads a file from its beginning to its end through the page cache, and forgets what it read. Stops early
+/// at an error (whoever needs the bytes meets it again) and when told to.
+class Warming final : public Task {
+ public:
+  /// Reads through a descriptor of its own, so that the kernel sees a sequential reader. Throws Error.
+  Warming(int fd, std::uint32_t trace_file);
+  Warming(const Warming&) = delete;
+  Warming& operator=(const Warming&) = delete;
+
+  void stop() noexcept { over_.store(true, std::memory_order_relaxed); }
+  [[nodiscard]] bool over() const noexcept { return over_.load(std::memory_order_relaxed); }
+
+  const Operation* next() noexcept override;
+  void result(std::int64_t value) noexcept override;
+
+ private:
+  Descriptor file_;
+  const std::uint32_t trace_file_;
+  Buffer buffer_;
+  iovec entry_;
+  Operation operation_;
+  std::uint64_t start_ns_ = 0;
+  std::atomic<bool> over_{false};
+};
+
+}  // namespace outcore::device
