@@ -2,6 +2,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 
 #include <memory>
@@ -12,7 +13,9 @@
 
 namespace outcore::device {
 
-/// A named thread that takes no signals: they belong to the threads of the program.
+/// A named thread that takes no signals: they belong to the threads of the program. On a free core it starts
+/// at once, but it never takes the core of the thread that woke it: a nonblocking call would last as long as
+/// the copy it asks for.
 template <class Body>
 std::thread start_worker(const char* name, Body body) {
   sigset_t all, before;
@@ -27,6 +30,8 @@ std::thread start_worker(const char* name, Body body) {
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_setname_np(thread.native_handle(), name);
+  const sched_param none{};
+  pthread_setschedparam(thread.native_handle(), SCHED_BATCH, &none);  // inherited by the kernel's own workers
   return thread;
 }
 
