@@ -109,6 +109,9 @@ inline constexpr const char* other_files = "(other files)";
 /// costs tens of nanoseconds. When the event buffer is full the event is dropped and counted as dropped.
 void record(Event event) noexcept;
 
+/// As record() of an event that was not timed, but cheaper.
+void count(Layer layer, Op op, std::int64_t bytes, bool sequential) noexcept;
+
 /// Adds to the time the caller was blocked on an operation already recorded or still under way.
 void add_waited(Layer layer, Op op, std::uint64_t nanoseconds) noexcept;
 

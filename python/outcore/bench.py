@@ -169,23 +169,34 @@ def device_rate(
     size_bytes: int = 1 << 30,
     random: bool = False,
     seconds: float = 3.0,
+    path: Path | None = None,
+    huge_pages: bool = False,
 ) -> DeviceRate:
     """What the device under `directory` does with direct I/O, `depth` requests of `block_bytes` under way, on a
-    file of `size_bytes` that is made and removed here: by fio if it is installed, else by threads of our own."""
+    file of `size_bytes`, `path` or one that is made and removed here: by fio if it is installed, else by threads
+    of our own. `huge_pages`: fio's buffers are in huge pages, of which the system has reserved enough."""
     with tempfile.TemporaryDirectory(dir=directory) as place:
-        path = Path(place, "raw")
+        path = path or Path(place, "raw")
         if shutil.which("fio"):
-            return _fio_rate(path, operation, block_bytes, depth, size_bytes, random, seconds)
+            return _fio_rate(path, operation, block_bytes, depth, size_bytes, random, seconds, huge_pages)
         return _own_rate(path, operation, block_bytes, depth, size_bytes, random, seconds)
 
 
 def _fio_rate(
-    path: Path, operation: str, block_bytes: int, depth: int, size_bytes: int, random: bool, seconds: float
+    path: Path,
+    operation: str,
+    block_bytes: int,
+    depth: int,
+    size_bytes: int,
+    random: bool,
+    seconds: float,
+    huge_pages: bool,
 ) -> DeviceRate:
     command = [
         "fio", "--name=raw", f"--filename={path}", f"--rw={'rand' if random else ''}{operation}",
-        f"--bs={block_bytes}", f"--iodepth={depth}", f"--size={size_bytes}", "--direct=1", "--ioengine=libaio",
+        f"--bs={block_bytes}", f"--iodepth={depth}", f"--size={size_bytes}", "--direct=1", "--ioengine=io_uring",
         f"--runtime={seconds}", "--time_based", "--output-format=json",
+        *(["--iomem=shmhuge"] if huge_pages else []),
     ]  # fmt: skip
     answer = subprocess.run(command, capture_output=True, text=True, check=True)
     result = json.loads(answer.stdout[answer.stdout.index("{") :])

@@ -63,8 +63,8 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
   std::atomic<std::int64_t> missed_ns{0};    ///< time scattered blocking reads have waited for the disk
   std::atomic<bool> warmed{false};           ///< all of the file is being read into the page cache, or was
   std::atomic<std::uint32_t> since_miss{0};  ///< small reads since the last that was seen to wait
-  std::atomic<std::int64_t> resident_window{-1};  ///< number of the last window found in the page cache
-  std::atomic<std::uint32_t> under_way{0};        ///< nonblocking requests not complete yet
+  std::atomic<std::int64_t> resident_begin{0}, resident_end{0};  ///< last range found in the page cache
+  std::atomic<std::uint32_t> under_way{0};                       ///< nonblocking requests not complete yet
   std::mutex failed_mutex;
   std::vector<std::shared_ptr<Transfer>>
       failed;  ///< nonblocking writes whose error flush or close may deliver
@@ -196,22 +196,26 @@ bool File::State::worth_caching() const {
          read_bytes >= about.st_size;
 }
 
-/// Whether the page cache holds the range, or some of it that is not on the disk yet. Asked of the kernel for
-/// more than the range, so that the requests that follow need not ask.
+/// Whether the page cache holds the range, or some of it that is not on the disk yet. Requests that go on
+/// where others ended are asked about together. The range remembered may be wrong (pages are dropped, threads
+/// mix up their halves of it): then a read waits that should not, no more.
 bool File::State::is_resident(std::int64_t offset, std::int64_t size) {
-  constexpr std::int64_t window = 1 << 20;
-  const auto ask = [&](std::int64_t from, std::int64_t bytes) {
-    const Operation question{
-        .kind = Kind::resident, .fd = buffered.get(), .offset = from, .size_bytes = bytes};
-    return run(question) >= bytes;
+  constexpr std::int64_t window = 1 << 20, most = 8 << 20;
+  const std::int64_t begin = resident_begin.load(std::memory_order_relaxed);
+  const std::int64_t end = resident_end.load(std::memory_order_relaxed);
+  if (begin <= offset && offset + size <= end) return true;
+  const auto ask = [&](std::int64_t from, std::int64_t to) {
+    return run({.kind = Kind::resident, .fd = buffered.get(), .offset = from, .size_bytes = to - from}) >=
+           to - from;
   };
-  if (size <= 0 || size > window) return ask(offset, size);
-  const std::int64_t first = offset / window, last = (offset + size - 1) / window;
-  const std::int64_t known = resident_window.load(std::memory_order_relaxed);
-  if (last == known && first == known) return true;
-  const std::int64_t unknown = first == known ? last : first;
-  if (!ask(unknown * window, (last + 1 - unknown) * window)) return ask(offset, size);
-  resident_window.store(last, std::memory_order_relaxed);
+  const bool onward = begin <= offset && offset <= end;
+  std::int64_t known = onward ? (offset + size + window - 1) / window * window : offset + size;
+  if (!ask(onward ? end : offset, known)) {
+    known = offset + size;
+    if (!onward || !ask(offset, known)) return false;
+  }
+  resident_begin.store(onward ? std::max(begin, known - most) : offset, std::memory_order_relaxed);
+  resident_end.store(known, std::memory_order_relaxed);
   return true;
 }
 
@@ -489,15 +493,9 @@ std::int64_t File::write(std::span<const std::byte> buffer, std::int64_t offset,
 std::int64_t File::write(std::span<const iovec> list, std::int64_t offset) {
   return state_->blocking(Kind::write, list, offset);
 }
-bool File::read_resident(std::span<std::byte> buffer, std::int64_t offset) {
-  if (state_->options.cache == Cache::direct || !state_->buffered) return false;
-  const iovec entry = entry_for(buffer);
-  const auto size = static_cast<std::int64_t>(buffer.size());
-  if (!state_->is_resident(offset, size)) return false;
-  Transfer transfer(Kind::read, Way::buffered, state_->target(), {&entry, 1}, offset, *state_, true);
-  transfer.stands_for = trace::timed_for();
-  // Shorter than asked for if the file ends there: then whoever asks finds out by a plain read.
-  return state_->run_to_end(transfer) == size;
+bool File::resident(std::int64_t offset, std::int64_t size_bytes) {
+  return state_->options.cache != Cache::direct && state_->buffered && size_bytes > 0 &&
+         state_->is_resident(offset, size_bytes);
 }
 Request File::async_read(std::span<std::byte> buffer, std::int64_t offset, const trace::Asker& asker) {
   const iovec entry = entry_for(buffer);

@@ -11,7 +11,7 @@ namespace outcore::device {
 namespace {
 
 constexpr std::size_t first_bytes = 64 << 10;
-constexpr std::size_t resident_bytes = 128 << 10;
+constexpr std::size_t resident_bytes = 256 << 10;
 constexpr std::int64_t align_bytes = 4096;
 
 }  // namespace
@@ -50,11 +50,13 @@ void ReadAhead::read_on() {
 /// cache, is taken from there when it is needed.
 bool ReadAhead::take_resident() {
   const std::size_t size = std::min(resident_bytes, block_bytes_);
-  before_(next_offset_, static_cast<std::int64_t>(size));
+  const auto next_size = static_cast<std::int64_t>(size);
+  before_(next_offset_, next_size);
   head_ = 0;  // always the same memory
   Block& next = next_block();
   try {
-    if (!file_.read_resident(std::span(next.memory, size), next.offset)) return false;
+    const std::span memory(next.memory, size);
+    if (!file_.resident(next.offset, next_size) || file_.read(memory, next.offset) != next_size) return false;
   } catch (const Error&) {
     return false;  // whoever needs these bytes asks the file and gets the error
   }

@@ -11,7 +11,7 @@
 namespace outcore::device {
 namespace {
 
-constexpr std::size_t worth_a_call_bytes = 8 << 10;
+constexpr std::int64_t worth_a_call_bytes = 48 << 10;
 
 /// Requests that begin where the one before ended.
 class Run {
@@ -55,10 +55,12 @@ struct SequentialBuffer::State {
         ahead(of, options.block_bytes, options.read_blocks,
               [this](std::int64_t offset, std::int64_t size_bytes) { behind.settle(offset, size_bytes); }) {}
 
-  /// Whether a read neither belongs to a run nor may find its bytes read ahead.
-  [[nodiscard]] bool goes_past(std::int64_t offset, std::int64_t size_bytes) const noexcept {
-    return size_bytes > static_cast<std::int64_t>(options.most_bytes) ||
-           (ahead.empty() && !reads.reaches(offset));
+  /// Whether a read neither belongs to a run nor may find its bytes read ahead. What is in memory is taken
+  /// from there without a copy on the way, unless a system call costs more.
+  [[nodiscard]] bool goes_past(std::int64_t offset, std::int64_t size_bytes) const {
+    if (size_bytes > options.most_bytes) return true;
+    if (!ahead.empty()) return false;
+    return !reads.reaches(offset) || (size_bytes >= worth_a_call_bytes && file.resident(offset, size_bytes));
   }
   std::int64_t read(std::span<std::byte> buffer, std::int64_t offset);
   void write(std::span<const std::byte> buffer, std::int64_t offset);
@@ -87,11 +89,8 @@ std::int64_t SequentialBuffer::State::read(std::span<std::byte> buffer, std::int
     behind.settle(offset, size);
   }
   if (goes_past(offset, size)) return file.read(buffer, offset);
-  const bool in_run = reads.reaches(offset);
   std::size_t done = ahead.fetch(buffer, offset);
-  if (done == 0 && in_run) {
-    // What is in memory is taken from there without a copy on the way, unless a system call costs more.
-    if (buffer.size() >= worth_a_call_bytes && file.read_resident(buffer, offset)) return size;
+  if (done == 0 && reads.reaches(offset)) {
     ahead.start(offset, buffer.size());
     done = ahead.fetch(buffer, offset);
   }

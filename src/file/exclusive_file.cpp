@@ -35,26 +35,33 @@ std::int64_t traced(Op op, std::uint32_t file, std::int64_t offset, bool sequent
   return event.bytes;
 }
 
-/// A request that may be served from memory, timed if it is to be.
-trace::Event perhaps_timed(Op op, std::uint32_t file, std::int64_t offset, bool sequential) {
-  trace::Event event{.offset = offset, .file = file, .op = op, .sequential = sequential};
-  event.stands_for = trace::timed_for();
-  if (event.stands_for > 0) event.start_ns = trace::now_ns();
-  return event;
-}
+/// Times a request that may be served from memory, if it is to be timed.
+struct Stopwatch {
+  const std::uint8_t stands_for = trace::timed_for();
+  const std::uint64_t start_ns = stands_for > 0 ? trace::now_ns() : 0;
 
-/// Reports a request that was served from memory, and returns its bytes.
-std::int64_t report_held(trace::Event event, std::size_t bytes) {
-  event.bytes = static_cast<std::int64_t>(bytes);
-  if (event.stands_for > 0) event.end_ns = trace::now_ns();
-  trace::record(event);
-  return event.bytes;
-}
+  /// Reports that it was, and returns its bytes.
+  std::int64_t held(Op op, std::uint32_t file, std::int64_t offset, std::int64_t bytes,
+                    bool sequential) const {
+    if (stands_for == 0)
+      trace::count(trace::Layer::file, op, bytes, sequential);
+    else
+      trace::record({.start_ns = start_ns,
+                     .end_ns = trace::now_ns(),
+                     .offset = offset,
+                     .bytes = bytes,
+                     .file = file,
+                     .op = op,
+                     .sequential = sequential,
+                     .stands_for = stands_for});
+    return bytes;
+  }
+};
 
 /// Whether a request starts where the one before it ended, which it moves on.
-bool follows(std::atomic<std::int64_t>& end, std::int64_t offset, std::size_t size) {
+bool follows(std::atomic<std::int64_t>& end, std::int64_t offset, std::int64_t size) {
   const bool sequential = end.load(std::memory_order_relaxed) == offset;
-  end.store(offset + static_cast<std::int64_t>(size), std::memory_order_relaxed);
+  end.store(offset + size, std::memory_order_relaxed);
   return sequential;
 }
 
@@ -122,11 +129,13 @@ ExclusiveFile& ExclusiveFile::operator=(ExclusiveFile&&) noexcept = default;
 
 std::int64_t ExclusiveFile::read(std::span<std::byte> buffer, std::int64_t offset) {
   auto& open = state_->use("read", offset);
-  const bool sequential = follows(open.read_end, offset, buffer.size());
-  const trace::Event event = perhaps_timed(Op::read, open.trace_id, offset, sequential);
+  const auto size = static_cast<std::int64_t>(buffer.size());
+  const bool sequential = follows(open.read_end, offset, size);
+  const Stopwatch watch;
   std::unique_lock use(open.mutex);
-  if (open.combined.read_held(buffer, offset)) return report_held(event, buffer.size());
-  if (!open.combined.passes(offset, static_cast<std::int64_t>(buffer.size())))
+  if (open.combined.read_held(buffer, offset))
+    return watch.held(Op::read, open.trace_id, offset, size, sequential);
+  if (!open.combined.passes(offset, size))
     return traced(Op::read, open.trace_id, offset, sequential,
                   [&] { return open.combined.read(buffer, offset); });
   use.unlock();
@@ -135,36 +144,40 @@ std::int64_t ExclusiveFile::read(std::span<std::byte> buffer, std::int64_t offse
 
 std::int64_t ExclusiveFile::write(std::span<const std::byte> buffer, std::int64_t offset) {
   auto& open = state_->use("write", offset);
-  const bool sequential = follows(open.write_end, offset, buffer.size());
+  const auto size = static_cast<std::int64_t>(buffer.size());
+  const bool sequential = follows(open.write_end, offset, size);
   const bool small = buffer.size() <= combined_bytes;
-  const trace::Event event = perhaps_timed(Op::write, open.trace_id, offset, sequential);
+  const Stopwatch watch;
   std::unique_lock use(open.mutex);
-  if (small && open.combined.write_held(buffer, offset)) return report_held(event, buffer.size());
+  if (small && open.combined.write_held(buffer, offset))
+    return watch.held(Op::write, open.trace_id, offset, size, sequential);
   if (small)
     return traced(Op::write, open.trace_id, offset, sequential,
                   [&] { return open.combined.write(buffer, offset); });
-  open.combined.before_write(offset, static_cast<std::int64_t>(buffer.size()));
+  open.combined.before_write(offset, size);
   use.unlock();
   return open.file.write(buffer, offset, {.layer = trace::Layer::file, .sequential = sequential});
 }
 
 device::Request ExclusiveFile::async_read(std::span<std::byte> buffer, std::int64_t offset) {
   auto& open = state_->use("read", offset);
+  const auto size = static_cast<std::int64_t>(buffer.size());
   {
     const std::lock_guard use(open.mutex);
-    open.combined.before_read(offset, static_cast<std::int64_t>(buffer.size()));
+    open.combined.before_read(offset, size);
   }
-  const bool sequential = follows(open.read_end, offset, buffer.size());
+  const bool sequential = follows(open.read_end, offset, size);
   return open.file.async_read(buffer, offset, {.layer = trace::Layer::file, .sequential = sequential});
 }
 
 device::Request ExclusiveFile::async_write(std::span<const std::byte> buffer, std::int64_t offset) {
   auto& open = state_->use("write", offset);
+  const auto size = static_cast<std::int64_t>(buffer.size());
   {
     const std::lock_guard use(open.mutex);
-    open.combined.before_write(offset, static_cast<std::int64_t>(buffer.size()));
+    open.combined.before_write(offset, size);
   }
-  const bool sequential = follows(open.write_end, offset, buffer.size());
+  const bool sequential = follows(open.write_end, offset, size);
   return open.file.async_write(buffer, offset, {.layer = trace::Layer::file, .sequential = sequential});
 }
 

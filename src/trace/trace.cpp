@@ -300,6 +300,14 @@ void record(Event event) noexcept {
   store(event);
 }
 
+void count(Layer layer, Op op, std::int64_t bytes, bool sequential) noexcept {
+  Cell& cell = g_shards[thread_number() % g_shards.size()].cells[std::size_t(layer)][std::size_t(op)];
+  const std::size_t index = size_class(bytes);
+  add(cell.by_size[index], 1);
+  add(cell.bytes_by_size[index], std::uint64_t(bytes));
+  if (sequential) add(cell.sequential, 1);
+}
+
 std::uint64_t transfer_begins(bool write) noexcept {
   return g_busy[write].begins();
 }

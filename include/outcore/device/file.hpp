@@ -53,10 +53,9 @@ class File {
   std::int64_t write(std::span<const std::byte> buffer, std::int64_t offset, const trace::Asker& asker = {});
   std::int64_t write(std::span<const iovec> list, std::int64_t offset);
 
-  /// Reads all of the buffer if the page cache holds the range, so that nothing waits for the disk (but for
-  /// pages dropped, or not read yet, next to some just found there). Else reads nothing and returns false;
-  /// also where the kernel cannot tell, and for Cache::direct.
-  bool read_resident(std::span<std::byte> buffer, std::int64_t offset);
+  /// Whether the page cache holds the range, so that reading it waits for nothing (but for pages dropped just
+  /// now). False also where the kernel cannot tell, beyond the end of the file, and for Cache::direct.
+  [[nodiscard]] bool resident(std::int64_t offset, std::int64_t size_bytes);
 
   /// Nonblocking: return within microseconds, proceed without further calls, complete at the request.
   /// Reported as the blocking ones are.
