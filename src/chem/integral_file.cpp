@@ -62,6 +62,14 @@ IntegralFile::Writer::Writer(IntegralFile& file) : file_(file), codec_(file.opti
   used_ = sizeof(RecordHead);
 }
 
+// The buffers go back to the pool: nothing may be written from them any more.
+IntegralFile::Writer::~Writer() {
+  try {
+    device::wait_all(requests_);
+  } catch (const Error&) {  // documented
+  }
+}
+
 void IntegralFile::Writer::add(const Slab& slab) {
   const std::size_t bound = SlabCodec::packed_bound(slab);
   const std::size_t record_bytes = file_.options_.record_bytes;

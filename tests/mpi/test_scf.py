@@ -84,6 +84,17 @@ def test_an_error_of_rank_0_inside_the_iterations_reaches_all(comm, shared_tmp_p
     mf.close()
 
 
+@pytest.mark.parametrize("hook", ["on_estimate", "on_progress"])
+def test_an_error_of_a_hook_on_rank_0_reaches_all(comm, shared_tmp_path, hook):
+    def refuse(_):
+        raise ValueError("not like this")
+
+    with scf.RHF(molecule(atom=WATER, basis="6-31g"), scratch=str(shared_tmp_path)) as mf:
+        setattr(mf, hook, refuse)
+        with pytest.raises(OutcoreError, match="not like this"):
+            mf.kernel()
+
+
 def test_settings_that_one_process_refuses_are_refused_by_all(comm, shared_tmp_path):
     scratch = shared_tmp_path / "none" if comm.rank == comm.size - 1 else shared_tmp_path
     with pytest.raises(OutcoreError, match="no such directory") as caught:

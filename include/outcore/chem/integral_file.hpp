@@ -32,6 +32,9 @@ class IntegralFile {
   class Writer {
    public:
     explicit Writer(IntegralFile& file);
+    ~Writer();  ///< waits for what is being written; an error is lost here, so call finish()
+    Writer(const Writer&) = delete;
+    Writer& operator=(const Writer&) = delete;
     void add(const Slab& slab);
     void finish();  ///< writes what is left and waits; throws the first error of any write
     [[nodiscard]] std::uint64_t stored_integrals() const noexcept { return codec_.stored_integrals(); }

@@ -86,8 +86,13 @@ class _OutOfCore:
         if present is None or present.key != problem_key(self.mol) or present.settings != settings:
             self.close()
             present = TwoElectronIntegrals(self.mol, settings, self.comm)
-            if self.on_estimate is not None and self._root:
-                self.on_estimate(present.estimate())
+            failure: Exception | None = None
+            try:
+                if self.on_estimate is not None and self._root:
+                    self.on_estimate(present.estimate())
+            except Exception as error:
+                failure = error
+            raise_together(self.comm, failure)
             if settings.storage == "disk":
                 self.stored_summary = present.store(self.on_progress if self._root else None)
             self._two_electron = present
