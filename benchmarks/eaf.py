@@ -161,16 +161,17 @@ class Result:
 def measure(
     programs: Programs, case: Case, size_bytes: int, settings: Sequence[int | None], repeats: int
 ) -> Result:
-    """Ours and the peer in turn, so that a change of the machine hits all alike."""
+    """Ours and the peer in turn, so that a change of the machine hits all alike; each turn begins with another,
+    so that nobody always comes after the same."""
     size_bytes -= size_bytes % case.record_bytes
-    ours: list[float] = []
-    peer: dict[int | None, list[float]] = {each: [] for each in settings}
-    for _ in range(repeats):
-        ours.append(programs.seconds("ours", None, case, size_bytes))
-        for each in settings:
-            peer[each].append(programs.seconds("peer", each, case, size_bytes))
-    medians = {each: statistics.median(times) for each, times in peer.items()}
-    return Result(case, size_bytes, statistics.median(ours), medians)
+    runs: list[tuple[str, int | None]] = [("ours", None), *(("peer", each) for each in settings)]
+    times: dict[tuple[str, int | None], list[float]] = {run: [] for run in runs}
+    for turn in range(repeats):
+        first = turn % len(runs)
+        for run in runs[first:] + runs[:first]:
+            times[run].append(programs.seconds(*run, case, size_bytes))
+    ours, *peer = (statistics.median(times[run]) for run in runs)
+    return Result(case, size_bytes, ours, dict(zip(settings, peer, strict=True)))
 
 
 def record_results(options: BenchOptions, programs: Programs) -> list[Result]:
@@ -182,7 +183,7 @@ def record_results(options: BenchOptions, programs: Programs) -> list[Result]:
         settings = PEER_BUFFERS_BYTES[order][: 2 if options.quick else None] if programs.peer else ()
         for operation in OPERATIONS:
             late = options.quick and time.perf_counter() - start > 28
-            repeats = (1 if late else 2) if options.quick else 5
+            repeats = (1 if late else 2) if options.quick else 7
             results.append(
                 measure(programs, Case(record_bytes, order, operation), size_bytes, settings, repeats)
             )

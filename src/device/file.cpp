@@ -220,15 +220,16 @@ bool File::State::is_resident(std::int64_t offset, std::int64_t size) {
 }
 
 /// Blocking reads that wait for the disk, all over a file that fits well into memory, will come by most of
-/// it: once they have waited for a sixteenth of the time in which a slow disk streams the file, it is read
-/// into the page cache as a whole, in the background. So that never costs more than some times what the waits
-/// have cost.
+/// it: once they have lost a sixteenth of the time in which a slow disk streams the file, it is read into the
+/// page cache as a whole, in the background. So that never costs more than some times what was lost. Lost is
+/// the time beyond that of moving the bytes, which is little for large reads.
 void File::State::note_miss(const Transfer& transfer, std::uint64_t nanoseconds) {
-  constexpr std::int64_t slow_bytes_per_ns = 1;
+  constexpr std::int64_t slow_bytes_per_ns = 1, fast_bytes_per_ns = 2;
   since_miss.store(0, std::memory_order_relaxed);
   if (transfer.sequential || options.cache != Cache::automatic) return;
-  const auto total =
-      missed_ns.fetch_add(static_cast<std::int64_t>(nanoseconds)) + static_cast<std::int64_t>(nanoseconds);
+  const auto lost = std::max<std::int64_t>(
+      0, static_cast<std::int64_t>(nanoseconds) - transfer.moved_bytes() / fast_bytes_per_ns);
+  const auto total = missed_ns.fetch_add(lost) + lost;
   FileStatus about{};
   if (fstat(buffered.get(), &about) != 0 || about.st_size > cached_most_bytes) return;
   if (16 * total * slow_bytes_per_ns < about.st_size || warmed.exchange(true)) return;
@@ -265,14 +266,14 @@ Way File::State::way_of(Kind kind, std::int64_t size, std::int64_t offset) {
     case Cache::automatic:
       break;
   }
+  // Pieces brought into the page cache in the way of the reader of all would slow it down.
+  const Warming* const task = warming.load(std::memory_order_acquire);
+  const bool warms = task && !task->over();
   if (size < Transfer::direct_above_bytes) {
     if (kind == Kind::write) return Way::buffered;
-    // Small pieces in the way of the reader of all would slow it down.
-    const Warming* const task = warming.load(std::memory_order_acquire);
-    return task && !task->over() ? Way::either : Way::scattered;
+    return warms ? Way::either : Way::scattered;
   }
-  if (kind == Kind::read)
-    return warmed.load(std::memory_order_relaxed) || worth_caching() ? Way::buffered : Way::either;
+  if (kind == Kind::read) return !warms && (warmed || worth_caching()) ? Way::buffered : Way::either;
   return std::max(options.expected_bytes, offset + size) > cached_most_bytes ? Way::either : Way::buffered;
 }
 
