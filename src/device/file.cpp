@@ -241,7 +241,7 @@ void File::State::note_miss(const Transfer& transfer, std::uint64_t nanoseconds)
     kept_warming = std::make_shared<Warming>(buffered.get(), trace_file);
     engine().submit(kept_warming);
     warming.store(kept_warming.get(), std::memory_order_release);
-  } catch (const Error&) {  // it is only faster with it
+  } catch (const std::exception&) {  // short of memory or descriptors: it is only faster with it
   }
 }
 
