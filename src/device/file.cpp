@@ -9,11 +9,12 @@
 #include <atomic>
 #include <cerrno>
 #include <mutex>
+#include <optional>
 #include <vector>
 
+#include "device/cache_policy.hpp"
 #include "device/descriptor.hpp"
 #include "device/transfer.hpp"
-#include "device/warming.hpp"
 #include "outcore/error.hpp"
 #include "outcore/trace.hpp"
 
@@ -54,22 +55,14 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
   OpenOptions options;
   Descriptor buffered, direct;
   DirectAlign align;
-  /// Cache::automatic writes directly when the file is expected to be, or has become, larger than this.
-  std::int64_t cached_most_bytes = 0;
   std::uint32_t trace_file = 0;
+  std::optional<CachePolicy> policy;  ///< once the descriptors are open
 
   std::atomic<std::int64_t> read_end{-1}, write_end{-1};  ///< where the last request of the kind ended
-  std::atomic<std::int64_t> read_directly{0};             ///< bytes read past the page cache, so far
-  std::atomic<std::int64_t> missed_ns{0};    ///< time scattered blocking reads have waited for the disk
-  std::atomic<bool> warmed{false};           ///< all of the file is being read into the page cache, or was
-  std::atomic<std::uint32_t> since_miss{0};  ///< small reads since the last that was seen to wait
-  std::atomic<std::int64_t> resident_begin{0}, resident_end{0};  ///< last range found in the page cache
-  std::atomic<std::uint32_t> under_way{0};                       ///< nonblocking requests not complete yet
+  std::atomic<std::uint32_t> under_way{0};                ///< nonblocking requests not complete yet
   std::mutex failed_mutex;
   std::vector<std::shared_ptr<Transfer>>
       failed;  ///< nonblocking writes whose error flush or close may deliver
-  std::shared_ptr<Warming> kept_warming;
-  std::atomic<Warming*> warming{};  ///< the same, once it has begun
 
   State(std::string name, const OpenOptions& wanted);
   void open_direct(const FileStatus& about);
@@ -83,16 +76,11 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
   [[nodiscard]] Target target() const {
     return {buffered.get(), direct.get(), align.memory, std::max(align.offset, page_bytes)};
   }
-  [[nodiscard]] Way way_of(Kind kind, std::int64_t size, std::int64_t offset);
-  [[nodiscard]] std::uint8_t looks_for_misses();
-  [[nodiscard]] bool worth_caching() const;
-  [[nodiscard]] bool is_resident(std::int64_t offset, std::int64_t size);
   void check(const char* attempted, std::int64_t offset = 0, std::int64_t size = 0) const;
   void check_request(Kind kind, std::span<const iovec> list, std::int64_t offset) const;
 
   std::int64_t blocking(Kind kind, std::span<const iovec> list, std::int64_t offset,
                         const trace::Asker& asker = {});
-  std::int64_t run_to_end(Transfer& transfer);
   Request nonblocking(Kind kind, std::span<const iovec> list, std::int64_t offset,
                       const trace::Asker& asker = {});
   void wait_for_all() const;
@@ -105,7 +93,6 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
   void completed(Transfer& transfer) noexcept override;
   [[nodiscard]] Error error_of(const Transfer& transfer) const override;
   void waited(const Transfer& transfer, std::uint64_t nanoseconds) noexcept override;
-  void note_miss(const Transfer& transfer, std::uint64_t nanoseconds);
 
   /// Runs `body`, which returns 0 or an error number, counting and timing it as `op`.
   template <class Body>
@@ -133,8 +120,8 @@ File::State::State(std::string name, const OpenOptions& wanted) : path(std::move
   if (options.cache != Cache::buffered) open_direct(about);
   if (options.unlink_after_open && unlink(path.c_str()) != 0)
     throw Error(errno, {.attempted = "unlink", .path = path});
-  if (options.cache == Cache::automatic) cached_most_bytes = available_memory_bytes() / 2;
   trace_file = trace::file_id(path);
+  policy.emplace(options, buffered.get(), trace_file);
 }
 
 /// A second descriptor of the same file, if its file system can.
@@ -187,128 +174,25 @@ void File::State::check_request(Kind kind, std::span<const iovec> list, std::int
 
 // ---- transfers
 
-/// The first pass over a file that is not in memory is read directly, as fast as the device goes. Who comes a
-/// second time will come again: then the page cache is filled, if the file fits well.
-bool File::State::worth_caching() const {
-  const std::int64_t read_bytes = read_directly.load(std::memory_order_relaxed);
-  FileStatus about{};
-  return read_bytes > 0 && fstat(buffered.get(), &about) == 0 && about.st_size <= cached_most_bytes &&
-         read_bytes >= about.st_size;
-}
-
-/// Whether the page cache holds the range, or some of it that is not on the disk yet. Requests that go on
-/// where others ended are asked about together. The range remembered may be wrong (pages are dropped, threads
-/// mix up their halves of it): then a read waits that should not, no more.
-bool File::State::is_resident(std::int64_t offset, std::int64_t size) {
-  constexpr std::int64_t window = 1 << 20, most = 8 << 20;
-  const std::int64_t begin = resident_begin.load(std::memory_order_relaxed);
-  const std::int64_t end = resident_end.load(std::memory_order_relaxed);
-  if (begin <= offset && offset + size <= end) return true;
-  const auto ask = [&](std::int64_t from, std::int64_t to) {
-    return run({.kind = Kind::resident, .fd = buffered.get(), .offset = from, .size_bytes = to - from}) >=
-           to - from;
-  };
-  const bool onward = begin <= offset && offset <= end;
-  std::int64_t known = onward ? (offset + size + window - 1) / window * window : offset + size;
-  if (!ask(onward ? end : offset, known)) {
-    known = offset + size;
-    if (!onward || !ask(offset, known)) return false;
-  }
-  resident_begin.store(onward ? std::max(begin, known - most) : offset, std::memory_order_relaxed);
-  resident_end.store(known, std::memory_order_relaxed);
-  return true;
-}
-
-/// Blocking reads that wait for the disk, all over a file that fits well into memory, will come by most of
-/// it: once they have lost a sixteenth of the time in which a slow disk streams the file, it is read into the
-/// page cache as a whole, in the background. So that never costs more than some times what was lost. Lost is
-/// the time beyond that of moving the bytes, which is little for large reads.
-void File::State::note_miss(const Transfer& transfer, std::uint64_t nanoseconds) {
-  constexpr std::int64_t slow_bytes_per_ns = 1, fast_bytes_per_ns = 2;
-  since_miss.store(0, std::memory_order_relaxed);
-  if (transfer.sequential || options.cache != Cache::automatic) return;
-  const auto lost = std::max<std::int64_t>(
-      0, static_cast<std::int64_t>(nanoseconds) - transfer.moved_bytes() / fast_bytes_per_ns);
-  const auto total = missed_ns.fetch_add(lost) + lost;
-  FileStatus about{};
-  if (fstat(buffered.get(), &about) != 0 || about.st_size > cached_most_bytes) return;
-  if (16 * total * slow_bytes_per_ns < about.st_size || warmed.exchange(true)) return;
-  // The pages brought in so far lie in the way, too.
-  const bool few =
-      run({.kind = Kind::resident, .fd = buffered.get(), .size_bytes = about.st_size}) < about.st_size / 8;
-  if (few) posix_fadvise(buffered.get(), 0, 0, POSIX_FADV_DONTNEED);
-  try {
-    kept_warming = std::make_shared<Warming>(buffered.get(), trace_file);
-    engine().submit(kept_warming);
-    warming.store(kept_warming.get(), std::memory_order_release);
-  } catch (const std::exception&) {  // short of memory or descriptors: it is only faster with it
-  }
-}
-
-/// A read that tells whether it has to wait is slower than one that does not, and so is one that is timed. So
-/// when none has waited for long, only some of them look and are timed, and each stands for several: this is
-/// how many, 0 for the others.
-std::uint8_t File::State::looks_for_misses() {
-  constexpr std::uint32_t all_of_the_first = 1000;
-  constexpr std::uint8_t one_in = 8;
-  const std::uint32_t count = since_miss.load(std::memory_order_relaxed);
-  since_miss.store(count + 1, std::memory_order_relaxed);
-  if (count < all_of_the_first) return 1;
-  return count % one_in == 0 ? one_in : 0;
-}
-
-Way File::State::way_of(Kind kind, std::int64_t size, std::int64_t offset) {
-  switch (options.cache) {
-    case Cache::buffered:
-      return Way::buffered;
-    case Cache::direct:
-      return Way::direct;
-    case Cache::automatic:
-      break;
-  }
-  // Pieces brought into the page cache in the way of the reader of all would slow it down.
-  const Warming* const task = warming.load(std::memory_order_acquire);
-  const bool warms = task && !task->over();
-  if (size < Transfer::direct_above_bytes) {
-    if (kind == Kind::write) return Way::buffered;
-    return warms ? Way::either : Way::scattered;
-  }
-  if (kind == Kind::read) return !warms && (warmed || worth_caching()) ? Way::buffered : Way::either;
-  return std::max(options.expected_bytes, offset + size) > cached_most_bytes ? Way::either : Way::buffered;
-}
-
 std::int64_t File::State::blocking(Kind kind, std::span<const iovec> list, std::int64_t offset,
                                    const trace::Asker& asker) {
   check_request(kind, list, offset);
-  const std::int64_t size = size_of(list);
-  Way way = way_of(kind, size, offset);
-  std::uint8_t stands_for = 1;
-  if (way == Way::scattered) {
-    stands_for = looks_for_misses();
-    if (stands_for == 0) way = Way::buffered;
-  } else if (way == Way::either && kind == Kind::read && size >= Transfer::direct_above_bytes &&
-             is_resident(offset, size)) {
-    way = Way::buffered;
-  }
-  Transfer transfer(kind, way, target(), list, offset, *this, true);
-  transfer.stands_for = trace::events_enabled() ? 1 : stands_for;
+  const auto choice = policy->blocking(kind, offset, size_of(list));
+  Transfer transfer(kind, choice.way, target(), list, offset, *this, true);
+  transfer.stands_for = trace::events_enabled() ? 1 : choice.stands_for;
   transfer.asker = asker;
-  return run_to_end(transfer);
-}
-
-std::int64_t File::State::run_to_end(Transfer& transfer) {
   starts(transfer);
   while (const Operation* operation = transfer.next()) transfer.result(run(*operation));
   if (transfer.error() != 0) throw error_of(transfer);
-  if (!transfer.is_write() && transfer.missed()) note_miss(transfer, trace::now_ns() - transfer.start_ns);
+  if (!transfer.is_write() && transfer.missed())
+    policy->missed(transfer, trace::now_ns() - transfer.start_ns);
   return transfer.moved_bytes();
 }
 
 Request File::State::nonblocking(Kind kind, std::span<const iovec> list, std::int64_t offset,
                                  const trace::Asker& asker) {
   check_request(kind, list, offset);
-  Way way = way_of(kind, size_of(list), offset);
-  if (way == Way::scattered && looks_for_misses() == 0) way = Way::buffered;
+  const Way way = policy->nonblocking(kind, offset, size_of(list));
   auto transfer = std::make_shared<Transfer>(kind, way, target(), list, offset, *this, false);
   transfer->keep(std::shared_ptr<Transfer::Owner>(shared_from_this(), this));
   starts(*transfer);
@@ -340,8 +224,7 @@ void File::State::completed(Transfer& transfer) noexcept {
     if (fstatvfs(buffered.get(), &space) == 0)
       transfer.free_bytes = static_cast<std::int64_t>(space.f_bavail * space.f_frsize);
   }
-  if (!transfer.is_write() && transfer.direct_bytes() > 0)
-    read_directly.fetch_add(transfer.direct_bytes(), std::memory_order_relaxed);
+  policy->completed(transfer);
   const bool timed = transfer.stands_for > 0;
   const std::uint64_t now = timed ? trace::transfer_ends(transfer.is_write()) : 0;
   if (timed) trace::add_busy(transfer.is_write(), (transfer.stands_for - 1) * (now - transfer.start_ns));
@@ -446,7 +329,7 @@ void File::State::close() {
   if (!buffered) return;
   wait_for_all();
   const auto transfer = take_undelivered();
-  if (Warming* const task = warming.load(std::memory_order_acquire)) task->stop();
+  policy->stop();
   const auto closed = traced(trace::Op::close, 0, [&] {
     direct.reset();
     return buffered.reset();
@@ -496,7 +379,7 @@ std::int64_t File::write(std::span<const iovec> list, std::int64_t offset) {
 }
 bool File::resident(std::int64_t offset, std::int64_t size_bytes) {
   return state_->options.cache != Cache::direct && state_->buffered && size_bytes > 0 &&
-         state_->is_resident(offset, size_bytes);
+         state_->policy->resident(offset, size_bytes);
 }
 Request File::async_read(std::span<std::byte> buffer, std::int64_t offset, const trace::Asker& asker) {
   const iovec entry = entry_for(buffer);

@@ -1,0 +1,148 @@
+#include "device/cache_policy.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "device/descriptor.hpp"
+
+namespace outcore::device {
+
+CachePolicy::CachePolicy(const OpenOptions& options, int buffered_fd, std::uint32_t trace_file)
+    : options_(options), fd_(buffered_fd), trace_file_(trace_file) {
+  if (options.cache == Cache::automatic) cached_most_bytes_ = available_memory_bytes() / 2;
+}
+
+/// In the calling thread. The engine of the process is not started for that.
+std::int64_t CachePolicy::run(const Operation& operation) const noexcept {
+  return options_.engine ? options_.engine->run(operation) : Engine::run_plainly(operation);
+}
+
+/// -1: unknown.
+std::int64_t CachePolicy::length() const noexcept {
+  struct stat about{};
+  return fstat(fd_, &about) == 0 ? about.st_size : -1;
+}
+
+// ---- the choice
+
+CachePolicy::Choice CachePolicy::blocking(Kind kind, std::int64_t offset, std::int64_t size) {
+  Choice choice{.way = way_of(kind, offset, size)};
+  if (choice.way == Way::scattered) {
+    choice.stands_for = looks_for_misses();
+    if (choice.stands_for == 0) choice.way = Way::buffered;
+  } else if (choice.way == Way::either && kind == Kind::read && size >= Transfer::direct_above_bytes &&
+             resident(offset, size)) {
+    choice.way = Way::buffered;
+  }
+  return choice;
+}
+
+Way CachePolicy::nonblocking(Kind kind, std::int64_t offset, std::int64_t size) {
+  const Way way = way_of(kind, offset, size);
+  return way == Way::scattered && looks_for_misses() == 0 ? Way::buffered : way;
+}
+
+Way CachePolicy::way_of(Kind kind, std::int64_t offset, std::int64_t size) const {
+  switch (options_.cache) {
+    case Cache::buffered:
+      return Way::buffered;
+    case Cache::direct:
+      return Way::direct;
+    case Cache::automatic:
+      break;
+  }
+  const bool small = size < Transfer::direct_above_bytes;
+  if (kind == Kind::write) {
+    const bool large_file = std::max(options_.expected_bytes, offset + size) > cached_most_bytes_;
+    return large_file && !small ? Way::either : Way::buffered;
+  }
+  // Pieces brought into the page cache in the way of the reader of all would slow it down.
+  const Warming* const task = begun_.load(std::memory_order_acquire);
+  if (task && !task->over()) return Way::either;
+  if (small) return Way::scattered;
+  return warmed_.load(std::memory_order_relaxed) || worth_caching() ? Way::buffered : Way::either;
+}
+
+std::uint8_t CachePolicy::looks_for_misses() noexcept {
+  constexpr std::uint32_t all_of_the_first = 1000;
+  constexpr std::uint8_t one_in = 8;
+  const std::uint32_t count = since_miss_.load(std::memory_order_relaxed);
+  since_miss_.store(count + 1, std::memory_order_relaxed);
+  if (count < all_of_the_first) return 1;
+  return count % one_in == 0 ? one_in : 0;
+}
+
+/// The first pass over a file that is not in memory is read directly, as fast as the device goes. Who comes a
+/// second time will come again: then the page cache is filled, if the file fits well.
+bool CachePolicy::worth_caching() const {
+  const std::int64_t read_bytes = read_directly_.load(std::memory_order_relaxed);
+  if (read_bytes == 0) return false;
+  const std::int64_t size = length();
+  return size >= 0 && size <= cached_most_bytes_ && read_bytes >= size;
+}
+
+// ---- what is in the page cache
+
+/// Asked of the kernel; requests that go on where others ended are asked about together.
+bool CachePolicy::resident(std::int64_t offset, std::int64_t size) {
+  constexpr std::int64_t window = 1 << 20, most = 8 << 20;
+  const std::int64_t begin = resident_begin_.load(std::memory_order_relaxed);
+  const std::int64_t end = resident_end_.load(std::memory_order_relaxed);
+  if (begin <= offset && offset + size <= end) return true;
+  const auto ask = [&](std::int64_t from, std::int64_t to) {
+    return run({.kind = Kind::resident, .fd = fd_, .offset = from, .size_bytes = to - from}) >= to - from;
+  };
+  const bool onward = begin <= offset && offset <= end;
+  std::int64_t known = onward ? (offset + size + window - 1) / window * window : offset + size;
+  if (!ask(onward ? end : offset, known)) {
+    known = offset + size;
+    if (!onward || !ask(offset, known)) return false;
+  }
+  resident_begin_.store(onward ? std::max(begin, known - most) : offset, std::memory_order_relaxed);
+  resident_end_.store(known, std::memory_order_relaxed);
+  return true;
+}
+
+// ---- what became of requests
+
+void CachePolicy::completed(const Transfer& transfer) noexcept {
+  if (!transfer.is_write() && transfer.direct_bytes() > 0)
+    read_directly_.fetch_add(transfer.direct_bytes(), std::memory_order_relaxed);
+}
+
+/// Blocking reads that wait for the disk, all over a file that fits well into memory, will come by most of
+/// it: once they have lost a sixteenth of the time in which a slow disk streams the file, it is read into the
+/// page cache as a whole, in the background. So that never costs more than some times what was lost. Lost is
+/// the time beyond that of moving the bytes, which is little for large reads.
+void CachePolicy::missed(const Transfer& transfer, std::uint64_t nanoseconds) {
+  constexpr std::int64_t slow_bytes_per_ns = 1, fast_bytes_per_ns = 2;
+  since_miss_.store(0, std::memory_order_relaxed);
+  if (transfer.sequential || options_.cache != Cache::automatic) return;
+  const auto lost = std::max<std::int64_t>(
+      0, static_cast<std::int64_t>(nanoseconds) - transfer.moved_bytes() / fast_bytes_per_ns);
+  const std::int64_t total = lost_ns_.fetch_add(lost, std::memory_order_relaxed) + lost;
+  const std::int64_t size = length();
+  if (size < 0 || size > cached_most_bytes_ || 16 * total * slow_bytes_per_ns < size) return;
+  if (!warmed_.exchange(true)) warm(size);
+}
+
+void CachePolicy::warm(std::int64_t length_bytes) {
+  // The pages brought in so far lie in the way, too.
+  const bool few = run({.kind = Kind::resident, .fd = fd_, .size_bytes = length_bytes}) < length_bytes / 8;
+  if (few) posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED);
+  try {
+    warming_ = std::make_shared<Warming>(fd_, trace_file_);
+    (options_.engine ? *options_.engine : default_engine()).submit(warming_);
+    begun_.store(warming_.get(), std::memory_order_release);
+  } catch (const std::exception&) {  // short of memory or descriptors: it is only faster with it
+  }
+}
+
+void CachePolicy::stop() noexcept {
+  if (Warming* const task = begun_.load(std::memory_order_acquire)) task->stop();
+}
+
+}  // namespace outcore::device
