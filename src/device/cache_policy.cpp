@@ -118,14 +118,14 @@ void CachePolicy::completed(const Transfer& transfer) noexcept {
 /// page cache as a whole, in the background. So that never costs more than some times what was lost. Lost is
 /// the time beyond that of moving the bytes, which is little for large reads.
 void CachePolicy::missed(const Transfer& transfer, std::uint64_t nanoseconds) {
-  constexpr std::int64_t slow_bytes_per_ns = 1, fast_bytes_per_ns = 2;
+  constexpr std::int64_t slow_bytes_per_ns = 1, fast_bytes_per_ns = 2, least_bytes = 4 << 20;
   since_miss_.store(0, std::memory_order_relaxed);
   if (transfer.sequential || options_.cache != Cache::automatic) return;
   const auto lost = std::max<std::int64_t>(
       0, static_cast<std::int64_t>(nanoseconds) - transfer.moved_bytes() / fast_bytes_per_ns);
   const std::int64_t total = lost_ns_.fetch_add(lost, std::memory_order_relaxed) + lost;
   const std::int64_t size = length();
-  if (size < 0 || size > cached_most_bytes_ || 16 * total * slow_bytes_per_ns < size) return;
+  if (size < least_bytes || size > cached_most_bytes_ || 16 * total * slow_bytes_per_ns < size) return;
   if (!warmed_.exchange(true)) warm(size);
 }
 

@@ -127,6 +127,8 @@ class UringEngine final : public Engine {
     listen(ring);
     while (take_incoming()) {
       start_queued(ring);
+      // The last tasks may have ended without an operation in the ring; nobody wakes us after stop().
+      if (ending_ && free_.size() == depth_) continue;
       io_uring_submit_and_wait(ring.get(), 1);
       complete(ring);
     }
@@ -141,6 +143,7 @@ class UringEngine final : public Engine {
       incoming_.pop_front();
     }
     asleep_ = true;
+    ending_ = stopping_;
     return !(stopping_ && queued_.empty() && free_.size() == depth_);
   }
 
@@ -223,6 +226,7 @@ class UringEngine final : public Engine {
   bool asleep_ = false;  ///< the ring's thread will not look at `incoming_` unless woken
   bool stopping_ = false;
 
+  bool ending_ = false;                       ///< `stopping_`, as last seen by the ring's thread
   std::deque<std::shared_ptr<Task>> queued_;  ///< waiting for a slot
   std::vector<Slot> slots_;
   std::vector<Slot*> free_;

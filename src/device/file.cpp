@@ -91,6 +91,7 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
 
   void starts(Transfer& transfer) noexcept;
   void completed(Transfer& transfer) noexcept override;
+  void ended() noexcept override;
   [[nodiscard]] Error error_of(const Transfer& transfer) const override;
   void waited(const Transfer& transfer, std::uint64_t nanoseconds) noexcept override;
 
@@ -246,11 +247,14 @@ void File::State::completed(Transfer& transfer) noexcept {
     event.sequential = transfer.asker.sequential;
     trace::record(event);
   }
-  if (transfer.blocking()) return;
-  if (transfer.error() != 0 && transfer.is_write()) {
+  if (!transfer.blocking() && transfer.error() != 0 && transfer.is_write()) {
     std::lock_guard lock(failed_mutex);
     failed.push_back(transfer.shared_from_this());
   }
+}
+
+/// Only now: who waits for the file to be quiet may look at its requests next.
+void File::State::ended() noexcept {
   under_way.fetch_sub(1, std::memory_order_release);
   under_way.notify_all();
 }

@@ -78,6 +78,7 @@ const Operation* Transfer::finish() noexcept {
   if (!blocking_) {
     done_.store(1, std::memory_order_release);
     done_.notify_all();
+    owner_.ended();
     announce_completion();
   }
   return nullptr;

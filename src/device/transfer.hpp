@@ -42,6 +42,8 @@ class Transfer final : public Task, public std::enable_shared_from_this<Transfer
   /// Told of the completion, and asked to word an error. Outlives its transfers.
   struct Owner {
     virtual void completed(Transfer& transfer) noexcept = 0;
+    /// The request of a nonblocking transfer says that it is complete.
+    virtual void ended() noexcept {}
     [[nodiscard]] virtual Error error_of(const Transfer& transfer) const = 0;
     virtual void waited(const Transfer& transfer, std::uint64_t nanoseconds) noexcept = 0;
 
