@@ -2,17 +2,8 @@
  * Arguments: directory, write|read, sequential|random, record size in bytes (a multiple of 8), records.
  * The counterpart of _eaf_peer.f90: same order of records, same check of every record. */
 #define _POSIX_C_SOURCE 200112L
-#include <outcore/outcore.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "_eaf_program.h"
 #include <string.h>
-#include <time.h>
-
-static void check(int code) {
-  if (code == OC_OK) return;
-  fprintf(stderr, "%s\n", oc_eaf_strerror(code));
-  exit(1);
-}
 
 static int64_t *permutation(int64_t records, int shuffle) {
   int64_t *order = malloc((size_t)records * sizeof *order), k, j, swapped;
@@ -28,12 +19,6 @@ static int64_t *permutation(int64_t records, int shuffle) {
     order[j] = swapped;
   }
   return order;
-}
-
-static double now(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
 int main(int count, char **arguments) {

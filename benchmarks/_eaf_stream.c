@@ -2,26 +2,11 @@
  * bytes a second. Arguments: directory, read|write, size of the file in bytes, seconds.
  * The counterpart of fio with direct I/O: buffers in huge pages, each request at the next place. */
 #define _GNU_SOURCE
-#include <outcore/outcore.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "_eaf_program.h"
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 enum { depth = 8, block = 1 << 20 };
-
-static void check(int code) {
-  if (code == OC_OK) return;
-  fprintf(stderr, "%s\n", oc_eaf_strerror(code));
-  exit(1);
-}
-
-static double now(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 int main(int count, char **arguments) {
   oc_eaf_options options = {0};

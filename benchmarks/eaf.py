@@ -300,6 +300,7 @@ def raw_claims(options: BenchOptions) -> list[Claim]:
     path.write_bytes(np.random.default_rng(1).bytes(size_bytes))
     program = compile_ours(options.scratch, "_eaf_stream.c")
     with huge_pages(8) as huge:
+        theirs = "too" if huge and shutil.which("fio") else "NOT"
         for operation in ("read", "write"):
             pairs = []
             for turn in range(repeats):
@@ -324,7 +325,7 @@ def raw_claims(options: BenchOptions) -> list[Claim]:
             )
             how = (
                 f"direct, 1 MiB, 8 under way, {seconds:g} s in turn, {repeats} times, on one file of "
-                f"{size_bytes >> 20} MiB; buffers of ours in huge pages, of the peer {'too' if huge else 'NOT'}; "
+                f"{size_bytes >> 20} MiB; buffers of ours in huge pages, of the peer {theirs}; "
                 f"median of the ratios of neighbours"
             )
             ratio = statistics.median(ours / raw for ours, raw in pairs)

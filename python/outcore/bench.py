@@ -192,9 +192,12 @@ def _fio_rate(
     seconds: float,
     huge_pages: bool,
 ) -> DeviceRate:
+    from outcore import _core
+
+    engine = "io_uring" if _core.engine_name() == "uring" else "libaio"  # io_uring is forbidden in containers
     command = [
         "fio", "--name=raw", f"--filename={path}", f"--rw={'rand' if random else ''}{operation}",
-        f"--bs={block_bytes}", f"--iodepth={depth}", f"--size={size_bytes}", "--direct=1", "--ioengine=io_uring",
+        f"--bs={block_bytes}", f"--iodepth={depth}", f"--size={size_bytes}", "--direct=1", f"--ioengine={engine}",
         f"--runtime={seconds}", "--time_based", "--output-format=json",
         *(["--iomem=shmhuge"] if huge_pages else []),
     ]  # fmt: skip

@@ -63,7 +63,7 @@ Way CachePolicy::way_of(Kind kind, std::int64_t offset, std::int64_t size) const
   const Warming* const task = begun_.load(std::memory_order_acquire);
   if (task && !task->over()) return Way::either;
   if (small) return Way::scattered;
-  return warmed_.load(std::memory_order_relaxed) || worth_caching() ? Way::buffered : Way::either;
+  return worth_caching() ? Way::buffered : Way::either;
 }
 
 std::uint8_t CachePolicy::looks_for_misses() noexcept {
@@ -137,6 +137,7 @@ void CachePolicy::warm(std::int64_t length_bytes) {
     warming_ = std::make_shared<Warming>(fd_, trace_file_);
     (options_.engine ? *options_.engine : default_engine()).submit(warming_);
     begun_.store(warming_.get(), std::memory_order_release);
+    read_directly_.fetch_add(length_bytes, std::memory_order_relaxed);  // that was its first pass
   } catch (const std::exception&) {  // short of memory or descriptors: it is only faster with it
   }
 }

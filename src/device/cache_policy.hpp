@@ -52,7 +52,7 @@ class CachePolicy {
   /// The file fits well into memory up to this size; Cache::automatic writes larger ones directly.
   std::int64_t cached_most_bytes_ = 0;
 
-  std::atomic<std::int64_t> read_directly_{0};  ///< bytes read past the page cache, so far
+  std::atomic<std::int64_t> read_directly_{0};  ///< bytes of the first pass over the file, so far
   std::atomic<std::int64_t> lost_ns_{0};        ///< by scattered blocking reads, waiting for the disk
   std::atomic<std::uint32_t> since_miss_{0};    ///< small reads since the last that was seen to wait
   std::atomic<std::int64_t> resident_begin_{0}, resident_end_{0};  ///< last range found in the page cache

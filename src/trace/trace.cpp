@@ -301,6 +301,7 @@ void record(Event event) noexcept {
 }
 
 void count(Layer layer, Op op, std::int64_t bytes, bool sequential) noexcept {
+  if (layer >= Layer::count || op >= Op::count) return;
   Cell& cell = g_shards[thread_number() % g_shards.size()].cells[std::size_t(layer)][std::size_t(op)];
   const std::size_t index = size_class(bytes);
   add(cell.by_size[index], 1);
