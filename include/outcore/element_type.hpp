@@ -1,0 +1,56 @@
+// Types of array elements, named as NumPy names them.
+#pragma once
+
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+namespace outcore {
+
+/// The numbers are those in files; they never change.
+enum class ElementType : std::uint8_t {
+  int8 = 1,
+  int16 = 2,
+  int32 = 3,
+  int64 = 4,
+  uint8 = 5,
+  float32 = 6,
+  float64 = 7,
+  complex64 = 8,
+  complex128 = 9
+};
+
+[[nodiscard]] std::size_t size_bytes(ElementType type);
+[[nodiscard]] std::string_view name(ElementType type);
+/// Throws Error(EINVAL) for a name that is none of the above.
+[[nodiscard]] ElementType element_type(std::string_view name);
+
+/// Calls `function` with a value-initialised element of the type and returns what it returns.
+template <class Function>
+decltype(auto) visit(ElementType type, Function&& function) {
+  switch (type) {
+    case ElementType::int8:
+      return function(std::int8_t{});
+    case ElementType::int16:
+      return function(std::int16_t{});
+    case ElementType::int32:
+      return function(std::int32_t{});
+    case ElementType::int64:
+      return function(std::int64_t{});
+    case ElementType::uint8:
+      return function(std::uint8_t{});
+    case ElementType::float32:
+      return function(float{});
+    case ElementType::float64:
+      return function(double{});
+    case ElementType::complex64:
+      return function(std::complex<float>{});
+    case ElementType::complex128:
+      break;
+  }
+  return function(std::complex<double>{});
+}
+
+}  // namespace outcore
