@@ -8,9 +8,9 @@ namespace {
 std::atomic<int> g_rank{0};
 std::atomic<int> g_count{1};
 
-std::string compose(int errno_value, const ErrorContext& context) {
+std::string compose(int errno_value, const ErrorContext& context, int rank) {
   std::string text;
-  if (process_count() > 1) text += "rank " + std::to_string(process_rank()) + ": ";
+  if (process_count() > 1) text += "rank " + std::to_string(rank) + ": ";
   text += context.attempted;
   if (context.size_bytes >= 0) text += " of " + std::to_string(context.size_bytes) + " bytes";
   if (context.offset >= 0) text += " at offset " + std::to_string(context.offset);
@@ -24,10 +24,13 @@ std::string compose(int errno_value, const ErrorContext& context) {
 }  // namespace
 
 Error::Error(int errno_value, ErrorContext context)
+    : Error(errno_value, std::move(context), process_rank()) {}
+
+Error::Error(int errno_value, ErrorContext context, int rank)
     : std::system_error(errno_value, std::generic_category()),
       context_(std::move(context)),
-      message_(compose(errno_value, context_)),
-      rank_(process_rank()) {}
+      message_(compose(errno_value, context_, rank)),
+      rank_(rank) {}
 
 void set_process_rank(int rank, int count) noexcept {
   g_rank.store(rank, std::memory_order_relaxed);

@@ -22,6 +22,7 @@ struct ErrorContext {
 class Error : public std::system_error {
  public:
   Error(int errno_value, ErrorContext context);
+  Error(int errno_value, ErrorContext context, int rank);  ///< of another process
 
   [[nodiscard]] const ErrorContext& context() const noexcept { return context_; }
   [[nodiscard]] int rank() const noexcept { return rank_; }

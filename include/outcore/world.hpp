@@ -1,12 +1,11 @@
 // World: the processes that work together, their nodes, memory and scratch directories.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +13,10 @@
 #include "outcore/transport/transport.hpp"
 
 namespace outcore {
+
+namespace world {
+struct Entry;  // what the pool knows of a region
+}
 
 /// Accounts memory against a limit. Thread-safe.
 class Budget {
@@ -34,19 +37,22 @@ class Budget {
 
 struct WorldOptions {
   std::int64_t memory_bytes = 0;  ///< budget of this process; 0: half of its share of the node's memory
-  std::string scratch;            ///< directory for scratch; empty: chosen as file::default_scratch does
+  std::string scratch = {};       ///< directory for scratch; empty: chosen as file::default_scratch does
   /// Each process is a node of its own, so that the ways between nodes are taken on one machine. Also by
   /// OUTCORE_NODES=processes.
   bool node_for_each_process = false;
 };
 
-/// Collective, to make and to destroy. Methods marked so are called by all processes in the same order.
+/// Collective, to make and to close (the destructor closes). Methods marked so are called by all processes in
+/// the same order, by one thread at a time; a process that calls another one than the rest gets, as they all
+/// do, Error(EINVAL). After `close` they are Error(EBADF).
 class World {
  public:
   explicit World(std::unique_ptr<transport::Transport> transport, const WorldOptions& options = {});
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
+  void close();  ///< collective, idempotent; frees all one-sided memory
 
   [[nodiscard]] int rank() const noexcept;
   [[nodiscard]] int size() const noexcept;
@@ -54,39 +60,44 @@ class World {
   [[nodiscard]] int node_count() const noexcept;
   [[nodiscard]] int node_rank() const noexcept;  ///< of this process on its node
   [[nodiscard]] int node_size() const noexcept;
-  [[nodiscard]] transport::Transport& transport() noexcept;
-  [[nodiscard]] transport::Transport& node_transport() noexcept;  ///< the processes of this node
+  [[nodiscard]] transport::Transport& transport();
+  [[nodiscard]] transport::Transport& node_transport();  ///< the processes of this node
   [[nodiscard]] Budget& budget() noexcept;
-  [[nodiscard]] const std::string& scratch() const noexcept;  ///< directory of this process's scratch
+  /// Directory of this process's scratch. If none was given it is chosen here, which may throw Error(ENOENT).
+  [[nodiscard]] const std::string& scratch() const;
 
+  void flush();    ///< all one-sided operations of this process have arrived, as Segment::flush says
   void barrier();  ///< collective; flushes one-sided operations first
 
   /// The gate of every collective call. Runs `step` at this process, then tells the others how it went: if it
   /// threw anywhere, all throw the error of the lowest rank that did. If the processes came with different
   /// fingerprints (of what they call and with which arguments), none runs the step and all throw
-  /// Error(EINVAL) that names a process that differs. Collective.
+  /// Error(EINVAL) that names a process that differs. The step must not wait for other processes.
+  /// Collective.
   void together(std::string_view what, std::uint64_t fingerprint, const std::function<void()>& step);
 
   /// A piece of one-sided memory, at the same offset in every process. It comes from a pool: one segment
-  /// serves many arrays. Zero at first. Collective to allocate and to destroy, in the same order everywhere.
+  /// serves many arrays. Zero at first. Collective to allocate. Destroying one is not collective: its memory
+  /// is used again once all processes have destroyed it.
   class Region {
    public:
     Region() = default;
-    Region(Region&& other) noexcept;
+    Region(Region&& other) noexcept = default;
     Region& operator=(Region&& other) noexcept;
     ~Region();
-    [[nodiscard]] transport::Segment& segment() const noexcept { return *segment_; }
+    [[nodiscard]] transport::Segment& segment() const;  ///< Error(EBADF) after the world was closed
     [[nodiscard]] std::int64_t offset() const noexcept { return offset_; }
-    [[nodiscard]] std::byte* local() const noexcept { return segment_->local() + offset_; }
+    [[nodiscard]] std::byte* local() const { return segment().local() + offset_; }
     [[nodiscard]] std::int64_t size_bytes() const noexcept { return size_bytes_; }
-    [[nodiscard]] explicit operator bool() const noexcept { return segment_ != nullptr; }
+    [[nodiscard]] explicit operator bool() const noexcept { return entry_ != nullptr; }
 
    private:
     friend class World;
-    World* world_ = nullptr;
-    transport::Segment* segment_ = nullptr;
+    void release() noexcept;
+    std::shared_ptr<world::Entry> entry_;
     std::int64_t offset_ = 0, size_bytes_ = 0;
   };
+  /// Error(ENOMEM) if the budget of any process does not allow it. Aligned to 64 bytes.
   [[nodiscard]] Region allocate(std::int64_t size_bytes, std::string_view what);
 
  private:
@@ -94,29 +105,32 @@ class World {
   std::unique_ptr<State> state_;
 };
 
-/// A number that all processes count up, for dynamic distribution of tasks. Collective to make and destroy.
+/// A number that all processes count up, for dynamic distribution of tasks. Zero at first. Collective to
+/// make.
 class Counter {
  public:
   explicit Counter(World& world);
-  std::int64_t next(std::int64_t count = 1);  ///< adds, and returns the value before; not collective
-  void reset();                               ///< collective
+  std::int64_t next(
+      std::int64_t count = 1);  ///< adds, and returns the value before; not collective, any thread
+  void reset();                 ///< collective
 
  private:
   World& world_;
   World::Region region_;
 };
 
-/// A lock between processes (and threads). Fair; waits asleep. Collective to make and destroy.
+/// A lock between processes, and between threads. First come, first served; waits asleep. Collective to make.
+/// Releasing it flushes the one-sided operations of this process.
 class Lock {
  public:
   explicit Lock(World& world);
   void lock();
-  void unlock();
+  void unlock();  ///< Error(EPERM) if this process does not hold it
 
  private:
   World& world_;
   World::Region region_;
-  std::mutex threads_;
+  std::atomic<bool> holds_{false};
 };
 
 /// FNV-1a over anything that can be printed into bytes; for fingerprints.

@@ -49,8 +49,8 @@ class Operation {
 };
 
 /// One-sided memory: a part of equal size in each process, zero at first. Gets, puts and accumulates need no
-/// help of the process they concern and complete while it computes. Thread-safe.
-/// Freed by its destructor, which is collective.
+/// help of the process they concern and complete while it computes. A piece that is not inside the part of
+/// its process is Error(EINVAL). Thread-safe. Freed by its destructor, which is collective.
 class Segment {
  public:
   virtual ~Segment() = default;
@@ -59,7 +59,7 @@ class Segment {
 
   [[nodiscard]] std::size_t size_bytes() const noexcept { return size_bytes_; }  ///< of each part
   [[nodiscard]] std::byte* local() const noexcept { return local_; }
-  /// The part of another process if it can be loaded from and stored to, else null.
+  /// The part of a process if it can be loaded from and stored to, else null; the own part always can.
   [[nodiscard]] virtual std::byte* direct(int process) const noexcept = 0;
 
   /// The memory of the piece must stay valid until the operation is complete.
@@ -75,6 +75,9 @@ class Segment {
   /// All puts and accumulates of this process have arrived, and are visible to gets from anywhere; what
   /// others put into the part of this process before they said so is visible to its loads.
   virtual void flush() = 0;
+  /// Zeros a range of the own part; its memory goes back to the system where that is possible. Nobody may
+  /// use the range meanwhile.
+  virtual void clear(std::int64_t offset, std::int64_t size_bytes);
 
  protected:
   Segment() = default;

@@ -1,0 +1,27 @@
+// What back-ends do with pieces.
+#pragma once
+
+#include <cstdint>
+
+#include "outcore/transport/transport.hpp"
+#include "transport/striped_locks.hpp"
+
+namespace outcore::transport {
+
+/// Throws Error(EINVAL) unless the process exists and the piece lies inside its part.
+void check_piece(const Piece& piece, int processes, std::size_t part_bytes, const char* attempted);
+/// The same for an int64 of fetch_add and compare_swap, which must be aligned.
+void check_number(int process, std::int64_t offset, int processes, std::size_t part_bytes);
+/// Throws Error(EINVAL) for a type that cannot be accumulated.
+void check_accumulated(ElementType type);
+
+/// No element at all.
+[[nodiscard]] bool is_empty(const Piece& piece) noexcept;
+/// Both sides are contiguous, in row-major order.
+[[nodiscard]] bool is_contiguous(const Piece& piece) noexcept;
+
+/// target += alpha * memory, each block of the target under its lock. `part` is where offset 0 of the piece
+/// is.
+void accumulate(std::byte* part, const Piece& piece, const void* alpha, StripedLocks& locks);
+
+}  // namespace outcore::transport

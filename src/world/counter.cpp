@@ -1,0 +1,20 @@
+#include "outcore/world.hpp"
+
+namespace outcore {
+
+Counter::Counter(World& world) : world_(world), region_(world.allocate(sizeof(std::int64_t), "counter")) {}
+
+std::int64_t Counter::next(std::int64_t count) {
+  return region_.segment().fetch_add(0, region_.offset(), count);
+}
+
+void Counter::reset() {
+  world_.barrier();  // nobody counts any more
+  if (world_.rank() == 0) {
+    const std::int64_t value = next(0);
+    next(-value);
+  }
+  world_.barrier();
+}
+
+}  // namespace outcore

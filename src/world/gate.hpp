@@ -1,0 +1,25 @@
+// What collective calls of a world begin and end with: finding out that all processes are here, and how it
+// went.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <string_view>
+
+#include "outcore/error.hpp"
+#include "outcore/transport/transport.hpp"
+
+namespace outcore::world {
+
+/// Returns when all processes have come with the same fingerprint; if they have not, all throw Error(EINVAL).
+void enter(transport::Transport& transport, std::string_view what, std::uint64_t fingerprint);
+
+/// All throw the error of the lowest rank that comes with one, if any does. An error that all have thrown
+/// already, in a gate within, stays what it is.
+void leave(transport::Transport& transport, const std::optional<Error>& failure);
+
+/// The exception being handled as an Error. Call it in a catch block.
+[[nodiscard]] Error current_error(std::string_view what);
+
+}  // namespace outcore::world

@@ -1,0 +1,33 @@
+#include <cerrno>
+
+#include "outcore/error.hpp"
+#include "outcore/world.hpp"
+#include "transport/pause.hpp"
+
+namespace outcore {
+namespace {
+
+// Two numbers in the part of process 0: who comes draws a ticket, and waits until it is called.
+constexpr std::int64_t ticket_offset = 0, called_offset = 8;
+
+}  // namespace
+
+Lock::Lock(World& world) : world_(world), region_(world.allocate(16, "lock")) {}
+
+void Lock::lock() {
+  transport::Segment& segment = region_.segment();
+  const std::int64_t ticket = segment.fetch_add(0, region_.offset() + ticket_offset, 1);
+  const std::int64_t called = region_.offset() + called_offset;
+  for (transport::Pause pause; segment.fetch_add(0, called, 0) != ticket;) pause();
+  segment.flush();
+  holds_ = true;
+}
+
+void Lock::unlock() {
+  if (!holds_.exchange(false))
+    throw Error(EPERM, {.attempted = "release a lock", .detail = "this process does not hold it"});
+  world_.flush();
+  region_.segment().fetch_add(0, region_.offset() + called_offset, 1);
+}
+
+}  // namespace outcore

@@ -1,0 +1,78 @@
+#include "world/pool.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace outcore::world {
+namespace {
+
+constexpr std::int64_t segment_bytes = 32 << 20;  // untouched memory costs nothing
+
+}  // namespace
+
+Pool::~Pool() {
+  for (const auto& [number, entry] : entries_) entry->segment = nullptr;
+  // In an order that is the same everywhere.
+  for (auto& [number, segment] : segments_) segment.reset();
+}
+
+std::shared_ptr<Entry> Pool::allocate(std::int64_t size_bytes) {
+  const bool cleared = reclaim();
+  auto place = space_.take(size_bytes);
+  if (!place) {
+    add_segment(std::max(segment_bytes, Space::rounded(size_bytes)));
+    place = space_.take(size_bytes);
+  }
+  if (cleared) transport_.barrier();  // nobody writes to it before all parts are zero
+  const auto entry = std::make_shared<Entry>();
+  entry->place = *place;
+  entry->segment = segments_.at(place->segment).get();
+  entry->size_bytes = size_bytes;
+  entries_[next_entry_++] = entry;
+  return entry;
+}
+
+/// Takes back the regions that all processes have destroyed, in whatever order each of them did. True if
+/// memory was cleared.
+bool Pool::reclaim() {
+  if (entries_.empty()) return false;
+  std::vector<std::int64_t> released;
+  released.reserve(entries_.size());
+  for (const auto& [number, entry] : entries_) released.push_back(entry->released ? 1 : 0);
+  flush();  // nothing that this process has sent arrives later
+  transport_.all_reduce(released, transport::Reduction::min);
+  bool cleared = false;
+  auto entry = entries_.begin();
+  for (const std::int64_t by_all : released) {
+    const auto here = entry++;
+    if (by_all == 0) continue;
+    const Place& place = here->second->place;
+    space_.give(place);
+    const auto segment = segments_.find(place.segment);
+    if (space_.unused(place.segment) &&
+        segment->second->size_bytes() > static_cast<std::size_t>(segment_bytes)) {
+      space_.remove(place.segment);
+      const std::lock_guard guard(mutex_);
+      segments_.erase(segment);
+    } else {
+      segment->second->clear(place.offset, place.size_bytes);
+      cleared = true;
+    }
+    entries_.erase(here);
+  }
+  return cleared;
+}
+
+void Pool::add_segment(std::int64_t size_bytes) {
+  auto segment = transport_.allocate(static_cast<std::size_t>(size_bytes), shared_);
+  const std::lock_guard guard(mutex_);
+  segments_[next_segment_] = std::move(segment);
+  space_.add(next_segment_++, size_bytes);
+}
+
+void Pool::flush() {
+  const std::lock_guard guard(mutex_);
+  for (auto& [number, segment] : segments_) segment->flush();
+}
+
+}  // namespace outcore::world

@@ -1,0 +1,66 @@
+#include "world/space.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace outcore::world {
+namespace {
+
+constexpr std::int64_t by_pages_bytes = 64 << 10;
+
+std::int64_t round_up(std::int64_t value, std::int64_t step) {
+  return (value + step - 1) / step * step;
+}
+
+}  // namespace
+
+std::int64_t Space::rounded(std::int64_t size_bytes) {
+  const std::int64_t least = std::max<std::int64_t>(size_bytes, 1);
+  return round_up(least, least >= by_pages_bytes ? page : alignment);
+}
+
+void Space::add(int segment, std::int64_t size_bytes) {
+  segments_[segment] = {size_bytes, {{0, size_bytes}}};
+}
+
+void Space::remove(int segment) {
+  segments_.erase(segment);
+}
+
+std::optional<Place> Space::take(std::int64_t size_bytes) {
+  const std::int64_t size = rounded(size_bytes);
+  const std::int64_t step = size >= by_pages_bytes ? page : alignment;
+  for (auto& [number, segment] : segments_)
+    for (auto gap = segment.free.begin(); gap != segment.free.end(); ++gap) {
+      const auto [offset, gap_bytes] = *gap;
+      const std::int64_t first = round_up(offset, step);
+      if (first + size > offset + gap_bytes) continue;
+      segment.free.erase(gap);
+      if (first > offset) segment.free[offset] = first - offset;
+      if (first + size < offset + gap_bytes) segment.free[first + size] = offset + gap_bytes - first - size;
+      return Place{number, first, size};
+    }
+  return std::nullopt;
+}
+
+void Space::give(const Place& place) {
+  auto& free = segments_.at(place.segment).free;
+  auto [gap, added] = free.emplace(place.offset, place.size_bytes);
+  assert(added);
+  if (const auto next = std::next(gap); next != free.end() && gap->first + gap->second == next->first) {
+    gap->second += next->second;
+    free.erase(next);
+  }
+  if (gap != free.begin())
+    if (const auto before = std::prev(gap); before->first + before->second == gap->first) {
+      before->second += gap->second;
+      free.erase(gap);
+    }
+}
+
+bool Space::unused(int segment) const {
+  const Segment& its = segments_.at(segment);
+  return its.free.size() == 1 && its.free.begin()->second == its.size_bytes;
+}
+
+}  // namespace outcore::world

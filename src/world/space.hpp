@@ -1,0 +1,39 @@
+// Where regions lie in segments. Knows nothing of memory or processes: the same calls give the same places,
+// so that all processes agree without asking one another.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+namespace outcore::world {
+
+struct Place {
+  int segment = 0;
+  std::int64_t offset = 0, size_bytes = 0;  ///< the size taken, which is that asked for rounded up
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+class Space {
+ public:
+  static constexpr std::int64_t alignment = 64;
+  static constexpr std::int64_t page =
+      4096;  ///< larger regions begin and end at pages, to be cleared by pages
+
+  [[nodiscard]] static std::int64_t rounded(std::int64_t size_bytes);
+
+  void add(int segment, std::int64_t size_bytes);
+  void remove(int segment);
+  [[nodiscard]] std::optional<Place> take(std::int64_t size_bytes);  ///< the first that fits; null: none does
+  void give(const Place& place);
+  [[nodiscard]] bool unused(int segment) const;
+
+ private:
+  struct Segment {
+    std::int64_t size_bytes = 0;
+    std::map<std::int64_t, std::int64_t> free;  // offset to size; neighbours are joined
+  };
+  std::map<int, Segment> segments_;
+};
+
+}  // namespace outcore::world

@@ -1,0 +1,216 @@
+#include "outcore/world.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "outcore/error.hpp"
+#include "outcore/file/scratch.hpp"
+#include "world/gate.hpp"
+#include "world/memory.hpp"
+#include "world/pool.hpp"
+
+namespace outcore {
+namespace {
+
+bool own_node(const WorldOptions& options) {
+  const char* wanted = std::getenv("OUTCORE_NODES");
+  if (!wanted || !*wanted || std::strcmp(wanted, "hosts") == 0) return options.node_for_each_process;
+  if (std::strcmp(wanted, "processes") == 0) return true;
+  throw Error(EINVAL, {.attempted = "OUTCORE_NODES=" + std::string(wanted),
+                       .detail = "it is 'hosts' or 'processes'"});
+}
+
+/// Numbers of the nodes of all processes, in order of rank; nodes are numbered as they appear.
+std::vector<int> nodes_of_all(transport::Transport& transport, bool each_its_own) {
+  struct Name {
+    char host[256];
+  };
+  Name mine{};
+  std::string host = transport.host();
+  if (each_its_own) host += "#" + std::to_string(transport.rank());
+  host.copy(mine.host, sizeof mine.host - 1);
+  std::vector<Name> names(static_cast<std::size_t>(transport.size()));
+  transport.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(names)));
+  std::vector<int> nodes;
+  std::map<std::string, int> numbers;
+  for (const Name& name : names)
+    nodes.push_back(numbers.emplace(name.host, static_cast<int>(numbers.size())).first->second);
+  return nodes;
+}
+
+}  // namespace
+
+struct World::State {
+  std::unique_ptr<transport::Transport> transport, node_transport;
+  int rank = 0, size = 1, node = 0, node_count = 1, node_rank = 0, node_size = 1;
+  std::shared_ptr<Budget> budget;
+  std::optional<std::string> scratch;  // null: not chosen yet
+  std::unique_ptr<world::Pool> pool;
+
+  transport::Transport& open() const {
+    if (!transport) throw Error(EBADF, {.attempted = "use a world", .detail = "it was closed"});
+    return *transport;
+  }
+};
+
+World::World(std::unique_ptr<transport::Transport> given, const WorldOptions& options)
+    : state_(std::make_unique<State>()) {
+  State& state = *state_;
+  state.transport = std::move(given);
+  transport::Transport& transport = *state.transport;
+  state.rank = transport.rank();
+  state.size = transport.size();
+  bool each_its_own = false;
+  together("World", 0, [&] {
+    each_its_own = own_node(options);
+    if (!options.scratch.empty()) state.scratch = file::checked_scratch(options.scratch);
+    if (options.memory_bytes < 0)
+      throw Error(EINVAL,
+                  {.attempted = "memory budget of " + std::to_string(options.memory_bytes) + " bytes"});
+  });
+  const auto nodes = nodes_of_all(transport, each_its_own);
+  state.node = nodes[static_cast<std::size_t>(state.rank)];
+  state.node_count = 1 + *std::max_element(nodes.begin(), nodes.end());
+  state.node_transport = transport.split(state.node, state.rank);
+  state.node_rank = state.node_transport->rank();
+  state.node_size = state.node_transport->size();
+  state.budget = std::make_shared<Budget>(
+      options.memory_bytes > 0 ? options.memory_bytes : world::total_memory_bytes() / 2 / state.node_size);
+  state.pool = std::make_unique<world::Pool>(transport, state.node_count == 1);
+}
+
+World::~World() {
+  try {
+    close();
+  } catch (const Error&) {  // another process has failed; what is left goes without it
+  }
+}
+
+void World::close() {
+  if (!state_->transport) return;
+  const auto transport = std::move(state_->transport);  // gone last
+  const auto node_transport = std::move(state_->node_transport);
+  const auto pool = std::move(state_->pool);
+  pool->flush();
+  world::enter(*transport, "close", 0);
+}
+
+int World::rank() const noexcept {
+  return state_->rank;
+}
+int World::size() const noexcept {
+  return state_->size;
+}
+int World::node() const noexcept {
+  return state_->node;
+}
+int World::node_count() const noexcept {
+  return state_->node_count;
+}
+int World::node_rank() const noexcept {
+  return state_->node_rank;
+}
+int World::node_size() const noexcept {
+  return state_->node_size;
+}
+transport::Transport& World::transport() {
+  return state_->open();
+}
+transport::Transport& World::node_transport() {
+  (void)state_->open();
+  return *state_->node_transport;
+}
+Budget& World::budget() noexcept {
+  return *state_->budget;
+}
+
+const std::string& World::scratch() const {
+  return state_->scratch ? *state_->scratch : file::default_scratch();
+}
+
+void World::flush() {
+  (void)state_->open();
+  state_->pool->flush();
+}
+
+void World::barrier() {
+  flush();
+  world::enter(*state_->transport, "barrier", 0);
+}
+
+void World::together(std::string_view what, std::uint64_t fingerprint, const std::function<void()>& step) {
+  transport::Transport& transport = state_->open();
+  world::enter(transport, what, fingerprint);
+  std::optional<Error> failure;
+  try {
+    step();
+  } catch (...) {
+    failure = world::current_error(what);
+  }
+  world::leave(transport, failure);
+}
+
+World::Region World::allocate(std::int64_t size_bytes, std::string_view what) {
+  Budget& budget = *state_->budget;
+  const std::int64_t taken = world::Space::rounded(size_bytes);
+  bool reserved = false;
+  Region region;
+  try {
+    together("allocate " + std::string(what), fingerprint(std::as_bytes(std::span(&size_bytes, 1))), [&] {
+      if (size_bytes < 0)
+        throw Error(EINVAL, {.attempted = "allocate " + std::to_string(size_bytes) + " bytes for " +
+                                          std::string(what)});
+      budget.reserve(taken, what);
+      reserved = true;
+    });
+    region.entry_ = state_->pool->allocate(size_bytes);
+  } catch (...) {
+    if (reserved) budget.release(taken);
+    throw;
+  }
+  region.entry_->budget = state_->budget;
+  region.offset_ = region.entry_->place.offset;
+  region.size_bytes_ = size_bytes;
+  return region;
+}
+
+World::Region& World::Region::operator=(Region&& other) noexcept {
+  if (this != &other) {
+    release();
+    entry_ = std::move(other.entry_);
+    offset_ = other.offset_;
+    size_bytes_ = other.size_bytes_;
+  }
+  return *this;
+}
+
+World::Region::~Region() {
+  release();
+}
+
+void World::Region::release() noexcept {
+  if (!entry_) return;
+  entry_->budget->release(entry_->place.size_bytes);
+  entry_->released = true;
+  entry_.reset();
+}
+
+transport::Segment& World::Region::segment() const {
+  transport::Segment* segment = entry_ ? entry_->segment.load() : nullptr;
+  if (!segment)
+    throw Error(EBADF,
+                {.attempted = "use one-sided memory", .detail = entry_ ? "its world was closed" : "none"});
+  return *segment;
+}
+
+std::uint64_t fingerprint(std::span<const std::byte> bytes, std::uint64_t seed) {
+  for (const std::byte each : bytes) seed = (seed ^ static_cast<std::uint64_t>(each)) * 0x100000001b3;
+  return seed;
+}
+
+}  // namespace outcore

@@ -1,0 +1,72 @@
+// Places of regions: the same calls give the same places, nothing overlaps, nothing is lost.
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "check.hpp"
+#include "world/space.hpp"
+
+using outcore::world::Place;
+using outcore::world::Space;
+
+TEST("what is given back is taken again") {
+  Space space;
+  space.add(0, 1 << 20);
+  const auto first = space.take(100), second = space.take(100), third = space.take(100);
+  check::equal(second->offset, 128);
+  space.give(*second);
+  check::is_true(space.take(128) == second);
+  space.give(*first);
+  space.give(*third);
+  space.give(*second);
+  check::is_true(space.unused(0));
+}
+
+TEST("large regions begin at pages and fill them") {
+  Space space;
+  space.add(0, 1 << 20);
+  (void)space.take(1);
+  const auto large = space.take(100000);
+  check::equal(large->offset % Space::page, 0);
+  check::equal(large->size_bytes % Space::page, 0);
+  check::equal(space.take(1)->offset, 64);  // the gap before it is not lost
+}
+
+TEST("nothing is taken where nothing fits") {
+  Space space;
+  check::is_true(!space.take(1));
+  space.add(0, 1024);
+  check::is_true(!space.take(1025));
+  check::is_true(space.take(1024).has_value());
+  check::is_true(!space.take(1));
+}
+
+TEST("random regions never overlap") {
+  Space space;
+  constexpr std::int64_t size = 4 << 20;
+  space.add(0, size);
+  std::vector<char> used(size);
+  std::vector<Place> held;
+  std::mt19937 random(7);
+  for (int step = 0; step < 3000; ++step) {
+    if (held.empty() || random() % 2 == 0) {
+      const std::int64_t wanted = 1 + random() % (step % 3 == 0 ? 200000 : 2000);
+      const auto place = space.take(wanted);
+      if (!place) continue;
+      check::is_true(place->offset >= 0 && place->offset + place->size_bytes <= size &&
+                     place->size_bytes >= wanted);
+      for (std::int64_t i = 0; i < place->size_bytes; ++i)
+        check::is_true(std::exchange(used[static_cast<std::size_t>(place->offset + i)], 1) == 0, "overlap");
+      held.push_back(*place);
+    } else {
+      std::swap(held[random() % held.size()], held.back());
+      std::fill_n(used.begin() + held.back().offset, held.back().size_bytes, 0);
+      space.give(held.back());
+      held.pop_back();
+    }
+  }
+  for (const Place& place : held) space.give(place);
+  check::is_true(space.unused(0));
+}
+
+TEST_MAIN
