@@ -77,6 +77,8 @@ tools=("scikit-build-core>=0.10" "nanobind>=2.2")
 command -v cmake >/dev/null || tools+=(cmake)
 command -v ninja >/dev/null || tools+=(ninja)
 "$venv_python" -m pip install --quiet --disable-pip-version-check "${tools[@]}"
+# Headers and a static library are all that is used of it, not the packages that it needs itself.
+"$venv_python" -m pip install --quiet --disable-pip-version-check --no-deps "blosc2>=4.14"
 "$venv_python" - <<'END' | xargs -d '\n' "$venv_python" -m pip install --quiet --disable-pip-version-check
 import tomllib
 

@@ -114,7 +114,8 @@ File::State::State(std::string name, const OpenOptions& wanted) : path(std::move
                 {.attempted = "open", .path = path, .detail = "truncate and read_only exclude each other"});
   const int access = options.read_only ? O_RDONLY : O_RDWR;
   const bool create = options.create && !options.read_only;
-  buffered = open_quietly(path, access | (create ? O_CREAT : 0) | (options.truncate ? O_TRUNC : 0));
+  buffered = open_quietly(path, access | (create ? O_CREAT : 0) | (options.truncate ? O_TRUNC : 0) |
+                                    (create && options.exclusive ? O_EXCL : 0));
   if (!buffered) throw Error(errno, {.attempted = "open", .path = path});
   const FileStatus about = status_of(buffered.get());
   if (S_ISDIR(about.st_mode)) throw Error(EISDIR, {.attempted = "open", .path = path});
@@ -421,6 +422,20 @@ void File::truncate(std::int64_t length_bytes) {
   if (result != 0)
     throw Error(static_cast<int>(result),
                 {.attempted = "truncate", .path = state_->path, .size_bytes = length_bytes});
+}
+
+bool File::punch(std::int64_t offset, std::int64_t size_bytes) {
+  state_->check("punch", offset, size_bytes);
+  if (size_bytes == 0) return true;
+  const auto result = state_->traced(trace::Op::truncate, size_bytes, [&] {
+    const int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+    return fallocate(state_->buffered.get(), mode, offset, size_bytes) == 0 ? 0 : errno;
+  });
+  if (result == EOPNOTSUPP || result == ENOSYS) return false;
+  if (result != 0)
+    throw Error(static_cast<int>(result),
+                {.attempted = "punch", .path = state_->path, .offset = offset, .size_bytes = size_bytes});
+  return true;
 }
 
 std::int64_t File::length() const {

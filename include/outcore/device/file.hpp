@@ -25,7 +25,8 @@ enum class Cache {
 };
 
 struct OpenOptions {
-  bool create = true;  ///< create if missing; false: the file must exist
+  bool create = true;      ///< create if missing; false: the file must exist
+  bool exclusive = false;  ///< with create: it must not exist yet, or Error(EEXIST)
   bool truncate = false;
   bool read_only = false;
   Cache cache = Cache::automatic;
@@ -68,6 +69,9 @@ class File {
 
   void preallocate(std::int64_t size_bytes);  ///< reserves space; the length becomes at least size_bytes
   void truncate(std::int64_t length_bytes);
+  /// Gives the space of a range back; it reads as zeros then, and the length stays. False, and nothing is
+  /// done, where the file system cannot.
+  bool punch(std::int64_t offset, std::int64_t size_bytes);
   [[nodiscard]] std::int64_t length() const;
   [[nodiscard]] bool eof(std::int64_t offset) const;  ///< true if offset is at or beyond the end
   /// Waits for all writes under way, puts them on stable storage, and throws the error of a failed write

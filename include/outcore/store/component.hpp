@@ -1,0 +1,125 @@
+// Components: the files that hold the chunks of a disk array, each owned by one process.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "outcore/device/engine.hpp"
+#include "outcore/device/file.hpp"
+#include "outcore/store/geometry.hpp"
+#include "outcore/store/slot_table.hpp"
+
+namespace outcore::store {
+
+struct ComponentOptions {
+  /// Direct by default: chunks are large, aligned, and cached above this layer if at all.
+  device::Cache cache = device::Cache::direct;
+  device::Engine* engine = nullptr;  ///< null: default_engine()
+  bool read_only = false;
+  bool unlink_after_open = false;  ///< create: the file has no name, and vanishes with the process
+  bool preallocate = false;        ///< create: reserve the space of all slots (of one side), or Error(ENOSPC)
+  /// What a slot is to the user, for error messages: "chunk 17 [0:128, 256:384]".
+  std::function<std::string(std::int64_t slot)> describe{};
+};
+
+/// A file of slots, and the table that says what is in them. Slots that were never written read as zeros
+/// and cost no I/O.
+///
+/// Any thread may make and await requests, several at a time, as long as no two of them concern the same
+/// slot, unless both read. What concerns the component as a whole (flush, encode_table, committed, close)
+/// must not be called while requests are under way.
+///
+/// What is guaranteed when writes fail or the process dies:
+/// - A write takes effect when it has been waited for; until then the table says what it said before, and
+///   afterwards for those slots whose transfer failed. Of a write of several slots some may succeed.
+/// - With Geometry::shadow, slots of the committed state are never overwritten: their content and the table
+///   that was encoded with it stay valid, whatever happens to later writes, until `committed` is called.
+/// - A slot that is overwritten in place (without shadow, or written again before the commit) may hold some
+///   blocks of either version after a failure. Reading it gives the earlier content if that is untouched, and
+///   Error(EIO) else: the checksums tell, never a mixture. Space is not needed to overwrite in place, so a
+///   full disk (ENOSPC) leaves the earlier content alone, but on file systems that copy on write.
+/// - Nothing is on stable storage before `flush`.
+class Component {
+ public:
+  /// A write or read of consecutive slots. The memory must stay valid, and untouched, until `wait` has
+  /// returned or the request is destroyed, which waits, too (the failure of a write is then delivered by the
+  /// next flush or close of the component).
+  class Request {
+   public:
+    Request() noexcept;  ///< an empty request: complete
+    ~Request();
+    Request(Request&&) noexcept;
+    Request& operator=(Request&& other) noexcept;
+
+    /// Blocks until the transfer is complete; verifies and decompresses what was read. Throws the first
+    /// failure: Error(EIO) for damage, naming file, slot, offset, and both checksums. Once; afterwards the
+    /// request is empty.
+    void wait();
+    /// Whether `wait` would find the device done. Never blocks.
+    [[nodiscard]] bool done() const noexcept;
+
+    struct State;
+
+   private:
+    friend class Component;
+    explicit Request(std::unique_ptr<State> state) noexcept;
+    std::unique_ptr<State> state_;
+  };
+
+  /// A new file without content. Error(EEXIST) if there is one of that name.
+  [[nodiscard]] static Component create(const std::string& path, const Geometry& geometry,
+                                        const ComponentOptions& options = {});
+  /// An existing file with the table that describes its committed state. Error(EIO) if the file is shorter or
+  /// longer than its geometry says.
+  [[nodiscard]] static Component open(const std::string& path, SlotTable table,
+                                      const ComponentOptions& options = {});
+  ~Component();  ///< closes; an error is lost here, so call close()
+  Component(Component&&) noexcept;
+  Component& operator=(Component&& other) noexcept;
+
+  [[nodiscard]] const Geometry& geometry() const noexcept;
+  [[nodiscard]] const SlotTable& table() const noexcept;
+  [[nodiscard]] const std::string& path() const noexcept;
+
+  /// In memory, as on disk, slots lie geometry().stride_bytes() apart, and the memory has the size of
+  /// `count` strides. Aligned to 4096 it is read and written in place: take it from device::Buffer. Checksums
+  /// are computed, and chunks compressed, within this call, while the first part of the data is on its way.
+  /// Zeroes the bytes between slot_bytes and the stride. Throws Error: EINVAL for slots that are not there or
+  /// memory of another size, EBADF after close or if opened read-only, ENOMEM.
+  [[nodiscard]] Request async_write(std::int64_t first_slot, std::int64_t count, std::span<std::byte> memory);
+  /// As async_write. Bytes between slot_bytes and the stride are of no meaning.
+  [[nodiscard]] Request async_read(std::int64_t first_slot, std::int64_t count,
+                                   std::span<std::byte> memory) const;
+  /// The bytes from `offset` on of one slot; no more is read, nor verified, than the blocks they lie in, and
+  /// the whole slot if it is compressed.
+  [[nodiscard]] Request async_read_part(std::int64_t slot, std::int64_t offset,
+                                        std::span<std::byte> memory) const;
+
+  /// All that was written is on stable storage. Throws the failure of a write that nobody waited for.
+  void flush();
+  /// The table as a file, to be kept beside this one; it describes what has been written and waited for.
+  [[nodiscard]] std::vector<std::byte> encode_table() const;
+  /// The table as encoded last, and everything it refers to, is the committed state. Gives back the space of
+  /// the state before.
+  void committed();
+  /// Gives back all space that the table does not refer to, such as a process that died has left. Only for
+  /// the one that may write, and when nothing is written that is not committed.
+  void release_unused();
+  /// Idempotent. Throws as flush does, without syncing.
+  void close();
+
+  static void remove(const std::string& path);  ///< throws Error(ENOENT) if there is none
+
+  struct State;
+
+ private:
+  explicit Component(std::shared_ptr<State> state) noexcept;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace outcore::store

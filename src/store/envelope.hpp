@@ -1,0 +1,100 @@
+// What the small files of the store have in common: a header that says what the file is, and a checksum
+// over all of it. Numbers are little-endian on every machine that can run this, and a mark tells.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace outcore::store {
+
+/// What kind of file, and what its reader understands. The header is the same for all versions.
+struct EnvelopeKind {
+  std::array<char, 8> magic;
+  std::uint32_t version;
+  const char* what;  ///< as in "not WHAT"
+};
+
+inline constexpr std::size_t envelope_header_bytes = 32;
+
+/// Header and body. Any change of up to 32 bits in a row, or of a few bits anywhere, will be seen.
+[[nodiscard]] std::vector<std::byte> seal(const EnvelopeKind& kind, std::span<const std::byte> body);
+
+/// The body. Throws Error, naming `path`: EINVAL if it is something else, ENOTSUP for another version or byte
+/// order, EIO if it is truncated, too long or damaged. `bytes` may be anything.
+[[nodiscard]] std::span<const std::byte> unseal(const EnvelopeKind& kind, std::span<const std::byte> bytes,
+                                                const std::string& path);
+
+/// Appends numbers and strings to a body.
+class BodyWriter {
+ public:
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  void number(T value) {
+    raw(std::as_bytes(std::span(&value, 1)));
+  }
+  void raw(std::span<const std::byte> bytes) { body_.insert(body_.end(), bytes.begin(), bytes.end()); }
+  /// Its length, then itself.
+  void text(std::string_view text) {
+    number(static_cast<std::uint32_t>(text.size()));
+    raw(std::as_bytes(std::span(text)));
+  }
+  [[nodiscard]] const std::vector<std::byte>& body() const noexcept { return body_; }
+
+ private:
+  std::vector<std::byte> body_;
+};
+
+/// Takes them out again. Throws Error(EIO), naming the path, where the body ends too early or `fail` says so.
+class BodyReader {
+ public:
+  BodyReader(std::span<const std::byte> body, const EnvelopeKind& kind, const std::string& path)
+      : rest_(body), kind_(kind), path_(path) {}
+
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  [[nodiscard]] T number() {
+    T value;
+    std::memcpy(&value, raw(sizeof value).data(), sizeof value);
+    return value;
+  }
+  /// A number that must lie in least .. most.
+  template <class T>
+  [[nodiscard]] T number(const char* name, T least, T most) {
+    const T value = number<T>();
+    if (value < least || value > most) fail(std::string(name) + " is " + std::to_string(value));
+    return value;
+  }
+  [[nodiscard]] std::span<const std::byte> raw(std::size_t size_bytes) {
+    if (size_bytes > rest_.size())
+      fail("it ends " + std::to_string(size_bytes - rest_.size()) + " bytes too early");
+    const auto part = rest_.first(size_bytes);
+    rest_ = rest_.subspan(size_bytes);
+    return part;
+  }
+  [[nodiscard]] std::string text(std::size_t most_bytes) {
+    const auto size =
+        number<std::uint32_t>("the length of a name", 0, static_cast<std::uint32_t>(most_bytes));
+    const auto part = raw(size);
+    return {reinterpret_cast<const char*>(part.data()), part.size()};
+  }
+  [[nodiscard]] std::size_t left() const noexcept { return rest_.size(); }
+  void finish() {
+    if (!rest_.empty()) fail(std::to_string(rest_.size()) + " bytes too many");
+  }
+  [[noreturn]] void fail(const std::string& detail) const;
+
+ private:
+  std::span<const std::byte> rest_;
+  const EnvelopeKind& kind_;
+  const std::string& path_;
+};
+
+}  // namespace outcore::store
