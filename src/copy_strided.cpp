@@ -1,10 +1,12 @@
 // Copies between strided pieces of memory: dimensions that lie close together in both are joined, the
-// innermost runs are copied at once, and what is transposed is copied in tiles that stay in the processor's
-// cache.
+// innermost runs are copied at once, and what is transposed is copied in tiles of whole cache lines, turned
+// in vector registers.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "outcore/box.hpp"
+#include "transpose_tile.hpp"
 
 namespace outcore {
 namespace {
@@ -54,7 +56,7 @@ void copy_row(std::byte* to, const std::byte* from, const Axis& axis) {
 
 /// Two axes of which the source runs along the first: tile by tile.
 template <class Element>
-void copy_plane(std::byte* to, const std::byte* from, const Axis& outer, const Axis& inner) {
+void copy_tiles(std::byte* to, const std::byte* from, const Axis& outer, const Axis& inner) {
   for (std::int64_t i = 0; i < outer.count; i += tile)
     for (std::int64_t j = 0; j < inner.count; j += tile) {
       const std::int64_t i_end = std::min(i + tile, outer.count);
@@ -62,6 +64,33 @@ void copy_plane(std::byte* to, const std::byte* from, const Axis& outer, const A
       for (std::int64_t row = i; row < i_end; ++row)
         copy_row<Element>(to + row * outer.to + j * inner.to, from + row * outer.from + j * inner.from, part);
     }
+}
+
+/// The same where the target is contiguous along `inner`, and the source along `outer`: lines of the source
+/// are read once and lines of the target written once, in blocks whose pages and lines stay in reach.
+template <class Element>
+void transpose(std::byte* to, const std::byte* from, const Axis& outer, const Axis& inner) {
+  constexpr std::int64_t line = transpose_tile_size<Element>, block = 8 * line;
+  const std::int64_t rows = outer.count / line * line, columns = inner.count / line * line;
+  const auto at = [](auto* memory, std::int64_t offset) { return memory + offset; };
+  for (std::int64_t j_block = 0; j_block < columns; j_block += block)
+    for (std::int64_t i = 0; i < rows; i += line)
+      for (std::int64_t j = j_block; j < std::min(j_block + block, columns); j += line)
+        transpose_tile<Element>(at(to, i * outer.to + j * inner.to), outer.to,
+                                at(from, i * outer.from + j * inner.from), inner.from);
+  copy_tiles<Element>(at(to, columns * inner.to), at(from, columns * inner.from),
+                      {rows, outer.to, outer.from}, {inner.count - columns, inner.to, inner.from});
+  copy_tiles<Element>(at(to, rows * outer.to), at(from, rows * outer.from),
+                      {outer.count - rows, outer.to, outer.from}, inner);
+}
+
+template <class Element>
+void copy_plane(std::byte* to, const std::byte* from, const Axis& outer, const Axis& inner) {
+  constexpr auto size = static_cast<std::int64_t>(sizeof(Element));
+  if (inner.to == size && outer.from == size)
+    transpose<Element>(to, from, outer, inner);
+  else
+    copy_tiles<Element>(to, from, outer, inner);
 }
 
 template <class Element>

@@ -3,47 +3,16 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "outcore/array/distribution.hpp"
 #include "outcore/box.hpp"
 #include "outcore/element_type.hpp"
 #include "outcore/world.hpp"
 
 namespace outcore {
-
-/// Which process holds which elements: a grid of processes over the dimensions, the last varying fastest.
-class Distribution {
- public:
-  /// Blocks as equal as can be, on a grid chosen so that patches are nearly cubic. Processes beyond the grid
-  /// (a prime number of them in a small array) hold nothing.
-  [[nodiscard]] static Distribution regular(const Extents& shape, int processes);
-  /// For each dimension the first indices of its blocks, from 0 on, rising.
-  [[nodiscard]] static Distribution irregular(const Extents& shape, int processes,
-                                              std::span<const std::vector<std::int64_t>> begins);
-  /// Blocks dealt out to a grid in turn, as ScaLAPACK does.
-  [[nodiscard]] static Distribution block_cyclic(const Extents& shape, int processes, const Extents& block,
-                                                 const Extents& grid);
-
-  enum class Kind : std::uint8_t { regular, irregular, block_cyclic };
-  [[nodiscard]] Kind kind() const noexcept;
-  [[nodiscard]] const Extents& shape() const noexcept;
-  [[nodiscard]] const Extents& grid() const noexcept;
-  [[nodiscard]] std::int64_t local_elements_max() const noexcept;  ///< the most that any process holds
-  [[nodiscard]] int owner(const Extents& index) const;
-  /// The box of a process; empty if it holds nothing. Error(EINVAL) for block_cyclic, which has no single
-  /// box.
-  [[nodiscard]] Box patch(int process) const;
-  /// Shape of the memory of a process, row-major; for block_cyclic as ScaLAPACK's local array.
-  [[nodiscard]] Extents local_shape(int process) const;
-
-  /// Calls `visit(process, part, element)` for the parts of a box that lie in one block each, `element` being
-  /// the position of the part's first element in the memory of the process. Touches no other process.
-  void for_each_part(
-      const Box& box,
-      const std::function<void(int process, const Box& part, std::int64_t element)>& visit) const;
-  // (private members follow)
-};
 
 /// Memory of the caller: its first element, and strides in bytes.
 struct Strided {
@@ -51,38 +20,95 @@ struct Strided {
   Extents stride_bytes;
 };
 
-/// Collective to make and destroy. get, put, accumulate and the like are one-sided, from any thread; between
-/// processes they are ordered by `sync` (or World::barrier).
+/// Zero at first. Collective to make, close and destroy, in the same order everywhere; the world outlives it.
+/// get, put, accumulate and the like are one-sided, from any thread, and need no help of the processes
+/// concerned; between processes they are ordered by `sync` (or World::barrier). Concurrent accumulates of one
+/// element are atomic, concurrent gets and puts of one are not. After close all throw Error(EBADF).
+///
+/// Boxes must lie inside the array, else Error(EINVAL). Memory of the caller that is read and written must
+/// not be the array's own.
 class GlobalArray {
  public:
+  /// Error(ENOMEM) at all processes if it does not fit into the budget of one; Error(EINVAL) at all if they
+  /// differ in their arguments.
   GlobalArray(World& world, const Extents& shape, ElementType type);
   GlobalArray(World& world, ElementType type, Distribution distribution);
+  /// The distribution is made in the collective gate: if `make(processes)` throws at one process, all throw.
+  using MakeDistribution = std::function<Distribution(int processes)>;
+  GlobalArray(World& world, ElementType type, const MakeDistribution& make);
 
-  [[nodiscard]] World& world() const noexcept;
-  [[nodiscard]] const Extents& shape() const noexcept;
-  [[nodiscard]] ElementType type() const noexcept;
-  [[nodiscard]] const Distribution& distribution() const noexcept;
-  [[nodiscard]] Strided local() const noexcept;  ///< the own patch, in place
+  [[nodiscard]] World& world() const noexcept { return *world_; }
+  [[nodiscard]] const Extents& shape() const noexcept { return distribution_->shape(); }
+  [[nodiscard]] ElementType type() const noexcept { return type_; }
+  [[nodiscard]] std::size_t element_bytes() const noexcept { return element_bytes_; }
+  [[nodiscard]] const Distribution& distribution() const noexcept { return *distribution_; }
+  /// The own patch, in place, row-major, of shape distribution().local_shape(rank).
+  [[nodiscard]] Strided local() const;
 
-  /// A transfer in several parts; complete when all are.
+  /// A transfer in several parts; complete when all are. Movable; destroying one waits.
   class Request {
    public:
-    void wait();
+    void wait();  ///< a get: the data is here; a put or accumulate: the memory may be reused
     [[nodiscard]] bool test();
-    // (private members follow)
+
+   private:
+    friend class GlobalArray;
+    std::vector<transport::Operation> operations_;
   };
 
-  /// Error(EINVAL) if the box is not inside the array. `order` permutes: element (i0, i1, ...) of the box
-  /// lies at memory position sum of memory.stride[k] * i_k, so a transposition is a matter of strides.
+  /// Element (i0, i1, ...) of the box lies at the sum of memory.stride_bytes[k] * i_k, so a transposition is
+  /// a matter of strides. What can be loaded and stored directly is copied before the call returns; the rest
+  /// is under way, and the memory is in use, until the request is complete.
   [[nodiscard]] Request async_get(const Box& box, const Strided& memory) const;
   [[nodiscard]] Request async_put(const Box& box, const Strided& memory);
+  /// Adds alpha, one element of the array's type (null: one), times the memory. Types of 4 bytes and more.
   [[nodiscard]] Request async_accumulate(const Box& box, const Strided& memory, const void* alpha);
-  void get(const Box& box, const Strided& memory) const;
-  void put(const Box& box, const Strided& memory);
-  void accumulate(const Box& box, const Strided& memory, const void* alpha);
-  std::int64_t read_increment(const Extents& index, std::int64_t value);  ///< int64 arrays; atomic
-  void sync();                                                            ///< collective
-  // gather/scatter/scatter_accumulate of index lists, strided sections: see the implementation's header
+
+  /// The same for every `step`-th element of the box, in each dimension, from box.begin on. Steps are
+  /// positive.
+  [[nodiscard]] Request async_get(const Box& box, const Extents& step, const Strided& memory) const;
+  [[nodiscard]] Request async_put(const Box& box, const Extents& step, const Strided& memory);
+  [[nodiscard]] Request async_accumulate(const Box& box, const Extents& step, const Strided& memory,
+                                         const void* alpha);
+
+  void get(const Box& box, const Strided& memory) const { async_get(box, memory).wait(); }
+  void put(const Box& box, const Strided& memory) { async_put(box, memory).wait(); }
+  void accumulate(const Box& box, const Strided& memory, const void* alpha) {
+    async_accumulate(box, memory, alpha).wait();
+  }
+
+  /// Single elements: `indices` holds the index of each, one after the other, `memory` the elements in that
+  /// order, contiguous. All indices are checked before anything is moved. Of two puts to one element either
+  /// may be the last; accumulates add up.
+  void gather(std::span<const std::int64_t> indices, std::byte* memory) const;
+  void scatter(std::span<const std::int64_t> indices, const std::byte* memory);
+  void scatter_accumulate(std::span<const std::int64_t> indices, const std::byte* memory, const void* alpha);
+
+  /// Adds to an element of an int64 array, and returns the value before. Atomic.
+  std::int64_t read_increment(const Extents& index, std::int64_t value);
+  /// Collective. Afterwards all see what any process has put and accumulated before, also in local().
+  void sync();
+  /// Collective. Waits for what is under way everywhere, then gives the memory back. May be repeated.
+  void close();
+  [[nodiscard]] bool closed() const noexcept { return !region_; }
+
+ private:
+  enum class Way : std::uint8_t { get, put, accumulate };
+
+  void check_open() const;
+  void check_box(const Box& box, const Extents& step, const Strided& memory) const;
+  void check_accumulate() const;
+  [[nodiscard]] const void* one_if_null(const void* alpha) const noexcept;
+  void move(Way way, const transport::Piece& piece, const void* alpha, Request& request) const;
+  [[nodiscard]] Request start(Way way, const Box& box, const Extents& step, const Strided& memory,
+                              const void* alpha) const;
+  void scattered(Way way, std::span<const std::int64_t> indices, std::byte* memory, const void* alpha) const;
+
+  World* world_;
+  ElementType type_;
+  std::size_t element_bytes_;
+  std::optional<Distribution> distribution_;
+  World::Region region_;
 };
 
 }  // namespace outcore

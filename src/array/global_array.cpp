@@ -1,0 +1,278 @@
+#include "outcore/array/global_array.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <complex>
+#include <exception>
+#include <utility>
+
+#include "outcore/error.hpp"
+
+namespace outcore {
+namespace {
+
+std::string describe(ElementType type, const Extents& shape) {
+  return "global array " + shape.text() + " of " + std::string(name(type));
+}
+
+/// Bytes of the largest part, which is what each process allocates.
+std::int64_t part_bytes(const Distribution& distribution, ElementType type) {
+  std::int64_t bytes = 0;
+  if (__builtin_mul_overflow(distribution.local_elements_max(), std::int64_t(size_bytes(type)), &bytes))
+    throw Error(EINVAL, {.attempted = "create a " + describe(type, distribution.shape()),
+                         .detail = "its bytes do not fit into 64 bits"});
+  return bytes;
+}
+
+constexpr std::int64_t round_up(std::int64_t value, std::int64_t step) {
+  return (value + step - 1) / step * step;
+}
+
+}  // namespace
+
+// ---- making one, and its end ----
+
+GlobalArray::GlobalArray(World& world, const Extents& shape, ElementType type)
+    : GlobalArray(world, type, [&](int processes) { return Distribution::regular(shape, processes); }) {}
+
+GlobalArray::GlobalArray(World& world, ElementType type, Distribution distribution)
+    : GlobalArray(world, type, [&](int) { return std::move(distribution); }) {}
+
+GlobalArray::GlobalArray(World& world, ElementType type, const MakeDistribution& make)
+    : world_(&world), type_(type), element_bytes_(size_bytes(type)) {
+  std::exception_ptr failure;
+  std::uint64_t print = 0;  // that of one that failed: alone it differs from the others, together all fail
+  try {
+    distribution_ = make(world.size());
+    print = distribution_->fingerprint() ^ static_cast<std::uint64_t>(type);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  world.together("create a global array", print, [&] {
+    if (failure) std::rethrow_exception(failure);
+    if (distribution_->processes() > world.size())
+      throw Error(EINVAL, {.attempted = "create a " + describe(type, shape()),
+                           .detail = "its distribution is for " + std::to_string(distribution_->processes()) +
+                                     " processes, the world has " + std::to_string(world.size())});
+    (void)part_bytes(*distribution_, type);
+  });
+  // Whole cache lines: no two arrays share one, and none is without memory.
+  const std::int64_t bytes = round_up(std::max<std::int64_t>(part_bytes(*distribution_, type), 1), 64);
+  region_ = world.allocate(bytes, describe(type, shape()));
+}
+
+void GlobalArray::close() {
+  if (closed()) return;
+  world_->barrier();
+  region_ = {};
+}
+
+void GlobalArray::sync() {
+  check_open();
+  world_->barrier();
+}
+
+// ---- checks ----
+
+void GlobalArray::check_open() const {
+  if (closed())
+    throw Error(EBADF, {.attempted = "use of the " + describe(type_, shape()), .detail = "it is closed"});
+}
+
+void GlobalArray::check_box(const Box& box, const Extents& step, const Strided& memory) const {
+  check_open();
+  const Extents& limit = shape();
+  bool fits = box.begin.rank() == limit.rank() && box.end.rank() == limit.rank();
+  for (int i = 0; fits && i < limit.rank(); ++i)
+    fits = 0 <= box.begin[i] && box.begin[i] <= box.end[i] && box.end[i] <= limit[i];
+  const auto refuse = [&](const std::string& detail) {
+    throw Error(EINVAL, {.attempted = "transfer of " + box.text() + " of a " + describe(type_, limit),
+                         .detail = detail});
+  };
+  if (!fits) refuse("the box does not lie inside");
+  if (memory.stride_bytes.rank() != limit.rank())
+    refuse("the memory has " + std::to_string(memory.stride_bytes.rank()) + " dimensions");
+  bool steps = step.rank() == limit.rank();
+  for (const std::int64_t each : step.values()) steps = steps && each >= 1;
+  if (!steps) refuse("steps " + step.text());
+}
+
+void GlobalArray::check_accumulate() const {
+  if (element_bytes_ < 4)
+    throw Error(EINVAL, {.attempted = "accumulate into a " + describe(type_, shape()),
+                         .detail = "types of at least 4 bytes can be accumulated"});
+}
+
+const void* GlobalArray::one_if_null(const void* alpha) const noexcept {
+  if (alpha) return alpha;
+  return visit(type_, [](auto zero) -> const void* {
+    using Element = decltype(zero);
+    static const Element one{1};
+    return &one;
+  });
+}
+
+// ---- transfers ----
+
+Strided GlobalArray::local() const {
+  check_open();
+  return {region_.local(), row_major(distribution_->local_shape(world_->rank()), element_bytes_)};
+}
+
+/// Moves one piece, at once if its memory can be loaded and stored.
+void GlobalArray::move(Way way, const transport::Piece& piece, const void* alpha, Request& request) const {
+  transport::Segment& segment = region_.segment();
+  if (way == Way::accumulate) {
+    request.operations_.push_back(segment.accumulate(piece, alpha));
+    return;
+  }
+  if (std::byte* part = segment.direct(piece.process)) {
+    part += piece.offset;
+    if (way == Way::get)
+      copy_strided(piece.memory, piece.memory_stride_bytes, part, piece.stride_bytes, piece.count,
+                   element_bytes_);
+    else
+      copy_strided(part, piece.stride_bytes, piece.memory, piece.memory_stride_bytes, piece.count,
+                   element_bytes_);
+    return;
+  }
+  request.operations_.push_back(way == Way::get ? segment.get(piece) : segment.put(piece));
+}
+
+GlobalArray::Request GlobalArray::start(Way way, const Box& box, const Extents& step, const Strided& memory,
+                                        const void* alpha) const {
+  check_box(box, step, memory);
+  Request request;
+  const auto size = static_cast<std::int64_t>(element_bytes_);
+  distribution_->for_each_part(box, [&](int process, const Box& part, std::int64_t element) {
+    transport::Piece piece{.process = process,
+                           .offset = 0,
+                           .stride_bytes = row_major(distribution_->local_shape(process), element_bytes_),
+                           .memory = memory.data,
+                           .memory_stride_bytes = memory.stride_bytes,
+                           .count = part.begin,
+                           .type = type_};
+    std::int64_t offset = region_.offset() + element * size;
+    for (int i = 0; i < part.rank(); ++i) {
+      const std::int64_t first = round_up(part.begin[i] - box.begin[i], step[i]);  // from box.begin
+      const std::int64_t left = part.end[i] - box.begin[i] - first;
+      if (left <= 0) return;  // the steps pass over this part
+      piece.count[i] = (left + step[i] - 1) / step[i];
+      offset += (box.begin[i] + first - part.begin[i]) * piece.stride_bytes[i];
+      piece.memory += first / step[i] * memory.stride_bytes[i];
+      piece.stride_bytes[i] *= step[i];
+    }
+    piece.offset = offset;
+    move(way, piece, alpha, request);
+  });
+  return request;
+}
+
+GlobalArray::Request GlobalArray::async_get(const Box& box, const Strided& memory) const {
+  return start(Way::get, box, Extents::filled(shape().rank(), 1), memory, nullptr);
+}
+
+GlobalArray::Request GlobalArray::async_get(const Box& box, const Extents& step,
+                                            const Strided& memory) const {
+  return start(Way::get, box, step, memory, nullptr);
+}
+
+GlobalArray::Request GlobalArray::async_put(const Box& box, const Strided& memory) {
+  return start(Way::put, box, Extents::filled(shape().rank(), 1), memory, nullptr);
+}
+
+GlobalArray::Request GlobalArray::async_put(const Box& box, const Extents& step, const Strided& memory) {
+  return start(Way::put, box, step, memory, nullptr);
+}
+
+GlobalArray::Request GlobalArray::async_accumulate(const Box& box, const Strided& memory, const void* alpha) {
+  return async_accumulate(box, Extents::filled(shape().rank(), 1), memory, alpha);
+}
+
+GlobalArray::Request GlobalArray::async_accumulate(const Box& box, const Extents& step, const Strided& memory,
+                                                   const void* alpha) {
+  check_accumulate();
+  return start(Way::accumulate, box, step, memory, one_if_null(alpha));
+}
+
+// ---- single elements ----
+
+std::int64_t GlobalArray::read_increment(const Extents& index, std::int64_t value) {
+  check_open();
+  if (type_ != ElementType::int64)
+    throw Error(EINVAL, {.attempted = "read and increment of an element of a " + describe(type_, shape()),
+                         .detail = "it needs an array of int64"});
+  (void)distribution_->owner(index);  // checks the index
+  const auto place = distribution_->place(index.values());
+  return region_.segment().fetch_add(place.process, region_.offset() + place.element * 8, value);
+}
+
+void GlobalArray::scattered(Way way, std::span<const std::int64_t> indices, std::byte* memory,
+                            const void* alpha) const {
+  check_open();
+  const auto rank = static_cast<std::size_t>(shape().rank());
+  if (indices.size() % rank != 0)
+    throw Error(EINVAL, {.attempted = "scattered access to a " + describe(type_, shape()),
+                         .detail = std::to_string(indices.size()) + " numbers are no list of indices"});
+  for (std::size_t k = 0; k < indices.size(); ++k)
+    if (indices[k] < 0 || indices[k] >= shape()[static_cast<int>(k % rank)])
+      throw Error(EINVAL, {.attempted = "scattered access to a " + describe(type_, shape()),
+                           .detail = "index " + Extents(indices.subspan(k / rank * rank, rank)).text() +
+                                     " is outside"});
+  constexpr std::size_t most_under_way = 4096;
+  Request request;
+  transport::Piece piece{.process = 0,
+                         .offset = 0,
+                         .stride_bytes = {std::int64_t(element_bytes_)},
+                         .memory = memory,
+                         .memory_stride_bytes = {std::int64_t(element_bytes_)},
+                         .count = {1},
+                         .type = type_};
+  for (std::size_t k = 0; k < indices.size(); k += rank, piece.memory += element_bytes_) {
+    const auto place = distribution_->place(indices.subspan(k, rank));
+    piece.process = place.process;
+    piece.offset = region_.offset() + place.element * std::int64_t(element_bytes_);
+    move(way, piece, alpha, request);
+    if (request.operations_.size() >= most_under_way) request.wait();
+  }
+  request.wait();
+}
+
+void GlobalArray::gather(std::span<const std::int64_t> indices, std::byte* memory) const {
+  scattered(Way::get, indices, memory, nullptr);
+}
+
+void GlobalArray::scatter(std::span<const std::int64_t> indices, const std::byte* memory) {
+  scattered(Way::put, indices, const_cast<std::byte*>(memory), nullptr);  // a put only reads it
+}
+
+void GlobalArray::scatter_accumulate(std::span<const std::int64_t> indices, const std::byte* memory,
+                                     const void* alpha) {
+  check_accumulate();
+  scattered(Way::accumulate, indices, const_cast<std::byte*>(memory), one_if_null(alpha));
+}
+
+// ---- requests ----
+
+void GlobalArray::Request::wait() {
+  std::exception_ptr first;
+  for (transport::Operation& operation : operations_) {
+    try {
+      operation.wait();
+    } catch (...) {
+      if (!first) first = std::current_exception();
+    }
+  }
+  operations_.clear();
+  if (first) std::rethrow_exception(first);
+}
+
+bool GlobalArray::Request::test() {
+  while (!operations_.empty()) {
+    if (!operations_.back().test()) return false;
+    operations_.pop_back();
+  }
+  return true;
+}
+
+}  // namespace outcore

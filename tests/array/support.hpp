@@ -1,0 +1,83 @@
+// Worlds of threads, and arrays whose elements say where they are.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "check.hpp"
+#include "outcore/array/global_array.hpp"
+#include "outcore/error.hpp"
+#include "outcore/world.hpp"
+
+namespace arrays {
+
+using namespace outcore;
+
+inline constexpr std::int64_t budget_bytes = 64 << 20;
+
+/// Runs `body` in a world of `processes` threads; `apart`: each is a node of its own, so that nothing but the
+/// own patch can be loaded and stored.
+inline void run(int processes, bool apart, const std::function<void(World&)>& body) {
+  transport::run_threads(processes, [&](std::unique_ptr<transport::Transport> transport) {
+    World world(std::move(transport),
+                {.memory_bytes = budget_bytes, .scratch = "/tmp", .node_for_each_process = apart});
+    body(world);
+  });
+}
+
+/// The same for 1 to 4 processes, together on a node and apart.
+inline void run_all(const std::function<void(World&)>& body) {
+  for (const bool apart : {false, true})
+    for (int processes = 1; processes <= 4; ++processes) run(processes, apart, body);
+}
+
+template <class Element>
+Strided row_major_memory(std::vector<Element>& memory, const Extents& shape) {
+  return {reinterpret_cast<std::byte*>(memory.data()), row_major(shape, sizeof(Element))};
+}
+
+/// What element `index` of an array holds in these tests: its position.
+inline std::int64_t position(const Extents& shape, const Extents& index) {
+  std::int64_t at = 0;
+  for (int i = 0; i < shape.rank(); ++i) at = at * shape[i] + index[i];
+  return at;
+}
+
+/// Index number `k` of a box, in row-major order.
+inline Extents index_of(const Box& box, std::int64_t k) {
+  const Extents shape = box.shape();
+  Extents index = box.begin;
+  for (int i = shape.rank() - 1; i >= 0; --i) {
+    index[i] += k % shape[i];
+    k /= shape[i];
+  }
+  return index;
+}
+
+/// All elements of a box, in row-major order, as `fill_with_positions` leaves them.
+template <class Element>
+std::vector<Element> positions(const Extents& shape, const Box& box) {
+  std::vector<Element> values;
+  for (std::int64_t k = 0; k < box.volume(); ++k)
+    values.push_back(static_cast<Element>(position(shape, index_of(box, k))));
+  return values;
+}
+
+/// Collective; through the memory of each process alone.
+template <class Element>
+void fill_with_positions(GlobalArray& array) {
+  const Distribution& distribution = array.distribution();
+  const Strided local = array.local();
+  distribution.for_each_part_of(
+      array.world().rank(), Box::whole(array.shape()), [&](int, const Box& part, std::int64_t element) {
+        auto values = positions<Element>(array.shape(), part);
+        std::byte* to = local.data + element * std::int64_t(sizeof(Element));
+        copy_strided(to, local.stride_bytes, reinterpret_cast<const std::byte*>(values.data()),
+                     row_major(part.shape(), sizeof(Element)), part.shape(), sizeof(Element));
+      });
+  array.sync();
+}
+
+}  // namespace arrays
