@@ -1,0 +1,80 @@
+// The layout of a disk array: a grid of equal chunks, dealt out to components.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include "outcore/box.hpp"
+
+namespace outcore {
+
+/// Shape of chunks for an array that is read and written in sections like `typical_section`: of that shape,
+/// as far as `target_bytes` go; nearly cubic, so that sections of all shapes run equally well, if it is of
+/// rank 0 (unknown). Sides divide the array evenly and are multiples of eight where that can be. Never larger
+/// than the array, nor than `target_bytes` but for a single element. Throws Error(EINVAL) for a shape that
+/// is no array's, and for a section of another rank or with sides below one.
+[[nodiscard]] Extents choose_chunk(const Extents& shape, std::size_t element_bytes,
+                                   const Extents& typical_section = {},
+                                   std::int64_t target_bytes = 128 << 10);
+
+/// Chunks are numbered in row-major order of the grid; those at the upper edges are full-size, too, and reach
+/// beyond the array. Chunk k belongs to component (k / group) % components, in which it has the slot
+/// (k / group / components) * group + k % group: so neighbours lie together in groups, every component has
+/// a share of every section, and the slots of a component are 0 .. slots - 1 without holes.
+class ChunkGrid {
+ public:
+  static constexpr std::int64_t default_group = 16;
+
+  /// Where a chunk lies.
+  struct Place {
+    int component = 0;
+    std::int64_t slot = 0;
+    friend bool operator==(const Place&, const Place&) = default;
+  };
+
+  /// Slots of one component that follow one another.
+  struct Run {
+    std::int64_t first_slot = 0, count = 0;
+    friend bool operator==(const Run&, const Run&) = default;
+  };
+
+  ChunkGrid() = default;  ///< of an array of rank 0, without chunks
+  /// Throws Error(EINVAL) unless there is at least one dimension, all numbers are positive, and the size of
+  /// all chunks in bytes fits into 62 bits.
+  ChunkGrid(const Extents& shape, const Extents& chunk, std::size_t element_bytes, int components,
+            std::int64_t group = default_group);
+
+  [[nodiscard]] const Extents& shape() const noexcept { return shape_; }
+  [[nodiscard]] const Extents& chunk() const noexcept { return chunk_; }
+  [[nodiscard]] const Extents& counts() const noexcept { return counts_; }  ///< chunks along each dimension
+  [[nodiscard]] std::size_t element_bytes() const noexcept { return element_bytes_; }
+  [[nodiscard]] int components() const noexcept { return components_; }
+  [[nodiscard]] std::int64_t group() const noexcept { return group_; }
+  [[nodiscard]] std::int64_t chunks() const noexcept { return chunks_; }
+  [[nodiscard]] std::int64_t chunk_bytes() const noexcept;
+  [[nodiscard]] std::int64_t slots(int component) const noexcept;
+
+  /// Arguments must lie in the grid; that is asserted, not checked.
+  [[nodiscard]] Place place(std::int64_t chunk) const noexcept;
+  [[nodiscard]] std::int64_t chunk_at(int component, std::int64_t slot) const noexcept;
+  [[nodiscard]] std::int64_t chunk_holding(const Extents& element) const noexcept;
+  /// The elements of a chunk; those beyond the array, at its upper edges, are left out.
+  [[nodiscard]] Box chunk_box(std::int64_t chunk) const noexcept;
+  [[nodiscard]] Box chunks_of(const Box& box) const noexcept;  ///< grid indices of the chunks that meet a box
+
+  /// Calls `visit` for the slots of a component whose chunks meet the box, in rising order, in runs as long
+  /// as can be but not above `most_slots`. The effort grows with the rows of chunks that meet the box. Throws
+  /// Error(EINVAL) for a box that is not inside the array.
+  void for_each_run(int component, const Box& box, std::int64_t most_slots,
+                    const std::function<void(const Run&)>& visit) const;
+  [[nodiscard]] std::int64_t count(int component, const Box& box) const;  ///< such slots
+
+ private:
+  Extents shape_, chunk_, counts_;
+  std::size_t element_bytes_ = 1;
+  int components_ = 1;
+  std::int64_t group_ = 1, chunks_ = 0;
+};
+
+}  // namespace outcore
