@@ -98,7 +98,9 @@ ChunkGrid::ChunkGrid(const Extents& shape, const Extents& chunk, std::size_t ele
   if (element_bytes == 0 || element_bytes > static_cast<std::size_t>(most_bytes))
     refuse(attempted, "elements of " + std::to_string(element_bytes) + " bytes");
   if (components < 1) refuse(attempted, std::to_string(components) + " components");
-  if (group < 1) refuse(attempted, "groups of " + std::to_string(group) + " chunks");
+  if (group < 1 || group > most_group)
+    refuse(attempted, "groups of " + std::to_string(group) + " chunks; 1 to " + std::to_string(most_group) +
+                          " are possible");
   for (int i = 0; i < shape.rank(); ++i) counts_[i] = divide_up(shape[i], chunk[i]);
   const std::int64_t one = limited_product(chunk, static_cast<std::int64_t>(element_bytes));
   if (one > most_bytes || limited_product(counts_, one) > most_bytes)

@@ -25,6 +25,7 @@ namespace outcore {
 class ChunkGrid {
  public:
   static constexpr std::int64_t default_group = 16;
+  static constexpr std::int64_t most_group = std::int64_t{1} << 30;
 
   /// Where a chunk lies.
   struct Place {

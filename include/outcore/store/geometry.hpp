@@ -20,7 +20,7 @@ struct Geometry {
   std::int64_t slots = 0;
   std::int64_t block_bytes = 128 << 10;  ///< a multiple of page_bytes; at most most_blocks in a slot
   std::uint32_t element_bytes = 8;
-  CodecOptions codec;
+  CodecOptions codec{};
   bool shadow = false;
 
   friend bool operator==(const Geometry&, const Geometry&) = default;

@@ -1,0 +1,58 @@
+#include "outcore/store/durable.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+
+#include "device/descriptor.hpp"
+#include "outcore/device/file.hpp"
+#include "outcore/error.hpp"
+
+namespace outcore::store {
+
+void sync_directory(const std::string& path) {
+  const device::Descriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) throw Error(errno, {.attempted = "open", .path = path});
+  // File systems that cannot do it say so, and need it not.
+  if (::fsync(directory.get()) != 0 && errno != EINVAL && errno != EROFS)
+    throw Error(errno, {.attempted = "flush", .path = path});
+}
+
+void write_durably(const std::string& path, std::span<const std::byte> bytes, device::Engine* engine) {
+  const std::string beside = path + ".new";
+  try {
+    device::File file(beside, {.truncate = true,
+                               .cache = device::Cache::buffered,
+                               .expected_bytes = static_cast<std::int64_t>(bytes.size()),
+                               .engine = engine});
+    file.write(bytes, 0);
+    file.flush();
+    file.close();
+    if (std::rename(beside.c_str(), path.c_str()) != 0)
+      throw Error(errno, {.attempted = "rename to " + path, .path = beside});
+  } catch (...) {
+    ::unlink(beside.c_str());
+    throw;
+  }
+  const std::string directory = std::filesystem::path(path).parent_path();
+  sync_directory(directory.empty() ? "." : directory);
+}
+
+std::vector<std::byte> read_whole(const std::string& path, std::int64_t most_bytes, device::Engine* engine) {
+  device::File file(path,
+                    {.create = false, .read_only = true, .cache = device::Cache::buffered, .engine = engine});
+  const std::int64_t length = file.length();
+  if (length > most_bytes)
+    throw Error(EFBIG, {.attempted = "read",
+                        .path = path,
+                        .size_bytes = length,
+                        .detail = "at most " + std::to_string(most_bytes) + " were expected"});
+  std::vector<std::byte> bytes(static_cast<std::size_t>(length));
+  bytes.resize(static_cast<std::size_t>(file.read(bytes, 0)));
+  return bytes;
+}
+
+}  // namespace outcore::store
