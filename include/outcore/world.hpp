@@ -66,6 +66,9 @@ class World {
   /// Directory of this process's scratch. If none was given it is chosen here, which may throw Error(ENOENT).
   [[nodiscard]] const std::string& scratch() const;
 
+  /// Something of a layer above that lives as long as the world; destroyed first when the world closes.
+  [[nodiscard]] std::shared_ptr<void>& companion();
+
   void flush();    ///< all one-sided operations of this process have arrived, as Segment::flush says
   void barrier();  ///< collective; flushes one-sided operations first
 

@@ -82,6 +82,7 @@ std::vector<std::byte> Manifest::encode() const {
   writer.number(static_cast<std::uint8_t>(codec.compressor));
   writer.number(static_cast<std::uint8_t>(codec.filter));
   writer.number(codec.level);
+  writer.number(static_cast<std::uint8_t>(shared));
   writer.number(generation);
   writer.number(static_cast<std::uint32_t>(components.size()));
   for (const Component& component : components) {
@@ -107,6 +108,7 @@ Manifest Manifest::decode(std::span<const std::byte> bytes, const std::string& p
   manifest.codec.compressor = static_cast<Compressor>(reader.number<std::uint8_t>());
   manifest.codec.filter = static_cast<Filter>(reader.number<std::uint8_t>());
   manifest.codec.level = reader.number<std::uint8_t>();
+  manifest.shared = reader.number<std::uint8_t>("the placement", 0, 1) != 0;
   manifest.generation = reader.number<std::uint64_t>();
   const auto count = reader.number<std::uint32_t>(
       "the number of components", 1,

@@ -138,6 +138,16 @@ void leave(transport::Transport& transport, const std::optional<Error>& failure)
   throw read(std::move(mine));
 }
 
+void agree(transport::Transport& transport, std::string_view what, const std::function<void()>& step) {
+  std::optional<Error> failure;
+  try {
+    step();
+  } catch (...) {
+    failure = current_error(what);
+  }
+  leave(transport, failure);
+}
+
 Error current_error(std::string_view what) {
   const auto as_error = [&](int errno_value, std::string detail) {
     return Error(errno_value, {.attempted = std::string(what), .detail = std::move(detail)});

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <optional>
 #include <string_view>
 
@@ -18,6 +19,9 @@ void enter(transport::Transport& transport, std::string_view what, std::uint64_t
 /// All throw the error of the lowest rank that comes with one, if any does. An error that all have thrown
 /// already, in a gate within, stays what it is.
 void leave(transport::Transport& transport, const std::optional<Error>& failure);
+
+/// Runs `step` at this process and leaves with what it threw: all throw if it threw anywhere.
+void agree(transport::Transport& transport, std::string_view what, const std::function<void()>& step);
 
 /// The exception being handled as an Error. Call it in a catch block.
 [[nodiscard]] Error current_error(std::string_view what);

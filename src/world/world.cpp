@@ -51,6 +51,7 @@ struct World::State {
   std::shared_ptr<Budget> budget;
   std::optional<std::string> scratch;  // null: not chosen yet
   std::unique_ptr<world::Pool> pool;
+  std::shared_ptr<void> companion;
 
   transport::Transport& open() const {
     if (!transport) throw Error(EBADF, {.attempted = "use a world", .detail = "it was closed"});
@@ -93,6 +94,7 @@ World::~World() {
 
 void World::close() {
   if (!state_->transport) return;
+  state_->companion.reset();                            // which may still use all the rest
   const auto transport = std::move(state_->transport);  // gone last
   const auto node_transport = std::move(state_->node_transport);
   const auto pool = std::move(state_->pool);
@@ -133,6 +135,11 @@ const std::string& World::scratch() const {
   return state_->scratch ? *state_->scratch : file::default_scratch();
 }
 
+std::shared_ptr<void>& World::companion() {
+  (void)state_->open();
+  return state_->companion;
+}
+
 void World::flush() {
   (void)state_->open();
   state_->pool->flush();
@@ -146,13 +153,7 @@ void World::barrier() {
 void World::together(std::string_view what, std::uint64_t fingerprint, const std::function<void()>& step) {
   transport::Transport& transport = state_->open();
   world::enter(transport, what, fingerprint);
-  std::optional<Error> failure;
-  try {
-    step();
-  } catch (...) {
-    failure = world::current_error(what);
-  }
-  world::leave(transport, failure);
+  world::agree(transport, what, step);
 }
 
 World::Region World::allocate(std::int64_t size_bytes, std::string_view what) {

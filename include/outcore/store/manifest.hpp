@@ -37,6 +37,7 @@ struct Manifest {
   std::int64_t block_bytes = 128 << 10;
   std::int64_t group = ChunkGrid::default_group;
   CodecOptions codec;
+  bool shared = true;            ///< one directory for all processes, not one for each node
   std::uint64_t generation = 0;  ///< number of the commit, from 1
   std::vector<Component> components;
   std::vector<std::byte> user;  ///< opaque here

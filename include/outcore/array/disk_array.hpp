@@ -1,0 +1,133 @@
+// Disk resident arrays: N-dimensional arrays on disk, moved collectively to and from memory, section by
+// section.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "outcore/array/global_array.hpp"
+#include "outcore/box.hpp"
+#include "outcore/element_type.hpp"
+#include "outcore/error.hpp"
+#include "outcore/store/codec.hpp"
+#include "outcore/world.hpp"
+
+namespace outcore {
+
+/// Where the files of an array lie.
+enum class Placement : std::uint8_t {
+  automatic,  ///< shared if every process sees the directory of the first, else local
+  shared,     ///< one directory that all processes see
+  local       ///< a directory of the same name on each node, each with its part of the array
+};
+
+struct DiskArrayOptions {
+  /// Directory of a persistent array, made here; its parent must exist. "{node}" in it stands for the number
+  /// of the node. Empty: scratch, which vanishes with the job, also when it is killed.
+  std::string path = {};
+  bool overwrite = false;  ///< replace a persistent array that is there; else Error(EEXIST)
+  Placement placement = Placement::automatic;
+  Extents chunk = {};                ///< shape of a chunk, the unit of I/O; empty: from the typical section
+  Extents typical = {};              ///< shape of a typical section; empty: any, tall and wide alike
+  store::CodecOptions codec = {};    ///< of the chunks; a checksum is kept in any case
+  std::int64_t expected_bytes = -1;  ///< how much of the array will be written; -1: all of it
+  std::string metadata = {};         ///< what the array holds, opaque; persistent arrays keep it
+};
+
+/// A section of a global array, its axes in any order.
+struct Section {
+  Box box;
+  /// Axis k of the disk array runs along axis order[k] of the section, as with numpy.transpose. Empty: the
+  /// same.
+  std::vector<int> order = {};
+};
+
+/// A collective transfer under way. It goes on in the background, a transfer after another in the order they
+/// were begun, without help of the caller. Copies share it.
+class CollectiveRequest {
+ public:
+  struct State;
+  CollectiveRequest() = default;
+  explicit CollectiveRequest(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+  /// Blocks until every process has done its part. Throws, at all processes the same error, if it failed at
+  /// any. Not collective.
+  void wait();
+  [[nodiscard]] bool test();                 ///< true once complete; throws if it failed
+  [[nodiscard]] bool done() const noexcept;  ///< true once complete or failed
+  [[nodiscard]] const std::shared_ptr<State>& state() const noexcept { return state_; }
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+/// All methods are collective over the world of the array, with the same arguments at all processes but for
+/// the memory and boxes of their own; where they differ all throw Error(EINVAL). One thread of a process at a
+/// time.
+///
+/// A write touches what lies in its box and nothing else. When it fails (a full disk, say), elements in the
+/// box hold old or new values, those outside are intact, and the array can be used on. Transfers to
+/// overlapping boxes happen in the order in which they were begun. A persistent array is what was committed
+/// last: a process that is killed at any moment leaves that, never a mixture.
+class DiskArray {
+ public:
+  /// Error(ENOSPC) if the disks have no room for the whole array.
+  DiskArray(World& world, const Extents& shape, ElementType type, const DiskArrayOptions& options = {});
+  /// The arguments are made in the collective gate: if `make` throws at one process, all throw.
+  using Make = std::function<void(Extents& shape, ElementType& type, DiskArrayOptions& options)>;
+  DiskArray(World& world, const Make& make);
+  /// Opens a persistent array, made by any number of processes. Error: ENOENT (no array there, or never
+  /// committed), EIO (damaged: what and where), ENOTSUP (written by another version or byte order).
+  [[nodiscard]] static DiskArray open(World& world, const std::string& path, bool read_only = true);
+  ~DiskArray();  ///< collective; closes without committing, waits for transfers under way
+  DiskArray(DiskArray&&) noexcept;
+  DiskArray& operator=(DiskArray&&) noexcept;
+
+  /// Array elements of `box` from the section, or to it. The global array must not be changed (read: used)
+  /// until the request is complete; the transfer begins when all processes have called.
+  CollectiveRequest write(const GlobalArray& from, const Section& section, const Box& box);
+  CollectiveRequest read(GlobalArray& to, const Section& section, const Box& box);
+
+  /// Every process moves a block of its own (an empty box: none), in its own memory, with any strides. Blocks
+  /// written must not overlap; but if all processes give the same box they are taken to hold the same data.
+  CollectiveRequest write(const Strided& from, const Box& box);
+  CollectiveRequest read(const Strided& to, const Box& box);
+
+  /// Takes the part of a process that cannot make the transfer that the others make: all get the error.
+  CollectiveRequest refuse(const Error& error);
+
+  /// Everything written is on stable storage, and is what a persistent array will be found to hold.
+  void flush();
+  void flush(std::string_view metadata);  ///< with new metadata
+  /// Commits a persistent array, drops a scratch array; throws the errors of transfers that nobody waited
+  /// for. Idempotent.
+  void close();
+  void drop();    ///< closes without committing; throws nothing. Not collective, but waits for transfers
+  void remove();  ///< closes without committing and deletes the files
+
+  [[nodiscard]] World& world() const noexcept;
+  [[nodiscard]] const Extents& shape() const noexcept;
+  [[nodiscard]] ElementType type() const noexcept;
+  [[nodiscard]] const Extents& chunk() const noexcept;
+  [[nodiscard]] int components() const noexcept;  ///< files
+  [[nodiscard]] Placement placement() const noexcept;
+  [[nodiscard]] const store::CodecOptions& codec() const noexcept;
+  [[nodiscard]] const std::string& path() const noexcept;
+  [[nodiscard]] const std::string& metadata() const noexcept;
+  [[nodiscard]] bool read_only() const noexcept;
+  [[nodiscard]] bool closed() const noexcept;
+  [[nodiscard]] std::int64_t stored_bytes();  ///< on all disks; collective
+
+  struct State;
+  explicit DiskArray(std::unique_ptr<State> state);
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace outcore

@@ -1,0 +1,27 @@
+// Looking at persistent arrays without a world: what they are, and whether they are whole.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace outcore {
+
+/// What a manifest says, as lines for people.
+struct ArrayFacts {
+  std::vector<std::pair<std::string, std::string>> lines;  ///< name, value
+  std::string metadata;
+};
+/// Throws Error as DiskArray::open does.
+[[nodiscard]] ArrayFacts array_facts(const std::string& path);
+
+struct Verification {
+  std::int64_t chunks = 0;          ///< read
+  std::vector<std::string> damage;  ///< what was found, each with file, chunk and offset
+};
+/// Reads all of an array, of one node's part if it is on local disks, and checks every checksum. What is
+/// damaged is collected. Must not run while the array is written.
+[[nodiscard]] Verification verify_array(const std::string& path);
+
+}  // namespace outcore

@@ -1,0 +1,67 @@
+// The directory of a persistent array: its files, and how a new state takes the place of the old one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "outcore/array/disk_array.hpp"
+#include "outcore/store/manifest.hpp"
+#include "outcore/store/slot_table.hpp"
+#include "outcore/transport/transport.hpp"
+#include "outcore/world.hpp"
+
+namespace outcore::array {
+
+[[nodiscard]] std::string component_name(int component);
+[[nodiscard]] std::string table_name(int component, std::uint64_t generation);
+/// The table that belongs to this state of a component, and no other. Throws Error(EIO) if it does not.
+[[nodiscard]] store::SlotTable read_table(const store::Manifest& manifest, int component,
+                                          const std::string& directory);
+
+/// A directory that all processes share, or one of the same name on each node. It holds
+///
+///     component.<c>            data of component c, for its owner
+///     table.<c>.<generation>   what of it is valid, with checksums
+///     manifest                 the state that was committed last: it names generation and tables
+///     manifest.next            a state that is being committed
+///
+/// A commit writes tables, then the manifest, which takes the place of the old one at once. Where each node
+/// has a manifest it is first written as `manifest.next` on all, and when that is safe everywhere renamed. So
+/// a node that has the new one proves that all have at least `manifest.next`, and nothing of the old state is
+/// removed before all have renamed.
+class ArrayDirectory {
+ public:
+  ArrayDirectory() = default;
+
+  /// Collective. `path` as given, with "{node}". Throws Error(EEXIST) if there is something, and it is not an
+  /// array that may be replaced.
+  static ArrayDirectory create(World& world, const std::string& path, Placement placement, bool overwrite);
+  /// Collective. Finds the placement of what is there; `manifest` is what was committed last, as bytes.
+  static ArrayDirectory open(World& world, const std::string& path, std::vector<std::byte>& manifest);
+
+  [[nodiscard]] Placement placement() const noexcept { return placement_; }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+  /// Collective. The components this process is to own; each has one owner, on a node that has its file.
+  [[nodiscard]] std::vector<int> share(World& world, int components) const;
+
+  /// Collective, in any thread that has a group: the tables are on stable storage.
+  void commit(transport::Transport& group, std::span<const std::byte> manifest) const;
+
+  void remove_tables_but(std::uint64_t generation) const;  ///< what other states have left
+
+  /// Collective: removes everything.
+  void remove(transport::Transport& group) const;
+
+ private:
+  std::string path_;  ///< as this process sees it
+  Placement placement_ = Placement::shared;
+  bool leads_ = false;  ///< this process writes what is common to the directory
+};
+
+}  // namespace outcore::array

@@ -1,0 +1,167 @@
+#include "array/block_transfer.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <functional>
+#include <memory>
+
+namespace outcore::array {
+namespace {
+
+using Targets = std::vector<std::unique_ptr<Counterpart>>;
+
+/// Remembers the first error of this process, and does nothing more after it.
+class Part {
+ public:
+  void run(const std::function<void()>& step) {
+    if (error_) return;
+    try {
+      step();
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+  }
+  void end() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  std::exception_ptr error_;
+};
+
+bool all_equal(std::span<const Box> boxes) {
+  return std::all_of(boxes.begin(), boxes.end(), [&](const Box& box) { return box == boxes.front(); });
+}
+
+std::vector<Portions> portions_of(std::span<const Box> boxes, const ChunkGrid& grid,
+                                  std::int64_t most_elements) {
+  std::vector<Portions> portions;
+  portions.reserve(boxes.size());
+  for (const Box& box : boxes) portions.emplace_back(box, grid.chunk(), most_elements);
+  return portions;
+}
+
+std::int64_t rounds(std::span<const Portions> portions) {
+  std::int64_t most = 0;
+  for (const Portions& each : portions) most = std::max(most, each.count());
+  return most;
+}
+
+/// Elements that fit into half of the staging memory.
+std::int64_t most_elements(const TransferQueue::Context& context, ElementType type) {
+  return context.stage_half_bytes / static_cast<std::int64_t>(size_bytes(type));
+}
+
+std::int64_t stage_of(const TransferQueue::Context& context, std::int64_t round) {
+  return context.stage_offset + round % 2 * context.stage_half_bytes;
+}
+
+Strided staged(const TransferQueue::Context& context, std::int64_t round, const Box& box, ElementType type) {
+  return {context.segment.local() + stage_of(context, round), row_major(box.shape(), size_bytes(type))};
+}
+
+}  // namespace
+
+Portions::Portions(const Box& box, const Extents& chunk, std::int64_t most_elements)
+    : box_(box), step_(box.shape()), first_(box.shape()), counts_(Extents::filled(box.rank(), 1)) {
+  if (box.empty()) {
+    counts_ = Extents::filled(box.rank(), 0);
+    return;
+  }
+  for (int i = 0; i < box.rank(); ++i) {
+    const std::int64_t others = step_.product() / step_[i];
+    std::int64_t step = std::max<std::int64_t>(most_elements / others, 1);
+    if (step >= step_[i]) break;
+    if (step > chunk[i]) step -= step % chunk[i];
+    step_[i] = step;
+    first_[i] = std::min(step - box.begin[i] % step, box.shape()[i]);
+    counts_[i] = 1 + (box.shape()[i] - first_[i] + step - 1) / step;
+  }
+}
+
+Box Portions::operator[](std::int64_t i) const {
+  Box portion = box_;
+  for (int k = box_.rank() - 1; k >= 0; --k) {
+    const std::int64_t index = i % counts_[k];
+    i /= counts_[k];
+    portion.begin[k] = index == 0 ? box_.begin[k] : box_.begin[k] + first_[k] + (index - 1) * step_[k];
+    portion.end[k] = std::min(box_.begin[k] + first_[k] + index * step_[k], box_.end[k]);
+  }
+  return portion;
+}
+
+void write_blocks(const TransferQueue::Context& context, ChunkMover& mover, const ChunkGrid& grid,
+                  ElementType type, const Strided& memory, std::span<const Box> boxes) {
+  Part part;
+  const auto rank = static_cast<std::size_t>(context.transport.rank());
+  const BlockCounterpart own(memory, boxes[rank], type);
+  if (all_equal(boxes)) {  // the same data everywhere
+    part.run([&] {
+      if (!boxes[rank].empty()) mover.write(boxes[rank], own);
+      mover.finish();
+    });
+    part.end();
+    return;
+  }
+  const std::vector<Portions> portions = portions_of(boxes, grid, most_elements(context, type));
+  Pending pending;
+  for (std::int64_t round = 0; round < rounds(portions); ++round) {
+    part.run([&] {
+      if (round >= portions[rank].count()) return;
+      const Box mine = portions[rank][round];
+      own.get(mine, staged(context, round, mine, type), pending);
+      context.segment.flush();
+    });
+    // All have shown their portions, and have taken what they need from those before the last.
+    context.transport.barrier();
+    part.run([&] {
+      for (std::size_t process = 0; process < portions.size(); ++process) {
+        if (round >= portions[process].count()) continue;
+        const Box box = portions[process][round];
+        mover.write(box, RemoteCounterpart(context.segment, static_cast<int>(process),
+                                           stage_of(context, round), box, type));
+      }
+    });
+  }
+  part.run([&] { mover.finish(); });
+  part.end();
+}
+
+void read_blocks(const TransferQueue::Context& context, ChunkMover& mover, const ChunkGrid& grid,
+                 ElementType type, const Strided& memory, std::span<const Box> boxes) {
+  Part part;
+  const auto rank = static_cast<std::size_t>(context.transport.rank());
+  const std::vector<Portions> portions = portions_of(boxes, grid, most_elements(context, type));
+  const bool same = all_equal(boxes);
+  const BlockCounterpart own(memory, boxes[rank], type);
+  Pending pending;
+  for (std::int64_t round = 0; round < rounds(portions); ++round) {
+    const auto target = [&](std::size_t process, const Box& box) -> std::unique_ptr<Counterpart> {
+      if (portions.size() == 1) return std::make_unique<BlockCounterpart>(own);
+      return std::make_unique<RemoteCounterpart>(context.segment, static_cast<int>(process),
+                                                 stage_of(context, round), box, type);
+    };
+    part.run([&] {
+      Targets targets;
+      for (std::size_t process = 0; process < portions.size(); ++process) {
+        if (round >= portions[process].count()) continue;
+        const Box box = portions[process][round];
+        targets.push_back(target(process, box));
+        if (same && process + 1 < portions.size()) continue;  // one reading serves all
+        mover.read(box, targets);
+        targets.clear();
+      }
+      mover.finish();
+      context.segment.flush();
+    });
+    context.transport.barrier();  // all portions are here; those of the round before are used
+    part.run([&] {
+      if (portions.size() == 1 || round >= portions[rank].count()) return;
+      const Box mine = portions[rank][round];
+      own.put(mine, staged(context, round, mine, type), pending);
+    });
+  }
+  part.end();
+}
+
+}  // namespace outcore::array

@@ -1,0 +1,95 @@
+// The memory at the other end of a transfer of a disk array.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "outcore/array/disk_array.hpp"
+#include "outcore/array/global_array.hpp"
+#include "outcore/transport/transport.hpp"
+
+namespace outcore::array {
+
+/// One-sided operations under way.
+class Pending {
+ public:
+  void add(GlobalArray::Request request) { requests_.push_back(std::move(request)); }
+  void add(transport::Operation operation) { operations_.push_back(std::move(operation)); }
+  void wait() {
+    for (GlobalArray::Request& each : requests_) each.wait();
+    for (transport::Operation& each : operations_) each.wait();
+    requests_.clear();
+    operations_.clear();
+  }
+
+ private:
+  std::vector<GlobalArray::Request> requests_;
+  std::vector<transport::Operation> operations_;
+};
+
+/// Elements are named by their place in the disk array; `chunk` is where they lie in memory of this process.
+/// What is begun is complete after pending.wait().
+class Counterpart {
+ public:
+  virtual ~Counterpart() = default;
+  virtual void get(const Box& box, const Strided& chunk, Pending& pending) const = 0;
+  virtual void put(const Box& box, const Strided& chunk, Pending& pending) const = 0;
+};
+
+/// A section of a global array.
+class SectionCounterpart final : public Counterpart {
+ public:
+  /// Throws Error(EINVAL) if the section does not fit the box, or is not inside the array.
+  SectionCounterpart(const GlobalArray& array, Section section, const Box& box);  ///< to get from
+  SectionCounterpart(GlobalArray& array, const Section& section, const Box& box)
+      : SectionCounterpart(std::as_const(array), section, box) {
+    target_ = &array;
+  }
+  void get(const Box& box, const Strided& chunk, Pending& pending) const override;
+  void put(const Box& box, const Strided& chunk, Pending& pending) const override;
+
+ private:
+  [[nodiscard]] std::pair<Box, Strided> in_section(const Box& box, const Strided& chunk) const;
+
+  const GlobalArray& array_;
+  GlobalArray* target_ = nullptr;
+  Section section_;
+  Box box_;
+};
+
+/// A block in the memory of this process.
+class BlockCounterpart final : public Counterpart {
+ public:
+  BlockCounterpart(const Strided& memory, const Box& box, ElementType type);
+  void get(const Box& box, const Strided& chunk, Pending& pending) const override;
+  void put(const Box& box, const Strided& chunk, Pending& pending) const override;
+
+ private:
+  void copy(const Box& box, const Strided& to, const Strided& from) const;
+  [[nodiscard]] Strided at(const Box& box) const;
+
+  Strided memory_;
+  Box box_;
+  std::size_t element_bytes_;
+};
+
+/// A block in the one-sided memory of a process, row-major.
+class RemoteCounterpart final : public Counterpart {
+ public:
+  RemoteCounterpart(transport::Segment& segment, int process, std::int64_t offset, const Box& box,
+                    ElementType type);
+  void get(const Box& box, const Strided& chunk, Pending& pending) const override;
+  void put(const Box& box, const Strided& chunk, Pending& pending) const override;
+
+ private:
+  [[nodiscard]] transport::Piece piece(const Box& box, const Strided& chunk) const;
+
+  transport::Segment& segment_;
+  int process_;
+  std::int64_t offset_;
+  Box box_;
+  Extents stride_bytes_;
+  ElementType type_;
+};
+
+}  // namespace outcore::array

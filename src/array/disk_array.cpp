@@ -1,0 +1,351 @@
+#include "outcore/array/disk_array.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "array/block_transfer.hpp"
+#include "array/disk_array_state.hpp"
+#include "outcore/error.hpp"
+#include "world/gate.hpp"
+
+namespace outcore {
+namespace {
+
+using array::ChunkMover;
+using array::SectionCounterpart;
+using array::TransferQueue;
+
+/// Reserves the memory of a mover while it lives.
+class AccountedMover {
+ public:
+  explicit AccountedMover(DiskArray::State& state) : world_(state.world) {
+    if (!state.components.empty())
+      reserved_bytes_ = ChunkMover::memory_bytes(state.components.front().file->geometry().stride_bytes());
+    world_.budget().reserve(reserved_bytes_, "buffers of a disk array");
+    try {
+      mover_.emplace(state.grid, state.components);
+    } catch (...) {
+      world_.budget().release(reserved_bytes_);
+      throw;
+    }
+  }
+  ~AccountedMover() {
+    mover_.reset();
+    world_.budget().release(reserved_bytes_);
+  }
+  AccountedMover(const AccountedMover&) = delete;
+  AccountedMover& operator=(const AccountedMover&) = delete;
+  ChunkMover& operator*() { return *mover_; }
+  ChunkMover* operator->() { return &*mover_; }
+
+ private:
+  World& world_;
+  std::int64_t reserved_bytes_ = 0;
+  std::optional<ChunkMover> mover_;
+};
+
+std::string text(const Section& section) {
+  std::string order;
+  for (const int axis : section.order) order += std::to_string(axis) + ",";
+  return section.box.text() + " " + order;
+}
+
+/// A box as numbers that can be sent.
+struct PlainBox {
+  std::int64_t begin[max_rank], end[max_rank];
+};
+
+std::vector<Box> all_boxes(transport::Transport& group, const Box& mine) {
+  PlainBox plain{};
+  std::copy_n(mine.begin.values().data(), mine.rank(), plain.begin);
+  std::copy_n(mine.end.values().data(), mine.rank(), plain.end);
+  std::vector<PlainBox> all(static_cast<std::size_t>(group.size()));
+  group.all_gather(std::as_bytes(std::span(&plain, 1)), std::as_writable_bytes(std::span(all)));
+  const auto rank = static_cast<std::size_t>(mine.rank());
+  std::vector<Box> boxes;
+  boxes.reserve(all.size());
+  for (const PlainBox& each : all)
+    boxes.push_back({Extents(std::span(each.begin, rank)), Extents(std::span(each.end, rank))});
+  return boxes;
+}
+
+}  // namespace
+
+// ---- the state
+
+std::string DiskArray::State::text() const {
+  return std::string(name(type)) + " disk array " + grid.shape().text() +
+         (persistent ? " in " + directory.path() : "");
+}
+
+void DiskArray::State::check_open(std::string_view attempted) const {
+  if (!open)
+    throw Error(EBADF, {.attempted = std::string(attempted), .detail = "the " + text() + " was closed"});
+}
+
+void DiskArray::State::check_box(const Box& box) const {
+  bool fits = box.rank() == grid.shape().rank() && Box::whole(grid.shape()).contains(box);
+  for (int i = 0; fits && i < box.rank(); ++i) fits = box.begin[i] <= box.end[i];
+  if (!fits)
+    throw Error(EINVAL,
+                {.attempted = "transfer of box " + box.text(), .detail = "it is not inside the " + text()});
+}
+
+void DiskArray::State::check_type(std::string_view attempted, ElementType other) const {
+  if (other != type)
+    throw Error(EINVAL,
+                {.attempted = std::string(attempted) + " a global array of " + std::string(name(other)),
+                 .detail = "the other side is a " + text()});
+}
+
+void DiskArray::State::check_writable() const {
+  if (read_only)
+    throw Error(EROFS, {.attempted = "write to the " + text(), .detail = "it was opened read-only"});
+}
+
+CollectiveRequest DiskArray::State::submit(std::string_view what, const std::string& arguments,
+                                           const std::function<Part()>& prepare) {
+  std::exception_ptr problem;
+  Part part;
+  try {
+    part = prepare();
+  } catch (...) {
+    problem = std::current_exception();
+  }
+  const std::string named = std::string(what) + " " + id + " " + arguments;
+  CollectiveRequest request =
+      queue.submit(std::string(what) + ", " + text(), fingerprint(std::as_bytes(std::span(named))), problem,
+                   [part, name = std::string(what)](const TransferQueue::Context& context) {
+                     world::agree(context.transport, name, [&] { part(context); });
+                   });
+  std::erase_if(requests, [](const auto& each) {
+    const std::lock_guard lock(each->mutex);
+    return each->done && (each->delivered || !each->error);
+  });
+  requests.push_back(request.state());
+  return request;
+}
+
+void DiskArray::State::wait_for_all() {
+  std::exception_ptr first;
+  for (const auto& each : std::exchange(requests, {})) {
+    std::unique_lock lock(each->mutex);
+    each->ended.wait(lock, [&] { return each->done; });
+    if (each->error && !each->delivered && !first) first = each->error;
+    each->delivered = true;
+  }
+  if (first) std::rethrow_exception(first);
+}
+
+// ---- transfers
+
+CollectiveRequest DiskArray::write(const GlobalArray& from, const Section& section, const Box& box) {
+  State& state = *state_;
+  state.check_open("write");
+  state.world.flush();  // what this process put into the global array has arrived before the others begin
+  return state.submit("write disk array", text(section) + box.text(), [&]() -> State::Part {
+    state.check_writable();
+    state.changed = true;
+    state.check_box(box);
+    state.check_type("write from", from.type());
+    return [&state, box, source = SectionCounterpart(from, section, box)](const TransferQueue::Context&) {
+      AccountedMover mover(state);
+      mover->write(box, source);
+      mover->finish();
+    };
+  });
+}
+
+CollectiveRequest DiskArray::read(GlobalArray& to, const Section& section, const Box& box) {
+  State& state = *state_;
+  state.check_open("read");
+  state.world.flush();
+  return state.submit("read disk array", text(section) + box.text(), [&]() -> State::Part {
+    state.check_box(box);
+    state.check_type("read into", to.type());
+    return [&state, box, target = SectionCounterpart(to, section, box)](const TransferQueue::Context&) {
+      AccountedMover mover(state);
+      const std::unique_ptr<array::Counterpart> targets[] = {std::make_unique<SectionCounterpart>(target)};
+      mover->read(box, targets);
+      state.world.flush();  // all of it has arrived when the others are told so
+    };
+  });
+}
+
+CollectiveRequest DiskArray::write(const Strided& from, const Box& box) {
+  State& state = *state_;
+  state.check_open("write");
+  return state.submit("write blocks to disk array", "", [&]() -> State::Part {
+    state.check_writable();
+    state.changed = true;
+    state.check_box(box);
+    return [&state, from, box](const TransferQueue::Context& context) {
+      std::optional<AccountedMover> mover;
+      world::agree(context.transport, "write blocks to disk array", [&] { mover.emplace(state); });
+      array::write_blocks(context, **mover, state.grid, state.type, from, all_boxes(context.transport, box));
+    };
+  });
+}
+
+CollectiveRequest DiskArray::read(const Strided& to, const Box& box) {
+  State& state = *state_;
+  state.check_open("read");
+  return state.submit("read blocks of disk array", "", [&]() -> State::Part {
+    state.check_box(box);
+    return [&state, to, box](const TransferQueue::Context& context) {
+      std::optional<AccountedMover> mover;
+      world::agree(context.transport, "read blocks of disk array", [&] { mover.emplace(state); });
+      array::read_blocks(context, **mover, state.grid, state.type, to, all_boxes(context.transport, box));
+    };
+  });
+}
+
+CollectiveRequest DiskArray::refuse(const Error& error) {
+  state_->check_open(error.context().attempted);
+  return state_->submit("", "", [&]() -> State::Part { throw error; });
+}
+
+// ---- life
+
+DiskArray::DiskArray(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+DiskArray::DiskArray(World& world, const Extents& shape, ElementType type, const DiskArrayOptions& options)
+    : DiskArray(world, [&](Extents& wanted, ElementType& element_type, DiskArrayOptions& all_options) {
+        wanted = shape;
+        element_type = type;
+        all_options = options;
+      }) {}
+
+DiskArray::DiskArray(World& world, const Make& make)
+    : state_(std::make_unique<State>(world, TransferQueue::of(world))) {
+  state_->create(make);
+}
+
+DiskArray DiskArray::open(World& world, const std::string& path, bool read_only) {
+  auto state = std::make_unique<State>(world, TransferQueue::of(world));
+  state->load(path, read_only);
+  return DiskArray(std::move(state));
+}
+
+DiskArray::DiskArray(DiskArray&&) noexcept = default;
+
+DiskArray& DiskArray::operator=(DiskArray&& other) noexcept {
+  DiskArray dropped(std::move(state_));
+  state_ = std::move(other.state_);
+  return *this;
+}
+
+DiskArray::~DiskArray() {
+  if (state_) drop();
+}
+
+void DiskArray::drop() {
+  State& state = *state_;
+  try {
+    state.wait_for_all();
+  } catch (const std::exception&) {  // whoever cares has called close
+  }
+  state.open = false;
+  state.components.clear();
+}
+
+void DiskArray::flush() {
+  flush(state_->metadata);
+}
+
+void DiskArray::flush(std::string_view metadata) {
+  State& state = *state_;
+  state.check_open("flush");
+  state.wait_for_all();
+  CollectiveRequest request = state.submit("flush disk array", std::string(metadata), [&]() -> State::Part {
+    state.check_writable();
+    return [&state, wanted = std::string(metadata)](const TransferQueue::Context& context) {
+      state.commit(context, wanted);
+    };
+  });
+  request.wait();
+  state.metadata = metadata;
+  state.changed = false;
+}
+
+void DiskArray::close() {
+  State& state = *state_;
+  if (!state.open) return;
+  if (state.persistent && state.changed)
+    flush();
+  else
+    state.wait_for_all();
+  state.open = false;
+  state.components.clear();
+}
+
+void DiskArray::remove() {
+  State& state = *state_;
+  state.check_open("remove");
+  CollectiveRequest request = state.submit("remove disk array", "", [&]() -> State::Part {
+    state.check_writable();
+    return [&state](const TransferQueue::Context& context) {
+      state.components.clear();
+      if (state.persistent) state.directory.remove(context.transport);
+    };
+  });
+  request.wait();
+  state.requests.clear();
+  state.open = false;
+}
+
+// ---- what it is
+
+World& DiskArray::world() const noexcept {
+  return state_->world;
+}
+const Extents& DiskArray::shape() const noexcept {
+  return state_->grid.shape();
+}
+ElementType DiskArray::type() const noexcept {
+  return state_->type;
+}
+const Extents& DiskArray::chunk() const noexcept {
+  return state_->grid.chunk();
+}
+int DiskArray::components() const noexcept {
+  return state_->grid.components();
+}
+Placement DiskArray::placement() const noexcept {
+  return state_->directory.placement();
+}
+const store::CodecOptions& DiskArray::codec() const noexcept {
+  return state_->codec;
+}
+const std::string& DiskArray::path() const noexcept {
+  return state_->directory.path();
+}
+const std::string& DiskArray::metadata() const noexcept {
+  return state_->metadata;
+}
+bool DiskArray::read_only() const noexcept {
+  return state_->read_only;
+}
+bool DiskArray::closed() const noexcept {
+  return !state_->open;
+}
+
+std::int64_t DiskArray::stored_bytes() {
+  State& state = *state_;
+  state.check_open("measure");
+  std::int64_t bytes = 0;
+  CollectiveRequest request = state.submit("measure disk array", "", [&]() -> State::Part {
+    return [&state, &bytes](const TransferQueue::Context& context) {
+      for (const array::OwnedComponent& each : state.components)
+        bytes += each.file->table().total_stored_bytes();
+      context.transport.all_reduce(std::span(&bytes, 1), transport::Reduction::sum);
+    };
+  });
+  request.wait();
+  return bytes;
+}
+
+}  // namespace outcore

@@ -1,0 +1,81 @@
+// Collective transfers in the background: one thread in each process works them off in the order of the
+// calls.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "outcore/array/disk_array.hpp"
+#include "outcore/transport/transport.hpp"
+#include "outcore/world.hpp"
+
+namespace outcore {
+
+struct CollectiveRequest::State {
+  std::mutex mutex;
+  std::condition_variable ended;
+  bool done = false;
+  bool delivered = false;    ///< somebody has seen the error
+  std::exception_ptr error;  ///< set before done
+
+  void wait();
+};
+
+namespace array {
+
+/// One for a world, made by the first that asks for it (collective). It has a group of its own, so that its
+/// collectives and those of the program do not meet.
+class TransferQueue {
+ public:
+  explicit TransferQueue(World& world);
+  ~TransferQueue();  ///< collective; works off what was submitted
+  [[nodiscard]] static TransferQueue& of(World& world);
+
+  /// What a job may use: the group, and two halves of one-sided memory for what passes between processes.
+  struct Context {
+    transport::Transport& transport;
+    transport::Segment& segment;
+    std::int64_t stage_offset, stage_half_bytes;
+  };
+  /// Called in the background at all processes once all have submitted it with the same fingerprint and
+  /// nobody with a problem; else all get the error. Errors it throws must have been thrown at all processes.
+  using Job = std::function<void(const Context&)>;
+
+  [[nodiscard]] std::uint64_t next_number() noexcept {
+    return ++number_;
+  }  ///< collective: the same everywhere
+
+  [[nodiscard]] CollectiveRequest submit(std::string what, std::uint64_t fingerprint,
+                                         std::exception_ptr problem, Job job);
+
+ private:
+  struct Entry {
+    std::string what;
+    std::uint64_t fingerprint;
+    std::exception_ptr problem;
+    Job job;
+    std::shared_ptr<CollectiveRequest::State> state;
+  };
+
+  void run();
+  void work_off(Entry& entry);
+
+  std::unique_ptr<transport::Transport> transport_;
+  World::Region stage_;
+  std::uint64_t number_ = 0;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Entry> entries_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace array
+}  // namespace outcore

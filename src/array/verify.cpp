@@ -1,0 +1,105 @@
+#include "outcore/array/verify.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <span>
+
+#include "array/array_directory.hpp"
+#include "outcore/array/chunk_grid.hpp"
+#include "outcore/device/buffer.hpp"
+#include "outcore/element_type.hpp"
+#include "outcore/error.hpp"
+#include "outcore/store/component.hpp"
+#include "outcore/store/durable.hpp"
+#include "outcore/store/manifest.hpp"
+
+namespace outcore {
+namespace {
+
+constexpr std::int64_t pass_bytes = 4 << 20;  // read at a time
+
+store::Manifest manifest_of(const std::string& path) {
+  const std::string file = path + "/manifest";
+  return store::Manifest::decode(store::read_whole(file, store::Manifest::most_bytes), file);
+}
+
+/// Reads slots first .. first + count; where that fails, one by one, to name each that is damaged.
+void verify_slots(const store::Component& component, std::int64_t first, std::int64_t count,
+                  std::span<std::byte> memory, Verification& result) {
+  try {
+    component
+        .async_read(first, count,
+                    memory.first(static_cast<std::size_t>(count * component.geometry().stride_bytes())))
+        .wait();
+    result.chunks += count;
+  } catch (const Error& error) {
+    if (count == 1) {
+      result.damage.emplace_back(error.what());
+      ++result.chunks;
+      return;
+    }
+    for (std::int64_t slot = first; slot < first + count; ++slot)
+      verify_slots(component, slot, 1, memory, result);
+  }
+}
+
+void verify_component(const std::string& path, const store::Manifest& manifest, const ChunkGrid& grid, int c,
+                      Verification& result) {
+  const std::string data = path + "/" + array::component_name(c);
+  if (grid.slots(c) == 0) return;
+  if (!manifest.shared && ::access(data.c_str(), F_OK) != 0) return;  // on the disk of another node
+  const store::Component component =
+      store::Component::open(data, array::read_table(manifest, c, path),
+                             {.read_only = true, .describe = [&](std::int64_t slot) {
+                                const std::int64_t chunk = grid.chunk_at(c, slot);
+                                return "chunk " + std::to_string(chunk) + " " + grid.chunk_box(chunk).text();
+                              }});
+  const std::int64_t stride = component.geometry().stride_bytes();
+  const std::int64_t at_once = std::max<std::int64_t>(pass_bytes / stride, 1);
+  const device::Buffer buffer(static_cast<std::size_t>(at_once * stride));
+  const std::int64_t slots = component.geometry().slots;
+  for (std::int64_t slot = 0; slot < slots; slot += at_once)
+    verify_slots(component, slot, std::min(at_once, slots - slot), buffer.span(), result);
+}
+
+}  // namespace
+
+ArrayFacts array_facts(const std::string& path) {
+  const store::Manifest manifest = manifest_of(path);
+  const ChunkGrid grid = manifest.grid();
+  return {{{"shape", manifest.shape.text()},
+           {"dtype", std::string(name(manifest.type))},
+           {"chunk", manifest.chunk.text()},
+           {"chunks", std::to_string(grid.chunks())},
+           {"components", std::to_string(grid.components())},
+           {"placement", manifest.shared ? "shared" : "local"},
+           {"codec", store::text(manifest.codec)},
+           {"generation", std::to_string(manifest.generation)}},
+          std::string(reinterpret_cast<const char*>(manifest.user.data()), manifest.user.size())};
+}
+
+Verification verify_array(const std::string& path) {
+  Verification result;
+  std::optional<store::Manifest> manifest;
+  try {
+    manifest = manifest_of(path);
+  } catch (const Error& error) {
+    if (error.errno_value() == ENOENT) throw;
+    result.damage.emplace_back(error.what());
+    return result;
+  }
+  const ChunkGrid grid = manifest->grid();
+  for (int c = 0; c < grid.components(); ++c) {
+    try {
+      verify_component(path, *manifest, grid, c, result);
+    } catch (const Error& error) {
+      result.damage.emplace_back(error.what());
+    }
+  }
+  return result;
+}
+
+}  // namespace outcore

@@ -1,0 +1,74 @@
+// What tests of arrays share: worlds of threads, random boxes, arrays whose elements say where they are.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "outcore/array/global_array.hpp"
+#include "outcore/box.hpp"
+#include "outcore/world.hpp"
+
+namespace outcore::test {
+
+inline void in_worlds(int processes, const WorldOptions& options, const std::function<void(World&)>& body) {
+  transport::run_threads(processes, [&](std::unique_ptr<transport::Transport> transport) {
+    World world(std::move(transport), options);
+    body(world);
+    world.close();
+  });
+}
+
+inline void for_each_index(const Box& box, const std::function<void(const Extents&)>& visit) {
+  for (std::int64_t k = 0; k < box.volume(); ++k) {
+    Extents index = box.begin;
+    std::int64_t rest = k;
+    for (int i = box.rank() - 1; i >= 0; --i) {
+      const std::int64_t side = box.end[i] - box.begin[i];
+      index[i] += rest % side;
+      rest /= side;
+    }
+    visit(index);
+  }
+}
+
+/// An array in ordinary memory that does what the real one should do.
+struct Model {
+  explicit Model(const Extents& extents)
+      : shape(extents), data(static_cast<std::size_t>(extents.product())) {}
+
+  [[nodiscard]] std::size_t at(const Extents& index) const {
+    std::int64_t position = 0;
+    for (int i = 0; i < shape.rank(); ++i) position = position * shape[i] + index[i];
+    return static_cast<std::size_t>(position);
+  }
+  [[nodiscard]] Strided memory(const Box& box) {
+    const Extents strides = row_major(shape, sizeof(double));
+    auto* first = reinterpret_cast<std::byte*>(data.data());
+    for (int i = 0; i < shape.rank(); ++i) first += box.begin[i] * strides[i];
+    return {first, strides};
+  }
+
+  Extents shape;
+  std::vector<double> data;
+};
+
+inline Extents random_shape(std::mt19937& random, int rank, std::int64_t most) {
+  Extents shape = Extents::filled(rank, 1);
+  for (int i = 0; i < rank; ++i) shape[i] = 1 + static_cast<std::int64_t>(random()) % most;
+  return shape;
+}
+
+inline Box random_box(std::mt19937& random, const Extents& shape) {
+  Box box = Box::whole(shape);
+  for (int i = 0; i < shape.rank(); ++i) {
+    box.begin[i] = static_cast<std::int64_t>(random()) % shape[i];
+    box.end[i] = box.begin[i] + 1 + static_cast<std::int64_t>(random()) % (shape[i] - box.begin[i]);
+  }
+  return box;
+}
+
+}  // namespace outcore::test

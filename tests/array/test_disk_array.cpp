@@ -1,0 +1,469 @@
+// Disk arrays against an array in memory: on one to four processes, on one node and on several.
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "array/arrays.hpp"
+#include "check.hpp"
+#include "file/temporary_directory.hpp"
+#include "outcore/array/disk_array.hpp"
+#include "outcore/error.hpp"
+
+using namespace outcore;
+using outcore::test::for_each_index;
+using outcore::test::in_worlds;
+using outcore::test::Model;
+namespace fs = std::filesystem;
+
+namespace {
+
+WorldOptions options_in(const TemporaryDirectory& directory, bool distant = false) {
+  return {.memory_bytes = 1 << 30, .scratch = directory.path(), .node_for_each_process = distant};
+}
+
+double value_at(const Extents& index, double salt) {
+  double value = salt;
+  for (const std::int64_t each : index.values()) value = value * 131 + static_cast<double>(each);
+  return value;
+}
+
+/// Every process puts its share of the section.
+void fill(GlobalArray& array, double salt) {
+  Model model(array.shape());
+  const Box all = Box::whole(array.shape());
+  for_each_index(all, [&](const Extents& index) { model.data[model.at(index)] = value_at(index, salt); });
+  if (array.world().rank() == 0) array.put(all, model.memory(all));
+  array.sync();
+}
+
+void expect_equal(GlobalArray& array, Model& expected) {
+  Model got(array.shape());
+  const Box all = Box::whole(array.shape());
+  array.get(all, got.memory(all));
+  check::is_true(got.data == expected.data, "the array read is the array written");
+}
+
+/// A random section of a global array is written in a random order of axes, another read back; the whole is
+/// compared.
+void write_and_read_sections(World& world, unsigned seed, store::CodecOptions codec) {
+  std::mt19937 random(seed);
+  const int rank = 1 + static_cast<int>(random() % 4);
+  const Extents shape = test::random_shape(random, rank, rank < 3 ? 60 : 12);
+  DiskArrayOptions options{.codec = codec};
+  if (random() % 2) options.chunk = test::random_box(random, shape).shape();
+  DiskArray disk(world, shape, ElementType::float64, options);
+  Model model(shape);
+  for (int round = 0; round < 3; ++round) {
+    const Box box = test::random_box(random, shape);
+    std::vector<int> order(static_cast<std::size_t>(rank));
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), random);
+    Section section{Box::whole(box.shape()), order};
+    Extents margin = test::random_shape(random, rank, 3), memory_shape = margin;
+    for (int k = 0; k < rank; ++k) {
+      const int axis = order[static_cast<std::size_t>(k)];
+      section.box.begin[axis] = margin[axis];
+      section.box.end[axis] = margin[axis] + box.end[k] - box.begin[k];
+      memory_shape[axis] = section.box.end[axis] + 1;
+    }
+    GlobalArray array(world, memory_shape, ElementType::float64);
+    fill(array, seed + round);
+    disk.write(array, section, box).wait();
+    for_each_index(box, [&](const Extents& index) {
+      Extents source = index;
+      for (int k = 0; k < rank; ++k) {
+        const int axis = order[static_cast<std::size_t>(k)];
+        source[axis] = section.box.begin[axis] + index[k] - box.begin[k];
+      }
+      model.data[model.at(index)] = value_at(source, seed + round);
+    });
+    world.barrier();
+  }
+  GlobalArray back(world, shape, ElementType::float64);
+  const Box part = test::random_box(random, shape);
+  disk.read(back, {.box = part}, part).wait();
+  Model expected(shape);
+  for_each_index(part,
+                 [&](const Extents& index) { expected.data[model.at(index)] = model.data[model.at(index)]; });
+  expect_equal(back, expected);
+  disk.read(back, {.box = Box::whole(shape)}, Box::whole(shape)).wait();
+  expect_equal(back, model);
+  disk.close();
+}
+
+/// Each process writes a slab of its own with memory of its own, and reads a random box.
+void write_and_read_blocks(World& world, unsigned seed) {
+  std::mt19937 random(seed);
+  const int rank = 1 + static_cast<int>(random() % 3);
+  Extents shape = test::random_shape(random, rank, rank == 1 ? 3000 : 40);
+  shape[0] += world.size();
+  DiskArray disk(world, shape, ElementType::float64, {.chunk = test::random_box(random, shape).shape()});
+  Model model(shape);
+  const Box all = Box::whole(shape);
+  for_each_index(all, [&](const Extents& index) { model.data[model.at(index)] = value_at(index, seed); });
+  Box mine = all;
+  mine.begin[0] = shape[0] * world.rank() / world.size();
+  mine.end[0] = shape[0] * (world.rank() + 1) / world.size();
+  Model source = model;
+  disk.write(source.memory(mine), mine).wait();
+  Model whole(shape);
+  disk.read(whole.memory(all), all).wait();  // the same box everywhere
+  check::is_true(whole.data == model.data, "all of it, everywhere");
+  std::mt19937 own(seed + static_cast<unsigned>(world.rank()));
+  const Box wanted = test::random_box(own, shape);
+  Model part(shape), expected(shape);
+  disk.read(part.memory(wanted), wanted).wait();
+  for_each_index(wanted,
+                 [&](const Extents& index) { expected.data[model.at(index)] = model.data[model.at(index)]; });
+  check::is_true(part.data == expected.data, "the box, and nothing beside it");
+  disk.close();
+}
+
+int errno_of(const std::function<void()>& body) {
+  return check::throws<Error>(body).errno_value();
+}
+
+void for_all_worlds(const std::function<void(World&)>& body) {
+  const TemporaryDirectory directory;
+  for (const int processes : {1, 2, 3, 4})
+    for (const bool distant : {false, true}) in_worlds(processes, options_in(directory, distant), body);
+}
+
+}  // namespace
+
+TEST("sections go to disk and back in any order of axes") {
+  for_all_worlds([](World& world) {
+    for (unsigned seed = 0; seed < 12; ++seed) write_and_read_sections(world, seed, {});
+  });
+}
+
+TEST("compressed arrays hold the same") {
+  for_all_worlds([](World& world) {
+    for (unsigned seed = 100; seed < 104; ++seed)
+      write_and_read_sections(world, seed, store::blosc2_for(sizeof(double)));
+  });
+}
+
+TEST("every process moves blocks of its own") {
+  for_all_worlds([](World& world) {
+    for (unsigned seed = 0; seed < 8; ++seed) write_and_read_blocks(world, seed);
+  });
+}
+
+TEST("blocks larger than the staging memory pass in rounds") {
+  const TemporaryDirectory directory;
+  in_worlds(2, options_in(directory), [](World& world) {
+    const Extents shape{1500, 1501};
+    DiskArray disk(world, shape, ElementType::float64);
+    Model model(shape), back(shape);
+    std::iota(model.data.begin(), model.data.end(), 0.0);
+    Box mine = Box::whole(shape);
+    (world.rank() == 0 ? mine.end : mine.begin)[1] = 700;
+    disk.write(model.memory(mine), mine).wait();
+    disk.read(back.memory(mine), mine).wait();
+    for_each_index(mine, [&](const Extents& index) {
+      check::equal(back.data[back.at(index)], model.data[model.at(index)]);
+    });
+    disk.close();
+  });
+}
+
+TEST("transfers are worked off in order, several outstanding at once") {
+  const TemporaryDirectory directory;
+  in_worlds(2, options_in(directory), [](World& world) {
+    const Extents shape{64, 64};
+    const Box all = Box::whole(shape);
+    DiskArray disk(world, shape, ElementType::float64, {.chunk = {16, 16}});
+    GlobalArray first(world, shape, ElementType::float64), second(world, shape, ElementType::float64),
+        back(world, shape, ElementType::float64);
+    fill(first, 1);
+    fill(second, 2);
+    std::vector<CollectiveRequest> requests;
+    for (int i = 0; i < 10; ++i) {
+      requests.push_back(disk.write(first, {.box = all}, all));
+      requests.push_back(disk.write(second, {.box = all}, all));
+    }
+    requests.push_back(disk.read(back, {.box = all}, all));
+    for (CollectiveRequest& each : requests) each.wait();
+    Model expected(shape);
+    for_each_index(all,
+                   [&](const Extents& index) { expected.data[expected.at(index)] = value_at(index, 2); });
+    expect_equal(back, expected);
+    disk.close();
+  });
+}
+
+TEST("what was never written reads as zeros") {
+  const TemporaryDirectory directory;
+  in_worlds(2, options_in(directory), [](World& world) {
+    const Extents shape{30, 30};
+    DiskArray disk(world, shape, ElementType::float64);
+    Model back(shape), zeros(shape);
+    std::fill(back.data.begin(), back.data.end(), 1.0);
+    disk.read(back.memory(Box::whole(shape)), Box::whole(shape)).wait();
+    check::is_true(back.data == zeros.data);
+    disk.close();
+  });
+}
+
+TEST("a persistent array opens with any number of processes") {
+  for (const int writers : {1, 2, 3, 4})
+    for (const int readers : {1, 2, 3, 4}) {
+      const TemporaryDirectory directory;
+      const std::string path = directory.path() + "/array";
+      const Extents shape{50, 40};
+      const Box all = Box::whole(shape);
+      in_worlds(writers, options_in(directory), [&](World& world) {
+        DiskArray disk(world, shape, ElementType::float64,
+                       {.path = path, .chunk = {7, 9}, .metadata = "amplitudes"});
+        GlobalArray array(world, shape, ElementType::float64);
+        fill(array, 3);
+        disk.write(array, {.box = all}, all);
+        disk.close();
+      });
+      in_worlds(readers, options_in(directory), [&](World& world) {
+        DiskArray disk = DiskArray::open(world, path);
+        check::is_true(disk.shape() == shape && disk.chunk() == Extents{7, 9});
+        check::equal(disk.metadata(), "amplitudes");
+        GlobalArray back(world, shape, ElementType::float64);
+        disk.read(back, {.box = all}, all).wait();
+        Model expected(shape);
+        for_each_index(all,
+                       [&](const Extents& index) { expected.data[expected.at(index)] = value_at(index, 3); });
+        expect_equal(back, expected);
+        disk.close();
+      });
+    }
+}
+
+TEST("an array on local disks is found part by part") {
+  const TemporaryDirectory directory;
+  const Extents shape{50, 40};
+  const Box all = Box::whole(shape);
+  const std::string path = directory.path() + "/disk{node}";
+  in_worlds(3, options_in(directory, true), [&](World& world) {
+    DiskArray disk(world, shape, ElementType::float64, {.path = path, .chunk = {7, 9}});
+    check::is_true(disk.placement() == Placement::local, "no process sees the directory of another");
+    GlobalArray array(world, shape, ElementType::float64);
+    fill(array, 4);
+    disk.write(array, {.box = all}, all);
+    disk.close();
+  });
+  check::is_true(fs::exists(directory.path() + "/disk2/component.2") &&
+                 !fs::exists(directory.path() + "/disk0/component.2"));
+  const auto read = [&](World& world) {
+    DiskArray disk = DiskArray::open(world, path);
+    Model back(shape), expected(shape);
+    disk.read(back.memory(all), all).wait();
+    for_each_index(all,
+                   [&](const Extents& index) { expected.data[expected.at(index)] = value_at(index, 4); });
+    check::is_true(back.data == expected.data);
+    disk.close();
+  };
+  in_worlds(3, options_in(directory, true), read);
+  in_worlds(4, options_in(directory, true), read);  // one node has no part of it
+  in_worlds(2, options_in(directory, true), [&](World& world) {
+    const Error error = check::throws<Error>([&] { (void)DiskArray::open(world, path); });
+    check::equal(error.errno_value(), ENOENT);
+    check::contains(error.what(), "component.2");
+  });
+}
+
+TEST("what was not committed is not there") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/array";
+  const Extents shape{40, 40};
+  const Box all = Box::whole(shape);
+  in_worlds(2, options_in(directory), [&](World& world) {
+    GlobalArray array(world, shape, ElementType::float64);
+    {
+      DiskArray disk(world, shape, ElementType::float64, {.path = path});
+      check::equal(errno_of([&] { (void)DiskArray::open(world, path); }), ENOENT);
+      fill(array, 5);
+      disk.write(array, {.box = all}, all).wait();
+      disk.flush();
+      fill(array, 6);
+      disk.write(array, {.box = all}, all).wait();  // and dropped
+    }
+    DiskArray disk = DiskArray::open(world, path, false);
+    GlobalArray back(world, shape, ElementType::float64);
+    Model expected(shape);
+    disk.read(back, {.box = all}, all).wait();
+    for_each_index(all,
+                   [&](const Extents& index) { expected.data[expected.at(index)] = value_at(index, 5); });
+    expect_equal(back, expected);
+    disk.write(array, {.box = all}, all).wait();
+    disk.close();
+    disk = DiskArray::open(world, path);
+    disk.read(back, {.box = all}, all).wait();
+    for_each_index(all,
+                   [&](const Extents& index) { expected.data[expected.at(index)] = value_at(index, 6); });
+    expect_equal(back, expected);
+    disk.close();
+  });
+}
+
+TEST("an array is made once") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/array";
+  in_worlds(2, options_in(directory), [&](World& world) {
+    DiskArray disk(world, {10}, ElementType::int32, {.path = path});
+    disk.close();
+    check::equal(errno_of([&] { DiskArray(world, {10}, ElementType::int32, {.path = path}); }), EEXIST);
+    DiskArray again(world, {20}, ElementType::int64, {.path = path, .overwrite = true});
+    again.remove();
+    check::is_true(!fs::exists(path));
+  });
+}
+
+TEST("a directory with other files is never replaced") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/thesis";
+  fs::create_directory(path);
+  std::ofstream(path + "/chapter1") << "text";
+  in_worlds(2, options_in(directory), [&](World& world) {
+    check::equal(
+        errno_of([&] { DiskArray(world, {10}, ElementType::int32, {.path = path, .overwrite = true}); }),
+        EEXIST);
+  });
+  check::is_true(fs::exists(path + "/chapter1"));
+}
+
+TEST("an array opened to read refuses to be written") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/array";
+  in_worlds(2, options_in(directory), [&](World& world) {
+    DiskArray(world, {10}, ElementType::float64, {.path = path}).close();
+    DiskArray disk = DiskArray::open(world, path);
+    Model model({10});
+    check::equal(errno_of([&] { disk.write(model.memory({{0}, {10}}), {{0}, {10}}).wait(); }), EROFS);
+    disk.close();
+  });
+}
+
+TEST("a bad box at one process is an error at all") {
+  const TemporaryDirectory directory;
+  in_worlds(3, options_in(directory), [](World& world) {
+    DiskArray disk(world, {10, 10}, ElementType::float64);
+    Model model({20, 20});
+    const Box good{{0, 0}, {5, 5}}, bad{{0, 0}, {5, 11}};
+    const Box& box = world.rank() == 1 ? bad : good;
+    const Error error = check::throws<Error>([&] { disk.write(model.memory(good), box).wait(); });
+    check::equal(error.errno_value(), EINVAL);
+    check::contains(error.what(), "[0:5, 0:11]");
+    disk.close();
+  });
+}
+
+TEST("other boxes at other processes of one section are an error at all") {
+  const TemporaryDirectory directory;
+  in_worlds(3, options_in(directory), [](World& world) {
+    DiskArray disk(world, {10, 10}, ElementType::float64);
+    GlobalArray array(world, {10, 10}, ElementType::float64);
+    const Box box{{0, 0}, {5, world.rank() == 2 ? 4 : 5}};
+    check::equal(errno_of([&] { disk.write(array, {.box = box}, box).wait(); }), EINVAL);
+    disk.close();
+  });
+}
+
+TEST("a read that meets a write at another process is an error at all") {
+  const TemporaryDirectory directory;
+  in_worlds(2, options_in(directory), [](World& world) {
+    const Box box{{0, 0}, {5, 5}};
+    DiskArray disk(world, {10, 10}, ElementType::float64);
+    GlobalArray array(world, {10, 10}, ElementType::float64);
+    check::equal(errno_of([&] {
+                   if (world.rank() == 0)
+                     disk.write(array, {.box = box}, box).wait();
+                   else
+                     disk.read(array, {.box = box}, box).wait();
+                 }),
+                 EINVAL);
+    disk.close();
+  });
+}
+
+TEST("sections that do not fit are refused") {
+  const TemporaryDirectory directory;
+  in_worlds(1, options_in(directory), [](World& world) {
+    DiskArray disk(world, {10, 10}, ElementType::float64);
+    GlobalArray array(world, {10, 10}, ElementType::float64), numbers(world, {10, 10}, ElementType::int32);
+    const Box box{{0, 0}, {4, 5}}, turned{{0, 0}, {5, 4}}, outside{{8, 8}, {12, 13}};
+    check::equal(errno_of([&] { disk.write(array, {.box = turned}, box).wait(); }), EINVAL);
+    check::equal(errno_of([&] { disk.write(array, {.box = outside}, box).wait(); }), EINVAL);
+    check::equal(errno_of([&] { disk.write(array, {.box = box, .order = {0, 0}}, box).wait(); }), EINVAL);
+    check::equal(errno_of([&] { disk.write(numbers, {.box = box}, box).wait(); }), EINVAL);
+    disk.write(array, {.box = turned, .order = {1, 0}}, box).wait();
+    disk.close();
+  });
+}
+
+TEST("an error that nobody waited for fails the close") {
+  const TemporaryDirectory directory;
+  in_worlds(2, options_in(directory), [](World& world) {
+    DiskArray disk(world, {10}, ElementType::float64);
+    Model model({20});
+    (void)disk.write(model.memory({{0}, {20}}), {{0}, {20}});
+    check::equal(errno_of([&] { disk.close(); }), EINVAL);
+    disk.close();
+  });
+}
+
+TEST("a closed array says so") {
+  const TemporaryDirectory directory;
+  in_worlds(1, options_in(directory), [](World& world) {
+    DiskArray disk(world, {10}, ElementType::float64);
+    Model model({10});
+    disk.close();
+    check::equal(errno_of([&] { disk.write(model.memory({{0}, {10}}), {{0}, {10}}).wait(); }), EBADF);
+  });
+}
+
+TEST("buffers that exceed the budget of one process are an error at all") {
+  const TemporaryDirectory directory;
+  in_worlds(2, options_in(directory), [](World& world) {
+    DiskArray disk(world, {64}, ElementType::float64, {.chunk = {1}});
+    Model model({64});
+    const std::int64_t rest = world.budget().limit_bytes() - world.budget().used_bytes();
+    if (world.rank() == 1) world.budget().reserve(rest, "everything");
+    const Error error =
+        check::throws<Error>([&] { disk.write(model.memory({{0}, {64}}), {{0}, {64}}).wait(); });
+    check::equal(error.errno_value(), ENOMEM);
+    check::contains(error.what(), "disk array");
+    if (world.rank() == 1) world.budget().release(rest);
+    disk.close();
+  });
+}
+
+TEST("a flipped bit in the data is found by whoever reads it") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/array";
+  const Extents shape{64, 64};
+  const Box all = Box::whole(shape);
+  in_worlds(2, options_in(directory), [&](World& world) {
+    DiskArray disk(world, shape, ElementType::float64, {.path = path, .chunk = {16, 16}});
+    Model model(shape);
+    std::iota(model.data.begin(), model.data.end(), 0.0);
+    disk.write(model.memory(all), all);
+    disk.close();
+    if (world.rank() == 0) {
+      std::fstream file(path + "/component.0", std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(5000);
+      file.put('x');
+    }
+    world.barrier();
+    disk = DiskArray::open(world, path);
+    const Error error = check::throws<Error>([&] { disk.read(model.memory(all), all).wait(); });
+    check::equal(error.errno_value(), EIO);
+    check::contains(error.what(), "component.0");
+    check::contains(error.what(), "chunk");
+    disk.close();
+  });
+}
+
+TEST_MAIN
