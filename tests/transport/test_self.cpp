@@ -7,7 +7,6 @@ TEST("self is alone") {
 }
 
 int main(int argc, char** argv) {
-  conformance::add(
-      "self", [](int, const conformance::Body& body) { body(*outcore::transport::self()); }, 1);
+  conformance::add("self", [](int, const conformance::Body& body) { body(*outcore::transport::self()); }, 1);
   return check::run(argc, argv);
 }

@@ -104,6 +104,7 @@ class Transport {
   virtual void broadcast(std::span<std::byte> data, int root) = 0;
   /// `all` is size() times `mine`, in order of rank.
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
+  /// The result is the same, bit by bit, at all processes.
   virtual void all_reduce(std::span<double> values, Reduction reduction) = 0;
   virtual void all_reduce(std::span<std::int64_t> values, Reduction reduction) = 0;
 

@@ -1,0 +1,14 @@
+// Errors of collective calls inside the transport.
+#pragma once
+
+#include <functional>
+
+#include "outcore/transport/transport.hpp"
+
+namespace outcore::transport {
+
+/// Runs a step that waits for nobody. If it throws an Error at any process, all throw that of the lowest rank
+/// (a long message is cut). Collective.
+void agree(Transport& transport, const std::function<void()>& step);
+
+}  // namespace outcore::transport

@@ -1,0 +1,111 @@
+// Finds the MPI library that the program has loaded, and the part of Outcore that was built for it. The core
+// itself has no symbol of MPI, so one build of it works with any, and without.
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "outcore/error.hpp"
+#include "outcore/transport/transport.hpp"
+
+namespace outcore::transport {
+namespace {
+
+constexpr const char* attempted = "use MPI";
+
+[[noreturn]] void refuse(std::string detail) {
+  throw Error(ENOTSUP, {.attempted = attempted, .detail = std::move(detail)});
+}
+
+/// libmpi.so.12, libmpich.so.12, libmpi.so.40, libmpi_abi.so.0; not libmpifort.so, libmpicxx.so and the like.
+bool is_mpi(const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename();
+  for (const char* stem :
+       {"libmpi.so", "libmpich.so", "libmpi_abi.so", "libmpi_cray.so", "libmpi_gnu.so", "libmpi_mt.so"})
+    if (name == stem || name.starts_with(std::string(stem) + ".")) return true;
+  return false;
+}
+
+std::vector<std::string> loaded_libraries() {
+  std::vector<std::string> found;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* list) {
+        if (info->dlpi_name && is_mpi(info->dlpi_name))
+          static_cast<std::vector<std::string>*>(list)->emplace_back(info->dlpi_name);
+        return 0;
+      },
+      &found);
+  return found;
+}
+
+std::string listed(const std::vector<std::string>& paths) {
+  std::string text;
+  for (const std::string& path : paths) text += (text.empty() ? "" : " and ") + path;
+  return text;
+}
+
+std::string version_of(void* library) {
+  const auto ask = reinterpret_cast<int (*)(char*, int*)>(dlsym(library, "MPI_Get_library_version"));
+  if (!ask) return "an MPI before version 3";
+  char text[8192] = {};
+  int length = 0;
+  ask(text, &length);
+  return std::string(text).substr(0, std::string(text).find_first_of("\n,"));
+}
+
+/// The binary interface a library speaks; empty: none that is known here.
+std::string family_of(void* library, const std::string& path) {
+  if (dlsym(library, "ompi_mpi_comm_world"))
+    return path.find(".so.40") != std::string::npos || path.ends_with(".so") ? "openmpi" : "";
+  if (path.find("libmpi_abi") != std::string::npos) return "";
+  return dlsym(library, "MPI_Get_library_version") && dlsym(library, "MPI_Comm_idup") ? "mpich" : "";
+}
+
+std::string own_folder() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(&outcore::transport::self), &info) == 0 || !info.dli_fname)
+    return ".";
+  return std::filesystem::path(info.dli_fname).parent_path();
+}
+
+using Attach = Transport* (*)(int);
+
+Attach find_attach() {
+  const auto paths = loaded_libraries();
+  if (paths.empty())
+    refuse(
+        "no MPI library is loaded in this process: a C++ program links to one, in Python import mpi4py.MPI "
+        "first; "
+        "one process alone needs none");
+  if (paths.size() > 1)
+    refuse("two MPI libraries are loaded in this process, " + listed(paths) +
+           ": make sure that mpi4py and all else use the same one");
+  const std::string& path = paths.front();
+  // mpi4py keeps the symbols of its MPI to itself; make them known to what is loaded next.
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
+  if (!library) refuse("the MPI library " + path + " is loaded but cannot be opened: " + dlerror());
+  const std::string family = family_of(library, path);
+  if (family.empty())
+    refuse(
+        path + " (" + version_of(library) +
+        ") speaks neither the binary interface of MPICH (libmpi.so.12) nor that of Open MPI (libmpi.so.40)");
+  const std::string shim = own_folder() + "/outcore_mpi_" + family + ".so";
+  if (!std::filesystem::exists(shim))
+    refuse("this build of Outcore has no support for " + version_of(library) + " (" + path + "): " + shim +
+           " is missing; build it again where mpi.h of that MPI is installed");
+  void* handle = dlopen(shim.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) refuse("the MPI library " + path + " does not fit " + shim + ": " + dlerror());
+  return reinterpret_cast<Attach>(dlsym(handle, "outcore_mpi_attach"));
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> mpi(int fortran_communicator) {
+  static const Attach attach = find_attach();  // tried again if it throws
+  return std::unique_ptr<Transport>(attach(fortran_communicator));
+}
+
+}  // namespace outcore::transport

@@ -1,0 +1,100 @@
+#include "transport/mpi/calls.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "outcore/error.hpp"
+#include "transport/pause.hpp"
+
+namespace outcore::transport::over_mpi {
+namespace {
+
+constexpr int tests_before_sleep = 20;  // a few microseconds
+
+}  // namespace
+
+void check(int code, const char* attempted) {
+  if (code == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING] = {};
+  int length = 0, kind = MPI_ERR_OTHER;
+  MPI_Error_string(code, text, &length);
+  MPI_Error_class(code, &kind);
+  std::string detail(text, static_cast<std::size_t>(length));
+  std::replace(detail.begin(), detail.end(), '\n', ' ');
+  throw Error(kind == MPI_ERR_NO_MEM ? ENOMEM : EIO, {.attempted = attempted, .detail = "MPI: " + detail});
+}
+
+bool test(std::span<MPI_Request> requests, const char* attempted) {
+  int done = 0;
+  check(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE),
+        attempted);
+  return done != 0;
+}
+
+void wait(std::span<MPI_Request> requests, const char* attempted) {
+  for (int attempt = 0; attempt < tests_before_sleep; ++attempt) {
+    if (test(requests, attempted)) return;
+    std::this_thread::yield();
+  }
+  for (Pause pause; !test(requests, attempted);) pause();
+}
+
+bool finalized() noexcept {
+  int flag = 0;
+  MPI_Finalized(&flag);
+  return flag != 0;
+}
+
+MPI_Datatype datatype(ElementType type) {
+  switch (type) {
+    case ElementType::int8:
+      return MPI_INT8_T;
+    case ElementType::int16:
+      return MPI_INT16_T;
+    case ElementType::int32:
+      return MPI_INT32_T;
+    case ElementType::int64:
+      return MPI_INT64_T;
+    case ElementType::uint8:
+      return MPI_UINT8_T;
+    case ElementType::float32:
+      return MPI_FLOAT;
+    case ElementType::float64:
+      return MPI_DOUBLE;
+    case ElementType::complex64:
+      return MPI_C_FLOAT_COMPLEX;
+    case ElementType::complex128:
+      break;
+  }
+  return MPI_C_DOUBLE_COMPLEX;
+}
+
+Type Type::contiguous(std::int64_t count, const Type& of) {
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  check(MPI_Type_contiguous(static_cast<int>(count), of.get(), &type), "make a datatype");
+  return {type, true};
+}
+
+Type Type::strided(std::int64_t count, std::int64_t stride_bytes, const Type& of) {
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  check(MPI_Type_create_hvector(static_cast<int>(count), 1, static_cast<MPI_Aint>(stride_bytes), of.get(),
+                                &type),
+        "make a datatype");
+  return {type, true};
+}
+
+Type Type::bytes(std::size_t count) {
+  constexpr std::size_t block = std::size_t{1} << 30;
+  const Type blocks = contiguous(block, Type(MPI_BYTE));
+  int lengths[] = {static_cast<int>(count / block), static_cast<int>(count % block)};
+  MPI_Aint places[] = {0, static_cast<MPI_Aint>(count / block * block)};
+  MPI_Datatype types[] = {blocks.get(), MPI_BYTE};
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  check(MPI_Type_create_struct(2, lengths, places, types, &type), "make a datatype");
+  return {type, true};
+}
+
+}  // namespace outcore::transport::over_mpi

@@ -1,0 +1,66 @@
+// Calls of MPI: their errors, waiting asleep, large counts. The files of this folder are built once for each
+// MPI, into a library of its own that is loaded when it is needed; the core has no symbol of MPI.
+#pragma once
+
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "outcore/element_type.hpp"
+
+namespace outcore::transport::over_mpi {
+
+/// Throws Error(EIO, or ENOMEM) with MPI's own words unless the call succeeded.
+void check(int code, const char* attempted);
+
+/// Completes requests, asleep while they are not. Returns at once for those that are.
+void wait(std::span<MPI_Request> requests, const char* attempted);
+inline void wait(MPI_Request request, const char* attempted) {
+  wait(std::span(&request, 1), attempted);
+}
+[[nodiscard]] bool test(std::span<MPI_Request> requests, const char* attempted);
+
+/// After MPI_Finalize nothing of MPI may be called any more.
+[[nodiscard]] bool finalized() noexcept;
+
+[[nodiscard]] MPI_Datatype datatype(ElementType type);
+
+/// A datatype that is freed, unless it is one of MPI's own.
+class Type {
+ public:
+  explicit Type(MPI_Datatype predefined) : type_(predefined) {}
+  ~Type() { reset(); }
+  Type(Type&& other) noexcept : type_(other.type_), own_(other.own_) { other.own_ = false; }
+  Type& operator=(Type&& other) noexcept {
+    if (this != &other) {
+      reset();
+      type_ = other.type_;
+      own_ = other.own_;
+      other.own_ = false;
+    }
+    return *this;
+  }
+  [[nodiscard]] MPI_Datatype get() const noexcept { return type_; }
+  void commit() {
+    if (own_) check(MPI_Type_commit(&type_), "commit a datatype");
+  }
+  [[nodiscard]] static Type contiguous(std::int64_t count, const Type& of);
+  [[nodiscard]] static Type strided(std::int64_t count, std::int64_t stride_bytes, const Type& of);
+  /// So many bytes, also more than fit an int.
+  [[nodiscard]] static Type bytes(std::size_t count);
+
+ private:
+  Type(MPI_Datatype type, bool own) : type_(type), own_(own) {}
+  void reset() noexcept {
+    if (own_) MPI_Type_free(&type_);
+    own_ = false;
+  }
+  MPI_Datatype type_;
+  bool own_ = false;
+};
+
+}  // namespace outcore::transport::over_mpi

@@ -1,0 +1,141 @@
+#include "transport/mpi/session.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+
+#include "outcore/error.hpp"
+
+namespace outcore::transport::over_mpi {
+namespace {
+
+using std::chrono::microseconds;
+
+constexpr microseconds shortest{50}, longest{1000};
+constexpr std::int64_t busy_ns = 4'000'000;  // traffic as recent as this keeps the naps short
+constexpr std::int64_t poke_every_ns = 2'000'000;
+constexpr int poke_tag = 1;
+
+}  // namespace
+
+std::int64_t Session::now_ns() noexcept {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+Session::Session(MPI_Comm comm) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  check(MPI_Comm_idup(comm, &comm_, &request), "duplicate a communicator");
+  wait(request, "duplicate a communicator");
+  check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "set an error handler");
+  int size = 0;
+  check(MPI_Comm_size(comm_, &size), "ask for the size of a communicator");
+  poked_ns_ = std::vector<std::atomic<std::int64_t>>(static_cast<std::size_t>(size));
+  sent_ = std::vector<std::atomic<std::int64_t>>(static_cast<std::size_t>(size));
+}
+
+Session::~Session() {
+  if (finalized()) {  // the thread has ended, and with MPI has gone what it had
+    stop();
+    return;
+  }
+  stop();
+  try {
+    if (keyval_ != MPI_KEYVAL_INVALID) {
+      MPI_Comm_delete_attr(MPI_COMM_SELF, keyval_);
+      MPI_Comm_free_keyval(&keyval_);
+    }
+    drain();
+    MPI_Comm_free(&comm_);
+  } catch (const Error&) {  // MPI has failed; there is nobody left to tell
+  }
+}
+
+void Session::serve() {
+  const std::lock_guard guard(mutex_);
+  if (thread_.joinable() || stopping_) return;
+  // The attributes of MPI_COMM_SELF are deleted first of all in MPI_Finalize: a program that forgets to close
+  // the world does not leave a thread in MPI.
+  check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &at_finalize, &keyval_, nullptr), "make an attribute");
+  check(MPI_Comm_set_attr(MPI_COMM_SELF, keyval_, this), "set an attribute");
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals belong to the threads of the program
+  thread_ = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_setname_np(thread_.native_handle(), "outcore-mpi");
+}
+
+int Session::at_finalize(MPI_Comm, int, void* session, void*) {
+  static_cast<Session*>(session)->stop();
+  return MPI_SUCCESS;
+}
+
+void Session::stop() noexcept {
+  {
+    const std::lock_guard guard(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Session::run() {
+  prctl(PR_SET_TIMERSLACK, 1000UL);
+  microseconds nap = shortest;
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    lock.unlock();
+    if (receive()) traffic();
+    const bool busy = now_ns() - last_traffic_ns_.load(std::memory_order_relaxed) < busy_ns;
+    nap = busy ? shortest : std::min(2 * nap, longest);
+    lock.lock();
+    wake_.wait_for(lock, nap, [&] { return stopping_; });
+  }
+}
+
+/// Takes the messages that are here; asking for them is what lets MPI carry out operations of others.
+bool Session::receive() {
+  bool any = false;
+  for (int here = 1; here;) {
+    MPI_Status status;
+    if (MPI_Iprobe(MPI_ANY_SOURCE, poke_tag, comm_, &here, &status) != MPI_SUCCESS) return any;
+    if (!here) break;
+    if (MPI_Recv(nullptr, 0, MPI_BYTE, status.MPI_SOURCE, poke_tag, comm_, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+      break;
+    ++received_;
+    any = true;
+  }
+  return any;
+}
+
+void Session::poke(int process) noexcept {
+  auto& last = poked_ns_[static_cast<std::size_t>(process)];
+  std::int64_t before = last.load(std::memory_order_relaxed);
+  const std::int64_t now = now_ns();
+  if (now - before < poke_every_ns || !last.compare_exchange_strong(before, now, std::memory_order_relaxed))
+    return;
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (MPI_Isend(nullptr, 0, MPI_BYTE, process, poke_tag, comm_, &request) != MPI_SUCCESS) return;
+  MPI_Request_free(&request);
+  sent_[static_cast<std::size_t>(process)].fetch_add(1, std::memory_order_relaxed);
+}
+
+/// Receives what was sent and not taken yet, so that the communicator ends empty.
+void Session::drain() {
+  std::vector<std::int64_t> expected(sent_.begin(), sent_.end());
+  int rank = 0;
+  check(MPI_Comm_rank(comm_, &rank), "ask for the rank");
+  MPI_Request request = MPI_REQUEST_NULL;
+  check(MPI_Iallreduce(MPI_IN_PLACE, expected.data(), static_cast<int>(expected.size()), MPI_INT64_T, MPI_SUM,
+                       comm_, &request),
+        "end the service");
+  wait(request, "end the service");
+  while (received_ < expected[static_cast<std::size_t>(rank)])
+    if (!receive()) std::this_thread::sleep_for(shortest);
+}
+
+}  // namespace outcore::transport::over_mpi

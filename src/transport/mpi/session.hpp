@@ -1,0 +1,54 @@
+// What a transport over MPI has once, with all that is split off it: a communicator for its service, and the
+// thread that serves.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "transport/mpi/calls.hpp"
+
+namespace outcore::transport::over_mpi {
+
+/// Over networks one-sided operations are carried out by the MPI of the target, which does so only inside
+/// calls of MPI. So while there are windows a thread calls it now and then: each 50 us while there has been
+/// traffic, else up to 1 ms apart. Who waits for long tells the other side by a message without content
+/// (`poke`).
+class Session {
+ public:
+  explicit Session(MPI_Comm comm);  ///< collective
+  ~Session();                       ///< collective
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  void serve();                     ///< starts the thread, if it does not run yet
+  void poke(int process) noexcept;  ///< rank in the communicator of the session; at most each 2 ms
+  void traffic() noexcept { last_traffic_ns_.store(now_ns(), std::memory_order_relaxed); }
+
+ private:
+  [[nodiscard]] static std::int64_t now_ns() noexcept;
+  static int at_finalize(MPI_Comm, int, void* session, void*);
+  void run();
+  bool receive();
+  void stop() noexcept;
+  void drain();
+
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  int keyval_ = MPI_KEYVAL_INVALID;
+  std::atomic<std::int64_t> last_traffic_ns_{0};
+  std::vector<std::atomic<std::int64_t>> poked_ns_;
+  std::vector<std::atomic<std::int64_t>> sent_;
+  std::int64_t received_ = 0;  // by one thread at a time
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace outcore::transport::over_mpi

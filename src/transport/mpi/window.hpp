@@ -1,0 +1,18 @@
+// One-sided memory between nodes: an MPI window.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "outcore/transport/transport.hpp"
+#include "transport/mpi/session.hpp"
+
+namespace outcore::transport::over_mpi {
+
+/// Collective over `transport`, whose communicator is `comm`; `session_ranks` are its processes as the
+/// session numbers them.
+[[nodiscard]] std::unique_ptr<Segment> window(Transport& transport, MPI_Comm comm, std::size_t size_bytes,
+                                              std::shared_ptr<Session> session,
+                                              std::vector<int> session_ranks);
+
+}  // namespace outcore::transport::over_mpi
