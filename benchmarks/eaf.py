@@ -3,6 +3,10 @@
 Records of 1.6 kB to 1.6 MB, in sequence and in random order, written, read from the disk and read from memory,
 by two programs of one language class: ours in C through the C interface, the peer in Fortran, both compiled
 here with -O2. Each times itself from open to close, so that what was written behind counts; neither syncs.
+
+The peer has one knob, the size of its buffer, set for a process. A pilot finds the size that is best over all
+cases and the one that is best for each case; then these, and the peer as installed, are measured beside ours in
+runs of which none was used to choose: the fastest of several equals would be fast by chance.
 Source: ChemIO (Nieplocha, Foster, Kendall 1998), Figs 3 and 4.
 """
 
@@ -31,13 +35,12 @@ from outcore.bench import BenchOptions, Claim, at_least, device_rate, drop_page_
 RECORDS_BYTES = (1_600, 16_000, 160_000, 1_600_000)
 ORDERS = ("sequential", "random")
 OPERATIONS = ("write", "cold read", "warm read")
-# The peer's only knob, read at its start. Its default is 128 KiB; small is better for random records (a large one
-# is read whole for each of them), large for sequential ones.
-PEER_BUFFERS_BYTES: dict[str, tuple[int | None, ...]] = {
-    "sequential": (None, 8192, 1 << 20),
-    "random": (None, 8192),
-}
+# None: its default, 128 KiB. Small is better for random records (a large one is read whole for each of them),
+# large for sequential ones.
+PEER_BUFFERS_BYTES: tuple[int | None, ...] = (None, 8192, 1 << 20)
 EQUAL = 0.95  # ratios from here on count as equal
+OURS = "ours"
+Runner = str | int | None  # OURS, or the peer with this buffer
 
 
 @dataclass(frozen=True)
@@ -61,9 +64,10 @@ class Programs:
     sure_cold: bool = True
     peer_version: str = ""
 
-    def seconds(self, who: str, buffer_bytes: int | None, case: Case, size_bytes: int) -> float:
+    def seconds(self, who: Runner, case: Case, size_bytes: int, most: float | None = None) -> float:
         """One run, prepared so that it finds the file as the case wants it. Both programs write the same bytes
-        and read the same file: disks and page caches are not equally fast with all files."""
+        and read the same file: disks and page caches are not equally fast with all files. A run of more than
+        `most` seconds is stopped and counts as that."""
         target = self.directory / "records"
         if case.operation == "write":
             target.unlink(missing_ok=True)
@@ -72,13 +76,10 @@ class Programs:
         elif case.operation == "cold read":
             self.sure_cold &= drop_page_cache(target)
             _claim_memory(size_bytes)
-        else:
-            drop_page_cache(target)
-            _load_into_page_cache(target)
         environment = dict(os.environ)
-        if buffer_bytes is not None:
-            environment["GFORTRAN_UNFORMATTED_BUFFER_SIZE"] = str(buffer_bytes)
-        program, place = (self.ours, self.directory) if who == "ours" else (self.peer, target)
+        if isinstance(who, int):
+            environment["GFORTRAN_UNFORMATTED_BUFFER_SIZE"] = str(who)
+        program, place = (self.ours, self.directory) if who == OURS else (self.peer, target)
         assert program is not None
         arguments = [
             case.operation.split()[-1],
@@ -86,13 +87,18 @@ class Programs:
             case.record_bytes,
             size_bytes // case.record_bytes,
         ]
-        answer = subprocess.run(
-            [program, place, *map(str, arguments)],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        try:
+            answer = subprocess.run(
+                [program, place, *map(str, arguments)],
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=most,
+            )
+        except subprocess.TimeoutExpired:
+            assert most is not None
+            return most
         if answer.returncode != 0:
             raise RuntimeError(f"{who}, {case.name}: {answer.stderr.strip()}")
         return float(answer.stdout)
@@ -152,86 +158,118 @@ def compile_peer(directory: Path) -> Path | None:
 
 
 @dataclass(frozen=True)
+class Effort:
+    """How long to measure."""
+
+    small_bytes: int  # the file of the smallest records
+    large_bytes: int  # that of all others
+    least: int  # runs of each in one case
+    most: int = 60
+    noise: float = 0  # standard error of a ratio that is good enough
+    seconds: float = math.inf  # for one case, after which no new turn begins
+    seconds_a_run: float | None = None  # more is hopeless
+
+    def size_bytes(self, record_bytes: int) -> int:
+        size = self.small_bytes if record_bytes == RECORDS_BYTES[0] else self.large_bytes
+        return size - size % record_bytes
+
+
+PILOT = Effort(50_000_000, 200_000_000, least=3, most=3, seconds_a_run=3)
+FULL = Effort(200_000_000, 1_000_000_000, least=7, noise=0.015, seconds=22)
+QUICK_PILOT = Effort(8_000_000, 16_000_000, least=1, most=1, seconds_a_run=0.3)
+QUICK = Effort(32_000_000, 64_000_000, least=2, seconds=0)
+
+
+@dataclass(frozen=True)
 class Result:
-    """Median seconds of one case: ours, and the peer's with each size of its buffer."""
+    """Seconds of the runs of one case, by turns."""
 
     case: Case
     size_bytes: int
-    ours: float
-    peer: dict[int | None, float]
+    times: dict[Runner, list[float]]
 
-    @property
-    def best(self) -> float:
-        return min(self.peer.values(), default=math.nan)
+    def median(self, who: Runner) -> float:
+        return statistics.median(self.times[who])
 
-    @property
-    def ratio(self) -> float:
-        return self.best / self.ours
+    def rate(self, who: Runner) -> str:
+        return f"{self.size_bytes / self.median(who) / 1e6:.0f}"
 
-    def rate(self, seconds: float) -> str:
-        return f"{self.size_bytes / seconds / 1e6:.0f}"
+    def ratios(self, who: Runner) -> list[float]:
+        return [peer / ours for peer, ours in zip(self.times[who], self.times[OURS], strict=True)]
+
+    def ratio(self, who: Runner) -> float:
+        """How many times as fast ours is: the median of the ratios of neighbours in time."""
+        return statistics.median(self.ratios(who))
+
+    def noise(self, who: Runner) -> float:
+        """Relative standard error of the ratio, as for a median of normally distributed values."""
+        ratios = self.ratios(who)
+        middle = statistics.median(ratios)
+        deviation = 1.48 * statistics.median(abs(each - middle) for each in ratios)
+        return 1.25 * deviation / middle / math.sqrt(len(ratios))
 
 
-def measure(
-    programs: Programs, case: Case, size_bytes: int, settings: Sequence[int | None], repeats: int
-) -> Result:
-    """Ours and the peer in turn, so that a change of the machine hits all alike; each turn begins with another,
-    so that nobody always comes after the same."""
-    size_bytes -= size_bytes % case.record_bytes
-    runs: list[tuple[str, int | None]] = [("ours", None), *(("peer", each) for each in settings)]
-    times: dict[tuple[str, int | None], list[float]] = {run: [] for run in runs}
-    if case.operation == "cold read":  # the first reader of new data waits longer on some disks
+def measure(programs: Programs, case: Case, runners: Sequence[Runner], effort: Effort) -> Result:
+    """All in turn, so that a change of the machine hits all alike; each turn begins with another, so that nobody
+    always comes after the same. Goes on until the ratios are known well enough."""
+    start = time.perf_counter()
+    result = Result(case, effort.size_bytes(case.record_bytes), {who: [] for who in runners})
+    if case.operation != "write":  # the first reader of new data waits longer on some disks
         drop_page_cache(programs.directory / "records")
         _load_into_page_cache(programs.directory / "records")
-    for turn in range(repeats):
-        first = turn % len(runs)
-        for run in runs[first:] + runs[:first]:
-            times[run].append(programs.seconds(*run, case, size_bytes))
-    ours, *peer = (statistics.median(times[run]) for run in runs)
-    return Result(case, size_bytes, ours, dict(zip(settings, peer, strict=True)))
+    for turn in range(effort.most):
+        if turn >= effort.least:
+            known = all(result.noise(who) <= effort.noise for who in runners if who != OURS)
+            if known or time.perf_counter() - start > effort.seconds:
+                break
+        first = turn % len(runners)
+        for who in [*runners[first:], *runners[:first]]:
+            result.times[who].append(programs.seconds(who, case, result.size_bytes, effort.seconds_a_run))
+    return result
 
 
-def record_results(options: BenchOptions, programs: Programs) -> list[Result]:
-    start = time.perf_counter()
-    results = []
-    for record_bytes, order in itertools.product(RECORDS_BYTES, ORDERS):
-        full_bytes = 200_000_000 if record_bytes == RECORDS_BYTES[0] else 1_000_000_000
-        size_bytes = 64_000_000 if options.quick else full_bytes
-        settings = PEER_BUFFERS_BYTES[order][: 2 if options.quick else None] if programs.peer else ()
-        for operation in OPERATIONS:
-            late = options.quick and time.perf_counter() - start > 28
-            repeats = (1 if late else 2) if options.quick else 7
-            results.append(
-                measure(programs, Case(record_bytes, order, operation), size_bytes, settings, repeats)
-            )
-        options.say(f"{order} records of {record_bytes / 1000:g} kB measured")
-    return results
+@dataclass(frozen=True)
+class Tuning:
+    """The buffer that is best for the peer over all cases, and that for each case."""
+
+    overall: int | None
+    of_case: dict[Case, int | None]
 
 
-def show_records(results: list[Result]) -> None:
-    table = Table("record", "order", "operation", "ours MB/s", box=box.SIMPLE)
-    settings = list(results[0].peer)
-    for each in settings:
-        table.add_column("gfortran" if each is None else f"buffer {each >> 10} KiB")
-    table.add_column("ratio to best")
+def tune(programs: Programs, cases: Sequence[Case], effort: Effort) -> Tuning:
+    pilot = [measure(programs, case, PEER_BUFFERS_BYTES, effort) for case in cases]
+    return Tuning(
+        min(PEER_BUFFERS_BYTES, key=lambda each: sum(math.log(result.median(each)) for result in pilot)),
+        {result.case: min(PEER_BUFFERS_BYTES, key=result.median) for result in pilot},
+    )
+
+
+def show_records(results: Sequence[Result], tuning: Tuning | None) -> None:
+    heads = ["record", "order", "operation", "ours MB/s"]
+    if tuning:
+        best = f"best of all ({_buffer(tuning.overall)})"
+        heads += ["as installed", best, "best of case", "ratio", "ratio to best of case", "noise"]
+    table = Table(*heads, box=box.SIMPLE)
     for result in results:
         case = result.case
-        peers = [result.rate(result.peer[each]) if each in result.peer else "-" for each in settings]
-        ratio = f"{result.ratio:.2f}" if settings else "-"
-        table.add_row(
-            f"{case.record_bytes / 1000:g} kB",
-            case.order,
-            case.operation,
-            result.rate(result.ours),
-            *peers,
-            ratio,
-        )
+        cells = [f"{case.record_bytes / 1000:g} kB", case.order, case.operation, result.rate(OURS)]
+        if tuning:
+            of_case = tuning.of_case[case]
+            cells += [result.rate(None), result.rate(tuning.overall)]
+            cells += [f"{result.rate(of_case)} ({_buffer(of_case)})"]
+            cells += [f"{result.ratio(each):.2f}" for each in (tuning.overall, of_case)]
+            cells += [f"{100 * result.noise(of_case):.1f} % of {len(result.times[OURS])}"]
+        table.add_row(*cells)
     Console(stderr=True, soft_wrap=True).print(table)
 
 
-def record_claims(programs: Programs, results: list[Result]) -> list[Claim]:
+def _buffer(size_bytes: int | None) -> str:
+    return "128 KiB" if size_bytes is None else f"{size_bytes >> 10} KiB"
+
+
+def record_claims(programs: Programs, results: Sequence[Result], tuning: Tuning | None) -> list[Claim]:
     mean_name, cold_name = "all records, geometric mean", "cold random read of 1.6 kB"
-    if programs.peer is None:
+    if tuning is None:
         missing = "not measured: gfortran is not installed"
         names = {mean_name: 1.5, cold_name: 4.0}
         return [
@@ -239,7 +277,8 @@ def record_claims(programs: Programs, results: list[Result]) -> list[Claim]:
             for name, bar in names.items()
         ]
     installed = f"{programs.peer_version} direct access"
-    tuned = f"{installed}, buffer tuned to the case"
+    overall = f"{installed}, buffer of {_buffer(tuning.overall)}, best over all cases"
+    of_case = f"{installed}, buffer best for the case"
     cold = (
         "after dropping the page cache"
         if programs.sure_cold
@@ -247,23 +286,30 @@ def record_claims(programs: Programs, results: list[Result]) -> list[Claim]:
     )
     how = (
         f"{results[0].size_bytes / 1e6:.0f} to {results[-1].size_bytes / 1e6:.0f} MB, open to close without sync; "
-        f"writes to a fresh file; cold: {cold}; warm: in the page cache; medians, programs in turn"
+        f"writes to a fresh file; cold: {cold}; warm: in the page cache; programs in turn, medians of the ratios "
+        f"of neighbours, buffers chosen in other runs"
     )
     key = Case(1_600, "random", "cold read")
     cold_random = next(result for result in results if result.case == key)
 
-    def mean(seconds: Callable[[Result], float]) -> float:
-        return math.exp(statistics.fmean(math.log(seconds(result) / result.ours) for result in results))
+    def mean(ratio: Callable[[Result], float]) -> float:
+        return math.exp(statistics.fmean(math.log(ratio(result)) for result in results))
 
-    plain = ", peer as installed"
+    def against_best(result: Result) -> float:
+        return result.ratio(tuning.of_case[result.case])
+
+    ways: list[tuple[str, str, Callable[[Result], float]]] = [
+        (", peer as installed", installed, lambda result: result.ratio(None)),
+        (", best single buffer", overall, lambda result: result.ratio(tuning.overall)),
+        (", best buffer for each case", of_case, against_best),
+    ]
     return [
-        Claim(mean_name, mean(lambda result: result.best), "x", at_least(1.5), tuned, how),
-        Claim(mean_name + plain, mean(lambda result: result.peer[None]), "x", at_least(1.5), installed, how),
-        Claim(cold_name, cold_random.best / cold_random.ours, "x", at_least(4.0), tuned, how),
-        Claim(
-            cold_name + plain, cold_random.peer[None] / cold_random.ours, "x", at_least(4.0), installed, how
+        *(Claim(mean_name + way, mean(ratio), "x", at_least(1.5), peer, how) for way, peer, ratio in ways),
+        *(
+            Claim(cold_name + way, ratio(cold_random), "x", at_least(4), peer, how)
+            for way, peer, ratio in ways
         ),
-        *(Claim(result.case.name, result.ratio, "x", at_least(EQUAL), tuned, how) for result in results),
+        *(Claim(each.case.name, against_best(each), "x", at_least(EQUAL), of_case, how) for each in results),
     ]
 
 
@@ -294,7 +340,7 @@ def stream_rate(program: Path, directory: Path, operation: str, seconds: float, 
 
 def raw_claims(options: BenchOptions) -> list[Claim]:
     """Both on one file, in memory of huge pages, in short turns: the rate of a disk changes within seconds."""
-    seconds, size_bytes, repeats = (0.3, 256 << 20, 7) if options.quick else (1.0, 1 << 30, 15)
+    seconds, size_bytes, repeats = (0.3, 256 << 20, 5) if options.quick else (1.0, 1 << 30, 15)
     claims = []
     path = options.scratch / "raw"
     path.write_bytes(np.random.default_rng(1).bytes(size_bytes))
@@ -345,7 +391,15 @@ def run(options: BenchOptions) -> list[Claim]:
     if shutil.which("fio") is None:
         options.say("fio is not installed: the raw rate is measured by threads of our own")
     claims = raw_claims(options)
-    results = record_results(options, programs)
-    show_records(results)
+    cases = [Case(*each) for each in itertools.product(RECORDS_BYTES, ORDERS, OPERATIONS)]
+    tuning = tune(programs, cases, QUICK_PILOT if options.quick else PILOT) if programs.peer else None
+    options.say("the peer is tuned" if tuning else "the peer is missing")
+    results = []
+    for case in cases:
+        peers = (None, tuning.overall, tuning.of_case[case]) if tuning else ()
+        runners: list[Runner] = list(dict.fromkeys((OURS, *peers)))
+        results.append(measure(programs, case, runners, QUICK if options.quick else FULL))
+        options.say(f"{case.name} measured")
+    show_records(results, tuning)
     (options.scratch / "records").unlink(missing_ok=True)
-    return record_claims(programs, results) + claims
+    return record_claims(programs, results, tuning) + claims
