@@ -11,7 +11,6 @@ namespace outcore::device {
 namespace {
 
 constexpr std::size_t first_bytes = 64 << 10;
-constexpr std::size_t resident_bytes = 256 << 10;
 constexpr std::int64_t align_bytes = 4096;
 
 }  // namespace
@@ -29,12 +28,14 @@ void ReadAhead::start(std::int64_t offset, std::size_t request_bytes) {
   read_on();
 }
 
-/// Reads on as far as seems worth it: at most twice as far as the caller has come.
+/// Reads on as far as seems worth it: at most twice as far as the caller has come, and up to what is in the
+/// page cache.
 void ReadAhead::read_on() {
   if (count_ == 0 && !ended_ && take_resident()) return;
   while (count_ < blocks_.size() && !ended_) {
     const auto ahead = count_ == 0 ? 0 : static_cast<std::size_t>(next_offset_ - block(0).offset);
     if (ahead > 2 * std::max(consumed_, next_bytes_)) return;
+    if (count_ > 0 && file_.resident(next_offset_, static_cast<std::int64_t>(next_bytes_))) return;
     Block& next = next_block();
     next.asked = next_bytes_;
     before_(next.offset, static_cast<std::int64_t>(next.asked));
@@ -46,23 +47,26 @@ void ReadAhead::read_on() {
   }
 }
 
-/// What the page cache holds needs no reading ahead: a little of it, as much as stays in the processor's
-/// cache, is taken from there when it is needed.
+/// What the page cache holds needs no reading ahead: a block of it is taken from there when it is needed. A
+/// second thread that copied the next block meanwhile would share the bandwidth of the memory with the caller.
 bool ReadAhead::take_resident() {
-  const std::size_t size = std::min(resident_bytes, block_bytes_);
-  const auto next_size = static_cast<std::int64_t>(size);
-  before_(next_offset_, next_size);
   head_ = 0;  // always the same memory
   Block& next = next_block();
   try {
-    const std::span memory(next.memory, size);
-    if (!file_.resident(next.offset, next_size) || file_.read(memory, next.offset) != next_size) return false;
+    const std::int64_t left = file_.length() - next_offset_;
+    ended_ = left <= 0;
+    if (ended_) return true;
+    const std::int64_t size = std::min(left, static_cast<std::int64_t>(next_bytes_));
+    before_(next_offset_, size);
+    next.asked = next.valid = static_cast<std::size_t>(size);
+    const std::span memory(next.memory, next.asked);
+    if (!file_.resident(next.offset, size) || file_.read(memory, next.offset) != size) return false;
   } catch (const Error&) {
     return false;  // whoever needs these bytes asks the file and gets the error
   }
-  next.asked = next.valid = size;
   ++count_;
   next_offset_ = next.end();
+  next_bytes_ = std::min(next_bytes_ * 2, block_bytes_);
   return true;
 }
 
