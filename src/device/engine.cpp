@@ -56,6 +56,8 @@ std::int64_t call(const Operation& o) {
       return read_some(o);
     case Operation::Kind::write:
       return write_some(o);
+    case Operation::Kind::reserve:
+      return fallocate(o.fd, FALLOC_FL_KEEP_SIZE, o.offset, o.size_bytes);
     case Operation::Kind::sync:
       return fdatasync(o.fd);
     case Operation::Kind::resident:

@@ -7,6 +7,7 @@
 
 #ifdef OUTCORE_HAVE_LIBURING
 
+#include <fcntl.h>
 #include <liburing.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -180,6 +181,10 @@ class UringEngine final : public Engine {
         break;
       case Operation::Kind::write:
         io_uring_prep_writev(sqe, o.fd, o.list, o.list_count, offset);
+        break;
+      case Operation::Kind::reserve:
+        io_uring_prep_fallocate(sqe, o.fd, FALLOC_FL_KEEP_SIZE, offset,
+                                static_cast<std::uint64_t>(o.size_bytes));
         break;
       case Operation::Kind::sync:
         io_uring_prep_fsync(sqe, o.fd, IORING_FSYNC_DATASYNC);

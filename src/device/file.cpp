@@ -14,6 +14,7 @@
 
 #include "device/cache_policy.hpp"
 #include "device/descriptor.hpp"
+#include "device/space_ahead.hpp"
 #include "device/transfer.hpp"
 #include "outcore/error.hpp"
 #include "outcore/trace.hpp"
@@ -57,6 +58,7 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
   DirectAlign align;
   std::uint32_t trace_file = 0;
   std::optional<CachePolicy> policy;  ///< once the descriptors are open
+  std::optional<SpaceAhead> ahead;    ///< the same
 
   std::atomic<std::int64_t> read_end{-1}, write_end{-1};  ///< where the last request of the kind ended
   std::atomic<std::uint32_t> under_way{0};                ///< nonblocking requests not complete yet
@@ -124,6 +126,7 @@ File::State::State(std::string name, const OpenOptions& wanted) : path(std::move
     throw Error(errno, {.attempted = "unlink", .path = path});
   trace_file = trace::file_id(path);
   policy.emplace(options, buffered.get(), trace_file);
+  ahead.emplace(options, buffered.get());
 }
 
 /// A second descriptor of the same file, if its file system can.
@@ -218,6 +221,9 @@ void File::State::starts(Transfer& transfer) noexcept {
   transfer.sequential = last_end.load(std::memory_order_relaxed) == transfer.offset();
   last_end.store(end, std::memory_order_relaxed);
   if (transfer.stands_for > 0) transfer.start_ns = trace::transfer_begins(transfer.is_write());
+  if (!transfer.is_write()) return;
+  const auto range = ahead->before_write(transfer.offset(), transfer.size_bytes());
+  if (range.size_bytes > 0) transfer.reserve(range.offset, range.size_bytes);
 }
 
 void File::State::completed(Transfer& transfer) noexcept {
@@ -336,6 +342,7 @@ void File::State::close() {
   const auto transfer = take_undelivered();
   policy->stop();
   const auto closed = traced(trace::Op::close, 0, [&] {
+    ahead->give_back();
     direct.reset();
     return buffered.reset();
   });
@@ -406,7 +413,7 @@ void File::preallocate(std::int64_t size_bytes) {
   if (size_bytes == 0) return;
   const auto error = state_->traced(trace::Op::preallocate, size_bytes,
                                     [&] { return posix_fallocate(state_->buffered.get(), 0, size_bytes); });
-  if (error == 0) return;
+  if (error == 0) return state_->ahead->reserved(size_bytes);
   ErrorContext context{.attempted = "preallocate", .path = state_->path, .size_bytes = size_bytes};
   FileSpace space{};
   if (error == ENOSPC && fstatvfs(state_->buffered.get(), &space) == 0)
@@ -419,7 +426,9 @@ void File::truncate(std::int64_t length_bytes) {
   const auto result = state_->traced(trace::Op::truncate, 0, [&] {
     return ftruncate(state_->buffered.get(), length_bytes) == 0 ? 0 : errno;
   });
-  if (result != 0)
+  if (result == 0)
+    state_->ahead->truncated(length_bytes);
+  else
     throw Error(static_cast<int>(result),
                 {.attempted = "truncate", .path = state_->path, .size_bytes = length_bytes});
 }

@@ -48,7 +48,8 @@ void ReadAhead::read_on() {
 }
 
 /// What the page cache holds needs no reading ahead: a block of it is taken from there when it is needed. A
-/// second thread that copied the next block meanwhile would share the bandwidth of the memory with the caller.
+/// second thread that copied the next block meanwhile would share the bandwidth of the memory with the
+/// caller.
 bool ReadAhead::take_resident() {
   head_ = 0;  // always the same memory
   Block& next = next_block();

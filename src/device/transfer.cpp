@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <utility>
 
 #include "device/completion.hpp"
 
@@ -42,10 +43,20 @@ Transfer::Transfer(Operation::Kind kind, Way way, const Target& target, std::spa
     step_ = Step::ask;
 }
 
+void Transfer::reserve(std::int64_t offset, std::int64_t size_bytes) noexcept {
+  operation_ = {.kind = Operation::Kind::reserve,
+                .fd = target_.buffered_fd,
+                .offset = offset,
+                .size_bytes = size_bytes};
+  after_reserve_ = std::exchange(step_, Step::reserve);
+}
+
 const Operation* Transfer::next() noexcept {
   if (ended_ || moved_ == size_) return finish();
   const std::int64_t rest = std::min(size_ - moved_, largest_operation);
   switch (step_) {
+    case Step::reserve:
+      return &operation_;
     case Step::ask:
       operation_ = {.kind = Operation::Kind::resident,
                     .fd = target_.buffered_fd,
@@ -140,6 +151,10 @@ const Operation* Transfer::read_around(std::int64_t limit) noexcept {
 }
 
 void Transfer::result(std::int64_t value) noexcept {
+  if (step_ == Step::reserve) {
+    step_ = after_reserve_;
+    return;
+  }
   if (step_ == Step::ask) return note_resident(value);
   if (value < 0) {
     ended_ = !note_error(static_cast<int>(-value));

@@ -63,6 +63,9 @@ class Transfer final : public Task, public std::enable_shared_from_this<Transfer
   const Operation* next() noexcept override;
   void result(std::int64_t value) noexcept override;
 
+  /// Begins by reserving space on the disk; goes on if that fails. Before submission.
+  void reserve(std::int64_t offset, std::int64_t size_bytes) noexcept;
+
   /// Keeps the owner alive while the request is; set before submission.
   void keep(std::shared_ptr<Owner> owner) { kept_ = std::move(owner); }
 
@@ -88,7 +91,7 @@ class Transfer final : public Task, public std::enable_shared_from_this<Transfer
   std::atomic<bool> delivered{false};  ///< the error has reached the user
 
  private:
-  enum class Step : std::uint8_t { look, ask, try_cache, buffered, direct };
+  enum class Step : std::uint8_t { reserve, look, ask, try_cache, buffered, direct };
 
   const Operation* finish() noexcept;
   const Operation* buffered(std::int64_t limit, bool cached_only) noexcept;
@@ -106,7 +109,7 @@ class Transfer final : public Task, public std::enable_shared_from_this<Transfer
 
   const Operation::Kind kind_;
   const Way way_;
-  Step step_ = Step::buffered;
+  Step step_ = Step::buffered, after_reserve_ = Step::buffered;
   const bool blocking_;
   bool ended_ = false;                              ///< end of the file, or failed
   bool missed_ = false;                             ///< a scattered read that had to wait for the disk

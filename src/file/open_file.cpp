@@ -126,6 +126,7 @@ std::shared_ptr<OpenFile> acquire(const std::string& name, const ExclusiveFileOp
     device_options.cache = options.cache;
     device_options.expected_bytes = options.expected_bytes;
     device_options.engine = options.engine;
+    device_options.sole_writer = true;
     device_options.unlink_after_open = !named;
     auto open = std::make_shared<OpenFile>(path, device_options, options.keep, named);
     found = registry.files.emplace(path, std::move(open)).first;

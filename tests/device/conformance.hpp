@@ -436,6 +436,35 @@ inline void stop_completes_everything(Setting& s) {
   same(back, data);
 }
 
+inline void dense_writes_in_any_order(Setting& s) {
+  OpenOptions options = s.options();
+  options.sole_writer = true;  // space is reserved ahead
+  File file(s.scratch.file(), options);
+  constexpr int count = 101;
+  constexpr std::int64_t piece = 64 << 10;
+  const Bytes data = pattern(count * piece, 18);
+  const auto part = [&](int k) { return std::span(data).subspan(std::size_t(k * piece), piece); };
+  std::vector<Request> requests;
+  for (int i = 0; i < count - 1; ++i) {
+    const int k = i * 37 % count;
+    if (i % 3 == 0)
+      file.write(part(k), k * piece);
+    else
+      requests.push_back(file.async_write(part(k), k * piece));
+  }
+  wait_all(requests);
+  check::equal(file.length(), count * piece);
+  constexpr int missing = (count - 1) * 37 % count;
+  for (int k = 0; k < count; ++k) {
+    Bytes back(piece);
+    check::equal(file.read(back, k * piece), piece);
+    if (k == missing)
+      same(back, Bytes(piece));
+    else
+      same(back, part(k));
+  }
+}
+
 inline void add(const std::string& engine, const Maker& make) {
   using Body = std::function<void(Setting&)>;
   const std::vector<std::pair<const char*, Body>> bodies{
@@ -445,6 +474,7 @@ inline void add(const std::string& engine, const Maker& make) {
       {"empty requests", empty_requests},
       {"holes read as zeros", holes_read_as_zeros},
       {"truncate and preallocate", truncate_and_preallocate},
+      {"dense writes in any order", dense_writes_in_any_order},
       {"scatter and gather", scatter_and_gather},
       {"random operations", random_operations},
       {"thousands outstanding", thousands_outstanding},

@@ -68,6 +68,17 @@ TEST("a short transfer goes on where it stopped") {
   m.expect_end(1000);
 }
 
+TEST("space is reserved first, and a failure of that is none of the request") {
+  for (const int result : {0, -ENOSPC, -EINTR}) {
+    Machine m(Kind::write, Way::either, {at(4096, 8192)}, 0);
+    m.transfer.reserve(4096, 1 << 20);
+    m.expect(Kind::reserve, cached_fd, 4096, 1 << 20, result);
+    m.expect(Kind::resident, cached_fd, 0, 8192, 0);
+    m.expect(Kind::write, direct_fd, 0, 8192, 8192);
+    m.expect_end(8192);
+  }
+}
+
 TEST("a short transfer of a list goes on inside an entry") {
   Machine m(Kind::read, Way::buffered, {at(1000, 10), at(2000, 0), at(3000, 20), at(4000, 30)}, 0);
   m.expect(Kind::read, cached_fd, 0, 60, 15);

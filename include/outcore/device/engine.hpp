@@ -18,6 +18,7 @@ struct Operation {
   enum class Kind : std::uint8_t {
     read,      ///< result: bytes, 0 at the end of the file
     write,     ///< result: bytes
+    reserve,   ///< of space on the disk for the range, the length of the file stays; result: 0
     sync,      ///< fdatasync; result: 0
     resident,  ///< result: bytes of the range that the page cache holds, size_bytes if any are not on disk
                ///< yet

@@ -31,7 +31,10 @@ struct OpenOptions {
   bool read_only = false;
   Cache cache = Cache::automatic;
   std::int64_t expected_bytes = 0;  ///< hint, 0: unknown
-  Engine* engine = nullptr;         ///< null: default_engine()
+  /// Nobody else writes the file while it is open. Then space on the disk may be reserved ahead of writes;
+  /// what lies beyond the end of the file is given back by close.
+  bool sole_writer = false;
+  Engine* engine = nullptr;  ///< null: default_engine()
   bool unlink_after_open =
       false;  ///< the file loses its name at once, and vanishes with the last that uses it
 };
