@@ -1,0 +1,102 @@
+#include "outcore/array/node_array.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <exception>
+#include <optional>
+#include <string>
+
+#include "outcore/error.hpp"
+#include "world/gate.hpp"
+
+namespace outcore {
+namespace {
+
+constexpr const char* making = "create a node array";
+
+std::string describe(ElementType type, const Extents& shape) {
+  return "node array " + shape.text() + " of " + std::string(name(type));
+}
+
+/// Bytes of the part of each process: parts lie back to back, so together they are the array.
+std::int64_t bytes_of_part(ElementType type, const Extents& shape, int processes) {
+  auto bytes = static_cast<std::int64_t>(size_bytes(type));
+  bool fits = shape.rank() > 0;
+  for (const std::int64_t extent : shape.values())
+    fits = fits && extent >= 0 && !__builtin_mul_overflow(bytes, extent, &bytes);
+  if (!fits || bytes > std::int64_t{1} << 62)
+    throw Error(EINVAL,
+                {.attempted = std::string(making) + " of shape " + shape.text(),
+                 .detail = "a shape has 1 to 8 dimensions, none negative, and 64 bits count its bytes"});
+  const std::int64_t step = std::int64_t{64} * processes;  // parts of whole cache lines
+  return std::max<std::int64_t>((bytes + step - 1) / step, 1) * 64;
+}
+
+}  // namespace
+
+NodeArray::NodeArray(World& world, const Extents& shape, ElementType type)
+    : NodeArray(world, type, [&] { return shape; }) {}
+
+NodeArray::NodeArray(World& world, ElementType type, const std::function<Extents()>& make)
+    : world_(world), type_(type) {
+  transport::Transport& node = world.node_transport();
+  std::exception_ptr wrong;
+  std::uint64_t print = static_cast<std::uint64_t>(type);
+  try {
+    shape_ = make();
+    const std::int64_t rank = shape_.rank();
+    print = fingerprint(std::as_bytes(std::span(&rank, 1)), print);
+    print = fingerprint(std::as_bytes(shape_.values()), print);
+  } catch (...) {
+    wrong = std::current_exception();
+  }
+  world::enter(node, making, print);
+  std::optional<Error> failure;
+  std::int64_t part_bytes = 0;
+  try {
+    if (wrong) std::rethrow_exception(wrong);
+    part_bytes = bytes_of_part(type, shape_, node.size());
+    world.budget().reserve(part_bytes, describe(type, shape_));
+    part_bytes_ = part_bytes;
+  } catch (...) {
+    failure = world::current_error(making);
+  }
+  try {
+    world::leave(node, failure);
+    segment_ = node.allocate(static_cast<std::size_t>(part_bytes), true);
+  } catch (...) {
+    release();
+    throw;
+  }
+}
+
+NodeArray::~NodeArray() {
+  release();
+}
+
+void NodeArray::release() noexcept {
+  segment_.reset();
+  world_.budget().release(std::exchange(part_bytes_, 0));
+}
+
+Strided NodeArray::view() const {
+  if (closed())
+    throw Error(EBADF, {.attempted = "use of the " + describe(type_, shape_), .detail = "it is closed"});
+  return {segment_->direct(0), row_major(shape_, size_bytes(type_))};
+}
+
+void NodeArray::barrier() {
+  (void)view();
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  world::enter(world_.node_transport(), "barrier of a node array", 0);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+void NodeArray::close() {
+  if (closed()) return;
+  world::enter(world_.node_transport(), "close a node array", 0);
+  release();
+}
+
+}  // namespace outcore
