@@ -26,28 +26,28 @@ void translate(const std::exception_ptr& pointer, void*) {
   } catch (const Error& error) {
     const ErrorContext& context = error.context();
     const nb::object type = nb::module_::import_("outcore.errors").attr("OutcoreError");
-    const nb::object raised =
-        type(error.errno_value(), decoded(context.attempted), "path"_a = decoded(context.path),
-             "offset"_a = optional_number(context.offset),
-             "size_bytes"_a = optional_number(context.size_bytes), "detail"_a = decoded(context.detail));
+    const nb::object raised = type(
+        error.errno_value(), decoded(context.attempted), "path"_a = decoded(context.path),
+        "offset"_a = optional_number(context.offset), "size_bytes"_a = optional_number(context.size_bytes),
+        "detail"_a = decoded(context.detail), "rank"_a = error.rank());
     PyErr_SetObject(type.ptr(), raised.ptr());
   }
 }
 
 std::string error_message(int errno_value, std::string attempted, std::string path, std::int64_t offset,
-                          std::int64_t size_bytes, std::string detail) {
-  return Error(errno_value, {std::move(attempted), std::move(path), offset, size_bytes, std::move(detail)})
-      .what();
+                          std::int64_t size_bytes, std::string detail, int rank) {
+  ErrorContext context{std::move(attempted), std::move(path), offset, size_bytes, std::move(detail)};
+  return Error(errno_value, std::move(context), rank < 0 ? process_rank() : rank).what();
 }
 
 }  // namespace
 
 void bind_error(nb::module_& module) {
   nb::register_exception_translator(translate);
-  module.def(
-      "error_message", &error_message, "errno_value"_a, "attempted"_a, "path"_a = "", "offset"_a = -1,
-      "size_bytes"_a = -1, "detail"_a = "",
-      "The text of an error: what was attempted, where, how much, why. Negative numbers are left out.");
+  module.def("error_message", &error_message, "errno_value"_a, "attempted"_a, "path"_a = "", "offset"_a = -1,
+             "size_bytes"_a = -1, "detail"_a = "", "rank"_a = -1,
+             "The text of an error: what was attempted, where, how much, why. Negative numbers are left out "
+             "(the rank: this one).");
   module.def("set_process_rank", &set_process_rank, "rank"_a, "count"_a,
              "Names this process in messages, traces and scratch. Call it once, before other threads start.");
   module.def("process_rank", &process_rank);

@@ -6,10 +6,12 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "outcore/error.hpp"
 #include "outcore/transport/transport.hpp"
 
 namespace outcore {
@@ -41,6 +43,9 @@ struct WorldOptions {
   /// Each process is a node of its own, so that the ways between nodes are taken on one machine. Also by
   /// OUTCORE_NODES=processes.
   bool node_for_each_process = false;
+  /// If not empty: what the caller has found wrong with its arguments. All processes throw it as
+  /// Error(EINVAL).
+  std::string refusal = {};
 };
 
 /// Collective, to make and to close (the destructor closes). Methods marked so are called by all processes in
@@ -52,7 +57,10 @@ class World {
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
-  void close();  ///< collective, idempotent; frees all one-sided memory
+  /// Collective, idempotent; frees all one-sided memory. While a process waits here for the others to close,
+  /// their other collective calls are errors, so that one that ends early keeps nobody waiting.
+  void close();
+  [[nodiscard]] bool closed() const noexcept;
 
   [[nodiscard]] int rank() const noexcept;
   [[nodiscard]] int size() const noexcept;
@@ -78,6 +86,10 @@ class World {
   /// Error(EINVAL) that names a process that differs. The step must not wait for other processes.
   /// Collective.
   void together(std::string_view what, std::uint64_t fingerprint, const std::function<void()>& step);
+  /// The two halves of it, for those who cannot hand over a function: what lies between enter and leave is
+  /// the step. `failure` is what it threw, if anything. Each is collective.
+  void enter(std::string_view what, std::uint64_t fingerprint);
+  void leave(const std::optional<Error>& failure);
 
   /// A piece of one-sided memory, at the same offset in every process. It comes from a pool: one segment
   /// serves many arrays. Zero at first. Collective to allocate. Destroying one is not collective: its memory

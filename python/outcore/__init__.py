@@ -13,16 +13,18 @@ if TYPE_CHECKING:
     from outcore._core import clean as clean
     from outcore._core import default_scratch as default_scratch
     from outcore.errors import OutcoreError as OutcoreError
+    from outcore.world import World as World
 
 # Where each public name lives.
 _PUBLIC = {
     "ExclusiveFile": "outcore._core",
     "OutcoreError": "outcore.errors",
+    "World": "outcore.world",
     "clean": "outcore._core",
     "default_scratch": "outcore._core",
 }
 
-__all__ = ["ExclusiveFile", "OutcoreError", "__version__", "clean", "default_scratch"]
+__all__ = ["ExclusiveFile", "OutcoreError", "World", "__version__", "clean", "default_scratch"]
 
 
 def __getattr__(name: str) -> Any:

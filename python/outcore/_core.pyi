@@ -1,16 +1,22 @@
 """Native core of Outcore. Use it through the outcore package."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, overload
 
 import numpy
 from numpy.typing import NDArray
 
 def error_message(
-    errno_value: int, attempted: str, path: str = "", offset: int = -1, size_bytes: int = -1, detail: str = ""
+    errno_value: int,
+    attempted: str,
+    path: str = "",
+    offset: int = -1,
+    size_bytes: int = -1,
+    detail: str = "",
+    rank: int = -1,
 ) -> str:
     """
-    The text of an error: what was attempted, where, how much, why. Negative numbers are left out.
+    The text of an error: what was attempted, where, how much, why. Negative numbers are left out (the rank: this one).
     """
 
 def set_process_rank(rank: int, count: int) -> None:
@@ -293,6 +299,162 @@ def clean(scratch: object) -> list[str]:
     """
     Remove what dead processes of this user on this host left in a scratch directory; returns the paths.
     """
+
+class Budget:
+    """Memory accounted against a limit, in bytes. Thread-safe."""
+
+    @property
+    def limit_bytes(self) -> int: ...
+    @property
+    def used_bytes(self) -> int: ...
+    @property
+    def peak_bytes(self) -> int:
+        """The most that was in use at once."""
+
+    def reserve(self, size_bytes: int, what: str) -> None:
+        """
+        Account for memory. Raises OutcoreError (ENOMEM) with the numbers if it does not fit.
+        """
+
+    def release(self, size_bytes: int) -> None: ...
+
+class World:
+    """Native part of outcore.World."""
+
+    def __init__(
+        self,
+        communicator: int | None,
+        memory_bytes: int,
+        scratch: str,
+        node_for_each_process: bool,
+        refusal: str = "",
+    ) -> None: ...
+    @property
+    def rank(self) -> int:
+        """Number of this process, from 0."""
+
+    @property
+    def size(self) -> int:
+        """Number of processes."""
+
+    @property
+    def node(self) -> int:
+        """Number of the node of this process, from 0."""
+
+    @property
+    def node_count(self) -> int:
+        """Number of nodes."""
+
+    @property
+    def node_rank(self) -> int:
+        """Number of this process on its node."""
+
+    @property
+    def node_size(self) -> int:
+        """Processes on this node."""
+
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def budget(self) -> Budget:
+        """Memory of this process."""
+
+    @property
+    def scratch(self) -> str:
+        """
+        Scratch directory of this process; chosen when first asked for, if none was given.
+        """
+
+    @property
+    def description(self) -> str:
+        """How processes reach one another: 'self', or 'mpi: ' and the library."""
+
+    def flush(self) -> None:
+        """
+        Wait until all one-sided operations of this process have arrived and are visible.
+        """
+
+    def barrier(self) -> None:
+        """Flush, then wait, asleep, for all processes. Collective."""
+
+    def close(self) -> None:
+        """
+        Free all memory of the world. Collective; may be repeated. Arrays in it are lost, and views of their
+        local memory must not be used any more.
+        """
+
+    def gather_bytes(self, mine: bytes) -> list:
+        """The bytes of all processes, in order of rank. Collective."""
+
+    def broadcast_bytes(self, mine: bytes, root: int) -> bytes:
+        """The bytes of process `root`. Collective."""
+
+    @overload
+    def reduce_numbers(
+        self,
+        values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+        op: str,
+        arguments: bytes,
+    ) -> None: ...
+    @overload
+    def reduce_numbers(
+        self,
+        values: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+        op: str,
+        arguments: bytes,
+    ) -> None:
+        """
+        Reduce in place. `arguments` must be the same at all processes. Collective.
+        """
+
+    def enter(self, what: str, arguments: bytes) -> None:
+        """Begin a collective step: see World.together."""
+
+    def leave(
+        self,
+        errno_value: int,
+        attempted: str,
+        path: str,
+        offset: int,
+        size_bytes: int,
+        detail: str,
+        rank: int,
+    ) -> None:
+        """
+        End a collective step, with its error (errno 0: none). Raises that of the lowest rank.
+        """
+
+class Counter:
+    """
+    A number that all processes count up, for dynamic distribution of tasks. Made by
+    World.counter. Zero at first.
+    """
+
+    def __init__(self, world: World) -> None: ...
+    def next(self, count: int = 1) -> int:
+        """
+        Add `count` and return the value before. Any process and thread, at any time; atomic.
+        """
+
+    def reset(self) -> None:
+        """Back to zero. Collective."""
+
+class Lock:
+    """
+    A lock between processes, and between threads; first come, first served. Waits asleep. Made
+    by World.lock, used in a `with` block. Releasing it makes what this process has put visible to
+    the next one.
+    """
+
+    def __init__(self, world: World) -> None: ...
+    def acquire(self) -> None:
+        """Wait until it is this process's (and thread's) turn."""
+
+    def release(self) -> None:
+        """Let the next one have it. Raises OutcoreError if it is not held."""
+
+    def __enter__(self) -> Lock: ...
+    def __exit__(self, *exception: object) -> None: ...
 
 class Basis:
     """Shells and functions of a molecule, in libcint's tables."""

@@ -12,7 +12,8 @@ class OutcoreError(OSError):
     """An operation failed; `str()` says what, where and how much.
 
     Attributes: `errno`, `strerror` and `filename` as for every `OSError`; `attempted` (a verb phrase),
-    `path`, `offset` and `size_bytes` (None if they do not apply), `detail`, `rank` (where it was raised).
+    `path`, `offset` and `size_bytes` (None if they do not apply), `detail`, `rank` (where it was raised),
+    `collective` (true if all processes have raised it, so that nobody has to tell the others).
     Survives pickling, so that it can travel between processes.
     """
 
@@ -22,6 +23,7 @@ class OutcoreError(OSError):
     size_bytes: int | None
     detail: str
     rank: int
+    collective: bool = False
 
     def __init__(
         self,
@@ -32,6 +34,7 @@ class OutcoreError(OSError):
         offset: int | None = None,
         size_bytes: int | None = None,
         detail: str = "",
+        rank: int | None = None,
     ) -> None:
         path = os.fspath(path)
         super().__init__(errno, os.strerror(errno), path or None)
@@ -40,7 +43,7 @@ class OutcoreError(OSError):
         self.offset = offset
         self.size_bytes = size_bytes
         self.detail = detail
-        self.rank = _core.process_rank()
+        self.rank = _core.process_rank() if rank is None else rank
         self._message = _core.error_message(
             errno,
             attempted,
@@ -48,6 +51,7 @@ class OutcoreError(OSError):
             -1 if offset is None else offset,
             -1 if size_bytes is None else size_bytes,
             detail,
+            self.rank,
         )
 
     def __str__(self) -> str:

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from outcore.errors import OutcoreError
+
 _CGROUP_ROOT = Path("/sys/fs/cgroup")
+
+_UNITS = {
+    "": 1,
+    "K": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "KI": 2**10,
+    "MI": 2**20,
+    "GI": 2**30,
+    "TI": 2**40,
+}
 
 
 def cores(pid: int = 0) -> int:
@@ -127,3 +143,20 @@ def _meminfo_bytes(name: str) -> int:
         if key == name:
             return int(value.split()[0]) * 1024
     raise RuntimeError(f"/proc/meminfo has no {name}")
+
+
+def parse_bytes(size: str | int) -> int:
+    """Bytes from "400MB", "2GiB", "1e9", or a number. Raises OutcoreError."""
+    text = str(size)
+    match = re.fullmatch(r"\s*([0-9.]+(?:[eE][0-9]+)?)\s*([kKmMgGtT]?i?)[bB]?\s*", text)
+    try:
+        if match is None:
+            raise ValueError
+        count = int(float(match[1]) * _UNITS[match[2].upper()])
+    except ValueError:
+        raise OutcoreError(
+            errno.EINVAL, f"size '{text}'", detail="write it as 400MB, 2GB or 1.5GiB"
+        ) from None
+    if count <= 0:
+        raise OutcoreError(errno.EINVAL, f"size '{text}'", detail="it must be positive")
+    return count

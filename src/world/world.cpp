@@ -43,6 +43,17 @@ std::vector<int> nodes_of_all(transport::Transport& transport, bool each_its_own
   return nodes;
 }
 
+/// False if another process has called something else, which is an error there.
+bool arrived_to_close(transport::Transport& transport) {
+  try {
+    world::enter(transport, "close", 0);
+    return true;
+  } catch (const Error& error) {
+    if (error.errno_value() != EINVAL) throw;
+    return false;
+  }
+}
+
 }  // namespace
 
 struct World::State {
@@ -68,6 +79,8 @@ World::World(std::unique_ptr<transport::Transport> given, const WorldOptions& op
   state.size = transport.size();
   bool each_its_own = false;
   together("World", 0, [&] {
+    if (!options.refusal.empty())
+      throw Error(EINVAL, {.attempted = "make a world", .detail = options.refusal});
     each_its_own = own_node(options);
     if (!options.scratch.empty()) state.scratch = file::checked_scratch(options.scratch);
     if (options.memory_bytes < 0)
@@ -93,13 +106,25 @@ World::~World() {
 }
 
 void World::close() {
-  if (!state_->transport) return;
-  state_->companion.reset();                            // which may still use all the rest
-  const auto transport = std::move(state_->transport);  // gone last
-  const auto node_transport = std::move(state_->node_transport);
-  const auto pool = std::move(state_->pool);
-  pool->flush();
-  world::enter(*transport, "close", 0);
+  if (closed()) return;
+  std::exception_ptr failure;
+  try {
+    flush();
+    while (!arrived_to_close(*state_->transport)) {
+    }
+  } catch (const Error& error) {
+    // If the transport has ended there is nothing left to free, and nobody to wait for.
+    if (error.errno_value() != ESHUTDOWN) failure = std::current_exception();
+  }
+  state_->companion.reset();  // which may still use all the rest
+  state_->pool.reset();
+  state_->node_transport.reset();
+  state_->transport.reset();
+  if (failure) std::rethrow_exception(failure);
+}
+
+bool World::closed() const noexcept {
+  return !state_->transport;
 }
 
 int World::rank() const noexcept {
@@ -150,10 +175,17 @@ void World::barrier() {
   world::enter(*state_->transport, "barrier", 0);
 }
 
+void World::enter(std::string_view what, std::uint64_t fingerprint) {
+  world::enter(state_->open(), what, fingerprint);
+}
+
+void World::leave(const std::optional<Error>& failure) {
+  world::leave(state_->open(), failure);
+}
+
 void World::together(std::string_view what, std::uint64_t fingerprint, const std::function<void()>& step) {
-  transport::Transport& transport = state_->open();
-  world::enter(transport, what, fingerprint);
-  world::agree(transport, what, step);
+  enter(what, fingerprint);
+  world::agree(*state_->transport, what, step);
 }
 
 World::Region World::allocate(std::int64_t size_bytes, std::string_view what) {

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from outcore import cli
-from outcore.chem import command
+from outcore import cli, resources
 from outcore.errors import OutcoreError
 
 pytest.importorskip("pyscf")
@@ -134,7 +133,7 @@ def test_bad_sizes_are_refused(water, text):
     [("400MB", 400_000_000), ("2GiB", 2 << 30), ("1e9", 10**9), ("1.5k", 1500), ("3 TB", 3 * 10**12)],
 )
 def test_sizes(text, count):
-    assert command.parse_bytes(text) == count
+    assert resources.parse_bytes(text) == count
 
 
 def test_no_convergence_is_an_error_that_names_the_energy(water):

@@ -309,6 +309,29 @@ TEST("what is left of a closed world says that it was closed") {
   });
 }
 
+TEST("a process that closes early makes errors of what the others call, until they close") {
+  in_world(3, [](World& world) {
+    if (world.rank() == 1) return world.close();
+    for (int i = 0; i < 3; ++i) {
+      const auto error = check::throws<Error>([&] { world.barrier(); });
+      check::contains(error.what(), "process 1 called 'close' instead");
+    }
+    check::throws<Error>([&] { (void)world.allocate(100, "array"); });
+  });
+}
+
+TEST("the halves of a collective call work as the whole") {
+  in_world(2, [](World& world) {
+    world.enter("work", 7);
+    std::optional<Error> failure;
+    if (world.rank() == 1) failure = Error(EIO, {.attempted = "read"});
+    check::equal(check::throws<Error>([&] { world.leave(failure); }).errno_value(), EIO);
+    world.enter("more", 8);
+    world.leave({});
+    check::throws<Error>([&] { world.enter("other", static_cast<std::uint64_t>(world.rank())); });
+  });
+}
+
 TEST("a region may outlive its world") {
   World::Region region;
   {

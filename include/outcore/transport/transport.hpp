@@ -133,7 +133,7 @@ void run_threads(int count, const std::function<void(std::unique_ptr<Transport>)
 /// The processes of an MPI communicator, given by its Fortran handle (MPI_Comm_c2f, mpi4py's comm.py2f()).
 /// MPI must be initialised with MPI_THREAD_MULTIPLE by the program. The library that is loaded is used; Error
 /// (ENOTSUP) if none is, if it is not one this build has a shim for, or if two are. The communicator is
-/// duplicated.
+/// duplicated. After MPI_Finalize everything but destroying is Error(ESHUTDOWN).
 [[nodiscard]] std::unique_ptr<Transport> mpi(int fortran_communicator);
 
 }  // namespace outcore::transport

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from outcore import launch, resources
 from outcore.chem.integrals import find_scratch
 from outcore.chem.tasks import raise_together
 from outcore.errors import OutcoreError
+from outcore.resources import parse_bytes
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -26,34 +26,7 @@ if TYPE_CHECKING:
     from outcore.chem.integrals import Estimate
     from outcore.report import RawRates, Report
 
-_UNITS = {
-    "": 1,
-    "K": 10**3,
-    "M": 10**6,
-    "G": 10**9,
-    "T": 10**12,
-    "KI": 2**10,
-    "MI": 2**20,
-    "GI": 2**30,
-    "TI": 2**40,
-}
 _EVENTS = 1 << 20  # of a process, recorded for --trace
-
-
-def parse_bytes(text: str) -> int:
-    """Bytes from "400MB", "2GiB", "1e9". Raises OutcoreError."""
-    match = re.fullmatch(r"\s*([0-9.]+(?:[eE][0-9]+)?)\s*([kKmMgGtT]?i?)[bB]?\s*", text)
-    try:
-        if match is None:
-            raise ValueError
-        count = int(float(match[1]) * _UNITS[match[2].upper()])
-    except ValueError:
-        raise OutcoreError(
-            errno.EINVAL, f"size '{text}'", detail="write it as 400MB, 2GB or 1.5GiB"
-        ) from None
-    if count <= 0:
-        raise OutcoreError(errno.EINVAL, f"size '{text}'", detail="it must be positive")
-    return count
 
 
 def scf(

@@ -48,6 +48,12 @@ bool finalized() noexcept {
   return flag != 0;
 }
 
+void check_alive() {
+  if (finalized())
+    throw Error(ESHUTDOWN,
+                {.attempted = "use MPI", .detail = "MPI_Finalize was called; close worlds before"});
+}
+
 MPI_Datatype datatype(ElementType type) {
   switch (type) {
     case ElementType::int8:

@@ -24,8 +24,9 @@ inline void wait(MPI_Request request, const char* attempted) {
 }
 [[nodiscard]] bool test(std::span<MPI_Request> requests, const char* attempted);
 
-/// After MPI_Finalize nothing of MPI may be called any more.
+/// After MPI_Finalize nothing of MPI may be called any more: it would end the process.
 [[nodiscard]] bool finalized() noexcept;
+void check_alive();  ///< throws Error(ESHUTDOWN) if MPI was finalized
 
 [[nodiscard]] MPI_Datatype datatype(ElementType type);
 

@@ -125,6 +125,7 @@ class Mpi final : public Transport {
  private:
   template <class Call>
   void run(const char* attempted, const Call& call) {
+    check_alive();
     MPI_Request request = MPI_REQUEST_NULL;
     check(call(&request), attempted);
     wait(request, attempted);

@@ -243,6 +243,7 @@ class Window final : public Segment {
 
   std::int64_t fetch_add(int process, std::int64_t offset, std::int64_t value) override {
     check_number(process, offset, static_cast<int>(session_ranks_.size()), size_bytes_);
+    check_alive();
     std::int64_t before = 0;
     check(MPI_Fetch_and_op(&value, &before, MPI_INT64_T, process, offset, MPI_SUM, window_), "fetch and add");
     flush_one(process);
@@ -252,6 +253,7 @@ class Window final : public Segment {
   std::int64_t compare_swap(int process, std::int64_t offset, std::int64_t expected,
                             std::int64_t value) override {
     check_number(process, offset, static_cast<int>(session_ranks_.size()), size_bytes_);
+    check_alive();
     std::int64_t before = 0;
     check(MPI_Compare_and_swap(&value, &expected, &before, MPI_INT64_T, process, offset, window_),
           "compare and swap");
@@ -260,6 +262,7 @@ class Window final : public Segment {
   }
 
   void flush() override {
+    check_alive();
     if (dirty_.exchange(false)) {
       if (slow_)
         for (std::size_t i = 0; i < session_ranks_.size(); ++i)
@@ -295,6 +298,7 @@ class Window final : public Segment {
   }
 
   std::unique_ptr<Pending> begin(const Piece& piece, const char* attempted) {
+    check_alive();
     session_->traffic();
     return std::make_unique<Pending>(session_, session_ranks_[static_cast<std::size_t>(piece.process)],
                                      attempted);

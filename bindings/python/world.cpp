@@ -1,0 +1,216 @@
+// World, counter and lock in Python. Everything that may wait releases the GIL.
+#include "outcore/world.hpp"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bindings.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace outcore::python {
+namespace {
+
+std::span<const std::byte> span_of(const nb::bytes& data) {
+  return {static_cast<const std::byte*>(data.data()), data.size()};
+}
+
+/// What a collective call is called, and with which arguments.
+std::uint64_t fingerprint_of(const nb::bytes& arguments) {
+  return fingerprint(span_of(arguments));
+}
+
+void make(World* self, std::optional<int> communicator, std::int64_t memory_bytes, std::string scratch,
+          bool node_for_each_process, std::string refusal) {
+  const nb::gil_scoped_release released;
+  const WorldOptions options{.memory_bytes = memory_bytes,
+                             .scratch = std::move(scratch),
+                             .node_for_each_process = node_for_each_process,
+                             .refusal = std::move(refusal)};
+  new (self) World(communicator ? transport::mpi(*communicator) : transport::self(), options);
+}
+
+/// The bytes of every process, of any length each, in order of rank.
+nb::list gather(World& world, const nb::bytes& mine) {
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(world.size()));
+  std::vector<std::byte> all;
+  std::size_t longest = 0;
+  {
+    const auto data = span_of(mine);
+    const nb::gil_scoped_release released;
+    world.enter("gather", 0);
+    const auto size = static_cast<std::int64_t>(data.size());
+    world.transport().all_gather(std::as_bytes(std::span(&size, 1)),
+                                 std::as_writable_bytes(std::span(sizes)));
+    longest = static_cast<std::size_t>(*std::max_element(sizes.begin(), sizes.end()));
+    std::vector<std::byte> padded(longest);
+    std::copy(data.begin(), data.end(), padded.begin());
+    all.resize(longest * sizes.size());
+    world.transport().all_gather(padded, all);
+  }
+  nb::list result;
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    result.append(nb::bytes(all.data() + i * longest, static_cast<std::size_t>(sizes[i])));
+  return result;
+}
+
+/// The bytes of the root; those of the others do not count.
+nb::bytes broadcast(World& world, const nb::bytes& mine, int root) {
+  std::vector<std::byte> data;
+  {
+    const auto given = span_of(mine);
+    const nb::gil_scoped_release released;
+    world.enter("broadcast", fingerprint(std::as_bytes(std::span(&root, 1))));
+    if (root < 0 || root >= world.size())
+      throw Error(EINVAL, {.attempted = "broadcast",
+                           .detail = "root " + std::to_string(root) + " of " + std::to_string(world.size()) +
+                                     " processes"});
+    auto size = static_cast<std::int64_t>(given.size());
+    world.transport().broadcast(std::as_writable_bytes(std::span(&size, 1)), root);
+    data.resize(static_cast<std::size_t>(size));
+    if (world.rank() == root) std::copy(given.begin(), given.end(), data.begin());
+    world.transport().broadcast(data, root);
+  }
+  return nb::bytes(data.data(), data.size());
+}
+
+transport::Reduction reduction(const std::string& name) {
+  if (name == "sum") return transport::Reduction::sum;
+  if (name == "min") return transport::Reduction::min;
+  if (name == "max") return transport::Reduction::max;
+  throw Error(EINVAL, {.attempted = "all_reduce with op='" + name + "'", .detail = "it is sum, min or max"});
+}
+
+template <class Number>
+void all_reduce(World& world, nb::ndarray<Number, nb::ndim<1>, nb::c_contig, nb::device::cpu> values,
+                const std::string& op, const nb::bytes& arguments) {
+  const std::span numbers(values.data(), values.size());
+  const std::uint64_t print = fingerprint_of(arguments);
+  const nb::gil_scoped_release released;
+  world.enter("all_reduce", print);
+  world.transport().all_reduce(numbers, reduction(op));
+}
+
+void leave(World& world, int errno_value, std::string attempted, std::string path, std::int64_t offset,
+           std::int64_t size_bytes, std::string detail, int rank) {
+  const nb::gil_scoped_release released;
+  std::optional<Error> failure;
+  if (errno_value != 0)
+    failure = Error(errno_value,
+                    {.attempted = std::move(attempted),
+                     .path = std::move(path),
+                     .offset = offset,
+                     .size_bytes = size_bytes,
+                     .detail = std::move(detail)},
+                    rank);
+  world.leave(failure);
+}
+
+void bind_shared_things(nb::module_& module) {
+  const nb::call_guard<nb::gil_scoped_release> unlocked;
+  nb::class_<Counter>(module, "Counter",
+                      "A number that all processes count up, for dynamic distribution of tasks. Made by\n"
+                      "World.counter. Zero at first.")
+      .def(nb::init<World&>(), nb::keep_alive<1, 2>(), unlocked, "world"_a)
+      .def("next", &Counter::next, unlocked, "count"_a = 1,
+           "Add `count` and return the value before. Any process and thread, at any time; atomic.")
+      .def("reset", &Counter::reset, unlocked, "Back to zero. Collective.");
+  nb::class_<Lock>(
+      module, "Lock",
+      "A lock between processes, and between threads; first come, first served. Waits asleep. Made\n"
+      "by World.lock, used in a `with` block. Releasing it makes what this process has put visible "
+      "to\n"
+      "the next one.")
+      .def(nb::init<World&>(), nb::keep_alive<1, 2>(), unlocked, "world"_a)
+      .def("acquire", &Lock::lock, unlocked, "Wait until it is this process's (and thread's) turn.")
+      .def("release", &Lock::unlock, unlocked,
+           "Let the next one have it. Raises OutcoreError if it is not held.")
+      .def(
+          "__enter__",
+          [](nb::object self) {
+            {
+              Lock& lock = nb::cast<Lock&>(self);
+              const nb::gil_scoped_release released;
+              lock.lock();
+            }
+            return self;
+          },
+          nb::sig("def __enter__(self) -> Lock"))
+      .def(
+          "__exit__",
+          [](Lock& self, const nb::args&) {
+            const nb::gil_scoped_release released;
+            self.unlock();
+          },
+          nb::sig("def __exit__(self, *exception: object) -> None"));
+}
+
+}  // namespace
+
+void bind_world(nb::module_& module) {
+  const nb::call_guard<nb::gil_scoped_release> unlocked;
+  nb::class_<Budget>(module, "Budget", "Memory accounted against a limit, in bytes. Thread-safe.")
+      .def_prop_ro("limit_bytes", &Budget::limit_bytes)
+      .def_prop_ro("used_bytes", &Budget::used_bytes)
+      .def_prop_ro("peak_bytes", &Budget::peak_bytes, "The most that was in use at once.")
+      .def(
+          "reserve",
+          [](Budget& self, std::int64_t size_bytes, const std::string& what) {
+            self.reserve(size_bytes, what);
+          },
+          "size_bytes"_a, "what"_a,
+          "Account for memory. Raises OutcoreError (ENOMEM) with the numbers if it does not fit.")
+      .def("release", &Budget::release, "size_bytes"_a);
+  nb::class_<World>(module, "World", nb::is_weak_referenceable(), "Native part of outcore.World.")
+      .def("__init__", &make, "communicator"_a.none(), "memory_bytes"_a, "scratch"_a,
+           "node_for_each_process"_a, "refusal"_a = "")
+      .def_prop_ro("rank", &World::rank, "Number of this process, from 0.")
+      .def_prop_ro("size", &World::size, "Number of processes.")
+      .def_prop_ro("node", &World::node, "Number of the node of this process, from 0.")
+      .def_prop_ro("node_count", &World::node_count, "Number of nodes.")
+      .def_prop_ro("node_rank", &World::node_rank, "Number of this process on its node.")
+      .def_prop_ro("node_size", &World::node_size, "Processes on this node.")
+      .def_prop_ro("closed", &World::closed)
+      .def_prop_ro("budget", &World::budget, nb::rv_policy::reference_internal, "Memory of this process.")
+      .def_prop_ro(
+          "scratch", [](const World& self) { return self.scratch(); },
+          "Scratch directory of this process; chosen when first asked for, if none was given.")
+      .def_prop_ro(
+          "description", [](World& self) { return self.transport().description(); },
+          "How processes reach one another: 'self', or 'mpi: ' and the library.")
+      .def("flush", &World::flush, unlocked,
+           "Wait until all one-sided operations of this process have arrived and are visible.")
+      .def("barrier", &World::barrier, unlocked, "Flush, then wait, asleep, for all processes. Collective.")
+      .def("close", &World::close, unlocked,
+           "Free all memory of the world. Collective; may be repeated. Arrays in it are lost, and views of "
+           "their\nlocal memory must not be used any more.")
+      .def("gather_bytes", &gather, "mine"_a, "The bytes of all processes, in order of rank. Collective.")
+      .def("broadcast_bytes", &broadcast, "mine"_a, "root"_a, "The bytes of process `root`. Collective.")
+      .def("reduce_numbers", &all_reduce<double>, "values"_a.noconvert(), "op"_a, "arguments"_a,
+           "Reduce in place. `arguments` must be the same at all processes. Collective.")
+      .def("reduce_numbers", &all_reduce<std::int64_t>, "values"_a.noconvert(), "op"_a, "arguments"_a,
+           "Reduce in place. `arguments` must be the same at all processes. Collective.")
+      .def(
+          "enter",
+          [](World& self, const std::string& what, const nb::bytes& arguments) {
+            const std::uint64_t print = fingerprint_of(arguments);
+            const nb::gil_scoped_release released;
+            self.enter(what, print);
+          },
+          "what"_a, "arguments"_a, "Begin a collective step: see World.together.")
+      .def("leave", &leave, "errno_value"_a, "attempted"_a, "path"_a, "offset"_a, "size_bytes"_a, "detail"_a,
+           "rank"_a,
+           "End a collective step, with its error (errno 0: none). Raises that of the lowest rank.");
+  bind_shared_things(module);
+}
+
+}  // namespace outcore::python

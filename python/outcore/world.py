@@ -1,0 +1,208 @@
+"""The processes that work together: `World`.
+
+    with outcore.World() as world:
+        tasks = world.counter()
+        while (task := tasks.next()) < 1000:
+            ...
+        total = world.all_reduce(mine)
+
+A process that no launcher started is a world of one, without MPI.
+"""
+
+from __future__ import annotations
+
+import atexit
+import errno
+import hashlib
+import os
+import pickle
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import numpy as np
+
+from outcore import _core, launch
+from outcore.errors import OutcoreError
+from outcore.resources import parse_bytes
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+T = TypeVar("T")
+
+EXIT_GRACE_S = 10.0  # a process that ends waits so long for the others to end too
+
+_open: list[World] = []  # kept until they are closed: what is collective is not left to the garbage collector
+
+
+class World(_core.World):
+    """Processes, their nodes, memory budget and scratch. Making and closing it is collective; so are the methods
+    that say so: all processes call them in the same order, from one thread at a time. One that calls something
+    else, or with other arguments, makes OutcoreError (EINVAL) of the call at all processes.
+
+    Args:
+        comm: an mpi4py communicator; None: all processes of the job, or this process alone if no launcher
+            started it. The MPI must be the one that mpi4py has loaded, with MPI_THREAD_MULTIPLE (its default).
+        memory: budget of each process for arrays, caches and buffers, in bytes or as "2GB"; None: half of this
+            process's share of the memory of its node.
+        scratch: directory for scratch; None: the fastest node-local one, chosen when it is needed.
+        nodes: "hosts" (None), or "processes": each process counts as a node, so that what happens between nodes
+            can be tried on one machine. OUTCORE_NODES=processes in the environment does the same.
+
+    Use it in a `with` block, or call `close`. `budget` accounts the memory; `node`, `nodes`, `node_rank` and
+    `node_size` say where this process runs.
+
+    Raises:
+        OutcoreError: ENOTSUP (no MPI, or not a usable one), ENOENT, EACCES (scratch), EINVAL; the same at all.
+    """
+
+    def __init__(
+        self,
+        comm: Intracomm | None = None,
+        *,
+        memory: int | str | None = None,
+        scratch: str | os.PathLike[str] | None = None,
+        nodes: str | None = None,
+    ) -> None:
+        self.comm = launch.world() if comm is None else comm
+        alone = self.comm is None or self.comm.Get_size() == 1
+        memory_bytes, refusal = 0, ""
+        try:
+            memory_bytes = 0 if memory is None else parse_bytes(memory)
+        except OutcoreError as error:
+            refusal = f"memory: {error}"
+        if nodes not in (None, "hosts", "processes"):
+            refusal = f"nodes='{nodes}' is neither 'hosts' nor 'processes'"
+        super().__init__(
+            None if alone or self.comm is None else self.comm.py2f(),
+            memory_bytes,
+            "" if scratch is None else os.fspath(scratch),
+            nodes == "processes",
+            refusal,
+        )
+        _open.append(self)
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes."""
+        return self.node_count
+
+    def close(self) -> None:
+        """Frees all memory of the world. Collective; may be repeated. Arrays in it are lost; views of their local
+        memory must not be used any more. While one process waits here, other collective calls of the rest
+        are errors."""
+        super().close()
+        if self in _open:
+            _open.remove(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        where = "closed" if self.closed else f"{self.node_count} nodes, {self.description}"
+        return f"<outcore.World: process {self.rank} of {self.size}, {where}>"
+
+    def counter(self) -> _core.Counter:
+        """A number that all processes count up, zero at first. Collective."""
+        return _core.Counter(self)
+
+    def lock(self) -> _core.Lock:
+        """A lock between processes. Collective."""
+        return _core.Lock(self)
+
+    def broadcast(self, value: T, root: int = 0) -> T:
+        """The object of process `root`, pickled, at all processes. Collective."""
+        data = self.broadcast_bytes(pickle.dumps(value) if self.rank == root else b"", root)
+        return value if self.rank == root else pickle.loads(data)
+
+    def gather(self, value: T) -> list[T]:
+        """The objects of all processes, pickled, in order of rank, at all processes. Collective; for small ones."""
+        return [pickle.loads(each) for each in self.gather_bytes(pickle.dumps(value))]
+
+    def all_reduce(self, value: Any, op: str = "sum") -> Any:
+        """The sum, "min" or "max" of a number or of the elements of an array over all processes, the same bits at
+        all of them. Collective. Returns a number, or a new array of the same shape and type."""
+        array = np.asarray(value)
+        numbers = _numbers(array, op)
+        shape = f"{op} {array.dtype} {array.shape}".encode()
+        self.reduce_numbers(numbers, op, shape)
+        result = numbers.view(np.complex128) if array.dtype.kind == "c" else numbers
+        result = result.astype(array.dtype, copy=False).reshape(array.shape)
+        return result if isinstance(value, np.ndarray) else result.item()
+
+    @contextmanager
+    def together(self, what: str, *arguments: Any) -> Iterator[None]:
+        """A step that succeeds at all processes or fails at all: if the block raises anywhere, all raise that
+        error, of the lowest rank that has one, as OutcoreError. Collective. The block must not wait for
+        other processes. Also a decorator: `@world.together("read input")`.
+
+        `what` and `arguments` (which must be picklable) have to be the same at all processes.
+        """
+        self.enter(what, hashlib.sha256(pickle.dumps(arguments)).digest())
+        failure: BaseException | None = None
+        try:
+            yield
+        except BaseException as error:
+            failure = error
+        try:
+            self.leave(*_as_fields(failure, what))
+        except OutcoreError as common:
+            common.collective = True
+            raise common from failure
+        if failure is not None:  # not reached: one that fails makes all fail
+            raise failure
+
+
+def _numbers(array: np.ndarray[Any, Any], op: str) -> np.ndarray[Any, Any]:
+    """A copy of an array as the native code adds it up: contiguous float64 or int64, one dimension."""
+    if array.dtype.kind in "iu" and array.dtype != np.uint64:
+        return np.array(array, np.int64, copy=True).ravel()
+    if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
+        return np.array(array, np.float64, copy=True).ravel()
+    if array.dtype.kind == "c" and op == "sum":
+        return np.array(array, np.complex128, copy=True).ravel().view(np.float64)
+    raise OutcoreError(
+        errno.EINVAL,
+        f"all_reduce of {array.dtype} with op='{op}'",
+        detail="integers and floats, or a complex sum",
+    )
+
+
+def _as_fields(error: BaseException | None, what: str) -> tuple[int, str, str, int, int, str, int]:
+    """An error as the native code tells it to other processes; errno 0 for none."""
+    if error is None:
+        return 0, "", "", -1, -1, "", 0
+    if not isinstance(error, OutcoreError):
+        number = getattr(error, "errno", None)
+        detail = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        error = OutcoreError(
+            number if isinstance(number, int) and number > 0 else errno.EIO, what, detail=detail
+        )
+    offset = -1 if error.offset is None else error.offset
+    size_bytes = -1 if error.size_bytes is None else error.size_bytes
+    path = os.fsencode(error.path).decode("utf-8", "replace")
+    return error.errno or errno.EIO, error.attempted, path, offset, size_bytes, error.detail, error.rank
+
+
+@atexit.register
+def _close_all() -> None:
+    """At the end of a process that has not closed its worlds. If the others do not end as well, the job is ended:
+    they would wait for ever."""
+    for world in list(_open):
+        closer = threading.Thread(target=world.close, daemon=True)
+        closer.start()
+        closer.join(EXIT_GRACE_S)
+        if closer.is_alive():
+            print(
+                f"outcore: process {world.rank} has ended without closing its world while others go on; "
+                "ending the job",
+                file=sys.stderr,
+                flush=True,
+            )
+            launch.abort(1)
