@@ -96,6 +96,8 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
   void ended() noexcept override;
   [[nodiscard]] Error error_of(const Transfer& transfer) const override;
   void waited(const Transfer& transfer, std::uint64_t nanoseconds) noexcept override;
+  [[nodiscard]] Error not_allocated(int error, const char* attempted, std::int64_t offset,
+                                    std::int64_t size_bytes) const;
 
   /// Runs `body`, which returns 0 or an error number, counting and timing it as `op`.
   template <class Body>
@@ -275,6 +277,15 @@ Error File::State::error_of(const Transfer& transfer) const {
   return {transfer.error(), std::move(context)};
 }
 
+Error File::State::not_allocated(int error, const char* attempted, std::int64_t offset,
+                                 std::int64_t size_bytes) const {
+  ErrorContext context{.attempted = attempted, .path = path, .offset = offset, .size_bytes = size_bytes};
+  FileSpace space{};
+  if (error == ENOSPC && fstatvfs(buffered.get(), &space) == 0)
+    context.detail = needed_and_free(size_bytes, static_cast<std::int64_t>(space.f_bavail * space.f_frsize));
+  return {error, std::move(context)};
+}
+
 void File::State::waited(const Transfer& transfer, std::uint64_t nanoseconds) noexcept {
   trace::add_waited(trace::Layer::device, op_of(transfer), nanoseconds);
   if (transfer.asker.layer != trace::Layer::device)
@@ -414,11 +425,18 @@ void File::preallocate(std::int64_t size_bytes) {
   const auto error = state_->traced(trace::Op::preallocate, size_bytes,
                                     [&] { return posix_fallocate(state_->buffered.get(), 0, size_bytes); });
   if (error == 0) return state_->ahead->reserved(size_bytes);
-  ErrorContext context{.attempted = "preallocate", .path = state_->path, .size_bytes = size_bytes};
-  FileSpace space{};
-  if (error == ENOSPC && fstatvfs(state_->buffered.get(), &space) == 0)
-    context.detail = needed_and_free(size_bytes, static_cast<std::int64_t>(space.f_bavail * space.f_frsize));
-  throw Error(static_cast<int>(error), std::move(context));
+  throw state_->not_allocated(static_cast<int>(error), "preallocate", -1, size_bytes);
+}
+
+bool File::reserve(std::int64_t offset, std::int64_t size_bytes) {
+  state_->check("reserve", offset, size_bytes);
+  if (size_bytes == 0) return true;
+  const auto error = state_->traced(trace::Op::preallocate, size_bytes, [&] {
+    return fallocate(state_->buffered.get(), FALLOC_FL_KEEP_SIZE, offset, size_bytes) == 0 ? 0 : errno;
+  });
+  if (error == EOPNOTSUPP || error == ENOSYS) return false;
+  if (error != 0) throw state_->not_allocated(static_cast<int>(error), "reserve", offset, size_bytes);
+  return true;
 }
 
 void File::truncate(std::int64_t length_bytes) {

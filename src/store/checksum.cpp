@@ -1,6 +1,7 @@
 #include "outcore/store/checksum.hpp"
 
 #include <array>
+#include <bit>
 #include <cstring>
 
 #ifdef OUTCORE_X86
@@ -11,6 +12,16 @@ namespace outcore::store {
 namespace {
 
 constexpr std::uint32_t polynomial = 0x82F63B78;  // bits reversed: the lowest is the highest power
+
+/// The first byte is the lowest.
+std::uint64_t word_at(const std::byte* data) noexcept {
+  std::uint64_t word = 0;
+  if constexpr (std::endian::native == std::endian::little)
+    std::memcpy(&word, data, sizeof word);
+  else
+    for (std::size_t k = 0; k < 8; ++k) word |= std::to_integer<std::uint64_t>(data[k]) << (8 * k);
+  return word;
+}
 
 // ---- by tables: eight bytes at a time
 
@@ -34,8 +45,7 @@ constexpr Table table = make_table();
 /// The register, neither inverted before nor after.
 std::uint32_t advance_by_table(std::uint32_t crc, const std::byte* data, std::size_t size) noexcept {
   for (; size >= 8; size -= 8, data += 8) {
-    std::uint64_t word = crc;
-    for (std::size_t k = 0; k < 8; ++k) word ^= std::to_integer<std::uint64_t>(data[k]) << (8 * k);
+    const std::uint64_t word = word_at(data) ^ crc;
     crc = 0;
     for (std::size_t k = 0; k < 8; ++k) crc ^= table[7 - k][(word >> (8 * k)) & 0xFF];
   }
@@ -92,12 +102,6 @@ constexpr Shift long_shift = make_shift(long_stream), short_shift = make_shift(s
 std::uint32_t append(const Shift& zeros, std::uint32_t first, std::uint32_t second) noexcept {
   return zeros[0][first & 0xFF] ^ zeros[1][first >> 8 & 0xFF] ^ zeros[2][first >> 16 & 0xFF] ^
          zeros[3][first >> 24] ^ second;
-}
-
-std::uint64_t word_at(const std::byte* data) noexcept {
-  std::uint64_t word;
-  std::memcpy(&word, data, sizeof word);
-  return word;
 }
 
 template <std::size_t stream>

@@ -1,6 +1,7 @@
 #include "outcore/store/component.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -51,12 +52,15 @@ struct Component::State {
   SlotTable table;
   ComponentOptions options;
   mutable device::File file;
+  /// With a codec, for each slot: bytes from its beginning on that have space, at least.
+  std::vector<std::uint32_t> room;
   std::mutex lost_mutex;
   std::exception_ptr lost;  ///< first failure of a write that nobody waited for
 
   State(const std::string& path, SlotTable made, const ComponentOptions& chosen, bool create);
 
   [[nodiscard]] const Geometry& geometry() const noexcept { return table.geometry(); }
+  [[nodiscard]] bool encodes() const noexcept { return geometry().codec.codec != Codec::none; }
   [[nodiscard]] bool raw(std::int64_t slot) const noexcept {
     return table.stored_bytes(slot) == geometry().slot_bytes;
   }
@@ -66,7 +70,9 @@ struct Component::State {
   void verify(std::int64_t slot, std::int64_t first_block, std::span<const std::byte> bytes,
               std::int64_t offset) const;
   void deliver_lost();
-  void release(std::int64_t slot, int side, std::int64_t from = 0);
+  [[nodiscard]] std::int64_t room_at(std::int64_t slot, int side) const noexcept;
+  void make_room(std::int64_t slot, int side, std::int64_t size);
+  void publish(std::int64_t slot, int side, std::int64_t size, std::span<const std::uint32_t> checksums);
 };
 
 struct Component::Request::State {
@@ -105,7 +111,12 @@ Component::State::State(const std::string& path, SlotTable made, const Component
                   .cache = chosen.cache,
                   .expected_bytes = table.geometry().file_bytes(),
                   .engine = chosen.engine,
-                  .unlink_after_open = chosen.unlink_after_open}) {}
+                  .unlink_after_open = chosen.unlink_after_open}),
+      room(static_cast<std::size_t>(encodes() ? geometry().slots : 0)) {
+  for (std::size_t i = 0; i < room.size(); ++i)
+    room[i] = static_cast<std::uint32_t>(
+        round_up(table.stored_bytes(static_cast<std::int64_t>(i)), Geometry::page_bytes));
+}
 
 std::string Component::State::named(std::int64_t slot) const {
   return "slot " + std::to_string(slot) + (options.describe ? ", " + options.describe(slot) : "");
@@ -150,10 +161,29 @@ void Component::State::deliver_lost() {
   if (lost) std::rethrow_exception(std::exchange(lost, nullptr));
 }
 
-/// Gives back the space of a slot from byte `from` on. That it cannot be had back is no failure.
-void Component::State::release(std::int64_t slot, int side, std::int64_t from) {
-  const std::int64_t begin = round_up(from, Geometry::page_bytes);
-  file.punch(geometry().offset_of(slot, side) + begin, geometry().stride_bytes() - begin);
+std::int64_t Component::State::room_at(std::int64_t slot, int side) const noexcept {
+  return encodes() && table.written(slot) && table.side(slot) == side ? room[static_cast<std::size_t>(slot)]
+                                                                      : 0;
+}
+
+/// Before a version is written over a smaller one: a full disk shall not leave something of both. Reserving
+/// waits for all direct I/O of the file, hence the note of what a slot has already.
+void Component::State::make_room(std::int64_t slot, int side, std::int64_t size) {
+  const std::int64_t before = room_at(slot, side), after = round_up(size, Geometry::page_bytes);
+  if (before > 0 && after > before) file.reserve(geometry().offset_of(slot, side) + before, after - before);
+}
+
+/// A version has been written. Much space that is not needed any more is given back, little is not: that
+/// waits as reserving does.
+void Component::State::publish(std::int64_t slot, int side, std::int64_t size,
+                               std::span<const std::uint32_t> checksums) {
+  const std::int64_t before = room_at(slot, side), after = round_up(size, Geometry::page_bytes);
+  table.set(slot, side, size, checksums);
+  if (!encodes()) return;
+  const bool shrinks = before > 2 * after;
+  room[static_cast<std::size_t>(slot)] =
+      static_cast<std::uint32_t>(shrinks ? after : std::max(before, after));
+  if (shrinks) file.punch(geometry().offset_of(slot, side) + after, before - after);
 }
 
 Component::Component(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
@@ -217,8 +247,7 @@ Component::Request Component::async_write(std::int64_t first_slot, std::int64_t 
   request.first_slot = first_slot;
   request.checksums.resize(static_cast<std::size_t>(count * geometry.blocks()));
   request.stored.resize(static_cast<std::size_t>(count));
-  const bool encodes = geometry.codec.codec != Codec::none;
-  if (encodes) request.staging = device::Buffer(memory.size());
+  if (state_->encodes()) request.staging = device::Buffer(memory.size());
 
   Piece raw{.count = 0};  // slots that are written as they are, and lie together
   const auto write_raw = [&] {
@@ -234,7 +263,7 @@ Component::Request Component::async_write(std::int64_t first_slot, std::int64_t 
   for (std::int64_t slot = first_slot; slot < first_slot + count; ++slot) {
     const int side = state_->table.next_side(slot);
     const auto content = part_of(memory, (slot - first_slot) * stride, stride);
-    if (encodes) {
+    if (state_->encodes()) {
       // Where no page is saved the chunk is better left as it is.
       const auto room = part_of(request.staging.span(), (slot - first_slot) * stride, stride);
       const std::size_t size = encode(geometry.codec, geometry.element_bytes,
@@ -242,6 +271,7 @@ Component::Request Component::async_write(std::int64_t first_slot, std::int64_t 
                                       room.first(static_cast<std::size_t>(stride - Geometry::page_bytes)));
       if (size > 0) {
         write_raw();
+        state_->make_room(slot, side, static_cast<std::int64_t>(size));
         const auto pages = room.first(
             static_cast<std::size_t>(round_up(static_cast<std::int64_t>(size), Geometry::page_bytes)));
         std::ranges::fill(pages.subspan(size), std::byte{0});
@@ -251,6 +281,7 @@ Component::Request Component::async_write(std::int64_t first_slot, std::int64_t 
         continue;
       }
     }
+    state_->make_room(slot, side, geometry.slot_bytes);
     std::ranges::fill(content.subspan(static_cast<std::size_t>(geometry.slot_bytes)), std::byte{0});
     if (raw.count > 0 && (raw.side != side || raw.first_slot + raw.count != slot ||
                           (raw.count + 1) * stride > most_piece_bytes))
@@ -287,13 +318,9 @@ void Component::Request::State::finish_write(const Piece& piece) {
   const Geometry& geometry = owner->geometry();
   for (std::int64_t slot = piece.first_slot; slot < piece.first_slot + piece.count; ++slot) {
     const std::int64_t i = slot - first_slot, size = stored[static_cast<std::size_t>(i)];
-    const bool in_place = owner->table.written(slot) && owner->table.side(slot) == piece.side;
-    const std::int64_t before = in_place ? owner->table.stored_bytes(slot) : 0;
-    owner->table.set(slot, piece.side, size,
-                     std::span(checksums).subspan(static_cast<std::size_t>(i * geometry.blocks()),
-                                                  static_cast<std::size_t>(geometry.blocks_in(size))));
-    if (round_up(before, Geometry::page_bytes) > round_up(size, Geometry::page_bytes))
-      owner->release(slot, piece.side, size);
+    owner->publish(slot, piece.side, size,
+                   std::span(checksums).subspan(static_cast<std::size_t>(i * geometry.blocks()),
+                                                static_cast<std::size_t>(geometry.blocks_in(size))));
   }
 }
 
@@ -484,7 +511,20 @@ std::vector<std::byte> Component::encode_table() const {
 }
 
 void Component::committed() {
-  state_->table.commit([this](std::int64_t slot, int side) { state_->release(slot, side); });
+  // First all of the table, then the disk, whose failure must not leave half of it. Neighbours together: a
+  // system call for each would take longer than writing them did.
+  std::array<std::vector<std::pair<std::int64_t, std::int64_t>>, 2> stale;
+  const Geometry& geometry = state_->geometry();
+  state_->table.commit([&](std::int64_t slot, int side) {
+    auto& ranges = stale[static_cast<std::size_t>(side)];
+    const std::int64_t begin = geometry.offset_of(slot, side), end = begin + geometry.stride_bytes();
+    if (!ranges.empty() && ranges.back().second == begin)
+      ranges.back().second = end;
+    else
+      ranges.emplace_back(begin, end);
+  });
+  for (const auto& ranges : stale)
+    for (const auto& [begin, end] : ranges) state_->file.punch(begin, end - begin);
 }
 
 void Component::release_unused() {

@@ -1,106 +1,391 @@
-// Components: what is written is read, or damage is named; committed content survives everything.
+// Components: what is written is read, in large pieces, and takes no more space than it needs.
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <map>
-#include <random>
+#include <thread>
 
-#include "check.hpp"
-#include "device/support.hpp"
-#include "outcore/device/buffer.hpp"
 #include "outcore/device/fault.hpp"
-#include "outcore/error.hpp"
-#include "outcore/store/component.hpp"
+#include "store/component_support.hpp"
 
 using namespace outcore;
-using namespace outcore::store;
-using device::Buffer;
+using namespace component_support;
+using device::Operation;
 using support::Scratch;
 
 namespace {
 
-/// Slots of a size that is no multiple of pages nor blocks.
-Geometry odd(CodecOptions codec = {}, bool shadow = false) {
-  return {.slot_bytes = 30'000,
-          .slots = 40,
-          .block_bytes = 8192,
-          .element_bytes = 8,
-          .codec = codec,
-          .shadow = shadow};
+std::int64_t space_of(const std::string& path) {
+  struct stat about{};
+  check::equal(stat(path.c_str(), &about), 0);
+  return about.st_blocks * 512;
 }
 
-/// Memory of `count` slots with numbers that compress, some slots with ones that do not.
-Buffer content(const Geometry& geometry, std::int64_t count, unsigned seed) {
-  Buffer buffer(static_cast<std::size_t>(count * geometry.stride_bytes()));
-  std::mt19937_64 random(seed);
-  for (std::int64_t slot = 0; slot < count; ++slot) {
-    const bool noise = random() % 3 == 0;
-    auto* words = reinterpret_cast<std::uint64_t*>(buffer.data() + slot * geometry.stride_bytes());
-    for (std::int64_t i = 0; i < geometry.stride_bytes() / 8; ++i)
-      words[i] = noise ? random() : seed * 1000 + static_cast<unsigned>(i) / 7;
+/// Counts what the device is asked for.
+struct Counting {
+  std::atomic<std::int64_t> reads{0}, writes{0}, read_bytes{0};
+  std::unique_ptr<device::FaultEngine> engine =
+      device::make_fault_engine(device::make_thread_engine(2), {.script = [this](auto, const Operation& o) {
+                                  reads += o.kind == Operation::Kind::read;
+                                  writes += o.kind == Operation::Kind::write;
+                                  if (o.kind == Operation::Kind::read) read_bytes += o.size_bytes;
+                                  return device::Fault::none;
+                                }});
+};
+
+/// 64 slots of 128 KiB.
+Geometry large() {
+  return {.slot_bytes = 128 << 10, .slots = 64};
+}
+
+/// A component under random use, and what it should hold.
+class Model {
+ public:
+  Model(const Geometry& geometry, std::uint64_t seed)
+      : geometry_(geometry),
+        random_(seed),
+        component_(Component::create(scratch_.file(), geometry)),
+        table_(component_.encode_table()) {}
+
+  void step() {
+    switch (random_() % 10) {
+      case 0:
+        return commit();
+      case 1:
+        return reopen();
+      case 2:
+      case 3:
+      case 4:
+        return write_some();
+      case 5:
+        return read_part();
+      default:
+        return read_some();
+    }
   }
-  return buffer;
-}
 
-void same_slots(const Geometry& geometry, const Buffer& actual, const Buffer& expected,
-                std::source_location at = std::source_location::current()) {
-  check::equal(actual.size(), expected.size(), at);
-  for (std::size_t i = 0; i < actual.size(); i += static_cast<std::size_t>(geometry.stride_bytes()))
-    support::same(actual.span().subspan(i, static_cast<std::size_t>(geometry.slot_bytes)),
-                  expected.span().subspan(i, static_cast<std::size_t>(geometry.slot_bytes)), at);
-}
+ private:
+  using Slots = std::map<std::int64_t, std::vector<std::byte>>;
 
-Buffer read(const Component& component, std::int64_t first, std::int64_t count) {
-  Buffer buffer(static_cast<std::size_t>(count * component.geometry().stride_bytes()));
-  std::ranges::fill(buffer.span(), std::byte{0xAA});
-  component.async_read(first, count, buffer.span()).wait();
-  return buffer;
-}
+  std::int64_t upto(std::int64_t most) {
+    return static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(most + 1));
+  }
+  void commit() {
+    if (random_() % 8 == 0) component_.flush();
+    table_ = component_.encode_table();
+    component_.committed();
+    committed_ = slots_;
+  }
+  /// What was not committed is gone. Without shadow it was written over the rest: commit first.
+  void reopen() {
+    if (!geometry_.shadow) commit();
+    component_.close();
+    component_ = Component::open(scratch_.file(), SlotTable::decode(table_, "table"));
+    if (random_() % 2) component_.release_unused();
+    slots_ = committed_;
+  }
+  /// Several requests under way, on ranges that do not overlap.
+  void write_some() {
+    std::vector<Buffer> buffers;
+    std::vector<Component::Request> requests;
+    std::int64_t next = upto(geometry_.slots / 2);
+    while (next < geometry_.slots && requests.size() < 4) {
+      const std::int64_t count = upto(std::min<std::int64_t>(9, geometry_.slots - next));
+      buffers.push_back(content(geometry_, count, random_()));
+      requests.push_back(component_.async_write(next, count, buffers.back().span()));
+      for (std::int64_t i = 0; i < count; ++i) {
+        const auto bytes = slot_in(geometry_, buffers.back(), i);
+        slots_[next + i].assign(bytes.begin(), bytes.end());
+      }
+      next += count + upto(5);
+    }
+    for (auto& request : requests) request.wait();
+  }
+  [[nodiscard]] std::vector<std::byte> expected(std::int64_t slot) const {
+    const auto found = slots_.find(slot);
+    return found == slots_.end() ? std::vector<std::byte>(static_cast<std::size_t>(geometry_.slot_bytes))
+                                 : found->second;
+  }
+  void read_some() {
+    const std::int64_t first = upto(geometry_.slots), count = upto(geometry_.slots - first);
+    const Buffer back = read(component_, first, count);
+    for (std::int64_t i = 0; i < count; ++i) support::same(slot_in(geometry_, back, i), expected(first + i));
+  }
+  void read_part() {
+    const std::int64_t slot = upto(geometry_.slots - 1), offset = upto(geometry_.slot_bytes);
+    std::vector<std::byte> back(static_cast<std::size_t>(upto(geometry_.slot_bytes - offset)));
+    component_.async_read_part(slot, offset, back).wait();
+    const auto all = expected(slot);
+    support::same(back, std::span(all).subspan(static_cast<std::size_t>(offset), back.size()));
+  }
 
-const std::vector<CodecOptions> codecs{{}, blosc2_for(8), blosc2_for(8, Compressor::lz4, 5)};
+  Geometry geometry_;
+  std::mt19937_64 random_;
+  Scratch scratch_;
+  Component component_;
+  std::vector<std::byte> table_;
+  Slots slots_, committed_;
+};
 
 }  // namespace
 
-TEST("what is written is read, with every codec, with and without shadow") {
+TEST("any order of writes, reads, commits and reopenings gives what was written") {
   for (const CodecOptions& codec : codecs) {
     for (const bool shadow : {false, true}) {
+      for (std::uint64_t seed = 0; seed < 6; ++seed) {
+        Geometry geometry = odd(codec, shadow);
+        if (seed % 3 == 1) geometry.slot_bytes = 4 * geometry.block_bytes;
+        if (seed % 3 == 2) geometry.slot_bytes = 100;
+        Model model(geometry, seed);
+        for (int i = 0; i < 60; ++i) model.step();
+      }
+    }
+  }
+}
+
+TEST("slots that were never written read as zeros, without I/O") {
+  Counting counting;
+  const Scratch scratch;
+  const Component component = Component::create(scratch.file(), odd(), {.engine = counting.engine.get()});
+  for (const std::byte each : read(component, 3, 7).span()) check::is_true(each == std::byte{0});
+  check::equal(counting.reads.load(), 0);
+}
+
+TEST("consecutive slots are written and read in large pieces") {
+  Counting counting;
+  const Scratch scratch;
+  Component component = Component::create(scratch.file(), large(), {.engine = counting.engine.get()});
+  const Buffer data = content(large(), 64, 1);
+  write(component, 0, data);
+  check::equal(counting.writes.load(), 2);  // 4 MiB each
+  same_slots(large(), read(component, 0, 64), data);
+  check::equal(counting.reads.load(), 2);
+}
+
+TEST("a read around slots that were never written moves only those that were") {
+  Counting counting;
+  const Scratch scratch;
+  Component component = Component::create(scratch.file(), large(), {.engine = counting.engine.get()});
+  write(component, 3, content(large(), 2, 1));
+  write(component, 9, content(large(), 1, 1));
+  static_cast<void>(read(component, 0, 64));
+  check::equal(counting.reads.load(), 2);
+  check::equal(counting.read_bytes.load(), 3 * (128 << 10));
+}
+
+TEST("reading a part of a slot moves the blocks it touches, no more") {
+  Counting counting;
+  const Scratch scratch;
+  const Geometry geometry{.slot_bytes = 1 << 20, .slots = 4, .block_bytes = 64 << 10};
+  Component component = Component::create(scratch.file(), geometry, {.engine = counting.engine.get()});
+  const Buffer data = content(geometry, 4, 1);
+  write(component, 0, data);
+  std::vector<std::byte> back(10);
+  component.async_read_part(2, (128 << 10) - 5, back).wait();
+  support::same(back, slot_in(geometry, data, 2).subspan((128 << 10) - 5, 10));
+  check::equal(counting.read_bytes.load(), 128 << 10);
+}
+
+TEST("memory that is not aligned is as good, but for speed") {
+  const Scratch scratch;
+  const Geometry geometry = odd();
+  Component component = Component::create(scratch.file(), geometry);
+  const Buffer data = content(geometry, 5, 1);
+  std::vector<std::byte> memory(data.size() + 1);
+  std::ranges::copy(data.span(), memory.begin() + 1);
+  component.async_write(1, 5, std::span(memory).subspan(1)).wait();
+  std::ranges::fill(memory, std::byte{7});
+  component.async_read(1, 5, std::span(memory).subspan(1)).wait();
+  for (std::int64_t slot = 0; slot < 5; ++slot)
+    support::same(std::span(memory).subspan(static_cast<std::size_t>(1 + slot * geometry.stride_bytes()),
+                                            static_cast<std::size_t>(geometry.slot_bytes)),
+                  slot_in(geometry, data, slot));
+}
+
+TEST("every way through or past the page cache, on every engine") {
+  for (const auto cache : {device::Cache::direct, device::Cache::buffered, device::Cache::automatic}) {
+    const auto threads = device::make_thread_engine(2);
+    for (device::Engine* engine : {threads.get(), &device::default_engine()}) {
       const Scratch scratch;
-      const Geometry geometry = odd(codec, shadow);
-      Component component = Component::create(scratch.file(), geometry);
+      const Geometry geometry = odd(blosc2_for(8));
+      Component component = Component::create(scratch.file(), geometry, {.cache = cache, .engine = engine});
       const Buffer data = content(geometry, 40, 1);
-      component.async_write(0, 40, data.span()).wait();
+      write(component, 0, data);
       same_slots(geometry, read(component, 0, 40), data);
     }
   }
 }
 
-TEST("slots that were never written read as zeros") {
+TEST("different slots may be written and read by several threads") {
   const Scratch scratch;
-  Component component = Component::create(scratch.file(), odd());
-  for (const std::byte each : read(component, 3, 7).span()) check::is_true(each == std::byte{0});
+  const Geometry geometry = odd(blosc2_for(8), true);
+  Component component = Component::create(scratch.file(), geometry);
+  std::vector<std::thread> threads;
+  std::atomic<int> failed{0};
+  for (std::int64_t t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      try {
+        for (std::uint64_t i = 0; i < 10; ++i) {
+          const Buffer data = content(geometry, 10, i);
+          write(component, 10 * t, data);
+          same_slots(geometry, read(component, 10 * t, 10), data);
+        }
+      } catch (const std::exception&) {
+        ++failed;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  check::equal(failed.load(), 0);
 }
 
-TEST("an existing file is reopened with its table") {
-  for (const CodecOptions& codec : codecs) {
-    const Scratch scratch;
-    const Geometry geometry = odd(codec, true);
-    const Buffer data = content(geometry, 10, 2);
-    std::vector<std::byte> table;
-    {
-      Component component = Component::create(scratch.file(), geometry);
-      component.async_write(5, 10, data.span()).wait();
-      component.flush();
-      table = component.encode_table();
-      component.close();
-    }
-    Component component =
-        Component::open(scratch.file(), SlotTable::decode(table, "table"), {.read_only = true});
-    check::is_true(component.geometry() == geometry);
-    same_slots(geometry, read(component, 5, 10), data);
-    check::is_true(!component.table().written(4) && !component.table().written(15));
+// ---- space
+
+TEST("what is not written takes no space, whatever the length of the file") {
+  const Scratch scratch;
+  Geometry geometry = large();
+  geometry.slots = 1 << 20;
+  geometry.shadow = true;
+  Component component = Component::create(scratch.file(), geometry);
+  write(component, geometry.slots - 2, content(geometry, 2, 1));
+  component.flush();
+  check::equal(static_cast<std::int64_t>(std::filesystem::file_size(scratch.file())), geometry.file_bytes());
+  check::is_true(space_of(scratch.file()) < 1 << 20);
+}
+
+TEST("preallocation takes the space of one side") {
+  const Scratch scratch;
+  Geometry geometry = large();
+  geometry.shadow = true;
+  const Component component = Component::create(scratch.file(), geometry, {.preallocate = true});
+  check::is_true(space_of(scratch.file()) >= 64 * (128 << 10) && space_of(scratch.file()) < 65 * (128 << 10));
+}
+
+TEST("a chunk that shrinks takes the pages it needs, one that does not is stored as it is") {
+  const Scratch scratch;
+  Geometry geometry = large();
+  geometry.codec = blosc2_for(8);
+  Component component = Component::create(scratch.file(), geometry);
+  write(component, 0, content(geometry, 10, 1, 0));
+  for (std::int64_t slot = 0; slot < 10; ++slot)
+    check::is_true(component.table().stored_bytes(slot) < geometry.slot_bytes / 4);
+  write(component, 10, content(geometry, 10, 1, 1));
+  for (std::int64_t slot = 10; slot < 20; ++slot)
+    check::equal(component.table().stored_bytes(slot), geometry.slot_bytes);
+  component.flush();
+  check::is_true(space_of(scratch.file()) < 13 * geometry.slot_bytes);
+}
+
+TEST("a version that is smaller gives back what it does not need") {
+  const Scratch scratch;
+  Geometry geometry = large();
+  geometry.codec = blosc2_for(8);
+  Component component = Component::create(scratch.file(), geometry);
+  write(component, 0, content(geometry, 64, 1, 1));
+  component.flush();
+  const std::int64_t before = space_of(scratch.file());
+  const Buffer data = content(geometry, 64, 2, 0);
+  write(component, 0, data);
+  component.flush();
+  check::is_true(space_of(scratch.file()) < before / 4);
+  same_slots(geometry, read(component, 0, 64), data);
+}
+
+TEST("after a commit the space of the state before is given back") {
+  const Scratch scratch;
+  Geometry geometry = large();
+  geometry.shadow = true;
+  Component component = Component::create(scratch.file(), geometry);
+  write(component, 0, content(geometry, 64, 1));
+  component.committed();
+  const Buffer data = content(geometry, 64, 2);
+  write(component, 0, data);
+  component.flush();
+  const std::int64_t both = space_of(scratch.file());
+  component.committed();
+  check::is_true(both >= 2 * 64 * geometry.slot_bytes);
+  check::is_true(space_of(scratch.file()) <= both / 2);
+  same_slots(geometry, read(component, 0, 64), data);
+}
+
+TEST("space that a process has left which died before its commit can be had back") {
+  const Scratch scratch;
+  Geometry geometry = large();
+  geometry.shadow = true;
+  const Buffer data = content(geometry, 30, 1);
+  std::vector<std::byte> table;
+  {
+    Component component = Component::create(scratch.file(), geometry);
+    write(component, 5, data);
+    component.flush();
+    table = component.encode_table();
+    component.committed();
+    write(component, 0, content(geometry, 64, 2));
+    component.flush();
   }
+  Component component = Component::open(scratch.file(), SlotTable::decode(table, "table"));
+  component.release_unused();
+  const std::int64_t used = space_of(scratch.file());
+  check::is_true(used >= 30 * geometry.slot_bytes && used < 31 * geometry.slot_bytes);
+  same_slots(geometry, read(component, 5, 30), data);
+}
+
+// ---- names, and what is refused
+
+TEST("a name that is taken is not overwritten") {
+  const Scratch scratch;
+  const Component first = Component::create(scratch.file(), odd());
+  check::equal(check::throws<Error>([&] {
+                 static_cast<void>(Component::create(scratch.file(), odd()));
+               }).errno_value(),
+               EEXIST);
+}
+
+TEST("a file that is not there, or was removed, cannot be opened") {
+  const Scratch scratch;
+  Component::create(scratch.file(), odd()).close();
+  Component::remove(scratch.file());
+  const auto open = [&] { static_cast<void>(Component::open(scratch.file(), SlotTable(odd()))); };
+  check::equal(check::throws<Error>(open).errno_value(), ENOENT);
+  check::equal(check::throws<Error>([&] { Component::remove(scratch.file()); }).errno_value(), ENOENT);
+}
+
+TEST("a scratch component has no name") {
+  const Scratch scratch;
+  Component component = Component::create(scratch.file(), odd(), {.unlink_after_open = true});
+  const Buffer data = content(odd(), 4, 1);
+  write(component, 0, data);
+  check::is_true(!std::filesystem::exists(scratch.file()));
+  same_slots(odd(), read(component, 0, 4), data);
+}
+
+TEST("slots that are not there, memory of another size, and closed or read-only files are refused") {
+  const Scratch scratch;
+  const Geometry geometry = odd();
+  Component component = Component::create(scratch.file(), geometry);
+  const Buffer data = content(geometry, 3, 1);
+  const auto refused = [&](const std::function<void()>& body) {
+    return check::throws<Error>(body).errno_value();
+  };
+  check::equal(refused([&] { (void)component.async_write(38, 3, data.span()); }), EINVAL);
+  check::equal(refused([&] { (void)component.async_write(-1, 3, data.span()); }), EINVAL);
+  check::equal(refused([&] { (void)component.async_write(0, 2, data.span()); }), EINVAL);
+  check::equal(refused([&] { (void)component.async_read(38, 3, data.span()); }), EINVAL);
+  check::equal(refused([&] { (void)component.async_read_part(0, 29'999, data.span().first(2)); }), EINVAL);
+  check::equal(refused([&] { (void)component.async_read_part(0, -1, data.span().first(2)); }), EINVAL);
+  check::equal(refused([&] { (void)component.async_read_part(40, 0, data.span().first(2)); }), EINVAL);
+  write(component, 0, data);
+  const auto table = component.encode_table();
+  component.close();
+  component.close();
+  check::equal(refused([&] { (void)component.async_write(0, 3, data.span()); }), EBADF);
+  check::equal(refused([&] { (void)component.async_read(0, 3, data.span()); }), EBADF);
+  Component reader = Component::open(scratch.file(), SlotTable::decode(table, "table"), {.read_only = true});
+  check::equal(refused([&] { (void)reader.async_write(0, 3, data.span()); }), EBADF);
+  same_slots(geometry, read(reader, 0, 3), data);
 }
 
 TEST_MAIN

@@ -72,6 +72,9 @@ class File {
 
   void preallocate(std::int64_t size_bytes);  ///< reserves space; the length becomes at least size_bytes
   void truncate(std::int64_t length_bytes);
+  /// Reserves space for a range without a change of length or content. False, and nothing is done, where the
+  /// file system cannot. Throws Error(ENOSPC) as preallocate does.
+  bool reserve(std::int64_t offset, std::int64_t size_bytes);
   /// Gives the space of a range back; it reads as zeros then, and the length stays. False, and nothing is
   /// done, where the file system cannot.
   bool punch(std::int64_t offset, std::int64_t size_bytes);

@@ -9,7 +9,7 @@ namespace outcore::store {
 
 /// Checksum of `bytes`; with `before`, the checksum of what came before them, that of both together.
 /// Detects every change of up to 32 bits in a row, and of up to three bits anywhere in blocks of 128 KiB.
-/// As fast as memory where the processor has the instruction (x86-64 with SSE 4.2), about 2 GB/s elsewhere.
+/// As fast as memory where the processor has the instruction (x86-64 with SSE 4.2), about 1 GB/s elsewhere.
 [[nodiscard]] std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0) noexcept;
 
 /// Checksum of a piece followed by another of `second_bytes` bytes, from the checksums of both.

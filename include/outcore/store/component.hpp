@@ -90,7 +90,7 @@ class Component {
   /// `count` strides. Aligned to 4096 it is read and written in place: take it from device::Buffer. Checksums
   /// are computed, and chunks compressed, within this call, while the first part of the data is on its way.
   /// Zeroes the bytes between slot_bytes and the stride. Throws Error: EINVAL for slots that are not there or
-  /// memory of another size, EBADF after close or if opened read-only, ENOMEM.
+  /// memory of another size, EBADF after close or if opened read-only, ENOSPC, ENOMEM.
   [[nodiscard]] Request async_write(std::int64_t first_slot, std::int64_t count, std::span<std::byte> memory);
   /// As async_write. Bytes between slot_bytes and the stride are of no meaning.
   [[nodiscard]] Request async_read(std::int64_t first_slot, std::int64_t count,
@@ -105,7 +105,7 @@ class Component {
   /// The table as a file, to be kept beside this one; it describes what has been written and waited for.
   [[nodiscard]] std::vector<std::byte> encode_table() const;
   /// The table as encoded last, and everything it refers to, is the committed state. Gives back the space of
-  /// the state before.
+  /// the state before; a failure of that (EIO) is thrown, but changes nothing of the rest.
   void committed();
   /// Gives back all space that the table does not refer to, such as a process that died has left. Only for
   /// the one that may write, and when nothing is written that is not committed.
