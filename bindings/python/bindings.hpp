@@ -11,5 +11,6 @@ void bind_device(nanobind::module_& module);
 void bind_file(nanobind::module_& module);
 void bind_world(nanobind::module_& module);
 void bind_chem(nanobind::module_& module);
+void bind_global_array(nanobind::module_& module);
 
 }  // namespace outcore::python

@@ -9,22 +9,38 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from outcore._core import Distribution as Distribution
     from outcore._core import ExclusiveFile as ExclusiveFile
     from outcore._core import clean as clean
     from outcore._core import default_scratch as default_scratch
     from outcore.errors import OutcoreError as OutcoreError
+    from outcore.global_array import GlobalArray as GlobalArray
+    from outcore.node_array import NodeArray as NodeArray
     from outcore.world import World as World
 
 # Where each public name lives.
 _PUBLIC = {
+    "Distribution": "outcore._core",
     "ExclusiveFile": "outcore._core",
+    "GlobalArray": "outcore.global_array",
+    "NodeArray": "outcore.node_array",
     "OutcoreError": "outcore.errors",
     "World": "outcore.world",
     "clean": "outcore._core",
     "default_scratch": "outcore._core",
 }
 
-__all__ = ["ExclusiveFile", "OutcoreError", "World", "__version__", "clean", "default_scratch"]
+__all__ = [
+    "Distribution",
+    "ExclusiveFile",
+    "GlobalArray",
+    "NodeArray",
+    "OutcoreError",
+    "World",
+    "__version__",
+    "clean",
+    "default_scratch",
+]
 
 
 def __getattr__(name: str) -> Any:

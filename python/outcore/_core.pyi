@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, overload
 
 import numpy
+import numpy.typing
 from numpy.typing import NDArray
 
 def error_message(
@@ -556,3 +557,148 @@ def integral_memory_bytes(
     """
     Bytes that contracting `densities` matrices on `threads` threads takes; record_bytes 0: nothing stored.
     """
+
+class Distribution:
+    """
+    Which process holds which elements of an array: a grid of processes over the dimensions, the last
+    varying fastest. Made for a shape and a number of processes; the same on all of them.
+    """
+
+    @staticmethod
+    def regular(shape: Sequence[int], processes: int) -> Distribution:
+        """
+        Blocks as equal as can be, on a grid chosen so that patches are nearly cubic.
+        """
+
+    @staticmethod
+    def irregular(shape: Sequence[int], processes: int, begins: Sequence[Sequence[int]]) -> Distribution:
+        """
+        For each dimension the first indices of its blocks, from 0 on, rising. The product of the numbers
+        of blocks is at most the number of processes.
+        """
+
+    @staticmethod
+    def block_cyclic(
+        shape: Sequence[int], processes: int, block: Sequence[int], grid: Sequence[int] | None = None
+    ) -> Distribution:
+        """
+        Blocks dealt out to a grid in turn, as ScaLAPACK does; the grid is chosen if not given.
+        """
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """Processes along each dimension."""
+
+    @property
+    def block(self) -> tuple[int, ...]:
+        """Shape of the (largest) blocks."""
+
+    @property
+    def processes(self) -> int: ...
+    def owner(self, index: Sequence[int]) -> int:
+        """Rank of the process that holds an element."""
+
+    def patch(self, process: int) -> tuple[list[int], list[int]]:
+        """
+        (begin, end) of what a process holds; OutcoreError (EINVAL) if block-cyclic.
+        """
+
+    def local_shape(self, process: int) -> tuple[int, ...]:
+        """Shape of the memory of a process."""
+
+    def parts_of(self, process: int, begin: Sequence[int], end: Sequence[int]) -> list[list[list[int]]]:
+        """
+        What a process holds of a box: for each block [begin, end, index of its first element in the
+        memory of the process].
+        """
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __repr__(self) -> str: ...
+
+class Transfer:
+    """
+    A transfer of a global array under way. It keeps array and memory alive.
+    """
+
+    def wait(self) -> None:
+        """
+        Block until complete: what was got is here, what was put may be changed. Raises OutcoreError if it
+        failed. Other Python threads run meanwhile.
+        """
+
+    def test(self) -> bool:
+        """True once complete; never blocks. Raises OutcoreError if it failed."""
+
+class GlobalArray:
+    """Native part of outcore.GlobalArray, which checks indices and types."""
+
+    def __init__(
+        self,
+        world: World,
+        shape: Sequence[int],
+        dtype: str,
+        distribution: Distribution | None = None,
+        block: Sequence[int] | None = None,
+        begins: Sequence[Sequence[int]] | None = None,
+        refusal: str = "",
+    ) -> None: ...
+    @property
+    def distribution(self) -> Distribution: ...
+    @property
+    def local(self) -> numpy.typing.NDArray:
+        """NumPy view of the memory of this process."""
+
+    @property
+    def closed(self) -> bool: ...
+    def get(
+        self, begin: Sequence[int], end: Sequence[int], step: Sequence[int], memory: object
+    ) -> Transfer: ...
+    def put(
+        self, begin: Sequence[int], end: Sequence[int], step: Sequence[int], memory: object
+    ) -> Transfer: ...
+    def accumulate(
+        self, begin: Sequence[int], end: Sequence[int], step: Sequence[int], memory: object, alpha: object
+    ) -> Transfer: ...
+    def gather(
+        self,
+        indices: Annotated[
+            NDArray[numpy.int64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        memory: object,
+    ) -> None: ...
+    def scatter(
+        self,
+        indices: Annotated[
+            NDArray[numpy.int64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        memory: object,
+    ) -> None: ...
+    def scatter_accumulate(
+        self,
+        indices: Annotated[
+            NDArray[numpy.int64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        memory: object,
+        alpha: object,
+    ) -> None: ...
+    def read_increment(self, index: Sequence[int], value: int) -> int: ...
+    def sync(self) -> None: ...
+    def close(self) -> None: ...
+
+class NodeArray:
+    """Native part of outcore.NodeArray, which checks the type."""
+
+    def __init__(self, world: World, shape: Sequence[int], dtype: str, refusal: str = "") -> None: ...
+    @property
+    def view(self) -> numpy.typing.NDArray:
+        """NumPy view of all of it."""
+
+    @property
+    def closed(self) -> bool: ...
+    def barrier(self) -> None: ...
+    def close(self) -> None: ...

@@ -1,0 +1,382 @@
+// Global arrays in Python: what outcore.global_array is made of.
+#include "outcore/array/global_array.hpp"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/operators.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <cerrno>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bindings.hpp"
+#include "outcore/array/node_array.hpp"
+#include "outcore/error.hpp"
+#include "strided_arg.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace outcore::python {
+namespace {
+
+using Numbers = std::vector<std::int64_t>;
+using Indices = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+Numbers numbers(const Extents& extents) {
+  return {extents.values().begin(), extents.values().end()};
+}
+
+Extents extents(const Numbers& values) {
+  return Extents(std::span(values.data(), values.size()));
+}
+
+/// Every step-th element of a box.
+struct Selection {
+  Selection(const Numbers& begin, const Numbers& end, const Numbers& steps)
+      : box{extents(begin), extents(end)}, step(extents(steps)), shape(box.begin) {
+    for (int i = 0; i < shape.rank(); ++i) {
+      const std::int64_t extent = i < box.end.rank() ? box.end[i] - box.begin[i] : 0;
+      const std::int64_t each = i < step.rank() ? std::max<std::int64_t>(step[i], 1) : 1;
+      shape[i] = std::max<std::int64_t>((extent + each - 1) / each, 0);
+    }
+  }
+  Box box;
+  Extents step, shape;
+};
+
+/// A transfer under way, with the array and the memory it concerns. Any thread may wait.
+class Transfer {
+ public:
+  Transfer(nb::object array, StridedArg memory) : array_(std::move(array)), memory_(std::move(memory)) {}
+  ~Transfer() {
+    if (done_) return;
+    const nb::gil_scoped_release released;
+    request_ = {};  // waits
+  }
+  Transfer(Transfer&&) = delete;
+
+  template <class Start>
+  void start(Start start_request) {
+    const nb::gil_scoped_release released;
+    request_ = start_request(memory_.strided());
+    done_ = request_.test();
+  }
+
+  void wait() {
+    {
+      const nb::gil_scoped_release released;
+      const std::lock_guard guard(mutex_);
+      if (!done_) request_.wait();
+      done_ = true;
+    }
+    let_go();
+  }
+
+  bool test() {
+    {
+      const nb::gil_scoped_release released;
+      const std::unique_lock guard(mutex_, std::try_to_lock);
+      if (!guard.owns_lock()) return false;  // another thread waits for it
+      done_ = done_ || request_.test();
+      if (!done_) return false;
+    }
+    let_go();
+    return true;
+  }
+
+ private:
+  void let_go() {
+    memory_.release();
+    array_.reset();
+  }
+
+  nb::object array_;
+  StridedArg memory_;
+  std::mutex mutex_;
+  GlobalArray::Request request_;
+  bool done_ = false;
+};
+
+// ---- distributions ----
+
+void bind_distribution(nb::module_& module) {
+  nb::class_<Distribution>(
+      module, "Distribution",
+      "Which process holds which elements of an array: a grid of processes over the dimensions, the last\n"
+      "varying fastest. Made for a shape and a number of processes; the same on all of them.")
+      .def_static(
+          "regular",
+          [](const Numbers& shape, int processes) {
+            return Distribution::regular(extents(shape), processes);
+          },
+          "shape"_a, "processes"_a,
+          "Blocks as equal as can be, on a grid chosen so that patches are nearly cubic.")
+      .def_static(
+          "irregular",
+          [](const Numbers& shape, int processes, const std::vector<Numbers>& begins) {
+            return Distribution::irregular(extents(shape), processes, begins);
+          },
+          "shape"_a, "processes"_a, "begins"_a,
+          "For each dimension the first indices of its blocks, from 0 on, rising. The product of the "
+          "numbers\n"
+          "of blocks is at most the number of processes.")
+      .def_static(
+          "block_cyclic",
+          [](const Numbers& shape, int processes, const Numbers& block, const std::optional<Numbers>& grid) {
+            return Distribution::block_cyclic(extents(shape), processes, extents(block),
+                                              grid ? std::optional(extents(*grid)) : std::nullopt);
+          },
+          "shape"_a, "processes"_a, "block"_a, "grid"_a = nb::none(),
+          "Blocks dealt out to a grid in turn, as ScaLAPACK does; the grid is chosen if not given.")
+      .def_prop_ro("kind",
+                   [](const Distribution& self) {
+                     return self.kind() == Distribution::Kind::regular     ? "regular"
+                            : self.kind() == Distribution::Kind::irregular ? "irregular"
+                                                                           : "block_cyclic";
+                   })
+      .def_prop_ro(
+          "shape", [](const Distribution& self) { return nb::tuple(nb::cast(numbers(self.shape()))); },
+          nb::sig("def shape(self) -> tuple[int, ...]"))
+      .def_prop_ro(
+          "grid", [](const Distribution& self) { return nb::tuple(nb::cast(numbers(self.grid()))); },
+          nb::sig("def grid(self) -> tuple[int, ...]"), "Processes along each dimension.")
+      .def_prop_ro(
+          "block", [](const Distribution& self) { return nb::tuple(nb::cast(numbers(self.block()))); },
+          nb::sig("def block(self) -> tuple[int, ...]"), "Shape of the (largest) blocks.")
+      .def_prop_ro("processes", &Distribution::processes)
+      .def(
+          "owner", [](const Distribution& self, const Numbers& index) { return self.owner(extents(index)); },
+          "index"_a, "Rank of the process that holds an element.")
+      .def(
+          "patch",
+          [](const Distribution& self, int process) {
+            const Box box = self.patch(process);
+            return std::pair(numbers(box.begin), numbers(box.end));
+          },
+          "process"_a, "(begin, end) of what a process holds; OutcoreError (EINVAL) if block-cyclic.")
+      .def(
+          "local_shape",
+          [](const Distribution& self, int process) {
+            return nb::tuple(nb::cast(numbers(self.local_shape(process))));
+          },
+          nb::sig("def local_shape(self, process: int) -> tuple[int, ...]"), "process"_a,
+          "Shape of the memory of a process.")
+      .def(
+          "parts_of",
+          [](const Distribution& self, int process, const Numbers& begin, const Numbers& end) {
+            const Box box{extents(begin), extents(end)};
+            if (!Box::whole(self.shape()).contains(box))
+              throw Error(EINVAL, {.attempted = "parts of the box " + box.text(),
+                                   .detail = "it is not inside of the shape " + self.shape().text()});
+            const Extents local = self.local_shape(process);
+            std::vector<std::vector<Numbers>> parts;
+            self.for_each_part_of(process, box, [&](int, const Box& part, std::int64_t element) {
+              Extents at = local;
+              for (int i = local.rank() - 1; i >= 0; --i) {
+                at[i] = element % local[i];
+                element /= local[i];
+              }
+              parts.push_back({numbers(part.begin), numbers(part.end), numbers(at)});
+            });
+            return parts;
+          },
+          "process"_a, "begin"_a, "end"_a,
+          "What a process holds of a box: for each block [begin, end, index of its first element in the\n"
+          "memory of the process].")
+      .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def("__hash__", &Distribution::fingerprint)
+      .def("__repr__", [](const Distribution& self) {
+        return "<outcore.Distribution of " + self.shape().text() + ": " + self.text() + ">";
+      });
+}
+
+// ---- arrays ----
+
+/// All arguments are checked in the collective gate, so that one that is wrong at one process is an error at
+/// all. `refusal`: what Python found wrong already.
+void make(GlobalArray* self, World& world, const Numbers& shape, const std::string& type_name,
+          const std::optional<Distribution>& distribution, const std::optional<Numbers>& block,
+          const std::optional<std::vector<Numbers>>& begins, const std::string& refusal) {
+  const nb::gil_scoped_release released;
+  std::string wrong = refusal;
+  ElementType type{};
+  try {
+    type = element_type(type_name);
+  } catch (const Error& error) {
+    type = ElementType::float64;
+    if (wrong.empty()) wrong = error.context().attempted + ": " + error.context().detail;
+  }
+  new (self) GlobalArray(world, type, [&](int processes) {
+    if (!wrong.empty()) throw Error(EINVAL, {.attempted = "create a global array", .detail = wrong});
+    if (distribution) return *distribution;
+    if (block) return Distribution::block_cyclic(extents(shape), processes, extents(*block));
+    if (begins) return Distribution::irregular(extents(shape), processes, *begins);
+    return Distribution::regular(extents(shape), processes);
+  });
+}
+
+std::unique_ptr<Transfer> start(nb::handle self, const Numbers& begin, const Numbers& end,
+                                const Numbers& step, nb::handle memory, Access access, auto start_request) {
+  auto& array = nb::cast<GlobalArray&>(self);
+  const Selection selection(begin, end, step);
+  auto transfer = std::make_unique<Transfer>(
+      nb::borrow(self), StridedArg(memory, access, selection.shape, array.element_bytes()));
+  transfer->start([&](const Strided& strided) { return start_request(array, selection, strided); });
+  return transfer;
+}
+
+std::unique_ptr<Transfer> get(nb::handle self, const Numbers& begin, const Numbers& end, const Numbers& step,
+                              nb::handle memory) {
+  return start(self, begin, end, step, memory, Access::write,
+               [](const GlobalArray& array, const Selection& selection, const Strided& strided) {
+                 return array.async_get(selection.box, selection.step, strided);
+               });
+}
+
+std::unique_ptr<Transfer> put(nb::handle self, const Numbers& begin, const Numbers& end, const Numbers& step,
+                              nb::handle memory) {
+  return start(self, begin, end, step, memory, Access::read,
+               [](GlobalArray& array, const Selection& selection, const Strided& strided) {
+                 return array.async_put(selection.box, selection.step, strided);
+               });
+}
+
+std::unique_ptr<Transfer> accumulate(nb::handle self, const Numbers& begin, const Numbers& end,
+                                     const Numbers& step, nb::handle memory, nb::handle alpha) {
+  const StridedArg one(alpha, Access::read, {}, nb::cast<GlobalArray&>(self).element_bytes());
+  return start(self, begin, end, step, memory, Access::read,
+               [&](GlobalArray& array, const Selection& selection, const Strided& strided) {
+                 return array.async_accumulate(selection.box, selection.step, strided, one.strided().data);
+               });
+}
+
+/// Contiguous memory of as many elements as there are indices.
+BufferArg elements(const GlobalArray& array, const Indices& indices, nb::handle memory, Access access) {
+  BufferArg buffer(memory, access);
+  if (static_cast<int>(indices.shape(1)) != array.shape().rank())
+    throw nb::value_error("indices must be of shape [count][dimensions of the array]");
+  if (buffer.span().size() != indices.shape(0) * array.element_bytes())
+    throw nb::value_error("there must be as many elements as indices");
+  return buffer;
+}
+
+std::span<const std::int64_t> flat(const Indices& indices) {
+  return {indices.data(), indices.size()};
+}
+
+/// A NumPy array over contiguous memory that `owner` keeps.
+nb::object view(ElementType type, std::byte* memory, const Extents& shape, nb::handle owner) {
+  std::vector<std::size_t> sizes;
+  for (const std::int64_t extent : shape.values()) sizes.push_back(static_cast<std::size_t>(extent));
+  return visit(type, [&](auto zero) {
+    using Element = decltype(zero);
+    return nb::cast(nb::ndarray<nb::numpy, Element, nb::c_contig>(memory, sizes.size(), sizes.data(), owner));
+  });
+}
+
+nb::object local(nb::handle self) {
+  const auto& array = nb::cast<GlobalArray&>(self);
+  return view(array.type(), array.local().data, array.distribution().local_shape(array.world().rank()), self);
+}
+
+void bind_array(nb::module_& module) {
+  const nb::call_guard<nb::gil_scoped_release> unlocked;
+  nb::class_<Transfer>(module, "Transfer",
+                       "A transfer of a global array under way. It keeps array and memory alive.")
+      .def("wait", &Transfer::wait,
+           "Block until complete: what was got is here, what was put may be changed. Raises OutcoreError if "
+           "it\n"
+           "failed. Other Python threads run meanwhile.")
+      .def("test", &Transfer::test, "True once complete; never blocks. Raises OutcoreError if it failed.");
+  nb::class_<GlobalArray>(module, "GlobalArray", nb::is_weak_referenceable(),
+                          "Native part of outcore.GlobalArray, which checks indices and types.")
+      .def("__init__", &make, nb::keep_alive<1, 2>(), "world"_a, "shape"_a, "dtype"_a,
+           "distribution"_a = nb::none(), "block"_a = nb::none(), "begins"_a = nb::none(), "refusal"_a = "")
+      .def_prop_ro("distribution", [](const GlobalArray& self) { return self.distribution(); })
+      .def_prop_ro("local", &local, nb::sig("def local(self) -> numpy.typing.NDArray"),
+                   "NumPy view of the memory of this process.")
+      .def_prop_ro("closed", &GlobalArray::closed)
+      .def("get", &get, "begin"_a, "end"_a, "step"_a, "memory"_a)
+      .def("put", &put, "begin"_a, "end"_a, "step"_a, "memory"_a)
+      .def("accumulate", &accumulate, "begin"_a, "end"_a, "step"_a, "memory"_a, "alpha"_a)
+      .def(
+          "gather",
+          [](const GlobalArray& self, const Indices& indices, nb::handle memory) {
+            const BufferArg buffer = elements(self, indices, memory, Access::write);
+            const nb::gil_scoped_release released;
+            self.gather(flat(indices), buffer.span().data());
+          },
+          "indices"_a, "memory"_a)
+      .def(
+          "scatter",
+          [](GlobalArray& self, const Indices& indices, nb::handle memory) {
+            const BufferArg buffer = elements(self, indices, memory, Access::read);
+            const nb::gil_scoped_release released;
+            self.scatter(flat(indices), buffer.span().data());
+          },
+          "indices"_a, "memory"_a)
+      .def(
+          "scatter_accumulate",
+          [](GlobalArray& self, const Indices& indices, nb::handle memory, nb::handle alpha) {
+            const BufferArg buffer = elements(self, indices, memory, Access::read);
+            const StridedArg one(alpha, Access::read, {}, self.element_bytes());
+            const nb::gil_scoped_release released;
+            self.scatter_accumulate(flat(indices), buffer.span().data(), one.strided().data);
+          },
+          "indices"_a, "memory"_a, "alpha"_a)
+      .def(
+          "read_increment",
+          [](GlobalArray& self, const Numbers& index, std::int64_t value) {
+            return self.read_increment(extents(index), value);
+          },
+          unlocked, "index"_a, "value"_a)
+      .def("sync", &GlobalArray::sync, unlocked)
+      .def("close", &GlobalArray::close, unlocked);
+}
+
+void bind_node_array(nb::module_& module) {
+  const nb::call_guard<nb::gil_scoped_release> unlocked;
+  nb::class_<NodeArray>(module, "NodeArray", nb::is_weak_referenceable(),
+                        "Native part of outcore.NodeArray, which checks the type.")
+      .def(
+          "__init__",
+          [](NodeArray* self, World& world, const Numbers& shape, const std::string& type_name,
+             const std::string& refusal) {
+            const nb::gil_scoped_release released;
+            const ElementType type = element_type(type_name);
+            new (self) NodeArray(world, type, [&] {
+              if (!refusal.empty())
+                throw Error(EINVAL, {.attempted = "create a node array", .detail = refusal});
+              return extents(shape);
+            });
+          },
+          nb::keep_alive<1, 2>(), "world"_a, "shape"_a, "dtype"_a, "refusal"_a = "")
+      .def_prop_ro(
+          "view",
+          [](nb::handle self) {
+            const auto& array = nb::cast<NodeArray&>(self);
+            return view(array.type(), array.view().data, array.shape(), self);
+          },
+          nb::sig("def view(self) -> numpy.typing.NDArray"), "NumPy view of all of it.")
+      .def_prop_ro("closed", &NodeArray::closed)
+      .def("barrier", &NodeArray::barrier, unlocked)
+      .def("close", &NodeArray::close, unlocked);
+}
+
+}  // namespace
+
+void bind_global_array(nb::module_& module) {
+  bind_distribution(module);
+  bind_array(module);
+  bind_node_array(module);
+}
+
+}  // namespace outcore::python

@@ -1,0 +1,378 @@
+"""Global arrays: N-dimensional arrays in the memory of all processes, reached one-sidedly.
+
+with outcore.GlobalArray(world, (1000, 1000)) as g:
+    g.local[...] = world.rank          # the own patch, in place
+    g.sync()
+    row = g[17, :]                     # a copy, from whoever holds it
+    g.acc(np.s_[0:10, 0:10], block, alpha=2.0)
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore import _core
+from outcore.errors import OutcoreError
+from outcore.indexing import Selection, as_elements, select
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from numpy.typing import ArrayLike, DTypeLike
+
+    from outcore._core import Distribution
+    from outcore.world import World
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+DTYPES = tuple(
+    np.dtype(name)
+    for name in (
+        "int8", "int16", "int32", "int64", "uint8", "float32", "float64", "complex64", "complex128"
+    )
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Section:
+    """A box of a global array, for collective transfers; nothing is copied. `begin` and `end` have one number
+    for each axis of the array: integers of an index became axes of length 1."""
+
+    array: GlobalArray
+    begin: tuple[int, ...]
+    end: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(end - begin for begin, end in zip(self.begin, self.end, strict=True))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.array.dtype
+
+
+class Transfer:
+    """A nonblocking transfer under way. It keeps array and memory alive until it is complete."""
+
+    def __init__(self, native: _core.Transfer, result: Array | None = None) -> None:
+        self._native = native
+        self._result = result
+
+    def wait(self) -> Array | None:
+        """Blocks until complete. A get returns its array; after a put or an accumulate the memory may be
+        changed. Raises OutcoreError if the transfer failed. Other Python threads run meanwhile."""
+        self._native.wait()
+        return self._result
+
+    def test(self) -> bool:
+        """True once complete; never blocks. Raises OutcoreError if the transfer failed."""
+        return self._native.test()
+
+
+class GlobalArray:
+    """An array of `shape` (1 to 8 dimensions), zero at first, in the memory of all processes of `world`.
+
+    Made, synchronised and closed collectively: by all processes, in the same order. Everything else is
+    one-sided: any process, any thread, at any time, without help of the processes concerned. `sync` orders:
+    afterwards all see what any process has put or accumulated before. Concurrent accumulates of one element
+    are atomic.
+
+    A box is what NumPy would index with: slices, integers and an Ellipsis, as `numpy.s_[2:5, :]` makes it.
+    `g[box]` cuts slices at the edge as NumPy does; methods refuse a box that reaches outside.
+
+    Args:
+        world: the processes that share it.
+        shape: extents.
+        dtype: int8, int16, int32, int64, uint8, float32, float64, complex64 or complex128.
+        block: shape of blocks that are dealt out in turn (block-cyclic); one number: in all dimensions.
+        distribution: a Distribution, or for each dimension the first indices of its blocks, from 0 on. Without
+            it, and without `block`, each process holds one block, of nearly equal extents.
+
+    Raises (the same at all processes):
+        OutcoreError: EINVAL (arguments that do not fit, or differ between processes), ENOMEM (more than the
+            budget of a process; the message has the numbers). After close: EBADF.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        shape: int | Sequence[int],
+        dtype: DTypeLike = "float64",
+        *,
+        block: int | Sequence[int] | None = None,
+        distribution: Distribution | Sequence[Sequence[int]] | None = None,
+    ) -> None:
+        arguments = ArrayArguments(shape, dtype, block, distribution)
+        self._native = _core.GlobalArray(
+            world,
+            arguments.shape,
+            arguments.dtype.name,
+            arguments.distribution,
+            arguments.block,
+            arguments.begins,
+            arguments.refusal,
+        )
+        self._world = world
+        self._dtype = arguments.dtype
+        self._distribution = self._native.distribution
+        self._shape: tuple[int, ...] = self._distribution.shape
+
+    # ---- what it is ----
+
+    @property
+    def world(self) -> World:
+        return self._world
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self._shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements, at all processes together."""
+        return int(np.prod(self._shape, dtype=np.int64))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements, at all processes together."""
+        return self.size * self._dtype.itemsize
+
+    @property
+    def distribution(self) -> Distribution:
+        return self._distribution
+
+    @property
+    def closed(self) -> bool:
+        return self._native.closed
+
+    @property
+    def patch(self) -> tuple[slice, ...]:
+        """The box that this process holds, maybe empty; OutcoreError (EINVAL) if the array is block-cyclic."""
+        begin, end = self._distribution.patch(self._world.rank)
+        return tuple(slice(b, e) for b, e in zip(begin, end, strict=True))
+
+    @property
+    def local(self) -> Array:
+        """A writable view of the memory of this process, of the shape of the patch (block-cyclic: of
+        ScaLAPACK's local array). It keeps the array alive, but must not be used after `close`. What is written
+        here others see after `sync`."""
+        return self._native.local
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else self._distribution.kind
+        return f"<outcore.GlobalArray {self._shape} {self._dtype}, {state}>"
+
+    def __len__(self) -> int:
+        return self._shape[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        raise TypeError(f"{self!r} is not in the memory of this process: use g[...] for a copy of all of it")
+
+    # ---- transfers ----
+
+    def __getitem__(self, index: Any) -> Any:
+        """A copy of a section; of an integer for each dimension, the element."""
+        selection = self._select(index)
+        result = np.empty(selection.shape, self._dtype)
+        self._start_get(selection, result).wait()
+        return result if selection.shape or not all(selection.dropped) else result[()]
+
+    def __setitem__(self, index: Any, value: ArrayLike) -> None:
+        """Puts into a section, with NumPy's broadcasting. TypeError for elements of another type."""
+        self._start_put(self._select(index), value).wait()
+
+    def get(self, box: Any, out: Array | None = None) -> Array:
+        """A copy of a box; into `out`, of any strides, if given. Returns it."""
+        selection, result = self._get_arguments(box, out)
+        self._start_get(selection, result).wait()
+        return result
+
+    def get_async(self, box: Any, out: Array | None = None) -> Transfer:
+        """Starts a get; `wait()` of what is returned returns the array. What lies in memory that this process
+        can load from is copied before this returns."""
+        selection, result = self._get_arguments(box, out)
+        return Transfer(self._start_get(selection, result), result)
+
+    def put(self, box: Any, value: ArrayLike) -> None:
+        """Puts into a box, with NumPy's broadcasting. TypeError for elements of another type."""
+        self._start_put(self._select(box, strict=True), value).wait()
+
+    def put_async(self, box: Any, value: ArrayLike) -> Transfer:
+        """Starts a put; `value` must not be changed until it is complete."""
+        return Transfer(self._start_put(self._select(box, strict=True), value))
+
+    def acc(self, box: Any, value: ArrayLike, alpha: complex = 1) -> None:
+        """Adds `alpha * value` to a box, each element atomically. Types of 4 bytes and more."""
+        self._start_acc(self._select(box, strict=True), value, alpha).wait()
+
+    def acc_async(self, box: Any, value: ArrayLike, alpha: complex = 1) -> Transfer:
+        """Starts an accumulate; `value` must not be changed until it is complete."""
+        return Transfer(self._start_acc(self._select(box, strict=True), value, alpha))
+
+    def gather(self, indices: ArrayLike) -> Array:
+        """The elements at `indices` (count x ndim integers, none negative): an array of `count`."""
+        checked = self._indices(indices)
+        result = np.empty(len(checked), self._dtype)
+        self._native.gather(checked, result)
+        return result
+
+    def scatter(self, indices: ArrayLike, value: ArrayLike) -> None:
+        """Puts the elements `value` at `indices` (count x ndim). If an index is there twice, either may win."""
+        checked = self._indices(indices)
+        self._native.scatter(checked, self._list_of_elements(value, len(checked)))
+
+    def scatter_acc(self, indices: ArrayLike, value: ArrayLike, alpha: complex = 1) -> None:
+        """Adds `alpha * value` at `indices` (count x ndim), each atomically; equal indices add up."""
+        checked = self._indices(indices)
+        elements = self._list_of_elements(value, len(checked))
+        self._native.scatter_accumulate(checked, elements, self._number(alpha))
+
+    def read_increment(self, index: int | Sequence[int], value: int = 1) -> int:
+        """Adds to an element of an int64 array and returns the value before; atomic."""
+        place = [index] if isinstance(index, int | np.integer) else list(index)
+        return self._native.read_increment([int(i) for i in place], value)
+
+    def section(self, box: Any = ...) -> Section:
+        """A handle of a box for collective transfers, such as those of disk arrays. No data moves."""
+        selection = self._select(box, strict=True)
+        if any(step != 1 for step in selection.step) or any(selection.backwards):
+            raise OutcoreError(errno.EINVAL, f"section of {self!r}", detail="its steps must be 1")
+        return Section(self, selection.begin, selection.end)
+
+    # ---- collective ----
+
+    def sync(self) -> None:
+        """Collective. Afterwards all see what any process has put or accumulated before."""
+        self._native.sync()
+
+    def close(self) -> None:
+        """Collective; may be repeated. Waits for what is under way everywhere and gives the memory back. An
+        array that is not closed gives it back once no process uses it any more."""
+        self._native.close()
+
+    def __enter__(self) -> GlobalArray:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:  # after an error the others may be elsewhere: do not wait for them
+            self.close()
+
+    # ---- arguments ----
+
+    def _select(self, index: Any, *, strict: bool = False) -> Selection:
+        if isinstance(index, Section):
+            if index.array is not self:
+                raise OutcoreError(errno.EINVAL, f"section of {self!r}", detail="it is of another array")
+            index = tuple(slice(b, e) for b, e in zip(index.begin, index.end, strict=True))
+        return select(index, self._shape, f"global array of shape {self._shape}", strict=strict)
+
+    def _get_arguments(self, box: Any, out: Array | None) -> tuple[Selection, Array]:
+        selection = self._select(box, strict=True)
+        if out is None:
+            return selection, np.empty(selection.shape, self._dtype)
+        if out.dtype != self._dtype:
+            raise TypeError(f"{self!r}: `out` has elements of type {out.dtype}")
+        if out.shape != selection.shape:
+            raise ValueError(f"{self!r}: `out` has shape {out.shape}, the section {selection.shape}")
+        return selection, out
+
+    def _start_get(self, selection: Selection, result: Array) -> _core.Transfer:
+        memory = selection.as_stored(result)
+        return self._native.get(selection.begin, selection.end, selection.step, memory)
+
+    def _start_put(self, selection: Selection, value: ArrayLike) -> _core.Transfer:
+        return self._native.put(
+            selection.begin, selection.end, selection.step, self._to_store(selection, value)
+        )
+
+    def _start_acc(self, selection: Selection, value: ArrayLike, alpha: complex) -> _core.Transfer:
+        memory = self._to_store(selection, value)
+        return self._native.accumulate(
+            selection.begin, selection.end, selection.step, memory, self._number(alpha)
+        )
+
+    def _to_store(self, selection: Selection, value: ArrayLike) -> Array:
+        elements = as_elements(value, self._dtype, repr(self))
+        # As NumPy's assignment does: leading axes of length 1 may be too many.
+        while elements.ndim > len(selection.shape) and elements.shape[0] == 1:
+            elements = elements[0]
+        return selection.as_stored(np.broadcast_to(elements, selection.shape))
+
+    def _number(self, alpha: complex) -> Array:
+        return as_elements(alpha, self._dtype, f"alpha of {self!r}")
+
+    def _indices(self, indices: ArrayLike) -> np.ndarray[Any, np.dtype[np.int64]]:
+        array = np.asarray(indices)
+        if array.size == 0:
+            array = array.reshape(0, self.ndim).astype(np.int64)
+        if array.dtype.kind not in "iu":
+            raise TypeError(f"{self!r}: indices of type {array.dtype}")
+        if array.ndim == 1 and self.ndim == 1:
+            array = array[:, None]
+        if array.ndim != 2 or array.shape[1] != self.ndim:
+            raise ValueError(f"{self!r}: indices of shape {array.shape}, expected (count, {self.ndim})")
+        return np.ascontiguousarray(array, np.int64)
+
+    def _list_of_elements(self, value: ArrayLike, count: int) -> Array:
+        elements = as_elements(value, self._dtype, repr(self))
+        return np.ascontiguousarray(np.broadcast_to(elements, (count,)))
+
+
+class ArrayArguments:
+    """Arguments of a new array. What is wrong is kept, to be raised by all processes together."""
+
+    def __init__(self, shape: Any, dtype: Any, block: Any = None, distribution: Any = None) -> None:
+        self.shape: list[int] = []
+        self.dtype = DTYPES[6]
+        self.block: list[int] | None = None
+        self.begins: list[list[int]] | None = None
+        self.distribution: Distribution | None = None
+        self.refusal = ""
+        try:
+            self._take(shape, dtype, block, distribution)
+        except (TypeError, ValueError, OverflowError) as error:
+            self.refusal = str(error) or type(error).__name__
+
+    def _take(self, shape: Any, dtype: Any, block: Any, distribution: Any) -> None:
+        self.shape = _numbers(shape, "shape")
+        wanted = np.dtype(dtype)
+        if wanted not in DTYPES:
+            raise TypeError(f"dtype {wanted}; it may be {', '.join(d.name for d in DTYPES)}")
+        self.dtype = wanted
+        if block is not None and distribution is not None:
+            raise TypeError("give either block or distribution")
+        if block is not None:
+            self.block = _numbers(block, "block")
+            if np.ndim(block) == 0:
+                self.block *= len(self.shape)
+        if isinstance(distribution, _core.Distribution):
+            if list(distribution.shape) != self.shape:
+                raise ValueError(f"the distribution is of shape {distribution.shape}")
+            self.distribution = distribution
+        elif distribution is not None:
+            self.begins = [_numbers(axis, "distribution") for axis in distribution]
+
+
+def _numbers(values: Any, what: str) -> list[int]:
+    array = np.asarray(values)
+    if array.size and array.dtype.kind not in "iu":
+        raise TypeError(f"{what} {values!r} is not made of integers")
+    return [int(value) for value in np.atleast_1d(array)]
