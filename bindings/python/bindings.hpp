@@ -12,5 +12,6 @@ void bind_file(nanobind::module_& module);
 void bind_world(nanobind::module_& module);
 void bind_chem(nanobind::module_& module);
 void bind_global_array(nanobind::module_& module);
+void bind_disk_array(nanobind::module_& module);
 
 }  // namespace outcore::python

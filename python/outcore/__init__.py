@@ -9,17 +9,23 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from outcore import checkpoint as checkpoint
+    from outcore import hdf5 as hdf5
     from outcore._core import Distribution as Distribution
     from outcore._core import ExclusiveFile as ExclusiveFile
     from outcore._core import clean as clean
     from outcore._core import default_scratch as default_scratch
+    from outcore.disk_array import DiskArray as DiskArray
     from outcore.errors import OutcoreError as OutcoreError
     from outcore.global_array import GlobalArray as GlobalArray
     from outcore.node_array import NodeArray as NodeArray
     from outcore.world import World as World
 
+_MODULES = ("checkpoint", "hdf5")
+
 # Where each public name lives.
 _PUBLIC = {
+    "DiskArray": "outcore.disk_array",
     "Distribution": "outcore._core",
     "ExclusiveFile": "outcore._core",
     "GlobalArray": "outcore.global_array",
@@ -31,6 +37,7 @@ _PUBLIC = {
 }
 
 __all__ = [
+    "DiskArray",
     "Distribution",
     "ExclusiveFile",
     "GlobalArray",
@@ -38,8 +45,10 @@ __all__ = [
     "OutcoreError",
     "World",
     "__version__",
+    "checkpoint",
     "clean",
     "default_scratch",
+    "hdf5",
 ]
 
 
@@ -48,6 +57,8 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("outcore")
+    if name in _MODULES:
+        return importlib.import_module(f"outcore.{name}")
     if name in _PUBLIC:
         value = globals()[name] = getattr(importlib.import_module(_PUBLIC[name]), name)
         return value

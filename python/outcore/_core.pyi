@@ -702,3 +702,102 @@ class NodeArray:
     def closed(self) -> bool: ...
     def barrier(self) -> None: ...
     def close(self) -> None: ...
+
+class CollectiveTransfer:
+    """
+    A collective transfer of a disk array under way. It keeps its memory alive.
+    """
+
+    def wait(self) -> None:
+        """
+        Block until every process has done its part. Raises OutcoreError, at all processes the same, if it
+        failed at any. Not collective. Other Python threads run meanwhile.
+        """
+
+    def test(self) -> bool:
+        """True once complete; never blocks. Raises OutcoreError if it failed."""
+
+    @property
+    def done(self) -> bool:
+        """True once complete or failed; never raises."""
+
+class DiskArray:
+    """Native part of outcore.DiskArray, which checks arguments."""
+
+    def __init__(
+        self,
+        world: World,
+        shape: Sequence[int],
+        dtype: str,
+        path: str,
+        chunk: Sequence[int],
+        typical: Sequence[int],
+        codec: str,
+        placement: str,
+        overwrite: bool,
+        expected_bytes: int,
+        metadata: str,
+        refusal: str,
+    ) -> None: ...
+    @staticmethod
+    def open(world: World, path: str, read_only: bool) -> DiskArray: ...
+    def write_section(
+        self,
+        array: object,
+        from_begin: Sequence[int],
+        from_end: Sequence[int],
+        order: Sequence[int] | None,
+        begin: Sequence[int],
+        end: Sequence[int],
+    ) -> CollectiveTransfer: ...
+    def read_section(
+        self,
+        array: object,
+        to_begin: Sequence[int],
+        to_end: Sequence[int],
+        order: Sequence[int] | None,
+        begin: Sequence[int],
+        end: Sequence[int],
+    ) -> CollectiveTransfer: ...
+    def write_block(self, memory: object, begin: Sequence[int], end: Sequence[int]) -> CollectiveTransfer: ...
+    def read_block(self, memory: object, begin: Sequence[int], end: Sequence[int]) -> CollectiveTransfer: ...
+    def refuse(self, errno: int, attempted: str, detail: str) -> CollectiveTransfer:
+        """
+        Take part in a transfer that this process cannot make: all get the error.
+        """
+
+    def flush(self, metadata: str | None = None) -> None: ...
+    def close(self) -> None: ...
+    def drop(self) -> None: ...
+    def remove(self) -> None: ...
+    def stored_bytes(self) -> int: ...
+    @property
+    def shape(self) -> tuple: ...
+    @property
+    def chunk(self) -> tuple: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def codec(self) -> str: ...
+    @property
+    def components(self) -> int: ...
+    @property
+    def placement(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def metadata(self) -> str: ...
+    @property
+    def read_only(self) -> bool: ...
+    @property
+    def closed(self) -> bool: ...
+
+def array_facts(path: str) -> dict[str, str]:
+    """
+    What the manifest of a persistent array says. Raises OutcoreError if it is none, or damaged.
+    """
+
+def verify_array(path: str) -> list[str]:
+    """
+    Read all of a persistent array and check every checksum; what is damaged, one line for each.
+    """

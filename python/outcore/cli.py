@@ -19,7 +19,7 @@ FAILURE, USAGE, INTERRUPTED = 1, 2, 130  # exit statuses
 GRACE_S = 5.0  # a process that failed waits so long for the others to fail too, before it ends the job
 
 # Packages that an extra of ours brings.
-EXTRAS = {"pyscf": "chem", "scipy": "chem", "mpi4py": "mpi", "matplotlib": "plot"}
+EXTRAS = {"pyscf": "chem", "scipy": "chem", "mpi4py": "mpi", "matplotlib": "plot", "h5py": "hdf5"}
 
 
 class Subcommand(NamedTuple):
@@ -34,6 +34,10 @@ SUBCOMMANDS = {
         "outcore.chem.command", "scf", "Hartree-Fock with two-electron integrals on disk", parallel=True
     ),
     "report": Subcommand("outcore.report", "command", "tables and figures of the I/O of a traced run"),
+    "inspect": Subcommand("outcore.inspect_command", "inspect", "what a disk array or a checkpoint holds"),
+    "verify": Subcommand(
+        "outcore.inspect_command", "verify", "check every checksum of a disk array or a checkpoint"
+    ),
     "bench": Subcommand("outcore.bench", "command", "measure Outcore beside its peers on this machine"),
     "doctor": Subcommand(
         "outcore.doctor", "command", "what Outcore finds on this machine, and what is missing"

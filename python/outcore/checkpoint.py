@@ -1,0 +1,264 @@
+"""Checkpoints: named arrays and a few words about them, saved together, at once or not at all.
+
+    outcore.checkpoint.save(world, "ccsd.ckpt", {"t1": t1, "t2": t2}, {"cycle": 12, "energy": -76.24})
+    ...
+    with outcore.checkpoint.load(world, "ccsd.ckpt") as saved:
+        t2 = saved["t2"]
+        cycle = saved.meta["cycle"]
+
+A checkpoint is a directory that opens with any number of processes and nodes:
+
+    manifest, component.0, ...    a persistent array of one number, whose metadata name the present generation
+    arrays.<generation>/<name>    the persistent arrays of that generation
+
+A new generation is written beside the old one, then committed by the small array, and only then the old one goes.
+So a process that is killed at any moment leaves the previous checkpoint or the new one.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from outcore.disk_array import DiskArray
+from outcore.errors import OutcoreError
+from outcore.global_array import GlobalArray
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from outcore._core import CollectiveTransfer
+    from outcore.world import World
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
+KIND = "outcore checkpoint"  # in the metadata of the small array
+
+
+def save(
+    world: World,
+    name: str | os.PathLike[str],
+    arrays: Mapping[str, GlobalArray | DiskArray | Array],
+    meta: Any = None,
+    *,
+    codec: str = "none",
+    placement: str = "auto",
+) -> None:
+    """Saves arrays under `name`, a directory, in place of the checkpoint that is there. Collective.
+
+    arrays: global arrays and disk arrays of this world, and NumPy arrays that are the same at all processes.
+        Names are made of letters, digits and _ . + -
+    meta: anything that JSON can hold.
+    codec, placement: as for DiskArray.
+
+    When it returns the checkpoint is on stable storage. If it raises OutcoreError (ENOSPC, say, the same at all
+    processes), or the job is killed, the previous checkpoint is there, untouched.
+    """
+    arrays = {key: np.asarray(each) if isinstance(each, np.generic) else each for key, each in arrays.items()}
+    _check(world, arrays)
+    root = _root(world, name, placement)
+    try:
+        before = root.metadata or {}
+        generation = int(before.get("generation", 0)) + 1
+        entries: dict[str, dict[str, Any]] = {key: {"kind": _kind(array)} for key, array in arrays.items()}
+        place = Path(root.path or "") / f"arrays.{generation}"  # as this process sees it
+        given = Path(name) / place.name
+        _together(world, root, lambda: _make_empty(place))
+        files: list[DiskArray] = []
+        under_way: list[CollectiveTransfer] = []
+        try:
+            for key, array in arrays.items():
+                file = _file_for(world, array, given / key, codec, root.placement)
+                files.append(file)
+                if isinstance(array, DiskArray):
+                    _copy(world, array, file)
+                elif isinstance(array, GlobalArray):
+                    under_way.append(file.write(array))
+                elif array.size:
+                    under_way.append(file.write(array.reshape(file.shape)))
+                if not isinstance(array, GlobalArray | DiskArray):
+                    entries[key]["shape"] = list(array.shape)
+            for request in under_way:
+                request.wait()
+            for file in files:
+                file.close()
+        except OutcoreError:  # at all processes
+            for file in files:
+                file._native.drop()
+            _together(world, root, lambda: shutil.rmtree(place, ignore_errors=True))
+            raise
+        root.flush({"kind": KIND, "generation": generation, "arrays": entries, "meta": meta})
+        _together(world, root, lambda: _remove_others(place))
+    finally:
+        root._native.drop()
+
+
+def load(world: World, name: str | os.PathLike[str]) -> Checkpoint:
+    """Opens a checkpoint, made by any number of processes. Collective.
+
+    Raises OutcoreError: ENOENT (there is none), EINVAL (something else is there), EIO (damaged).
+    """
+    return Checkpoint(world, name)
+
+
+class Checkpoint(Mapping[str, Any]):
+    """What was saved: a mapping from names to arrays, which are read when asked for; `meta` beside it.
+
+    `saved[name]` is collective. It gives what was saved: a new GlobalArray; a DiskArray, open to read, in place
+    in the checkpoint (close it before the checkpoint is saved again); or a NumPy array at every process.
+    `read(name, into)` reads into an array that is there.
+    """
+
+    def __init__(self, world: World, name: str | os.PathLike[str]) -> None:
+        self._world = world
+        root = DiskArray.open(world, name)
+        self._path = Path(name)
+        facts = root.metadata
+        root._native.drop()
+        if not isinstance(facts, dict) or facts.get("kind") != KIND:
+            raise OutcoreError(
+                errno.EINVAL, "load checkpoint", path=name, detail="it is a disk array, no checkpoint"
+            )
+        self._facts: dict[str, Any] = facts
+        self.meta: Any = facts["meta"]
+        self.generation: int = facts["generation"]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._facts["arrays"])
+
+    def __len__(self) -> int:
+        return len(self._facts["arrays"])
+
+    def __getitem__(self, key: str) -> Any:
+        entry = self._facts["arrays"][key]
+        file = self.open(key)
+        if entry["kind"] == "disk":
+            return file
+        with file:
+            if entry["kind"] == "global":
+                array = GlobalArray(self._world, file.shape, file.dtype)
+                file.read(array).wait()
+                return array
+            block = np.zeros(file.shape, file.dtype)
+            shape = tuple(entry["shape"])
+            if 0 not in shape:
+                file.read(block).wait()
+            return block.reshape(shape) if 0 not in shape else np.zeros(shape, file.dtype)
+
+    def read(self, key: str, into: GlobalArray | Array) -> None:
+        """Reads an array into one of the same shape and type. Collective."""
+        with self.open(key) as file:
+            file.read(into).wait()
+
+    def open(self, key: str) -> DiskArray:
+        """The file of an array, to read from. Collective."""
+        if key not in self._facts["arrays"]:
+            raise KeyError(key)
+        return DiskArray.open(self._world, self._path / f"arrays.{self.generation}" / key)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+
+
+def _check(world: World, arrays: Mapping[str, Any]) -> None:
+    """All processes come with the same names and kinds of arrays."""
+    problem = next((key for key in arrays if not _NAME.fullmatch(key)), None)
+    kinds = [(key, _kind(array)) for key, array in arrays.items()]
+    with world.together("save checkpoint", kinds):
+        if problem is not None:
+            raise OutcoreError(
+                errno.EINVAL,
+                f"save array '{problem}'",
+                detail="names are made of letters, digits and _ . + -",
+            )
+        for key, kind in kinds:
+            if kind == "unknown":
+                raise OutcoreError(errno.EINVAL, f"save '{key}'", detail="it is no array")
+
+
+def _kind(array: Any) -> str:
+    if isinstance(array, GlobalArray):
+        return "global"
+    if isinstance(array, DiskArray):
+        return "disk"
+    return "numpy" if isinstance(array, np.ndarray) else "unknown"
+
+
+def _root(world: World, name: str | os.PathLike[str], placement: str) -> DiskArray:
+    try:
+        root = DiskArray.open(world, name, read_only=False)
+    except OutcoreError as error:  # the same at all processes
+        if error.errno != errno.ENOENT:
+            raise
+        return DiskArray(world, 1, "int64", path=name, placement=placement)
+    if root.metadata is None or root.metadata.get("kind") != KIND:
+        root._native.drop()
+        raise OutcoreError(
+            errno.EEXIST, "save checkpoint", path=name, detail="there is a disk array of that name"
+        )
+    return root
+
+
+def _together(world: World, root: DiskArray, step: Any) -> None:
+    """Runs a step at the one process that acts for a directory: the first, or the first of each node."""
+    acts = world.rank == 0 or (root.placement == "local" and world.node_rank == 0)
+    with world.together("save checkpoint"):
+        if acts:
+            try:
+                step()
+            except OSError as error:
+                raise OutcoreError(
+                    error.errno or errno.EIO, "save checkpoint", path=error.filename or root.path or ""
+                ) from error
+
+
+def _make_empty(place: Path) -> None:
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(exist_ok=True)
+
+
+def _remove_others(present: Path) -> None:
+    for each in present.parent.glob("arrays.*"):
+        if each != present:
+            shutil.rmtree(each)
+
+
+def _file_for(world: World, array: Any, path: Path, codec: str, placement: str) -> DiskArray:
+    shape = array.shape if array.size else (1,)
+    chunk = array.chunk if isinstance(array, DiskArray) else None
+    return DiskArray(
+        world,
+        shape or (1,),
+        array.dtype,
+        path=path,
+        chunk=chunk,
+        codec=array.codec.split()[0] if isinstance(array, DiskArray) else codec,
+        placement=placement,
+    )
+
+
+def _copy(world: World, source: DiskArray, target: DiskArray) -> None:
+    """Passes a disk array through memory, some rows of chunks at a time."""
+    rows = max(1, (64 << 20) * world.size // max(1, source.nbytes // source.shape[0]))
+    rows = max(source.chunk[0], rows - rows % source.chunk[0])
+    for first in range(0, source.shape[0], rows):
+        box = np.s_[first : min(first + rows, source.shape[0])]
+        shape = (box.stop - box.start, *source.shape[1:])
+        with GlobalArray(world, shape, source.dtype) as buffer:
+            source.read(buffer, box).wait()
+            target.write(buffer, box).wait()

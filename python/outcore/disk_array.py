@@ -1,0 +1,294 @@
+"""Disk resident arrays: arrays larger than memory, moved collectively between disk and memory.
+
+with outcore.World() as world, outcore.GlobalArray(world, (5000, 5000)) as g:
+    d = outcore.DiskArray(world, (10000, 10000), path="/scratch/me/t2")
+    request = d.write(g.section(np.s_[600:1600, 300:2300]), np.s_[750:1750, 500:2500])
+    ...                                # compute on; the transfer goes on by itself
+    request.wait()
+    d.close()                          # now it is on stable storage
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from outcore import _core
+from outcore.errors import OutcoreError
+from outcore.global_array import DTYPES, GlobalArray, Section
+from outcore.indexing import select
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from numpy.typing import DTypeLike
+
+    from outcore._core import CollectiveTransfer
+    from outcore.world import World
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+    Move = Callable[[], CollectiveTransfer]
+
+
+class DiskArray:
+    """An array of `shape` (1 to 8 dimensions) in files, each owned by a process. What was never written is zero.
+
+    Everything is collective: called by all processes of `world`, in the same order, with the same arguments but
+    for blocks of their own. Where they differ, or where one has a problem, all raise the same OutcoreError.
+    Transfers are nonblocking, any number at a time; they go on by themselves, in the order of the calls, and
+    deliver their errors at `wait`. Use an array from one thread of a process at a time.
+
+    Args:
+        world: the processes that share it.
+        shape: extents.
+        dtype: int8, int16, int32, int64, uint8, float32, float64, complex64 or complex128.
+        path: directory of a persistent array, made here ("{node}" in it stands for the number of the node);
+            without it the array is scratch, and vanishes with the job.
+        chunk: shape of the chunks in which it is stored, read and written; chosen if not given,
+        typical: for sections of this shape; without it tall and wide ones run equally well.
+        codec: "none", "blosc2" (lossless compression by zstd) or "blosc2-lz4". Checksums are kept in any case.
+        placement: "shared" (a directory that all processes see), "local" (a directory of the same name on each
+            node) or "auto" (which of them it is).
+        overwrite: replace a persistent array of the same name.
+        expected_bytes: how much of it will be written, where that is less than all of it: the disks must have
+            room for as much.
+        metadata: what it holds, in terms of JSON; kept with a persistent array.
+
+    Raises: OutcoreError EINVAL (arguments), EEXIST (`path` is there), ENOSPC (no room, with the numbers).
+    """
+
+    _native: _core.DiskArray
+    _world: World
+
+    def __init__(
+        self,
+        world: World,
+        shape: int | Sequence[int],
+        dtype: DTypeLike = "float64",
+        *,
+        path: str | os.PathLike[str] | None = None,
+        chunk: Sequence[int] | None = None,
+        typical: Sequence[int] | None = None,
+        codec: str = "none",
+        placement: str = "auto",
+        overwrite: bool = False,
+        expected_bytes: int | None = None,
+        metadata: Any = None,
+    ) -> None:
+        refusal, sides, name, text = "", [[0], [], []], "float64", ""
+        try:
+            sides = [_numbers(each) for each in (shape, chunk or (), typical or ())]
+            if np.dtype(dtype) not in DTYPES:
+                raise TypeError(f"dtype {np.dtype(dtype)}; it may be {', '.join(d.name for d in DTYPES)}")
+            name = np.dtype(dtype).name
+            text = json.dumps(metadata)
+        except (TypeError, ValueError, OverflowError) as error:
+            refusal = str(error) or type(error).__name__
+        self._native = _core.DiskArray(
+            world,
+            sides[0],
+            name,
+            "" if path is None else os.fspath(path),
+            sides[1],
+            sides[2],
+            codec,
+            placement,
+            overwrite,
+            -1 if expected_bytes is None else expected_bytes,
+            text,
+            refusal,
+        )
+        self._world = world
+
+    @classmethod
+    def open(cls, world: World, path: str | os.PathLike[str], *, read_only: bool = True) -> Self:
+        """Opens a persistent array, made by any number of processes, in the state that was committed last.
+
+        Raises: OutcoreError ENOENT (no array there, or one that was never committed), EINVAL (something else is
+        there), EIO (damaged; the message says what and where), ENOTSUP (of another version or byte order).
+        """
+        array = cls.__new__(cls)
+        array._native = _core.DiskArray.open(world, os.fspath(path), read_only)
+        array._world = world
+        return array
+
+    # ---- what it is ----
+
+    @property
+    def world(self) -> World:
+        return self._world
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._native.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(self._native.dtype)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def chunk(self) -> tuple[int, ...]:
+        return self._native.chunk
+
+    @property
+    def codec(self) -> str:
+        return self._native.codec
+
+    @property
+    def components(self) -> int:
+        """Number of files."""
+        return self._native.components
+
+    @property
+    def placement(self) -> str:
+        """shared or local"""
+        return self._native.placement
+
+    @property
+    def path(self) -> str | None:
+        """Directory of a persistent array."""
+        return self._native.path or None
+
+    @property
+    def read_only(self) -> bool:
+        return self._native.read_only
+
+    @property
+    def closed(self) -> bool:
+        return self._native.closed
+
+    @property
+    def metadata(self) -> Any:
+        """What was given as such when it was made or flushed."""
+        return json.loads(self._native.metadata or "null")
+
+    def stored_bytes(self) -> int:
+        """Bytes on all disks. Collective."""
+        return self._native.stored_bytes()
+
+    def __repr__(self) -> str:
+        place = self.path or "scratch"
+        return f"<outcore.DiskArray {self.shape} {self.dtype} in {place}{', closed' if self.closed else ''}>"
+
+    # ---- transfers ----
+
+    def write(
+        self, source: GlobalArray | Section | Array, box: Any = ..., *, order: Sequence[int] | None = None
+    ) -> CollectiveTransfer:
+        """Starts to write `source` to a box (slices, as `numpy.s_[2:5, :]`; all of the array if not given).
+
+        source: a global array or a section of one (`g.section(box)`), which must not be changed until the
+            transfer is complete; or a NumPy array of any strides: then every process writes a block of its
+            own, `box` is where it goes (None: this process has none), and blocks must not overlap, except that
+            equal boxes at all processes mean that all have the same data.
+        order: axes of the source in the order of the disk array, as in `numpy.transpose(source, order)`.
+        """
+        return self._start("write", source, box, order)
+
+    def read(
+        self, target: GlobalArray | Section | Array, box: Any = ..., *, order: Sequence[int] | None = None
+    ) -> CollectiveTransfer:
+        """Starts to read a box into `target`: the reverse of `write`. Blocks of processes may overlap."""
+        return self._start("read", target, box, order)
+
+    def _start(self, what: str, other: Any, box: Any, order: Sequence[int] | None) -> CollectiveTransfer:
+        # A problem with the arguments of this process must not leave the others waiting.
+        try:
+            move = self._prepare(what, other, box, order)
+        except (TypeError, ValueError, IndexError, OutcoreError) as error:
+            number = error.errno if isinstance(error, OutcoreError) else None
+            return self._native.refuse(number or errno.EINVAL, f"{what} {self!r}", str(error))
+        return move()
+
+    def _prepare(self, what: str, other: Any, box: Any, order: Sequence[int] | None) -> Move:
+        native = self._native
+        if box is None:
+            begin, end = [0] * self.ndim, [0] * self.ndim
+        else:
+            selection = select(box, self.shape, repr(self), strict=True)
+            if any(step != 1 for step in selection.step) or any(selection.backwards):
+                raise ValueError("steps must be 1")
+            begin, end = list(selection.begin), list(selection.end)
+        axes = None if order is None else [int(axis) for axis in order]
+        if isinstance(other, GlobalArray):
+            other = other.section()
+        if isinstance(other, Section):
+            call = native.write_section if what == "write" else native.read_section
+            begins, ends = list(other.begin), list(other.end)
+            return lambda: call(other.array._native, begins, ends, axes, begin, end)
+        if not isinstance(other, np.ndarray):
+            raise TypeError(f"neither a global array nor a NumPy array, but {type(other).__name__}")
+        if other.dtype != self.dtype:
+            raise TypeError(f"elements of type {other.dtype}, the array has {self.dtype}")
+        block = other if axes is None else np.transpose(other, axes)
+        shape = tuple(e - b for b, e in zip(begin, end, strict=True))
+        if box is None:
+            block = np.empty(shape, self.dtype)
+        elif block.shape != shape:
+            squeezed = tuple(n for n, drop in zip(shape, selection.dropped, strict=True) if not drop)
+            if block.shape != squeezed:
+                raise ValueError(f"the block has shape {block.shape}, the box {shape}")
+            block = selection.as_stored(block)
+        if what == "read" and not block.flags.writeable:
+            raise ValueError("the block is read-only")
+        move = native.write_block if what == "write" else native.read_block
+        return lambda: move(block, begin, end)
+
+    # ---- life ----
+
+    def flush(self, metadata: Any = ...) -> None:
+        """Puts all that was written on stable storage. For a persistent array this is the state that will be
+        found from now on, whatever happens; with new metadata, if given. Collective.
+
+        Raises OutcoreError if that failed, or a transfer that nobody waited for.
+        """
+        if metadata is ...:
+            self._native.flush()
+        else:
+            self._native.flush(json.dumps(metadata))
+
+    def close(self) -> None:
+        """Flushes a persistent array, lets a scratch array vanish. Collective; may be repeated."""
+        self._native.close()
+
+    def remove(self) -> None:
+        """Deletes the array. Collective."""
+        self._native.remove()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:  # after an error the others may be elsewhere: do not wait for them
+            self.close()
+
+
+def _numbers(values: Any) -> list[int]:
+    array = np.atleast_1d(np.asarray(values))
+    if array.size and array.dtype.kind not in "iu":
+        raise TypeError(f"{values!r} is not made of integers")
+    return [int(value) for value in array]

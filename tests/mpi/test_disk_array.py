@@ -1,0 +1,229 @@
+"""Collective disk arrays on several processes: against NumPy, with errors, and on full disks."""
+
+import errno
+import os
+import subprocess
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import outcore
+from outcore import DiskArray, GlobalArray, OutcoreError
+
+DTYPES = ["int8", "int32", "int64", "float32", "float64", "complex128"]
+
+
+@pytest.fixture(params=["hosts", "processes"])
+def world(comm, shared_tmp_path, request):
+    """Processes that share memory, and processes that do not."""
+    with outcore.World(comm, memory="500MB", scratch=shared_tmp_path, nodes=request.param) as world:
+        yield world
+
+
+@pytest.fixture(scope="module")
+def lasting_world(comm, tmp_path_factory):
+    directory = comm.bcast(tmp_path_factory.mktemp("arrays"))
+    with outcore.World(comm, memory="500MB", scratch=directory) as world:
+        yield world
+
+
+@st.composite
+def shapes_and_boxes(draw):
+    shape = draw(st.lists(st.integers(1, 12), min_size=1, max_size=4))
+    chunk = [draw(st.integers(1, n)) for n in shape]
+    box = []
+    for n in shape:
+        begin = draw(st.integers(0, n - 1))
+        box.append(slice(begin, draw(st.integers(begin + 1, n))))
+    order = draw(st.permutations(range(len(shape))))
+    return shape, chunk, tuple(box), list(order)
+
+
+def elements(shape, dtype):
+    return np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+@given(
+    case=shapes_and_boxes(),
+    dtype=st.sampled_from(DTYPES),
+    codec=st.sampled_from(["none", "blosc2", "blosc2-lz4"]),
+)
+def test_sections_are_those_of_numpy(lasting_world, case, dtype, codec):
+    world = lasting_world
+    shape, chunk, box, order = case
+    with DiskArray(world, shape, dtype, chunk=chunk, codec=codec) as disk:
+        expected = np.zeros(shape, dtype)
+        part = elements(expected[box].shape, dtype)
+        turned = np.transpose(part, np.argsort(order))  # so that transpose(turned, order) is part
+        with GlobalArray(world, turned.shape, dtype) as source, GlobalArray(world, shape, dtype) as target:
+            if world.rank == 0:
+                source[...] = turned
+            source.sync()
+            disk.write(source, box, order=order).wait()
+            disk.read(target).wait()
+            expected[box] = part
+            assert np.array_equal(target[...], expected)
+            world.barrier()
+
+
+def test_several_transfers_are_outstanding_at_once(world):
+    with DiskArray(world, (64, 64)) as disk, GlobalArray(world, (64, 64)) as ones:
+        ones.local[...] = 1.0
+        ones.sync()
+        rows = ones.section(np.s_[0:8, :])
+        requests = [disk.write(rows, np.s_[8 * i : 8 * i + 8, :]) for i in range(8)]
+        back = np.zeros((64, 64))
+        requests.append(disk.read(back))
+        for request in requests:
+            request.wait()
+        assert (back == 1.0).all()
+
+
+def test_every_process_writes_a_block_of_its_own(world):
+    rows = 5
+    with DiskArray(world, (rows * world.size, 40), "int64", chunk=(3, 7)) as disk:
+        mine = np.s_[rows * world.rank : rows * (world.rank + 1)]
+        disk.write(np.full((rows, 40), world.rank), mine).wait()
+        back = np.empty((rows * world.size, 40), np.int64)
+        disk.read(back).wait()
+        assert np.array_equal(back[:, 0], np.repeat(np.arange(world.size), rows))
+
+
+def test_a_process_may_have_no_block(world):
+    with DiskArray(world, (10, 10)) as disk:
+        last = world.size - 1
+        data = elements((10, 10), np.float64)
+        disk.write(data, ... if world.rank == last else None).wait()
+        back = np.zeros((10, 10))
+        disk.read(back, ... if world.rank == 0 else None).wait()
+        assert np.array_equal(back, data if world.rank == 0 else np.zeros((10, 10)))
+
+
+def test_blocks_may_have_any_strides(world):
+    with DiskArray(world, (6, 8)) as disk:
+        data = elements((16, 6), np.float64)[::-2].T
+        disk.write(data).wait()
+        back = np.zeros((8, 6)).T
+        disk.read(back).wait()
+        assert np.array_equal(back, data)
+
+
+def test_an_array_opens_again(world, shared_tmp_path):
+    path = shared_tmp_path / "array"
+    data = elements((30, 50), np.complex128)
+    with DiskArray(world, data.shape, data.dtype, path=path, chunk=(7, 8), metadata={"what": "t2"}) as disk:
+        disk.write(data)
+    with DiskArray.open(world, path) as disk:
+        assert (disk.shape, disk.dtype, disk.chunk) == ((30, 50), np.complex128, (7, 8))
+        assert disk.metadata == {"what": "t2"}
+        back = np.zeros_like(data)
+        disk.read(back).wait()
+        assert np.array_equal(back, data)
+
+
+def test_two_creators_of_one_name_are_refused(world, shared_tmp_path):
+    path = shared_tmp_path / "array"
+    DiskArray(world, 10, path=path).close()
+    with pytest.raises(OutcoreError, match="overwrite") as caught:
+        DiskArray(world, 10, path=path)
+    assert caught.value.errno == errno.EEXIST
+
+
+def test_shapes_that_differ_between_processes_are_refused(world):
+    with pytest.raises(OutcoreError) as caught:
+        DiskArray(world, (10, 10 + world.rank))
+    assert caught.value.errno == errno.EINVAL
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"shape": (10, 0)}, "0"),
+        ({"shape": (10,) * 9}, "dimensions"),
+        ({"shape": 10, "dtype": "float16"}, "float16"),
+        ({"shape": 10, "codec": "zip"}, "zip"),
+        ({"shape": 10, "placement": "cloud"}, "cloud"),
+        ({"shape": (10, 10), "chunk": (5,)}, "chunk"),
+        ({"shape": 2.5}, "integers"),
+    ],
+)
+def test_arguments_that_make_no_array_are_refused_at_all_processes(world, arguments, message):
+    good = {"shape": 10}
+    with pytest.raises(OutcoreError, match=message) as caught:
+        DiskArray(world, **(arguments if world.rank == world.size - 1 else good))
+    assert caught.value.errno == errno.EINVAL
+
+
+def test_a_block_that_does_not_fit_at_one_process_is_an_error_at_all(world):
+    with DiskArray(world, (10, 10)) as disk:
+        block = np.zeros((4, 5 if world.rank == 1 else 4))
+        with pytest.raises(OutcoreError, match="shape") as caught:
+            disk.write(block, np.s_[0:4, 0:4]).wait()
+        assert caught.value.errno == errno.EINVAL
+
+
+def test_elements_of_another_type_are_refused(world):
+    with DiskArray(world, (4, 4)) as disk, pytest.raises(OutcoreError, match="float32"):
+        disk.write(np.zeros((4, 4), np.float32)).wait()
+
+
+def test_a_read_only_block_is_not_read_into(world):
+    block = np.zeros((4, 4))
+    block.flags.writeable = False
+    with DiskArray(world, (4, 4)) as disk, pytest.raises(OutcoreError, match="read-only"):
+        disk.read(block).wait()
+
+
+def test_the_memory_of_a_dropped_request_stays_until_it_is_done(world):
+    with DiskArray(world, (200, 200)) as disk:
+        for i in range(20):
+            disk.write(np.full((200, 200), float(i)))
+        back = np.zeros((200, 200))
+        disk.read(back).wait()
+        assert (back == 19.0).all()
+
+
+def test_an_array_larger_than_the_disk_is_refused_with_the_numbers(world):
+    with pytest.raises(OutcoreError, match=r"takes \d+ bytes there, \d+ are free") as caught:
+        DiskArray(world, (1 << 22, 1 << 22))
+    assert caught.value.errno == errno.ENOSPC
+
+
+@pytest.fixture
+def small_disk(comm, shared_tmp_path):
+    """A file system of 8 MiB that all processes see."""
+    place = shared_tmp_path / "small"
+    mounted = None
+    if comm.rank == 0:
+        place.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", "size=8m", "outcore-test", str(place)]
+        mounted = (
+            os.geteuid() == 0 and subprocess.run(command, capture_output=True, check=False).returncode == 0
+        )
+    mounted = comm.bcast(mounted)
+    if not mounted:
+        pytest.skip("needs the right to mount a file system")
+    yield place
+    comm.Barrier()
+    if comm.rank == 0:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_disk_that_fills_is_one_error_and_earlier_content_is_intact(world, small_disk):
+    shape = (1000, 1000)  # 8 MB: more than there is room for, with what is there
+    data = np.random.default_rng(1).random(shape)
+    with DiskArray(world, shape, path=small_disk / "array", expected_bytes=1000) as disk:
+        disk.write(data[:300], np.s_[:300])
+        disk.flush()
+        with pytest.raises(OutcoreError, match="free") as caught:
+            disk.write(data + 1).wait()
+        assert caught.value.errno == errno.ENOSPC
+        disk._native.drop()
+    with DiskArray.open(world, small_disk / "array") as disk:
+        back = np.zeros(shape)
+        disk.read(back).wait()
+        assert np.array_equal(back[:300], data[:300])
+        assert not back[300:].any()

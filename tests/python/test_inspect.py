@@ -1,0 +1,101 @@
+"""`outcore inspect` and `outcore verify`."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import outcore
+from outcore import DiskArray, OutcoreError, checkpoint, cli
+
+
+@pytest.fixture
+def array(tmp_path):
+    path = tmp_path / "array"
+    options = {"path": path, "chunk": (16, 16), "metadata": {"what": "t2"}}
+    with outcore.World(scratch=tmp_path) as world, DiskArray(world, (64, 64), **options) as disk:
+        disk.write(np.arange(4096.0).reshape(64, 64))
+    return path
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "checkpoint"
+    with outcore.World(scratch=tmp_path) as world:
+        checkpoint.save(world, path, {"a": np.arange(1000.0), "b": np.ones((3, 3), np.int32)}, {"cycle": 7})
+    return path
+
+
+def flip(path, offset: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[offset] ^= 16
+    path.write_bytes(data)
+
+
+def test_an_array_is_described(array, capsys):
+    assert cli.run(["inspect", str(array)]) == 0
+    text = capsys.readouterr().out
+    for part in ("disk array", "[64, 64]", "float64", "[16, 16]", '{"what": "t2"}'):
+        assert part in text
+
+
+def test_a_checkpoint_is_described_for_programs(saved, capsys):
+    assert cli.run(["inspect", "--json", str(saved)]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["kind"] == "checkpoint"
+    assert facts["meta"] == {"cycle": 7}
+    assert facts["arrays"]["b"]["dtype"] == "int32"
+    assert facts["arrays"]["a"]["shape"] == "[1000]"
+
+
+def test_what_is_no_array_is_an_error(tmp_path):
+    with pytest.raises(OutcoreError, match=str(tmp_path)):
+        cli.run(["inspect", str(tmp_path)])
+
+
+def test_what_is_whole_is_whole(array, saved, capsys):
+    assert cli.run(["verify", str(array)]) == 0
+    assert cli.run(["verify", str(saved)]) == 0
+    assert capsys.readouterr().out.count("all whole") == 2
+
+
+def test_every_damaged_chunk_is_named(array, capsys):
+    flip(array / "component.0", 3 * 4096 + 5)
+    flip(array / "component.0", 9 * 4096 + 7)
+    assert cli.run(["verify", str(array)]) == 1
+    text = capsys.readouterr().out
+    assert "chunk 3 " in text
+    assert "chunk 9 " in text
+    assert "2 damaged places" in text
+
+
+@pytest.mark.parametrize("name", ["manifest", "table.0.1"])
+def test_a_flipped_bit_in_the_metadata_is_found(array, name, capsys):
+    size = (array / name).stat().st_size
+    for offset in range(0, size, max(1, size // 37)):
+        flip(array / name, offset)
+        assert cli.run(["verify", str(array)]) == 1
+        assert name in capsys.readouterr().out
+        flip(array / name, offset)
+    assert cli.run(["verify", str(array)]) == 0
+
+
+def test_damage_within_a_checkpoint_is_named(saved, capsys):
+    flip(saved / "arrays.1" / "a" / "component.0", 100)
+    assert cli.run(["verify", str(saved)]) == 1
+    assert "arrays.1/a/component.0" in capsys.readouterr().out
+
+
+def test_a_truncated_component_is_found(array, capsys):
+    path = array / "component.0"
+    path.write_bytes(path.read_bytes()[:-4096])
+    assert cli.run(["verify", str(array)]) == 1
+    assert "component.0" in capsys.readouterr().out
+
+
+def test_a_damaged_array_is_refused(array, tmp_path):
+    flip(array / "manifest", 60)
+    with outcore.World(scratch=tmp_path) as world, pytest.raises(OutcoreError, match="manifest"):
+        DiskArray.open(world, array)
