@@ -231,3 +231,67 @@ def test_killed_in_the_middle_leaves_nothing_after_the_next_start(water, tmp_pat
     cli.run(["clean", "--scratch", str(scratch)])
     left = [path for path in scratch.iterdir() if str(os.getpid()) not in path.name]
     assert left == []
+
+
+def test_a_run_goes_on_from_a_checkpoint(water, tmp_path, capsys):
+    saved = tmp_path / "water.checkpoint"
+    results = [tmp_path / "first.json", tmp_path / "second.json"]
+    scf(water, "--basis", "6-31g*", "--checkpoint", str(saved), "--json", str(results[0]))
+    scf(water, "--basis", "6-31g*", "--restart", str(saved), "--json", str(results[1]))
+    first, second = (json.loads(each.read_text()) for each in results)
+    assert second["energy_hartree"] == pytest.approx(first["energy_hartree"], abs=1e-9)
+    assert second["cycles"] < first["cycles"]
+    assert "restart from cycle" in capsys.readouterr().out
+
+
+def test_a_run_that_was_cut_short_can_be_finished(water, tmp_path):
+    saved, results, whole = tmp_path / "water.checkpoint", tmp_path / "results.json", tmp_path / "whole.json"
+    scf(water, "--basis", "6-31g*", "--json", str(whole))
+    assert "converge" in refused(water, "--basis", "6-31g*", "--max-cycle", "2", "--checkpoint", str(saved))
+    scf(
+        water,
+        "--basis",
+        "6-31g*",
+        "--restart",
+        str(saved),
+        "--checkpoint",
+        str(saved),
+        "--json",
+        str(results),
+    )
+    expected = json.loads(whole.read_text())["energy_hartree"]
+    assert json.loads(results.read_text())["energy_hartree"] == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--basis", "sto-3g"), "another geometry, charge, spin or basis"),
+        (("--basis", "6-31g*", "--charge", "2"), "another geometry, charge, spin or basis"),
+        (("--basis", "6-31g*", "--uhf"), "it is of RHF"),
+    ],
+)
+def test_a_checkpoint_of_something_else_is_refused(water, tmp_path, arguments, message):
+    saved = tmp_path / "water.checkpoint"
+    scf(water, "--basis", "6-31g*", "--checkpoint", str(saved))
+    assert message in refused(water, *arguments, "--restart", str(saved))
+
+
+def test_a_checkpoint_that_is_not_there_is_an_error(water, tmp_path):
+    assert "none.checkpoint" in refused(
+        water, "--basis", "sto-3g", "--restart", str(tmp_path / "none.checkpoint")
+    )
+
+
+@pytest.mark.launcher
+def test_a_restart_may_have_another_number_of_processes(water, tmp_path):
+    saved = tmp_path / "water.checkpoint"
+    energies = []
+    for ranks, option in (("2", "--checkpoint"), ("3", "--restart"), ("1", "--restart")):
+        results = tmp_path / f"{ranks}.json"
+        command = [sys.executable, "-m", "outcore", "scf", str(water), "--basis", "6-31g*", "--ranks", ranks]
+        command += ["--scratch", str(tmp_path), option, str(saved), "--json", str(results)]
+        answer = subprocess.run(command, check=False, capture_output=True, text=True)
+        assert answer.returncode == 0, answer.stderr
+        energies.append(json.loads(results.read_text())["energy_hartree"])
+    assert energies[1:] == pytest.approx([energies[0]] * 2, abs=1e-9)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from outcore.chem.integrals import Estimate
+    from outcore.chem.restart import Checkpoint
     from outcore.report import RawRates, Report
 
 _EVENTS = 1 << 20  # of a process, recorded for --trace
@@ -67,6 +68,10 @@ def scf(
     guess: Annotated[str, typer.Option(help="Start guess, as PySCF names it.")] = "minao",
     conv_tol: Annotated[float, typer.Option(help="Convergence of the energy (Hartree).")] = 1e-9,
     max_cycle: Annotated[int, typer.Option(help="Most SCF cycles.")] = 50,
+    checkpoint: Annotated[Path | None, typer.Option(help="Keep the orbitals here, to restart from.")] = None,
+    restart: Annotated[
+        Path | None, typer.Option(help="Start from the orbitals of a checkpoint, of any number of processes.")
+    ] = None,
     trace: Annotated[
         Path | None, typer.Option(help="Write a trace of every I/O request here (Perfetto, Chrome).")
     ] = None,
@@ -109,13 +114,16 @@ def scf(
     )
     mf.conv_tol, mf.max_cycle, mf.init_guess, mf.chkfile = conv_tol, max_cycle, guess, None
     raw = _begin_io(mf, trace)
-    view = _View(console, mf, "UHF" if unrestricted else "RHF", basis)
+    method = "UHF" if unrestricted else "RHF"
+    start_density, keeper = _restart_files(mf, method, restart, checkpoint, console)
+    view = _View(console, mf, method, basis)
     view.header(geometry, comm.size if comm is not None else 1)
     with view.storing():
         _ = mf.two_electron
     view.stored()
-    mf.callback = view.cycle
-    energy = mf.kernel()
+    mf.callback = view.cycle if keeper is None else _both(view.cycle, keeper.cycle)
+    energy = mf.kernel(start_density)
+    _keep(mf, keeper)
     run_seconds = time.monotonic() - start
     peak_bytes = _peak_memory_bytes(comm)
     view.result(run_seconds, peak_bytes)
@@ -132,6 +140,49 @@ def scf(
             detail=f"after {mf.cycles} cycles E = {energy:.10f}; raise --max-cycle, or try another --guess",
         )
     return 0
+
+
+def _restart_files(
+    mf: Any, method: str, restart: Path | None, name: Path | None, console: Console
+) -> tuple[Any, Checkpoint | None]:
+    """The density to start from and what keeps the orbitals: both at the process that drives the SCF."""
+    density, keeper, failure = None, None, None
+    if mf.comm is None or mf.comm.rank == 0:
+        from outcore.chem import restart as files
+
+        try:
+            if restart is not None:
+                density, meta = files.density(mf, method, restart)
+                console.print(
+                    f"restart from cycle {meta['cycle']} of {restart}, E = {meta['energy_hartree']:.10f}",
+                    soft_wrap=True,
+                )
+            if name is not None:
+                keeper = files.Checkpoint(mf.mol, method, name)
+        except OutcoreError as error:
+            failure = error
+    raise_together(mf.comm, failure)
+    return density, keeper
+
+
+def _both(first: Callable[[Any], None], second: Callable[[Any], None]) -> Callable[[Any], None]:
+    def call(state: Any) -> None:
+        first(state)
+        second(state)
+
+    return call
+
+
+def _keep(mf: Any, keeper: Checkpoint | None) -> None:
+    """The orbitals at the end."""
+    failure = None
+    try:
+        if keeper is not None:
+            orbitals = {key: getattr(mf, key) for key in ("mo_coeff", "mo_energy", "mo_occ")}
+            keeper.save(orbitals, int(mf.cycles), float(mf.e_tot), converged=bool(mf.converged))
+    except OutcoreError as error:
+        failure = error
+    raise_together(mf.comm, failure)
 
 
 class _View:

@@ -1,0 +1,89 @@
+"""Checkpoints of an SCF: orbitals, from which another run goes on, on any number of processes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore import checkpoint, launch
+from outcore.errors import OutcoreError
+from outcore.world import World
+
+if TYPE_CHECKING:
+    from pyscf.gto import Mole
+
+INTERVAL_S = 10.0  # between checkpoints within a run: a kill loses no more than that
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class Checkpoint:
+    """Keeps the orbitals of the newest cycle under a name. Belongs to one process, the one that drives the SCF;
+    not collective. Raises OutcoreError; a save that fails leaves the checkpoint before."""
+
+    def __init__(self, mol: Mole, method: str, name: str | os.PathLike[str]) -> None:
+        self._name = Path(name)
+        self._facts = {"what": "SCF orbitals", "method": method}
+        self._problem = _problem(mol)
+        self._saved_at = -INTERVAL_S
+        if not self._name.absolute().parent.is_dir():
+            raise OutcoreError(errno.ENOENT, "write checkpoint", path=self._name, detail="no such directory")
+
+    def cycle(self, state: dict[str, Any]) -> None:
+        """For mf.callback: saves, but not too often."""
+        if time.monotonic() - self._saved_at >= INTERVAL_S:
+            orbitals = {key: state[key] for key in ("mo_coeff", "mo_energy", "mo_occ")}
+            self.save(orbitals, int(state["cycle"]) + 1, float(state["e_tot"]), converged=False)
+            self._saved_at = time.monotonic()
+
+    def save(self, orbitals: dict[str, Array], cycle: int, energy: float, *, converged: bool) -> None:
+        """orbitals: mo_coeff [n][orbitals] (UHF: [2][n][orbitals]), mo_energy (Hartree), mo_occ."""
+        meta = {**self._facts, "cycle": cycle, "energy_hartree": energy, "converged": converged}
+        with _alone() as world:
+            arrays = {key: np.asarray(each) for key, each in orbitals.items()}
+            checkpoint.save(world, self._name, {"problem": self._problem, **arrays}, meta)
+
+
+def density(mf: Any, method: str, name: str | os.PathLike[str]) -> tuple[Array, dict[str, Any]]:
+    """The density matrix of the orbitals in a checkpoint, and its meta. Not collective.
+
+    Raises OutcoreError: ENOENT, EIO (damaged), EINVAL (of another molecule, basis or method).
+    """
+    with _alone() as world, checkpoint.load(world, name) as saved:
+        meta = saved.meta
+        if not isinstance(meta, dict) or meta.get("what") != "SCF orbitals":
+            raise OutcoreError(errno.EINVAL, "restart", path=name, detail="it holds no SCF orbitals")
+        if meta["method"] != method:
+            raise OutcoreError(
+                errno.EINVAL, f"restart {method}", path=name, detail=f"it is of {meta['method']}"
+            )
+        found, wanted = saved["problem"], _problem(mf.mol)
+        if found.shape != wanted.shape or not np.allclose(found, wanted, rtol=1e-9, atol=1e-12):
+            raise OutcoreError(
+                errno.EINVAL, "restart", path=name, detail="it is of another geometry, charge, spin or basis"
+            )
+        return np.asarray(mf.make_rdm1(saved["mo_coeff"], saved["mo_occ"])), meta
+
+
+def _problem(mol: Mole) -> Array:
+    """What makes the problem, as numbers: nuclei, shells, electrons. Not PySCF's own tables: where things lie in
+    those changes from run to run."""
+    parts: list[Any] = [[mol.charge, mol.spin, mol.cart], mol.atom_charges(), np.ravel(mol.atom_coords())]
+    for shell in range(mol.nbas):
+        parts.append([mol.bas_atom(shell), mol.bas_angular(shell)])
+        parts += [mol.bas_exp(shell), np.ravel(mol.bas_ctr_coeff(shell))]
+    return np.concatenate(parts).astype(np.float64)
+
+
+def _alone() -> World:
+    """A world of this process, also within a job."""
+    if launch.launched() is None:
+        return World()
+    from mpi4py import MPI
+
+    return World(MPI.COMM_SELF)
