@@ -9,7 +9,9 @@
 
 namespace outcore::transport {
 
-/// Sleeps 20 us at first, doubling to 1 ms.
+/// Sleeps 20 us at first, then a sixteenth of the time waited so far, at most 1 ms. So a wait takes hardly
+/// longer than it must, whereas one whose sleeps double takes up to half as long again; and what takes
+/// several steps of processes that wait for each other, as a barrier does, gets slower by that at each step.
 class Pause {
  public:
   Pause() = default;
@@ -24,13 +26,14 @@ class Pause {
       slack_ns_ = prctl(PR_GET_TIMERSLACK);
       prctl(PR_SET_TIMERSLACK, 1000UL);
     }
-    std::this_thread::sleep_for(length_);
-    length_ = std::min(2 * length_, longest);
+    const Clock::duration waited = Clock::now() - start_;
+    std::this_thread::sleep_for(std::clamp<Clock::duration>(waited / 16, shortest, longest));
   }
 
  private:
-  static constexpr std::chrono::microseconds longest{1000};
-  std::chrono::microseconds length_{20};
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::microseconds shortest{20}, longest{1000};
+  Clock::time_point start_ = Clock::now();
   int slack_ns_ = 0;  // of the thread, to be restored
 };
 
