@@ -318,16 +318,19 @@ def record_claims(programs: Programs, results: Sequence[Result], tuning: Tuning 
 
 @contextmanager
 def huge_pages(count: int) -> Iterator[bool]:
-    """Reserves huge pages for programs that must be given them. False without the right to."""
+    """Reserves huge pages for programs that must be given them. False without the right to, or if memory is too
+    fragmented."""
     setting = Path("/proc/sys/vm/nr_hugepages")
     try:
         before = setting.read_text()
-        setting.write_text(str(int(before) + count))
+        wanted = int(before) + count
+        Path("/proc/sys/vm/compact_memory").write_text("1")
+        setting.write_text(str(wanted))
     except OSError:
         yield False
         return
     try:
-        yield True
+        yield int(setting.read_text()) >= wanted
     finally:
         setting.write_text(before)
 

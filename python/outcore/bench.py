@@ -201,7 +201,9 @@ def _fio_rate(
         f"--runtime={seconds}", "--time_based", "--output-format=json",
         *(["--iomem=shmhuge"] if huge_pages else []),
     ]  # fmt: skip
-    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    if answer.returncode != 0:
+        raise RuntimeError(f"fio: {answer.stderr.strip() or answer.stdout.strip()}")
     result = json.loads(answer.stdout[answer.stdout.index("{") :])
     return DeviceRate(
         float(result["jobs"][0][operation]["bw_bytes"]), result["fio version"].replace("-", " ")

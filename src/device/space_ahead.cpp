@@ -43,7 +43,9 @@ SpaceAhead::Range SpaceAhead::before_write(std::int64_t offset, std::int64_t siz
   if (!lock || end <= from) return {};
   const std::int64_t to = length + std::min(written, most_bytes);
   end_.store(to, relaxed);
-  return plenty_free(to - from) ? Range{from, to - from} : Range{};
+  if (!plenty_free(to - from)) return {};
+  reserved_any_.store(true, relaxed);
+  return {from, to - from};
 }
 
 bool SpaceAhead::plenty_free(std::int64_t size_bytes) const noexcept {
@@ -68,8 +70,8 @@ void SpaceAhead::truncated(std::int64_t length_bytes) noexcept {
 /// A file without a name is about to vanish with all of it.
 void SpaceAhead::give_back() noexcept {
   struct stat about{};
-  if (!on_ || !named_ || fstat(fd_, &about) != 0 || end_ <= about.st_size) return;
-  if (ftruncate(fd_, about.st_size) == 0) end_ = about.st_size;
+  if (reserved_any_ && named_ && fstat(fd_, &about) == 0 && end_ > about.st_size)
+    static_cast<void>(!ftruncate(fd_, about.st_size));  // if it fails, some space is lost until the file goes
 }
 
 }  // namespace outcore::device

@@ -34,6 +34,7 @@ class SpaceAhead {
   const int fd_;
   const bool named_;
   bool on_ = false;
+  std::atomic<bool> reserved_any_{false};
   std::atomic<std::int64_t> written_{0}, length_{0};  ///< by the notes taken here
   std::atomic<std::int64_t> end_{0};                  ///< nothing is reserved for writes that end before this
   std::mutex mutex_;                                  ///< of those who move the end
