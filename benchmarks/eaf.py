@@ -401,8 +401,14 @@ def run(options: BenchOptions) -> list[Claim]:
     for case in cases:
         peers = (None, tuning.overall, tuning.of_case[case]) if tuning else ()
         runners: list[Runner] = list(dict.fromkeys((OURS, *peers)))
-        results.append(measure(programs, case, runners, QUICK if options.quick else FULL))
-        options.say(f"{case.name} measured")
+        result = measure(programs, case, runners, QUICK if options.quick else FULL)
+        ratios = (
+            f"{_buffer(each)} {result.ratio(each):.2f}" for each in runners[1:] if not isinstance(each, str)
+        )
+        options.say(
+            f"{case.name}: {result.rate(OURS)} MB/s; to the peer with a buffer of {', '.join(ratios)}"
+        )
+        results.append(result)
     show_records(results, tuning)
     (options.scratch / "records").unlink(missing_ok=True)
     return record_claims(programs, results, tuning) + claims
