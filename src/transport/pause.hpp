@@ -9,12 +9,13 @@
 
 namespace outcore::transport {
 
-/// Sleeps 20 us at first, then a sixteenth of the time waited so far, at most 1 ms. So a wait takes hardly
-/// longer than it must, whereas one whose sleeps double takes up to half as long again; and what takes
-/// several steps of processes that wait for each other, as a barrier does, gets slower by that at each step.
+/// Sleeps 20 us at first, then a sixteenth of the time waited so far, at most 1 ms or what is given. So a wait
+/// takes hardly longer than it must, whereas one whose sleeps double takes up to half as long again; and what
+/// takes several steps of processes that wait for each other, as a barrier does, gets slower by that at each
+/// step.
 class Pause {
  public:
-  Pause() = default;
+  explicit Pause(std::chrono::microseconds longest = std::chrono::microseconds(1000)) : longest_(longest) {}
   ~Pause() {
     if (slack_ns_ > 0) prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(slack_ns_));
   }
@@ -27,12 +28,13 @@ class Pause {
       prctl(PR_SET_TIMERSLACK, 1000UL);
     }
     const Clock::duration waited = Clock::now() - start_;
-    std::this_thread::sleep_for(std::clamp<Clock::duration>(waited / 16, shortest, longest));
+    std::this_thread::sleep_for(std::clamp<Clock::duration>(waited / 16, shortest, longest_));
   }
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::microseconds shortest{20}, longest{1000};
+  static constexpr std::chrono::microseconds shortest{20};
+  std::chrono::microseconds longest_;
   Clock::time_point start_ = Clock::now();
   int slack_ns_ = 0;  // of the thread, to be restored
 };

@@ -19,6 +19,8 @@ namespace outcore::transport::over_mpi {
 namespace {
 
 constexpr std::int64_t largest_bytes = 1 << 30;  // of one operation: MPI counts in int
+// Large transfers over TCP go on only while MPI is called, and one-sided operations never take long.
+constexpr std::chrono::microseconds longest_nap{100};
 constexpr std::int64_t slow_ns = 200'000;        // of a flush: the target is served by its thread
 
 /// The same elements as a piece, its axes sorted so that the target is walked through in order, the positive
@@ -139,7 +141,7 @@ class Pending final : public Operation::State {
       if (test()) return;
       std::this_thread::yield();
     }
-    Pause pause;
+    Pause pause(longest_nap);
     for (int naps = 0; !test(); ++naps) {
       if (naps >= 3) session_->poke(process_);
       pause();
