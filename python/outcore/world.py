@@ -20,7 +20,8 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import numpy as np
 
@@ -45,7 +46,8 @@ class World(_core.World):
 
     Args:
         comm: an mpi4py communicator; None: all processes of the job, or this process alone if no launcher
-            started it. The MPI must be the one that mpi4py has loaded, with MPI_THREAD_MULTIPLE (its default).
+            started it; "self": this process alone. The MPI must be the one that mpi4py has loaded, with
+            MPI_THREAD_MULTIPLE (its default).
         memory: budget of each process for arrays, caches and buffers, in bytes or as "2GB"; None: half of this
             process's share of the memory of its node.
         scratch: directory for scratch; None: the fastest node-local one, chosen when it is needed.
@@ -61,14 +63,17 @@ class World(_core.World):
 
     def __init__(
         self,
-        comm: Intracomm | None = None,
+        comm: Intracomm | Literal["self"] | None = None,
         *,
         memory: int | str | None = None,
         scratch: str | os.PathLike[str] | None = None,
         nodes: str | None = None,
     ) -> None:
-        self.comm = launch.world() if comm is None else comm
-        alone = self.comm is None or self.comm.Get_size() == 1
+        if isinstance(comm, str) and comm != "self":
+            raise OutcoreError(
+                errno.EINVAL, f"World('{comm}')", detail="a communicator, None or 'self' is needed"
+            )
+        self.comm = launch.world() if comm is None else None if isinstance(comm, str) else comm
         memory_bytes, refusal = 0, ""
         try:
             memory_bytes = 0 if memory is None else parse_bytes(memory)
@@ -77,7 +82,7 @@ class World(_core.World):
         if nodes not in (None, "hosts", "processes"):
             refusal = f"nodes='{nodes}' is neither 'hosts' nor 'processes'"
         super().__init__(
-            None if alone or self.comm is None else self.comm.py2f(),
+            None if self.comm is None or self.comm.Get_size() == 1 else self.comm.py2f(),
             memory_bytes,
             "" if scratch is None else os.fspath(scratch),
             nodes == "processes",
@@ -159,6 +164,33 @@ class World(_core.World):
             raise failure
 
 
+def shared(comm: Intracomm | None) -> World:
+    """The world of a communicator for those who have none of their own; of None: this process alone. Made by the
+    first call, which is collective, with the default options; closed when the communicator is freed, or at
+    the end. Not to be closed by who asks for it."""
+    if comm is None:
+        return _alone()
+    present = comm.Get_attr(_shared_key())
+    if isinstance(present, World) and not present.closed:
+        return present
+    world = World(comm)
+    comm.Set_attr(_shared_key(), world)
+    return world
+
+
+@cache
+def _alone() -> World:
+    return World("self")
+
+
+@cache
+def _shared_key() -> int:
+    """Under which a communicator keeps its world."""
+    from mpi4py import MPI
+
+    return MPI.Comm.Create_keyval(delete_fn=lambda _comm, _key, world: world.close())
+
+
 def _numbers(array: np.ndarray[Any, Any], op: str) -> np.ndarray[Any, Any]:
     """A copy of an array as the native code adds it up: contiguous float64 or int64, one dimension."""
     if array.dtype.kind in "iu" and array.dtype != np.uint64:
@@ -194,6 +226,7 @@ def _as_fields(error: BaseException | None, what: str) -> tuple[int, str, str, i
 def _close_all() -> None:
     """At the end of a process that has not closed its worlds. If the others do not end as well, the job is ended:
     they would wait for ever."""
+    _alone.cache_clear()
     for world in list(_open):
         closer = threading.Thread(target=world.close, daemon=True)
         closer.start()
@@ -206,3 +239,5 @@ def _close_all() -> None:
                 flush=True,
             )
             launch.abort(1)
+        if world.comm is not None and world.comm.Get_attr(_shared_key()) is world:
+            world.comm.Delete_attr(_shared_key())

@@ -11,8 +11,9 @@ import pytest
 
 from outcore.chem import scf
 from outcore.chem.integrals import TwoElectronIntegrals
-from outcore.chem.tasks import SharedCounter, raise_together, run_tasks
+from outcore.chem.tasks import run_tasks
 from outcore.errors import OutcoreError
+from outcore.world import World, shared
 
 pytest.importorskip("pyscf")
 from pyscf import gto, mp
@@ -71,6 +72,27 @@ def test_a_communicator_of_one_needs_no_others(comm, shared_tmp_path):
     mol = molecule(atom=f"He 0 0 {comm.rank + 1}", basis="6-31g")
     with scf.RHF(mol, scratch=str(shared_tmp_path), comm=MPI.COMM_SELF) as mf:
         assert mf.kernel() == pytest.approx(-2.8551604, abs=1e-6)
+
+
+def test_nodes_without_shared_memory_give_the_same(comm, shared_tmp_path):
+    mol = molecule(atom=WATER, basis="6-31g*")
+    with World(nodes="processes") as world:
+        for integrals in ("disk", "direct"):
+            with scf.RHF(mol, integrals=integrals, scratch=str(shared_tmp_path), comm=world) as mf:
+                energy = mf.kernel()
+            assert energy == pytest.approx(reference.RHF(mol).run().e_tot, abs=1e-8)
+
+
+def test_the_world_of_a_communicator_ends_with_it(comm, shared_tmp_path):
+    mol = molecule(atom="He 0 0 0", basis="6-31g")
+    part = comm.Split(comm.rank % 2)
+    with scf.RHF(mol, scratch=str(shared_tmp_path), comm=part) as mf:
+        mf.kernel()
+        world = mf.world
+    assert world is shared(part)
+    assert world.size == part.size
+    part.Free()
+    assert world.closed
 
 
 def test_an_error_of_rank_0_inside_the_iterations_reaches_all(comm, shared_tmp_path):
@@ -146,7 +168,7 @@ def test_a_disk_that_fills_ends_the_job_everywhere_with_one_error(comm, small_di
 
 
 def test_tasks_are_each_done_once(comm):
-    counter = SharedCounter(comm)
+    counter = shared(comm).counter()
     done: list[int] = []
     run_tasks(counter, np.ones(1000), 2, lambda _thread, first, last: done.extend(range(first, last)))
     everything = sorted(task for part in comm.allgather(done) for task in part)
@@ -154,17 +176,13 @@ def test_tasks_are_each_done_once(comm):
 
 
 def test_a_failing_task_stops_all_processes(comm):
-    counter = SharedCounter(comm)
+    world = shared(comm)
+    counter = world.counter()
 
     def work(_thread: int, first: int, _last: int) -> None:
         if first >= 100:
             raise OutcoreError(errno.EIO, f"task {first}")
 
-    failure = None
-    try:
+    with pytest.raises(OutcoreError, match="task"), world.together("tasks"):
         run_tasks(counter, np.ones(10**6), 1, work)
-    except OutcoreError as error:
-        failure = error
-    with pytest.raises(OutcoreError, match="task"):
-        raise_together(comm, failure)
-    assert counter.take(1) >= 1 << 48
+    assert counter.next() >= 1 << 48

@@ -150,7 +150,7 @@ def test_mpi_without_threads_is_refused():
 def test_a_world_that_is_never_closed_ends_with_the_process(nodes):
     code = "import outcore; w = outcore.World(); c = w.counter(); c.next(); w.barrier(); print('end')"
     answer = run(code, ranks=2, OUTCORE_NODES=nodes)
-    assert (answer.returncode, answer.stdout, answer.stderr) == (0, "end\nend\n", "")
+    assert (answer.returncode, answer.stdout.count("end"), answer.stderr) == (0, 2, "")
 
 
 @pytest.mark.launcher

@@ -15,7 +15,6 @@ import typer
 
 from outcore import launch, resources
 from outcore.chem.integrals import find_scratch
-from outcore.chem.tasks import raise_together
 from outcore.errors import OutcoreError
 from outcore.resources import parse_bytes
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from outcore.chem.integrals import Estimate
     from outcore.chem.restart import Checkpoint
     from outcore.report import RawRates, Report
+    from outcore.world import World
 
 _EVENTS = 1 << 20  # of a process, recorded for --trace
 
@@ -125,7 +125,7 @@ def scf(
     energy = mf.kernel(start_density)
     _keep(mf, keeper)
     run_seconds = time.monotonic() - start
-    peak_bytes = _peak_memory_bytes(comm)
+    peak_bytes = _peak_memory_bytes(mf.world)
     view.result(run_seconds, peak_bytes)
     mf.close()
     report = _end_io(comm, run_seconds, raw, trace)
@@ -268,15 +268,12 @@ def _begin_io(mf: Any, trace_file: Path | None) -> RawRates | None:
     """Raw rates of the scratch disk (rank 0), then counters from zero, so that the report shows the run alone."""
     from outcore import doctor, trace
 
-    raw, failure = None, None
-    try:
+    raw = None
+    with mf.world.together("prepare the I/O report"):
         if trace_file is not None and not trace_file.absolute().parent.is_dir():
             raise OutcoreError(errno.ENOENT, "write trace", path=trace_file, detail="no such directory")
-        if mf.settings.storage == "disk" and (mf.comm is None or mf.comm.rank == 0):
+        if mf.settings.storage == "disk" and mf.world.rank == 0:
             raw = doctor.measure_rates(Path(find_scratch(mf.settings.scratch)))
-    except OutcoreError as error:
-        failure = error
-    raise_together(mf.comm, failure)
     trace.reset()
     if trace_file is not None:
         trace.start(_EVENTS)
@@ -294,10 +291,9 @@ def _end_io(
     return report.gather(comm, run_seconds, raw)
 
 
-def _peak_memory_bytes(comm: Intracomm | None) -> int:
-    """The most memory that the processes of the job have held, added up (rank 0)."""
-    peak = resources.peak_resident_bytes()
-    return peak if comm is None else comm.reduce(peak) or 0
+def _peak_memory_bytes(world: World) -> int:
+    """The most memory that the processes have held, added up."""
+    return int(world.all_reduce(resources.peak_resident_bytes()))
 
 
 def _write_json(path: Path, mf: Any, run_seconds: float, peak_bytes: int, report: Report | None) -> None:

@@ -9,18 +9,22 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from outcore import _core, launch, resources
-from outcore.chem.tasks import SharedCounter, raise_together, run_tasks, wait
+from outcore.chem.tasks import run_tasks
 from outcore.errors import OutcoreError
+from outcore.global_array import GlobalArray
+from outcore.world import shared
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
     from pyscf.gto import Mole
+
+    from outcore.world import World
 
 Matrices = NDArray[np.float64]
 Progress = Callable[[float], None]
@@ -94,31 +98,30 @@ class Summary:
 
 
 class TwoElectronIntegrals:
-    """J and K of a molecule. Every method is collective over `comm` (None: a process on its own); the first
-    error of any process is raised by all.
+    """J and K of a molecule. Every method is collective over `comm` (None: a process on its own), or the `world`
+    given instead; the first error of any process is raised by all.
 
     Which integrals are computed, and how well they are kept: `Settings`.
     """
 
-    def __init__(self, mol: Mole, settings: Settings, comm: Intracomm | None = None) -> None:
+    def __init__(
+        self, mol: Mole, settings: Settings, comm: Intracomm | None = None, *, world: World | None = None
+    ) -> None:
         self.settings = settings
         self.key = problem_key(mol)
-        self._comm = comm
+        self.world = shared(comm) if world is None else world
         self._stored = False
         self._store_seconds = 0.0
         self._threads = settings.threads or launch.threads_per_rank()
-        failure: BaseException | None = None
-        try:
+        self._sums: GlobalArray | None = None
+        with self.world.together("two-electron integrals"):
             self._basis = native_basis(mol)
             self._screening = _core.Screening(self._basis, settings.screening_threshold, self._threads)
             self._cost = np.array(self._screening.task_integrals(), dtype=float)
             self._native = _core.TwoElectron(self._basis, self._screening, self._threads)
             self.scratch = "" if settings.storage == "direct" else find_scratch(settings.scratch)
             self._prefetch = self._fit_memory()
-        except Exception as error:
-            failure = error
-        raise_together(comm, failure)
-        self._counter = SharedCounter(comm)
+        self._counter = self.world.counter()
 
     def estimate(self) -> Estimate:
         disk = self.settings.storage == "disk"
@@ -134,19 +137,12 @@ class TwoElectronIntegrals:
     def store(self, progress: Progress | None = None) -> Summary:
         """Computes all integrals and writes them to scratch; once. Refuses before computing if they may not fit."""
         start = time.monotonic()
-        failure: BaseException | None = None
         self._counter.reset()
-        try:
+        with self.world.together("open the store of integrals"):
             self._open_store()
-        except Exception as error:
-            failure = error
-        raise_together(self._comm, failure)
-        try:
+        with self.world.together("store two-electron integrals"):
             run_tasks(self._counter, self._cost, self._threads, self._native.store, progress)
             self._native.close_store()
-        except Exception as error:
-            failure = error
-        raise_together(self._comm, failure)
         self._stored = True
         self._store_seconds = time.monotonic() - start
         return self.summary()
@@ -156,55 +152,56 @@ class TwoElectronIntegrals:
         mine = np.array(
             [counts.quartets, counts.computed, counts.stored, counts.bytes, counts.records], np.int64
         )
-        quartets, computed, stored, size, records = (int(value) for value in self._sum(mine))
+        quartets, computed, stored, size, records = (int(value) for value in self.world.all_reduce(mine))
         return Summary(quartets, computed, stored, size, records, self._store_seconds)
 
     def jk(self, densities: Matrices, symmetry: Sequence[int]) -> tuple[Matrices, Matrices]:
         """J and K, [count][n][n] each, of `densities` [count][n][n], symmetric (+1) or antisymmetric (-1) as
         `symmetry` says. The densities of rank 0 count; all processes get the same result."""
-        densities = np.ascontiguousarray(densities, dtype=np.float64)
-        failure: BaseException | None = None
-        if self._comm is not None:
-            wait(self._comm.Ibcast(densities, 0))
-        try:
+        densities = self.world.broadcast(np.ascontiguousarray(densities, dtype=np.float64))
+        if self.settings.storage == "direct":
+            self._counter.reset()
+        with self.world.together("J and K", list(symmetry)):
             if self.settings.storage == "direct":
                 coulomb, exchange = self._direct(densities, list(symmetry))
             elif self._stored:
                 coulomb, exchange = self._native.contract_stored(densities, list(symmetry))
             else:
                 raise OutcoreError(errno.EINVAL, "J and K", detail="the integrals have not been stored")
-        except Exception as error:
-            failure = error
-        raise_together(self._comm, failure)
-        if self._comm is None:
+        if self.world.size == 1:
             return coulomb, exchange
-        both = self._sum(np.stack([coulomb, exchange]))
-        return both[0], both[1]
+        return self._sum(coulomb, exchange)
 
     def close(self) -> None:
         """Drops the integrals and their file."""
         del self._native
+        self._sums = None
         self._stored = False
 
     def _direct(self, densities: Matrices, symmetry: list[int]) -> tuple[Matrices, Matrices]:
-        self._counter.reset()
         self._native.begin_direct(densities, symmetry)
         run_tasks(self._counter, self._cost, self._threads, self._native.contract_direct)
         coulomb, exchange = self._native.end_direct(len(symmetry))
         return coulomb, exchange
 
-    def _sum(self, mine: NDArray[Any]) -> NDArray[Any]:
-        """The sum over processes, bit by bit the same on all of them."""
-        if self._comm is None:
-            return mine
-        total = np.empty_like(mine)
-        wait(self._comm.Ireduce(mine, total if self._comm.rank == 0 else None, root=0))
-        wait(self._comm.Ibcast(total, 0))
-        return total
+    def _sum(self, coulomb: Matrices, exchange: Matrices) -> tuple[Matrices, Matrices]:
+        """The sums over processes, bit by bit the same on all of them: each process adds its matrices to global
+        ones, of which each process holds a part."""
+        size = coulomb.size
+        if self._sums is None or self._sums.size != 2 * size:
+            self._sums = GlobalArray(self.world, 2 * size)
+        else:
+            self._sums.local[...] = 0.0  # everybody is here again, so nobody reads the sums before these
+            self._sums.sync()
+        self._sums.acc(np.s_[:size], coulomb.ravel())
+        self._sums.acc(np.s_[size:], exchange.ravel())
+        self._sums.sync()
+        both = self._sums[...].reshape(2, *coulomb.shape)
+        return both[0], both[1]
 
     def _open_store(self) -> None:
         estimate = self.estimate()
-        on_node = estimate.disk_bytes * self._processes_on_node() // self._processes()
+        on_node = estimate.disk_bytes * self.world.node_size // self.world.size
         if on_node > estimate.free_bytes:
             raise OutcoreError(
                 errno.ENOSPC,
@@ -220,15 +217,8 @@ class TwoElectronIntegrals:
             prefetch=self._prefetch,
             step=self.settings.threshold,
             cache=self.settings.cache,
-            expected_bytes=estimate.disk_bytes // self._processes(),
+            expected_bytes=estimate.disk_bytes // self.world.size,
         )
-
-    def _processes(self) -> int:
-        return self._comm.size if self._comm is not None else 1
-
-    def _processes_on_node(self) -> int:
-        job = launch.launched()
-        return min(job.local_size, self._processes()) if job is not None else 1
 
     def _memory_bytes(self, prefetch: int) -> int:
         """Peak of this process: what it holds now, its matrices, buffers and work space."""
@@ -246,9 +236,9 @@ class TwoElectronIntegrals:
         """The deepest prefetch up to the one asked for that keeps to the memory budget."""
         budget = self.settings.memory_bytes
         share = (
-            budget // self._processes()
+            budget // self.world.size
             if budget is not None
-            else resources.available_memory_bytes() // 2 // self._processes_on_node()
+            else resources.available_memory_bytes() // 2 // self.world.node_size
         )
         for prefetch in range(max(2, self.settings.prefetch), 1, -1):
             if self._memory_bytes(prefetch) <= share:
@@ -259,7 +249,7 @@ class TwoElectronIntegrals:
             "two-electron integrals",
             detail=f"{self._basis.functions} functions on {self._threads} threads need at least "
             f"{_mb(need)} in each of "
-            f"{self._processes()} processes, {_mb(need * self._processes())} in all, "
+            f"{self.world.size} processes, {_mb(need * self.world.size)} in all, "
             f"but --memory leaves {_mb(share)} to each",
         )
 

@@ -29,16 +29,14 @@ from outcore.chem.integrals import (
     TwoElectronIntegrals,
     problem_key,
 )
-from outcore.chem.tasks import is_collective, raise_together, wait
 from outcore.errors import OutcoreError
+from outcore.world import World, shared
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
     from pyscf.gto import Mole
 
 _WORLD: Any = object()  # default of `comm`: the processes of this job
-
-_MOST_DENSITIES = 255  # in one call, so that an order to the other processes has a fixed size
 
 # What kernel() leaves behind on rank 0 and hands to the other processes.
 _RESULTS = ("converged", "e_tot", "mo_energy", "mo_coeff", "mo_occ", "cycles", "scf_summary")
@@ -50,7 +48,8 @@ class _OutOfCore:
     Parameters (all by keyword; see `outcore.chem.integrals.Settings` for defaults): `integrals` ("disk" or
     "direct"), `threshold` (Schwarz bound below which quartets are left out), `scratch` (directory),
     `memory_bytes` (of all processes together), `threads` (of each process), `record_bytes`, `prefetch`,
-    `cache`, `comm` (an mpi4py communicator; default all processes of the job, None for this process alone).
+    `cache`, `comm` (an mpi4py communicator, or an outcore.World; default all processes of the job, None for this
+    process alone).
 
     `on_estimate(estimate)` is called at rank 0 before integrals are computed, `on_progress(fraction)` while they
     are stored; `stored_summary` says afterwards what was. `close` (or leaving a `with` block) drops the
@@ -61,7 +60,7 @@ class _OutOfCore:
     mol: Mole
     _keys = {"settings", "comm", "on_estimate", "on_progress", "stored_summary"}  # noqa: RUF012  (PySCF's convention)
 
-    def __init__(self, mol: Mole, *, comm: Intracomm | None = _WORLD, **settings: Any) -> None:
+    def __init__(self, mol: Mole, *, comm: Intracomm | World | None = _WORLD, **settings: Any) -> None:
         super().__init__(mol)  # type: ignore[call-arg]
         if "integrals" in settings:
             settings["storage"] = settings.pop("integrals")
@@ -85,22 +84,23 @@ class _OutOfCore:
         present = self._two_electron
         if present is None or present.key != problem_key(self.mol) or present.settings != settings:
             self.close()
-            present = TwoElectronIntegrals(self.mol, settings, self.comm)
-            failure: Exception | None = None
-            try:
+            present = TwoElectronIntegrals(self.mol, settings, world=self.world)
+            with self.world.together("estimate of the integrals"):
                 if self.on_estimate is not None and self._root:
                     self.on_estimate(present.estimate())
-            except Exception as error:
-                failure = error
-            raise_together(self.comm, failure)
             if settings.storage == "disk":
                 self.stored_summary = present.store(self.on_progress if self._root else None)
             self._two_electron = present
         return present
 
     @property
+    def world(self) -> World:
+        """The processes that work on it. Collective when asked for the first time."""
+        return self.comm if isinstance(self.comm, World) else shared(self.comm)
+
+    @property
     def _root(self) -> bool:
-        return self.comm is None or self.comm.rank == 0
+        return self.world.rank == 0
 
     def get_jk(
         self,
@@ -133,14 +133,13 @@ class _OutOfCore:
 
     def _jk(self, densities: Matrices, symmetry: list[int]) -> tuple[Matrices, Matrices]:
         if self._driving:
-            assert self.comm is not None
-            self._order(symmetry)
+            self.world.broadcast(symmetry)
         return self.two_electron.jk(densities, symmetry)
 
     def scf(self, dm0: Any = None, **kwargs: Any) -> Any:
         """Runs the SCF and returns the energy (Hartree). Collective. `kernel` is the same."""
         _ = self.two_electron
-        if self.comm is None or self.comm.size == 1:
+        if self.world.size == 1:
             return super().scf(dm0, **kwargs)  # type: ignore[misc]
         if self._root:
             self._drive(dm0, kwargs)
@@ -151,42 +150,34 @@ class _OutOfCore:
     kernel = scf
 
     def _drive(self, dm0: Any, kwargs: dict[str, Any]) -> None:
-        assert self.comm is not None
+        """Rank 0 tells the others the symmetries of the densities to contract next, or nothing at the end. It may
+        be busy for long between two orders, so the others wait asleep."""
         failure: Exception | None = None
         self._driving = True
         try:
             super().scf(dm0, **kwargs)  # type: ignore[misc]
         except Exception as error:
-            if is_collective(error):
+            if getattr(error, "collective", False):
                 raise
             failure = error
         finally:
             self._driving = False
-        self._order([])
-        raise_together(self.comm, failure)
-        self.comm.bcast({name: getattr(self, name, None) for name in _RESULTS})
+        self.world.broadcast([])
+        with self.world.together("SCF"):
+            if failure is not None:
+                raise failure
+        self.world.broadcast({name: getattr(self, name, None) for name in _RESULTS})
 
     def _follow(self) -> None:
-        assert self.comm is not None
         n = self.mol.nao
-        while symmetry := self._order([]):
+        nothing: list[int] = []
+        while symmetry := self.world.broadcast(nothing):
             self.two_electron.jk(np.empty((len(symmetry), n, n)), symmetry)
-        raise_together(self.comm, None)
-        for name, value in self.comm.bcast(None).items():
+        with self.world.together("SCF"):
+            pass
+        results: dict[str, Any] = {}
+        for name, value in self.world.broadcast(results).items():
             setattr(self, name, value)
-
-    def _order(self, symmetry: list[int]) -> list[int]:
-        """From rank 0 to the others: the symmetries of the densities to contract next, or nothing at the end.
-        Rank 0 may be busy for long between two orders, so the others wait asleep."""
-        assert self.comm is not None
-        message = np.zeros(1 + _MOST_DENSITIES, np.int64)
-        if len(symmetry) > _MOST_DENSITIES:
-            raise OutcoreError(
-                errno.EINVAL, "J and K", detail=f"at most {_MOST_DENSITIES} densities in one call"
-            )
-        message[: 1 + len(symmetry)] = [len(symmetry), *symmetry]
-        wait(self.comm.Ibcast(message, 0))
-        return [int(value) for value in message[1 : 1 + message[0]]]
 
     def close(self) -> None:
         """Drops the integrals and their file. Collective; they are made again when needed."""

@@ -21,7 +21,7 @@ namespace {
 constexpr std::int64_t largest_bytes = 1 << 30;  // of one operation: MPI counts in int
 // Large transfers over TCP go on only while MPI is called, and one-sided operations never take long.
 constexpr std::chrono::microseconds longest_nap{100};
-constexpr std::int64_t slow_ns = 200'000;        // of a flush: the target is served by its thread
+constexpr std::int64_t slow_ns = 200'000;  // of a flush: the target is served by its thread
 
 /// The same elements as a piece, its axes sorted so that the target is walked through in order, the positive
 /// way.
