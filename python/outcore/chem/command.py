@@ -146,11 +146,11 @@ def _restart_files(
     mf: Any, method: str, restart: Path | None, name: Path | None, console: Console
 ) -> tuple[Any, Checkpoint | None]:
     """The density to start from and what keeps the orbitals: both at the process that drives the SCF."""
-    density, keeper, failure = None, None, None
-    if mf.comm is None or mf.comm.rank == 0:
-        from outcore.chem import restart as files
+    density, keeper = None, None
+    with mf.world.together("checkpoint and restart"):
+        if mf.world.rank == 0:
+            from outcore.chem import restart as files
 
-        try:
             if restart is not None:
                 density, meta = files.density(mf, method, restart)
                 console.print(
@@ -159,9 +159,6 @@ def _restart_files(
                 )
             if name is not None:
                 keeper = files.Checkpoint(mf.mol, method, name)
-        except OutcoreError as error:
-            failure = error
-    raise_together(mf.comm, failure)
     return density, keeper
 
 
@@ -175,14 +172,10 @@ def _both(first: Callable[[Any], None], second: Callable[[Any], None]) -> Callab
 
 def _keep(mf: Any, keeper: Checkpoint | None) -> None:
     """The orbitals at the end."""
-    failure = None
-    try:
+    with mf.world.together("write checkpoint"):
         if keeper is not None:
             orbitals = {key: getattr(mf, key) for key in ("mo_coeff", "mo_energy", "mo_occ")}
             keeper.save(orbitals, int(mf.cycles), float(mf.e_tot), converged=bool(mf.converged))
-    except OutcoreError as error:
-        failure = error
-    raise_together(mf.comm, failure)
 
 
 class _View:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outcore import checkpoint, launch
+from outcore import checkpoint
 from outcore.errors import OutcoreError
 from outcore.world import World
 
@@ -44,7 +44,7 @@ class Checkpoint:
     def save(self, orbitals: dict[str, Array], cycle: int, energy: float, *, converged: bool) -> None:
         """orbitals: mo_coeff [n][orbitals] (UHF: [2][n][orbitals]), mo_energy (Hartree), mo_occ."""
         meta = {**self._facts, "cycle": cycle, "energy_hartree": energy, "converged": converged}
-        with _alone() as world:
+        with World("self") as world:
             arrays = {key: np.asarray(each) for key, each in orbitals.items()}
             checkpoint.save(world, self._name, {"problem": self._problem, **arrays}, meta)
 
@@ -54,7 +54,7 @@ def density(mf: Any, method: str, name: str | os.PathLike[str]) -> tuple[Array, 
 
     Raises OutcoreError: ENOENT, EIO (damaged), EINVAL (of another molecule, basis or method).
     """
-    with _alone() as world, checkpoint.load(world, name) as saved:
+    with World("self") as world, checkpoint.load(world, name) as saved:
         meta = saved.meta
         if not isinstance(meta, dict) or meta.get("what") != "SCF orbitals":
             raise OutcoreError(errno.EINVAL, "restart", path=name, detail="it holds no SCF orbitals")
@@ -78,12 +78,3 @@ def _problem(mol: Mole) -> Array:
         parts.append([mol.bas_atom(shell), mol.bas_angular(shell)])
         parts += [mol.bas_exp(shell), np.ravel(mol.bas_ctr_coeff(shell))]
     return np.concatenate(parts).astype(np.float64)
-
-
-def _alone() -> World:
-    """A world of this process, also within a job."""
-    if launch.launched() is None:
-        return World()
-    from mpi4py import MPI
-
-    return World(MPI.COMM_SELF)
