@@ -3,22 +3,20 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <new>
+#include <span>
 #include <vector>
+
+#include "outcore/world.hpp"
 
 namespace outcore::world {
 namespace {
 
-/// Exchanged by every collective call, first thing, so that different calls meet in it.
+/// What a process came with. Exchanged by all only to say who strays.
 struct Arrival {
   std::uint64_t fingerprint;
   char what[56];
-};
-
-/// Exchanged at the end; followed by a broadcast if there is an error.
-struct Outcome {
-  std::int32_t errno_value;  // 0: none
-  std::int32_t text_bytes;
 };
 
 template <class Record>
@@ -94,6 +92,13 @@ std::string quoted(const Arrival& arrival) {
 }  // namespace
 
 void enter(transport::Transport& transport, std::string_view what, std::uint64_t fingerprint) {
+  // All came with the same if the smallest is the largest: two numbers, however many processes there are.
+  const auto call =
+      static_cast<std::int64_t>(outcore::fingerprint(std::as_bytes(std::span(what)), fingerprint));
+  std::int64_t smallest[] = {call, ~call};
+  transport.all_reduce(std::span(smallest), transport::Reduction::min);
+  if (smallest[0] == ~smallest[1]) return;
+
   Arrival mine{fingerprint, {}};
   what.copy(mine.what, sizeof mine.what - 1);
   const auto all = gather(transport, mine);
@@ -105,7 +110,6 @@ void enter(transport::Transport& transport, std::string_view what, std::uint64_t
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto count = static_cast<std::size_t>(
         std::count_if(all.begin(), all.end(), [&](const Arrival& each) { return same(each, all[i]); }));
-    if (count == all.size()) return;
     if (count > votes) {
       most = i;
       votes = count;
@@ -126,16 +130,18 @@ void enter(transport::Transport& transport, std::string_view what, std::uint64_t
 }
 
 void leave(transport::Transport& transport, const std::optional<Error>& failure) {
-  Message mine;
-  if (failure) mine = written(*failure);
-  const auto all = gather(transport, Outcome{failure ? std::max(failure->errno_value(), 1) : 0,
-                                             static_cast<std::int32_t>(mine.bytes().size())});
-  const auto first =
-      std::find_if(all.begin(), all.end(), [](const Outcome& each) { return each.errno_value != 0; });
-  if (first == all.end()) return;
-  mine.bytes().resize(static_cast<std::size_t>(first->text_bytes));
-  transport.broadcast(mine.bytes(), static_cast<int>(first - all.begin()));
-  throw read(std::move(mine));
+  constexpr std::int64_t nobody = std::numeric_limits<std::int64_t>::max();
+  std::int64_t first = failure ? transport.rank() : nobody;
+  transport.all_reduce(std::span(&first, 1), transport::Reduction::min);
+  if (first == nobody) return;
+  const auto root = static_cast<int>(first);
+  Message message;
+  if (transport.rank() == root) message = written(*failure);
+  auto size = static_cast<std::int64_t>(message.bytes().size());
+  transport.broadcast(std::as_writable_bytes(std::span(&size, 1)), root);
+  message.bytes().resize(static_cast<std::size_t>(size));
+  transport.broadcast(message.bytes(), root);
+  throw read(std::move(message));
 }
 
 void agree(transport::Transport& transport, std::string_view what, const std::function<void()>& step) {

@@ -29,3 +29,13 @@ def test_links_of_the_documents_lead_somewhere():
     for document in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
             assert (document.parent / target).exists(), f"{document.name}: {target}"
+
+
+def test_disk_array(tmp_path):
+    program = ROOT / "examples" / "disk_array.py"
+    answer = subprocess.run(
+        [sys.executable, program], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    got, expected = (part.split()[-1] for part in answer.stdout.split(","))
+    assert got == expected
+    assert list(tmp_path.iterdir()) == []
