@@ -51,14 +51,10 @@ store::ComponentOptions DiskArray::State::component_options(int component) const
 
 void DiskArray::State::create(const Make& make) {
   constexpr std::string_view what = "create disk array";
-  Extents shape;
   DiskArrayOptions options;
-  world.together(what, 0, [&] { make(shape, type, options); });
-  const std::string arguments = shape.text() + std::string(name(type)) + options.path + options.chunk.text() +
-                                options.typical.text() + store::text(options.codec) + options.metadata +
-                                std::to_string(static_cast<int>(options.placement)) +
-                                std::to_string(options.overwrite) + std::to_string(options.expected_bytes);
-  world.together(what, fingerprint(std::as_bytes(std::span(arguments))), [&] {
+  world.together(what, 0, [&] {  // whose arguments are wrong hears why, before they are compared
+    Extents shape;
+    make(shape, type, options);
     codec = options.codec;
     metadata = options.metadata;
     persistent = !options.path.empty();
@@ -68,6 +64,11 @@ void DiskArray::State::create(const Make& make) {
         options.chunk.rank() > 0 ? options.chunk : choose_chunk(shape, element_bytes, options.typical);
     grid = ChunkGrid(shape, chunk, element_bytes, world.size());
   });
+  const std::string arguments = grid.shape().text() + std::string(name(type)) + options.path +
+                                grid.chunk().text() + store::text(codec) + metadata +
+                                std::to_string(static_cast<int>(options.placement)) +
+                                std::to_string(options.overwrite) + std::to_string(options.expected_bytes);
+  world.together(what, fingerprint(std::as_bytes(std::span(arguments))), [] {});
   id = std::to_string(queue.next_number());
   if (persistent)
     directory = array::ArrayDirectory::create(world, options.path, options.placement, options.overwrite);
