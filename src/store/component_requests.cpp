@@ -1,0 +1,284 @@
+// Writing and reading the slots of a component.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "outcore/error.hpp"
+#include "outcore/store/checksum.hpp"
+#include "store/component_state.hpp"
+
+namespace outcore::store {
+namespace {
+
+/// Slots that follow one another are moved in requests of up to this size: large enough to cost little, small
+/// enough to be checked while the next one is under way.
+constexpr std::int64_t most_piece_bytes = 4 << 20;
+
+}  // namespace
+
+// ---- writing
+
+Component::Request Component::async_write(std::int64_t first_slot, std::int64_t count,
+                                          std::span<std::byte> memory) {
+  state_->check_slots("write", first_slot, count, memory.size());
+  const Geometry& geometry = state_->geometry();
+  const std::int64_t stride = geometry.stride_bytes();
+  Request made(std::make_unique<Request::State>(state_, true));
+  Request::State& request = *made.state_;
+  request.first_slot = first_slot;
+  request.checksums.resize(static_cast<std::size_t>(count * geometry.blocks()));
+  request.stored.resize(static_cast<std::size_t>(count));
+  if (state_->encodes()) request.staging = device::Buffer(memory.size());
+
+  Piece raw{.count = 0};  // slots that are written as they are, and lie together
+  const auto write_raw = [&] {
+    if (raw.count == 0) return;
+    raw.disk = part_of(memory, (raw.first_slot - first_slot) * stride, raw.count * stride);
+    raw.offset = geometry.offset_of(raw.first_slot, raw.side);
+    request.begin(raw);
+    // Now that the device is busy.
+    for (std::int64_t i = 0; i < raw.count; ++i)
+      request.note_written(raw.first_slot + i, part_of(raw.disk, i * stride, geometry.slot_bytes));
+    raw.count = 0;
+  };
+  for (std::int64_t slot = first_slot; slot < first_slot + count; ++slot) {
+    const int side = state_->table.next_side(slot);
+    const auto content = part_of(memory, (slot - first_slot) * stride, stride);
+    if (state_->encodes()) {
+      // Where no page is saved the chunk is better left as it is.
+      const auto room = part_of(request.staging.span(), (slot - first_slot) * stride, stride);
+      const std::size_t size = encode(geometry.codec, geometry.element_bytes,
+                                      content.first(static_cast<std::size_t>(geometry.slot_bytes)),
+                                      room.first(static_cast<std::size_t>(stride - Geometry::page_bytes)));
+      if (size > 0) {
+        write_raw();
+        state_->make_room(slot, side, static_cast<std::int64_t>(size));
+        const auto pages = room.first(
+            static_cast<std::size_t>(round_up(static_cast<std::int64_t>(size), Geometry::page_bytes)));
+        std::ranges::fill(pages.subspan(size), std::byte{0});
+        request.begin(
+            {.first_slot = slot, .side = side, .offset = geometry.offset_of(slot, side), .disk = pages});
+        request.note_written(slot, pages.first(size));
+        continue;
+      }
+    }
+    state_->make_room(slot, side, geometry.slot_bytes);
+    std::ranges::fill(content.subspan(static_cast<std::size_t>(geometry.slot_bytes)), std::byte{0});
+    if (raw.count > 0 && (raw.side != side || raw.first_slot + raw.count != slot ||
+                          (raw.count + 1) * stride > most_piece_bytes))
+      write_raw();
+    if (raw.count == 0) raw = {.first_slot = slot, .count = 0, .side = side};
+    ++raw.count;
+  }
+  write_raw();
+  return made;
+}
+
+void Component::Request::State::begin(const Piece& piece) {
+  pieces.push_back(piece);  // first: what is under way must be known
+  try {
+    pieces.back().request = write ? owner->file.async_write(piece.disk, piece.offset)
+                                  : owner->file.async_read(piece.disk, piece.offset);
+  } catch (...) {
+    pieces.pop_back();
+    throw;
+  }
+}
+
+void Component::Request::State::note_written(std::int64_t slot, std::span<const std::byte> bytes) {
+  const Geometry& geometry = owner->geometry();
+  const auto block_bytes = static_cast<std::size_t>(geometry.block_bytes);
+  const std::int64_t i = slot - first_slot;
+  stored[static_cast<std::size_t>(i)] = static_cast<std::int64_t>(bytes.size());
+  std::uint32_t* next = &checksums[static_cast<std::size_t>(i * geometry.blocks())];
+  for (std::size_t at = 0; at < bytes.size(); at += block_bytes)
+    *next++ = crc32c(bytes.subspan(at, std::min(block_bytes, bytes.size() - at)));
+}
+
+void Component::Request::State::finish_write(const Piece& piece) {
+  const Geometry& geometry = owner->geometry();
+  for (std::int64_t slot = piece.first_slot; slot < piece.first_slot + piece.count; ++slot) {
+    const std::int64_t i = slot - first_slot, size = stored[static_cast<std::size_t>(i)];
+    owner->publish(slot, piece.side, size,
+                   std::span(checksums).subspan(static_cast<std::size_t>(i * geometry.blocks()),
+                                                static_cast<std::size_t>(geometry.blocks_in(size))));
+  }
+}
+
+// ---- reading
+
+Component::Request Component::async_read(std::int64_t first_slot, std::int64_t count,
+                                         std::span<std::byte> memory) const {
+  state_->check_slots("read", first_slot, count, memory.size());
+  const Geometry& geometry = state_->geometry();
+  const SlotTable& table = state_->table;
+  const std::int64_t stride = geometry.stride_bytes();
+  Request made(std::make_unique<Request::State>(state_, false));
+  Request::State& request = *made.state_;
+  const std::int64_t end = first_slot + count;
+  for (std::int64_t slot = first_slot; slot < end;) {
+    const auto content = part_of(memory, (slot - first_slot) * stride, stride);
+    if (!table.written(slot)) {
+      std::ranges::fill(content, std::byte{0});
+      ++slot;
+      continue;
+    }
+    Piece piece{.first_slot = slot, .side = table.side(slot)};
+    piece.offset = geometry.offset_of(slot, piece.side);
+    if (state_->raw(slot)) {
+      const auto joins = [&](std::int64_t next) {
+        return next < end && state_->raw(next) && table.side(next) == piece.side &&
+               (next + 1 - slot) * stride <= most_piece_bytes;
+      };
+      while (joins(slot + piece.count)) ++piece.count;
+      piece.disk = part_of(memory, (slot - first_slot) * stride, piece.count * stride);
+    } else {
+      if (request.staging.size() == 0) request.staging = device::Buffer(memory.size());
+      piece.disk = part_of(request.staging.span(), (slot - first_slot) * stride,
+                           round_up(table.stored_bytes(slot), Geometry::page_bytes));
+      piece.wanted = content.first(static_cast<std::size_t>(geometry.slot_bytes));
+    }
+    slot += piece.count;
+    request.begin(piece);
+  }
+  return made;
+}
+
+Component::Request Component::async_read_part(std::int64_t slot, std::int64_t offset,
+                                              std::span<std::byte> memory) const {
+  const Geometry& geometry = state_->geometry();
+  state_->check_slots("read", slot, 1, static_cast<std::size_t>(geometry.stride_bytes()));
+  const auto size = static_cast<std::int64_t>(memory.size());
+  if (offset < 0 || offset > geometry.slot_bytes || size > geometry.slot_bytes - offset)
+    throw Error(EINVAL, {.attempted = "read",
+                         .path = path(),
+                         .size_bytes = size,
+                         .detail = "byte " + std::to_string(offset) + " and on of a slot of " +
+                                   std::to_string(geometry.slot_bytes)});
+  Request made(std::make_unique<Request::State>(state_, false));
+  if (!state_->table.written(slot)) std::ranges::fill(memory, std::byte{0});
+  if (!state_->table.written(slot) || size == 0) return made;
+
+  const bool raw = state_->raw(slot);
+  const std::int64_t block = geometry.block_bytes;
+  const std::int64_t first = raw ? offset / block : 0;
+  const std::int64_t end = std::min(raw ? round_up(offset + size, block) : geometry.stride_bytes(),
+                                    round_up(state_->table.stored_bytes(slot), Geometry::page_bytes));
+  Piece piece{.first_slot = slot,
+              .side = state_->table.side(slot),
+              .first_block = first,
+              .wanted = memory,
+              .wanted_offset = offset};
+  piece.offset = geometry.offset_of(slot, piece.side) + first * block;
+  made.state_->staging = device::Buffer(static_cast<std::size_t>(end - first * block));
+  piece.disk = made.state_->staging.span();
+  made.state_->begin(piece);
+  return made;
+}
+
+void Component::Request::State::finish_read(const Piece& piece, std::int64_t moved) {
+  const Geometry& geometry = owner->geometry();
+  if (moved != static_cast<std::int64_t>(piece.disk.size()))
+    throw Error(EIO, {.attempted = "read",
+                      .path = owner->file.path(),
+                      .offset = piece.offset + moved,
+                      .size_bytes = static_cast<std::int64_t>(piece.disk.size()) - moved,
+                      .detail = "truncated: the file ends here, in " +
+                                owner->named(piece.first_slot + moved / geometry.stride_bytes())});
+  for (std::int64_t i = 0; i < piece.count; ++i) {
+    const std::int64_t slot = piece.first_slot + i, at = i * geometry.stride_bytes();
+    const std::int64_t there = owner->table.stored_bytes(slot) - piece.first_block * geometry.block_bytes;
+    const auto bytes =
+        part_of(piece.disk, at, std::min(there, static_cast<std::int64_t>(piece.disk.size()) - at));
+    owner->verify(slot, piece.first_block, bytes, piece.offset + at);
+    if (piece.wanted.empty()) continue;
+    if (owner->raw(slot)) {
+      const std::int64_t from = piece.wanted_offset - piece.first_block * geometry.block_bytes;
+      std::memcpy(piece.wanted.data(), bytes.data() + from, piece.wanted.size());
+      continue;
+    }
+    try {
+      if (static_cast<std::int64_t>(piece.wanted.size()) == geometry.slot_bytes) {
+        decode(geometry.codec, geometry.element_bytes, bytes, piece.wanted);
+      } else {
+        const device::Buffer whole(static_cast<std::size_t>(geometry.slot_bytes));
+        decode(geometry.codec, geometry.element_bytes, bytes, whole.span());
+        std::memcpy(piece.wanted.data(), whole.data() + piece.wanted_offset, piece.wanted.size());
+      }
+    } catch (const Error& error) {
+      throw Error(error.errno_value(), {.attempted = "decompression",
+                                        .path = owner->file.path(),
+                                        .offset = piece.offset,
+                                        .size_bytes = there,
+                                        .detail = owner->named(slot) + ": " + error.context().detail});
+    }
+  }
+}
+
+// ---- requests
+
+Component::Request::Request() noexcept = default;
+Component::Request::Request(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+Component::Request::~Request() = default;
+Component::Request::Request(Request&&) noexcept = default;
+Component::Request& Component::Request::operator=(Request&& other) noexcept = default;
+
+/// Waits for a piece and does what is to be done with it.
+void Component::Request::State::finish(Piece& piece) {
+  std::int64_t moved = 0;
+  try {
+    moved = piece.request.wait();
+  } catch (const Error& error) {
+    ErrorContext context = error.context();
+    const std::int64_t slot =
+        piece.first_slot +
+        std::clamp<std::int64_t>((context.offset - piece.offset) / owner->geometry().stride_bytes(), 0,
+                                 piece.count - 1);
+    context.detail += (context.detail.empty() ? "" : "; ") + owner->named(slot);
+    throw Error(error.errno_value(), std::move(context));
+  }
+  write ? finish_write(piece) : finish_read(piece, moved);
+}
+
+void Component::Request::State::finish_all() {
+  std::exception_ptr first;
+  while (next_piece < pieces.size()) {
+    Piece& piece = pieces[next_piece++];
+    try {
+      finish(piece);
+    } catch (...) {
+      if (!first) first = std::current_exception();
+    }
+  }
+  if (first) std::rethrow_exception(first);
+}
+
+/// Nobody waits any more: the device must be done with the memory, and a failed write be told of by flush.
+void Component::Request::State::settle() noexcept {
+  try {
+    if (write) return finish_all();
+    for (; next_piece < pieces.size(); ++next_piece) {
+      try {
+        pieces[next_piece].request.wait();
+      } catch (const Error&) {  // a read that nobody wants
+      }
+    }
+  } catch (...) {
+    std::lock_guard lock(owner->lost_mutex);
+    if (!owner->lost) owner->lost = std::current_exception();
+  }
+}
+
+void Component::Request::wait() {
+  if (!state_) return;
+  const auto state = std::move(state_);
+  state->finish_all();
+}
+
+bool Component::Request::done() const noexcept {
+  return !state_ || std::ranges::all_of(std::span(state_->pieces).subspan(state_->next_piece),
+                                        [](const Piece& piece) { return piece.request.done(); });
+}
+
+}  // namespace outcore::store
