@@ -19,9 +19,7 @@ import shutil
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +28,16 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from outcore.bench import BenchOptions, Claim, at_least, device_rate, drop_page_cache, tool_version
+from outcore.bench import (
+    BenchOptions,
+    Claim,
+    at_least,
+    claim_memory,
+    device_rate,
+    drop_page_cache,
+    huge_pages,
+    tool_version,
+)
 
 RECORDS_BYTES = (1_600, 16_000, 160_000, 1_600_000)
 ORDERS = ("sequential", "random")
@@ -72,10 +79,10 @@ class Programs:
         if case.operation == "write":
             target.unlink(missing_ok=True)
             os.sync()
-            _claim_memory(size_bytes)
+            claim_memory(2 * size_bytes)
         elif case.operation == "cold read":
             self.sure_cold &= drop_page_cache(target)
-            _claim_memory(size_bytes)
+            claim_memory(2 * size_bytes)
         environment = dict(os.environ)
         if isinstance(who, int):
             environment["GFORTRAN_UNFORMATTED_BUFFER_SIZE"] = str(who)
@@ -102,19 +109,6 @@ class Programs:
         if answer.returncode != 0:
             raise RuntimeError(f"{who}, {case.name}: {answer.stderr.strip()}")
         return float(answer.stdout)
-
-
-def _claim_memory(size_bytes: int) -> None:
-    """A virtual machine gives free memory back to its host, and who gets it next pays for it: not those who are
-    measured. Free memory is kept by processor, so each takes and frees a part."""
-
-    def take(processor: int, size: int) -> None:
-        os.sched_setaffinity(0, {processor})  # of this thread
-        np.ones(size, np.uint8)
-
-    processors = os.sched_getaffinity(0)
-    with ThreadPoolExecutor(len(processors)) as pool:
-        list(pool.map(lambda each: take(each, 2 * size_bytes // len(processors)), processors))
 
 
 def _load_into_page_cache(path: Path) -> None:
@@ -314,25 +308,6 @@ def record_claims(programs: Programs, results: Sequence[Result], tuning: Tuning 
 
 
 # ---- raw device
-
-
-@contextmanager
-def huge_pages(count: int) -> Iterator[bool]:
-    """Reserves huge pages for programs that must be given them. False without the right to, or if memory is too
-    fragmented."""
-    setting = Path("/proc/sys/vm/nr_hugepages")
-    try:
-        before = setting.read_text()
-        wanted = int(before) + count
-        Path("/proc/sys/vm/compact_memory").write_text("1")
-        setting.write_text(str(wanted))
-    except OSError:
-        yield False
-        return
-    try:
-        yield int(setting.read_text()) >= wanted
-    finally:
-        setting.write_text(before)
 
 
 def stream_rate(program: Path, directory: Path, operation: str, seconds: float, size_bytes: int) -> float:

@@ -23,13 +23,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import typer
 
 from outcore import resources
@@ -117,6 +119,13 @@ def drop_page_cache(*paths: Path) -> bool:
     return bool(paths) and all([_drop_file(path) for path in paths])
 
 
+def drop_files(*paths: Path) -> bool:
+    """Makes the next reads of these files come from the disk, and leaves programs in memory, which are not what is
+    measured. Returns whether it is sure that it worked."""
+    os.sync()
+    return all([_drop_file(path) for path in paths])
+
+
 def _drop_file(path: Path) -> bool:
     fd = os.open(path, os.O_RDONLY)
     try:
@@ -132,6 +141,44 @@ def _cached(fd: int, offset: int) -> bool:
     except OSError:  # EAGAIN: it would have to wait for the disk; else the file system cannot tell
         return False
     return True
+
+
+def claim_memory(size_bytes: int) -> None:
+    """Takes and frees memory. A virtual machine gives free memory back to its host, and who gets it next pays for
+    it: not those who are measured. Free memory is kept by processor, so each takes and frees a part."""
+
+    def take(processor: int, size: int) -> None:
+        os.sched_setaffinity(0, {processor})  # of this thread
+        np.ones(size, np.uint8)
+
+    processors = os.sched_getaffinity(0)
+    with ThreadPoolExecutor(len(processors)) as pool:
+        list(pool.map(lambda each: take(each, size_bytes // len(processors)), processors))
+
+
+@contextmanager
+def huge_pages(count: int) -> Iterator[bool]:
+    """Reserves huge pages for programs that must be given them. False without the right to, or where memory is
+    too much in pieces."""
+    setting = Path("/proc/sys/vm/nr_hugepages")
+    try:
+        before = setting.read_text()
+        Path("/proc/sys/vm/compact_memory").write_text("1")
+        setting.write_text(str(int(before) + count))
+    except OSError:
+        yield False
+        return
+    try:
+        yield _free_huge_pages() >= count
+    finally:
+        setting.write_text(before)
+
+
+def _free_huge_pages() -> int:
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("HugePages_Free:"):
+            return int(line.split()[1])
+    return 0
 
 
 def interleave(
@@ -168,13 +215,17 @@ def device_rate(
     depth: int = 8,
     size_bytes: int = 1 << 30,
     random: bool = False,
-    seconds: float = 3.0,
+    seconds: float | None = 3.0,
     path: Path | None = None,
     huge_pages: bool = False,
 ) -> DeviceRate:
     """What the device under `directory` does with direct I/O, `depth` requests of `block_bytes` under way, on a
     file of `size_bytes`, `path` or one that is made and removed here: by fio if it is installed, else by threads
-    of our own. `huge_pages`: fio's buffers are in huge pages, of which the system has reserved enough."""
+    of our own. `seconds`: over and over the file for so long; None: over it once, ended by fsync if it writes.
+    `huge_pages`: fio's buffers are in huge pages, of which the system has reserved enough.
+
+    A new file has space allocated to it before the time begins. It may still be written slower than one that
+    has been written before: the disk, or the host of a virtual one, allocates its space when it is first used."""
     with tempfile.TemporaryDirectory(dir=directory) as place:
         path = path or Path(place, "raw")
         if shutil.which("fio"):
@@ -189,7 +240,7 @@ def _fio_rate(
     depth: int,
     size_bytes: int,
     random: bool,
-    seconds: float,
+    seconds: float | None,
     huge_pages: bool,
 ) -> DeviceRate:
     from outcore import _core
@@ -198,27 +249,38 @@ def _fio_rate(
     command = [
         "fio", "--name=raw", f"--filename={path}", f"--rw={'rand' if random else ''}{operation}",
         f"--bs={block_bytes}", f"--iodepth={depth}", f"--size={size_bytes}", "--direct=1", f"--ioengine={engine}",
-        f"--runtime={seconds}", "--time_based", "--output-format=json",
+        "--output-format=json", "--fallocate=posix",
+        *(["--end_fsync=1"] if seconds is None else [f"--runtime={seconds}", "--time_based"]),
         *(["--iomem=shmhuge"] if huge_pages else []),
     ]  # fmt: skip
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    if answer.returncode != 0:
-        raise RuntimeError(f"fio: {answer.stderr.strip() or answer.stdout.strip()}")
-    result = json.loads(answer.stdout[answer.stdout.index("{") :])
+    # The results, not the exit status, which is 0 of some failed runs, and not 0 of some good ones.
+    begin, end = answer.stdout.find("{"), answer.stdout.rfind("}")
+    result = json.loads(answer.stdout[begin : end + 1]) if 0 <= begin < end else {}
+    if not result or result["jobs"][0][operation]["bw_bytes"] == 0:
+        raise RuntimeError(f"{' '.join(command)}: {(answer.stderr or answer.stdout).strip()[-500:]}")
     return DeviceRate(
         float(result["jobs"][0][operation]["bw_bytes"]), result["fio version"].replace("-", " ")
     )
 
 
 def _own_rate(
-    path: Path, operation: str, block_bytes: int, depth: int, size_bytes: int, random: bool, seconds: float
+    path: Path,
+    operation: str,
+    block_bytes: int,
+    depth: int,
+    size_bytes: int,
+    random: bool,
+    seconds: float | None,
 ) -> DeviceRate:
     import mmap
     import random as generator
 
     blocks = max(1, size_bytes // block_bytes)
+    written = path.exists() and path.stat().st_size >= blocks * block_bytes
     order = list(range(blocks))
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_DIRECT, 0o600)
+    os.posix_fallocate(fd, 0, blocks * block_bytes)
     # An anonymous map is aligned to pages, as direct I/O wants it. One for each thread: reads must not collide.
     buffers = [mmap.mmap(-1, block_bytes) for _ in range(depth)]
 
@@ -236,12 +298,15 @@ def _own_rate(
 
     try:
         with ThreadPoolExecutor(depth) as pool:
-            if operation == "read":
+            if operation == "read" and not written:
                 pass_of_all(pool, True, float("inf"))
             if random:
                 generator.Random(1).shuffle(order)
             moved, start = 0, time.perf_counter()
-            while time.perf_counter() - start < seconds:
+            if seconds is None:
+                moved = pass_of_all(pool, operation == "write", float("inf"))
+                os.fsync(fd)
+            while seconds is not None and time.perf_counter() - start < seconds:
                 moved += pass_of_all(pool, operation == "write", start + seconds)
             return DeviceRate(moved / (time.perf_counter() - start), "own threads")
     finally:

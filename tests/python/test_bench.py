@@ -166,6 +166,11 @@ def test_page_cache_of_a_file_is_dropped(cached_file):
     assert not cached(cached_file)
 
 
+def test_page_cache_of_some_files_is_dropped(cached_file):
+    assert bench.drop_files(cached_file)
+    assert not cached(cached_file)
+
+
 def test_dropping_without_the_right_to_needs_files(monkeypatch, cached_file):
     def refuse(self, text):
         raise PermissionError
@@ -181,6 +186,29 @@ def test_device_rate_without_fio(monkeypatch, operation):
     rate = bench.device_rate(Path("/var/tmp"), operation, size_bytes=16 << 20, seconds=0.05)
     assert rate.tool == "own threads"
     assert rate.bytes_per_s > 1e6
+
+
+@pytest.mark.parametrize("tool", ["fio", "own threads"])
+@pytest.mark.parametrize("operation", ["write", "read"])
+def test_device_rate_of_one_pass_over_a_file(monkeypatch, tool, operation):
+    if tool == "own threads":
+        monkeypatch.setattr(shutil, "which", lambda name: None)
+    elif shutil.which("fio") is None:
+        pytest.skip("fio is not installed")
+    path = Path("/var/tmp", f"outcore-test-rate-{os.getpid()}")
+    try:
+        rate = bench.device_rate(Path("/var/tmp"), operation, size_bytes=16 << 20, seconds=None, path=path)
+        assert path.stat().st_size == 16 << 20
+    finally:
+        path.unlink(missing_ok=True)
+    assert rate.tool.startswith(tool)
+    assert rate.bytes_per_s > 1e6
+
+
+def test_memory_is_claimed_on_all_processors():
+    before = os.sched_getaffinity(0)
+    bench.claim_memory(1 << 20)
+    assert os.sched_getaffinity(0) == before
 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
