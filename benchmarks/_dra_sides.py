@@ -1,0 +1,284 @@
+"""Who takes part in bench dra, and how one operation of each is timed.
+
+A side is a group of processes that stay while the sides take turns, so that starting them is not measured, or the
+raw device. All write the same data and sync them; each reads what it has written.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from outcore.bench import claim_memory, drop_files
+
+from ._workers import Workers, python_worker, raw_rate, remove_contents
+
+OURS, RAW = "ours", "raw device"
+OPERATIONS = ("write", "read", "rewrite")
+PLACES = {"aligned": (0, 0), "offset by one": (1, 1)}
+
+
+@dataclass(frozen=True)
+class Case:
+    operation: str
+    place: str
+
+    @property
+    def name(self) -> str:
+        what = {"write": "write to a new array", "read": "cold read", "rewrite": "write to an old array"}
+        return f"{what[self.operation]}, {self.place}"
+
+
+CASES = tuple(Case(operation, place) for place in PLACES for operation in OPERATIONS)  # in the order they run
+
+
+@dataclass(frozen=True)
+class Problem:
+    """`section` and `array`: sides of the squares of doubles. `source`: file with the section."""
+
+    section: int
+    array: int
+    source: Path
+    scratch: Path
+
+    @property
+    def bytes(self) -> int:
+        return 8 * self.section**2
+
+    @property
+    def slice_length(self) -> int:
+        return self.array * 9 // 10
+
+
+class Side(Protocol):
+    name: str
+
+    def seconds(self, case: Case) -> float: ...
+
+    def close(self) -> None: ...
+
+
+# ---- the raw device
+
+
+class Raw:
+    """Sequential direct requests of 1 MiB, 8 under way, once over a file of the size of the section."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.name = RAW
+        self.problem = problem
+        self.tool = ""
+        self.path = problem.scratch / "raw"
+
+    def seconds(self, case: Case) -> float:
+        reading = case.operation == "read"
+        if case.operation == "write":
+            self.path.unlink(missing_ok=True)
+            os.sync()
+        rate = raw_rate(self.path, "read" if reading else "write", self.problem.bytes >> 20 << 20)
+        self.tool = rate.tool
+        return self.problem.bytes / rate.bytes_per_s
+
+    def close(self) -> None:
+        self.path.unlink(missing_ok=True)
+
+
+# ---- groups of processes
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A library with settings. `processes` of them share the work (or MPI starts them)."""
+
+    kind: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    processes: int = 1
+
+    @property
+    def name(self) -> str:
+        words = [f"{key} {value}" for key, value in self.settings.items()]
+        if self.processes > 1:
+            words.append(f"{self.processes} processes")
+        return ", ".join([self.kind, *words])
+
+
+class Group:
+    """Processes that keep the section in memory, and how they do an operation."""
+
+    def __init__(self, candidate: Candidate, problem: Problem, launch: Sequence[str] | None) -> None:
+        """`launch`: the command that starts all processes, to be given the task; None for a Python peer, whose
+        processes are started here."""
+        self.candidate, self.problem = candidate, problem
+        self.name = candidate.name
+        self.directory = Path(tempfile.mkdtemp(dir=problem.scratch, prefix=candidate.kind))
+        self.sure_cold = True
+        if launch is None:
+            command = python_worker("_dra_worker", candidate.kind)
+            commands = [[*command, *self._task(i)] for i in range(candidate.processes)]
+        else:
+            commands = [[*launch, *self._task(0)]]
+        self.workers = Workers(self.name, commands)
+
+    def _task(self, index: int) -> list[str]:
+        problem, settings = self.problem, self.candidate.settings
+        places = [str(self.directory), str(problem.source)]
+        if self.candidate.kind == GA:
+            request = min(settings["request"], problem.section)
+            numbers = (problem.section, problem.array, request, settings["files"], settings["writers"])
+            return [*places, *map(str, numbers)]
+        task = {
+            "directory": places[0],
+            "source": places[1],
+            "section": problem.section,
+            "array": problem.array,
+            "settings": settings,
+            "index": index,
+            "processes": self.candidate.processes,
+        }
+        return [json.dumps(task)]
+
+    def drop(self) -> None:
+        self.sure_cold &= drop_files(*(path for path in self.directory.rglob("*") if path.is_file()))
+
+    def seconds(self, case: Case) -> float:
+        """One run, prepared so that it finds the array as the case wants it."""
+        self.workers.wait_until_ready()
+        row, column = PLACES[case.place]
+        if case.operation == "write":
+            remove_contents(self.directory)
+        else:
+            self.drop()
+        claim_memory(2 * self.problem.bytes)
+        if case.operation == "write" and self.workers.count > 1:
+            start, _ = self.workers.command("create", first_only=True)
+            _, end = self.workers.command(f"put {row} {column}")
+        else:
+            start, end = self.workers.command(f"{case.operation} {row} {column}")
+        return end - start
+
+    def fill(self) -> None:
+        """An array all of which holds data, for slices."""
+        remove_contents(self.directory)
+        self.workers.command("fill", first_only=True)
+
+    def slice_seconds(self, axis: str, index: int) -> float:
+        self.workers.command("open", first_only=True)
+        self.drop()
+        start, end = self.workers.command(
+            f"slice {axis} {index} {self.problem.slice_length}", first_only=True
+        )
+        self.workers.command("close", first_only=True)
+        return end - start
+
+    def close(self) -> None:
+        self.workers.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+# ---- peers
+
+GA = "Global Arrays"
+PACKAGES = {"h5py": "h5py", "TensorStore": "tensorstore", "zarr": "zarr"}
+
+# The settings of the peers that a pilot tries. Compression and checksums are off with all of them. The first of a
+# peer are those it has with --quick, where there is no time for a pilot.
+CANDIDATES: tuple[Candidate, ...] = (
+    Candidate("TensorStore", {"chunk": 1000, "mode": "direct"}),
+    Candidate("TensorStore", {"chunk": 512, "mode": "direct"}),
+    Candidate("TensorStore", {"chunk": 512}),
+    Candidate("TensorStore", {"chunk": 512, "mode": "direct", "sync": False}),
+    Candidate("TensorStore", {"chunk": 1000, "mode": "direct"}, processes=2),
+    Candidate("h5py", {"chunk": 512, "cache": 32 << 20}),
+    Candidate("h5py", {"chunk": 1250, "cache": 0}),
+    Candidate("h5py", {"chunk": 512, "cache": 256 << 20, "aligned": True}),
+    Candidate("h5py", {"chunk": 250, "cache": 32 << 20}),
+    Candidate("zarr", {"chunk": 512, "io": 16}, processes=2),
+    Candidate("zarr", {"chunk": 512, "io": 16}),
+    Candidate("zarr", {"chunk": 1250, "io": 4}),
+    Candidate("zarr", {"chunk": 500, "shard": 2500, "io": 8}, processes=2),
+    Candidate(GA, {"request": 5000, "files": 1, "writers": 1}, processes=2),
+    Candidate(GA, {"request": 512, "files": 0, "writers": 0}, processes=2),
+    Candidate(GA, {"request": 5000, "files": 2, "writers": 2}, processes=2),
+)
+
+_GA_LIBRARIES = (
+    "-lga-openmpi", "-larmci-openmpi", "-lscalapack-openmpi", "-l:liblapack.so.3", "-l:libblas.so.3",
+    "-lmpi_mpifh", "-lgfortran", "-lm",
+)  # fmt: skip
+_GA_INSTALL = (
+    "Debian: libglobalarrays-dev libarmci-mpi-dev libscalapack-openmpi-dev libopenmpi-dev openmpi-bin"
+)
+
+
+@dataclass(frozen=True)
+class Peers:
+    """The peers that are here, with their versions; what is missing and how to get it."""
+
+    versions: dict[str, str]
+    missing: dict[str, str]
+    ga_program: Path | None
+
+    def launch(self, candidate: Candidate) -> list[str] | None:
+        if candidate.kind != GA:
+            return None
+        launcher = open_mpi_launcher()
+        assert launcher is not None and self.ga_program is not None
+        options = ["--allow-run-as-root", "--oversubscribe", "-n", str(candidate.processes)]
+        return [launcher, *options, str(self.ga_program)]
+
+    def candidates(self) -> list[Candidate]:
+        return [candidate for candidate in CANDIDATES if candidate.kind in self.versions]
+
+
+def launch_ours(processes: int) -> list[str]:
+    return python_worker("_dra_worker", OURS, mpi_processes=processes)
+
+
+def open_mpi_launcher() -> str | None:
+    return next((found for name in ("mpirun.openmpi", "orterun") if (found := shutil.which(name))), None)
+
+
+def find_peers(scratch: Path) -> Peers:
+    versions, missing = {}, {}
+    for kind, package in PACKAGES.items():
+        if importlib.util.find_spec(package) is None:
+            missing[kind] = f"pip install {package}"
+        else:
+            versions[kind] = f"{kind} {importlib.metadata.version(package)}"
+    program, reason = _compile_ga(scratch)
+    if program is None:
+        missing[GA] = reason
+    else:
+        versions[GA] = f"{GA}{_debian_version('libglobalarrays-dev')} DRA, Open MPI"
+    return Peers(versions, missing, program)
+
+
+def _compile_ga(scratch: Path) -> tuple[Path | None, str]:
+    compiler = shutil.which("mpicc.openmpi")
+    if compiler is None or open_mpi_launcher() is None or not Path("/usr/include/dra.h").is_file():
+        return None, _GA_INSTALL
+    target = scratch / "ga.program"
+    source = Path(__file__).with_name("_dra_ga.c")
+    command = [compiler, "-O2", str(source), "-o", str(target), *_GA_LIBRARIES]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    if answer.returncode != 0:
+        return None, f"{_GA_INSTALL}; compiling failed: {answer.stderr.strip()[-300:]}"
+    return target, ""
+
+
+def _debian_version(package: str) -> str:
+    if shutil.which("dpkg-query") is None:
+        return ""
+    answer = subprocess.run(
+        ["dpkg-query", "-W", "-f", "${Version}", package], capture_output=True, text=True, check=False
+    )
+    return f" {answer.stdout.partition('-')[0]}" if answer.returncode == 0 else ""
