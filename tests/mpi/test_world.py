@@ -190,6 +190,38 @@ def test_the_budget_is_that_of_each_process(comm, world):
     assert caught.value.errno == errno.ENOMEM
 
 
+def test_memory_that_one_process_does_not_have_is_an_error_at_all(comm, world):
+    if comm.rank == comm.size - 1:
+        world.budget.reserve(world.budget.limit_bytes - 32, "all but a little")
+    with pytest.raises(OutcoreError, match="memory for counter of 64 bytes") as caught:
+        world.counter()
+    assert caught.value.errno == errno.ENOMEM
+    assert same_everywhere(comm, str(caught.value))
+    if comm.rank == comm.size - 1:
+        world.budget.release(world.budget.limit_bytes - 32)
+    assert world.counter().next(0) == 0
+
+
+def test_a_process_that_computes_keeps_nobody_waiting(comm, world):
+    array = outcore.GlobalArray(world, 1000)
+    matrix = np.random.default_rng(0).normal(size=(100, 100))
+    world.barrier()
+    start = time.monotonic()
+    if comm.rank == 0:
+        while time.monotonic() - start < 2.0:
+            matrix @ matrix
+    else:
+        for _ in range(20):
+            array.acc(np.s_[:10], np.ones(10))
+            world.flush()
+            assert array[0] >= 1.0
+    took = time.monotonic() - start
+    assert all(each < 2.0 for each in comm.allgather(took)[1:])
+    array.sync()
+    np.testing.assert_array_equal(array[:10], 20.0 * (comm.size - 1))
+    array.close()
+
+
 def test_parts_of_a_communicator_are_worlds_of_their_own(comm, nodes):
     half = comm.Split(comm.rank % 2, -comm.rank)
     with outcore.World(half, nodes=nodes) as world:
