@@ -187,15 +187,35 @@ void ChunkMover::read(const Box& box, std::span<const std::unique_ptr<Counterpar
     Lane& lane = next_lane();
     lane.runs = runs;
     lane.slots = slots;
-    std::byte* memory = lane.memory;
-    for (const Run& run : lane.runs) {
-      const std::span slots_memory(memory, static_cast<std::size_t>(run.count * slot_bytes_));
-      lane.requests.push_back(run.component->file->async_read(run.first_slot, run.count, slots_memory));
-      memory += slots_memory.size();
-    }
+    start_reading(lane, box);
     ++under_way;
   });
   for (; under_way > 0; --under_way) deliver(oldest(), box, to);
+}
+
+void ChunkMover::start_reading(Lane& lane, const Box& box) {
+  std::byte* memory = lane.memory;
+  for (const Run& run : lane.runs) {
+    const store::Component& file = *run.component->file;
+    const std::span slots(memory, static_cast<std::size_t>(run.count * slot_bytes_));
+    memory += slots.size();
+    if (file.geometry().blocks() == 1 || file.geometry().codec.codec != store::Codec::none) {
+      lane.requests.push_back(file.async_read(run.first_slot, run.count, slots));
+      continue;
+    }
+    for (std::int64_t i = 0; i < run.count; ++i) {  // of large chunks no more than what lies in between
+      const Box chunk = grid_.chunk_box(grid_.chunk_at(run.component->index, run.first_slot + i));
+      const Box part = intersection(box, chunk);
+      std::int64_t begin = 0, end = static_cast<std::int64_t>(grid_.element_bytes());
+      for (int k = 0; k < part.rank(); ++k) {
+        begin += (part.begin[k] - chunk.begin[k]) * chunk_stride_bytes_[k];
+        end += (part.end[k] - 1 - chunk.begin[k]) * chunk_stride_bytes_[k];
+      }
+      const auto size = static_cast<std::size_t>(end - begin);
+      const auto first = static_cast<std::size_t>(i * slot_bytes_ + begin);
+      lane.requests.push_back(file.async_read_part(run.first_slot + i, begin, slots.subspan(first, size)));
+    }
+  }
 }
 
 void ChunkMover::deliver(Lane& lane, const Box& box, std::span<const std::unique_ptr<Counterpart>> to) {

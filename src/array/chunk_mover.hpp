@@ -59,6 +59,7 @@ class ChunkMover {
   void for_each_chunk(const Lane& lane, Visit visit) const;
   void read_old(Lane& lane, const Box& box);
   void fill_and_write(Lane& lane, const Box& box, const Counterpart& from);
+  void start_reading(Lane& lane, const Box& box);
   void deliver(Lane& lane, const Box& box, std::span<const std::unique_ptr<Counterpart>> to);
   void wait_for_write(const OwnedComponent& component, std::int64_t slot, const Lane& reader);
 

@@ -13,6 +13,7 @@
 #include "file/temporary_directory.hpp"
 #include "outcore/array/disk_array.hpp"
 #include "outcore/error.hpp"
+#include "outcore/trace.hpp"
 
 using namespace outcore;
 using outcore::test::for_each_index;
@@ -462,6 +463,28 @@ TEST("a flipped bit in the data is found by whoever reads it") {
     check::equal(error.errno_value(), EIO);
     check::contains(error.what(), "component.0");
     check::contains(error.what(), "chunk");
+    disk.close();
+  });
+}
+
+TEST("of large chunks no more is read than the blocks that are touched") {
+  const TemporaryDirectory directory;
+  in_worlds(1, options_in(directory), [](World& world) {
+    const Extents shape{1024, 1024};
+    DiskArray disk(world, shape, ElementType::float64, {.chunk = {1024, 1024}});  // 8 MiB, 64 blocks
+    Model model(shape), back(shape);
+    std::iota(model.data.begin(), model.data.end(), 0.0);
+    disk.write(model.memory(Box::whole(shape)), Box::whole(shape)).wait();
+    trace::reset_counters();
+    const Box rows{{500, 100}, {502, 200}};
+    disk.read(back.memory(rows), rows).wait();
+    for_each_index(rows, [&](const Extents& index) {
+      check::equal(back.data[back.at(index)], model.data[model.at(index)]);
+    });
+    const trace::Snapshot now = trace::snapshot();
+    const trace::Counter& read =
+        now.counters[std::size_t(trace::Layer::device)][std::size_t(trace::Op::async_read)];
+    check::is_true(read.bytes > 0 && read.bytes <= 2 * (128 << 10), "at most two blocks");
     disk.close();
   });
 }
