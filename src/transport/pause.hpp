@@ -9,10 +9,10 @@
 
 namespace outcore::transport {
 
-/// Sleeps 20 us at first, then a sixteenth of the time waited so far, at most 1 ms or what is given. So a wait
-/// takes hardly longer than it must, whereas one whose sleeps double takes up to half as long again; and what
-/// takes several steps of processes that wait for each other, as a barrier does, gets slower by that at each
-/// step.
+/// Sleeps 20 us at first, then a sixteenth of the time waited so far, at most 1 ms or what is given. So a
+/// wait takes hardly longer than it must, whereas one whose sleeps double takes up to half as long again; and
+/// what takes several steps of processes that wait for each other, as a barrier does, gets slower by that at
+/// each step.
 class Pause {
  public:
   explicit Pause(std::chrono::microseconds longest = std::chrono::microseconds(1000)) : longest_(longest) {}
