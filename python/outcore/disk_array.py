@@ -225,7 +225,7 @@ class DiskArray:
             begin, end = [0] * self.ndim, [0] * self.ndim
         else:
             selection = select(box, self.shape, repr(self), strict=True)
-            if any(step != 1 for step in selection.step) or any(selection.backwards):
+            if not selection.is_plain:
                 raise ValueError("steps must be 1")
             begin, end = list(selection.begin), list(selection.end)
         axes = None if order is None else [int(axis) for axis in order]

@@ -121,6 +121,8 @@ class GlobalArray:
         self._dtype = arguments.dtype
         self._distribution = self._native.distribution
         self._shape: tuple[int, ...] = self._distribution.shape
+        self._name = f"global array of shape {self._shape}"
+        self._one = np.ones((), self._dtype)
 
     # ---- what it is ----
 
@@ -188,7 +190,7 @@ class GlobalArray:
         selection = self._select(index)
         result = np.empty(selection.shape, self._dtype)
         self._start_get(selection, result).wait()
-        return result if selection.shape or not all(selection.dropped) else result[()]
+        return result[()] if selection.is_element else result
 
     def __setitem__(self, index: Any, value: ArrayLike) -> None:
         """Puts into a section, with NumPy's broadcasting. TypeError for elements of another type."""
@@ -248,9 +250,9 @@ class GlobalArray:
     def section(self, box: Any = ...) -> Section:
         """A handle of a box for collective transfers, such as those of disk arrays. No data moves."""
         selection = self._select(box, strict=True)
-        if any(step != 1 for step in selection.step) or any(selection.backwards):
+        if not selection.is_plain:
             raise OutcoreError(errno.EINVAL, f"section of {self!r}", detail="its steps must be 1")
-        return Section(self, selection.begin, selection.end)
+        return Section(self, tuple(selection.begin), tuple(selection.end))
 
     # ---- collective ----
 
@@ -282,7 +284,7 @@ class GlobalArray:
             if index.array is not self:
                 raise OutcoreError(errno.EINVAL, f"section of {self!r}", detail="it is of another array")
             index = tuple(slice(b, e) for b, e in zip(index.begin, index.end, strict=True))
-        return select(index, self._shape, f"global array of shape {self._shape}", strict=strict)
+        return select(index, self._shape, self._name, strict=strict)
 
     def _get_arguments(self, box: Any, out: Array | None) -> tuple[Selection, Array]:
         selection = self._select(box, strict=True)
@@ -310,14 +312,16 @@ class GlobalArray:
         )
 
     def _to_store(self, selection: Selection, value: ArrayLike) -> Array:
-        elements = as_elements(value, self._dtype, repr(self))
+        elements = as_elements(value, self._dtype, "put into a global array")
+        if elements.shape == selection.shape:
+            return selection.as_stored(elements)
         # As NumPy's assignment does: leading axes of length 1 may be too many.
         while elements.ndim > len(selection.shape) and elements.shape[0] == 1:
             elements = elements[0]
         return selection.as_stored(np.broadcast_to(elements, selection.shape))
 
     def _number(self, alpha: complex) -> Array:
-        return as_elements(alpha, self._dtype, f"alpha of {self!r}")
+        return self._one if alpha == 1 else as_elements(alpha, self._dtype, "alpha")
 
     def _indices(self, indices: ArrayLike) -> np.ndarray[Any, np.dtype[np.int64]]:
         array = np.asarray(indices)
@@ -332,7 +336,7 @@ class GlobalArray:
         return np.ascontiguousarray(array, np.int64)
 
     def _list_of_elements(self, value: ArrayLike, count: int) -> Array:
-        elements = as_elements(value, self._dtype, repr(self))
+        elements = as_elements(value, self._dtype, "put into a global array")
         return np.ascontiguousarray(np.broadcast_to(elements, (count,)))
 
 

@@ -17,6 +17,12 @@ def test_exclusive_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_global_array():
+    program = ROOT / "examples" / "global_array.py"
+    answer = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
+    assert "process 0 holds it; norm 708.2" in answer.stdout
+
+
 def test_readme_shows_the_example():
     source = (ROOT / "examples" / "exclusive_file.py").read_text()
     code = source.partition('"""\n\n')[2].rstrip()

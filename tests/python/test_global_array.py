@@ -267,6 +267,8 @@ def refused(number, call, *texts):
         np.s_[True, 0],
         np.s_[1.5],
         np.s_[[0, 1], 0],
+        (np.array([0, 1]), 0),
+        np.array([0, 1]),
         "a",
     ],
 )
