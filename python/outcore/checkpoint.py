@@ -66,8 +66,7 @@ def save(
     _check(world, arrays)
     root = _root(world, name, placement)
     try:
-        before = root.metadata or {}
-        generation = int(before.get("generation", 0)) + 1
+        generation = int(root.metadata["generation"]) + 1
         entries: dict[str, dict[str, Any]] = {key: {"kind": _kind(array)} for key, array in arrays.items()}
         place = Path(root.path or "") / f"arrays.{generation}"  # as this process sees it
         given = Path(name) / place.name
@@ -127,6 +126,8 @@ class Checkpoint(Mapping[str, Any]):
             raise OutcoreError(
                 errno.EINVAL, "load checkpoint", path=name, detail="it is a disk array, no checkpoint"
             )
+        if facts["generation"] == 0:
+            raise OutcoreError(errno.ENOENT, "load checkpoint", path=name, detail="none was completed")
         self._facts: dict[str, Any] = facts
         self.meta: Any = facts["meta"]
         self.generation: int = facts["generation"]
@@ -205,7 +206,11 @@ def _root(world: World, name: str | os.PathLike[str], placement: str) -> DiskArr
     except OutcoreError as error:  # the same at all processes
         if error.errno != errno.ENOENT:
             raise
-        return DiskArray(world, 1, "int64", path=name, placement=placement)
+        # What a job left that was killed before there was a checkpoint is no reason to refuse this one.
+        nothing = {"kind": KIND, "generation": 0, "arrays": {}, "meta": None}
+        root = DiskArray(world, 1, "int64", path=name, placement=placement, overwrite=True, metadata=nothing)
+        root.flush()
+        return root
     if root.metadata is None or root.metadata.get("kind") != KIND:
         root._native.drop()
         raise OutcoreError(

@@ -84,6 +84,7 @@ std::string DiskArray::State::text() const {
 void DiskArray::State::check_open(std::string_view attempted) const {
   if (!open)
     throw Error(EBADF, {.attempted = std::string(attempted), .detail = "the " + text() + " was closed"});
+  (void)world.transport();  // throws if the world was closed, and the queue with it
 }
 
 void DiskArray::State::check_box(const Box& box) const {
@@ -129,7 +130,7 @@ CollectiveRequest DiskArray::State::submit(std::string_view what, const std::str
   return request;
 }
 
-void DiskArray::State::wait_for_all() {
+std::exception_ptr DiskArray::State::undelivered() {
   std::exception_ptr first;
   for (const auto& each : std::exchange(requests, {})) {
     std::unique_lock lock(each->mutex);
@@ -137,7 +138,7 @@ void DiskArray::State::wait_for_all() {
     if (each->error && !each->delivered && !first) first = each->error;
     each->delivered = true;
   }
-  if (first) std::rethrow_exception(first);
+  return first;
 }
 
 // ---- transfers
@@ -148,10 +149,10 @@ CollectiveRequest DiskArray::write(const GlobalArray& from, const Section& secti
   state.world.flush();  // what this process put into the global array has arrived before the others begin
   return state.submit("write disk array", text(section) + box.text(), [&]() -> State::Part {
     state.check_writable();
-    state.changed = true;
     state.check_box(box);
     state.check_type("write from", from.type());
     return [&state, box, source = SectionCounterpart(from, section, box)](const TransferQueue::Context&) {
+      state.changed = true;
       AccountedMover mover(state);
       mover->write(box, source);
       mover->finish();
@@ -180,9 +181,9 @@ CollectiveRequest DiskArray::write(const Strided& from, const Box& box) {
   state.check_open("write");
   return state.submit("write blocks to disk array", "", [&]() -> State::Part {
     state.check_writable();
-    state.changed = true;
     state.check_box(box);
     return [&state, from, box](const TransferQueue::Context& context) {
+      state.changed = true;
       std::optional<AccountedMover> mover;
       world::agree(context.transport, "write blocks to disk array", [&] { mover.emplace(state); });
       array::write_blocks(context, **mover, state.grid, state.type, from, all_boxes(context.transport, box));
@@ -244,10 +245,7 @@ DiskArray::~DiskArray() {
 
 void DiskArray::drop() {
   State& state = *state_;
-  try {
-    state.wait_for_all();
-  } catch (const std::exception&) {  // whoever cares has called close
-  }
+  (void)state.undelivered();  // whoever cares has called close
   state.open = false;
   state.components.clear();
 }
@@ -259,25 +257,33 @@ void DiskArray::flush() {
 void DiskArray::flush(std::string_view metadata) {
   State& state = *state_;
   state.check_open("flush");
-  state.wait_for_all();
-  CollectiveRequest request = state.submit("flush disk array", std::string(metadata), [&]() -> State::Part {
-    state.check_writable();
-    return [&state, wanted = std::string(metadata)](const TransferQueue::Context& context) {
-      state.commit(context, wanted);
-    };
-  });
-  request.wait();
-  state.metadata = metadata;
-  state.changed = false;
+  state
+      .submit("flush disk array", std::string(metadata),
+              [&]() -> State::Part {
+                // Others may have seen it when they waited: all hear of it again, or those would go on alone.
+                if (const std::exception_ptr error = state.undelivered()) std::rethrow_exception(error);
+                state.check_writable();
+                return [&state, wanted = std::string(metadata)](const TransferQueue::Context& context) {
+                  state.commit(context, wanted);
+                };
+              })
+      .wait();
 }
 
 void DiskArray::close() {
   State& state = *state_;
   if (!state.open) return;
-  if (state.persistent && state.changed)
-    flush();
-  else
-    state.wait_for_all();
+  state.check_open("close");
+  state
+      .submit("close disk array", "",
+              [&]() -> State::Part {
+                if (const std::exception_ptr error = state.undelivered()) std::rethrow_exception(error);
+                return [&state](const TransferQueue::Context& context) {
+                  if (state.persistent && state.changed) state.commit(context, state.metadata);
+                };
+              })
+      .wait();
+  state.requests.clear();
   state.open = false;
   state.components.clear();
 }

@@ -144,7 +144,10 @@ void DiskArray::State::commit(const TransferQueue::Context& context, const std::
       facts[2 * c + 1] = store::crc32c(table);
     }
   });
-  if (!persistent) return;
+  if (!persistent) {
+    metadata = new_metadata;
+    return;
+  }
   group.all_reduce(std::span(facts), transport::Reduction::sum);
   const auto* text = reinterpret_cast<const std::byte*>(new_metadata.data());
   store::Manifest manifest{.shape = grid.shape(),
@@ -162,6 +165,8 @@ void DiskArray::State::commit(const TransferQueue::Context& context, const std::
                                    static_cast<std::uint32_t>(facts[2 * c + 1])});
   directory.commit(group, manifest.encode());
   generation = next;
+  metadata = new_metadata;
+  changed = false;
   world::agree(group, what, [&] {
     for (const array::OwnedComponent& each : components) each.file->committed();
     directory.remove_tables_but(generation);

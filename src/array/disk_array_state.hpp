@@ -32,7 +32,8 @@ struct DiskArray::State {
   ElementType type = ElementType::float64;
   store::CodecOptions codec;
   std::string metadata;
-  bool persistent = false, read_only = false, open = true, changed = false;
+  bool persistent = false, read_only = false, open = true;
+  bool changed = false;  ///< since the last commit; the queue's, so that it is the same at all processes
   std::uint64_t generation = 0;
   array::ArrayDirectory directory;  ///< of a persistent array
   std::vector<array::OwnedComponent> components;
@@ -47,7 +48,8 @@ struct DiskArray::State {
   using Part = std::function<void(const TransferQueue::Context&)>;
   CollectiveRequest submit(std::string_view what, const std::string& arguments,
                            const std::function<Part()>& prepare);
-  void wait_for_all();  ///< transfers; throws the first error that nobody has seen
+  std::exception_ptr
+  undelivered();  ///< waits for all transfers; the first error that nobody has seen, or null
   void check_box(const Box& box) const;
   void check_type(std::string_view attempted, ElementType other) const;
   void check_writable() const;

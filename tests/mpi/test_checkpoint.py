@@ -131,3 +131,22 @@ with outcore.World() as world, outcore.checkpoint.load(world, {str(name)!r})["t2
         environment = {"PATH": "/usr/bin:/bin"}  # as if no launcher had started it
         subprocess.run([sys.executable, "-c", code], env=environment, check=True)
     comm.Barrier()
+
+
+def test_what_a_killed_first_save_left_is_replaced(comm, world, name):
+    if comm.rank == 0:
+        name.mkdir()
+        (name / "component.0").write_bytes(b"half")
+    comm.Barrier()
+    checkpoint.save(world, name, {"a": np.arange(3)}, "whole")
+    assert checkpoint.load(world, name).meta == "whole"
+
+
+def test_a_directory_of_something_else_is_not_replaced(comm, world, name):
+    if comm.rank == 0:
+        name.mkdir()
+        (name / "thesis.tex").write_text("text")
+    comm.Barrier()
+    with pytest.raises(OutcoreError, match=r"thesis\.tex"):
+        checkpoint.save(world, name, {"a": np.arange(3)})
+    assert (name / "thesis.tex").exists()

@@ -227,3 +227,32 @@ def test_a_disk_that_fills_is_one_error_and_earlier_content_is_intact(world, sma
         disk.read(back).wait()
         assert np.array_equal(back[:300], data[:300])
         assert not back[300:].any()
+
+
+def test_an_error_that_one_process_has_seen_fails_the_flush_at_all(world, shared_tmp_path):
+    block = np.zeros((4, 5 if world.rank == 1 else 4))
+    with DiskArray(world, (10, 10), path=shared_tmp_path / "array") as disk:
+        request = disk.write(block, np.s_[0:4, 0:4])
+        if world.rank == 0:
+            with pytest.raises(OutcoreError, match="shape"):
+                request.wait()
+        with pytest.raises(OutcoreError, match="shape"):
+            disk.flush()
+
+
+def test_an_array_closes_after_a_write_that_one_process_could_not_make(world, shared_tmp_path):
+    path = shared_tmp_path / "array"
+    DiskArray(world, (10, 10), path=path).close()
+    disk = DiskArray.open(world, path, read_only=False)
+    with pytest.raises(OutcoreError, match="shape"):
+        disk.write(np.zeros((4, 5 if world.rank == 1 else 4)), np.s_[0:4, 0:4]).wait()
+    disk.close()
+    assert disk.closed
+
+
+def test_an_array_outlives_its_world_without_use(comm, shared_tmp_path):
+    with outcore.World(comm, scratch=shared_tmp_path) as world:
+        disk = DiskArray(world, (10, 10))
+    with pytest.raises(OutcoreError) as caught:
+        disk.read(np.zeros((10, 10)))
+    assert caught.value.errno == errno.EBADF
