@@ -10,10 +10,12 @@ Modules whose name starts with an underscore are helpers.
 
 from __future__ import annotations
 
+import ctypes
 import datetime
 import importlib
 import importlib.util
 import json
+import mmap
 import os
 import pkgutil
 import platform
@@ -130,17 +132,25 @@ def _drop_file(path: Path) -> bool:
     fd = os.open(path, os.O_RDONLY)
     try:
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-        return not _cached(fd, 0) and not _cached(fd, os.fstat(fd).st_size // 2)
+        return _cached_pages(fd) == 0
     finally:
         os.close(fd)
 
 
-def _cached(fd: int, offset: int) -> bool:
-    try:
-        os.preadv(fd, [bytearray(1)], offset, os.RWF_NOWAIT)
-    except OSError:  # EAGAIN: it would have to wait for the disk; else the file system cannot tell
-        return False
-    return True
+def _cached_pages(fd: int) -> int:
+    """Pages of a file that are in the page cache. Asked with mincore: a read, even one that may not wait, makes the
+    kernel read ahead, and so would warm what it asks about."""
+    size = os.fstat(fd).st_size
+    if size == 0:
+        return 0
+    resident = np.zeros(-(-size // mmap.PAGESIZE), np.uint8)
+    with mmap.mmap(fd, size, prot=mmap.PROT_READ) as mapped:
+        view = np.frombuffer(mapped, np.uint8)
+        addresses = [ctypes.c_void_p(each.ctypes.data) for each in (view, resident)]
+        if ctypes.CDLL(None, use_errno=True).mincore(addresses[0], ctypes.c_size_t(size), addresses[1]):
+            raise OSError(ctypes.get_errno(), "mincore")
+        del view  # a mapping that is looked at cannot be closed
+    return int(np.count_nonzero(resident & 1))
 
 
 def claim_memory(size_bytes: int) -> None:

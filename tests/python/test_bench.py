@@ -157,7 +157,7 @@ def cached_file():
 
 def cached(path):
     with path.open("rb") as file:
-        return bench._cached(file.fileno(), 0)
+        return bench._cached_pages(file.fileno()) > 0
 
 
 def test_page_cache_of_a_file_is_dropped(cached_file):
