@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "outcore/error.hpp"
+#include "outcore/gpc.hpp"
 #include "outcore/transport/transport.hpp"
 
 namespace outcore {
@@ -90,6 +91,21 @@ class World {
   /// the step. `failure` is what it threw, if anything. Each is collective.
   void enter(std::string_view what, std::uint64_t fingerprint);
   void leave(const std::optional<Error>& failure);
+
+  /// Makes a procedure known under the same number in all processes, each with its own function; it may be
+  /// called as soon as this returns, and is until the world closes or `unregister` returns. Collective.
+  /// Error(EEXIST) for a name that is taken.
+  std::uint32_t register_procedure(const std::string& name, Procedure procedure,
+                                   const ProcedureOptions& options = {});
+  /// Waits for calls that are being served here. Later ones fail with Error(ENOENT). Collective.
+  void unregister_procedure(std::uint32_t procedure);
+  /// Error(ENOENT) for a name that was not registered.
+  [[nodiscard]] std::uint32_t procedure(const std::string& name) const;
+  /// Calls a procedure at a process, which may be this one. Returns at once; if very many calls to the process
+  /// are outstanding it waits, asleep, for some to end. `header` (at most most_call_header_bytes) is copied,
+  /// `payload` must stay until the request is done. Served also while the target computes. Any thread.
+  CallRequest call(int process, std::uint32_t procedure, std::span<const std::byte> header,
+                   std::span<const std::byte> payload = {}, CallOptions options = {});
 
   /// A piece of one-sided memory, at the same offset in every process. It comes from a pool: one segment
   /// serves many arrays. Zero at first. Collective to allocate. Destroying one is not collective: its memory

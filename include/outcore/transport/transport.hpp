@@ -11,6 +11,7 @@
 
 #include "outcore/box.hpp"
 #include "outcore/element_type.hpp"
+#include "outcore/transport/messages.hpp"
 
 namespace outcore::transport {
 
@@ -111,6 +112,9 @@ class Transport {
   /// Processes of equal color form a group, ordered by key, then rank. Null for a negative color.
   [[nodiscard]] virtual std::unique_ptr<Transport> split(int color, int key) = 0;
   [[nodiscard]] std::unique_ptr<Transport> duplicate() { return split(0, rank_); }
+
+  /// Messages between these processes, apart from all others. Collective.
+  [[nodiscard]] virtual std::unique_ptr<Messages> messages() = 0;
 
   /// One-sided memory of `size_bytes` in each process, the same at all. `shared`: all processes are on one
   /// node, and every part can be reached by loads and stores (Segment::direct), back to back in order of

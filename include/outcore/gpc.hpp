@@ -1,0 +1,90 @@
+// GPC: global procedure calls. A process calls a registered procedure at another one, which needs not look.
+// Source: the Global Procedure Calls of GPC-IO, and the handlers of active messages.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "outcore/error.hpp"
+
+namespace outcore {
+
+namespace gpc {
+struct Served;   // a call at its target
+struct Pending;  // a call at its caller
+}  // namespace gpc
+
+inline constexpr std::size_t most_call_header_bytes = 3072;
+inline constexpr std::int64_t most_call_bytes = std::int64_t{1} << 30;  ///< of a payload, and of a reply
+
+/// A call that this process has been asked to serve. Movable. It ends with `answer` or `fail`, now or later,
+/// by any thread; one that is destroyed before fails with Error(ECANCELED) at its caller.
+class Call {
+ public:
+  explicit Call(std::shared_ptr<gpc::Served> served) noexcept : served_(std::move(served)) {}
+  Call(Call&&) noexcept = default;
+  Call& operator=(Call&& other) noexcept;
+  ~Call();
+
+  [[nodiscard]] int caller() const noexcept;
+  /// Header and payload are here, and may be written to, until the call ends.
+  [[nodiscard]] std::span<std::byte> header() const noexcept;
+  [[nodiscard]] std::span<std::byte> payload() const noexcept;
+  [[nodiscard]] std::int64_t most_reply_bytes() const noexcept;  ///< what the caller has room for
+
+  /// The reply, which is copied. Longer than the caller has room for: it gets Error(EMSGSIZE) instead.
+  void answer(std::span<const std::byte> reply = {});
+  /// Without a copy: `keeper` holds the memory of the reply, and is let go when it has been sent.
+  void answer(std::span<const std::byte> reply, std::shared_ptr<const void> keeper);
+  /// The caller's request fails with this error, which names the rank of this process.
+  void fail(const Error& error);
+
+ private:
+  std::shared_ptr<gpc::Served> served_;
+};
+
+/// What a process does when it is called. An exception becomes the error of the call.
+using Procedure = std::function<void(Call)>;
+
+/// A call under way. Copies share it. Dropping it does not end the call; its memory must then stay all the
+/// same until it is done.
+class CallRequest {
+ public:
+  CallRequest() noexcept = default;  ///< complete
+  explicit CallRequest(std::shared_ptr<gpc::Pending> pending) noexcept : pending_(std::move(pending)) {}
+
+  /// Blocks, asleep, until the reply is here. Throws what the procedure threw, and Error: EMSGSIZE (reply
+  /// larger than promised), ENOENT (unknown procedure), ESHUTDOWN (the world is closing), ECONNRESET (the
+  /// target has died).
+  void wait();
+  [[nodiscard]] bool test();                 ///< true once complete; throws if it failed
+  [[nodiscard]] bool done() const noexcept;  ///< true once complete or failed
+  /// Bytes of the reply, once complete.
+  [[nodiscard]] std::span<std::byte> reply() const;
+
+ private:
+  std::shared_ptr<gpc::Pending> pending_;
+};
+
+struct CallOptions {
+  /// Where the reply goes; it must stay until the request is done. Empty: memory is taken when it comes.
+  std::span<std::byte> reply = {};
+  /// Room for the reply if `reply` is empty.
+  std::int64_t most_reply_bytes = 0;
+  /// Called once, before the request is done: with the reply, or with an error. By the thread that serves,
+  /// or one that waits: it must neither block nor throw. To scatter a reply, say, without help of the caller.
+  std::function<void(std::span<std::byte> reply, const Error* error)> then = {};
+};
+
+struct ProcedureOptions {
+  /// It may block, for I/O: run by worker threads of the service, several calls at once and in any order.
+  /// Else by the thread that serves, one at a time, those of one caller in the order they were made; then it
+  /// must take no longer than some ten microseconds, and not wait for anything that needs the service.
+  bool may_block = false;
+};
+
+}  // namespace outcore

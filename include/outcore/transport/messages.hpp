@@ -1,0 +1,63 @@
+// Messages: small packets and bulk data between two processes, under the procedure calls.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace outcore::transport {
+
+/// What a back-end provides so that processes can call one another. It keeps no table of processes.
+///
+/// Packets between two processes arrive in the order sent, once each. Bulk data travels apart from them: a
+/// send meets the receive of the same tag, whichever comes first, and moves from memory to memory without a
+/// copy where that is possible. Between two processes, and in one direction, a tag is used by one transfer at
+/// a time.
+///
+/// `send`, `send_bulk`, `receive_bulk` and `poll` are called by one thread at a time (the caller locks);
+/// `wait` by one thread, without that lock; `wake` by any. None but `wait` sleeps. Throws Error if the
+/// transport has failed.
+class Messages {
+ public:
+  static constexpr std::size_t most_packet_bytes = 4096;
+  static constexpr std::uint32_t most_tag = (1U << 14) - 1;
+  /// What packets that have come are kept in: this many, whatever the number of senders (96 KiB).
+  static constexpr int packets_at_once = 24;
+
+  /// What `poll` calls. Neither may call `poll`.
+  struct Receiver {
+    virtual ~Receiver() = default;
+    /// A packet has come; it is gone after this call. May send.
+    virtual void packet(int from, std::span<const std::byte> packet) = 0;
+    /// A bulk transfer has ended; `errno_value` is 0 if it went well.
+    virtual void bulk_done(std::uint64_t token, int errno_value) = 0;
+  };
+
+  virtual ~Messages() = default;  ///< collective; all that was sent must have been received
+  Messages(const Messages&) = delete;
+  Messages& operator=(const Messages&) = delete;
+
+  /// At most most_packet_bytes, which are copied. Also to this process itself.
+  virtual void send(int to, std::span<const std::byte> packet) = 0;
+  /// The memory must stay until bulk_done(token).
+  virtual void send_bulk(int to, std::uint32_t tag, std::span<const std::byte> data, std::uint64_t token) = 0;
+  /// Exactly as many bytes as are sent.
+  virtual void receive_bulk(int from, std::uint32_t tag, std::span<std::byte> into, std::uint64_t token) = 0;
+
+  /// Delivers what has come, but no more than `packets` packets. Returns whether there was anything.
+  virtual bool poll(Receiver& receiver, int packets = packets_at_once) = 0;
+
+  /// Sleeps until something may have come, or `wake` is called, or for `longest`. A back-end that cannot be
+  /// told naps for less (`longest` is then the longest nap).
+  virtual void wait(std::chrono::microseconds longest) = 0;
+  virtual void wake() = 0;
+  /// True if `wait` returns at once when something comes, so that it need not be short.
+  [[nodiscard]] virtual bool is_told() const noexcept = 0;
+
+ protected:
+  Messages() = default;
+};
+
+}  // namespace outcore::transport
