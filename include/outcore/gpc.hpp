@@ -21,14 +21,12 @@ struct Pending;  // a call at its caller
 inline constexpr std::size_t most_call_header_bytes = 3072;
 inline constexpr std::int64_t most_call_bytes = std::int64_t{1} << 30;  ///< of a payload, and of a reply
 
-/// A call that this process has been asked to serve. Movable. It ends with `answer` or `fail`, now or later,
-/// by any thread; one that is destroyed before fails with Error(ECANCELED) at its caller.
+/// A call that this process has been asked to serve. It ends with `answer` or `fail`, once, now or later, by
+/// any thread. One that nobody holds any more and that has not ended fails with Error(ECANCELED) at its
+/// caller. Copies share it.
 class Call {
  public:
   explicit Call(std::shared_ptr<gpc::Served> served) noexcept : served_(std::move(served)) {}
-  Call(Call&&) noexcept = default;
-  Call& operator=(Call&& other) noexcept;
-  ~Call();
 
   [[nodiscard]] int caller() const noexcept;
   /// Header and payload are here, and may be written to, until the call ends.
@@ -44,6 +42,7 @@ class Call {
   void fail(const Error& error);
 
  private:
+  std::shared_ptr<gpc::Served> take();
   std::shared_ptr<gpc::Served> served_;
 };
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "outcore/error.hpp"
+#include "transport/remote_error.hpp"
 #include "world/gate.hpp"
 
 namespace outcore {
@@ -60,7 +61,7 @@ NodeArray::NodeArray(World& world, ElementType type, const std::function<Extents
     world.budget().reserve(part_bytes, describe(type, shape_));
     part_bytes_ = part_bytes;
   } catch (...) {
-    failure = world::current_error(making);
+    failure = transport::current_error(making);
   }
   try {
     world::leave(node, failure);

@@ -3,6 +3,7 @@
 
 #include "outcore/error.hpp"
 #include "transport/host.hpp"
+#include "transport/memory_messages.hpp"
 #include "transport/memory_segment.hpp"
 
 namespace outcore::transport {
@@ -20,6 +21,9 @@ class Self final : public Transport {
   void all_reduce(std::span<double>, Reduction) override {}
   void all_reduce(std::span<std::int64_t>, Reduction) override {}
   std::unique_ptr<Transport> split(int color, int) override { return color < 0 ? nullptr : self(); }
+  std::unique_ptr<Messages> messages() override {
+    return memory_messages(std::make_shared<PostOffice>(1), 0);
+  }
   std::unique_ptr<Segment> allocate(std::size_t size_bytes, bool) override {
     return memory_segment(std::make_shared<SharedParts>(1, size_bytes), 0, Reach::direct);
   }

@@ -10,6 +10,7 @@
 
 #include "outcore/error.hpp"
 #include "transport/host.hpp"
+#include "transport/memory_messages.hpp"
 #include "transport/memory_segment.hpp"
 
 namespace outcore::transport {
@@ -141,6 +142,15 @@ class Threads final : public Transport {
     const auto me =
         std::find_if(members.begin(), members.end(), [&](const Wish& w) { return w.rank == rank_; });
     return std::make_unique<Threads>(std::move(group), static_cast<int>(me - members.begin()));
+  }
+
+  std::unique_ptr<Messages> messages() override {
+    const auto mine = rank_ == 0 ? std::make_shared<PostOffice>(size_) : nullptr;
+    std::shared_ptr<PostOffice> common;
+    group_->meet(rank_, &mine, [&](const auto& shown) {
+      common = *static_cast<const std::shared_ptr<PostOffice>*>(shown[0]);
+    });
+    return memory_messages(std::move(common), rank_);
   }
 
   std::unique_ptr<Segment> allocate(std::size_t size_bytes, bool shared) override {

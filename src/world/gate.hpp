@@ -23,7 +23,4 @@ void leave(transport::Transport& transport, const std::optional<Error>& failure)
 /// Runs `step` at this process and leaves with what it threw: all throw if it threw anywhere.
 void agree(transport::Transport& transport, std::string_view what, const std::function<void()>& step);
 
-/// The exception being handled as an Error. Call it in a catch block.
-[[nodiscard]] Error current_error(std::string_view what);
-
 }  // namespace outcore::world

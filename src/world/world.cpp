@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "gpc/service.hpp"
 #include "outcore/error.hpp"
 #include "outcore/file/scratch.hpp"
 #include "world/gate.hpp"
@@ -63,6 +64,7 @@ struct World::State {
   std::optional<std::string> scratch;  // null: not chosen yet
   std::unique_ptr<world::Pool> pool;
   std::shared_ptr<void> companion;
+  std::unique_ptr<gpc::Service> service;  // from the first procedure on
 
   transport::Transport& open() const {
     if (!transport) throw Error(EBADF, {.attempted = "use a world", .detail = "it was closed"});
@@ -110,6 +112,7 @@ void World::close() {
   std::exception_ptr failure;
   try {
     flush();
+    if (state_->service) state_->service->finish();
     while (!arrived_to_close(*state_->transport)) {
     }
   } catch (const Error& error) {
@@ -117,6 +120,7 @@ void World::close() {
     if (error.errno_value() != ESHUTDOWN) failure = std::current_exception();
   }
   state_->companion.reset();  // which may still use all the rest
+  state_->service.reset();
   state_->pool.reset();
   state_->node_transport.reset();
   state_->transport.reset();
@@ -186,6 +190,46 @@ void World::leave(const std::optional<Error>& failure) {
 void World::together(std::string_view what, std::uint64_t fingerprint, const std::function<void()>& step) {
   enter(what, fingerprint);
   world::agree(*state_->transport, what, step);
+}
+
+std::uint32_t World::register_procedure(const std::string& name, Procedure procedure,
+                                        const ProcedureOptions& options) {
+  std::uint32_t number = 0;
+  const std::string what = "register procedure '" + name + "'";
+  const std::uint64_t print = fingerprint(std::as_bytes(std::span(&options.may_block, 1)));
+  together(what, print, [&] {
+    if (!procedure) throw Error(EINVAL, {.attempted = what, .detail = "no function was given"});
+    if (state_->service && state_->service->find(name))
+      throw Error(EEXIST, {.attempted = what, .detail = "there is one of this name"});
+  });
+  if (!state_->service) state_->service = std::make_unique<gpc::Service>(*state_->transport);
+  together(what, print, [&] { number = state_->service->add(name, std::move(procedure), options); });
+  return number;
+}
+
+void World::unregister_procedure(std::uint32_t procedure) {
+  together("unregister a procedure", procedure, [&] {
+    if (!state_->service)
+      throw Error(ENOENT, {.attempted = "unregister procedure " + std::to_string(procedure)});
+    state_->service->retire(procedure);
+  });
+  state_->service->remove(procedure);
+}
+
+std::uint32_t World::procedure(const std::string& name) const {
+  const auto found = state_->service ? state_->service->find(name) : std::nullopt;
+  if (!found)
+    throw Error(ENOENT, {.attempted = "call procedure '" + name + "'", .detail = "it is not registered"});
+  return *found;
+}
+
+CallRequest World::call(int process, std::uint32_t procedure, std::span<const std::byte> header,
+                        std::span<const std::byte> payload, CallOptions options) {
+  (void)state_->open();
+  if (!state_->service)
+    throw Error(ENOENT,
+                {.attempted = "call procedure " + std::to_string(procedure), .detail = "none is registered"});
+  return state_->service->call(process, procedure, header, payload, std::move(options));
 }
 
 World::Region World::allocate(std::int64_t size_bytes, std::string_view what) {

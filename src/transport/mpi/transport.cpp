@@ -117,6 +117,10 @@ class Mpi final : public Transport {
     return result;
   }
 
+  std::unique_ptr<Messages> messages() override {
+    throw Error(ENOSYS, {.attempted = "exchange messages over MPI"});
+  }
+
   std::unique_ptr<Segment> allocate(std::size_t size_bytes, bool shared) override {
     if (shared) return node_memory(*this, size_bytes);
     return window(*this, comm_, size_bytes, session_, session_ranks_);

@@ -1,0 +1,69 @@
+#include "outcore/gpc.hpp"
+
+#include <cerrno>
+#include <utility>
+
+#include "gpc/service.hpp"
+
+namespace outcore {
+
+gpc::Served::~Served() {
+  if (service && !ended) service->drop(*this);
+}
+
+int Call::caller() const noexcept {
+  return served_->caller;
+}
+std::span<std::byte> Call::header() const noexcept {
+  return served_->header.span();
+}
+std::span<std::byte> Call::payload() const noexcept {
+  return served_->payload.span();
+}
+std::int64_t Call::most_reply_bytes() const noexcept {
+  return served_->most_reply_bytes;
+}
+
+std::shared_ptr<gpc::Served> Call::take() {
+  if (!served_) throw Error(EBADF, {.attempted = "answer a call", .detail = "it was answered"});
+  return std::exchange(served_, nullptr);
+}
+
+void Call::answer(std::span<const std::byte> reply) {
+  answer(reply, nullptr);
+}
+
+void Call::answer(std::span<const std::byte> reply, std::shared_ptr<const void> keeper) {
+  const auto served = take();
+  served->service->answer(*served, reply, std::move(keeper));
+}
+
+void Call::fail(const Error& error) {
+  const auto served = take();
+  served->service->fail(*served, error);
+}
+
+void CallRequest::wait() {
+  if (!pending_) return;
+  if (!done()) pending_->service->wait(*pending_);
+  if (pending_->error && !pending_->delivered.exchange(true)) throw Error(*pending_->error);
+}
+
+bool CallRequest::test() {
+  if (!done()) pending_->service->step();
+  if (!done()) return false;
+  wait();
+  return true;
+}
+
+bool CallRequest::done() const noexcept {
+  return !pending_ || pending_->done.load(std::memory_order_acquire);
+}
+
+std::span<std::byte> CallRequest::reply() const {
+  if (!pending_) return {};
+  if (!done()) throw Error(EINPROGRESS, {.attempted = "look at the reply of a call"});
+  return pending_->reply;
+}
+
+}  // namespace outcore

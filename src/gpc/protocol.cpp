@@ -1,0 +1,334 @@
+#include "gpc/protocol.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "transport/remote_error.hpp"
+
+namespace outcore::gpc {
+namespace {
+
+using transport::Messages;
+
+enum class Kind : std::uint8_t { call = 1, reply = 2 };
+
+// What packets begin with. Behind a call come the header and, unless it travels as bulk, the payload; behind
+// a reply its bytes, or those of an error, unless they travel as bulk.
+struct CallHead {
+  Kind kind = Kind::call;
+  bool bulk = false;
+  std::uint16_t header_bytes = 0;
+  std::uint32_t procedure = 0;
+  std::uint64_t number = 0;
+  std::int64_t payload_bytes = 0, most_reply_bytes = 0;
+  std::uint32_t tag = 0, unused = 0;
+};
+struct ReplyHead {
+  Kind kind = Kind::reply;
+  bool bulk = false;
+  std::uint16_t credits = 0;
+  std::int32_t errno_value = 0;
+  std::uint64_t number = 0;
+  std::int64_t size_bytes = 0;
+  std::uint32_t tag = 0, unused = 0;
+};
+
+constexpr std::size_t most_error_bytes = Messages::most_packet_bytes - sizeof(ReplyHead);
+
+class Packet {
+ public:
+  template <class Head>
+  explicit Packet(const Head& head) {
+    append(std::as_bytes(std::span(&head, 1)));
+  }
+  void append(std::span<const std::byte> part) {
+    assert(size_ + part.size() <= bytes_.size());
+    std::copy(part.begin(), part.end(), bytes_.begin() + static_cast<std::ptrdiff_t>(size_));
+    size_ += part.size();
+  }
+  [[nodiscard]] std::span<const std::byte> span() const noexcept { return std::span(bytes_).first(size_); }
+
+ private:
+  std::array<std::byte, Messages::most_packet_bytes> bytes_;
+  std::size_t size_ = 0;
+};
+
+template <class Head>
+Head head_of(std::span<const std::byte> packet) {
+  Head head;
+  assert(packet.size() >= sizeof head);
+  std::memcpy(&head, packet.data(), sizeof head);
+  return head;
+}
+
+/// The bytes of an error, with as much of its text as a packet holds.
+std::vector<std::byte> short_bytes(const Error& error) {
+  auto bytes = transport::to_bytes(error);
+  ErrorContext context = error.context();
+  for (std::string* text : {&context.detail, &context.attempted, &context.path}) {
+    if (bytes.size() <= most_error_bytes) break;
+    text->resize(std::min<std::size_t>(text->size(), 1000));
+    bytes = transport::to_bytes(Error(error.errno_value(), context, error.rank()));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Bytes::Bytes(std::span<const std::byte> from) : Bytes(from.size()) {
+  std::copy(from.begin(), from.end(), data.get());
+}
+
+Protocol::Lane& Protocol::lane(int process) {
+  return lanes_.try_emplace(process, Lane{.credits = limits_.credits_at_first}).first->second;
+}
+
+std::uint32_t Protocol::next_tag(int process) {
+  auto& next = lane(process).next_tag;
+  return std::exchange(next, (next + 1) % (Messages::most_tag + 1));
+}
+
+std::uint64_t Protocol::begin_transfer(Transfer transfer) {
+  const std::uint64_t token = next_token_++;
+  transfers_.emplace(token, std::move(transfer));
+  return token;
+}
+
+// ---- at the caller ----
+
+void Protocol::call(std::shared_ptr<Pending> pending) {
+  const int target = pending->target;
+  lane(target).waiting.push_back(std::move(pending));
+  ++waiting_;
+  launch_waiting(target);
+}
+
+void Protocol::launch_waiting(int process) {
+  Lane& to = lane(process);
+  while (!to.waiting.empty() && to.in_flight < to.credits) {
+    const auto pending = std::move(to.waiting.front());
+    to.waiting.pop_front();
+    --waiting_;
+    ++to.in_flight;
+    launch(process, pending);
+  }
+}
+
+void Protocol::launch(int process, const std::shared_ptr<Pending>& pending) {
+  const auto& options = pending->options;
+  CallHead head;
+  head.header_bytes = static_cast<std::uint16_t>(pending->header.size_bytes);
+  head.procedure = pending->procedure;
+  head.number = pending->number = next_number_++;
+  head.payload_bytes = static_cast<std::int64_t>(pending->payload.size());
+  head.most_reply_bytes =
+      options.reply.empty() ? options.most_reply_bytes : static_cast<std::int64_t>(options.reply.size());
+  head.bulk =
+      sizeof head + pending->header.size_bytes + pending->payload.size() > Messages::most_packet_bytes;
+  if (head.bulk) head.tag = next_tag(process);
+  Packet packet(head);
+  packet.append(pending->header.span());
+  if (!head.bulk) packet.append(pending->payload);
+  pending->legs = head.bulk ? 2 : 1;
+  pending_.emplace(head.number, pending);
+  outlet_.send(process, packet.span());
+  if (head.bulk)
+    outlet_.send_bulk(process, head.tag, pending->payload,
+                      begin_transfer({.peer = process, .pending = pending}));
+}
+
+void Protocol::reply_arrived(int from, std::span<const std::byte> packet) {
+  const auto head = head_of<ReplyHead>(packet);
+  const auto found = pending_.find(head.number);
+  if (found == pending_.end()) return;  // given up
+  const auto pending = found->second;
+  Lane& to = lane(from);
+  --to.in_flight;
+  to.credits = head.credits;
+  const auto body = packet.subspan(sizeof head);
+  if (head.errno_value != 0) {
+    pending->error = transport::error_from(body);
+  } else {
+    const auto size = static_cast<std::size_t>(head.size_bytes);
+    auto into = pending->options.reply;
+    if (into.empty() && size > 0) {
+      pending->own_reply = Bytes(size);
+      into = pending->own_reply.span();
+    }
+    pending->reply = into.first(size);
+    if (head.bulk) {
+      ++pending->legs;
+      outlet_.receive_bulk(from, head.tag, pending->reply,
+                           begin_transfer({.peer = from, .pending = pending}));
+    } else {
+      std::copy(body.begin(), body.end(), pending->reply.begin());
+    }
+  }
+  leg_done(pending);
+  launch_waiting(from);
+}
+
+void Protocol::leg_done(const std::shared_ptr<Pending>& pending) {
+  if (--pending->legs > 0 || pending_.erase(pending->number) == 0) return;
+  if (pending->error) pending->reply = {};
+  outlet_.complete(pending);
+}
+
+void Protocol::abandon(const std::shared_ptr<Pending>& pending, Error error) {
+  if (pending_.erase(pending->number) == 0) return;
+  pending->error = std::move(error);
+  pending->reply = {};
+  outlet_.complete(pending);
+}
+
+std::shared_ptr<Pending> Protocol::waiting_for(int process, std::size_t at_least) const {
+  const auto found = lanes_.find(process);
+  if (found == lanes_.end() || found->second.waiting.size() < std::max<std::size_t>(at_least, 1))
+    return nullptr;
+  return found->second.waiting.front();
+}
+
+std::vector<int> Protocol::targets() const {
+  std::vector<int> found;
+  for (const auto& [process, to] : lanes_)
+    if (to.in_flight > 0 || !to.waiting.empty()) found.push_back(process);
+  return found;
+}
+
+void Protocol::lost(int process, const Error& error) {
+  std::vector<std::shared_ptr<Pending>> gone;
+  for (const auto& [number, pending] : pending_)
+    if (pending->target == process) gone.push_back(pending);
+  std::sort(gone.begin(), gone.end(), [](const auto& a, const auto& b) { return a->number < b->number; });
+  std::erase_if(transfers_, [&](const auto& each) { return each.second.peer == process; });
+  for (const auto& pending : gone) abandon(pending, error);
+  Lane& to = lane(process);
+  to.in_flight = 0;
+  while (!to.waiting.empty()) {
+    const auto pending = std::move(to.waiting.front());
+    to.waiting.pop_front();
+    --waiting_;
+    pending->error = error;
+    outlet_.complete(pending);
+  }
+}
+
+// ---- at the target ----
+
+void Protocol::packet(int from, std::span<const std::byte> packet) {
+  if (head_of<Kind>(packet) == Kind::call)
+    call_arrived(from, packet);
+  else
+    reply_arrived(from, packet);
+}
+
+void Protocol::call_arrived(int from, std::span<const std::byte> packet) {
+  const auto head = head_of<CallHead>(packet);
+  auto served = std::make_shared<Served>();
+  served->caller = from;
+  served->number = head.number;
+  served->procedure = head.procedure;
+  served->most_reply_bytes = head.most_reply_bytes;
+  served->header = Bytes(packet.subspan(sizeof head, head.header_bytes));
+  ++served_;
+  if (++lane(from).served == 1) ++callers_;
+  if (head.bulk) {
+    served->payload.size_bytes = static_cast<std::size_t>(head.payload_bytes);
+    arrivals_.push_back({std::move(served), head.tag});
+    receive_payloads();
+  } else {
+    served->payload = Bytes(packet.subspan(sizeof head + head.header_bytes));
+    outlet_.serve(std::move(served));
+  }
+}
+
+/// Takes payloads while there is memory for them, those that came first first.
+void Protocol::receive_payloads() {
+  while (!arrivals_.empty()) {
+    const auto size = static_cast<std::int64_t>(arrivals_.front().served->payload.size_bytes);
+    if (held_bytes_ > 0 && held_bytes_ + size > limits_.most_held_bytes) return;
+    const Arrival arrival = std::move(arrivals_.front());
+    arrivals_.pop_front();
+    held_bytes_ += size;
+    arrival.served->payload = Bytes(static_cast<std::size_t>(size));
+    outlet_.receive_bulk(arrival.served->caller, arrival.tag, arrival.served->payload.span(),
+                         begin_transfer({.peer = arrival.served->caller, .arriving = arrival.served}));
+  }
+}
+
+void Protocol::answer(const Served& served, std::span<const std::byte> bytes,
+                      std::shared_ptr<const void> keeper) {
+  if (static_cast<std::int64_t>(bytes.size()) <= served.most_reply_bytes) {
+    reply(served, bytes, 0, std::move(keeper));
+    return;
+  }
+  fail(served, Error(EMSGSIZE,
+                     {.attempted = "reply",
+                      .size_bytes = static_cast<std::int64_t>(bytes.size()),
+                      .detail = "the caller has room for " + std::to_string(served.most_reply_bytes)},
+                     rank_));
+}
+
+void Protocol::fail(const Served& served, const Error& error) {
+  reply(served, short_bytes(error), std::max(error.errno_value(), 1), nullptr);
+}
+
+void Protocol::end(const Served& served) {
+  --served_;
+  if (--lane(served.caller).served == 0) --callers_;
+  const bool bulk =
+      sizeof(CallHead) + served.header.size_bytes + served.payload.size_bytes > Messages::most_packet_bytes;
+  if (bulk) held_bytes_ -= static_cast<std::int64_t>(served.payload.size_bytes);
+}
+
+void Protocol::reply(const Served& served, std::span<const std::byte> bytes, int errno_value,
+                     std::shared_ptr<const void> keeper) {
+  ReplyHead head;
+  head.errno_value = errno_value;
+  head.number = served.number;
+  head.size_bytes = static_cast<std::int64_t>(bytes.size());
+  head.bulk = sizeof head + bytes.size() > Messages::most_packet_bytes;
+  head.credits = static_cast<std::uint16_t>(
+      std::clamp(limits_.most_served / std::max(callers_, 1), 1, limits_.most_credits));
+  if (head.bulk) head.tag = next_tag(served.caller);
+  Packet packet(head);
+  if (!head.bulk) packet.append(bytes);
+  outlet_.send(served.caller, packet.span());
+  if (head.bulk) {
+    if (!keeper) {
+      auto copy = std::make_shared<Bytes>(bytes);
+      bytes = copy->span();
+      keeper = std::move(copy);
+    }
+    outlet_.send_bulk(served.caller, head.tag, bytes,
+                      begin_transfer({.peer = served.caller, .keeper = std::move(keeper)}));
+  }
+  end(served);
+  receive_payloads();
+}
+
+void Protocol::bulk_done(std::uint64_t token, int errno_value) {
+  const auto found = transfers_.find(token);
+  if (found == transfers_.end()) return;  // with a process that has died
+  const Transfer transfer = std::move(found->second);
+  transfers_.erase(found);
+  if (transfer.pending) {
+    if (errno_value != 0)
+      abandon(transfer.pending, Error(errno_value, {.attempted = "exchange data with process " +
+                                                                 std::to_string(transfer.peer)}));
+    else
+      leg_done(transfer.pending);
+  } else if (transfer.arriving) {
+    if (errno_value != 0)
+      fail(*transfer.arriving, Error(errno_value, {.attempted = "receive the payload of a call"}, rank_));
+    else
+      outlet_.serve(transfer.arriving);
+  }
+}
+
+}  // namespace outcore::gpc

@@ -1,0 +1,161 @@
+// The protocol of procedure calls as a state machine: packets and calls in, packets and results out. It has
+// no thread, no clock and no transport in it, so that a simulator can drive many of them.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "outcore/gpc.hpp"
+#include "outcore/transport/messages.hpp"
+
+namespace outcore::gpc {
+
+class Service;
+
+/// Memory that is not touched before it is written.
+struct Bytes {
+  Bytes() = default;
+  explicit Bytes(std::size_t size)
+      : data(std::make_unique_for_overwrite<std::byte[]>(size)), size_bytes(size) {}
+  explicit Bytes(std::span<const std::byte> from);
+  [[nodiscard]] std::span<std::byte> span() const noexcept { return {data.get(), size_bytes}; }
+
+  std::unique_ptr<std::byte[]> data;
+  std::size_t size_bytes = 0;
+};
+
+/// A call at its caller.
+struct Pending {
+  int target = 0;
+  std::uint32_t procedure = 0;
+  Bytes header;
+  std::span<const std::byte> payload;
+  CallOptions options;
+
+  // What has come of it; to be read once it is done.
+  Bytes own_reply;             // if options.reply is empty
+  std::span<std::byte> reply;  // as much of either as was filled
+  std::optional<Error> error;
+  std::atomic<bool> done{false};
+  std::atomic<bool> delivered{false};  // the error was thrown
+  Service* service = nullptr;
+
+  // Of the protocol.
+  std::uint64_t number = 0;
+  int legs = 0;  // what must come before it is complete: the reply, the end of bulk transfers
+};
+
+/// A call at its target. When nobody holds it any more it must have ended, or it is failed.
+struct Served {
+  Served() = default;
+  ~Served();
+  Served(const Served&) = delete;
+  Served& operator=(const Served&) = delete;
+
+  int caller = 0;
+  std::uint64_t number = 0;
+  std::uint32_t procedure = 0;
+  std::int64_t most_reply_bytes = 0;
+  Bytes header, payload;
+  Service* service = nullptr;  // once it has been handed over
+  bool ended = false;
+};
+
+/// All calls of one process, to it and from it. Between a pair of processes no more calls are under way than
+/// the target has granted with its last reply; the rest waits at the caller. A target grants more the fewer
+/// callers it has. Payloads and replies that do not fit into a packet are bulk data, which the other side
+/// takes when it has memory for it.
+class Protocol {
+ public:
+  struct Limits {
+    int credits_at_first = 2;
+    int most_credits = 32;
+    int most_served = 4096;                     ///< calls here at once that are granted, all callers together
+    std::int64_t most_held_bytes = 64LL << 20;  ///< of bulk payloads here at once, but always one
+  };
+
+  /// What the protocol asks for, within its methods. None of these may call it back, but `serve`, which may
+  /// end the call.
+  struct Outlet {
+    virtual ~Outlet() = default;
+    virtual void send(int to, std::span<const std::byte> packet) = 0;
+    virtual void send_bulk(int to, std::uint32_t tag, std::span<const std::byte> data,
+                           std::uint64_t token) = 0;
+    virtual void receive_bulk(int from, std::uint32_t tag, std::span<std::byte> into,
+                              std::uint64_t token) = 0;
+    virtual void serve(std::shared_ptr<Served> served) = 0;       ///< it is here in full
+    virtual void complete(std::shared_ptr<Pending> pending) = 0;  ///< with its reply or error
+  };
+
+  Protocol(int rank, Outlet& outlet, const Limits& limits) : rank_(rank), outlet_(outlet), limits_(limits) {}
+  Protocol(int rank, Outlet& outlet) : Protocol(rank, outlet, Limits{}) {}
+
+  void call(std::shared_ptr<Pending> pending);
+  void packet(int from, std::span<const std::byte> packet);
+  void bulk_done(std::uint64_t token, int errno_value);
+  /// Ends a call that was served. `keeper` holds the memory of the reply; null: it is copied if need be.
+  void answer(const Served& served, std::span<const std::byte> reply, std::shared_ptr<const void> keeper);
+  void fail(const Served& served, const Error& error);
+  /// A process cannot be reached any more: calls to it fail with this error, those it has made are forgotten.
+  void lost(int process, const Error& error);
+
+  [[nodiscard]] std::size_t calls() const noexcept { return pending_.size() + waiting_; }  ///< not complete
+  [[nodiscard]] std::size_t transfers() const noexcept { return transfers_.size(); }  ///< bulk, under way
+  [[nodiscard]] std::size_t served() const noexcept { return served_; }  ///< calls here that have not ended
+  /// The call to this process that will be sent next, if at least so many wait for that; else null.
+  [[nodiscard]] std::shared_ptr<Pending> waiting_for(int process, std::size_t at_least) const;
+  [[nodiscard]] std::vector<int> targets() const;  ///< processes at which calls are not complete
+
+ private:
+  struct Lane {  // to and from one process
+    int in_flight = 0, credits = 0;
+    std::deque<std::shared_ptr<Pending>> waiting = {};
+    std::uint32_t next_tag = 0;
+    int served = 0;
+  };
+  struct Transfer {
+    int peer = 0;
+    std::shared_ptr<Pending> pending = {};    // of which it moves the payload, or the reply
+    std::shared_ptr<Served> arriving = {};    // of which it moves the payload
+    std::shared_ptr<const void> keeper = {};  // of the reply it moves
+  };
+  struct Arrival {  // a call whose payload is still at its caller
+    std::shared_ptr<Served> served;
+    std::uint32_t tag;
+  };
+
+  Lane& lane(int process);
+  std::uint32_t next_tag(int process);
+  void launch(int process, const std::shared_ptr<Pending>& pending);
+  void launch_waiting(int process);
+  void call_arrived(int from, std::span<const std::byte> packet);
+  void reply_arrived(int from, std::span<const std::byte> packet);
+  void receive_payloads();
+  void leg_done(const std::shared_ptr<Pending>& pending);
+  void abandon(const std::shared_ptr<Pending>& pending, Error error);
+  void end(const Served& served);
+  std::uint64_t begin_transfer(Transfer transfer);
+  void reply(const Served& served, std::span<const std::byte> bytes, int errno_value,
+             std::shared_ptr<const void> keeper);
+
+  int rank_;
+  Outlet& outlet_;
+  Limits limits_;
+  std::unordered_map<int, Lane> lanes_;  // of those that were in touch
+  std::unordered_map<std::uint64_t, std::shared_ptr<Pending>> pending_;
+  std::unordered_map<std::uint64_t, Transfer> transfers_;
+  std::deque<Arrival> arrivals_;
+  std::uint64_t next_number_ = 0, next_token_ = 0;
+  std::size_t waiting_ = 0, served_ = 0;
+  int callers_ = 0;  // that are being served
+  std::int64_t held_bytes_ = 0;
+};
+
+}  // namespace outcore::gpc

@@ -1,0 +1,353 @@
+#include "gpc/service.hpp"
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "device/worker.hpp"
+#include "transport/remote_error.hpp"
+
+namespace outcore::gpc {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr int most_workers = 4;
+constexpr std::size_t most_waiting = 4096;  // calls to one process that the caller need not wait for
+constexpr auto spin = 30us;                 // of a thread that waits for a reply
+constexpr auto busy = 4ms;                  // traffic as recent as this keeps naps short
+constexpr std::chrono::microseconds shortest_nap = 50us, longest_nap = 1000us, told_nap = 100ms;
+
+thread_local bool serves = false;  // this thread runs a procedure that does not block
+
+}  // namespace
+
+Service::Service(transport::Transport& transport)
+    : rank_(transport.rank()),
+      size_(transport.size()),
+      protocol_(transport.rank(), *this),
+      messages_(transport.messages()) {
+  thread_ = device::start_worker("outcore-gpc", [this] { run(); });
+}
+
+Service::~Service() {
+  {
+    const std::lock_guard guard(mutex_);
+    stopping_ = true;
+  }
+  messages_->wake();
+  work_.notify_all();
+  thread_.join();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+// ---- procedures ----
+
+std::uint32_t Service::add(const std::string& name, Procedure procedure, const ProcedureOptions& options) {
+  const std::lock_guard guard(mutex_);
+  procedures_.push_back({.name = name,
+                         .procedure = std::make_shared<const Procedure>(std::move(procedure)),
+                         .may_block = options.may_block});
+  return static_cast<std::uint32_t>(procedures_.size() - 1);
+}
+
+void Service::retire(std::uint32_t procedure) {
+  const std::lock_guard guard(mutex_);
+  if (procedure >= procedures_.size() || procedures_[procedure].retired)
+    throw Error(ENOENT, {.attempted = "unregister procedure " + std::to_string(procedure)});
+  procedures_[procedure].retired = true;
+}
+
+void Service::remove(std::uint32_t procedure) {
+  std::shared_ptr<const Procedure> removed;  // destroyed without the lock
+  std::unique_lock lock(mutex_);
+  Entry& entry = procedures_[procedure];
+  idle_.wait(lock, [&] { return entry.active == 0; });
+  removed = std::move(entry.procedure);
+}
+
+std::optional<std::uint32_t> Service::find(const std::string& name) const {
+  const std::lock_guard guard(mutex_);
+  for (std::size_t i = 0; i < procedures_.size(); ++i)
+    if (!procedures_[i].retired && procedures_[i].name == name) return static_cast<std::uint32_t>(i);
+  return {};
+}
+
+// ---- the caller's side ----
+
+CallRequest Service::call(int process, std::uint32_t procedure, std::span<const std::byte> header,
+                          std::span<const std::byte> payload, CallOptions options) {
+  const auto refuse = [&](int errno_value, std::size_t size, std::string detail) {
+    throw Error(errno_value, {.attempted = "call process " + std::to_string(process),
+                              .size_bytes = static_cast<std::int64_t>(size),
+                              .detail = std::move(detail)});
+  };
+  if (process < 0 || process >= size_)
+    throw Error(EINVAL, {.attempted = "call process " + std::to_string(process),
+                         .detail = "there are " + std::to_string(size_) + " processes"});
+  if (header.size() > most_call_header_bytes)
+    refuse(EMSGSIZE, header.size(),
+           "a header has at most " + std::to_string(most_call_header_bytes) + " bytes");
+  if (static_cast<std::int64_t>(payload.size()) > most_call_bytes)
+    refuse(EMSGSIZE, payload.size(), "a payload has at most " + std::to_string(most_call_bytes) + " bytes");
+  const auto room = static_cast<std::int64_t>(options.reply.size()) + options.most_reply_bytes;
+  if (options.most_reply_bytes < 0 || room > most_call_bytes)
+    refuse(EMSGSIZE, 0,
+           "room for a reply of " + std::to_string(room) + " bytes; it has at most " +
+               std::to_string(most_call_bytes));
+
+  auto pending = std::make_shared<Pending>();
+  pending->target = process;
+  pending->procedure = procedure;
+  pending->header = Bytes(header);
+  pending->payload = payload;
+  pending->options = std::move(options);
+  pending->service = this;
+  std::unique_lock lock(mutex_);
+  while (!serves) {
+    if (finishing_)
+      throw Error(ESHUTDOWN,
+                  {.attempted = "call process " + std::to_string(process), .detail = "the world is closing"});
+    const auto before = protocol_.waiting_for(process, most_waiting);
+    if (!before) break;
+    lock.unlock();
+    wait(*before);
+    lock.lock();
+  }
+  if (broken_) throw Error(*broken_);
+  protocol_.call(pending);
+  return CallRequest(std::move(pending));
+}
+
+void Service::wait(const Pending& pending) {
+  if (serves)
+    throw Error(EDEADLK, {.attempted = "wait for a call",
+                          .detail = "in a procedure that was not registered as one that may block"});
+  const auto until = Clock::now() + spin;
+  while (!pending.done.load(std::memory_order_acquire) && Clock::now() < until) step();
+  pending.done.wait(false, std::memory_order_acquire);
+}
+
+void Service::step() {
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return;  // another thread is about it
+  poll();
+  lock.unlock();
+  deliver();
+  serve_ready();
+}
+
+void Service::finish() {
+  std::unique_lock lock(mutex_);
+  idle_.wait(lock, [&] { return protocol_.calls() == 0 && completed_.empty() && delivering_ == 0; });
+  finishing_ = true;
+}
+
+/// Hands over what has come: runs what the caller wants to be run, then tells those who wait.
+void Service::deliver() {
+  std::unique_lock lock(mutex_);
+  while (!completed_.empty()) {
+    const auto pending = std::move(completed_.front());
+    completed_.pop_front();
+    ++delivering_;
+    lock.unlock();
+    if (const auto then = std::move(pending->options.then))
+      then(pending->reply, pending->error ? &*pending->error : nullptr);
+    pending->done.store(true, std::memory_order_release);
+    pending->done.notify_all();
+    lock.lock();
+    --delivering_;
+  }
+  if (protocol_.calls() == 0) idle_.notify_all();
+}
+
+// ---- the target's side ----
+
+void Service::serve(std::shared_ptr<Served> served) {
+  if (served->procedure < procedures_.size() && !procedures_[served->procedure].retired) {
+    Entry& entry = procedures_[served->procedure];
+    ++entry.active;
+    served->service = this;
+    if (entry.may_block) {
+      start_workers();
+      to_work_.push_back(std::move(served));
+      work_.notify_one();
+    } else {
+      ready_.push_back(std::move(served));
+    }
+    return;
+  }
+  protocol_.fail(*served, Error(ENOENT,
+                                {.attempted = "call procedure " + std::to_string(served->procedure),
+                                 .detail = "it is not registered, or not any more"},
+                                rank_));
+}
+
+/// Runs the procedures that do not block, one at a time.
+void Service::serve_ready() {
+  for (;;) {
+    {
+      const std::unique_lock serving(serving_, std::try_to_lock);
+      if (!serving) {  // who holds it may have looked already
+        messages_->wake();
+        return;
+      }
+      std::unique_lock lock(mutex_);
+      if (ready_.empty()) return;
+      auto served = std::move(ready_.front());
+      ready_.pop_front();
+      lock.unlock();
+      serves = true;
+      execute(std::move(served));
+      serves = false;
+    }
+    deliver();
+  }
+}
+
+void Service::execute(std::shared_ptr<Served> served) {
+  std::shared_ptr<const Procedure> procedure;
+  std::string name;
+  {
+    const std::lock_guard guard(mutex_);
+    const Entry& entry = procedures_[served->procedure];
+    procedure = entry.procedure;
+    name = entry.name;
+  }
+  try {
+    (*procedure)(Call(served));
+  } catch (...) {
+    const Error error = transport::current_error("procedure '" + name + "'");
+    if (!served->ended) fail(*served, Error(error.errno_value(), error.context(), rank_));
+  }
+}
+
+void Service::start_workers() {
+  if (!workers_.empty()) return;
+  for (int i = 0; i < most_workers; ++i)
+    workers_.push_back(device::start_worker("outcore-gpc-io", [this] { work(); }));
+}
+
+void Service::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    work_.wait(lock, [&] { return stopping_ || !to_work_.empty(); });
+    if (to_work_.empty()) return;
+    auto served = std::move(to_work_.front());
+    to_work_.pop_front();
+    lock.unlock();
+    execute(std::move(served));
+    deliver();
+    lock.lock();
+  }
+}
+
+void Service::answer(Served& served, std::span<const std::byte> reply, std::shared_ptr<const void> keeper) {
+  const std::lock_guard guard(mutex_);
+  protocol_.answer(served, reply, std::move(keeper));
+  ended(served);
+}
+
+void Service::fail(Served& served, const Error& error) {
+  const std::lock_guard guard(mutex_);
+  protocol_.fail(served, error);
+  ended(served);
+}
+
+void Service::drop(Served& served) noexcept {
+  fail(served,
+       Error(ECANCELED, {.attempted = "serve a call", .detail = "the procedure did not answer"}, rank_));
+}
+
+void Service::ended(Served& served) {
+  served.ended = true;
+  if (--procedures_[served.procedure].active == 0) idle_.notify_all();
+  if (protocol_.transfers() > 0) messages_->wake();  // it looks more often while there are some
+}
+
+// ---- the serving thread ----
+
+void Service::run() {
+  prctl(PR_SET_TIMERSLACK, 1000UL);
+  for (;;) {
+    const bool any = round();
+    {
+      const std::lock_guard guard(mutex_);
+      // What this process has sent must be gone before it ends.
+      if (stopping_ && protocol_.transfers() == 0 && to_work_.empty()) return;
+    }
+    const auto longest = nap(any);
+    if (!any) messages_->wait(longest);
+  }
+}
+
+bool Service::round() {
+  bool any = false;
+  {
+    const std::lock_guard guard(mutex_);
+    any = poll();
+  }
+  deliver();
+  serve_ready();
+  return any;
+}
+
+/// Takes what has come. If the transport has failed, calls fail with its error.
+bool Service::poll() {
+  bool any = false;
+  if (!broken_) attempt([&] { any = messages_->poll(*this); });
+  if (broken_)
+    for (const int target : protocol_.targets()) protocol_.lost(target, *broken_);
+  return any;
+}
+
+template <class Step>
+void Service::attempt(const Step& step) noexcept {
+  try {
+    step();
+  } catch (...) {
+    if (!broken_) broken_ = transport::current_error("exchange messages");
+  }
+}
+
+/// How long to sleep: until told, if the transport tells and moves bulk data by itself. Else as short as
+/// traffic asks for.
+std::chrono::microseconds Service::nap(bool any) {
+  const auto now = Clock::now();
+  if (any) last_traffic_ = now;
+  std::size_t transfers = 0;
+  {
+    const std::lock_guard guard(mutex_);
+    transfers = protocol_.transfers();
+  }
+  if (transfers == 0 && messages_->is_told()) return told_nap;
+  if (transfers > 0 || now - last_traffic_ < busy)
+    nap_ = shortest_nap;
+  else
+    nap_ = std::min<std::chrono::microseconds>(2 * nap_, longest_nap);
+  return nap_;
+}
+
+void Service::send(int to, std::span<const std::byte> packet) {
+  attempt([&] { messages_->send(to, packet); });
+}
+void Service::send_bulk(int to, std::uint32_t tag, std::span<const std::byte> data, std::uint64_t token) {
+  attempt([&] { messages_->send_bulk(to, tag, data, token); });
+}
+void Service::receive_bulk(int from, std::uint32_t tag, std::span<std::byte> into, std::uint64_t token) {
+  attempt([&] { messages_->receive_bulk(from, tag, into, token); });
+}
+void Service::complete(std::shared_ptr<Pending> pending) {
+  completed_.push_back(std::move(pending));
+}
+void Service::packet(int from, std::span<const std::byte> packet) {
+  protocol_.packet(from, packet);
+}
+void Service::bulk_done(std::uint64_t token, int errno_value) {
+  protocol_.bulk_done(token, errno_value);
+}
+
+}  // namespace outcore::gpc

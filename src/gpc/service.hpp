@@ -1,0 +1,97 @@
+// The service of procedure calls in one process: the protocol, what carries it, and the threads that serve.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gpc/protocol.hpp"
+#include "outcore/gpc.hpp"
+#include "outcore/transport/transport.hpp"
+
+namespace outcore::gpc {
+
+/// One thread polls, and runs procedures that do not block; worker threads, started when the first is needed,
+/// run those that may. Threads that wait for a call poll, too, and run procedures that do not block.
+class Service final : Protocol::Outlet, transport::Messages::Receiver {
+ public:
+  explicit Service(transport::Transport& transport);  ///< collective
+  ~Service() override;                                ///< collective, after `finish` at all processes
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  /// The number of the next procedure, which is the same at all processes that add in the same order.
+  std::uint32_t add(const std::string& name, Procedure procedure, const ProcedureOptions& options);
+  void retire(std::uint32_t procedure);  ///< it refuses calls from now on; Error(ENOENT) if there is none
+  void remove(std::uint32_t procedure);  ///< one that was retired: waits for calls being served
+  [[nodiscard]] std::optional<std::uint32_t> find(const std::string& name) const;
+
+  CallRequest call(int process, std::uint32_t procedure, std::span<const std::byte> header,
+                   std::span<const std::byte> payload, CallOptions options);
+  void wait(const Pending& pending);
+  /// Lets messages go on, for those who wait.
+  void step();
+
+  void answer(Served& served, std::span<const std::byte> reply, std::shared_ptr<const void> keeper);
+  void fail(Served& served, const Error& error);
+  void drop(Served& served) noexcept;  ///< nobody will answer
+
+  /// Waits for the calls of this process; later ones are Error(ESHUTDOWN). It serves on.
+  void finish();
+
+ private:
+  struct Entry {
+    std::string name;
+    std::shared_ptr<const Procedure> procedure;
+    bool may_block = false, retired = false;
+    int active = 0;  // calls that are here
+  };
+
+  // Protocol::Outlet and Messages::Receiver: called with `mutex_` held.
+  void send(int to, std::span<const std::byte> packet) override;
+  void send_bulk(int to, std::uint32_t tag, std::span<const std::byte> data, std::uint64_t token) override;
+  void receive_bulk(int from, std::uint32_t tag, std::span<std::byte> into, std::uint64_t token) override;
+  void serve(std::shared_ptr<Served> served) override;
+  void complete(std::shared_ptr<Pending> pending) override;
+  void packet(int from, std::span<const std::byte> packet) override;
+  void bulk_done(std::uint64_t token, int errno_value) override;
+
+  void run();
+  void work();
+  [[nodiscard]] bool round();
+  bool poll();
+  template <class Step>
+  void attempt(const Step& step) noexcept;
+  [[nodiscard]] std::chrono::microseconds nap(bool any);
+  void deliver();
+  void serve_ready();
+  void execute(std::shared_ptr<Served> served);
+  void ended(Served& served);
+  void start_workers();
+
+  int rank_, size_;
+  mutable std::mutex mutex_;  // of all that follows, but where it is said
+  Protocol protocol_;
+  std::unique_ptr<transport::Messages> messages_;
+  std::deque<Entry> procedures_;
+  std::deque<std::shared_ptr<Served>> ready_, to_work_;
+  std::deque<std::shared_ptr<Pending>> completed_;
+  std::condition_variable work_, idle_;
+  bool finishing_ = false, stopping_ = false;
+  int delivering_ = 0;                // calls that have been taken from completed_, and are not done yet
+  std::optional<Error> broken_;       // the transport has failed
+  std::chrono::microseconds nap_{0};  // of the serving thread
+  std::chrono::steady_clock::time_point last_traffic_{};  // of the serving thread
+  std::mutex serving_;  // held by the thread that runs a procedure that does not block
+  std::thread thread_;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace outcore::gpc
