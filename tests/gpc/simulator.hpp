@@ -1,0 +1,221 @@
+// A simulation of many processes that call one another: one thread, one seed, any order of events that a
+// network may bring. The same protocol as in a job, over a network and disks that are made up.
+#pragma once
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <queue>
+#include <random>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "gpc/protocol.hpp"
+
+namespace simulator {
+
+using namespace outcore;
+using gpc::Pending;
+using gpc::Protocol;
+using gpc::Served;
+
+using Random = std::mt19937_64;
+inline std::int64_t below(Random& random, std::int64_t end) {
+  return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(end));
+}
+
+/// What may happen in a run. All of it follows from the seed.
+struct Plan {
+  explicit Plan(std::uint64_t the_seed) : seed(the_seed), random(the_seed) {
+    processes = static_cast<int>(2 + below(random, 7));
+    longest_delay = 1 + below(random, 1000);
+    limits.credits_at_first = static_cast<int>(1 + below(random, 3));
+    limits.most_credits = static_cast<int>(1 + below(random, 8));
+    limits.most_served = static_cast<int>(1 + below(random, 16));
+    limits.most_held_bytes = 1 + below(random, 40'000);
+    fault_percent = below(random, 3) == 0 ? below(random, 30) : 0;
+  }
+  std::uint64_t seed;
+  Random random;
+  int processes;
+  std::int64_t longest_delay;  // of a packet, in units of simulated time
+  std::int64_t fault_percent;  // of disk operations
+  Protocol::Limits limits;
+};
+
+/// Events in order of time; of those of equal time, in the order they were made.
+class Clock {
+ public:
+  void at(std::int64_t time, std::function<void()> what) { events_.push({time, next_++, std::move(what)}); }
+  void after(std::int64_t delay, std::function<void()> what) { at(now_ + delay, std::move(what)); }
+  bool step() {
+    if (events_.empty()) return false;
+    const Event event = events_.top();
+    events_.pop();
+    now_ = event.time;
+    event.what();
+    return true;
+  }
+  [[nodiscard]] std::int64_t now() const noexcept { return now_; }
+
+ private:
+  struct Event {
+    std::int64_t time;
+    std::uint64_t number;
+    std::function<void()> what;
+    bool operator<(const Event& other) const {
+      return std::tie(other.time, other.number) < std::tie(time, number);
+    }
+  };
+  std::priority_queue<Event> events_;
+  std::int64_t now_ = 0;
+  std::uint64_t next_ = 0;
+};
+
+/// Packets between a pair of processes keep their order, all others overtake one another. Of a pair no more
+/// than some are under way; the rest waits. A bulk transfer happens some time after both sides have come.
+class Network {
+ public:
+  struct Port {
+    std::function<void(int from, std::span<const std::byte>)> packet;
+    std::function<void(std::uint64_t token, int errno_value)> bulk_done;
+  };
+  Network(Plan& plan, Clock& clock)
+      : plan_(plan), clock_(clock), ports_(static_cast<std::size_t>(plan.processes)) {}
+  Port& port(int process) { return ports_[static_cast<std::size_t>(process)]; }
+
+  void send(int from, int to, std::span<const std::byte> packet) {
+    Pair& pair = pairs_[{from, to}];
+    pair.packets.emplace_back(packet.begin(), packet.end());
+    if (pair.under_way < most_under_way) launch(from, to);
+  }
+
+  void bulk(int from, int to, std::uint32_t tag, bool sends, std::span<std::byte> data, std::uint64_t token) {
+    const auto key = std::make_tuple(from, to, tag);
+    const auto found = sides_.find(key);
+    if (found == sides_.end()) {
+      sides_[key] = {sends, data, token};
+      return;
+    }
+    const Side other = found->second;
+    sides_.erase(found);
+    if (other.sends == sends) throw std::logic_error("two transfers with one tag");
+    const Side mine{sends, data, token};
+    const Side &source = sends ? mine : other, &target = sends ? other : mine;
+    clock_.after(1 + below(plan_.random, plan_.longest_delay), [=, this] {
+      if (source.data.size() != target.data.size()) throw std::logic_error("sides of a transfer differ");
+      std::copy(source.data.begin(), source.data.end(), target.data.begin());
+      // The sides notice at different times.
+      clock_.after(below(plan_.random, plan_.longest_delay),
+                   [=, this] { port(to).bulk_done(target.token, 0); });
+      clock_.after(below(plan_.random, plan_.longest_delay),
+                   [=, this] { port(from).bulk_done(source.token, 0); });
+    });
+  }
+
+ private:
+  static constexpr int most_under_way = 4;
+  struct Pair {
+    std::deque<std::vector<std::byte>> packets;
+    int under_way = 0;
+    std::int64_t last_arrival = 0;
+  };
+  struct Side {
+    bool sends;
+    std::span<std::byte> data;
+    std::uint64_t token;
+  };
+
+  void launch(int from, int to) {
+    Pair& pair = pairs_[{from, to}];
+    auto packet = std::move(pair.packets.front());
+    pair.packets.pop_front();
+    ++pair.under_way;
+    pair.last_arrival =
+        std::max(pair.last_arrival, clock_.now() + 1 + below(plan_.random, plan_.longest_delay));
+    clock_.at(pair.last_arrival, [this, from, to, packet = std::move(packet)] {
+      Pair& own = pairs_[{from, to}];
+      --own.under_way;
+      if (!own.packets.empty()) launch(from, to);
+      port(to).packet(from, packet);
+    });
+  }
+
+  Plan& plan_;
+  Clock& clock_;
+  std::vector<Port> ports_;
+  std::map<std::pair<int, int>, Pair> pairs_;
+  std::map<std::tuple<int, int, std::uint32_t>, Side> sides_;
+};
+
+/// One process: a protocol, and a disk of numbers that others get, put and accumulate.
+class Process final : Protocol::Outlet {
+ public:
+  static constexpr std::int64_t accumulated = 1024;  // numbers on the disk that are; others follow
+  enum Operation : std::uint32_t { get, put, accumulate };
+  struct Request {
+    std::int64_t first = 0, count = 0;
+  };
+
+  Process(int rank, Plan& plan, Clock& clock, Network& network)
+      : protocol_(rank, *this, plan.limits), rank_(rank), plan_(plan), clock_(clock), network_(network) {
+    network_.port(rank) = {
+        [this](int from, std::span<const std::byte> packet) { protocol_.packet(from, packet); },
+        [this](std::uint64_t token, int error) { protocol_.bulk_done(token, error); }};
+  }
+
+  [[nodiscard]] Protocol& protocol() noexcept { return protocol_; }
+  [[nodiscard]] std::vector<std::int64_t>& disk() noexcept { return disk_; }
+  std::function<void(const std::shared_ptr<Pending>&)> on_complete;
+
+ private:
+  void send(int to, std::span<const std::byte> packet) override { network_.send(rank_, to, packet); }
+  void send_bulk(int to, std::uint32_t tag, std::span<const std::byte> data, std::uint64_t token) override {
+    network_.bulk(rank_, to, tag, true, {const_cast<std::byte*>(data.data()), data.size()}, token);
+  }
+  void receive_bulk(int from, std::uint32_t tag, std::span<std::byte> into, std::uint64_t token) override {
+    network_.bulk(from, rank_, tag, false, into, token);
+  }
+  void complete(std::shared_ptr<Pending> pending) override { on_complete(pending); }
+
+  /// The disk takes its time, and fails now and then: before it has changed anything.
+  void serve(std::shared_ptr<Served> served) override {
+    clock_.after(below(plan_.random, 3 * plan_.longest_delay), [this, served] {
+      if (below(plan_.random, 100) < plan_.fault_percent) {
+        protocol_.fail(*served, Error(EIO, {.attempted = "simulated transfer"}, rank_));
+        return;
+      }
+      Request request;
+      std::memcpy(&request, served->header.span().data(), sizeof request);
+      const auto end = static_cast<std::size_t>(request.first + request.count);
+      if (disk_.size() < end) disk_.resize(end);
+      const auto place = std::span(disk_).subspan(static_cast<std::size_t>(request.first),
+                                                  static_cast<std::size_t>(request.count));
+      if (served->procedure == get) {
+        auto copy = std::make_shared<std::vector<std::int64_t>>(place.begin(), place.end());
+        protocol_.answer(*served, std::as_bytes(std::span(*copy)), copy);
+        return;
+      }
+      std::vector<std::int64_t> values(place.size());
+      std::memcpy(values.data(), served->payload.span().data(), served->payload.size_bytes);
+      for (std::size_t i = 0; i < place.size(); ++i)
+        place[i] = served->procedure == put ? values[i] : place[i] + values[i];
+      protocol_.answer(*served, {}, nullptr);
+    });
+  }
+
+  Protocol protocol_;
+  int rank_;
+  Plan& plan_;
+  Clock& clock_;
+  Network& network_;
+  std::vector<std::int64_t> disk_ = std::vector<std::int64_t>(accumulated);
+};
+
+}  // namespace simulator

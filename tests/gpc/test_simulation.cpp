@@ -1,0 +1,152 @@
+// The protocol under thousands of simulated histories. OUTCORE_SEED=n replays one, OUTCORE_SEEDS=n runs more.
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+#include <utility>
+
+#include "check.hpp"
+#include "gpc/simulator.hpp"
+
+namespace {
+
+using namespace simulator;
+
+/// Processes of one simulated job. The first numbers of a disk are accumulated by all, the others put once.
+class Job {
+ public:
+  explicit Job(std::uint64_t seed) : plan_(seed), network_(plan_, clock_) {
+    for (int rank = 0; rank < plan_.processes; ++rank) {
+      processes_.push_back(std::make_unique<Process>(rank, plan_, clock_, network_));
+      processes_.back()->on_complete = [this](const std::shared_ptr<Pending>& pending) { ended(pending); };
+    }
+    accumulated_.assign(processes_.size(), std::vector<std::int64_t>(row));
+  }
+
+  void run() {
+    const std::int64_t wanted = 1 + below(plan_.random, 150);
+    for (std::int64_t i = 0; i < wanted; ++i)
+      clock_.at(below(plan_.random, 20 * plan_.longest_delay), [this] { start(); });
+    while (clock_.step()) {
+    }
+    check::equal(calls_.size(), static_cast<std::size_t>(wanted));
+    for (const auto& call : calls_) {
+      check::equal(call->endings, 1);
+      if (plan_.fault_percent == 0) check::is_true(!call->pending->error, "failed without a fault");
+    }
+    for (const auto& process : processes_) {
+      check::equal(process->protocol().calls(), 0U);
+      check::equal(process->protocol().served(), 0U);
+      check::equal(process->protocol().transfers(), 0U);
+    }
+    // Every accumulate that was acknowledged counts, once; no other does.
+    for (std::size_t rank = 0; rank < processes_.size(); ++rank)
+      check::is_true(
+          std::equal(accumulated_[rank].begin(), accumulated_[rank].end(), processes_[rank]->disk().begin()),
+          "an accumulate was lost, or counted twice");
+  }
+
+ private:
+  static constexpr std::int64_t row = Process::accumulated;
+
+  struct Call {
+    std::shared_ptr<Pending> pending = std::make_shared<Pending>();
+    std::vector<std::int64_t> values;
+    int target = 0, endings = 0;
+    Process::Request request;
+    Process::Operation operation = Process::get;
+    std::function<void(const Call&)> check = [](const Call&) {};
+  };
+
+  void start() {
+    const int from = static_cast<int>(below(plan_.random, plan_.processes));
+    const bool sums = below(plan_.random, 2) == 0;
+    Call& call = begin(sums ? Process::accumulate : Process::put);
+    call.request.count = 1 + below(plan_.random, below(plan_.random, 3) == 0 ? row : 20);
+    call.request.first = sums ? below(plan_.random, row - call.request.count + 1)
+                              : std::exchange(next_place_, next_place_ + call.request.count);
+    call.values.resize(static_cast<std::size_t>(call.request.count));
+    for (auto& value : call.values) value = 1 + below(plan_.random, 1000);
+    call.check = [this, from](const Call& done) {
+      if (done.pending->error) return;
+      if (done.operation == Process::accumulate) {
+        auto& sum = accumulated_[static_cast<std::size_t>(done.target)];
+        for (std::size_t i = 0; i < done.values.size(); ++i)
+          sum[static_cast<std::size_t>(done.request.first) + i] += done.values[i];
+      } else {
+        read_back(from, done);
+      }
+    };
+    send(from, call);
+  }
+
+  /// What was acknowledged is what a later get finds.
+  void read_back(int from, const Call& put) {
+    Call& call = begin(Process::get);
+    call.target = put.target;
+    call.request = put.request;
+    call.pending->options.most_reply_bytes = 8 * put.request.count;
+    call.check = [expected = put.values](const Call& done) {
+      if (done.pending->error) return;
+      const auto reply = done.pending->reply;
+      check::equal(reply.size(), expected.size() * 8);
+      check::is_true(std::memcmp(reply.data(), expected.data(), reply.size()) == 0, "a put was lost");
+    };
+    send(from, call);
+  }
+
+  Call& begin(Process::Operation operation) {
+    auto call = std::make_unique<Call>();
+    call->operation = operation;
+    call->target = static_cast<int>(below(plan_.random, plan_.processes));
+    auto& list = operation == Process::get ? gets_ : calls_;
+    list.push_back(std::move(call));
+    return *list.back();
+  }
+
+  void send(int from, Call& call) {
+    Pending& pending = *call.pending;
+    pending.target = call.target;
+    pending.procedure = call.operation;
+    pending.header = gpc::Bytes(std::as_bytes(std::span(&call.request, 1)));
+    pending.payload = std::as_bytes(std::span(call.values));
+    by_pending_[call.pending.get()] = &call;
+    processes_[static_cast<std::size_t>(from)]->protocol().call(call.pending);
+  }
+
+  void ended(const std::shared_ptr<Pending>& pending) {
+    Call& call = *by_pending_.at(pending.get());
+    check::equal(++call.endings, 1);
+    // Called within the protocol: what follows comes later.
+    clock_.after(0, [&call] { call.check(call); });
+  }
+
+  Plan plan_;
+  Clock clock_;
+  Network network_;
+  std::vector<std::unique_ptr<Process>> processes_;
+  std::vector<std::unique_ptr<Call>> calls_, gets_;
+  std::map<const Pending*, Call*> by_pending_;
+  std::vector<std::vector<std::int64_t>> accumulated_;
+  std::int64_t next_place_ = row;  // that no other put of this job uses
+};
+
+std::uint64_t number_from(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text && *text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+TEST("every call ends once, nothing acknowledged is lost, accumulates add up") {
+  const std::uint64_t first = number_from("OUTCORE_SEED", 0);
+  const std::uint64_t count = std::getenv("OUTCORE_SEED") ? 1 : number_from("OUTCORE_SEEDS", 5000);
+  for (std::uint64_t seed = first; seed < first + count; ++seed) try {
+      Job(seed).run();
+    } catch (const std::exception& error) {
+      check::fail("seed " + std::to_string(seed) + " (replay: OUTCORE_SEED=" + std::to_string(seed) +
+                      "): " + error.what(),
+                  std::source_location::current());
+    }
+}
+
+}  // namespace
+
+TEST_MAIN
