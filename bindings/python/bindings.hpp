@@ -10,6 +10,7 @@ void bind_trace(nanobind::module_& module);
 void bind_device(nanobind::module_& module);
 void bind_file(nanobind::module_& module);
 void bind_world(nanobind::module_& module);
+void bind_gpc(nanobind::module_& module);
 void bind_chem(nanobind::module_& module);
 void bind_global_array(nanobind::module_& module);
 void bind_disk_array(nanobind::module_& module);

@@ -7,6 +7,7 @@ NB_MODULE(_core, module) {
   outcore::python::bind_device(module);
   outcore::python::bind_file(module);
   outcore::python::bind_world(module);
+  outcore::python::bind_gpc(module);
   outcore::python::bind_chem(module);
   outcore::python::bind_global_array(module);
   outcore::python::bind_disk_array(module);

@@ -2,42 +2,15 @@
 
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
 #include <utility>
 
+#include "abandoned.hpp"
 #include "bindings.hpp"
 
 namespace nb = nanobind;
 
 namespace outcore::python {
 namespace {
-
-struct Abandoned {
-  device::Request request;
-  std::vector<BufferArg> buffers;
-};
-
-/// Requests whose Python object is gone before they were complete. Their memory may not be released from an
-/// I/O thread, which must never wait for the GIL, so it is released when the next request comes or goes.
-std::vector<Abandoned>& abandoned() {
-  static auto* const list = new std::vector<Abandoned>;
-  return *list;
-}
-
-void release_abandoned() {
-  std::erase_if(abandoned(), [](const Abandoned& one) { return one.request.done(); });
-}
-
-/// At the end of the interpreter: nothing may still write into memory that is about to be freed.
-void finish_abandoned() {
-  for (Abandoned& one : abandoned()) {
-    try {
-      one.request.wait();
-    } catch (const std::exception&) {  // of a request that nobody waited for
-    }
-  }
-  abandoned().clear();
-}
 
 std::vector<device::Request> unwrap(const std::vector<HeldRequest*>& held) {
   std::vector<device::Request> requests;
@@ -62,12 +35,12 @@ std::size_t wait_any(const std::vector<HeldRequest*>& held) {
 
 HeldRequest::HeldRequest(device::Request request, std::vector<BufferArg> buffers)
     : request_(std::move(request)), buffers_(std::move(buffers)) {
-  release_abandoned();
+  Abandoned<device::Request>::release_done();
 }
 
 HeldRequest::~HeldRequest() {
   if (!buffers_.empty() && !request_.done())
-    abandoned().push_back({std::move(request_), std::move(buffers_)});
+    Abandoned<device::Request>::add(std::move(request_), std::move(buffers_));
 }
 
 std::int64_t HeldRequest::wait() {
@@ -119,7 +92,7 @@ void bind_request(nb::module_& module) {
   module.def(
       "wait_any", &wait_any, nb::arg("requests"),
       "Wait until one request is complete and return its position; its error is left for its own wait().");
-  nb::module_::import_("atexit").attr("register")(nb::cpp_function(&finish_abandoned));
+  Abandoned<device::Request>::finish_at_exit();
 }
 
 }  // namespace outcore::python

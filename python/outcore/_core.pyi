@@ -1,6 +1,6 @@
 """Native core of Outcore. Use it through the outcore package."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, overload
 
 import numpy
@@ -425,6 +425,26 @@ class World:
         End a collective step, with its error (errno 0: none). Raises that of the lowest rank.
         """
 
+    def register_procedure(self, name: str, serve: Callable) -> int:
+        """Native part of World.register. Collective."""
+
+    def unregister_procedure(self, procedure: int) -> None:
+        """Native part of World.unregister. Collective."""
+
+    def procedure(self, name: str) -> int:
+        """The number of a registered procedure."""
+
+    def call_procedure(
+        self,
+        process: int,
+        procedure: int,
+        header: bytes,
+        payload: object | None,
+        reply: object | None,
+        most_reply_bytes: int,
+    ) -> CallRequest:
+        """Native part of World.call."""
+
 class Counter:
     """
     A number that all processes count up, for dynamic distribution of tasks. Made by
@@ -456,6 +476,27 @@ class Lock:
 
     def __enter__(self) -> Lock: ...
     def __exit__(self, *exception: object) -> None: ...
+
+class CallRequest:
+    """
+    A call of a procedure at another process under way. Made by World.call. It keeps payload and
+    reply buffer alive until it is done.
+    """
+
+    def wait(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,), device="cpu")]:
+        """
+        Wait, asleep, for the reply and return its bytes: a uint8 array, which is (a part of) the buffer
+        given to World.call if there was one. Raises OutcoreError if the procedure failed.
+        """
+
+    def test(self) -> bool:
+        """
+        True once the reply is here; raises OutcoreError if the procedure failed.
+        """
+
+    @property
+    def done(self) -> bool:
+        """True once complete or failed; never raises."""
 
 class Basis:
     """Shells and functions of a molecule, in libcint's tables."""

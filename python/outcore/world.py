@@ -18,7 +18,7 @@ import os
 import pickle
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
 T = TypeVar("T")
+Procedure = Callable[[int, bytes, "np.ndarray[Any, np.dtype[np.uint8]]"], Any]
 
 EXIT_GRACE_S = 10.0  # a process that ends waits so long for the others to end too
 
@@ -140,6 +141,58 @@ class World(_core.World):
         result = numbers.view(np.complex128) if array.dtype.kind == "c" else numbers
         result = result.astype(array.dtype, copy=False).reshape(array.shape)
         return result if isinstance(value, np.ndarray) else result.item()
+
+    def register(self, name: str, procedure: Procedure) -> int:
+        """Makes a procedure known at all processes, each with its own function, and returns its number. Collective.
+
+        `procedure(caller, header, payload)` is called with the rank of the caller, bytes, and a uint8 array; it
+        returns the reply (anything with the buffer protocol) or None. It is run by a thread of this process
+        (several calls at once, in any order), also while the process computes, as far as that lets other
+        Python threads run: it may touch this process's part of arrays, and wait. What it raises is raised at
+        the caller, as OutcoreError.
+
+        Raises:
+            OutcoreError: EEXIST, if the name is taken; the same at all.
+        """
+
+        def serve(caller: int, header: bytes, payload: Any) -> tuple[Any, Any]:
+            try:
+                return _as_fields(None, name), procedure(caller, header, payload)
+            except Exception as error:
+                return _as_fields(error, f"procedure '{name}'"), None
+
+        return self.register_procedure(name, serve)
+
+    def unregister(self, name: str) -> None:
+        """Forgets a procedure, once calls of it that are being served here have ended. Collective."""
+        self.unregister_procedure(self.procedure(name))
+
+    def call(
+        self,
+        process: int,
+        procedure: str | int,
+        header: bytes = b"",
+        payload: Any = None,
+        *,
+        reply: Any = None,
+        most_reply_bytes: int = 1 << 20,
+    ) -> _core.CallRequest:
+        """Calls a procedure at a process (this one, too); `wait` of the result gives the reply. Returns at once; if
+        very many calls to the process are outstanding it waits for some to end. Any thread, not collective.
+
+        Args:
+            procedure: its name or number.
+            header: at most 3 KiB.
+            payload: anything contiguous with the buffer protocol, up to 1 GiB; it must not change meanwhile.
+            reply: where the reply goes, contiguous and writable; None: memory is taken for it.
+            most_reply_bytes: room for the reply if `reply` is None.
+
+        Raises:
+            OutcoreError: here: EINVAL (no such process), ENOENT (no such procedure), EMSGSIZE. At `wait`: what the
+                procedure raised, EMSGSIZE (the reply is larger than there is room for).
+        """
+        number = self.procedure(procedure) if isinstance(procedure, str) else procedure
+        return self.call_procedure(process, number, header, payload, reply, most_reply_bytes)
 
     @contextmanager
     def together(self, what: str, *arguments: Any) -> Iterator[None]:

@@ -1,0 +1,152 @@
+// Procedure calls in Python.
+#include "outcore/gpc.hpp"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "abandoned.hpp"
+#include "bindings.hpp"
+#include "buffer_arg.hpp"
+#include "outcore/world.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace outcore::python {
+namespace {
+
+using ByteArray = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>, nb::device::cpu>;
+
+ByteArray as_array(std::span<std::byte> bytes, nb::handle owner) {
+  return ByteArray(reinterpret_cast<std::uint8_t*>(bytes.data()), {bytes.size()}, owner);
+}
+
+/// Serves a call by a Python function that returns (fields of an error, reply). It is run by a worker thread:
+/// it may wait for the GIL.
+void serve(const nb::callable& function, Call call) {
+  const nb::gil_scoped_acquire locked;
+  const auto header = call.header();
+  // The payload lives as long as any view of it.
+  nb::capsule owner(new Call(call), [](void* kept) noexcept { delete static_cast<Call*>(kept); });
+  const nb::tuple result = nb::cast<nb::tuple>(
+      function(call.caller(), nb::bytes(header.data(), header.size()), as_array(call.payload(), owner)));
+  const nb::tuple error = nb::cast<nb::tuple>(result[0]);
+  if (const int errno_value = nb::cast<int>(error[0]); errno_value != 0) {
+    const Error failure(errno_value,
+                        {.attempted = nb::cast<std::string>(error[1]),
+                         .path = nb::cast<std::string>(error[2]),
+                         .offset = nb::cast<std::int64_t>(error[3]),
+                         .size_bytes = nb::cast<std::int64_t>(error[4]),
+                         .detail = nb::cast<std::string>(error[5])},
+                        nb::cast<int>(error[6]));
+    const nb::gil_scoped_release released;
+    call.fail(failure);
+    return;
+  }
+  if (result[1].is_none()) {
+    const nb::gil_scoped_release released;
+    call.answer();
+    return;
+  }
+  const BufferArg reply(result[1], Access::read);
+  const nb::gil_scoped_release released;
+  call.answer(reply.span());
+}
+
+/// The function is released with the GIL held, wherever that happens.
+std::uint32_t register_procedure(World& world, const std::string& name, nb::callable function) {
+  const std::shared_ptr<nb::callable> kept(new nb::callable(std::move(function)), [](nb::callable* last) {
+    const nb::gil_scoped_acquire locked;
+    delete last;
+  });
+  const nb::gil_scoped_release released;
+  return world.register_procedure(name, [kept](Call call) { serve(*kept, std::move(call)); },
+                                  {.may_block = true});
+}
+
+/// A call with the objects whose memory it uses. All members need the GIL; waiting releases it.
+class HeldCall {
+ public:
+  HeldCall(CallRequest request, std::vector<BufferArg> buffers)
+      : request_(std::move(request)), buffers_(std::move(buffers)) {
+    Abandoned<CallRequest>::release_done();
+  }
+  ~HeldCall() {
+    if (!buffers_.empty() && !request_.done())
+      Abandoned<CallRequest>::add(std::move(request_), std::move(buffers_));
+  }
+  HeldCall(HeldCall&&) noexcept = default;
+  HeldCall& operator=(HeldCall&&) = delete;
+
+  [[nodiscard]] bool done() const noexcept { return request_.done(); }
+  bool test() { return request_.test(); }
+  void wait() {
+    CallRequest copy = request_;
+    const nb::gil_scoped_release released;
+    copy.wait();
+  }
+  [[nodiscard]] std::span<std::byte> reply() const { return request_.reply(); }
+
+ private:
+  CallRequest request_;
+  std::vector<BufferArg> buffers_;
+};
+
+HeldCall call(World& world, int process, std::uint32_t procedure, const nb::bytes& header, nb::handle payload,
+              nb::handle reply, std::int64_t most_reply_bytes) {
+  std::vector<BufferArg> buffers;
+  CallOptions options;
+  std::span<const std::byte> data;
+  if (!payload.is_none()) data = buffers.emplace_back(payload, Access::read).span();
+  if (!reply.is_none())
+    options.reply = buffers.emplace_back(reply, Access::write).span();
+  else
+    options.most_reply_bytes = most_reply_bytes;
+  const std::span head(static_cast<const std::byte*>(header.data()), header.size());
+  CallRequest request;
+  {
+    const nb::gil_scoped_release released;
+    request = world.call(process, procedure, head, data, std::move(options));
+  }
+  return {std::move(request), std::move(buffers)};
+}
+
+}  // namespace
+
+void bind_gpc(nb::module_& module) {
+  nb::class_<HeldCall>(
+      module, "CallRequest",
+      "A call of a procedure at another process under way. Made by World.call. It keeps payload "
+      "and\nreply buffer alive until it is done.")
+      .def(
+          "wait",
+          [](nb::handle self) {
+            auto& held = nb::cast<HeldCall&>(self);
+            held.wait();
+            return as_array(held.reply(), self);
+          },
+          "Wait, asleep, for the reply and return its bytes: a uint8 array, which is (a part of) the buffer\n"
+          "given to World.call if there was one. Raises OutcoreError if the procedure failed.")
+      .def("test", &HeldCall::test,
+           "True once the reply is here; raises OutcoreError if the procedure failed.")
+      .def_prop_ro("done", &HeldCall::done, "True once complete or failed; never raises.");
+  nb::class_<World> world = nb::borrow<nb::class_<World>>(module.attr("World"));
+  const nb::call_guard<nb::gil_scoped_release> unlocked;
+  world
+      .def("register_procedure", &register_procedure, "name"_a, "serve"_a,
+           "Native part of World.register. Collective.")
+      .def("unregister_procedure", &World::unregister_procedure, unlocked, "procedure"_a,
+           "Native part of World.unregister. Collective.")
+      .def("procedure", &World::procedure, "name"_a, "The number of a registered procedure.")
+      .def("call_procedure", &call, "process"_a, "procedure"_a, "header"_a, "payload"_a.none(),
+           "reply"_a.none(), "most_reply_bytes"_a, nb::keep_alive<0, 1>(), "Native part of World.call.");
+  Abandoned<CallRequest>::finish_at_exit();
+}
+
+}  // namespace outcore::python
