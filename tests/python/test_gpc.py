@@ -83,7 +83,7 @@ def test_exception_of_the_procedure(world):
 
     world.register("fails", fails)
     request = world.call(0, "fails")
-    with pytest.raises(OutcoreError, match="procedure 'fails'.*KeyError.*no such orbital"):
+    with pytest.raises(OutcoreError, match=r"procedure 'fails'.*KeyError.*no such orbital"):
         request.wait()
 
 
