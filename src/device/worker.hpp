@@ -1,4 +1,4 @@
-// Threads of the engines.
+// Threads of the library.
 #pragma once
 
 #include <pthread.h>
@@ -13,11 +13,9 @@
 
 namespace outcore::device {
 
-/// A named thread that takes no signals: they belong to the threads of the program. On a free core it starts
-/// at once, but it never takes the core of the thread that woke it: a nonblocking call would last as long as
-/// the copy it asks for.
+/// A named thread that takes no signals: they belong to the threads of the program.
 template <class Body>
-std::thread start_worker(const char* name, Body body) {
+std::thread start_thread(const char* name, Body body) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -30,6 +28,14 @@ std::thread start_worker(const char* name, Body body) {
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_setname_np(thread.native_handle(), name);
+  return thread;
+}
+
+/// One that on a free core starts at once, but never takes the core of the thread that woke it: a nonblocking
+/// call would last as long as the copy it asks for.
+template <class Body>
+std::thread start_worker(const char* name, Body body) {
+  std::thread thread = start_thread(name, std::move(body));
   const sched_param none{};
   pthread_setschedparam(thread.native_handle(), SCHED_BATCH, &none);  // inherited by the kernel's own workers
   return thread;

@@ -30,7 +30,8 @@ Service::Service(transport::Transport& transport)
       size_(transport.size()),
       protocol_(transport.rank(), *this),
       messages_(transport.messages()) {
-  thread_ = device::start_worker("outcore-gpc", [this] { run(); });
+  // Not a worker that yields to others: it must take the core of a thread that computes.
+  thread_ = device::start_thread("outcore-gpc", [this] { run(); });
 }
 
 Service::~Service() {
@@ -228,7 +229,7 @@ void Service::execute(std::shared_ptr<Served> served) {
 void Service::start_workers() {
   if (!workers_.empty()) return;
   for (int i = 0; i < most_workers; ++i)
-    workers_.push_back(device::start_worker("outcore-gpc-io", [this] { work(); }));
+    workers_.push_back(device::start_thread("outcore-gpc-io", [this] { work(); }));
 }
 
 void Service::work() {
