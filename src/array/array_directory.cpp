@@ -1,6 +1,5 @@
 #include "array/array_directory.hpp"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,12 +7,12 @@
 #include <cstdio>
 #include <filesystem>
 #include <limits>
-#include <random>
 #include <system_error>
 
 #include "outcore/error.hpp"
 #include "outcore/store/checksum.hpp"
 #include "outcore/store/durable.hpp"
+#include "store/visibility.hpp"
 #include "world/gate.hpp"
 
 namespace fs = std::filesystem;
@@ -21,7 +20,7 @@ namespace fs = std::filesystem;
 namespace outcore::array {
 namespace {
 
-constexpr std::string_view manifest_name = "manifest", next_name = "manifest.next", mark_name = "made-by";
+constexpr std::string_view manifest_name = "manifest", next_name = "manifest.next";
 
 std::string on_this_node(std::string path, const World& world) {
   constexpr std::string_view mark = "{node}";
@@ -37,7 +36,7 @@ std::string on_this_node(std::string path, const World& world) {
 }
 
 bool is_ours(const std::string& name) {
-  return name == manifest_name || name == next_name || name.starts_with(mark_name) ||
+  return name == manifest_name || name == next_name || name.starts_with(store::Visibility::mark_name) ||
          name.starts_with("component.") || name.starts_with("table.");
 }
 
@@ -69,20 +68,6 @@ void make_directory(const std::string& path, bool overwrite) {
     delete_array(path);
     if (::mkdir(path.c_str(), 0777) != 0) fail(errno, "create disk array", path);
   }
-}
-
-void write_mark(const std::string& path, std::int64_t number) {
-  const int fd = ::open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
-  if (fd < 0) fail(errno, "create disk array", path);
-  const std::string text = std::to_string(number);
-  const bool written = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  const int error = errno;
-  ::close(fd);
-  if (!written) fail(error, "create disk array", path);
-}
-
-std::string mark_file(const std::string& path, std::int64_t number) {
-  return path + "/" + std::string(mark_name) + "." + std::to_string(number);
 }
 
 /// Filesystem errors carry no word of ours.
@@ -137,29 +122,24 @@ ArrayDirectory ArrayDirectory::create(World& world, const std::string& path, Pla
   constexpr std::string_view what = "create disk array";
   ArrayDirectory made;
   made.path_ = on_this_node(path, world);
-  std::int64_t number = 0;  // by which the others recognise what the first process made
+  store::Visibility seen;
   world.together(what, 0, [&] {
     if (world.rank() != 0) return;
     translated(what, made.path_, [&] { make_directory(made.path_, overwrite); });
     store::sync_directory(fs::path(made.path_).parent_path().empty() ? "."
                                                                      : fs::path(made.path_).parent_path());
-    number = std::random_device{}();
-    write_mark(mark_file(made.path_, number), number);
+    seen.leave_mark(made.path_);
   });
-  world.transport().broadcast(std::as_writable_bytes(std::span(&number, 1)), 0);
-  std::int64_t seen = ::access(mark_file(made.path_, number).c_str(), F_OK) == 0;
-  const bool mine_seen = seen != 0;
-  world.transport().all_reduce(std::span(&seen, 1), transport::Reduction::min);
-  made.placement_ =
-      placement == Placement::automatic ? (seen ? Placement::shared : Placement::local) : placement;
+  seen.look(world, made.path_);
+  made.placement_ = seen.resolved(placement);
   made.leads_ = world.rank() == 0 || (made.placement_ == Placement::local && world.node_rank() == 0);
   world.together(what, 0, [&] {
-    if (made.placement_ == Placement::shared && !mine_seen)
+    if (made.placement_ == Placement::shared && !seen.by_me())
       fail(ENOENT, what, made.path_,
            "placement is shared, but this process does not see what the first one made");
     if (world.rank() == 0)
-      fs::remove(mark_file(made.path_, number));
-    else if (made.leads_ && !mine_seen)
+      seen.remove_mark();
+    else if (made.leads_ && !seen.by_me())
       translated(what, made.path_, [&] { make_directory(made.path_, overwrite); });
   });
   return made;

@@ -15,16 +15,10 @@
 #include "outcore/element_type.hpp"
 #include "outcore/error.hpp"
 #include "outcore/store/codec.hpp"
+#include "outcore/store/placement.hpp"
 #include "outcore/world.hpp"
 
 namespace outcore {
-
-/// Where the files of an array lie.
-enum class Placement : std::uint8_t {
-  automatic,  ///< shared if every process sees the directory of the first, else local
-  shared,     ///< one directory that all processes see
-  local       ///< a directory of the same name on each node, each with its part of the array
-};
 
 struct DiskArrayOptions {
   /// Directory of a persistent array, made here; its parent must exist. "{node}" in it stands for the number

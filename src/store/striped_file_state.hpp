@@ -1,0 +1,106 @@
+// What a striped file is made of, for the files that make up its implementation.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "outcore/store/striped_file.hpp"
+#include "store/striped_components.hpp"
+
+namespace outcore::store {
+
+/// A piece of a component.
+struct Piece {
+  int component = 0;
+  Extent extent;
+};
+
+/// One request: what of it goes to component files here, and what is asked of others.
+struct StripedFile::Request::State {
+  struct Local {
+    Runs runs;
+    std::vector<device::Request> requests;  ///< one for each run; empty: done already
+  };
+  struct Distant {
+    CallRequest call;
+    std::vector<std::byte> packed;  ///< small pieces that are written, one after another
+    std::vector<Extent> scattered;  ///< where small pieces that are read go
+  };
+
+  ~State();
+  [[nodiscard]] bool done() const noexcept;
+  std::int64_t wait();
+  /// Its error, if nobody has been told; counts as told from now on.
+  [[nodiscard]] std::exception_ptr undelivered();
+  /// It is complete, and there is nothing to tell.
+  [[nodiscard]] bool ended_well();
+
+  bool write = false;
+  std::int64_t size_bytes = 0, offset = 0;
+  std::uint64_t start_ns = 0;
+  std::uint32_t trace_file = 0;
+  bool traced = false;  ///< by the device layer, in the name of the layer of files
+  bool blocking = false;
+  std::shared_ptr<StripedComponents> components;
+  std::vector<Local> local;
+  std::vector<Distant> distant;
+
+ private:
+  void finish();  ///< waits for all of it, once; the lock is held
+
+  std::mutex mutex_;
+  std::atomic<bool> finished_{false};
+  std::atomic<bool> delivered_{false};
+  std::exception_ptr error_;
+};
+
+struct StripedFile::State {
+  explicit State(World& w) : world(w) {}
+  ~State();
+
+  World& world;
+  std::string name, directory;
+  Stripes stripes;
+  Placement placement = Placement::local;
+  std::vector<int> owners;  ///< by component
+  std::shared_ptr<StripedComponents> components;
+  std::uint32_t procedure = 0;
+  bool served = false;  ///< the procedure is registered
+  std::uint32_t trace_file = 0;
+  std::atomic<bool> open{false};
+
+  // Writes at other processes that are not known to be complete, and to have been told of.
+  std::mutex mutex;
+  std::vector<std::shared_ptr<Request::State>> asked;
+  std::size_t prune_at = 64;
+
+  void create(const Make& make);
+  void make_directory(const StripedFileOptions& options);
+  void choose_owners(const StripedFileOptions& options);
+  void open_components(const StripedFileOptions& options);
+  void check_space(const StripedFileOptions& options) const;
+  [[nodiscard]] bool is_mine(int component) const noexcept {
+    return owners[static_cast<std::size_t>(component)] == world.rank();
+  }
+  [[nodiscard]] bool reaches(int component) const noexcept {
+    return components->files[static_cast<std::size_t>(component)].has_value();
+  }
+
+  void check_open(std::string_view attempted) const;
+  std::shared_ptr<Request::State> start(bool write, std::vector<Piece> pieces, bool blocking);
+  void start_local(Request::State& request, int component, std::vector<Extent> extents);
+  void start_distant(Request::State& request, int component, std::span<const Extent> extents);
+  void ask(Request::State& request, int component, std::span<const Extent> extents);
+  void track(const std::shared_ptr<Request::State>& request);
+  void settle();
+  void flush();
+  void close();
+};
+
+}  // namespace outcore::store
