@@ -67,9 +67,9 @@ void StripedFile::State::create(const Make& make) {
     stripe_bytes = Stripes::suitable_bytes(options.typical_request_bytes);
   });
   const std::string arguments =
-      options.name + "/" + std::to_string(stripe_bytes) + "/" + std::to_string(options.expected_bytes) + "/" +
-      std::to_string(options.reserve) + "/" + std::to_string(static_cast<int>(options.placement)) + "/" +
-      std::to_string(options.components_per_node);
+      options.name + "/" + std::to_string(options.typical_request_bytes) + "/" +
+      std::to_string(options.expected_bytes) + "/" + std::to_string(options.reserve) + "/" +
+      std::to_string(static_cast<int>(options.placement)) + "/" + std::to_string(options.components_per_node);
   world.together(creating, fingerprint(std::as_bytes(std::span(arguments))), [] {});
   name = options.name;
   make_directory(options);

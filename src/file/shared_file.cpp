@@ -1,0 +1,206 @@
+#include "outcore/file/shared_file.hpp"
+
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "file/shared_end.hpp"
+#include "outcore/error.hpp"
+
+namespace outcore::file {
+namespace {
+
+constexpr std::string_view creating = "create shared file";
+
+void check(const std::string& name, const SharedFileOptions& options) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(EINVAL, {.attempted = std::string(creating), .path = "'" + name + "'", .detail = why});
+  };
+  if (name.empty()) refuse("the name is empty");
+  if (options.hard_limit_bytes < 0) refuse("hard limit " + std::to_string(options.hard_limit_bytes));
+  if (options.soft_limit_bytes < 0) refuse("soft limit " + std::to_string(options.soft_limit_bytes));
+  if (options.hard_limit_bytes > 0 && options.soft_limit_bytes > options.hard_limit_bytes)
+    refuse("soft limit " + std::to_string(options.soft_limit_bytes) + " is above the hard limit " +
+           std::to_string(options.hard_limit_bytes));
+  if (options.typical_request_bytes < 0)
+    refuse("typical requests of " + std::to_string(options.typical_request_bytes) + " bytes");
+}
+
+}  // namespace
+
+struct SharedFile::State {
+  State(World& w, const Make& make) : State(w, Prepared(w, make)) {}
+
+  std::string name;
+  std::int64_t hard_limit_bytes = 0;
+  store::StripedFile stored;
+  SharedEnd end;
+
+  void check_open(std::string_view attempted) const {
+    if (stored.closed())
+      throw Error(EBADF, {.attempted = std::string(attempted), .path = name, .detail = "it is closed"});
+  }
+
+  /// The end of a range; throws if there is none.
+  [[nodiscard]] std::int64_t end_of(std::string_view attempted, std::int64_t offset, std::size_t size) const {
+    std::int64_t past = 0;
+    if (offset < 0 || __builtin_add_overflow(offset, size, &past))
+      throw Error(EINVAL, {.attempted = std::string(attempted),
+                           .path = name,
+                           .detail = "offset " + std::to_string(offset) + ", size " +
+                                     std::to_string(static_cast<std::int64_t>(size)) + " bytes"});
+    return past;
+  }
+
+  void before(const store::ReadPart& part) {
+    const std::int64_t past = end_of("read", part.offset, part.memory.size());
+    if (past <= end.known()) return;
+    if (const std::int64_t now = end.ask(); past > now)
+      throw Error(EINVAL, {.attempted = "read",
+                           .path = name,
+                           .offset = part.offset,
+                           .size_bytes = static_cast<std::int64_t>(part.memory.size()),
+                           .detail = "the file ends at " + std::to_string(now)});
+  }
+
+  void check_limit(const store::WritePart& part) const {
+    const std::int64_t past = end_of("write", part.offset, part.memory.size());
+    if (hard_limit_bytes > 0 && past > hard_limit_bytes)
+      throw Error(EFBIG, {.attempted = "write",
+                          .path = name,
+                          .offset = part.offset,
+                          .size_bytes = static_cast<std::int64_t>(part.memory.size()),
+                          .detail = "the hard limit is " + std::to_string(hard_limit_bytes)});
+  }
+
+  void before(std::span<const ReadPart> parts) {
+    check_open("read");
+    for (const ReadPart& part : parts) before(part);
+  }
+
+  void before(std::span<const WritePart> parts) {
+    check_open("write");
+    std::int64_t past = 0;
+    for (const WritePart& part : parts) {
+      check_limit(part);
+      if (!part.memory.empty())
+        past = std::max(past, part.offset + static_cast<std::int64_t>(part.memory.size()));
+    }
+    end.raise(past);
+  }
+
+ private:
+  /// The arguments, once all processes agree that they are good.
+  struct Prepared {
+    Prepared(World& world, const Make& make) {
+      world.together(creating, 0, [&] {
+        make(name, options);
+        check(name, options);
+      });
+      world.together(creating, fingerprint(std::as_bytes(std::span(&options.hard_limit_bytes, 1))), [] {});
+    }
+    std::string name;
+    SharedFileOptions options;
+  };
+
+  State(World& world, const Prepared& prepared)
+      : name(prepared.name),
+        hard_limit_bytes(prepared.options.hard_limit_bytes),
+        stored(world, {.name = prepared.name,
+                       .typical_request_bytes = prepared.options.typical_request_bytes,
+                       .expected_bytes = prepared.options.soft_limit_bytes,
+                       .reserve = prepared.options.reserve,
+                       .placement = prepared.options.placement,
+                       .components_per_node = prepared.options.components_per_node,
+                       .cache = prepared.options.cache,
+                       .engine = prepared.options.engine}),
+        end(world) {}
+};
+
+SharedFile::SharedFile(World& world, const std::string& name, const SharedFileOptions& options)
+    : SharedFile(world, [&](std::string& its_name, SharedFileOptions& its_options) {
+        its_name = name;
+        its_options = options;
+      }) {}
+
+SharedFile::SharedFile(World& world, const Make& make) : state_(std::make_unique<State>(world, make)) {}
+
+SharedFile::~SharedFile() = default;
+SharedFile::SharedFile(SharedFile&&) noexcept = default;
+SharedFile& SharedFile::operator=(SharedFile&&) noexcept = default;
+
+void SharedFile::read(std::span<const ReadPart> parts) {
+  state_->before(parts);
+  state_->stored.read(parts);
+}
+void SharedFile::write(std::span<const WritePart> parts) {
+  state_->before(parts);
+  state_->stored.write(parts);
+}
+SharedFile::Request SharedFile::async_read(std::span<const ReadPart> parts) {
+  state_->before(parts);
+  return state_->stored.async_read(parts);
+}
+SharedFile::Request SharedFile::async_write(std::span<const WritePart> parts) {
+  state_->before(parts);
+  return state_->stored.async_write(parts);
+}
+
+void SharedFile::read(std::span<std::byte> buffer, std::int64_t offset) {
+  read(std::array{ReadPart{offset, buffer}});
+}
+void SharedFile::write(std::span<const std::byte> buffer, std::int64_t offset) {
+  write(std::array{WritePart{offset, buffer}});
+}
+SharedFile::Request SharedFile::async_read(std::span<std::byte> buffer, std::int64_t offset) {
+  return async_read(std::array{ReadPart{offset, buffer}});
+}
+SharedFile::Request SharedFile::async_write(std::span<const std::byte> buffer, std::int64_t offset) {
+  return async_write(std::array{WritePart{offset, buffer}});
+}
+
+std::int64_t SharedFile::length() {
+  state_->check_open("ask for the length");
+  return state_->end.ask();
+}
+
+void SharedFile::sync() {
+  state_->check_open("sync");
+  state_->stored.settle();
+}
+
+void SharedFile::flush() {
+  state_->stored.flush();
+}
+
+void SharedFile::close() {
+  if (closed()) return;
+  state_->stored.close();
+}
+
+void SharedFile::destroy() {
+  if (closed()) return;
+  try {
+    state_->stored.settle();
+  } catch (const Error&) {  // documented
+  }
+  close();
+}
+
+bool SharedFile::closed() const noexcept {
+  return !state_ || state_->stored.closed();
+}
+const std::string& SharedFile::name() const noexcept {
+  return state_->name;
+}
+std::int64_t SharedFile::hard_limit_bytes() const noexcept {
+  return state_->hard_limit_bytes;
+}
+const store::StripedFile& SharedFile::stored() const noexcept {
+  return state_->stored;
+}
+World& SharedFile::world() const noexcept {
+  return state_->stored.world();
+}
+
+}  // namespace outcore::file

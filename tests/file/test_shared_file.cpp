@@ -1,0 +1,379 @@
+// Shared files of worlds of threads, against plain memory.
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "file/shared_support.hpp"
+#include "outcore/device/fault.hpp"
+
+using namespace shared;
+
+namespace {
+
+std::int64_t up_to(std::mt19937_64& random, std::int64_t limit) {
+  return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(limit + 1));
+}
+
+void same(const Bytes& actual, std::span<const std::byte> expected,
+          std::source_location at = std::source_location::current()) {
+  check::equal(actual.size(), expected.size(), at);
+  const auto different = std::mismatch(actual.begin(), actual.end(), expected.begin()).first;
+  if (different != actual.end())
+    check::fail("byte " + std::to_string(different - actual.begin()) + " differs", at);
+}
+
+/// What each process writes in a round: pieces that do not overlap. The same at all processes, from the seed.
+struct Round {
+  struct Written {
+    int process;
+    std::int64_t offset;
+    Bytes bytes;
+  };
+  std::vector<Written> writes;
+
+  Round(std::mt19937_64& random, int processes, std::int64_t most) {
+    std::int64_t offset = up_to(random, most / 4);
+    for (int k = 0; k < 3 * processes; ++k) {
+      const std::int64_t size = random() % 4 == 0 ? up_to(random, most / 8) : up_to(random, 5000);
+      writes.push_back({static_cast<int>(random() % static_cast<std::uint64_t>(processes)), offset,
+                        pattern(static_cast<std::size_t>(size), static_cast<unsigned>(random()))});
+      offset += size + (random() % 2 == 0 ? 0 : up_to(random, 20'000));
+    }
+  }
+};
+
+}  // namespace
+
+TEST("random reads and writes of all processes are those of a byte array") {
+  run_all([](World& world) {
+    SharedFile file(world, "model", local({.typical_request_bytes = 4096}));
+    Bytes model;
+    std::mt19937_64 together(7), alone(static_cast<unsigned>(world.rank()));
+    for (int turn = 0; turn < 25; ++turn) {
+      const Round round(together, world.size(), 400'000);
+      std::vector<SharedFile::Request> requests;
+      std::vector<SharedFile::WritePart> parts;
+      for (const auto& each : round.writes) {
+        const auto end = each.bytes.empty() ? 0 : static_cast<std::size_t>(each.offset) + each.bytes.size();
+        if (end > model.size()) model.resize(end);
+        std::ranges::copy(each.bytes,
+                          model.begin() + std::min<std::ptrdiff_t>(each.offset, std::ssize(model)));
+        if (each.process != world.rank()) continue;
+        if (turn % 3 == 0)
+          file.write(each.bytes, each.offset);
+        else if (turn % 3 == 1)
+          requests.push_back(file.async_write(each.bytes, each.offset));
+        else
+          parts.push_back({each.offset, each.bytes});
+      }
+      requests.push_back(file.async_write(parts));
+      store::wait_all(requests);
+      world.barrier();
+      check::equal(file.length(), std::ssize(model));
+      std::vector<Bytes> found;
+      std::vector<SharedFile::ReadPart> wanted;
+      found.reserve(20);
+      for (int k = 0; k < 20; ++k) {
+        const std::int64_t offset = up_to(alone, std::ssize(model));
+        const std::int64_t most = std::ssize(model) - offset;
+        found.emplace_back(
+            static_cast<std::size_t>(up_to(alone, k % 5 == 0 ? most : std::min<std::int64_t>(most, 3000))),
+            std::byte{0xEE});
+        wanted.push_back({offset, found.back()});
+      }
+      if (turn % 2 == 0)
+        file.async_read(wanted).wait();
+      else
+        for (const auto& each : wanted) file.read(each.memory, each.offset);
+      for (std::size_t k = 0; k < found.size(); ++k)
+        same(found[k], std::span(model).subspan(static_cast<std::size_t>(wanted[k].offset), found[k].size()));
+      world.barrier();
+    }
+    file.close();
+  });
+}
+
+TEST("what one process writes the others read when it has said so") {
+  run_all([](World& world) {
+    SharedFile file(world, "round-robin", local());
+    constexpr std::int64_t size = 40'000;
+    const auto of = [](std::int64_t k) { return pattern(size, static_cast<unsigned>(k)); };
+    for (std::int64_t k = world.rank(); k < 20; k += world.size()) file.write(of(k), k * size);
+    world.barrier();
+    for (std::int64_t k = 0; k < 20; ++k) same(shared::read_back(file, k * size, size), of(k));
+    file.close();
+  });
+}
+
+TEST("gaps are zeros, wherever they lie") {
+  run_all([](World& world) {
+    SharedFile file(world, "gaps", local({.typical_request_bytes = 16 << 10}));
+    constexpr std::int64_t far = 3'000'000;
+    if (world.rank() == world.size() - 1) file.write(pattern(10, 1), far);
+    world.barrier();
+    check::equal(file.length(), far + 10);
+    same(shared::read_back(file, 0, far), Bytes(far));
+    same(shared::read_back(file, far, 10), pattern(10, 1));
+    file.close();
+  });
+}
+
+TEST("files beyond 4 GiB have 64-bit offsets") {
+  run(2, true, [](World& world) {
+    SharedFile file(world, "far", local());
+    const std::int64_t far = (std::int64_t{1} << 36) + 12'345 + world.rank() * 100'000;
+    file.write(pattern(50'000, 3), far);
+    same(shared::read_back(file, far, 50'000), pattern(50'000, 3));
+    file.close();
+  });
+}
+
+TEST("reading beyond the end is an error that names offset, size and end") {
+  run(2, true, [](World& world) {
+    SharedFile file(world, "end", local());
+    Bytes buffer(100);
+    check::equal(check::throws<Error>([&] { file.read(buffer, 0); }).errno_value(), EINVAL);
+    world.barrier();
+    if (world.rank() == 0) file.write(pattern(1000), 0);
+    world.barrier();
+    file.read(buffer, 900);
+    const auto error = check::throws<Error>([&] { (void)file.async_read(buffer, 950); });
+    check::equal(error.errno_value(), EINVAL);
+    check::contains(error.what(), "100 bytes at offset 950");
+    check::contains(error.what(), "ends at 1000");
+    file.close();
+  });
+}
+
+TEST("writing beyond the hard limit is an error, and changes nothing") {
+  run(2, true, [](World& world) {
+    SharedFile file(world, "limit", local({.hard_limit_bytes = 1000}));
+    const auto error = check::throws<Error>([&] { file.write(pattern(11), 990); });
+    check::equal(error.errno_value(), EFBIG);
+    check::contains(error.what(), "hard limit is 1000");
+    check::equal(file.length(), 0);
+    file.write(pattern(10), 990);
+    file.close();
+  });
+}
+
+TEST("offsets and sizes out of range are errors") {
+  run(2, true, [](World& world) {
+    SharedFile file(world, "range", local());
+    Bytes buffer(10);
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    for (const std::int64_t offset : {std::int64_t{-1}, most, most - 5}) {
+      check::equal(check::throws<Error>([&] { file.write(buffer, offset); }).errno_value(), EINVAL);
+      check::equal(check::throws<Error>([&] { file.read(buffer, offset); }).errno_value(), EINVAL);
+    }
+    check::equal(file.length(), 0);
+    file.read(std::span<std::byte>{}, 0);
+    file.write(std::span<const std::byte>{}, 1000);
+    check::equal(file.length(), 0);
+    file.close();
+  });
+}
+
+TEST("hints that make no sense, or differ, are refused at all processes") {
+  run(2, true, [](World& world) {
+    const auto refused = [&](const std::string& name, const SharedFileOptions& options) {
+      return check::throws<Error>([&] { SharedFile(world, name, options); }).errno_value();
+    };
+    check::equal(refused("", {}), EINVAL);
+    check::equal(refused("x", {.hard_limit_bytes = -1}), EINVAL);
+    check::equal(refused("x", {.hard_limit_bytes = 10, .soft_limit_bytes = 11}), EINVAL);
+    check::equal(refused("x", {.typical_request_bytes = world.rank() == 1 ? -1 : 0}), EINVAL);
+    check::equal(refused("x", {.hard_limit_bytes = 100 + world.rank()}), EINVAL);
+    check::equal(refused("x", {.typical_request_bytes = 4096 << world.rank()}), EINVAL);
+    check::equal(refused("x", {.soft_limit_bytes = std::int64_t{1} << 60}), ENOSPC);
+    SharedFile file(world, "x", {.soft_limit_bytes = 1 << 20, .reserve = true});
+    file.close();
+  });
+}
+
+TEST("placement is shared where all see the directory of the first") {
+  run(2, true, [](World& world) {
+    SharedFile file(world, "seen");
+    check::is_true(file.stored().placement() == Placement::shared);
+    for (int c = 0; c < file.stored().stripes().components(); ++c) check::is_true(file.stored().reachable(c));
+    SharedFile apart(world, "apart", local());
+    for (int c = 0; c < apart.stored().stripes().components(); ++c)
+      check::equal(apart.stored().reachable(c), apart.stored().owner(c) == world.rank());
+    apart.close();
+    file.close();
+  });
+}
+
+TEST("a file has no name once all have opened it, and lets its space go") {
+  run(2, true, [](World& world) {
+    SharedFile file(world, "nameless", local());
+    file.write(pattern(100), 0);
+    for (const auto& entry : std::filesystem::directory_iterator(file.stored().directory()))
+      check::equal(entry.path().filename().string(), std::string("lock"));
+    file.close();
+  });
+}
+
+TEST("a closed file refuses, closing again is nothing") {
+  run(2, true, [](World& world) {
+    SharedFile file(world, "closed", local());
+    file.close();
+    file.close();
+    check::is_true(file.closed());
+    Bytes buffer(1);
+    check::equal(check::throws<Error>([&] { file.write(buffer, 0); }).errno_value(), EBADF);
+    check::equal(check::throws<Error>([&] { (void)file.length(); }).errno_value(), EBADF);
+    check::equal(check::throws<Error>([&] { file.sync(); }).errno_value(), EBADF);
+    check::equal(check::throws<Error>([&] { file.flush(); }).errno_value(), EBADF);
+  });
+}
+
+TEST("a file that one process has let go serves the others") {
+  run(2, true, [](World& world) {
+    auto file = std::make_unique<SharedFile>(world, "kept", local());
+    const Bytes bytes = pattern(300'000);
+    if (world.rank() == 0) file->write(bytes, 0);
+    world.barrier();
+    if (world.rank() == 0) file.reset();
+    world.barrier();
+    if (world.rank() == 1) same(shared::read_back(*file, 0, std::ssize(bytes)), bytes);
+    world.barrier();
+  });
+}
+
+TEST("large requests are whole, and others are served meanwhile") {
+  run(2, true, [](World& world) {
+    SharedFile file(world, "large", local({.typical_request_bytes = 1 << 20}));
+    const Bytes bytes = pattern(20'000'003, static_cast<unsigned>(world.rank()));
+    const std::int64_t offset = world.rank() * std::ssize(bytes);
+    auto request = file.async_write(bytes, offset);
+    check::equal(request.wait(), std::ssize(bytes));
+    same(shared::read_back(file, offset, std::ssize(bytes)), bytes);
+    file.flush();
+    check::equal(file.length(), 2 * std::ssize(bytes));
+    file.close();
+  });
+}
+
+TEST("strided lists are one request") {
+  run(3, true, [](World& world) {
+    SharedFile file(world, "strided", local({.typical_request_bytes = 8192}));
+    const Bytes bytes = pattern(300'000);
+    if (world.rank() == 0) file.write(bytes, 0);
+    world.barrier();
+    Bytes column(300 * 8);
+    std::vector<SharedFile::ReadPart> parts;
+    for (std::int64_t k = 0; k < 300; ++k)
+      parts.push_back(
+          {k * 1000 + world.rank() * 8, std::span(column).subspan(static_cast<std::size_t>(k) * 8, 8)});
+    file.async_read(parts).wait();
+    for (std::size_t k = 0; k < column.size(); ++k)
+      check::is_true(column[k] == bytes[k / 8 * 1000 + static_cast<std::size_t>(world.rank()) * 8 + k % 8]);
+    world.barrier();
+    // Columns of three processes interleave: none touches what the others write.
+    std::vector<SharedFile::WritePart> mine;
+    const Bytes row = pattern(8, static_cast<unsigned>(world.rank()));
+    for (std::int64_t k = 0; k < 300; ++k) mine.push_back({k * 24 + world.rank() * 8, row});
+    file.write(mine);
+    world.barrier();
+    for (int process = 0; process < 3; ++process)
+      same(shared::read_back(file, 299 * 24 + process * 8, 8), pattern(8, static_cast<unsigned>(process)));
+    file.close();
+  });
+}
+
+TEST("a full disk at an owner is an error where it was asked, and the owner serves on") {
+  run(2, true, [](World& world) {
+    const auto engine = device::make_fault_engine(
+        device::make_thread_engine(1), {.script = [](std::uint64_t, const device::Operation& operation) {
+          const bool write = operation.kind == device::Operation::Kind::write;
+          return write && operation.offset < 4096 ? device::Fault::full : device::Fault::none;
+        }});
+    SharedFile file(world, "full", local({.typical_request_bytes = 64 << 10, .engine = engine.get()}));
+    if (world.rank() == 0) {  // stripe 1 lies at process 1
+      const Bytes bytes = pattern(5000);
+      const auto error = check::throws<Error>([&] { file.write(bytes, 64 << 10); });
+      check::equal(error.errno_value(), ENOSPC);
+      check::equal(error.rank(), 1);
+      file.write(bytes, (64 << 10) + 8192);
+      same(shared::read_back(file, (64 << 10) + 8192, 5000), bytes);
+    }
+    world.barrier();
+    file.close();
+  });
+}
+
+TEST("an error of the disk of an owner is thrown by wait, or by sync if nobody waits, and once") {
+  run(2, true, [](World& world) {
+    const auto engine = device::make_fault_engine(
+        device::make_thread_engine(1), {.script = [](std::uint64_t, const device::Operation& operation) {
+          return operation.offset < 4096 && operation.kind != device::Operation::Kind::sync
+                     ? device::Fault::io_error
+                     : device::Fault::none;
+        }});
+    SharedFile file(world, "broken", local({.engine = engine.get()}));
+    if (world.rank() == 0) {
+      const Bytes bytes = pattern(100);
+      for (const std::int64_t offset : {0, 64 << 10}) {  // here, and at process 1
+        auto request = file.async_write(bytes, offset);
+        check::equal(check::throws<Error>([&] { request.wait(); }).errno_value(), EIO);
+        file.sync();
+        (void)file.async_write(bytes, offset);
+        check::equal(check::throws<Error>([&] { file.sync(); }).errno_value(), EIO);
+        file.sync();
+      }
+      file.write(bytes, 200'000);
+      Bytes back(100);
+      check::equal(check::throws<Error>([&] { file.read(back, 64 << 10); }).errno_value(), EIO);
+      file.read(back, 200'000);
+      same(back, bytes);
+    }
+    world.barrier();
+    file.close();
+  });
+}
+
+TEST("the error of a write that nobody waited for is thrown by close, at all processes") {
+  run(2, true, [](World& world) {
+    const auto engine = device::make_fault_engine(device::make_thread_engine(1), {.io_error = 1});
+    SharedFile file(world, "lost", local({.engine = engine.get()}));
+    if (world.rank() == 0) (void)file.async_write(pattern(100), 64 << 10);
+    check::equal(check::throws<Error>([&] { file.close(); }).errno_value(), EIO);
+    SharedFile unwanted(world, "unwanted", local({.engine = engine.get()}));
+    const Bytes bytes = pattern(100);
+    (void)unwanted.async_write(bytes, 64 << 10);
+    unwanted.destroy();
+  });
+}
+
+TEST("very many small requests are outstanding, in waves") {
+  run(2, true, [](World& world) {
+    const char* wanted = std::getenv("OUTCORE_TEST_REQUESTS");
+    const std::int64_t count = wanted ? std::atoll(wanted) : 20'000,
+                       wave = std::max<std::int64_t>(count / 10, 1);
+    constexpr std::int64_t size = 64;
+    SharedFile file(world, "many", local({.typical_request_bytes = 4096}));
+    const Bytes bytes = pattern(static_cast<std::size_t>(wave * size), static_cast<unsigned>(world.rank()));
+    for (std::int64_t first = 0; first < count; first += wave) {
+      std::vector<SharedFile::Request> requests;
+      for (std::int64_t k = 0; k < wave; ++k)
+        requests.push_back(
+            file.async_write(std::span(bytes).subspan(static_cast<std::size_t>(k * size), size),
+                             ((first + k) * world.size() + world.rank()) * size));
+      store::wait_all(requests);
+    }
+    std::vector<SharedFile::Request> requests;
+    Bytes back(bytes.size());
+    for (std::int64_t k = 0; k < wave; ++k)
+      requests.push_back(file.async_read(std::span(back).subspan(static_cast<std::size_t>(k * size), size),
+                                         (k * world.size() + world.rank()) * size));
+    store::wait_all(requests);
+    same(back, bytes);
+    file.close();
+  });
+}
+
+TEST_MAIN
