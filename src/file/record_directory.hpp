@@ -1,0 +1,69 @@
+// Where each record lies: one word for each, in one-sided memory, which any process reads and swaps.
+#pragma once
+
+#include <cstdint>
+
+#include "file/record_space.hpp"
+#include "outcore/world.hpp"
+
+namespace outcore::file {
+
+/// Place of a version of a record, in 64 bits: stamp, class and granule. Zero: there is none. Two versions
+/// that lie in the same place differ by their stamps.
+class RecordEntry {
+ public:
+  RecordEntry() = default;
+  explicit RecordEntry(std::int64_t word) noexcept : word_(static_cast<std::uint64_t>(word)) {}
+  RecordEntry(const RecordSpace::Place& place, std::uint16_t stamp) noexcept
+      : word_(static_cast<std::uint64_t>(stamp) << 48 | static_cast<std::uint64_t>(place.size_class) << 40 |
+              static_cast<std::uint64_t>(place.granule)) {}
+
+  static constexpr std::int64_t most_granules = std::int64_t{1} << 40;
+
+  [[nodiscard]] std::int64_t word() const noexcept { return static_cast<std::int64_t>(word_); }
+  [[nodiscard]] bool empty() const noexcept { return word_ == 0; }
+  [[nodiscard]] std::uint16_t stamp() const noexcept { return static_cast<std::uint16_t>(word_ >> 48); }
+  [[nodiscard]] RecordSpace::Place place() const noexcept {
+    return {static_cast<std::int64_t>(word_ & (most_granules - 1)), static_cast<int>(word_ >> 40 & 0xFF)};
+  }
+  bool operator==(const RecordEntry&) const = default;
+
+ private:
+  std::uint64_t word_ = 0;
+};
+
+class RecordDirectory {
+ public:
+  RecordDirectory(World& world, std::int64_t records)  ///< collective
+      : processes_(world.size()),
+        region_(
+            world.allocate((records + processes_ - 1) / processes_ * entry_bytes, "directory of records")) {}
+
+  [[nodiscard]] RecordEntry entry(std::int64_t record) const {
+    return RecordEntry(region_.segment().fetch_add(process(record), offset(record), 0));
+  }
+
+  /// Puts an entry in the place of whatever is there, and returns that.
+  RecordEntry exchange(std::int64_t record, RecordEntry next) const {
+    for (RecordEntry seen = entry(record);;) {
+      const RecordEntry found(
+          region_.segment().compare_swap(process(record), offset(record), seen.word(), next.word()));
+      if (found == seen) return seen;
+      seen = found;
+    }
+  }
+
+ private:
+  static constexpr std::int64_t entry_bytes = 8;
+  [[nodiscard]] int process(std::int64_t record) const noexcept {
+    return static_cast<int>(record % processes_);
+  }
+  [[nodiscard]] std::int64_t offset(std::int64_t record) const noexcept {
+    return region_.offset() + record / processes_ * entry_bytes;
+  }
+
+  std::int64_t processes_;
+  World::Region region_;
+};
+
+}  // namespace outcore::file

@@ -1,0 +1,427 @@
+#include "outcore/file/record_file.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <exception>
+#include <mutex>
+#include <utility>
+
+#include "file/record_directory.hpp"
+#include "file/record_space.hpp"
+#include "outcore/error.hpp"
+#include "outcore/store/checksum.hpp"
+#include "outcore/store/striped_file.hpp"
+
+namespace outcore::file {
+namespace {
+
+constexpr std::string_view creating = "create record file";
+constexpr std::int64_t usual_extent_bytes = 1 << 20;
+constexpr std::int64_t records_in_an_extent = 16;
+
+/// What stands before the bytes of a record.
+struct Header {
+  std::int64_t record = 0, size_bytes = 0;
+  std::uint32_t stamp = 0;
+  std::uint32_t checksum = 0;  ///< of what is above, and of the bytes
+};
+constexpr auto header_bytes = static_cast<std::int64_t>(sizeof(Header));
+
+std::uint32_t checksum(const Header& header, std::span<const std::byte> data) {
+  return store::crc32c(data,
+                       store::crc32c(std::as_bytes(std::span(&header, 1)).first(offsetof(Header, checksum))));
+}
+
+void check(const std::string& name, const RecordFileOptions& options) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(EINVAL, {.attempted = std::string(creating), .path = "'" + name + "'", .detail = why});
+  };
+  if (name.empty()) refuse("the name is empty");
+  if (options.records < 1) refuse(std::to_string(options.records) + " records");
+  if (options.hard_limit_bytes < 0) refuse("hard limit " + std::to_string(options.hard_limit_bytes));
+  if (options.soft_limit_bytes < 0) refuse("soft limit " + std::to_string(options.soft_limit_bytes));
+  if (options.typical_record_bytes < 0)
+    refuse("typical records of " + std::to_string(options.typical_record_bytes) + " bytes");
+}
+
+/// What a process takes at once: room for several records, but no more than a small part of what there is for
+/// all.
+std::int64_t extent_granules(const RecordFileOptions& options, std::int64_t limit_granules, int processes) {
+  const std::int64_t typical = std::min<std::int64_t>(options.typical_record_bytes, 16 << 20);
+  const std::int64_t wanted = std::max(usual_extent_bytes, typical * records_in_an_extent);
+  return std::min(wanted / RecordSpace::granule_bytes, limit_granules / (16 * processes));
+}
+
+}  // namespace
+
+struct RecordFile::State : std::enable_shared_from_this<RecordFile::State> {
+  /// The arguments, once all processes agree on them.
+  struct Prepared {
+    std::string name;
+    RecordFileOptions options;
+    Prepared(World& world, const Make& make) {
+      world.together(creating, 0, [&] {
+        make(name, options);
+        check(name, options);
+      });
+      const std::array numbers{options.records, options.hard_limit_bytes};
+      world.together(creating, fingerprint(std::as_bytes(std::span(numbers))), [] {});
+    }
+  };
+
+  State(World& world, const Prepared& prepared)
+      : name(prepared.name),
+        records(prepared.options.records),
+        limit_granules(prepared.options.hard_limit_bytes > 0
+                           ? prepared.options.hard_limit_bytes / RecordSpace::granule_bytes
+                           : RecordEntry::most_granules),
+        stored(world,
+               store::StripedFileOptions{.name = prepared.name,
+                                         .typical_request_bytes = prepared.options.typical_record_bytes,
+                                         .expected_bytes = prepared.options.soft_limit_bytes,
+                                         .placement = prepared.options.placement,
+                                         .cache = prepared.options.cache,
+                                         .engine = prepared.options.engine}),
+        directory(world, records),
+        taken(world),
+        space(extent_granules(prepared.options, limit_granules, world.size()),
+              [this](std::int64_t granules) { return take_extent(granules); }) {}
+
+  const std::string name;
+  const std::int64_t records, limit_granules;
+  store::StripedFile stored;
+  RecordDirectory directory;
+  Counter taken;  ///< granules, by all processes
+  RecordSpace space;
+  std::atomic<std::uint32_t> puts{0};
+  std::mutex mutex;
+  std::vector<std::shared_ptr<Request::State>> pending;  ///< puts that may not have taken effect yet
+  std::size_t prune_at = 64;
+
+  [[nodiscard]] Error error(int errno_value, std::string_view attempted, std::int64_t record,
+                            std::string detail) const {
+    return {errno_value,
+            {.attempted = std::string(attempted) + " record " + std::to_string(record),
+             .path = name,
+             .detail = std::move(detail)}};
+  }
+  void check_record(std::string_view attempted, std::int64_t record) const {
+    if (stored.closed()) throw error(EBADF, attempted, record, "the file is closed");
+    if (record < 0 || record >= records)
+      throw error(EINVAL, attempted, record, "records are 0 to " + std::to_string(records - 1));
+  }
+
+  std::int64_t take_extent(std::int64_t granules) {
+    const std::int64_t first = taken.next(granules);
+    if (first + granules <= limit_granules) return first;
+    taken.next(-granules);
+    throw Error(EFBIG,
+                {.attempted = "take space for records",
+                 .path = name,
+                 .size_bytes = granules * RecordSpace::granule_bytes,
+                 .detail = std::to_string(first * RecordSpace::granule_bytes) + " bytes of " +
+                           std::to_string(limit_granules * RecordSpace::granule_bytes) + " are taken"});
+  }
+
+  std::shared_ptr<Request::State> begin_put(std::int64_t record, std::span<const std::byte> data);
+  std::shared_ptr<Request::State> begin_get(std::int64_t record, std::span<std::byte> buffer,
+                                            RecordEntry entry);
+  std::int64_t get(std::int64_t record, std::span<std::byte> buffer);
+  void track(const std::shared_ptr<Request::State>& put);
+  void sync();
+};
+
+struct RecordFile::Request::State {
+  std::shared_ptr<RecordFile::State> file;
+  std::int64_t record = 0;
+  bool write = false;
+  RecordEntry entry;
+  Header header;
+  std::span<std::byte> buffer;  ///< of a get: as much of what the caller gave as the place may fill
+  std::span<std::byte> given;
+  store::StripedFile::Request moving;
+
+  ~State() {
+    try {
+      moving.wait();                   // the header is ours
+    } catch (const std::exception&) {  // of a get that nobody waited for
+    }
+  }
+
+  std::int64_t wait() {
+    const std::lock_guard guard(mutex_);
+    finish();
+    delivered_ = true;
+    if (error_) std::rethrow_exception(error_);
+    return header.size_bytes;
+  }
+  std::exception_ptr undelivered() {
+    const std::lock_guard guard(mutex_);
+    finish();
+    return std::exchange(delivered_, true) ? nullptr : error_;
+  }
+  [[nodiscard]] bool ended_well() {
+    const std::lock_guard guard(mutex_);
+    return finished_ && (!error_ || delivered_);
+  }
+  /// Whether what was read is the record that the entry names.
+  [[nodiscard]] bool holds() const {
+    const std::int64_t room = entry.place().capacity_bytes() - header_bytes;
+    if (header.record != record || header.stamp != entry.stamp() || header.size_bytes < 0 ||
+        header.size_bytes > room)
+      return false;
+    const auto size = static_cast<std::size_t>(header.size_bytes);
+    return size > buffer.size() || checksum(header, buffer.first(size)) == header.checksum;
+  }
+
+ private:
+  void finish() {
+    if (std::exchange(finished_, true)) return;
+    try {
+      write ? commit() : verify();
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+  }
+
+  void commit() {
+    try {
+      moving.wait();
+    } catch (...) {
+      file->space.give(entry.place());
+      throw;
+    }
+    const RecordEntry old = file->directory.exchange(record, entry);
+    if (!old.empty()) file->space.give(old.place());
+  }
+
+  void verify() {
+    moving.wait();
+    if (!holds() || header.size_bytes > static_cast<std::int64_t>(buffer.size()))
+      header.size_bytes = file->get(record, given);  // replaced meanwhile, or an error that it will word
+  }
+
+  std::mutex mutex_;
+  bool finished_ = false, delivered_ = false;
+  std::exception_ptr error_;
+};
+
+std::shared_ptr<RecordFile::Request::State> RecordFile::State::begin_put(std::int64_t record,
+                                                                         std::span<const std::byte> data) {
+  check_record("put", record);
+  auto put = std::make_shared<Request::State>();
+  put->file = shared_from_this();
+  put->record = record;
+  put->write = true;
+  const auto size = static_cast<std::int64_t>(data.size());
+  const RecordSpace::Place place = space.take(size + header_bytes);
+  const auto stamp = static_cast<std::uint16_t>(1 + puts.fetch_add(1, std::memory_order_relaxed) % 0xFFFF);
+  put->entry = RecordEntry(place, stamp);
+  put->header = {.record = record, .size_bytes = size, .stamp = stamp};
+  put->header.checksum = checksum(put->header, data);
+  const std::array parts{store::WritePart{place.offset(), std::as_bytes(std::span(&put->header, 1))},
+                         store::WritePart{place.offset() + header_bytes, data}};
+  try {
+    put->moving = stored.async_write(parts);
+  } catch (...) {
+    space.give(place);
+    throw;
+  }
+  return put;
+}
+
+std::shared_ptr<RecordFile::Request::State> RecordFile::State::begin_get(std::int64_t record,
+                                                                         std::span<std::byte> buffer,
+                                                                         RecordEntry entry) {
+  auto get = std::make_shared<Request::State>();
+  get->file = shared_from_this();
+  get->record = record;
+  get->entry = entry;
+  get->given = buffer;
+  const RecordSpace::Place place = entry.place();
+  get->buffer =
+      buffer.first(std::min(buffer.size(), static_cast<std::size_t>(place.capacity_bytes() - header_bytes)));
+  const std::array parts{store::ReadPart{place.offset(), std::as_writable_bytes(std::span(&get->header, 1))},
+                         store::ReadPart{place.offset() + header_bytes, get->buffer}};
+  get->moving = stored.async_read(parts);
+  return get;
+}
+
+std::int64_t RecordFile::State::get(std::int64_t record, std::span<std::byte> buffer) {
+  for (RecordEntry entry = directory.entry(record);;) {
+    if (entry.empty()) throw error(ENOENT, "get", record, "there is none of this number");
+    const auto read = begin_get(record, buffer, entry);
+    read->moving.wait();
+    const RecordEntry now = directory.entry(record);
+    if (read->holds()) {
+      if (read->header.size_bytes <= static_cast<std::int64_t>(buffer.size())) return read->header.size_bytes;
+      if (now == entry)
+        throw error(EMSGSIZE, "get", record,
+                    "it has " + std::to_string(read->header.size_bytes) + " bytes, the buffer " +
+                        std::to_string(buffer.size()));
+    } else if (now == entry) {
+      throw error(EIO, "get", record,
+                  "damaged: " + std::to_string(entry.place().capacity_bytes()) + " bytes at offset " +
+                      std::to_string(entry.place().offset()) + " do not match their checksum");
+    }
+    entry = now;  // its place has been used again meanwhile
+  }
+}
+
+void RecordFile::State::track(const std::shared_ptr<Request::State>& put) {
+  const std::lock_guard guard(mutex);
+  if (pending.size() >= prune_at) {
+    std::erase_if(pending, [](const auto& each) { return each->ended_well(); });
+    prune_at = std::max<std::size_t>(64, 2 * pending.size());
+  }
+  pending.push_back(put);
+}
+
+void RecordFile::State::sync() {
+  std::vector<std::shared_ptr<Request::State>> puts_here;
+  {
+    const std::lock_guard guard(mutex);
+    puts_here.swap(pending);
+  }
+  std::exception_ptr first;
+  for (const auto& each : puts_here)
+    if (const auto failure = each->undelivered(); failure && !first) first = failure;
+  if (first) std::rethrow_exception(first);
+}
+
+// ---- what the user calls
+
+RecordFile::RecordFile(World& world, const std::string& name, const RecordFileOptions& options)
+    : RecordFile(world, [&](std::string& its_name, RecordFileOptions& its_options) {
+        its_name = name;
+        its_options = options;
+      }) {}
+
+RecordFile::RecordFile(World& world, const Make& make)
+    : state_(std::make_shared<State>(world, State::Prepared(world, make))) {}
+
+RecordFile::~RecordFile() {
+  try {
+    if (state_ && !closed()) state_->sync();  // a put holds the state, and is held by it
+  } catch (const Error&) {                    // close() tells
+  }
+}
+RecordFile::RecordFile(RecordFile&&) noexcept = default;
+RecordFile& RecordFile::operator=(RecordFile&& other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
+}
+
+void RecordFile::put(std::int64_t record, std::span<const std::byte> data) {
+  state_->begin_put(record, data)->wait();
+}
+
+RecordFile::Request RecordFile::async_put(std::int64_t record, std::span<const std::byte> data) {
+  auto put = state_->begin_put(record, data);
+  state_->track(put);
+  return Request(std::move(put));
+}
+
+std::int64_t RecordFile::get(std::int64_t record, std::span<std::byte> buffer) {
+  state_->check_record("get", record);
+  return state_->get(record, buffer);
+}
+
+std::vector<std::byte> RecordFile::get(std::int64_t record) {
+  for (;;) {
+    std::vector<std::byte> bytes(static_cast<std::size_t>(capacity(record).value_or(0)));
+    try {
+      bytes.resize(static_cast<std::size_t>(get(record, bytes)));
+      return bytes;
+    } catch (const Error& error) {
+      if (error.errno_value() != EMSGSIZE) throw;  // else it has grown meanwhile
+    }
+  }
+}
+
+RecordFile::Request RecordFile::async_get(std::int64_t record, std::span<std::byte> buffer) {
+  state_->check_record("get", record);
+  const RecordEntry entry = state_->directory.entry(record);
+  if (entry.empty()) throw state_->error(ENOENT, "get", record, "there is none of this number");
+  return Request(state_->begin_get(record, buffer, entry));
+}
+
+std::optional<std::int64_t> RecordFile::capacity(std::int64_t record) {
+  state_->check_record("look for", record);
+  const RecordEntry entry = state_->directory.entry(record);
+  if (entry.empty()) return std::nullopt;
+  return entry.place().capacity_bytes() - header_bytes;
+}
+
+std::optional<std::int64_t> RecordFile::size(std::int64_t record) {
+  state_->check_record("ask for the size of", record);
+  for (RecordEntry entry = state_->directory.entry(record); !entry.empty();) {
+    const auto head = state_->begin_get(record, {}, entry);
+    head->moving.wait();
+    const RecordEntry now = state_->directory.entry(record);
+    if (now == entry && head->holds()) return head->header.size_bytes;
+    if (now == entry) throw state_->error(EIO, "ask for the size of", record, "damaged");
+    entry = now;
+  }
+  return std::nullopt;
+}
+
+void RecordFile::erase(std::int64_t record) {
+  state_->check_record("erase", record);
+  const RecordEntry old = state_->directory.exchange(record, {});
+  if (!old.empty()) state_->space.give(old.place());
+}
+
+void RecordFile::sync() {
+  if (closed()) throw Error(EBADF, {.attempted = "sync", .path = name(), .detail = "it is closed"});
+  state_->sync();
+}
+
+void RecordFile::flush() {
+  world().together("flush record file", 0, [&] { sync(); });
+  state_->stored.flush();
+}
+
+void RecordFile::close() {
+  if (closed()) return;
+  std::exception_ptr failure;
+  try {
+    world().together("close record file", 0, [&] { state_->sync(); });
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  state_->stored.close();
+  if (failure) std::rethrow_exception(failure);
+}
+
+bool RecordFile::closed() const noexcept {
+  return !state_ || state_->stored.closed();
+}
+const std::string& RecordFile::name() const noexcept {
+  return state_->name;
+}
+std::int64_t RecordFile::records() const noexcept {
+  return state_->records;
+}
+std::int64_t RecordFile::taken_bytes() {
+  return state_->taken.next(0) * RecordSpace::granule_bytes;
+}
+World& RecordFile::world() const noexcept {
+  return state_->stored.world();
+}
+
+std::int64_t RecordFile::Request::wait() {
+  return state_ ? state_->wait() : 0;
+}
+bool RecordFile::Request::test() {
+  if (!done()) return false;
+  wait();
+  return true;
+}
+bool RecordFile::Request::done() const noexcept {
+  return !state_ || state_->moving.done();
+}
+
+}  // namespace outcore::file

@@ -1,0 +1,110 @@
+// Where records lie: classes of capacity, and space that is given out and used again.
+#include <map>
+#include <random>
+#include <stdexcept>
+#include <vector>
+
+#include "check.hpp"
+#include "file/record_space.hpp"
+
+using outcore::file::RecordSpace;
+namespace record_class = outcore::file::record_class;
+
+namespace {
+
+/// Extents one after another.
+struct Extents {
+  std::int64_t next = 0;
+  RecordSpace space{64, [this](std::int64_t count) { return std::exchange(next, next + count); }};
+};
+
+}  // namespace
+
+TEST("the class of a size is the smallest that holds it, and wastes a ninth at most") {
+  for (std::int64_t granules = 1; granules < 5000; ++granules) {
+    const int found = record_class::of(granules);
+    check::is_true(record_class::granules(found) >= granules);
+    if (found > 0) check::is_true(record_class::granules(found - 1) < granules);
+    check::is_true((record_class::granules(found) - granules) * 9 <= record_class::granules(found));
+  }
+}
+
+TEST("the largest class holds a terabyte") {
+  check::is_true(record_class::granules(record_class::largest) * RecordSpace::granule_bytes >= std::int64_t{1}
+                                                                                                   << 40);
+  check::equal(record_class::of(std::int64_t{1} << 34), record_class::of((std::int64_t{1} << 34) - 1));
+  check::is_true(record_class::of(std::int64_t{1} << 34) <= record_class::largest);
+}
+
+TEST("places never overlap, whatever is taken and given back") {
+  Extents extents;
+  std::mt19937_64 random(3);
+  std::vector<RecordSpace::Place> held;
+  std::map<std::int64_t, std::int64_t> used;  // first granule: count
+  for (int turn = 0; turn < 5000; ++turn) {
+    if (!held.empty() && random() % 2 == 0) {
+      const std::size_t k = random() % held.size();
+      extents.space.give(held[k]);
+      used.erase(held[k].granule);
+      held[k] = held.back();
+      held.pop_back();
+      continue;
+    }
+    const auto size = static_cast<std::int64_t>(random() % (turn % 10 == 0 ? 20'000 : 1000));
+    const auto place = extents.space.take(size);
+    check::is_true(place.capacity_bytes() >= size);
+    const std::int64_t count = record_class::granules(place.size_class);
+    const auto after = used.lower_bound(place.granule);
+    check::is_true(after == used.end() || place.granule + count <= after->first);
+    if (after != used.begin())
+      check::is_true(std::prev(after)->first + std::prev(after)->second <= place.granule);
+    used.emplace(place.granule, count);
+    held.push_back(place);
+  }
+}
+
+TEST("space given back is joined, and used again before more is taken") {
+  Extents extents;
+  std::vector<RecordSpace::Place> held;
+  for (int k = 0; k < 64; ++k) held.push_back(extents.space.take(64));
+  check::equal(extents.next, 64);
+  check::equal(extents.space.free_bytes(), 0);
+  for (const auto& each : held) extents.space.give(each);
+  const auto whole = extents.space.take(64 * 64);
+  check::equal(whole.granule, 0);
+  check::equal(extents.next, 64);
+}
+
+TEST("the smallest gap that is large enough is taken") {
+  Extents extents;
+  const auto large = extents.space.take(10 * 64);
+  (void)extents.space.take(64);
+  const auto small = extents.space.take(2 * 64);
+  (void)extents.space.take(51 * 64 - 64);
+  extents.space.give(large);
+  extents.space.give(small);
+  check::equal(extents.space.take(2 * 64).granule, small.granule);
+}
+
+TEST("a record larger than an extent gets one of its own") {
+  Extents extents;
+  const auto place = extents.space.take(1000 * 64);
+  check::is_true(extents.next >= 1000);
+  check::is_true(place.capacity_bytes() >= 1000 * 64);
+}
+
+TEST("a failure to take more leaves what there was") {
+  int calls = 0;
+  RecordSpace space(64, [&](std::int64_t) -> std::int64_t {
+    if (calls++ > 0) throw std::runtime_error("full");
+    return 0;
+  });
+  const auto place = space.take(32 * 64);
+  const auto free_bytes = space.free_bytes();
+  check::throws<std::runtime_error>([&] { (void)space.take(100 * 64); });
+  check::equal(space.free_bytes(), free_bytes);
+  space.give(place);
+  check::equal(space.free_bytes(), 64 * 64);
+}
+
+TEST_MAIN
