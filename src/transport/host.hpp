@@ -1,10 +1,17 @@
 #pragma once
 
 #include <string>
+#include <vector>
+
+#include "outcore/transport/transport.hpp"
 
 namespace outcore::transport {
 
 /// Name of the machine this process runs on, made unique: machines may be called the same.
 [[nodiscard]] std::string host_name();
+
+/// Each process gives a name; the result has a number for each process, in order of rank, the same for equal
+/// names (of which 255 bytes count). They are numbered as they appear. Collective.
+[[nodiscard]] std::vector<int> numbers_of_names(Transport& transport, const std::string& name);
 
 }  // namespace outcore::transport

@@ -4,13 +4,13 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <map>
 #include <optional>
 #include <vector>
 
 #include "gpc/service.hpp"
 #include "outcore/error.hpp"
 #include "outcore/file/scratch.hpp"
+#include "transport/host.hpp"
 #include "world/gate.hpp"
 #include "world/memory.hpp"
 #include "world/pool.hpp"
@@ -26,22 +26,10 @@ bool own_node(const WorldOptions& options) {
                        .detail = "it is 'hosts' or 'processes'"});
 }
 
-/// Numbers of the nodes of all processes, in order of rank; nodes are numbered as they appear.
+/// Numbers of the nodes of all processes, in order of rank.
 std::vector<int> nodes_of_all(transport::Transport& transport, bool each_its_own) {
-  struct Name {
-    char host[256];
-  };
-  Name mine{};
-  std::string host = transport.host();
-  if (each_its_own) host += "#" + std::to_string(transport.rank());
-  host.copy(mine.host, sizeof mine.host - 1);
-  std::vector<Name> names(static_cast<std::size_t>(transport.size()));
-  transport.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(names)));
-  std::vector<int> nodes;
-  std::map<std::string, int> numbers;
-  for (const Name& name : names)
-    nodes.push_back(numbers.emplace(name.host, static_cast<int>(numbers.size())).first->second);
-  return nodes;
+  const std::string mine = each_its_own ? "#" + std::to_string(transport.rank()) : transport.host();
+  return transport::numbers_of_names(transport, mine);
 }
 
 /// False if another process has called something else, which is an error there.

@@ -467,11 +467,16 @@ inline void untouched_memory_costs_nothing(Transport& transport) {
   transport.barrier();
 }
 
+inline void add_test(const std::string& name, const Run& run, int count, const std::string& what,
+                     const Body& body) {
+  static std::vector<std::unique_ptr<std::string>> names;  // tests keep pointers
+  names.push_back(std::make_unique<std::string>(name + ", " + std::to_string(count) + ": " + what));
+  check::tests().push_back({names.back()->c_str(), [=] { run(count, body); }});
+}
+
 inline void add(const std::string& name, const Run& run, int count) {
-  const auto test = [&](const char* what, const Body& body) {
-    static std::vector<std::unique_ptr<std::string>> names;  // tests keep pointers
-    names.push_back(std::make_unique<std::string>(name + ", " + std::to_string(count) + ": " + what));
-    check::tests().push_back({names.back()->c_str(), [=] { run(count, body); }});
+  const auto test = [&](const std::string& what, const Body& body) {
+    add_test(name, run, count, what, body);
   };
   test("ranks are distinct", ranks_are_distinct);
   test("has a description and a host", has_a_description_and_a_host);
@@ -487,7 +492,7 @@ inline void add(const std::string& name, const Run& run, int count) {
   test("untouched memory costs nothing", untouched_memory_costs_nothing);
   for (const bool shared : {true, false}) {
     const auto memory = [&](const char* what, const std::function<void(Transport&, bool)>& body) {
-      test((std::string(what) + (shared ? " (shared)" : " (not shared)")).c_str(),
+      test(std::string(what) + (shared ? " (shared)" : " (not shared)"),
            [=](Transport& transport) { body(transport, shared); });
     };
     memory("is zero at first", is_zero_at_first);

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "conformance.hpp"
+#include "message_conformance.hpp"
 #include "outcore/world.hpp"
 
 namespace {
@@ -82,6 +82,7 @@ int main(int argc, char** argv) {
     }
   };
   conformance::add("mpi", run, size);
+  conformance::add_messages("mpi", run, size);
   check::tests().push_back({"operations complete while the target computes",
                             [&] { run(size, operations_complete_while_the_target_computes); }});
   check::tests().push_back(

@@ -1,4 +1,4 @@
-#include "conformance.hpp"
+#include "message_conformance.hpp"
 
 TEST("self is alone") {
   const auto transport = outcore::transport::self();
@@ -7,6 +7,8 @@ TEST("self is alone") {
 }
 
 int main(int argc, char** argv) {
-  conformance::add("self", [](int, const conformance::Body& body) { body(*outcore::transport::self()); }, 1);
+  const auto run = [](int, const conformance::Body& body) { body(*outcore::transport::self()); };
+  conformance::add("self", run, 1);
+  conformance::add_messages("self", run, 1);
   return check::run(argc, argv);
 }

@@ -1,4 +1,4 @@
-#include "conformance.hpp"
+#include "message_conformance.hpp"
 
 using namespace outcore;
 
@@ -49,5 +49,6 @@ int main(int argc, char** argv) {
                            [&](const std::unique_ptr<transport::Transport>& transport) { body(*transport); });
   };
   for (const int count : {1, 2, 4, 7}) conformance::add("threads", run, count);
+  for (const int count : {1, 2, 4}) conformance::add_messages("threads", run, count);
   return check::run(argc, argv);
 }

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "outcore/error.hpp"
 #include "transport/pause.hpp"
@@ -19,12 +20,22 @@ constexpr int tests_before_sleep = 20;  // a few microseconds
 void check(int code, const char* attempted) {
   if (code == MPI_SUCCESS) return;
   char text[MPI_MAX_ERROR_STRING] = {};
-  int length = 0, kind = MPI_ERR_OTHER;
+  int length = 0;
   MPI_Error_string(code, text, &length);
-  MPI_Error_class(code, &kind);
   std::string detail(text, static_cast<std::size_t>(length));
   std::replace(detail.begin(), detail.end(), '\n', ' ');
-  throw Error(kind == MPI_ERR_NO_MEM ? ENOMEM : EIO, {.attempted = attempted, .detail = "MPI: " + detail});
+  throw Error(errno_of(code), {.attempted = attempted, .detail = "MPI: " + detail});
+}
+
+int error_class(int code) noexcept {
+  int kind = MPI_ERR_OTHER;
+  MPI_Error_class(code, &kind);
+  return kind;
+}
+
+int errno_of(int code) noexcept {
+  if (code == MPI_SUCCESS) return 0;
+  return error_class(code) == MPI_ERR_NO_MEM ? ENOMEM : EIO;
 }
 
 bool test(std::span<MPI_Request> requests, const char* attempted) {
@@ -52,6 +63,24 @@ void check_alive() {
   if (finalized())
     throw Error(ESHUTDOWN,
                 {.attempted = "use MPI", .detail = "MPI_Finalize was called; close worlds before"});
+}
+
+// The attributes of MPI_COMM_SELF are deleted first of all in MPI_Finalize.
+AtFinalize::AtFinalize(std::function<void()> body) : body_(std::move(body)) {
+  check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &call, &keyval_, nullptr), "make an attribute");
+  check(MPI_Comm_set_attr(MPI_COMM_SELF, keyval_, this), "set an attribute");
+}
+
+AtFinalize::~AtFinalize() {
+  if (finalized()) return;
+  body_ = nullptr;
+  MPI_Comm_delete_attr(MPI_COMM_SELF, keyval_);
+  MPI_Comm_free_keyval(&keyval_);
+}
+
+int AtFinalize::call(MPI_Comm, int, void* self, void*) {
+  if (const auto& body = static_cast<AtFinalize*>(self)->body_) body();
+  return MPI_SUCCESS;
 }
 
 MPI_Datatype datatype(ElementType type) {

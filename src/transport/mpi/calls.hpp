@@ -6,8 +6,10 @@
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
 
+#include <climits>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "outcore/element_type.hpp"
@@ -16,6 +18,8 @@ namespace outcore::transport::over_mpi {
 
 /// Throws Error(EIO, or ENOMEM) with MPI's own words unless the call succeeded.
 void check(int code, const char* attempted);
+[[nodiscard]] int error_class(int code) noexcept;
+[[nodiscard]] int errno_of(int code) noexcept;  ///< 0 if the call succeeded
 
 /// Completes requests, asleep while they are not. Returns at once for those that are.
 void wait(std::span<MPI_Request> requests, const char* attempted);
@@ -27,6 +31,21 @@ inline void wait(MPI_Request request, const char* attempted) {
 /// After MPI_Finalize nothing of MPI may be called any more: it would end the process.
 [[nodiscard]] bool finalized() noexcept;
 void check_alive();  ///< throws Error(ESHUTDOWN) if MPI was finalized
+
+/// Calls a function when MPI_Finalize begins: MPI can still be used then, and others may not be waited for.
+/// Destroying it calls nothing.
+class AtFinalize {
+ public:
+  explicit AtFinalize(std::function<void()> body);
+  ~AtFinalize();
+  AtFinalize(const AtFinalize&) = delete;
+  AtFinalize& operator=(const AtFinalize&) = delete;
+
+ private:
+  static int call(MPI_Comm, int, void* self, void*);
+  std::function<void()> body_;
+  int keyval_ = MPI_KEYVAL_INVALID;
+};
 
 [[nodiscard]] MPI_Datatype datatype(ElementType type);
 
@@ -63,5 +82,14 @@ class Type {
   MPI_Datatype type_;
   bool own_ = false;
 };
+
+/// Calls `call(count, type)` with what stands for so many bytes.
+template <class Call>
+auto with_bytes(std::size_t size_bytes, const Call& call) {
+  if (size_bytes <= INT_MAX) return call(static_cast<int>(size_bytes), MPI_BYTE);
+  Type type = Type::bytes(size_bytes);
+  type.commit();
+  return call(1, type.get());
+}
 
 }  // namespace outcore::transport::over_mpi

@@ -56,10 +56,7 @@ Session::~Session() {
   }
   stop();
   try {
-    if (keyval_ != MPI_KEYVAL_INVALID) {
-      MPI_Comm_delete_attr(MPI_COMM_SELF, keyval_);
-      MPI_Comm_free_keyval(&keyval_);
-    }
+    at_finalize_.reset();
     drain();
     MPI_Comm_free(&comm_);
   } catch (const Error&) {  // MPI has failed; there is nobody left to tell
@@ -69,21 +66,13 @@ Session::~Session() {
 void Session::serve() {
   const std::lock_guard guard(mutex_);
   if (thread_.joinable() || stopping_) return;
-  // The attributes of MPI_COMM_SELF are deleted first of all in MPI_Finalize: a program that forgets to close
-  // the world does not leave a thread in MPI.
-  check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &at_finalize, &keyval_, nullptr), "make an attribute");
-  check(MPI_Comm_set_attr(MPI_COMM_SELF, keyval_, this), "set an attribute");
+  at_finalize_.emplace([this] { stop(); });  // also of a program that forgets to close the world
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);  // signals belong to the threads of the program
   thread_ = std::thread([this] { run(); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_setname_np(thread_.native_handle(), "outcore-mpi");
-}
-
-int Session::at_finalize(MPI_Comm, int, void* session, void*) {
-  static_cast<Session*>(session)->stop();
-  return MPI_SUCCESS;
 }
 
 void Session::stop() noexcept {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -32,14 +33,12 @@ class Session {
 
  private:
   [[nodiscard]] static std::int64_t now_ns() noexcept;
-  static int at_finalize(MPI_Comm, int, void* session, void*);
   void run();
   bool receive();
   void stop() noexcept;
   void drain();
 
   MPI_Comm comm_ = MPI_COMM_NULL;
-  int keyval_ = MPI_KEYVAL_INVALID;
   std::atomic<std::int64_t> last_traffic_ns_{0};
   std::vector<std::atomic<std::int64_t>> poked_ns_;
   std::vector<std::atomic<std::int64_t>> sent_;
@@ -49,6 +48,7 @@ class Session {
   std::condition_variable wake_;
   bool stopping_ = false;
   std::thread thread_;
+  std::optional<AtFinalize> at_finalize_;
 };
 
 }  // namespace outcore::transport::over_mpi

@@ -1,7 +1,6 @@
 // Processes of an MPI communicator as a transport.
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstring>
 #include <numeric>
 #include <string>
@@ -9,6 +8,7 @@
 #include "outcore/error.hpp"
 #include "transport/host.hpp"
 #include "transport/mpi/calls.hpp"
+#include "transport/mpi/messages.hpp"
 #include "transport/mpi/session.hpp"
 #include "transport/mpi/window.hpp"
 #include "transport/node_memory.hpp"
@@ -118,7 +118,8 @@ class Mpi final : public Transport {
   }
 
   std::unique_ptr<Messages> messages() override {
-    throw Error(ENOSYS, {.attempted = "exchange messages over MPI"});
+    check_alive();
+    return over_mpi::messages(*this, comm_);
   }
 
   std::unique_ptr<Segment> allocate(std::size_t size_bytes, bool shared) override {
@@ -134,14 +135,6 @@ class Mpi final : public Transport {
     check(call(&request), attempted);
     wait(request, attempted);
     session_->traffic();
-  }
-
-  template <class Call>
-  static void with_bytes(std::size_t size, const Call& call) {
-    if (size <= INT_MAX) return call(static_cast<int>(size), MPI_BYTE);
-    Type type = Type::bytes(size);
-    type.commit();
-    call(1, type.get());
   }
 
   MPI_Comm comm_;

@@ -1,0 +1,297 @@
+#include "transport/mpi/messages.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <functional>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "outcore/error.hpp"
+#include "transport/doorbells.hpp"
+
+namespace outcore::transport::over_mpi {
+namespace {
+
+using std::chrono::microseconds;
+
+constexpr int packet_tag = 0, first_bulk_tag = 1;
+constexpr std::size_t tested_at_once = 64;  // of requests under way, perhaps thousands
+constexpr microseconds shortest_nap{20}, longest_unsure_nap{1000};
+
+using Packet = std::array<std::byte, Messages::most_packet_bytes>;
+
+/// What is to be remembered of a request: it is a packet that is sent, or a bulk transfer.
+struct Subject {
+  int process;
+  std::unique_ptr<Packet> packet;  // null: bulk
+  std::uint64_t token = 0;
+  bool is_receive = false;
+};
+
+/// Requests under way. Those that are complete are found some at a time.
+class Requests {
+ public:
+  struct Done {
+    Subject subject;
+    int errno_value;
+  };
+
+  [[nodiscard]] std::size_t size() const noexcept { return requests_.size(); }
+  [[nodiscard]] std::span<MPI_Request> all() noexcept { return requests_; }
+
+  void add(MPI_Request request, Subject subject) {
+    requests_.push_back(request);
+    subjects_.push_back(std::move(subject));
+  }
+
+  /// Looks at some, each time at others, and takes out what has ended.
+  std::vector<Done> test() {
+    if (next_ >= size()) next_ = 0;
+    const std::size_t begin = next_, count = std::min(tested_at_once, size() - begin);
+    next_ += count;
+    std::array<int, tested_at_once> indices;
+    std::array<MPI_Status, tested_at_once> statuses;
+    int ended = 0;
+    const int code = MPI_Testsome(static_cast<int>(count), requests_.data() + begin, &ended, indices.data(),
+                                  statuses.data());
+    const bool failed = code != MPI_SUCCESS && error_class(code) == MPI_ERR_IN_STATUS;
+    if (!failed) check(code, "move messages");
+    if (ended == MPI_UNDEFINED) ended = 0;
+    std::vector<Done> done;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(ended); ++i)
+      done.push_back({std::move(subjects_[begin + static_cast<std::size_t>(indices[i])]),
+                      failed ? errno_of(statuses[i].MPI_ERROR) : 0});
+    std::sort(indices.begin(), indices.begin() + ended, std::greater<>());
+    for (int i = 0; i < ended; ++i)
+      remove(begin + static_cast<std::size_t>(indices[static_cast<std::size_t>(i)]));
+    return done;
+  }
+
+ private:
+  void remove(std::size_t place) {
+    std::swap(requests_[place], requests_.back());
+    std::swap(subjects_[place], subjects_.back());
+    requests_.pop_back();
+    subjects_.pop_back();
+  }
+
+  std::vector<MPI_Request> requests_;
+  std::vector<Subject> subjects_;
+  std::size_t next_ = 0;
+};
+
+/// Packets are looked for, and then received from who sent them. Receives from anybody, posted in advance,
+/// would save a copy, but MPICH over UCX (5.0.2) does not match all of them where some of the senders share
+/// memory and others do not.
+///
+/// MPI cannot tell that something has come. A sender on the same host rings the receiver's bell, and says how
+/// many packets it has to expect. While one of these, or a bulk transfer, is under way, or others are on
+/// other hosts, `wait` naps and looks: a sixteenth of the time since something happened, as all waiting here.
+class MpiMessages final : public Messages {
+ public:
+  MpiMessages(Transport& transport, MPI_Comm comm)
+      : rank_(transport.rank()), bells_(transport), at_finalize_([this] { end(); }) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Comm_idup(comm, &comm_, &request), "duplicate a communicator");
+    over_mpi::wait(request, "duplicate a communicator");
+    check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "set an error handler");
+  }
+
+  ~MpiMessages() override {
+    if (finalized()) return;
+    try {
+      over_mpi::wait(requests_.all(), "end messages");
+      MPI_Request request = MPI_REQUEST_NULL;
+      check(MPI_Ibarrier(comm_, &request), "end messages");
+      over_mpi::wait(request, "end messages");
+      MPI_Comm_free(&comm_);
+    } catch (const Error&) {  // MPI has failed; there is nobody left to tell
+    }
+  }
+
+  void send(int to, std::span<const std::byte> packet) override {
+    if (packet.size() > most_packet_bytes)
+      throw Error(EMSGSIZE,
+                  {.attempted = "send a packet", .size_bytes = static_cast<std::int64_t>(packet.size())});
+    {
+      const auto lock = open();
+      if (spare_.empty()) spare_.push_back(std::make_unique<Packet>());
+      auto memory = std::move(spare_.back());
+      spare_.pop_back();
+      std::copy(packet.begin(), packet.end(), memory->begin());
+      MPI_Request request = MPI_REQUEST_NULL;
+      const auto size = static_cast<int>(packet.size());
+      check(MPI_Isend(memory->data(), size, MPI_BYTE, to, packet_tag, comm_, &request), "send a packet");
+      if (over_mpi::test(std::span(&request, 1), "send a packet"))
+        spare_.push_back(std::move(memory));
+      else
+        add(request, {.process = to, .packet = std::move(memory)});
+    }
+    bells_.announce(to);
+  }
+
+  void send_bulk(int to, std::uint32_t tag, std::span<const std::byte> data, std::uint64_t token) override {
+    {
+      const auto lock = open();
+      MPI_Request request = MPI_REQUEST_NULL;
+      with_bytes(data.size(), [&](int count, MPI_Datatype type) {
+        check(MPI_Isend(data.data(), count, type, to, bulk_tag(tag), comm_, &request), "send");
+      });
+      add(request, {.process = to, .packet = nullptr, .token = token});
+    }
+    bells_.ring(to);
+  }
+
+  void receive_bulk(int from, std::uint32_t tag, std::span<std::byte> into, std::uint64_t token) override {
+    const auto lock = open();
+    MPI_Request request = MPI_REQUEST_NULL;
+    with_bytes(into.size(), [&](int count, MPI_Datatype type) {
+      check(MPI_Irecv(into.data(), count, type, from, bulk_tag(tag), comm_, &request), "receive");
+    });
+    add(request, {.process = from, .packet = nullptr, .token = token, .is_receive = true});
+  }
+
+  bool poll(Receiver& receiver, int packets) override {
+    const std::uint32_t heard = bells_.rings();
+    int taken = 0;
+    while (taken < packets && take_packet(receiver)) ++taken;
+    if (taken < packets) heard_ = heard;
+    const bool ended = end_requests(receiver);
+    if (taken > 0 || ended) stir();
+    return taken > 0 || ended;
+  }
+
+  void wait(microseconds longest) override {
+    const std::uint32_t heard = heard_;
+    if (!woken_.exchange(false) && untested_ == 0) bells_.sleep(heard, nap(longest));
+    woken_ = false;
+    if (bells_.rings() != heard) stir();
+    untested_ = under_way_.load();
+  }
+
+  void wake() override {
+    woken_ = true;
+    bells_.ring(rank_);
+  }
+
+  [[nodiscard]] bool is_told() const noexcept override { return bells_.reaches_all(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  static int bulk_tag(std::uint32_t tag) noexcept { return first_bulk_tag + static_cast<int>(tag); }
+
+  /// MPI may be called while this is held.
+  std::unique_lock<std::mutex> open() {
+    std::unique_lock lock(mutex_);
+    if (ended_)
+      throw Error(ESHUTDOWN, {.attempted = "send messages", .detail = "MPI_Finalize was called before"});
+    return lock;
+  }
+
+  bool take_packet(Receiver& receiver) {
+    {
+      const auto lock = open();
+      if (incoming_ == MPI_REQUEST_NULL && !start_receive()) return false;
+      if (!over_mpi::test(std::span(&incoming_, 1), "receive a packet")) return false;
+      if (bells_.reaches(sender_)) ++taken_of_announced_;
+    }
+    receiver.packet(sender_, std::span(packet_).first(static_cast<std::size_t>(packet_bytes_)));
+    return true;
+  }
+
+  /// False if there is no packet.
+  bool start_receive() {
+    int here = 0;
+    MPI_Status status;
+    check(MPI_Iprobe(MPI_ANY_SOURCE, packet_tag, comm_, &here, &status), "look for packets");
+    if (!here) return false;
+    sender_ = status.MPI_SOURCE;
+    check(MPI_Get_count(&status, MPI_BYTE, &packet_bytes_), "look for packets");
+    check(MPI_Irecv(packet_.data(), packet_bytes_, MPI_BYTE, sender_, packet_tag, comm_, &incoming_),
+          "receive a packet");
+    return true;
+  }
+
+  void add(MPI_Request request, Subject subject) {
+    requests_.add(request, std::move(subject));
+    under_way_ = requests_.size();
+    stir();
+  }
+
+  bool end_requests(Receiver& receiver) {
+    if (requests_.size() == 0) return false;
+    std::vector<Requests::Done> done;
+    {
+      const auto lock = open();
+      done = requests_.test();
+      const std::size_t left = requests_.size();
+      under_way_ = left;
+      untested_ =
+          !done.empty() ? left : std::min(left, untested_ - std::min(untested_.load(), tested_at_once));
+    }
+    for (Requests::Done& each : done) finish(each, receiver);
+    return !done.empty();
+  }
+
+  void finish(Requests::Done& done, Receiver& receiver) {
+    Subject& subject = done.subject;
+    if (!subject.packet) {
+      if (subject.is_receive) bells_.ring(subject.process);  // its send may be complete by that
+      return receiver.bulk_done(subject.token, done.errno_value);
+    }
+    if (done.errno_value != 0)
+      throw Error(done.errno_value,
+                  {.attempted = "send a packet to process " + std::to_string(subject.process)});
+    spare_.push_back(std::move(subject.packet));
+    bells_.ring(subject.process);  // it was announced, but has left only now
+  }
+
+  void stir() noexcept { stirred_ns_ = Clock::now().time_since_epoch().count(); }
+
+  [[nodiscard]] microseconds nap(microseconds longest) const noexcept {
+    const bool expecting = static_cast<std::int32_t>(bells_.announced() - taken_of_announced_) > 0;
+    if (is_told()) {
+      if (!expecting && under_way_ == 0) return longest;
+      longest = std::min(longest, longest_unsure_nap);
+    }
+    const std::chrono::nanoseconds quiet(Clock::now().time_since_epoch().count() - stirred_ns_);
+    return std::clamp(std::chrono::duration_cast<microseconds>(quiet / 16), std::min(shortest_nap, longest),
+                      longest);
+  }
+
+  void end() noexcept {
+    const std::lock_guard guard(mutex_);
+    ended_ = true;
+  }
+
+  int rank_;
+  Doorbells bells_;
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  std::mutex mutex_;  // between calls of MPI and its end
+  bool ended_ = false;
+
+  Packet packet_;  // the one that is received
+  MPI_Request incoming_ = MPI_REQUEST_NULL;
+  int sender_ = 0, packet_bytes_ = 0;
+  std::vector<std::unique_ptr<Packet>> spare_;
+  Requests requests_;
+
+  // What `wait` knows, which is another thread.
+  std::atomic<std::uint32_t> heard_{0}, taken_of_announced_{0};
+  std::atomic<std::size_t> under_way_{0}, untested_{0};
+  std::atomic<std::int64_t> stirred_ns_{0};
+  std::atomic<bool> woken_{false};
+  AtFinalize at_finalize_;
+};
+
+}  // namespace
+
+std::unique_ptr<Messages> messages(Transport& transport, MPI_Comm comm) {
+  return std::make_unique<MpiMessages>(transport, comm);
+}
+
+}  // namespace outcore::transport::over_mpi
