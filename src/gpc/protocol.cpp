@@ -103,7 +103,12 @@ std::uint64_t Protocol::begin_transfer(Transfer transfer) {
 
 void Protocol::call(std::shared_ptr<Pending> pending) {
   const int target = pending->target;
-  lane(target).waiting.push_back(std::move(pending));
+  Lane& to = lane(target);
+  if (to.lost) {
+    finish(std::move(pending), *to.lost);
+    return;
+  }
+  to.waiting.push_back(std::move(pending));
   ++waiting_;
   launch_waiting(target);
 }
@@ -179,11 +184,14 @@ void Protocol::leg_done(const std::shared_ptr<Pending>& pending) {
   outlet_.complete(pending);
 }
 
-void Protocol::abandon(const std::shared_ptr<Pending>& pending, Error error) {
-  if (pending_.erase(pending->number) == 0) return;
-  pending->error = std::move(error);
+void Protocol::abandon(const std::shared_ptr<Pending>& pending, const Error& error) {
+  if (pending_.erase(pending->number) > 0) finish(pending, error);
+}
+
+void Protocol::finish(std::shared_ptr<Pending> pending, const Error& error) {
+  pending->error = error;
   pending->reply = {};
-  outlet_.complete(pending);
+  outlet_.complete(std::move(pending));
 }
 
 std::shared_ptr<Pending> Protocol::waiting_for(int process, std::size_t at_least) const {
@@ -201,26 +209,36 @@ std::vector<int> Protocol::targets() const {
 }
 
 void Protocol::lost(int process, const Error& error) {
+  Lane& to = lane(process);
+  if (to.lost) return;
+  to.lost = error;
   std::vector<std::shared_ptr<Pending>> gone;
   for (const auto& [number, pending] : pending_)
     if (pending->target == process) gone.push_back(pending);
   std::sort(gone.begin(), gone.end(), [](const auto& a, const auto& b) { return a->number < b->number; });
-  std::erase_if(transfers_, [&](const auto& each) { return each.second.peer == process; });
   for (const auto& pending : gone) abandon(pending, error);
-  Lane& to = lane(process);
   to.in_flight = 0;
-  while (!to.waiting.empty()) {
-    const auto pending = std::move(to.waiting.front());
-    to.waiting.pop_front();
-    --waiting_;
-    pending->error = error;
-    outlet_.complete(pending);
-  }
+  waiting_ -= to.waiting.size();
+  for (auto& pending : std::exchange(to.waiting, {})) finish(std::move(pending), error);
+
+  std::erase_if(transfers_, [&](const auto& each) {
+    const Transfer& transfer = each.second;
+    if (transfer.peer == process && transfer.arriving) end(*transfer.arriving);
+    return transfer.peer == process;
+  });
+  std::erase_if(arrivals_, [&](const Arrival& arrival) {
+    if (arrival.served->caller != process) return false;
+    held_bytes_ += static_cast<std::int64_t>(arrival.served->payload.size_bytes);  // as if it had come
+    end(*arrival.served);
+    return true;
+  });
+  receive_payloads();
 }
 
 // ---- at the target ----
 
 void Protocol::packet(int from, std::span<const std::byte> packet) {
+  if (lane(from).lost) return;
   if (head_of<Kind>(packet) == Kind::call)
     call_arrived(from, packet);
   else
@@ -288,6 +306,11 @@ void Protocol::end(const Served& served) {
 
 void Protocol::reply(const Served& served, std::span<const std::byte> bytes, int errno_value,
                      std::shared_ptr<const void> keeper) {
+  if (lane(served.caller).lost) {
+    end(served);
+    receive_payloads();
+    return;
+  }
   ReplyHead head;
   head.errno_value = errno_value;
   head.number = served.number;

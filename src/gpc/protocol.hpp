@@ -103,7 +103,8 @@ class Protocol {
   /// Ends a call that was served. `keeper` holds the memory of the reply; null: it is copied if need be.
   void answer(const Served& served, std::span<const std::byte> reply, std::shared_ptr<const void> keeper);
   void fail(const Served& served, const Error& error);
-  /// A process cannot be reached any more: calls to it fail with this error, those it has made are forgotten.
+  /// A process cannot be reached any more: calls to it fail with this error, from now on, too; what it has
+  /// asked for is forgotten.
   void lost(int process, const Error& error);
 
   [[nodiscard]] std::size_t calls() const noexcept { return pending_.size() + waiting_; }  ///< not complete
@@ -119,6 +120,7 @@ class Protocol {
     std::deque<std::shared_ptr<Pending>> waiting = {};
     std::uint32_t next_tag = 0;
     int served = 0;
+    std::optional<Error> lost = {};
   };
   struct Transfer {
     int peer = 0;
@@ -139,8 +141,9 @@ class Protocol {
   void reply_arrived(int from, std::span<const std::byte> packet);
   void receive_payloads();
   void leg_done(const std::shared_ptr<Pending>& pending);
-  void abandon(const std::shared_ptr<Pending>& pending, Error error);
+  void abandon(const std::shared_ptr<Pending>& pending, const Error& error);
   void end(const Served& served);
+  void finish(std::shared_ptr<Pending> pending, const Error& error);
   std::uint64_t begin_transfer(Transfer transfer);
   void reply(const Served& served, std::span<const std::byte> bytes, int errno_value,
              std::shared_ptr<const void> keeper);

@@ -18,6 +18,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int most_workers = 4;
 constexpr std::size_t most_waiting = 4096;  // calls to one process that the caller need not wait for
 constexpr auto spin = 30us;                 // of a thread that waits for a reply
+constexpr auto alive_every = 1s;            // how often it is asked whether targets are alive
 constexpr auto busy = 4ms;                  // traffic as recent as this keeps naps short
 constexpr std::chrono::microseconds shortest_nap = 50us, longest_nap = 1000us, told_nap = 100ms;
 
@@ -120,6 +121,9 @@ CallRequest Service::call(int process, std::uint32_t procedure, std::span<const 
   }
   if (broken_) throw Error(*broken_);
   protocol_.call(pending);
+  const bool failed = !completed_.empty();  // at once, if the target is known to be lost
+  lock.unlock();
+  if (failed) deliver();
   return CallRequest(std::move(pending));
 }
 
@@ -275,6 +279,7 @@ void Service::run() {
   prctl(PR_SET_TIMERSLACK, 1000UL);
   for (;;) {
     const bool any = round();
+    watch();
     {
       const std::lock_guard guard(mutex_);
       // What this process has sent must be gone before it ends.
@@ -294,6 +299,21 @@ bool Service::round() {
   deliver();
   serve_ready();
   return any;
+}
+
+/// Calls of a process that has died fail: nobody else would tell.
+void Service::watch() {
+  const auto now = Clock::now();
+  if (now - last_watch_ < alive_every) return;
+  last_watch_ = now;
+  {
+    const std::lock_guard guard(mutex_);
+    for (const int target : protocol_.targets())
+      if (!messages_->alive(target))
+        protocol_.lost(target, Error(ECONNRESET, {.attempted = "call process " + std::to_string(target),
+                                                  .detail = "it has died"}));
+  }
+  deliver();
 }
 
 /// Takes what has come. If the transport has failed, calls fail with its error.

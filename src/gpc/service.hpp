@@ -67,6 +67,7 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   void work();
   [[nodiscard]] bool round();
   bool poll();
+  void watch();
   template <class Step>
   void attempt(const Step& step) noexcept;
   [[nodiscard]] std::chrono::microseconds nap(bool any);
@@ -88,7 +89,7 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   int delivering_ = 0;                // calls that have been taken from completed_, and are not done yet
   std::optional<Error> broken_;       // the transport has failed
   std::chrono::microseconds nap_{0};  // of the serving thread
-  std::chrono::steady_clock::time_point last_traffic_{};  // of the serving thread
+  std::chrono::steady_clock::time_point last_traffic_{}, last_watch_{};  // of the serving thread
   std::mutex serving_;  // held by the thread that runs a procedure that does not block
   std::thread thread_;
   std::vector<std::thread> workers_;

@@ -10,6 +10,12 @@ class MemoryMessages final : public Messages {
  public:
   MemoryMessages(std::shared_ptr<PostOffice> office, int rank) : office_(std::move(office)), rank_(rank) {}
 
+  ~MemoryMessages() override {
+    auto& box = office_->box(rank_);
+    const std::lock_guard guard(box.mutex);
+    box.closed = true;
+  }
+
   void send(int to, std::span<const std::byte> packet) override {
     auto& box = office_->box(to);
     {
@@ -62,6 +68,13 @@ class MemoryMessages final : public Messages {
       box.woken = true;
     }
     box.changed.notify_one();
+  }
+
+  /// A thread that has left while others call it has failed.
+  bool alive(int process) override {
+    auto& box = office_->box(process);
+    const std::lock_guard guard(box.mutex);
+    return !box.closed;
   }
 
   bool is_told() const noexcept override { return true; }

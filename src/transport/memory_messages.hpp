@@ -35,7 +35,7 @@ class PostOffice {
     std::deque<Packet> packets;
     std::deque<std::uint64_t> done;       // tokens of transfers that have ended
     std::vector<Side> offered, expected;  // to this rank, by others; by this rank
-    bool woken = false;
+    bool woken = false, closed = false;
   };
 
   explicit PostOffice(int ranks) : boxes_(static_cast<std::size_t>(ranks)) {}

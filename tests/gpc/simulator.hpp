@@ -40,12 +40,14 @@ struct Plan {
     limits.most_served = static_cast<int>(1 + below(random, 16));
     limits.most_held_bytes = 1 + below(random, 40'000);
     fault_percent = below(random, 3) == 0 ? below(random, 30) : 0;
+    dying = processes > 2 && below(random, 4) == 0 ? static_cast<int>(below(random, processes)) : -1;
   }
   std::uint64_t seed;
   Random random;
   int processes;
   std::int64_t longest_delay;  // of a packet, in units of simulated time
   std::int64_t fault_percent;  // of disk operations
+  int dying;                   // a process that does, or -1
   Protocol::Limits limits;
 };
 
@@ -90,13 +92,17 @@ class Network {
       : plan_(plan), clock_(clock), ports_(static_cast<std::size_t>(plan.processes)) {}
   Port& port(int process) { return ports_[static_cast<std::size_t>(process)]; }
 
+  void kill(int process) { dead_ = process; }
+
   void send(int from, int to, std::span<const std::byte> packet) {
+    if (from == dead_ || to == dead_) return;
     Pair& pair = pairs_[{from, to}];
     pair.packets.emplace_back(packet.begin(), packet.end());
     if (pair.under_way < most_under_way) launch(from, to);
   }
 
   void bulk(int from, int to, std::uint32_t tag, bool sends, std::span<std::byte> data, std::uint64_t token) {
+    if (from == dead_ || to == dead_) return;
     const auto key = std::make_tuple(from, to, tag);
     const auto found = sides_.find(key);
     if (found == sides_.end()) {
@@ -109,6 +115,7 @@ class Network {
     const Side mine{sends, data, token};
     const Side &source = sends ? mine : other, &target = sends ? other : mine;
     clock_.after(1 + below(plan_.random, plan_.longest_delay), [=, this] {
+      if (from == dead_ || to == dead_) return;
       if (source.data.size() != target.data.size()) throw std::logic_error("sides of a transfer differ");
       std::copy(source.data.begin(), source.data.end(), target.data.begin());
       // The sides notice at different times.
@@ -143,12 +150,13 @@ class Network {
       Pair& own = pairs_[{from, to}];
       --own.under_way;
       if (!own.packets.empty()) launch(from, to);
-      port(to).packet(from, packet);
+      if (to != dead_) port(to).packet(from, packet);
     });
   }
 
   Plan& plan_;
   Clock& clock_;
+  int dead_ = -1;
   std::vector<Port> ports_;
   std::map<std::pair<int, int>, Pair> pairs_;
   std::map<std::tuple<int, int, std::uint32_t>, Side> sides_;

@@ -53,6 +53,8 @@ class Messages {
   /// told naps for less (`longest` is then the longest nap).
   virtual void wait(std::chrono::microseconds longest) = 0;
   virtual void wake() = 0;
+  /// False once it is known that a process has died. Called as `poll`.
+  [[nodiscard]] virtual bool alive(int process) = 0;
   /// True if `wait` returns at once when something comes, so that it need not be short.
   [[nodiscard]] virtual bool is_told() const noexcept = 0;
 
