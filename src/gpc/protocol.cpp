@@ -15,7 +15,7 @@ namespace {
 
 using transport::Messages;
 
-enum class Kind : std::uint8_t { call = 1, reply = 2 };
+enum class Kind : std::uint8_t { call = 1, reply = 2, credit = 3 };
 
 // What packets begin with. Behind a call come the header and, unless it travels as bulk, the payload; behind
 // a reply its bytes, or those of an error, unless they travel as bulk.
@@ -30,12 +30,16 @@ struct CallHead {
 };
 struct ReplyHead {
   Kind kind = Kind::reply;
-  bool bulk = false;
+  bool bulk = false, yielded = false;
   std::uint16_t credits = 0;
   std::int32_t errno_value = 0;
   std::uint64_t number = 0;
   std::int64_t size_bytes = 0;
-  std::uint32_t tag = 0, unused = 0;
+  std::uint32_t tag = 0;
+};
+struct CreditHead {
+  Kind kind = Kind::credit;
+  std::uint16_t credits = 0;
 };
 
 constexpr std::size_t most_error_bytes = Messages::most_packet_bytes - sizeof(ReplyHead);
@@ -153,7 +157,7 @@ void Protocol::reply_arrived(int from, std::span<const std::byte> packet) {
   if (found == pending_.end()) return;  // given up
   const auto pending = found->second;
   Lane& to = lane(from);
-  --to.in_flight;
+  if (!head.yielded) --to.in_flight;
   to.credits = head.credits;
   const auto body = packet.subspan(sizeof head);
   if (head.errno_value != 0) {
@@ -175,6 +179,13 @@ void Protocol::reply_arrived(int from, std::span<const std::byte> packet) {
     }
   }
   leg_done(pending);
+  launch_waiting(from);
+}
+
+void Protocol::credit_arrived(int from, std::span<const std::byte> packet) {
+  Lane& to = lane(from);
+  --to.in_flight;
+  to.credits = head_of<CreditHead>(packet).credits;
   launch_waiting(from);
 }
 
@@ -239,10 +250,14 @@ void Protocol::lost(int process, const Error& error) {
 
 void Protocol::packet(int from, std::span<const std::byte> packet) {
   if (lane(from).lost) return;
-  if (head_of<Kind>(packet) == Kind::call)
-    call_arrived(from, packet);
-  else
-    reply_arrived(from, packet);
+  switch (head_of<Kind>(packet)) {
+    case Kind::call:
+      return call_arrived(from, packet);
+    case Kind::reply:
+      return reply_arrived(from, packet);
+    case Kind::credit:
+      return credit_arrived(from, packet);
+  }
 }
 
 void Protocol::call_arrived(int from, std::span<const std::byte> packet) {
@@ -296,6 +311,16 @@ void Protocol::fail(const Served& served, const Error& error) {
   reply(served, short_bytes(error), std::max(error.errno_value(), 1), nullptr);
 }
 
+std::uint16_t Protocol::credits() const noexcept {
+  return static_cast<std::uint16_t>(
+      std::clamp(limits_.most_served / std::max(callers_, 1), 1, limits_.most_credits));
+}
+
+void Protocol::yield(Served& served) {
+  if (std::exchange(served.yielded, true) || lane(served.caller).lost) return;
+  outlet_.send(served.caller, Packet(CreditHead{.credits = credits()}).span());
+}
+
 void Protocol::end(const Served& served) {
   --served_;
   if (--lane(served.caller).served == 0) --callers_;
@@ -316,8 +341,8 @@ void Protocol::reply(const Served& served, std::span<const std::byte> bytes, int
   head.number = served.number;
   head.size_bytes = static_cast<std::int64_t>(bytes.size());
   head.bulk = sizeof head + bytes.size() > Messages::most_packet_bytes;
-  head.credits = static_cast<std::uint16_t>(
-      std::clamp(limits_.most_served / std::max(callers_, 1), 1, limits_.most_credits));
+  head.yielded = served.yielded;
+  head.credits = credits();
   if (head.bulk) head.tag = next_tag(served.caller);
   Packet packet(head);
   if (!head.bulk) packet.append(bytes);

@@ -66,6 +66,7 @@ struct Served {
   Bytes header, payload;
   Service* service = nullptr;  // once it has been handed over
   bool ended = false;
+  bool yielded = false;  // its credit was given back before
 };
 
 /// All calls of one process, to it and from it. Between a pair of processes no more calls are under way than
@@ -103,6 +104,9 @@ class Protocol {
   /// Ends a call that was served. `keeper` holds the memory of the reply; null: it is copied if need be.
   void answer(const Served& served, std::span<const std::byte> reply, std::shared_ptr<const void> keeper);
   void fail(const Served& served, const Error& error);
+  /// A call will take long, because it waits for other calls: its caller need not count it any more. Without
+  /// that, calls that wait for calls could use up what they wait for.
+  void yield(Served& served);
   /// A process cannot be reached any more: calls to it fail with this error, from now on, too; what it has
   /// asked for is forgotten.
   void lost(int process, const Error& error);
@@ -139,6 +143,8 @@ class Protocol {
   void launch_waiting(int process);
   void call_arrived(int from, std::span<const std::byte> packet);
   void reply_arrived(int from, std::span<const std::byte> packet);
+  void credit_arrived(int from, std::span<const std::byte> packet);
+  [[nodiscard]] std::uint16_t credits() const noexcept;
   void receive_payloads();
   void leg_done(const std::shared_ptr<Pending>& pending);
   void abandon(const std::shared_ptr<Pending>& pending, const Error& error);

@@ -15,14 +15,15 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr int most_workers = 4;
+constexpr int most_workers = 4;             // that do not wait for other calls
 constexpr std::size_t most_waiting = 4096;  // calls to one process that the caller need not wait for
 constexpr auto spin = 30us;                 // of a thread that waits for a reply
 constexpr auto alive_every = 1s;            // how often it is asked whether targets are alive
 constexpr auto busy = 4ms;                  // traffic as recent as this keeps naps short
 constexpr std::chrono::microseconds shortest_nap = 50us, longest_nap = 1000us, told_nap = 100ms;
 
-thread_local bool serves = false;  // this thread runs a procedure that does not block
+thread_local bool serves = false;          // this thread runs a procedure that does not block
+thread_local Served* works_for = nullptr;  // this thread is a worker, and runs a procedure for this call
 
 }  // namespace
 
@@ -133,7 +134,18 @@ void Service::wait(const Pending& pending) {
                           .detail = "in a procedure that was not registered as one that may block"});
   const auto until = Clock::now() + spin;
   while (!pending.done.load(std::memory_order_acquire) && Clock::now() < until) step();
+  if (works_for) block(true);
   pending.done.wait(false, std::memory_order_acquire);
+  if (works_for) block(false);
+}
+
+/// A worker that waits for another call stands back, so that any number of calls may wait for one another.
+void Service::block(bool begins) {
+  const std::lock_guard guard(mutex_);
+  running_workers_ += begins ? -1 : 1;
+  if (!begins) return;
+  if (!works_for->ended) protocol_.yield(*works_for);
+  need_worker();
 }
 
 void Service::step() {
@@ -177,9 +189,8 @@ void Service::serve(std::shared_ptr<Served> served) {
     ++entry.active;
     served->service = this;
     if (entry.may_block) {
-      start_workers();
       to_work_.push_back(std::move(served));
-      work_.notify_one();
+      need_worker();
     } else {
       ready_.push_back(std::move(served));
     }
@@ -230,21 +241,32 @@ void Service::execute(std::shared_ptr<Served> served) {
   }
 }
 
-void Service::start_workers() {
-  if (!workers_.empty()) return;
-  for (int i = 0; i < most_workers; ++i)
+void Service::need_worker() {
+  if (to_work_.empty()) return;
+  if (idle_workers_ >= static_cast<int>(to_work_.size())) {
+    work_.notify_one();
+  } else if (running_workers_ < most_workers) {
+    ++running_workers_;
     workers_.push_back(device::start_thread("outcore-gpc-io", [this] { work(); }));
+  }
 }
 
 void Service::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    work_.wait(lock, [&] { return stopping_ || !to_work_.empty(); });
-    if (to_work_.empty()) return;
+    if (to_work_.empty()) {
+      if (stopping_) return;
+      --running_workers_, ++idle_workers_;
+      work_.wait(lock, [&] { return stopping_ || !to_work_.empty(); });
+      ++running_workers_, --idle_workers_;
+      continue;
+    }
     auto served = std::move(to_work_.front());
     to_work_.pop_front();
     lock.unlock();
+    works_for = served.get();
     execute(std::move(served));
+    works_for = nullptr;
     deliver();
     lock.lock();
   }

@@ -75,7 +75,8 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   void serve_ready();
   void execute(std::shared_ptr<Served> served);
   void ended(Served& served);
-  void start_workers();
+  void need_worker();
+  void block(bool begins);
 
   int rank_, size_;
   mutable std::mutex mutex_;  // of all that follows, but where it is said
@@ -84,7 +85,7 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   std::deque<Entry> procedures_;
   std::deque<std::shared_ptr<Served>> ready_, to_work_;
   std::deque<std::shared_ptr<Pending>> completed_;
-  std::condition_variable work_, idle_;
+  std::condition_variable work_, idle_;  // of workers; of those who wait for calls to end
   bool finishing_ = false, stopping_ = false;
   int delivering_ = 0;                // calls that have been taken from completed_, and are not done yet
   std::optional<Error> broken_;       // the transport has failed
@@ -93,6 +94,7 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   std::mutex serving_;  // held by the thread that runs a procedure that does not block
   std::thread thread_;
   std::vector<std::thread> workers_;
+  int idle_workers_ = 0, running_workers_ = 0;  // neither: they wait for other calls
 };
 
 }  // namespace outcore::gpc

@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <climits>
+#include <fstream>
 #include <new>
+#include <string>
 
 #include "outcore/error.hpp"
 #include "transport/host.hpp"
@@ -20,6 +22,16 @@ namespace {
 /// Shared between processes, hence not FUTEX_PRIVATE.
 void futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value, const timespec* longest) {
   syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, longest, nullptr, 0);
+}
+
+/// A process that has ended stays in /proc, as a zombie, until its parent has asked how.
+bool exists(std::int32_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  if (!std::getline(file, line)) return false;
+  const auto name_end = line.rfind(')');  // "17 (name) S ..."
+  const char state = name_end + 2 < line.size() ? line[name_end + 2] : 'X';
+  return state != 'Z' && state != 'X';
 }
 
 }  // namespace
@@ -39,6 +51,7 @@ Doorbells::Doorbells(Transport& transport)
     for (std::size_t i = 0; i < hosts.size(); ++i)  // zeroed memory is a bell that was not rung
       if (hosts[i] == host) bells_[i] = std::launder(reinterpret_cast<Bell*>(shared_->direct(place++)));
   }
+  mine().pid = getpid();
   reaches_all_ = std::find(bells_.begin(), bells_.end(), nullptr) == bells_.end();
 }
 
@@ -54,6 +67,12 @@ void Doorbells::announce(int process) noexcept {
   if (!bell) return;
   bell->announced.fetch_add(1);
   ring(process);
+}
+
+bool Doorbells::alive(int process) const {
+  const Bell* bell = bells_[static_cast<std::size_t>(process)];
+  const std::int32_t pid = bell ? bell->pid.load() : 0;
+  return pid == 0 || exists(pid);
 }
 
 void Doorbells::sleep(std::uint32_t seen, std::chrono::microseconds longest) noexcept {

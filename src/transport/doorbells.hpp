@@ -31,12 +31,16 @@ class Doorbells {
   /// How often this process was rung; modulo 2^32, as is the number of packets announced to it.
   [[nodiscard]] std::uint32_t rings() const noexcept { return mine().rings; }
   [[nodiscard]] std::uint32_t announced() const noexcept { return mine().announced; }
+  /// False if a process of the own host has ended, or is about to; of others nothing is known.
+  [[nodiscard]] bool alive(int process) const;
+
   /// Sleeps until rings() is not `seen`, but no longer than `longest`.
   void sleep(std::uint32_t seen, std::chrono::microseconds longest) noexcept;
 
  private:
   struct alignas(64) Bell {
     std::atomic<std::uint32_t> rings, asleep, announced;
+    std::atomic<std::int32_t> pid;  // 0: not known yet
   };
   static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 

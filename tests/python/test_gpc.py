@@ -2,13 +2,15 @@
 
 import errno
 import gc
+import subprocess
+import sys
 import threading
 
 import numpy as np
 import pytest
 
 import outcore
-from outcore import OutcoreError
+from outcore import OutcoreError, launch
 
 
 @pytest.fixture
@@ -146,3 +148,33 @@ def test_call_after_close(tmp_path):
     with pytest.raises(OutcoreError) as caught:
         world.call(0, number)
     assert caught.value.errno == errno.EBADF
+
+
+DEATH = """
+import os, signal, time
+import outcore
+
+world = outcore.World(memory="100MB")
+world.register("echo", lambda caller, header, payload: payload)
+world.register("die", lambda caller, header, payload: os.kill(os.getpid(), signal.SIGKILL))
+world.barrier()
+if world.rank == 0:
+    begin = time.monotonic()
+    requests = [world.call(1, "die"), world.call(1, "echo", payload=bytes(100_000))]
+    for request in requests:
+        try:
+            request.wait()
+        except outcore.OutcoreError as error:
+            print(error, flush=True)
+    assert time.monotonic() - begin < 5
+    os._exit(0)
+time.sleep(60)
+"""
+
+
+@pytest.mark.launcher
+def test_calls_of_a_process_that_dies_are_errors_soon():
+    """Where the launcher lets the others live."""
+    command = [str(launch.find_launcher()), "-disable-auto-cleanup", "-n", "2", sys.executable, "-c", DEATH]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert result.stdout.count("Connection reset by peer (it has died)") == 2, result.stderr

@@ -177,6 +177,8 @@ class MpiMessages final : public Messages {
     bells_.ring(rank_);
   }
 
+  [[nodiscard]] bool alive(int process) override { return bells_.alive(process); }
+
   [[nodiscard]] bool is_told() const noexcept override { return bells_.reaches_all(); }
 
  private:
