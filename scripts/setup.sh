@@ -21,6 +21,7 @@ has_headers() { test -f "$("$python" -c 'import sysconfig; print(sysconfig.get_p
 has_ensurepip() { "$python" -c 'import ensurepip, venv' 2>/dev/null; }
 has_liburing() { echo '#include <liburing.h>' | "${CXX:-c++}" -E -x c++ - >/dev/null 2>&1; }
 has_gfortran() { command -v gfortran >/dev/null; }
+has_ip() { PATH=$PATH:/usr/sbin:/sbin command -v ip >/dev/null; }
 
 has_python || fail "Python 3.11 or newer is needed as '$python' (set PYTHON to another one)"
 command -v "${CXX:-c++}" >/dev/null || fail "a C++20 compiler is needed (Debian: apt install g++)"
@@ -39,6 +40,7 @@ may_install() {
 wanted=()
 has_liburing || wanted+=(liburing-dev)
 has_gfortran || wanted+=(gfortran)
+has_ip || wanted+=(iproute2)
 has_ensurepip || wanted+=(python3-venv)
 has_headers || wanted+=(python3-dev)
 
@@ -55,6 +57,7 @@ fi
 
 has_liburing || say "no liburing: asynchronous I/O by a pool of threads instead of io_uring (apt install liburing-dev)"
 has_gfortran || say "no gfortran: 'outcore bench eaf' cannot compare with Fortran (apt install gfortran)"
+has_ip || say "no ip: the tests on several hosts are skipped (apt install iproute2)"
 has_headers || fail "the header Python.h is needed to build the native module (apt install python3-dev)"
 
 # ---- the environment ----

@@ -1,4 +1,4 @@
-"""Runs every test of Outcore: C++, Python, and Python on 2 and 4 processes. Called by `make test`.
+"""Runs every test of Outcore: C++, Python, Python on 2 and 4 processes, and on two hosts. Called by `make test`.
 
     scripts/test.py [--sanitize address,undefined]
 
@@ -15,8 +15,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -34,10 +35,11 @@ class Result:
     failed: int = 0
     skipped: int = 0
     broken: str = ""
+    reasons: Counter[str] = field(default_factory=Counter)  # why tests were skipped, and how many
 
     @property
     def good(self) -> bool:
-        return not self.broken and self.failed == 0 and self.passed > 0
+        return not self.broken and self.failed == 0 and self.passed + self.skipped > 0
 
     def __str__(self) -> str:
         skipped = f", {self.skipped} skipped" if self.skipped else ""
@@ -101,7 +103,10 @@ def pytest(
     suite = next(ElementTree.parse(report).iter("testsuite"))
     total, skipped = int(suite.get("tests", 0)), int(suite.get("skipped", 0))
     failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
-    return Result(total - failed - skipped, failed, skipped, problem if problem and not failed else "")
+    reasons = Counter(each.get("message", "") for each in suite.iter("skipped"))
+    return Result(
+        total - failed - skipped, failed, skipped, problem if problem and not failed else "", reasons
+    )
 
 
 def sanitizer_options() -> dict[str, str]:
@@ -152,6 +157,7 @@ def main() -> int:
         stages["Python"] = lambda: pytest("tests/python")
         stages["2 processes"] = lambda: pytest("tests/mpi", ranks=2)
         stages["4 processes"] = lambda: pytest("tests/mpi", ranks=4)
+        stages["2 hosts"] = lambda: pytest("tests/hosts")
     elif "address" in sanitize:
         stages["Python"] = lambda: sanitized_python(sanitize)
 
@@ -162,6 +168,8 @@ def main() -> int:
         start = time.monotonic()
         results[name] = stage()
         lines.append(f"{name:<12} {time.monotonic() - start:6.1f} s  {results[name]}")
+    for reason, count in sum((result.reasons for result in results.values()), Counter[str]()).items():
+        lines.append(f"{count} skipped: {reason}")
     print("", *lines, sep="\n")
     passed, failed, skipped = (
         sum(getattr(r, k) for r in results.values()) for k in ("passed", "failed", "skipped")

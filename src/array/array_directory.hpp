@@ -60,7 +60,7 @@ class ArrayDirectory {
 
  private:
   std::string path_;  ///< as this process sees it
-  Placement placement_ = Placement::shared;
+  Placement placement_ = Placement::local;  // as that of a scratch array is
   bool leads_ = false;  ///< this process writes what is common to the directory
 };
 

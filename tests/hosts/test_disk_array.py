@@ -1,0 +1,103 @@
+"""Disk arrays on several hosts: where their components are, and which placement is found out."""
+
+from __future__ import annotations
+
+import pytest
+
+WRITE_AND_READ = """
+import numpy as np
+import outcore
+
+with outcore.World() as world:
+    path = directory / "{where}" / "array"
+    model = np.arange(240_000.0).reshape(400, 600)
+    with outcore.GlobalArray(world, (400, 600)) as g, outcore.GlobalArray(world, (400, 600)) as back:
+        if world.rank == 0:
+            g[...] = model
+        g.sync()
+        d = outcore.DiskArray(world, (400, 600), path=path, chunk=(64, 64), placement="{placement}")
+        d.write(g.section(), ...).wait()
+        placement = d.placement
+        d.close()
+        d = outcore.DiskArray.open(world, path)
+        d.read(back.section(), ...).wait()
+        d.close()
+        tell(placement, np.array_equal(back[...], model))
+        world.barrier()
+"""
+
+
+def sizes(directory):
+    """Bytes of all files in a directory."""
+    return sum(file.stat().st_size for file in directory.rglob("*") if file.is_file())
+
+
+@pytest.fixture
+def clean(hosts):
+    """The hosts, with nothing in the directories."""
+    yield hosts
+    hosts.clear()
+
+
+def test_a_directory_that_all_see_is_shared(clean):
+    assert clean.run(WRITE_AND_READ.format(where="shared", placement="auto"), 4) == ["shared True"] * 4
+    assert sizes(clean.directory / "shared") >= 8 * 240_000
+
+
+def test_a_directory_of_the_same_name_on_each_host_is_local(clean):
+    assert clean.run(WRITE_AND_READ.format(where="scratch", placement="auto"), 4) == ["local True"] * 4
+    assert sizes(clean.directory / "host0") >= 8 * 100_000
+    assert sizes(clean.directory / "host1") >= 8 * 100_000
+
+
+def test_a_directory_that_one_host_cannot_write_to_is_refused_by_all(clean):
+    said = clean.run(
+        """
+        import outcore
+
+        with outcore.World() as world:
+            try:
+                outcore.DiskArray(world, (400, 600), path=directory / "first" / "array")
+            except outcore.OutcoreError as error:
+                tell(error.errno, error.rank, "first/array" in error.path)
+        """,
+        processes=4,
+    )
+    assert said == ["30 2 True"] * 4  # EROFS
+    assert sizes(clean.directory / "first") == 0
+
+
+def test_shared_placement_is_refused_where_a_host_does_not_see_the_directory(clean):
+    said = clean.run(
+        """
+        import outcore
+
+        with outcore.World() as world:
+            try:
+                outcore.DiskArray(world, 1000, path=directory / "scratch" / "array", placement="shared")
+            except outcore.OutcoreError as error:
+                tell(error.errno, error.rank, "does not see what the first one made" in str(error))
+        """,
+        processes=4,
+    )
+    assert said == ["2 2 True"] * 4  # ENOENT
+
+
+def test_scratch_arrays_leave_nothing(clean):
+    said = clean.run(
+        """
+        import numpy as np
+        import outcore
+
+        with outcore.World(scratch=directory / "scratch") as world:
+            with outcore.GlobalArray(world, 100_000) as g, outcore.GlobalArray(world, 100_000) as back:
+                g.local[...] = world.rank + 1
+                with outcore.DiskArray(world, 100_000) as d:
+                    d.write(g.section(), ...).wait()
+                    d.read(back.section(), ...).wait()
+                    tell(d.placement, np.array_equal(back.local, g.local))
+        """,
+        processes=4,
+    )
+    assert said == ["local True"] * 4
+    assert sizes(clean.directory / "host0") == sizes(clean.directory / "host1") == 0

@@ -1,0 +1,93 @@
+"""Procedure calls between hosts."""
+
+from __future__ import annotations
+
+
+def test_calls_with_payloads_of_all_sizes(hosts):
+    said = hosts.run(
+        """
+        import numpy as np
+        import outcore
+
+        with outcore.World() as world:
+            world.register("twice", lambda caller, header, payload: payload.view(np.int64) * 2)
+            good = True
+            for size in (0, 1, 300, 5000, 700_000):
+                values = np.arange(size) + world.rank
+                for process in range(world.size):
+                    reply = world.call(process, "twice", payload=values, most_reply_bytes=8 * size).wait()
+                    good = good and np.array_equal(reply.view(np.int64), 2 * values)
+            tell(good)
+            world.barrier()
+        """,
+        processes=4,
+    )
+    assert said == ["True"] * 4
+
+
+def test_many_calls_from_all_to_one(hosts):
+    said = hosts.run(
+        """
+        import outcore
+
+        with outcore.World() as world:
+            seen = []
+            world.register("note", lambda caller, header, payload: seen.append((caller, header)))
+            target = world.size - 1
+            requests = [world.call(target, "note", str(i).encode()) for i in range(1000)]
+            for request in requests:
+                request.wait()
+            world.barrier()
+            if world.rank == target:
+                tell(sorted(seen) == sorted((p, str(i).encode()) for p in range(4) for i in range(1000)))
+        """,
+        processes=4,
+    )
+    assert said == ["True"]
+
+
+def test_served_while_the_target_computes(hosts):
+    said = hosts.run(
+        """
+        import time
+        import numpy as np
+        import outcore
+
+        with outcore.World() as world:
+            world.register("who", lambda caller, header, payload: b"%d" % world.rank)
+            world.barrier()
+            end = time.monotonic() + 3
+            if world.rank == 1:
+                while time.monotonic() < end:
+                    np.linalg.eigh(np.eye(60))
+            else:
+                replies = {world.call(1, "who").wait().tobytes() for _ in range(50)}
+                tell(replies, time.monotonic() < end)
+            world.barrier()
+        """,
+        processes=2,
+    )
+    assert said == ["{b'1'} True"]
+
+
+def test_error_reaches_the_caller(hosts):
+    said = hosts.run(
+        """
+        import socket
+        import outcore
+
+        def fails(caller, header, payload):
+            raise outcore.OutcoreError(2, "read integrals", path=f"/scratch/of/{socket.gethostname()}")
+
+        with outcore.World() as world:
+            world.register("fails", fails)
+            if world.rank == 0:
+                try:
+                    world.call(1, "fails").wait()
+                except outcore.OutcoreError as error:
+                    tell(error.errno, error.path, error.rank)
+            world.barrier()
+        """,
+        processes=2,
+    )
+    assert said == ["2 /scratch/of/host1 1"]

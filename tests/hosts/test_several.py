@@ -1,0 +1,61 @@
+"""The hosts themselves: that they are apart, and that nothing of them stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+
+def test_hosts_have_networks_and_directories_of_their_own(hosts):
+    said = hosts.run(
+        """
+        import os
+        import socket
+        import mpi4py.MPI
+
+        (directory / "scratch" / socket.gethostname()).touch()
+        mpi4py.MPI.COMM_WORLD.Barrier()
+        names = sorted(name for _, name in socket.if_nameindex() if name in ("eth0", "bridge"))
+        tell(socket.gethostname(), names, os.listdir(directory / "scratch"))
+        """,
+        processes=2,
+    )
+    hosts.clear()
+    assert said == ["host0 ['eth0'] ['host0']", "host1 ['eth0'] ['host1']"]
+
+
+def test_a_program_that_fails_or_hangs_is_ended(hosts):
+    with pytest.raises(AssertionError, match="ValueError: wrong"):
+        hosts.run("raise ValueError('wrong')", processes=2)
+    with pytest.raises(AssertionError, match="not done after 1 s"):
+        hosts.run("import time\ntime.sleep(1000)", processes=2, limit_s=1)
+    assert hosts.run("tell('next')", processes=2) == ["next"] * 2
+
+
+def test_nothing_stays_of_hosts_whose_maker_is_killed(hosts, tmp_path):
+    code = (
+        "from pathlib import Path\nimport several\n"
+        f"made = several.Hosts(2, Path({str(tmp_path)!r}))\n"
+        "print(*[place.pid for place in made._places], flush=True)\ninput()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=Path(__file__).parent,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as maker:
+        assert maker.stdout is not None
+        pids = [int(word) for word in maker.stdout.readline().split()]
+        assert len(pids) == 3
+        os.kill(maker.pid, signal.SIGKILL)
+    until = time.monotonic() + 20
+    while any(Path(f"/proc/{pid}/ns/net").exists() for pid in pids):
+        assert time.monotonic() < until
+        time.sleep(0.02)
