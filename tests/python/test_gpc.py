@@ -5,6 +5,7 @@ import gc
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -151,30 +152,39 @@ def test_call_after_close(tmp_path):
 
 
 DEATH = """
-import os, signal, time
+import os, pathlib, signal, sys, time
 import outcore
 
 world = outcore.World(memory="100MB")
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # by which the launcher tells the others
 world.register("echo", lambda caller, header, payload: payload)
 world.register("die", lambda caller, header, payload: os.kill(os.getpid(), signal.SIGKILL))
 world.barrier()
 if world.rank == 0:
-    begin = time.monotonic()
+    begin, said = time.monotonic(), []
     requests = [world.call(1, "die"), world.call(1, "echo", payload=bytes(100_000))]
     for request in requests:
         try:
             request.wait()
         except outcore.OutcoreError as error:
-            print(error, flush=True)
-    assert time.monotonic() - begin < 5
+            said.append(str(error))
+    said.append(f"{time.monotonic() - begin < 5}")
+    pathlib.Path(sys.argv[1] + ".new").write_text("\\n".join(said))
+    os.rename(sys.argv[1] + ".new", sys.argv[1])
     os._exit(0)
-time.sleep(60)
+time.sleep(30)
 """
 
 
 @pytest.mark.launcher
-def test_calls_of_a_process_that_dies_are_errors_soon():
-    """Where the launcher lets the others live."""
+def test_calls_of_a_process_that_dies_are_errors_soon(tmp_path):
+    """Where the launcher lets the others live; that of MPICH does, but no longer waits for them."""
+    result = tmp_path / "result"
     command = [str(launch.find_launcher()), "-disable-auto-cleanup", "-n", "2", sys.executable, "-c", DEATH]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert result.stdout.count("Connection reset by peer (it has died)") == 2, result.stderr
+    subprocess.run([*command, str(result)], capture_output=True, check=False, timeout=60)
+    until = time.monotonic() + 20
+    while not result.exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    lines = result.read_text().splitlines()
+    assert lines[:2] == ["rank 0: call process 1: Connection reset by peer (it has died)"] * 2
+    assert lines[2] == "True"  # within seconds
