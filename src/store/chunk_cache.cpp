@@ -1,0 +1,464 @@
+#include "store/chunk_cache.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "outcore/error.hpp"
+
+namespace outcore::store {
+namespace {
+
+constexpr std::int64_t arena_bytes = 2 << 20;
+constexpr std::int64_t least_chunks = 2;  // one that is changed, one that is read
+constexpr int most_writing = 8;
+constexpr int writes_at_once = 4;
+constexpr std::size_t most_flushing = 16;
+/// A request takes as long as reading so much.
+constexpr std::int64_t worth_a_request_bytes = 256 << 10;
+
+}  // namespace
+
+ChunkCache::ChunkCache(Component& component, ChunkCacheOptions options)
+    : component_(component),
+      options_(std::move(options)),
+      stride_bytes_(component.geometry().stride_bytes()),
+      most_chunks_(std::max(least_chunks, options_.most_bytes / stride_bytes_)) {}
+
+ChunkCache::~ChunkCache() {
+  entries_.clear();  // waits
+  if (options_.account) options_.account(-chunks_ * stride_bytes_);
+}
+
+Blocks ChunkCache::all_blocks() const noexcept {
+  return Blocks().set() >> (Geometry::most_blocks - static_cast<std::size_t>(component_.geometry().blocks()));
+}
+
+void ChunkCache::add_blocks(Blocks& blocks, std::int64_t begin, std::int64_t end) const noexcept {
+  const std::int64_t block_bytes = component_.geometry().block_bytes;
+  for (std::int64_t i = begin / block_bytes; i * block_bytes < end; ++i)
+    blocks.set(static_cast<std::size_t>(i));
+}
+
+std::span<std::byte> ChunkCache::stride_of(const Entry& entry) const noexcept {
+  return {entry.memory, static_cast<std::size_t>(stride_bytes_)};
+}
+
+std::int64_t ChunkCache::most_dirty() const noexcept {
+  return std::max<std::int64_t>(chunks_ * 3 / 4, 1);
+}
+
+// ---- entries and their memory
+
+/// The entry of a chunk, for this thread alone.
+ChunkCache::Place ChunkCache::take(Lock& lock, std::int64_t slot) {
+  while (true) {
+    changed_.wait(lock, [&] { return !alone_; });
+    if (const auto found = index_.find(slot); found != index_.end()) {
+      const Place entry = found->second;
+      if (!entry->busy) {
+        entry->busy = true;
+        entry->unused = false;
+        ++busy_;
+        entries_.splice(entries_.end(), entries_, entry);
+        return entry;
+      }
+      ++entry->awaited;
+      changed_.wait(lock, [&] { return !entry->busy; });
+      --entry->awaited;
+    } else if (std::byte* memory = find_memory(true)) {
+      return insert(slot, memory);
+    } else {
+      wait_for_memory(lock);
+    }
+  }
+}
+
+ChunkCache::Place ChunkCache::insert(std::int64_t slot, std::byte* memory) {
+  entries_.emplace_back();
+  const auto entry = std::prev(entries_.end());
+  entry->slot = slot;
+  entry->memory = memory;
+  entry->busy = true;
+  ++busy_;
+  index_[slot] = entry;
+  return entry;
+}
+
+void ChunkCache::release(Place entry) noexcept {
+  entry->busy = false;
+  --busy_;
+  changed_.notify_all();
+}
+
+void ChunkCache::erase(Place entry) {
+  free_.push_back(entry->memory);
+  index_.erase(entry->slot);
+  entries_.erase(entry);
+}
+
+/// Without waiting; null if there is none.
+std::byte* ChunkCache::find_memory(bool evict_unused) {
+  if (free_.empty() && !grow() && !evict(evict_unused)) return nullptr;
+  std::byte* memory = free_.back();
+  free_.pop_back();
+  return memory;
+}
+
+/// Waits for something that may make memory free.
+void ChunkCache::wait_for_memory(Lock& lock) {
+  // What is being read ahead could be given up once it has come.
+  const auto coming = std::find_if(entries_.begin(), entries_.end(), [](const Entry& entry) {
+    return !entry.busy && entry.awaited == 0 && !entry.dirty && !entry.reads.empty();
+  });
+  if (coming == entries_.end()) {
+    changed_.wait(lock);
+    return;
+  }
+  coming->busy = true;
+  ++busy_;
+  lock.unlock();
+  try {
+    finish_reads(*coming);
+  } catch (const std::exception&) {  // nobody has asked for it
+  }
+  lock.lock();
+  release(coming);
+}
+
+/// False if all memory is in use that may be.
+bool ChunkCache::grow() {
+  const std::int64_t least = chunks_ == 0 ? least_chunks : 1;
+  const std::int64_t count =
+      std::min(std::max(least, arena_bytes / stride_bytes_), most_chunks_ - chunks_);
+  if (count <= 0) return false;
+  const std::int64_t size = count * stride_bytes_;
+  try {
+    if (options_.account) options_.account(size);
+  } catch (const Error&) {
+    if (chunks_ == 0) throw;
+    return false;
+  }
+  try {
+    arenas_.emplace_back(static_cast<std::size_t>(size));
+  } catch (...) {
+    if (options_.account) options_.account(-size);
+    throw;
+  }
+  for (std::int64_t i = count - 1; i >= 0; --i)
+    free_.push_back(arenas_.back().data() + i * stride_bytes_);
+  chunks_ += count;
+  return true;
+}
+
+bool ChunkCache::evict(bool also_unused) {
+  for (Place entry = entries_.begin(); entry != entries_.end(); ++entry) {
+    if (entry->busy || entry->awaited > 0 || entry->dirty || (entry->unused && !also_unused)) continue;
+    if (!std::ranges::all_of(entry->reads, [](const auto& read) { return read.done(); })) continue;
+    erase(entry);
+    return true;
+  }
+  return false;
+}
+
+// ---- reading
+
+/// Begins to read what is missing of the blocks.
+void ChunkCache::begin_reads(Entry& entry, const Blocks& needed) {
+  const Geometry& geometry = component_.geometry();
+  const Blocks missing = needed & ~entry.valid & ~entry.coming;
+  if (missing.none()) return;
+  const auto blocks = static_cast<std::size_t>(geometry.blocks());
+  const bool untouched = entry.valid.none() && entry.coming.none();
+  if (geometry.codec.codec != Codec::none || (untouched && 2 * missing.count() > blocks)) {
+    entry.reads.push_back(component_.async_read(entry.slot, 1, stride_of(entry)));
+    entry.coming = all_blocks();
+    return;
+  }
+  const auto hole = static_cast<std::size_t>(worth_a_request_bytes / geometry.block_bytes);
+  for (std::size_t i = 0; i < blocks; ++i) {
+    if (!missing[i]) continue;
+    std::size_t end = i + 1;  // of what is read in one request
+    for (std::size_t k = end; k < blocks && k - end <= hole; ++k)
+      if (missing[k]) end = k + 1;
+    const auto begin_byte = static_cast<std::int64_t>(i) * geometry.block_bytes;
+    const auto end_byte = std::min(static_cast<std::int64_t>(end) * geometry.block_bytes, geometry.slot_bytes);
+    const auto part = stride_of(entry).subspan(static_cast<std::size_t>(begin_byte),
+                                               static_cast<std::size_t>(end_byte - begin_byte));
+    entry.reads.push_back(component_.async_read_part(entry.slot, begin_byte, part));
+    for (; i < end; ++i) entry.coming.set(i);
+  }
+}
+
+void ChunkCache::finish_reads(Entry& entry) {
+  std::exception_ptr first;
+  for (Component::Request& each : entry.reads) {
+    try {
+      each.wait();
+    } catch (...) {
+      if (!first) first = std::current_exception();
+    }
+  }
+  entry.reads.clear();
+  const Blocks read = std::exchange(entry.coming, {});
+  if (first) std::rethrow_exception(first);
+  entry.valid |= read;
+}
+
+void ChunkCache::make_valid(Entry& entry, const Blocks& needed) {
+  begin_reads(entry, needed);
+  if ((needed & ~entry.valid).any()) finish_reads(entry);
+}
+
+void ChunkCache::prefetch(std::int64_t slot, const Blocks& needed) {
+  Lock lock(mutex_);
+  if (alone_) return;
+  Place entry;
+  if (const auto found = index_.find(slot); found != index_.end()) {
+    entry = found->second;
+    if (entry->busy) return;
+    entry->busy = true;
+    ++busy_;
+  } else {
+    std::byte* memory = find_memory(false);
+    if (!memory) return;
+    entry = insert(slot, memory);
+    entry->unused = true;
+  }
+  lock.unlock();
+  try {
+    begin_reads(*entry, needed);
+  } catch (const std::exception&) {  // who needs it will meet it again
+  }
+  lock.lock();
+  release(entry);
+}
+
+void ChunkCache::look(std::int64_t slot, const Blocks& needed, const Look& visit) {
+  Lock lock(mutex_);
+  const Place entry = take(lock, slot);
+  lock.unlock();
+  std::exception_ptr failure;
+  try {
+    make_valid(*entry, needed);
+    visit(stride_of(*entry).first(static_cast<std::size_t>(component_.geometry().slot_bytes)));
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  lock.lock();
+  release(entry);
+  if (failure) std::rethrow_exception(failure);
+}
+
+// ---- changing and writing behind
+
+void ChunkCache::change(std::int64_t slot, bool whole, const Change& visit) {
+  Lock lock(mutex_);
+  promise_change(lock);
+  Place entry;
+  try {
+    entry = take(lock, slot);
+  } catch (...) {
+    --dirty_;
+    changed_.notify_all();
+    throw;
+  }
+  if (entry->writing) (void)finish_write(lock, entry);  // from memory that is to change now
+  lock.unlock();
+  std::exception_ptr failure;
+  try {
+    if (!whole)
+      make_valid(*entry, all_blocks());
+    else if (!entry->reads.empty())
+      finish_reads(*entry);
+  } catch (...) {
+    if (!whole) failure = std::current_exception();
+  }
+  if (!failure) visit(stride_of(*entry).first(static_cast<std::size_t>(component_.geometry().slot_bytes)));
+  lock.lock();
+  if (failure || entry->dirty) --dirty_;  // the promise is not needed
+  if (!failure) {
+    entry->dirty = true;
+    entry->valid = all_blocks();
+  }
+  release(entry);
+  if (failure) std::rethrow_exception(failure);
+  if (!failing_ && writing_ < most_writing && dirty_ - writing_ > most_dirty() / 2)
+    begin_writes(lock, writes_at_once);
+}
+
+/// Returns when one more chunk may be dirty, which counts as if it were. Throws if chunks must be written
+/// before, and cannot.
+void ChunkCache::promise_change(Lock& lock) {
+  while (true) {
+    changed_.wait(lock, [&] { return !alone_; });
+    if (dirty_ < most_dirty()) break;
+    if (!grow()) write_one(lock);
+  }
+  ++dirty_;
+}
+
+/// Of those used longest ago.
+void ChunkCache::begin_writes(Lock& lock, int count) {
+  collect_written(lock);
+  for (; count > 0 && !alone_; --count) {
+    const auto entry = std::find_if(entries_.begin(), entries_.end(), [](const Entry& each) {
+      return each.dirty && !each.writing && !each.busy && each.awaited == 0;
+    });
+    if (entry == entries_.end() || begin_write(lock, entry)) return;
+  }
+}
+
+std::exception_ptr ChunkCache::begin_write(Lock& lock, Place entry) {
+  std::exception_ptr failure;
+  entry->busy = true;
+  ++busy_;
+  lock.unlock();
+  try {
+    entry->write = component_.async_write(entry->slot, 1, stride_of(*entry));
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  lock.lock();
+  if (!failure) {
+    entry->writing = true;
+    ++writing_;
+  }
+  failing_ = failing_ || failure;
+  release(entry);
+  return failure;
+}
+
+/// The entry is this thread's alone.
+std::exception_ptr ChunkCache::finish_write(Lock& lock, Place entry) {
+  std::exception_ptr failure;
+  lock.unlock();
+  try {
+    entry->write.wait();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  lock.lock();
+  entry->writing = false;
+  --writing_;
+  failing_ = failure != nullptr;
+  if (!failure) {
+    entry->dirty = false;
+    --dirty_;
+  }
+  changed_.notify_all();
+  return failure;
+}
+
+/// What the disk is done with. A chunk that could not be written stays as it is.
+void ChunkCache::collect_written(Lock& lock) {
+  while (!alone_) {
+    const auto entry = std::find_if(entries_.begin(), entries_.end(), [](const Entry& each) {
+      return each.writing && !each.busy && each.write.done();
+    });
+    if (entry == entries_.end()) return;
+    entry->busy = true;
+    ++busy_;
+    (void)finish_write(lock, entry);
+    release(entry);
+  }
+}
+
+/// One chunk more is on disk when this returns, or another thread has had it and may have done something.
+void ChunkCache::write_one(Lock& lock) {
+  std::exception_ptr failure;
+  auto entry = entries_.end();
+  const auto find = [&](bool writing) {
+    entry = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& each) {
+      return each.dirty && !each.busy && each.writing == writing;
+    });
+    return entry != entries_.end();
+  };
+  if (writing_ < most_writing) {
+    begin_writes(lock, most_writing - writing_);
+    if (alone_ || dirty_ < most_dirty()) return;
+  }
+  if (find(true)) {
+    entry->busy = true;
+    ++busy_;
+    failure = finish_write(lock, entry);
+    release(entry);
+  } else if (find(false)) {
+    failure = begin_write(lock, entry);
+  } else {
+    changed_.wait(lock);
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+// ---- all of it
+
+void ChunkCache::enter_alone(Lock& lock) {
+  changed_.wait(lock, [&] { return !alone_; });
+  alone_ = true;
+  changed_.wait(lock, [&] { return busy_ == 0; });
+}
+
+/// Called alone. Tries all, returns the first failure.
+std::exception_ptr ChunkCache::write_all(Lock& lock, const std::function<bool(std::int64_t)>& concerned) {
+  std::exception_ptr first;
+  const auto note = [&](std::exception_ptr failure) {
+    if (failure && !first) first = std::move(failure);
+  };
+  std::vector<Place> dirty;
+  for (Place entry = entries_.begin(); entry != entries_.end(); ++entry)
+    if (entry->dirty && concerned(entry->slot)) dirty.push_back(entry);
+  std::ranges::sort(dirty, {}, [](Place entry) { return entry->slot; });
+  for (const Place entry : dirty)
+    if (entry->writing) (void)finish_write(lock, entry);  // if that failed, it is written again
+  for (std::size_t i = 0; i < dirty.size() + most_flushing; ++i) {
+    if (i >= most_flushing)
+      if (const Place entry = dirty[i - most_flushing]; entry->writing) note(finish_write(lock, entry));
+    if (i < dirty.size() && dirty[i]->dirty) note(begin_write(lock, dirty[i]));
+  }
+  return first;
+}
+
+void ChunkCache::flush() {
+  const Pause pause(*this, [](std::int64_t) { return true; }, false);
+}
+
+ChunkCache::Pause::Pause(ChunkCache& cache, const std::function<bool(std::int64_t slot)>& concerned,
+                         bool drop)
+    : cache_(cache) {
+  Lock lock(cache.mutex_);
+  cache.enter_alone(lock);
+  for (Entry& entry : cache.entries_) {
+    if (entry.reads.empty() || !concerned(entry.slot)) continue;
+    try {
+      cache.finish_reads(entry);
+    } catch (const std::exception&) {  // who needs it will meet it again
+    }
+  }
+  if (std::exception_ptr failure = cache.write_all(lock, concerned)) {
+    cache.alone_ = false;
+    cache.changed_.notify_all();
+    std::rethrow_exception(failure);
+  }
+  if (!drop) return;
+  for (Place next = cache.entries_.begin(); next != cache.entries_.end();) {
+    const Place entry = next++;
+    if (!concerned(entry->slot)) continue;
+    if (entry->awaited > 0)
+      entry->valid.reset();
+    else
+      cache.erase(entry);
+  }
+  if (!cache.entries_.empty()) return;
+  cache.free_.clear();
+  cache.arenas_.clear();
+  if (cache.options_.account) cache.options_.account(-cache.chunks_ * cache.stride_bytes_);
+  cache.chunks_ = 0;
+}
+
+ChunkCache::Pause::~Pause() {
+  const std::lock_guard lock(cache_.mutex_);
+  cache_.alone_ = false;
+  cache_.changed_.notify_all();
+}
+
+}  // namespace outcore::store

@@ -1,0 +1,135 @@
+// The block cache at the owner of a component: chunks in memory, decoded, for requests that come one by one.
+#pragma once
+
+#include <bitset>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <list>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "outcore/device/buffer.hpp"
+#include "outcore/store/component.hpp"
+
+namespace outcore::store {
+
+struct ChunkCacheOptions {
+  std::int64_t most_bytes = 64 << 20;  ///< of chunks; never fewer than two chunks
+  /// Called before memory is taken (it may throw, and then there is none), and with a negative number when it
+  /// is given back.
+  std::function<void(std::int64_t bytes)> account = {};
+};
+
+/// Blocks of a chunk. Each has a checksum, so a part of a chunk is read without the rest.
+using Blocks = std::bitset<Geometry::most_blocks>;
+
+/// Keeps the chunks used last. What is changed is written behind, several chunks at a time, and at the latest
+/// when the memory is needed, by `flush` and by `pause`. A write that fails loses nothing: the chunk stays in
+/// memory and is tried again. The error reaches whoever needs the memory of the chunk, else `flush` or
+/// `pause`. At most three quarters of the memory hold what is not on disk, so reads go on if a disk is full.
+///
+/// Any thread, at any time. Visitors get a chunk for themselves: operations on one chunk happen one at a
+/// time, those on different chunks at once. A visitor must not use the cache.
+class ChunkCache {
+ public:
+  ChunkCache(Component& component, ChunkCacheOptions options);
+  ~ChunkCache();  ///< waits for I/O under way; what was not flushed is dropped
+  ChunkCache(const ChunkCache&) = delete;
+  ChunkCache& operator=(const ChunkCache&) = delete;
+
+  [[nodiscard]] Blocks all_blocks() const noexcept;
+  /// Which blocks hold the bytes from `begin` up to `end`, that many; for the lists of the others below.
+  void add_blocks(Blocks& blocks, std::int64_t begin, std::int64_t end) const noexcept;
+
+  /// Begins to read blocks of a chunk, if there is memory for it that nobody needs. Does not wait for I/O.
+  void prefetch(std::int64_t slot, const Blocks& needed);
+  /// `visit` may look at the blocks in `needed`. Where little lies between blocks that are needed it is read
+  /// with them, because one request costs less than two.
+  using Look = std::function<void(std::span<const std::byte> chunk)>;
+  void look(std::int64_t slot, const Blocks& needed, const Look& visit);
+  /// `visit` may change the chunk. If it sets all of it (`whole`) the chunk is not read before.
+  using Change = std::function<void(std::span<std::byte> chunk)>;
+  void change(std::int64_t slot, bool whole, const Change& visit);
+
+  /// All that was changed has been written to the component. Throws the first failure after all were tried.
+  void flush();
+
+  /// While it lives the component may be used otherwise: nobody is in the cache, nothing is under way for the
+  /// chunks concerned, which are written, and (`drop`) forgotten. Others wait. One at a time.
+  class Pause {
+   public:
+    Pause(ChunkCache& cache, const std::function<bool(std::int64_t slot)>& concerned, bool drop);
+    ~Pause();
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+
+   private:
+    ChunkCache& cache_;
+  };
+
+ private:
+  struct Entry {
+    std::int64_t slot = 0;
+    std::byte* memory = nullptr;
+    bool busy = false;  ///< a thread has it for itself; what follows is that thread's to change
+    int awaited = 0;    ///< threads that want it next
+    bool unused = false;  ///< read ahead, and nobody has looked at it yet
+    bool dirty = false;
+    Blocks valid, coming;
+    std::vector<Component::Request> reads;
+    Component::Request write;
+    bool writing = false;
+  };
+  using Entries = std::list<Entry>;  ///< the one used last at the end
+  using Place = Entries::iterator;
+  using Lock = std::unique_lock<std::mutex>;
+
+  [[nodiscard]] Place take(Lock& lock, std::int64_t slot);
+  void release(Place entry) noexcept;
+  [[nodiscard]] Place insert(std::int64_t slot, std::byte* memory);
+  [[nodiscard]] std::byte* find_memory(bool evict_unused);
+  void wait_for_memory(Lock& lock);
+  [[nodiscard]] bool grow();
+  [[nodiscard]] bool evict(bool also_unused);
+  void erase(Place entry);
+
+  void begin_reads(Entry& entry, const Blocks& needed);
+  void finish_reads(Entry& entry);
+  void make_valid(Entry& entry, const Blocks& needed);
+
+  void promise_change(Lock& lock);
+  void begin_writes(Lock& lock, int count);
+  [[nodiscard]] std::exception_ptr begin_write(Lock& lock, Place entry);
+  [[nodiscard]] std::exception_ptr finish_write(Lock& lock, Place entry);
+  void collect_written(Lock& lock);
+  void write_one(Lock& lock);
+  [[nodiscard]] std::exception_ptr write_all(Lock& lock, const std::function<bool(std::int64_t)>& concerned);
+
+  void enter_alone(Lock& lock);
+
+  [[nodiscard]] std::span<std::byte> stride_of(const Entry& entry) const noexcept;
+  [[nodiscard]] std::int64_t most_dirty() const noexcept;
+
+  Component& component_;
+  const ChunkCacheOptions options_;
+  const std::int64_t stride_bytes_, most_chunks_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;  ///< an entry was released, memory has become free, a pause ended
+  Entries entries_;
+  std::unordered_map<std::int64_t, Place> index_;
+  std::vector<device::Buffer> arenas_;  ///< each of several chunks: large pieces are faster to read into
+  std::vector<std::byte*> free_;
+  std::int64_t chunks_ = 0;  ///< in the arenas
+  std::int64_t dirty_ = 0;   ///< entries that are dirty, and those that are about to be
+  int writing_ = 0, busy_ = 0;
+  bool alone_ = false;    ///< a pause or a flush
+  bool failing_ = false;  ///< the last write failed: wait until one must be tried
+};
+
+}  // namespace outcore::store
