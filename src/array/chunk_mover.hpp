@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "array/chunk_store.hpp"
 #include "array/counterpart.hpp"
 #include "outcore/array/chunk_grid.hpp"
 #include "outcore/box.hpp"
@@ -14,12 +15,6 @@
 #include "outcore/store/component.hpp"
 
 namespace outcore::array {
-
-/// A component that this process owns.
-struct OwnedComponent {
-  int index = 0;
-  std::unique_ptr<store::Component> file;
-};
 
 /// Moves what lies in a box and in components of this process. Chunks travel in lanes: pieces of one buffer,
 /// a few MiB each, that are filled, written (or read, emptied) and used again in turn, so that the disk

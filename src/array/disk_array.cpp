@@ -15,6 +15,7 @@ namespace outcore {
 namespace {
 
 using array::ChunkMover;
+using array::ChunkStore;
 using array::SectionCounterpart;
 using array::TransferQueue;
 
@@ -22,11 +23,12 @@ using array::TransferQueue;
 class AccountedMover {
  public:
   explicit AccountedMover(DiskArray::State& state) : world_(state.world) {
-    if (!state.components.empty())
-      reserved_bytes_ = ChunkMover::memory_bytes(state.components.front().file->geometry().stride_bytes());
+    const auto components = state.components();
+    if (!components.empty())
+      reserved_bytes_ = ChunkMover::memory_bytes(components.front().file->geometry().stride_bytes());
     world_.budget().reserve(reserved_bytes_, "buffers of a disk array");
     try {
-      mover_.emplace(state.grid, state.components);
+      mover_.emplace(state.grid, components);
     } catch (...) {
       world_.budget().release(reserved_bytes_);
       throw;
@@ -116,7 +118,7 @@ CollectiveRequest DiskArray::State::submit(std::string_view what, const std::str
   } catch (...) {
     problem = std::current_exception();
   }
-  const std::string named = std::string(what) + " " + id + " " + arguments;
+  const std::string named = std::string(what) + " " + std::to_string(id) + " " + arguments;
   CollectiveRequest request =
       queue.submit(std::string(what) + ", " + text(), fingerprint(std::as_bytes(std::span(named))), problem,
                    [part, name = std::string(what)](const TransferQueue::Context& context) {
@@ -138,7 +140,19 @@ std::exception_ptr DiskArray::State::undelivered() {
     if (each->error && !each->delivered && !first) first = each->error;
     each->delivered = true;
   }
+  if (std::exception_ptr error = client->settle(); error && !first) first = error;
   return first;
+}
+
+std::span<const array::OwnedComponent> DiskArray::State::components() const noexcept {
+  return store ? store->components() : std::span<const array::OwnedComponent>();
+}
+
+void DiskArray::State::let_go() noexcept {
+  open = false;
+  if (client) client->close();
+  known.clear();
+  store.reset();
 }
 
 // ---- transfers
@@ -153,6 +167,7 @@ CollectiveRequest DiskArray::write(const GlobalArray& from, const Section& secti
     state.check_type("write from", from.type());
     return [&state, box, source = SectionCounterpart(from, section, box)](const TransferQueue::Context&) {
       state.changed = true;
+      const ChunkStore::Pause pause(*state.store, std::span(&box, 1), true);
       AccountedMover mover(state);
       mover->write(box, source);
       mover->finish();
@@ -168,6 +183,7 @@ CollectiveRequest DiskArray::read(GlobalArray& to, const Section& section, const
     state.check_box(box);
     state.check_type("read into", to.type());
     return [&state, box, target = SectionCounterpart(to, section, box)](const TransferQueue::Context&) {
+      const ChunkStore::Pause pause(*state.store, std::span(&box, 1), false);
       AccountedMover mover(state);
       const std::unique_ptr<array::Counterpart> targets[] = {std::make_unique<SectionCounterpart>(target)};
       mover->read(box, targets);
@@ -184,9 +200,14 @@ CollectiveRequest DiskArray::write(const Strided& from, const Box& box) {
     state.check_box(box);
     return [&state, from, box](const TransferQueue::Context& context) {
       state.changed = true;
+      const std::vector<Box> boxes = all_boxes(context.transport, box);
+      std::optional<ChunkStore::Pause> pause;
       std::optional<AccountedMover> mover;
-      world::agree(context.transport, "write blocks to disk array", [&] { mover.emplace(state); });
-      array::write_blocks(context, **mover, state.grid, state.type, from, all_boxes(context.transport, box));
+      world::agree(context.transport, "write blocks to disk array", [&] {
+        pause.emplace(*state.store, boxes, true);
+        mover.emplace(state);
+      });
+      array::write_blocks(context, **mover, state.grid, state.type, from, boxes);
     };
   });
 }
@@ -197,9 +218,14 @@ CollectiveRequest DiskArray::read(const Strided& to, const Box& box) {
   return state.submit("read blocks of disk array", "", [&]() -> State::Part {
     state.check_box(box);
     return [&state, to, box](const TransferQueue::Context& context) {
+      const std::vector<Box> boxes = all_boxes(context.transport, box);
+      std::optional<ChunkStore::Pause> pause;
       std::optional<AccountedMover> mover;
-      world::agree(context.transport, "read blocks of disk array", [&] { mover.emplace(state); });
-      array::read_blocks(context, **mover, state.grid, state.type, to, all_boxes(context.transport, box));
+      world::agree(context.transport, "read blocks of disk array", [&] {
+        pause.emplace(*state.store, boxes, false);
+        mover.emplace(state);
+      });
+      array::read_blocks(context, **mover, state.grid, state.type, to, boxes);
     };
   });
 }
@@ -211,7 +237,8 @@ CollectiveRequest DiskArray::refuse(const Error& error) {
 
 // ---- life
 
-DiskArray::DiskArray(std::unique_ptr<State> state) : state_(std::move(state)) {}
+DiskArray::DiskArray(std::unique_ptr<State> state)
+    : DiskArrayAccess(state->client), state_(std::move(state)) {}
 
 DiskArray::DiskArray(World& world, const Extents& shape, ElementType type, const DiskArrayOptions& options)
     : DiskArray(world, [&](Extents& wanted, ElementType& element_type, DiskArrayOptions& all_options) {
@@ -221,20 +248,23 @@ DiskArray::DiskArray(World& world, const Extents& shape, ElementType type, const
       }) {}
 
 DiskArray::DiskArray(World& world, const Make& make)
-    : state_(std::make_unique<State>(world, TransferQueue::of(world))) {
+    : state_(std::make_unique<State>(world)) {
   state_->create(make);
+  client_ = state_->client;
 }
 
-DiskArray DiskArray::open(World& world, const std::string& path, bool read_only) {
-  auto state = std::make_unique<State>(world, TransferQueue::of(world));
-  state->load(path, read_only);
+DiskArray DiskArray::open(World& world, const std::string& path, bool read_only,
+                          const DiskArrayCaches& caches) {
+  auto state = std::make_unique<State>(world);
+  state->load(path, read_only, caches);
   return DiskArray(std::move(state));
 }
 
 DiskArray::DiskArray(DiskArray&&) noexcept = default;
 
 DiskArray& DiskArray::operator=(DiskArray&& other) noexcept {
-  DiskArray dropped(std::move(state_));
+  if (state_) drop();
+  DiskArrayAccess::operator=(std::move(other));
   state_ = std::move(other.state_);
   return *this;
 }
@@ -246,8 +276,7 @@ DiskArray::~DiskArray() {
 void DiskArray::drop() {
   State& state = *state_;
   (void)state.undelivered();  // whoever cares has called close
-  state.open = false;
-  state.components.clear();
+  state.let_go();
 }
 
 void DiskArray::flush() {
@@ -279,13 +308,15 @@ void DiskArray::close() {
               [&]() -> State::Part {
                 if (const std::exception_ptr error = state.undelivered()) std::rethrow_exception(error);
                 return [&state](const TransferQueue::Context& context) {
-                  if (state.persistent && state.changed) state.commit(context, state.metadata);
+                  // Others may have put something here that they alone know of.
+                  std::int64_t changed = state.changed || state.store->changed() ? 1 : 0;
+                  context.transport.all_reduce(std::span(&changed, 1), transport::Reduction::max);
+                  if (state.persistent && changed) state.commit(context, state.metadata);
                 };
               })
       .wait();
   state.requests.clear();
-  state.open = false;
-  state.components.clear();
+  state.let_go();
 }
 
 void DiskArray::remove() {
@@ -294,29 +325,16 @@ void DiskArray::remove() {
   CollectiveRequest request = state.submit("remove disk array", "", [&]() -> State::Part {
     state.check_writable();
     return [&state](const TransferQueue::Context& context) {
-      state.components.clear();
+      state.let_go();
       if (state.persistent) state.directory.remove(context.transport);
     };
   });
   request.wait();
   state.requests.clear();
-  state.open = false;
 }
 
 // ---- what it is
 
-World& DiskArray::world() const noexcept {
-  return state_->world;
-}
-const Extents& DiskArray::shape() const noexcept {
-  return state_->grid.shape();
-}
-ElementType DiskArray::type() const noexcept {
-  return state_->type;
-}
-const Extents& DiskArray::chunk() const noexcept {
-  return state_->grid.chunk();
-}
 int DiskArray::components() const noexcept {
   return state_->grid.components();
 }
@@ -339,13 +357,26 @@ bool DiskArray::closed() const noexcept {
   return !state_->open;
 }
 
+void DiskArray::prepare(World& world) {
+  (void)array::ArrayServices::of(world);
+}
+
+std::string DiskArray::share(World& parent) {
+  state_->check_open("share");
+  return state_->share(parent);
+}
+
 std::int64_t DiskArray::stored_bytes() {
   State& state = *state_;
   state.check_open("measure");
   std::int64_t bytes = 0;
   CollectiveRequest request = state.submit("measure disk array", "", [&]() -> State::Part {
-    return [&state, &bytes](const TransferQueue::Context& context) {
-      for (const array::OwnedComponent& each : state.components)
+    return [&state, &bytes, all = Box::whole(state.grid.shape())](const TransferQueue::Context& context) {
+      std::optional<ChunkStore::Pause> pause;
+      world::agree(context.transport, "measure disk array", [&] {
+        pause.emplace(*state.store, std::span(&all, 1), false);
+      });
+      for (const array::OwnedComponent& each : state.components())
         bytes += each.file->table().total_stored_bytes();
       context.transport.all_reduce(std::span(&bytes, 1), transport::Reduction::sum);
     };

@@ -1,6 +1,9 @@
 // Disk arrays and their files: how they are made, found and committed.
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <numeric>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -28,6 +31,14 @@ void check_space(const World& world, const std::string& directory, Placement pla
                                    std::to_string(disk.free_bytes) + " are free"});
 }
 
+/// The process of each component, from what each knows to be its own. Collective.
+std::vector<int> owners_of_all(World& world, std::span<const int> mine, int components) {
+  std::vector<std::int64_t> owners(static_cast<std::size_t>(components), -1);
+  for (const int c : mine) owners[static_cast<std::size_t>(c)] = world.rank();
+  world.transport().all_reduce(std::span(owners), transport::Reduction::max);
+  return {owners.begin(), owners.end()};
+}
+
 std::atomic<std::uint64_t> scratch_number;  ///< names of scratch files of this process
 
 }  // namespace
@@ -43,10 +54,59 @@ store::Geometry DiskArray::State::geometry(int component) const {
 store::ComponentOptions DiskArray::State::component_options(int component) const {
   return {.read_only = read_only,
           .unlink_after_open = !persistent,
-          .describe = [this, component](std::int64_t slot) {
-            const std::int64_t chunk = grid.chunk_at(component, slot);
-            return "chunk " + std::to_string(chunk) + " " + grid.chunk_box(chunk).text();
+          .describe = [layout = grid, component](std::int64_t slot) {
+            const std::int64_t chunk = layout.chunk_at(component, slot);
+            return "chunk " + std::to_string(chunk) + " " + layout.chunk_box(chunk).text();
           }};
+}
+
+store::ChunkCacheOptions DiskArray::State::cache_options(std::size_t components) const {
+  constexpr std::int64_t most_bytes = 64 << 20;
+  Budget& budget = world.budget();
+  const std::int64_t all = caches.own_bytes >= 0 ? caches.own_bytes : std::min(budget.limit_bytes() / 16, most_bytes);
+  return {.most_bytes = all / static_cast<std::int64_t>(components), .account = [&budget](std::int64_t bytes) {
+            if (bytes > 0)
+              budget.reserve(bytes, "the cache of a disk array");
+            else
+              budget.release(-bytes);
+          }};
+}
+
+void DiskArray::State::make_store() {
+  store = std::make_shared<array::ChunkStore>(grid, type, read_only);
+}
+
+/// One of so many that this process owns.
+void DiskArray::State::add_component(int component, store::Component file, std::size_t components) {
+  store->add(component, std::move(file), cache_options(components));
+}
+
+/// From now on any process may ask for sections. All can: the collective call that makes the array goes on.
+void DiskArray::State::serve() {
+  known.push_back(services.chunks.add(id, store));
+  client = std::make_shared<array::ChunkClient>(
+      world, services.chunks,
+      array::ChunkLayout{.grid = grid, .type = type, .read_only = read_only, .number = id, .owners = owners},
+      store);
+}
+
+std::string DiskArray::State::share(World& parent) {
+  constexpr std::string_view what = "share disk array";
+  std::uint64_t number = 0;
+  array::ChunkService* service = nullptr;
+  world.together(what, id, [&] {
+    service = &array::ArrayServices::present(parent, what).chunks;
+    if (world.rank() == 0) number = service->foreign_number();
+  });
+  world.transport().broadcast(std::as_writable_bytes(std::span(&number, 1)), 0);
+  const std::int32_t mine = parent.rank();
+  std::vector<std::int32_t> ranks(static_cast<std::size_t>(world.size()));
+  world.transport().all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(ranks)));
+  array::ChunkLayout layout = client->layout();
+  layout.number = number;
+  for (int& owner : layout.owners) owner = ranks[static_cast<std::size_t>(owner)];
+  world.together(what, id, [&] { known.push_back(service->add(number, store)); });
+  return layout.encode();
 }
 
 void DiskArray::State::create(const Make& make) {
@@ -62,18 +122,23 @@ void DiskArray::State::create(const Make& make) {
     const std::size_t element_bytes = size_bytes(type);
     const Extents chunk =
         options.chunk.rank() > 0 ? options.chunk : choose_chunk(shape, element_bytes, options.typical);
-    grid = ChunkGrid(shape, chunk, element_bytes, world.size());
+    grid = ChunkGrid(shape, chunk, element_bytes, world.size(), options.group);
+    caches = options.caches;
   });
   const std::string arguments = grid.shape().text() + std::string(name(type)) + options.path +
                                 grid.chunk().text() + store::text(codec) + metadata +
                                 std::to_string(static_cast<int>(options.placement)) +
-                                std::to_string(options.overwrite) + std::to_string(options.expected_bytes);
+                                std::to_string(options.overwrite) + std::to_string(options.expected_bytes) +
+                                " " + std::to_string(options.group);
   world.together(what, fingerprint(std::as_bytes(std::span(arguments))), [] {});
-  id = std::to_string(queue.next_number());
+  id = queue.next_number();
+  owners.resize(static_cast<std::size_t>(world.size()));
+  std::iota(owners.begin(), owners.end(), 0);
   if (persistent)
     directory = array::ArrayDirectory::create(world, options.path, options.placement, options.overwrite);
   try {
     world.together(what, 0, [&] {
+      make_store();
       const int mine = world.rank();
       const std::string place = persistent ? directory.path() : file::process_directory(world.scratch());
       const std::int64_t whole = geometry(mine).slots * geometry(mine).stride_bytes();
@@ -81,26 +146,27 @@ void DiskArray::State::create(const Make& make) {
           options.expected_bytes < 0 ? whole : std::min(whole, options.expected_bytes / world.size());
       const Placement placement = persistent ? directory.placement() : Placement::local;
       if (codec.codec == store::Codec::none) check_space(world, place, placement, expected);
-      if (grid.slots(mine) == 0) return;
+      if (grid.slots(mine) == 0) return serve();
       const std::string path = persistent ? directory.file(array::component_name(mine))
                                           : place + "/array." + std::to_string(scratch_number++);
-      components.push_back({mine, std::make_unique<store::Component>(store::Component::create(
-                                      path, geometry(mine), component_options(mine)))});
+      add_component(mine, store::Component::create(path, geometry(mine), component_options(mine)), 1);
+      serve();
     });
   } catch (const Error&) {  // by all processes
-    components.clear();
+    let_go();
     if (persistent) directory.remove(world.transport());
     throw;
   }
   changed = true;
 }
 
-void DiskArray::State::load(const std::string& path, bool only_read) {
+void DiskArray::State::load(const std::string& path, bool only_read, const DiskArrayCaches& wanted_caches) {
   constexpr std::string_view what = "open disk array";
   const std::string arguments = path + std::to_string(only_read);
   world.together(what, fingerprint(std::as_bytes(std::span(arguments))), [] {});
   persistent = true;
   read_only = only_read;
+  caches = wanted_caches;
   std::vector<std::byte> bytes;
   directory = array::ArrayDirectory::open(world, path, bytes);
   store::Manifest manifest;
@@ -112,18 +178,22 @@ void DiskArray::State::load(const std::string& path, bool only_read) {
     generation = manifest.generation;
     grid = manifest.grid();
   });
-  id = std::to_string(queue.next_number());
+  id = queue.next_number();
   const std::vector<int> mine = directory.share(world, grid.components());
+  owners = owners_of_all(world, mine, grid.components());
   world.together(what, 0, [&] {
+    make_store();
     for (const int c : mine) {
       if (grid.slots(c) == 0) continue;
       store::SlotTable slots = array::read_table(manifest, c, directory.path());
-      components.push_back(
-          {c, std::make_unique<store::Component>(store::Component::open(
-                  directory.file(array::component_name(c)), std::move(slots), component_options(c)))});
-      if (!read_only) components.back().file->release_unused();
+      add_component(c,
+                    store::Component::open(directory.file(array::component_name(c)), std::move(slots),
+                                           component_options(c)),
+                    mine.size());
+      if (!read_only) components().back().file->release_unused();
     }
     if (!read_only) directory.remove_tables_but(generation);
+    serve();
   });
 }
 
@@ -133,8 +203,12 @@ void DiskArray::State::commit(const TransferQueue::Context& context, const std::
   const std::uint64_t next = generation + 1;
   const auto count = static_cast<std::size_t>(grid.components());
   std::vector<std::int64_t> facts(2 * count);  // size and checksum of each table, from its owner
+  const Box all = Box::whole(grid.shape());
+  std::optional<array::ChunkStore::Pause> pause;  // until all of it is committed
   world::agree(group, what, [&] {
-    for (const array::OwnedComponent& each : components) {
+    pause.emplace(*store, std::span(&all, 1), false);
+    store->deal_with_changes();
+    for (const array::OwnedComponent& each : components()) {
       each.file->flush();
       if (!persistent) continue;
       const std::vector<std::byte> table = each.file->encode_table();
@@ -168,7 +242,7 @@ void DiskArray::State::commit(const TransferQueue::Context& context, const std::
   metadata = new_metadata;
   changed = false;
   world::agree(group, what, [&] {
-    for (const array::OwnedComponent& each : components) each.file->committed();
+    for (const array::OwnedComponent& each : components()) each.file->committed();
     directory.remove_tables_but(generation);
   });
 }

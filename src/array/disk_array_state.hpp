@@ -11,8 +11,9 @@
 #include <vector>
 
 #include "array/array_directory.hpp"
+#include "array/array_services.hpp"
+#include "array/chunk_client.hpp"
 #include "array/chunk_mover.hpp"
-#include "array/transfer_queue.hpp"
 #include "outcore/array/chunk_grid.hpp"
 #include "outcore/array/disk_array.hpp"
 #include "outcore/store/component.hpp"
@@ -23,24 +24,30 @@ namespace outcore {
 struct DiskArray::State {
   using TransferQueue = array::TransferQueue;
 
-  State(World& w, TransferQueue& q) : world(w), queue(q) {}
+  explicit State(World& w) : world(w), services(array::ArrayServices::of(w)), queue(services.queue) {}
 
   World& world;
+  array::ArrayServices& services;
   TransferQueue& queue;
-  std::string id;  ///< equal at all processes
+  std::uint64_t id = 0;  ///< equal at all processes
   ChunkGrid grid;
   ElementType type = ElementType::float64;
   store::CodecOptions codec;
+  DiskArrayCaches caches;
   std::string metadata;
   bool persistent = false, read_only = false, open = true;
-  bool changed = false;  ///< since the last commit; the queue's, so that it is the same at all processes
+  bool changed = false;  ///< by collective calls since the last commit; the queue's, so the same everywhere
   std::uint64_t generation = 0;
   array::ArrayDirectory directory;  ///< of a persistent array
-  std::vector<array::OwnedComponent> components;
+  std::vector<int> owners;          ///< the process of each component
+  std::shared_ptr<array::ChunkStore> store;    ///< of this process
+  std::shared_ptr<array::ChunkClient> client;  ///< noncollective access
+  std::vector<std::shared_ptr<void>> known;    ///< to the services of this world, and of those it is shared with
   std::vector<std::shared_ptr<CollectiveRequest::State>> requests;  ///< not known to be complete and seen
 
   [[nodiscard]] store::Geometry geometry(int component) const;
   [[nodiscard]] store::ComponentOptions component_options(int component) const;
+  [[nodiscard]] store::ChunkCacheOptions cache_options(std::size_t components) const;
   [[nodiscard]] std::string text() const;  ///< for messages
 
   /// Submits a job of which every process does a part. `prepare` checks the arguments of this process and
@@ -50,13 +57,19 @@ struct DiskArray::State {
                            const std::function<Part()>& prepare);
   std::exception_ptr
   undelivered();  ///< waits for all transfers; the first error that nobody has seen, or null
+  [[nodiscard]] std::span<const array::OwnedComponent> components() const noexcept;
+  void let_go() noexcept;  ///< of the files; waits for what is under way
   void check_box(const Box& box) const;
   void check_type(std::string_view attempted, ElementType other) const;
   void check_writable() const;
   void check_open(std::string_view attempted) const;
 
   void create(const Make& make);
-  void load(const std::string& path, bool only_read);
+  void load(const std::string& path, bool only_read, const DiskArrayCaches& caches);
+  void make_store();
+  void add_component(int component, store::Component file, std::size_t components);
+  void serve();
+  [[nodiscard]] std::string share(World& parent);
   void commit(const TransferQueue::Context& context, const std::string& new_metadata);
 };
 

@@ -52,12 +52,6 @@ TransferQueue::~TransferQueue() {
   thread_.join();
 }
 
-TransferQueue& TransferQueue::of(World& world) {
-  std::shared_ptr<void>& companion = world.companion();
-  if (!companion) companion = std::make_shared<TransferQueue>(world);
-  return *static_cast<TransferQueue*>(companion.get());
-}
-
 CollectiveRequest TransferQueue::submit(std::string what, std::uint64_t fingerprint,
                                         std::exception_ptr problem, Job job) {
   auto state = std::make_shared<CollectiveRequest::State>();

@@ -30,13 +30,12 @@ struct CollectiveRequest::State {
 
 namespace array {
 
-/// One for a world, made by the first that asks for it (collective). It has a group of its own, so that its
-/// collectives and those of the program do not meet.
+/// One for a world, made collectively. It has a group of its own, so that its collectives and those of the
+/// program do not meet.
 class TransferQueue {
  public:
   explicit TransferQueue(World& world);
   ~TransferQueue();  ///< collective; works off what was submitted
-  [[nodiscard]] static TransferQueue& of(World& world);
 
   /// What a job may use: the group, and two halves of one-sided memory for what passes between processes.
   struct Context {

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "outcore/array/chunk_grid.hpp"
+#include "outcore/array/disk_array_access.hpp"
 #include "outcore/array/global_array.hpp"
 #include "outcore/box.hpp"
 #include "outcore/element_type.hpp"
@@ -19,6 +21,16 @@
 #include "outcore/world.hpp"
 
 namespace outcore {
+
+/// Memory of a process for noncollective access, in bytes; taken from the budget as it is needed.
+struct DiskArrayCaches {
+  /// Of chunks that this process owns; at least two of each component. -1: a sixteenth of the budget, at most
+  /// 64 MiB.
+  std::int64_t own_bytes = -1;
+  /// Of chunks of other processes that this one has read, for data that is mostly read: they are read again
+  /// after `sync`, and after writes of this process. 0: none.
+  std::int64_t others_bytes = 0;
+};
 
 struct DiskArrayOptions {
   /// Directory of a persistent array, made here; its parent must exist. "{node}" in it stands for the number
@@ -31,6 +43,8 @@ struct DiskArrayOptions {
   store::CodecOptions codec = {};    ///< of the chunks; a checksum is kept in any case
   std::int64_t expected_bytes = -1;  ///< how much of the array will be written; -1: all of it
   std::string metadata = {};         ///< what the array holds, opaque; persistent arrays keep it
+  std::int64_t group = ChunkGrid::default_group;  ///< so many chunks lie together at one owner
+  DiskArrayCaches caches = {};
 };
 
 /// A section of a global array, its axes in any order.
@@ -60,15 +74,15 @@ class CollectiveRequest {
   std::shared_ptr<State> state_;
 };
 
-/// All methods are collective over the world of the array, with the same arguments at all processes but for
-/// the memory and boxes of their own; where they differ all throw Error(EINVAL). One thread of a process at a
-/// time.
+/// The methods of DiskArrayAccess are for each process alone. Those that are named here are collective over
+/// the world of the array, with the same arguments at all processes but for the memory and boxes of their own;
+/// where they differ all throw Error(EINVAL). One thread of a process at a time.
 ///
 /// A write touches what lies in its box and nothing else. When it fails (a full disk, say), elements in the
 /// box hold old or new values, those outside are intact, and the array can be used on. Transfers to
 /// overlapping boxes happen in the order in which they were begun. A persistent array is what was committed
 /// last: a process that is killed at any moment leaves that, never a mixture.
-class DiskArray {
+class DiskArray : public DiskArrayAccess {
  public:
   /// Error(ENOSPC) if the disks have no room for the whole array.
   DiskArray(World& world, const Extents& shape, ElementType type, const DiskArrayOptions& options = {});
@@ -77,7 +91,8 @@ class DiskArray {
   DiskArray(World& world, const Make& make);
   /// Opens a persistent array, made by any number of processes. Error: ENOENT (no array there, or never
   /// committed), EIO (damaged: what and where), ENOTSUP (written by another version or byte order).
-  [[nodiscard]] static DiskArray open(World& world, const std::string& path, bool read_only = true);
+  [[nodiscard]] static DiskArray open(World& world, const std::string& path, bool read_only = true,
+                                      const DiskArrayCaches& caches = {});
   ~DiskArray();  ///< collective; closes without committing, waits for transfers under way
   DiskArray(DiskArray&&) noexcept;
   DiskArray& operator=(DiskArray&&) noexcept;
@@ -104,10 +119,13 @@ class DiskArray {
   void drop();    ///< closes without committing; throws nothing. Not collective, but waits for transfers
   void remove();  ///< closes without committing and deletes the files
 
-  [[nodiscard]] World& world() const noexcept;
-  [[nodiscard]] const Extents& shape() const noexcept;
-  [[nodiscard]] ElementType type() const noexcept;
-  [[nodiscard]] const Extents& chunk() const noexcept;
+  /// Opens the array to processes outside of its world, a group that was split from `parent`: any process of
+  /// the parent attaches to it by what is returned, which is the same at all processes of the group
+  /// (DiskArrayAccess::attach). Collective over the group. Error(EINVAL) if the parent was not prepared.
+  [[nodiscard]] std::string share(World& parent);
+  /// Makes what the disk arrays of a world need. Collective. Done by the first array, too.
+  static void prepare(World& world);
+
   [[nodiscard]] int components() const noexcept;  ///< files
   [[nodiscard]] Placement placement() const noexcept;
   [[nodiscard]] const store::CodecOptions& codec() const noexcept;

@@ -1,0 +1,23 @@
+// What arrays of a world have in common: threads, procedures and memory that live as long as the world.
+#pragma once
+
+#include <string_view>
+
+#include "array/chunk_service.hpp"
+#include "array/transfer_queue.hpp"
+#include "outcore/world.hpp"
+
+namespace outcore::array {
+
+struct ArrayServices {
+  explicit ArrayServices(World& world) : queue(world), chunks(world) {}  ///< collective
+  /// Those of a world, made by the first call, which is collective.
+  [[nodiscard]] static ArrayServices& of(World& world);
+  /// Those that are there; Error(EINVAL) if there are none.
+  [[nodiscard]] static ArrayServices& present(World& world, std::string_view attempted);
+
+  TransferQueue queue;
+  ChunkService chunks;
+};
+
+}  // namespace outcore::array

@@ -1,0 +1,373 @@
+#include "array/chunk_client.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "accumulate_strided.hpp"
+#include "array/block_transfer.hpp"
+#include "outcore/error.hpp"
+
+namespace outcore {
+
+// ---- requests
+
+void DiskArrayRequest::State::begin_part() {
+  const std::lock_guard lock(mutex_);
+  ++parts_;
+}
+
+void DiskArrayRequest::State::end_part(const std::exception_ptr& failure) {
+  std::unique_lock lock(mutex_);
+  if (failure && !error_) error_ = failure;
+  if (--parts_ > 0) return;
+  const auto at_end = std::exchange(at_end_, nullptr);
+  const bool has_failed = error_ != nullptr;
+  lock.unlock();
+  at_end(has_failed);
+  std::deque<CallRequest> calls;  // they hold what holds this: let go, without the lock
+  lock.lock();
+  calls.swap(calls_);
+  done_ = true;
+  changed_.notify_all();
+}
+
+void DiskArrayRequest::State::add(CallRequest call) {
+  const std::lock_guard lock(mutex_);
+  while (!calls_.empty() && calls_.front().done()) calls_.pop_front();
+  calls_.push_back(std::move(call));
+  changed_.notify_all();
+}
+
+void DiskArrayRequest::State::wait() {
+  std::unique_lock lock(mutex_);
+  while (!done_) {
+    if (calls_.empty()) {
+      changed_.wait(lock);
+      continue;
+    }
+    CallRequest call = calls_.front();
+    lock.unlock();
+    try {
+      call.wait();
+    } catch (const std::exception&) {  // it has ended its part with this
+    }
+    lock.lock();
+    if (!calls_.empty() && calls_.front().done()) calls_.pop_front();
+  }
+  delivered_ = true;
+  if (error_) std::rethrow_exception(error_);
+}
+
+bool DiskArrayRequest::State::done() {
+  const std::lock_guard lock(mutex_);
+  return done_;
+}
+
+bool DiskArrayRequest::State::failed() {
+  const std::lock_guard lock(mutex_);
+  return error_ != nullptr;
+}
+
+std::exception_ptr DiskArrayRequest::State::undelivered() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(delivered_, true) ? nullptr : error_;
+}
+
+void DiskArrayRequest::wait() {
+  if (state_) state_->wait();
+}
+
+bool DiskArrayRequest::test() {
+  if (!done()) return false;
+  wait();
+  return true;
+}
+
+bool DiskArrayRequest::done() const noexcept {
+  return !state_ || state_->done();
+}
+
+namespace array {
+namespace {
+
+constexpr std::int64_t portion_bytes = 4 << 20;  // of a box, asked for at once
+constexpr std::int64_t little_bytes = 64 << 10;  // packed in microseconds
+
+std::byte* at(const Strided& memory, const Extents& index) {
+  std::byte* place = memory.data;
+  for (int i = 0; i < index.rank(); ++i) place += index[i] * memory.stride_bytes[i];
+  return place;
+}
+
+const char* name_of(Way way) {
+  switch (way) {
+    case Way::get:
+      return "get";
+    case Way::put:
+      return "put";
+    case Way::accumulate:
+      return "accumulate";
+    case Way::prefetch:
+      break;
+  }
+  return "prefetch";
+}
+
+bool is_row_major(const Extents& count, const Extents& stride_bytes, std::size_t element_bytes) {
+  const Extents wanted = row_major(count, element_bytes);
+  for (int i = 0; i < count.rank(); ++i)
+    if (count[i] != 1 && stride_bytes[i] != wanted[i]) return false;
+  return true;
+}
+
+}  // namespace
+
+ChunkClient::ChunkClient(World& world, ChunkService& service, ChunkLayout layout,
+                         std::shared_ptr<ChunkStore> store)
+    : world_(world), service_(service), layout_(std::move(layout)), store_(std::move(store)) {}
+
+// ---- checks
+
+void ChunkClient::check_open(const char* attempted) const {
+  (void)world_.transport();  // throws if the world was closed, and the service with it
+  const std::lock_guard lock(mutex_);
+  if (!open_) throw_closed(attempted);
+}
+
+void ChunkClient::throw_closed(const char* attempted) const {
+  throw Error(EBADF, {.attempted = attempted, .detail = "the " + layout_.text() + " was closed"});
+}
+
+void ChunkClient::check(Way way, const SteppedBox& section, const Strided& memory) const {
+  const Extents& shape = layout_.grid.shape();
+  const Box& box = section.box;
+  const auto refuse = [&](const std::string& detail) {
+    throw Error(EINVAL,
+                {.attempted = "transfer of box " + box.text() + " of a " + layout_.text(), .detail = detail});
+  };
+  bool fits = box.end.rank() == shape.rank() && Box::whole(shape).contains(box);
+  for (int i = 0; fits && i < box.rank(); ++i) fits = box.begin[i] <= box.end[i];
+  if (!fits) refuse("it is not inside");
+  bool steps = section.step.rank() == shape.rank();
+  for (const std::int64_t each : section.step.values()) steps = steps && each >= 1;
+  if (!steps) refuse("steps " + section.step.text());
+  if (memory.stride_bytes.rank() != shape.rank())
+    refuse("the memory has " + std::to_string(memory.stride_bytes.rank()) + " dimensions");
+  if (way == Way::get || way == Way::prefetch) return;
+  if (layout_.read_only)
+    throw Error(EROFS, {.attempted = "write to the " + layout_.text(), .detail = "it was opened read-only"});
+  if (way == Way::accumulate) check_accumulated(layout_.type, layout_.text());
+}
+
+bool ChunkClient::is_here(int component) const {
+  return store_ && layout_.owners[static_cast<std::size_t>(component)] == world_.rank();
+}
+
+/// Others are asked, and nothing takes time here.
+bool ChunkClient::asks_little(const SteppedBox& section) const {
+  const std::int64_t bytes =
+      section.shape().product() * static_cast<std::int64_t>(layout_.grid.element_bytes());
+  return bytes <= little_bytes &&
+         std::ranges::none_of(components_of(layout_.grid, section.box), [&](int c) { return is_here(c); });
+}
+
+// ---- a request, and its portions
+
+ChunkClient::Request ChunkClient::start(Way way, const SteppedBox& section, const Strided& memory,
+                                        const void* alpha, bool waits) {
+  check_open(name_of(way));
+  check(way, section, memory);
+  Task task{.way = way, .section = section, .memory = memory, .request = nullptr};
+  if (way == Way::accumulate)
+    std::memcpy(task.alpha.data(), alpha ? alpha : one_of(layout_.type), size_bytes(layout_.type));
+  const auto own = std::make_shared<std::weak_ptr<DiskArrayRequest::State>>();
+  task.request = std::make_shared<DiskArrayRequest::State>(
+      [self = shared_from_this(), way, own](bool failed) { self->note_end(way, *own, failed); });
+  *own = task.request;
+  note_begin(way);
+  if (waits || asks_little(section))
+    run(task);
+  else
+    service_.submit([self = shared_from_this(), task] { self->run(task); });
+  return task.request;
+}
+
+void ChunkClient::note_begin(Way way) {
+  const std::lock_guard lock(mutex_);
+  if (!open_) throw_closed(name_of(way));
+  ++under_way_;
+  if (way == Way::put || way == Way::accumulate) ++changes_under_way_;
+}
+
+void ChunkClient::note_end(Way way, const std::weak_ptr<DiskArrayRequest::State>& request, bool failed) {
+  const std::lock_guard lock(mutex_);
+  --under_way_;
+  if (way == Way::put || way == Way::accumulate) {
+    --changes_under_way_;
+    if (failed) failed_.push_back(request.lock());
+  }
+  ended_.notify_all();
+}
+
+/// Does what is to be done here, and asks the others.
+void ChunkClient::run(const Task& task) {
+  std::exception_ptr failure;
+  try {
+    const ChunkGrid& grid = layout_.grid;
+    const std::int64_t most_bytes = std::max(portion_bytes, grid.chunk_bytes());
+    const Portions portions(task.section.box, grid.chunk(),
+                            most_bytes / static_cast<std::int64_t>(grid.element_bytes()));
+    for (std::int64_t i = 0; i < portions.count() && !task.request->failed(); ++i) {
+      Task portion = task;
+      Extents first;
+      portion.section = task.section.within(portions[i], first);
+      portion.memory.data = at(task.memory, first);
+      if (portion.section.box.empty()) continue;
+      const std::vector<int> components = components_of(grid, portion.section.box);
+      for (const int component : components)
+        if (!is_here(component)) ask(portion, component);
+      for (const int component : components)
+        if (is_here(component)) do_here(portion, component);
+    }
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  task.request->end_part(failure);
+}
+
+void ChunkClient::do_here(const Task& portion, int component) {
+  const auto memory_of = [&](const ChunkPiece& piece) {
+    return Strided{at(portion.memory, piece.first), portion.memory.stride_bytes};
+  };
+  if (portion.way == Way::get)
+    store_->get(component, portion.section, memory_of);
+  else if (portion.way == Way::put)
+    store_->put(component, portion.section, memory_of);
+  else
+    store_->accumulate(component, portion.section, memory_of, portion.alpha.data());
+}
+
+/// What one call moves. Elements that do not lie together in memory of the caller pass through a copy.
+struct ChunkClient::Parcel {
+  Task portion;
+  const ChunkGrid* grid;
+  int component;
+  std::byte* direct = nullptr;  ///< where all of them lie, one after another
+  std::int64_t bytes = 0;
+  std::optional<Staged> staged{};
+
+  Parcel(const Task& task, const ChunkGrid& g, int c) : portion(task), grid(&g), component(c) {
+    bool together = true;
+    const std::byte* next = nullptr;
+    for_each_piece(*grid, component, portion.section, [&](const ChunkPiece& piece) {
+      std::byte* place = at(portion.memory, piece.first);
+      if (bytes == 0) direct = place;
+      together = together && (bytes == 0 || place == next) &&
+                 is_row_major(piece.count, portion.memory.stride_bytes, grid->element_bytes());
+      const std::int64_t size = piece.elements() * static_cast<std::int64_t>(grid->element_bytes());
+      bytes += size;
+      next = place + size;
+    });
+    if (!together) direct = nullptr;
+  }
+
+  [[nodiscard]] std::span<std::byte> memory() const {
+    return direct ? std::span(direct, static_cast<std::size_t>(bytes)) : staged->span();
+  }
+
+  /// Between the copy and memory of the caller.
+  void copy(bool pack) {
+    if (direct) return;
+    std::byte* packed = staged->span().data();
+    for_each_piece(*grid, component, portion.section, [&](const ChunkPiece& piece) {
+      const Extents stride = row_major(piece.count, grid->element_bytes());
+      std::byte* place = at(portion.memory, piece.first);
+      if (pack)
+        copy_strided(packed, stride, place, portion.memory.stride_bytes, piece.count, grid->element_bytes());
+      else
+        copy_strided(place, portion.memory.stride_bytes, packed, stride, piece.count, grid->element_bytes());
+      packed += piece.elements() * static_cast<std::int64_t>(grid->element_bytes());
+    });
+  }
+};
+
+void ChunkClient::ask(const Task& portion, int component) {
+  const auto parcel = std::make_shared<Parcel>(portion, layout_.grid, component);
+  if (parcel->bytes == 0) return;  // the steps pass over it
+  if (!parcel->direct) {
+    service_.staging()->acquire(parcel->bytes);
+    parcel->staged.emplace(service_.staging(), parcel->bytes);
+  }
+  const bool reads = portion.way == Way::get;
+  if (!reads) parcel->copy(true);
+  ChunkCall header(layout_.number, component, portion.way, portion.section);
+  header.alpha = portion.alpha;
+  const auto then = [parcel, reads, self = shared_from_this()](std::span<std::byte> reply, const Error* error) {
+    std::exception_ptr failure = error ? std::make_exception_ptr(*error) : nullptr;
+    if (!failure && reads && reply.size() != parcel->memory().size())
+      failure = std::make_exception_ptr(
+          Error(EIO, {.attempted = "get from a " + self->layout_.text(),
+                      .size_bytes = parcel->bytes,
+                      .detail = std::to_string(reply.size()) + " bytes came"}));
+    if (!failure && reads) parcel->copy(false);
+    parcel->staged.reset();
+    parcel->portion.request->end_part(failure);
+  };
+  portion.request->begin_part();
+  try {
+    portion.request->add(service_.call(layout_.owners[static_cast<std::size_t>(component)], header,
+                                       reads ? std::span<const std::byte>() : parcel->memory(),
+                                       {.reply = reads ? parcel->memory() : std::span<std::byte>(),
+                                        .most_reply_bytes = reads ? parcel->bytes : 0,
+                                        .then = then}));
+  } catch (...) {
+    portion.request->end_part(std::current_exception());
+    throw;
+  }
+}
+
+void ChunkClient::prefetch(const Box& box) {
+  const SteppedBox section{box, Extents::filled(box.rank(), 1)};
+  check_open(name_of(Way::prefetch));
+  check(Way::prefetch, section, {nullptr, section.step});
+  note_begin(Way::prefetch);
+  std::exception_ptr failure;
+  try {
+    for (const int component : components_of(layout_.grid, box)) {
+      if (is_here(component))
+        store_->prefetch(component, section);
+      else
+        (void)service_.call(layout_.owners[static_cast<std::size_t>(component)],
+                            ChunkCall(layout_.number, component, Way::prefetch, section), {}, {});
+    }
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  note_end(Way::prefetch, {}, false);
+  if (failure) std::rethrow_exception(failure);
+}
+
+// ---- all of them
+
+std::exception_ptr ChunkClient::settle() {
+  std::unique_lock lock(mutex_);
+  ended_.wait(lock, [&] { return changes_under_way_ == 0; });
+  std::exception_ptr first;
+  for (const Request& each : std::exchange(failed_, {}))
+    if (std::exception_ptr error = each->undelivered(); error && !first) first = error;
+  return first;
+}
+
+void ChunkClient::close() noexcept {
+  std::unique_lock lock(mutex_);
+  open_ = false;
+  ended_.wait(lock, [&] { return under_way_ == 0; });
+  failed_.clear();
+  store_.reset();
+}
+
+}  // namespace array
+}  // namespace outcore

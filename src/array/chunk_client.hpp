@@ -1,0 +1,115 @@
+// The side that asks: sections of disk arrays between memory of this process and the owners of chunks.
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "array/chunk_service.hpp"
+#include "array/chunk_store.hpp"
+#include "outcore/array/disk_array_access.hpp"
+
+namespace outcore {
+
+/// Complete when all its parts have ended: calls to other processes, and what is done here. It begins with
+/// one part, of whoever begins the others.
+struct DiskArrayRequest::State {
+  /// `at_end` is called once, when the last part has ended, before the request is done.
+  explicit State(std::function<void(bool failed)> at_end) : at_end_(std::move(at_end)) {}
+
+  void begin_part();
+  void end_part(const std::exception_ptr& failure);
+  void add(CallRequest call);  ///< so that who waits helps it along
+  void wait();
+  [[nodiscard]] bool done();
+  [[nodiscard]] bool failed();
+  /// The error that nobody has seen yet, if any; it is seen then.
+  [[nodiscard]] std::exception_ptr undelivered();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::function<void(bool failed)> at_end_;
+  std::deque<CallRequest> calls_;
+  int parts_ = 1;
+  bool done_ = false, delivered_ = false;
+  std::exception_ptr error_;
+};
+
+namespace array {
+
+/// What one has to know of an array to ask for its sections.
+struct ChunkLayout {
+  ChunkGrid grid;
+  ElementType type = ElementType::float64;
+  bool read_only = false;
+  std::uint64_t number = 0;  ///< of the array, in the service
+  std::vector<int> owners;   ///< the process of each component
+
+  [[nodiscard]] std::string text() const;  ///< for messages
+  /// As bytes for other groups of processes. Throws Error(EINVAL) for bytes that are none.
+  [[nodiscard]] std::string encode() const;
+  [[nodiscard]] static ChunkLayout decode(const std::string& bytes);
+};
+
+/// Thread-safe. Requests under way keep it alive.
+class ChunkClient : public std::enable_shared_from_this<ChunkClient> {
+ public:
+  using Request = std::shared_ptr<DiskArrayRequest::State>;
+
+  /// `store`: what this process holds itself of the array, if anything.
+  ChunkClient(World& world, ChunkService& service, ChunkLayout layout, std::shared_ptr<ChunkStore> store);
+
+  [[nodiscard]] World& world() const noexcept { return world_; }
+  [[nodiscard]] const ChunkLayout& layout() const noexcept { return layout_; }
+
+  /// `waits`: the caller will wait, so its thread can be used.
+  [[nodiscard]] Request start(Way way, const SteppedBox& section, const Strided& memory, const void* alpha,
+                              bool waits);
+  void prefetch(const Box& box);
+  /// Waits for all puts and accumulates; the first error that nobody has seen, or null.
+  [[nodiscard]] std::exception_ptr settle();
+  void check_open(const char* attempted) const;
+  /// Waits for everything under way. Later requests are Error(EBADF), and `store` is let go.
+  void close() noexcept;
+
+ private:
+  struct Task {
+    Way way = Way::get;
+    SteppedBox section;
+    Strided memory;
+    std::array<std::byte, 16> alpha{};
+    Request request;
+  };
+  struct Parcel;
+
+  void check(Way way, const SteppedBox& section, const Strided& memory) const;
+  [[nodiscard]] bool is_here(int component) const;
+  [[nodiscard]] bool asks_little(const SteppedBox& section) const;
+  void run(const Task& task);
+  void do_here(const Task& portion, int component);
+  void ask(const Task& portion, int component);
+  [[noreturn]] void throw_closed(const char* attempted) const;
+  void note_begin(Way way);
+  void note_end(Way way, const std::weak_ptr<DiskArrayRequest::State>& request, bool failed);
+
+  World& world_;
+  ChunkService& service_;
+  const ChunkLayout layout_;
+  std::shared_ptr<ChunkStore> store_;  ///< until it is closed
+  mutable std::mutex mutex_;
+  std::condition_variable ended_;
+  std::int64_t under_way_ = 0, changes_under_way_ = 0;
+  bool open_ = true;
+  std::vector<Request> failed_;
+};
+
+}  // namespace array
+}  // namespace outcore

@@ -1,0 +1,74 @@
+// What one process holds of a disk array: the components it owns, and operations on them one by one.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "array/chunk_piece.hpp"
+#include "outcore/array/chunk_grid.hpp"
+#include "outcore/array/global_array.hpp"
+#include "outcore/element_type.hpp"
+#include "outcore/store/component.hpp"
+#include "store/chunk_cache.hpp"
+
+namespace outcore::array {
+
+/// A component that this process owns. What is done for one process alone goes through the cache.
+struct OwnedComponent {
+  int index = 0;
+  std::unique_ptr<store::Component> file;
+  std::unique_ptr<store::ChunkCache> cache;
+};
+
+/// Any thread, at any time; components are added before. Operations on one chunk happen one at a time. Errors
+/// are those of the cache, and Error(EINVAL) for a component that is not here.
+class ChunkStore {
+ public:
+  ChunkStore(const ChunkGrid& grid, ElementType type, bool read_only)
+      : grid_(grid), type_(type), read_only_(read_only) {}
+
+  void add(int component, store::Component file, const store::ChunkCacheOptions& cache);
+
+  [[nodiscard]] const ChunkGrid& grid() const noexcept { return grid_; }
+  [[nodiscard]] ElementType type() const noexcept { return type_; }
+  [[nodiscard]] std::span<const OwnedComponent> components() const noexcept { return components_; }
+
+  /// Where the elements of a piece are, or go.
+  using MemoryOf = std::function<Strided(const ChunkPiece& piece)>;
+  void get(int component, const SteppedBox& section, const MemoryOf& to);
+  void put(int component, const SteppedBox& section, const MemoryOf& from);
+  void accumulate(int component, const SteppedBox& section, const MemoryOf& from, const void* alpha);
+  void prefetch(int component, const SteppedBox& section);
+
+  /// Something was put since this was last asked and said to have been dealt with.
+  [[nodiscard]] bool changed() const noexcept { return changed_; }
+  void deal_with_changes() noexcept { changed_ = false; }
+
+  /// While it lives nobody is in the caches, and the components hold what was put into the boxes. `drop`: the
+  /// caches know nothing of the boxes afterwards.
+  class Pause {
+   public:
+    Pause(ChunkStore& store, std::span<const Box> boxes, bool drop);
+
+   private:
+    std::vector<std::unique_ptr<store::ChunkCache::Pause>> pauses_;
+  };
+
+ private:
+  [[nodiscard]] const OwnedComponent& owned(int component) const;
+  [[nodiscard]] store::Blocks blocks_of(const OwnedComponent& owner, const ChunkPiece& piece) const;
+  void change(int component, const SteppedBox& section, bool sets,
+              const std::function<void(const ChunkPiece& piece, std::byte* first)>& visit);
+
+  const ChunkGrid grid_;
+  const ElementType type_;
+  const bool read_only_;
+  std::vector<OwnedComponent> components_;
+  std::atomic<bool> changed_{false};
+};
+
+}  // namespace outcore::array

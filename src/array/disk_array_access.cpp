@@ -1,0 +1,114 @@
+#include "outcore/array/disk_array_access.hpp"
+
+#include <cerrno>
+#include <string>
+
+#include "array/array_services.hpp"
+#include "array/chunk_client.hpp"
+#include "outcore/error.hpp"
+
+namespace outcore {
+namespace {
+
+using array::ChunkClient;
+using array::Way;
+
+DiskArrayRequest begin(const std::shared_ptr<ChunkClient>& client, Way way, const Box& box,
+                       const Extents& step, const Strided& memory, const void* alpha = nullptr) {
+  return DiskArrayRequest(client->start(way, {box, step}, memory, alpha, false));
+}
+
+void finish(const std::shared_ptr<ChunkClient>& client, Way way, const Box& box, const Extents& step,
+            const Strided& memory, const void* alpha = nullptr) {
+  DiskArrayRequest(client->start(way, {box, step}, memory, alpha, true)).wait();
+}
+
+Extents ones(const Box& box) {
+  return Extents::filled(box.rank(), 1);
+}
+
+}  // namespace
+
+DiskArrayAccess::DiskArrayAccess() noexcept = default;
+DiskArrayAccess::DiskArrayAccess(std::shared_ptr<ChunkClient> client) noexcept : client_(std::move(client)) {}
+DiskArrayAccess::~DiskArrayAccess() = default;
+DiskArrayAccess::DiskArrayAccess(DiskArrayAccess&&) noexcept = default;
+DiskArrayAccess& DiskArrayAccess::operator=(DiskArrayAccess&&) noexcept = default;
+
+DiskArrayAccess DiskArrayAccess::attach(World& world, const std::string& handle) {
+  array::ChunkLayout layout = array::ChunkLayout::decode(handle);
+  for (const int owner : layout.owners)
+    if (owner >= world.size())
+      throw Error(EINVAL, {.attempted = "attach to a " + layout.text(),
+                           .detail = "its process " + std::to_string(owner) + " is none of the " +
+                                     std::to_string(world.size()) + " of this world"});
+  array::ArrayServices& services = array::ArrayServices::present(world, "attach to a disk array");
+  return DiskArrayAccess(std::make_shared<ChunkClient>(world, services.chunks, std::move(layout), nullptr));
+}
+
+World& DiskArrayAccess::world() const noexcept {
+  return client_->world();
+}
+const Extents& DiskArrayAccess::shape() const noexcept {
+  return client_->layout().grid.shape();
+}
+const Extents& DiskArrayAccess::chunk() const noexcept {
+  return client_->layout().grid.chunk();
+}
+ElementType DiskArrayAccess::type() const noexcept {
+  return client_->layout().type;
+}
+
+// ---- transfers
+
+DiskArrayRequest DiskArrayAccess::async_get(const Box& box, const Strided& memory) const {
+  return begin(client_, Way::get, box, ones(box), memory);
+}
+DiskArrayRequest DiskArrayAccess::async_get(const Box& box, const Extents& step,
+                                            const Strided& memory) const {
+  return begin(client_, Way::get, box, step, memory);
+}
+DiskArrayRequest DiskArrayAccess::async_put(const Box& box, const Strided& memory) {
+  return begin(client_, Way::put, box, ones(box), memory);
+}
+DiskArrayRequest DiskArrayAccess::async_put(const Box& box, const Extents& step, const Strided& memory) {
+  return begin(client_, Way::put, box, step, memory);
+}
+DiskArrayRequest DiskArrayAccess::async_accumulate(const Box& box, const Strided& memory, const void* alpha) {
+  return begin(client_, Way::accumulate, box, ones(box), memory, alpha);
+}
+DiskArrayRequest DiskArrayAccess::async_accumulate(const Box& box, const Extents& step, const Strided& memory,
+                                                   const void* alpha) {
+  return begin(client_, Way::accumulate, box, step, memory, alpha);
+}
+
+void DiskArrayAccess::get(const Box& box, const Strided& memory) const {
+  finish(client_, Way::get, box, ones(box), memory);
+}
+void DiskArrayAccess::get(const Box& box, const Extents& step, const Strided& memory) const {
+  finish(client_, Way::get, box, step, memory);
+}
+void DiskArrayAccess::put(const Box& box, const Strided& memory) {
+  finish(client_, Way::put, box, ones(box), memory);
+}
+void DiskArrayAccess::put(const Box& box, const Extents& step, const Strided& memory) {
+  finish(client_, Way::put, box, step, memory);
+}
+void DiskArrayAccess::accumulate(const Box& box, const Strided& memory, const void* alpha) {
+  finish(client_, Way::accumulate, box, ones(box), memory, alpha);
+}
+void DiskArrayAccess::accumulate(const Box& box, const Extents& step, const Strided& memory,
+                                 const void* alpha) {
+  finish(client_, Way::accumulate, box, step, memory, alpha);
+}
+
+void DiskArrayAccess::prefetch(std::span<const Box> boxes) const {
+  for (const Box& box : boxes) client_->prefetch(box);
+}
+
+void DiskArrayAccess::sync() {
+  client_->check_open("sync");
+  if (const std::exception_ptr error = client_->settle()) std::rethrow_exception(error);
+}
+
+}  // namespace outcore

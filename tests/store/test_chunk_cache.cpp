@@ -1,0 +1,321 @@
+// The cache of chunks: what it holds, when it reads and writes, and what becomes of failures.
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include "outcore/device/fault.hpp"
+#include "store/chunk_cache.hpp"
+#include "store/component_support.hpp"
+
+using namespace outcore;
+using namespace component_support;
+using device::Fault;
+using device::FaultPlan;
+using device::Operation;
+using Kind = Operation::Kind;
+using support::Scratch;
+
+namespace {
+
+/// Counts what reaches the disk, and fails on demand.
+struct Disk {
+  std::atomic<int> reads{0}, writes{0}, read_bytes{0};
+  std::atomic<int> failure{0};  // of writes: errno
+  std::atomic<bool> reads_fail{false};
+  std::unique_ptr<device::FaultEngine> engine;
+  Scratch scratch;
+
+  Disk() {
+    FaultPlan plan;
+    plan.script = [this](std::uint64_t, const Operation& operation) {
+      if (operation.kind == Kind::read) {
+        ++reads;
+        read_bytes += static_cast<int>(operation.size_bytes);
+        return reads_fail ? Fault::io_error : Fault::none;
+      }
+      if (operation.kind != Kind::write) return Fault::none;
+      ++writes;
+      return failure == ENOSPC ? Fault::full : failure == EIO ? Fault::io_error : Fault::none;
+    };
+    engine = device::make_fault_engine(device::make_thread_engine(2), std::move(plan));
+  }
+  Component create(const Geometry& geometry) {
+    return Component::create(scratch.file(), geometry, {.engine = engine.get()});
+  }
+};
+
+void fill(ChunkCache& cache, std::int64_t slot, int value, bool whole = true) {
+  cache.change(slot, whole, [&](std::span<std::byte> chunk) { std::ranges::fill(chunk, std::byte(value)); });
+}
+
+int first_byte(ChunkCache& cache, std::int64_t slot) {
+  int value = -1;
+  cache.look(slot, cache.all_blocks(), [&](std::span<const std::byte> chunk) {
+    value = static_cast<int>(chunk.front());
+    for (const std::byte each : chunk) check::equal(static_cast<int>(each), value);
+  });
+  return value;
+}
+
+std::int64_t chunks_of(const Geometry& geometry, std::int64_t count) {
+  return count * geometry.stride_bytes();
+}
+
+}  // namespace
+
+TEST("what is put is read back, whether it is in memory or on disk") {
+  for (const CodecOptions& codec : codecs) {
+    Disk disk;
+    const Geometry geometry = odd(codec);
+    Component component = disk.create(geometry);
+    ChunkCache cache(component, {.most_bytes = chunks_of(geometry, 6)});
+    for (int round = 1; round < 4; ++round) {
+      for (int slot = 0; slot < 40; ++slot) fill(cache, slot, slot + round);
+      for (int slot = 0; slot < 40; ++slot) check::equal(first_byte(cache, slot), slot + round);
+    }
+    cache.flush();
+    for (int slot = 0; slot < 40; ++slot)
+      check::equal(static_cast<int>(*read(component, slot, 1).data()), slot + 3);
+  }
+}
+
+TEST("a chunk that is set as a whole is not read") {
+  Disk disk;
+  const Geometry geometry = odd();
+  Component component = disk.create(geometry);
+  write(component, 0, content(geometry, 4, 1));
+  ChunkCache cache(component, {});
+  disk.reads = 0;
+  fill(cache, 2, 7);
+  check::equal(disk.reads.load(), 0);
+  fill(cache, 1, 7, false);
+  check::is_true(disk.reads > 0, "one that is changed in part is");
+  disk.reads = 0;
+  check::equal(first_byte(cache, 1), 7);
+  check::equal(disk.reads.load(), 0);
+}
+
+TEST("what is in memory is not read again, and nothing is written before it must be") {
+  Disk disk;
+  const Geometry geometry = odd();
+  Component component = disk.create(geometry);
+  ChunkCache cache(component, {.most_bytes = chunks_of(geometry, 8)});
+  for (int i = 0; i < 100; ++i) fill(cache, i % 3, i, false);
+  check::equal(disk.writes.load(), 0);
+  cache.flush();
+  check::equal(disk.writes.load(), 3);
+  cache.flush();
+  check::equal(disk.writes.load(), 3);
+}
+
+TEST("of a large chunk only blocks that are needed are read, with the holes between near ones") {
+  Disk disk;
+  Geometry geometry{.slot_bytes = 64 << 10, .slots = 4, .block_bytes = 4096};
+  Component component = disk.create(geometry);
+  const Buffer data = content(geometry, 4, 5);
+  write(component, 0, data);
+  ChunkCache cache(component, {});
+  const auto expect = [&](std::int64_t slot, const Blocks& blocks) {
+    cache.look(slot, blocks, [&](std::span<const std::byte> chunk) {
+      for (std::size_t i = 0; i < 16; ++i)
+        if (blocks[i])
+          support::same(chunk.subspan(i * 4096, 4096), slot_in(geometry, data, slot).subspan(i * 4096, 4096));
+    });
+  };
+  disk.reads = disk.read_bytes = 0;
+  Blocks needed;
+  cache.add_blocks(needed, 4096 * 2 + 10, 4096 * 3 + 1);
+  check::equal(needed.count(), 2U);
+  expect(1, needed);
+  check::equal(disk.read_bytes.load(), 2 * 4096);
+  disk.reads = disk.read_bytes = 0;
+  cache.add_blocks(needed, 4096 * 5, 4096 * 6);
+  expect(1, needed);
+  check::equal(disk.read_bytes.load(), 4096);
+  expect(1, needed);
+  check::equal(disk.reads.load(), 1);
+  Blocks apart;
+  cache.add_blocks(apart, 0, 1);
+  cache.add_blocks(apart, 4096 * 4, 4096 * 4 + 1);
+  disk.reads = 0;
+  expect(2, apart);
+  check::equal(disk.reads.load(), 1);
+  fill(cache, 1, 9, false);
+  check::equal(first_byte(cache, 1), 9);
+}
+
+TEST("a chunk that is prefetched is there when it is looked at") {
+  Disk disk;
+  const Geometry geometry = odd();
+  Component component = disk.create(geometry);
+  write(component, 0, content(geometry, 10, 1));
+  ChunkCache cache(component, {.most_bytes = chunks_of(geometry, 4)});
+  for (int slot = 0; slot < 10; ++slot) cache.prefetch(slot, cache.all_blocks());
+  for (int slot = 0; slot < 4; ++slot) cache.look(slot, cache.all_blocks(), [](auto) {});
+  check::equal(disk.reads.load(), 4);  // no more than there is room for
+  cache.look(9, cache.all_blocks(), [](auto) {});
+}
+
+TEST("memory is accounted for, and given back") {
+  Disk disk;
+  const Geometry geometry = odd();
+  Component component = disk.create(geometry);
+  std::int64_t used = 0;
+  {
+    ChunkCache cache(component, {.most_bytes = chunks_of(geometry, 5), .account = [&](std::int64_t bytes) {
+                                   if (used + bytes > chunks_of(geometry, 5))
+                                     throw Error(ENOMEM, {.attempted = "memory"});
+                                   used += bytes;
+                                 }});
+    for (int slot = 0; slot < 40; ++slot) fill(cache, slot, slot);
+    check::equal(used, chunks_of(geometry, 5));
+    const auto all = [](std::int64_t) { return true; };
+    const ChunkCache::Pause pause(cache, all, true);
+    check::equal(used, 0);
+  }
+  check::equal(used, 0);
+}
+
+TEST("a cache that may have no memory says so, and serves when it may") {
+  Disk disk;
+  Component component = disk.create(odd());
+  bool may = false;
+  ChunkCache cache(component, {.account = [&](std::int64_t bytes) {
+                     if (!may && bytes > 0) throw Error(ENOMEM, {.attempted = "memory"});
+                   }});
+  check::equal(check::throws<Error>([&] { fill(cache, 0, 1); }).errno_value(), ENOMEM);
+  check::equal(check::throws<Error>([&] { (void)first_byte(cache, 0); }).errno_value(), ENOMEM);
+  may = true;
+  fill(cache, 0, 1);
+  check::equal(first_byte(cache, 0), 1);
+}
+
+TEST("a full disk fails the flush, loses nothing, and a later flush succeeds") {
+  for (const int failure : {ENOSPC, EIO}) {
+    Disk disk;
+    const Geometry geometry = odd();
+    Component component = disk.create(geometry);
+    ChunkCache cache(component, {.most_bytes = chunks_of(geometry, 10)});
+    for (int slot = 0; slot < 4; ++slot) fill(cache, slot, slot + 1);
+    disk.failure = failure;
+    for (int i = 0; i < 2; ++i)
+      check::equal(check::throws<Error>([&] { cache.flush(); }).errno_value(), failure);
+    for (int slot = 0; slot < 4; ++slot) check::equal(first_byte(cache, slot), slot + 1);
+    disk.failure = 0;
+    cache.flush();
+    for (int slot = 0; slot < 4; ++slot)
+      check::equal(static_cast<int>(*read(component, slot, 1).data()), slot + 1);
+  }
+}
+
+TEST("when the disk is full who needs memory gets the error, and reads go on") {
+  Disk disk;
+  const Geometry geometry = odd();
+  Component component = disk.create(geometry);
+  write(component, 20, content(geometry, 10, 3, 0));
+  const Buffer expected = read(component, 20, 10);
+  ChunkCache cache(component, {.most_bytes = chunks_of(geometry, 8)});
+  disk.failure = ENOSPC;
+  int accepted = 0;
+  const Error error = check::throws<Error>([&] {
+    for (int slot = 0; slot < 20; ++slot, ++accepted) fill(cache, slot, slot + 1);
+  });
+  check::equal(error.errno_value(), ENOSPC);
+  check::equal(accepted, 6);  // three quarters
+  for (int slot = 20; slot < 30; ++slot)
+    cache.look(slot, cache.all_blocks(), [&](std::span<const std::byte> chunk) {
+      support::same(chunk, slot_in(geometry, expected, slot - 20));
+    });
+  for (int slot = 0; slot < accepted; ++slot) check::equal(first_byte(cache, slot), slot + 1);
+  disk.failure = 0;
+  for (int slot = accepted; slot < 20; ++slot) fill(cache, slot, slot + 1);
+  cache.flush();
+  for (int slot = 0; slot < 20; ++slot)
+    check::equal(static_cast<int>(*read(component, slot, 1).data()), slot + 1);
+}
+
+TEST("a read that fails is the error of the one who asked, and can be tried again") {
+  Disk disk;
+  const Geometry geometry = odd();
+  Component component = disk.create(geometry);
+  write(component, 0, content(geometry, 2, 3));
+  ChunkCache cache(component, {});
+  disk.reads_fail = true;
+  check::equal(check::throws<Error>([&] { cache.look(0, cache.all_blocks(), [](auto) {}); }).errno_value(),
+               EIO);
+  check::equal(check::throws<Error>([&] { fill(cache, 1, 3, false); }).errno_value(), EIO);
+  cache.prefetch(1, cache.all_blocks());
+  disk.reads_fail = false;
+  try {
+    cache.look(1, cache.all_blocks(), [](auto) {});
+  } catch (const Error&) {  // that of the prefetch
+  }
+  fill(cache, 1, 3, false);
+  check::equal(first_byte(cache, 1), 3);
+}
+
+TEST("while it is paused the component holds what was put, and others wait") {
+  Disk disk;
+  const Geometry geometry = odd();
+  Component component = disk.create(geometry);
+  ChunkCache cache(component, {});
+  fill(cache, 1, 1);
+  fill(cache, 2, 2);
+  std::atomic<bool> entered{false};
+  std::thread other;
+  {
+    const auto one = [](std::int64_t slot) { return slot == 1; };
+    const ChunkCache::Pause pause(cache, one, true);
+    check::equal(disk.writes.load(), 1);
+    check::equal(static_cast<int>(*read(component, 1, 1).data()), 1);
+    other = std::thread([&] {
+      check::equal(first_byte(cache, 1), 5);
+      entered = true;
+    });
+    Buffer changed(static_cast<std::size_t>(geometry.stride_bytes()));
+    std::ranges::fill(changed.span(), std::byte{5});
+    write(component, 1, changed);
+    check::is_true(!entered);
+  }
+  other.join();
+  check::is_true(entered);
+  check::equal(first_byte(cache, 2), 2);
+}
+
+TEST("threads that add to the same chunks lose nothing") {
+  for (const std::int64_t chunks : {2, 5, 100}) {
+    Disk disk;
+    const Geometry geometry = odd();
+    Component component = disk.create(geometry);
+    ChunkCache cache(component, {.most_bytes = chunks_of(geometry, chunks)});
+    constexpr int threads = 4, rounds = 200;
+    std::vector<std::thread> all;
+    for (int t = 0; t < threads; ++t)
+      all.emplace_back([&, t] {
+        std::mt19937 random(static_cast<unsigned>(t));
+        for (int i = 0; i < rounds; ++i) {
+          const auto slot = static_cast<std::int64_t>(random() % 8);
+          if (random() % 4 == 0) cache.prefetch(static_cast<std::int64_t>(random() % 8), cache.all_blocks());
+          if (random() % 50 == 0) cache.flush();
+          cache.change(slot, false, [](std::span<std::byte> chunk) {
+            std::int64_t value = 0;
+            std::memcpy(&value, chunk.data(), sizeof value);
+            ++value;
+            std::memcpy(chunk.data(), &value, sizeof value);
+          });
+        }
+      });
+    for (std::thread& each : all) each.join();
+    std::int64_t sum = 0;
+    for (int slot = 0; slot < 8; ++slot)
+      cache.look(slot, cache.all_blocks(), [&](std::span<const std::byte> chunk) {
+        std::int64_t value = 0;
+        std::memcpy(&value, chunk.data(), sizeof value);
+        sum += value;
+      });
+    check::equal(sum, threads * rounds);
+  }
+}
+
+TEST_MAIN
