@@ -148,12 +148,7 @@ void ChunkClient::check(Way way, const SteppedBox& section, const Strided& memor
     throw Error(EINVAL,
                 {.attempted = "transfer of box " + box.text() + " of a " + layout_.text(), .detail = detail});
   };
-  bool fits = box.end.rank() == shape.rank() && Box::whole(shape).contains(box);
-  for (int i = 0; fits && i < box.rank(); ++i) fits = box.begin[i] <= box.end[i];
-  if (!fits) refuse("it is not inside");
-  bool steps = section.step.rank() == shape.rank();
-  for (const std::int64_t each : section.step.values()) steps = steps && each >= 1;
-  if (!steps) refuse("steps " + section.step.text());
+  if (!section.fits(shape)) refuse("it is not inside, or its steps are not positive: " + section.step.text());
   if (memory.stride_bytes.rank() != shape.rank())
     refuse("the memory has " + std::to_string(memory.stride_bytes.rank()) + " dimensions");
   if (way == Way::get || way == Way::prefetch) return;

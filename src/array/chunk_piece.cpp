@@ -18,6 +18,16 @@ bool next(Extents& index, const Extents& count, int dimensions) {
 
 }  // namespace
 
+bool SteppedBox::fits(const Extents& array_shape) const noexcept {
+  const int rank = array_shape.rank();
+  if (box.begin.rank() != rank || box.end.rank() != rank || step.rank() != rank) return false;
+  for (int i = 0; i < rank; ++i)
+    if (box.begin[i] < 0 || box.begin[i] > box.end[i] || box.end[i] > array_shape[i] || step[i] < 1 ||
+        step[i] > most_step)
+      return false;
+  return true;
+}
+
 Extents SteppedBox::shape() const noexcept {
   Extents shape = box.shape();
   for (int i = 0; i < shape.rank(); ++i) shape[i] = (shape[i] + step[i] - 1) / step[i];

@@ -12,8 +12,13 @@ namespace outcore::array {
 
 /// Every step-th element of a box, in each dimension, from box.begin on.
 struct SteppedBox {
+  static constexpr std::int64_t most_step = std::int64_t{1} << 62;
+
   Box box;
   Extents step;
+
+  /// It lies in an array of this shape, and its steps are what steps can be.
+  [[nodiscard]] bool fits(const Extents& array_shape) const noexcept;
 
   [[nodiscard]] Extents shape() const noexcept;  ///< number of elements along each dimension
   /// The elements that lie in a box, maybe none; `first` is the index of the first of them in this one.
@@ -23,10 +28,10 @@ struct SteppedBox {
 /// The elements of a stepped box that lie in one chunk: a strided block in the memory of the chunk.
 struct ChunkPiece {
   std::int64_t slot = 0;
-  Extents first;  ///< index of its first element in the stepped box
-  Extents count;
+  Extents first{};  ///< index of its first element in the stepped box
+  Extents count{};
   std::int64_t offset = 0;  ///< of its first element in the chunk, in bytes
-  Extents stride_bytes;     ///< in the chunk
+  Extents stride_bytes{};   ///< in the chunk
   bool whole = false;       ///< it has all elements of the chunk that are in the array
 
   [[nodiscard]] std::int64_t elements() const noexcept { return count.product(); }

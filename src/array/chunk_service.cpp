@@ -68,11 +68,8 @@ ChunkCall parsed(std::span<const std::byte> header) {
 
 /// The section that is asked for, which may be anything.
 SteppedBox checked(const ChunkCall& asked, const ChunkGrid& grid) {
-  SteppedBox section = asked.section();
-  bool fits = section.box.rank() == grid.shape().rank() && Box::whole(grid.shape()).contains(section.box);
-  for (int i = 0; fits && i < section.box.rank(); ++i)
-    fits = section.step[i] >= 1 && section.box.begin[i] <= section.box.end[i];
-  if (!fits)
+  const SteppedBox section = asked.section();
+  if (!section.fits(grid.shape()))
     refuse(EINVAL, "box " + section.box.text() + " in steps of " + section.step.text() +
                        " of an array of shape " + grid.shape().text());
   return section;
