@@ -13,11 +13,11 @@ namespace outcore::python {
 
 /// Keeps the memory of such requests. It may not be released from an I/O thread, which must never wait for
 /// the GIL, so it is released when the next request comes or goes. All of it needs the GIL.
-template <class Request>
+template <class Request, class Memory = std::vector<BufferArg>>
 class Abandoned {
  public:
-  static void add(Request request, std::vector<BufferArg> buffers) {
-    list().push_back({std::move(request), std::move(buffers)});
+  static void add(Request request, Memory memory) {
+    list().push_back({std::move(request), std::move(memory)});
   }
   static void release_done() {
     std::erase_if(list(), [](const One& one) { return one.request.done(); });
@@ -38,7 +38,7 @@ class Abandoned {
  private:
   struct One {
     Request request;
-    std::vector<BufferArg> buffers;
+    Memory memory;
   };
   static std::vector<One>& list() {
     static auto* const instance = new std::vector<One>;

@@ -3,6 +3,7 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -14,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "abandoned.hpp"
 #include "bindings.hpp"
 #include "outcore/array/verify.hpp"
 #include "outcore/error.hpp"
@@ -37,16 +39,23 @@ nb::tuple numbers(const Extents& extents) {
   return nb::tuple(list);
 }
 
-/// A collective transfer with what it uses, which stays alive until it is complete, also when the Python
-/// object goes before that: it is then kept here, and let go when another one is made.
+/// What a transfer uses.
+struct Held {
+  nb::object array, other;
+  StridedArg memory;
+};
+
+/// A transfer with what it uses, which stays alive until it is complete, also when the Python object goes
+/// before that.
+template <class Request>
 class HeldTransfer {
  public:
-  HeldTransfer(CollectiveRequest request, nb::object array, nb::object other, StridedArg memory)
+  HeldTransfer(Request request, nb::object array, nb::object other, StridedArg memory)
       : request_(std::move(request)), held_{std::move(array), std::move(other), std::move(memory)} {
-    std::erase_if(abandoned(), [](const Abandoned& each) { return each.first.done(); });
+    Abandoned<Request, Held>::release_done();
   }
   ~HeldTransfer() {
-    if (!request_.done()) abandoned().emplace_back(std::move(request_), std::move(held_));
+    if (!request_.done()) Abandoned<Request, Held>::add(std::move(request_), std::move(held_));
   }
   HeldTransfer(HeldTransfer&&) = delete;
 
@@ -65,66 +74,151 @@ class HeldTransfer {
   [[nodiscard]] bool done() const noexcept { return request_.done(); }
 
  private:
-  struct Held {
-    nb::object array, other;
-    StridedArg memory;
-  };
-  using Abandoned = std::pair<CollectiveRequest, Held>;
-  static std::vector<Abandoned>& abandoned() {
-    static auto* const list = new std::vector<Abandoned>;  // outlives the interpreter
-    return *list;
-  }
-
-  CollectiveRequest request_;
+  Request request_;
   Held held_;
 };
+using HeldCollective = HeldTransfer<CollectiveRequest>;
+using HeldSection = HeldTransfer<DiskArrayRequest>;
 
 Section section(const Numbers& begin, const Numbers& end, const std::optional<std::vector<int>>& order) {
   return {{extents(begin), extents(end)}, order.value_or(std::vector<int>{})};
 }
 
-std::unique_ptr<HeldTransfer> write_section(nb::handle self, nb::handle array, const Numbers& from_begin,
-                                            const Numbers& from_end,
-                                            const std::optional<std::vector<int>>& order,
-                                            const Numbers& begin, const Numbers& end) {
+std::unique_ptr<HeldCollective> write_section(nb::handle self, nb::handle array, const Numbers& from_begin,
+                                              const Numbers& from_end,
+                                              const std::optional<std::vector<int>>& order,
+                                              const Numbers& begin, const Numbers& end) {
   auto& disk = nb::cast<DiskArray&>(self);
   const auto& global = nb::cast<const GlobalArray&>(array);
   CollectiveRequest request =
       disk.write(global, section(from_begin, from_end, order), {extents(begin), extents(end)});
-  return std::make_unique<HeldTransfer>(std::move(request), nb::borrow(self), nb::borrow(array),
-                                        StridedArg());
+  return std::make_unique<HeldCollective>(std::move(request), nb::borrow(self), nb::borrow(array),
+                                          StridedArg());
 }
 
-std::unique_ptr<HeldTransfer> read_section(nb::handle self, nb::handle array, const Numbers& to_begin,
-                                           const Numbers& to_end,
-                                           const std::optional<std::vector<int>>& order, const Numbers& begin,
-                                           const Numbers& end) {
+std::unique_ptr<HeldCollective> read_section(nb::handle self, nb::handle array, const Numbers& to_begin,
+                                             const Numbers& to_end,
+                                             const std::optional<std::vector<int>>& order,
+                                             const Numbers& begin, const Numbers& end) {
   auto& disk = nb::cast<DiskArray&>(self);
   auto& global = nb::cast<GlobalArray&>(array);
   CollectiveRequest request =
       disk.read(global, section(to_begin, to_end, order), {extents(begin), extents(end)});
-  return std::make_unique<HeldTransfer>(std::move(request), nb::borrow(self), nb::borrow(array),
-                                        StridedArg());
+  return std::make_unique<HeldCollective>(std::move(request), nb::borrow(self), nb::borrow(array),
+                                          StridedArg());
 }
 
 /// `memory` has the shape of the box.
 template <Access access>
-std::unique_ptr<HeldTransfer> move_block(nb::handle self, nb::handle memory, const Numbers& begin,
-                                         const Numbers& end) {
+std::unique_ptr<HeldCollective> move_block(nb::handle self, nb::handle memory, const Numbers& begin,
+                                           const Numbers& end) {
   auto& disk = nb::cast<DiskArray&>(self);
   const Box box{extents(begin), extents(end)};
   StridedArg argument(memory, access, box.shape(), size_bytes(disk.type()));
   CollectiveRequest request =
       access == Access::read ? disk.write(argument.strided(), box) : disk.read(argument.strided(), box);
-  return std::make_unique<HeldTransfer>(std::move(request), nb::borrow(self), nb::object(),
-                                        std::move(argument));
+  return std::make_unique<HeldCollective>(std::move(request), nb::borrow(self), nb::object(),
+                                          std::move(argument));
 }
 
-std::unique_ptr<HeldTransfer> refuse(nb::handle self, int errno_value, const std::string& attempted,
-                                     const std::string& detail) {
+std::unique_ptr<HeldCollective> refuse(nb::handle self, int errno_value, const std::string& attempted,
+                                       const std::string& detail) {
   CollectiveRequest request =
       nb::cast<DiskArray&>(self).refuse(Error(errno_value, {.attempted = attempted, .detail = detail}));
-  return std::make_unique<HeldTransfer>(std::move(request), nb::borrow(self), nb::object(), StridedArg());
+  return std::make_unique<HeldCollective>(std::move(request), nb::borrow(self), nb::object(), StridedArg());
+}
+
+// ---- noncollective access
+
+/// Every step-th element of a box.
+struct Steps {
+  Steps(const Numbers& begin, const Numbers& end, const Numbers& steps)
+      : box{extents(begin), extents(end)}, step(extents(steps)), shape(box.begin) {
+    for (int i = 0; i < shape.rank(); ++i) {
+      const std::int64_t each = i < step.rank() ? std::max<std::int64_t>(step[i], 1) : 1;
+      const std::int64_t extent = i < box.end.rank() ? box.end[i] - box.begin[i] : 0;
+      shape[i] = std::max<std::int64_t>((extent + each - 1) / each, 0);
+    }
+  }
+  Box box;
+  Extents step, shape;
+};
+
+enum class Way : std::uint8_t { get, put, accumulate };
+
+/// Begins a transfer, or, if it `waits`, makes all of it and returns nothing.
+template <Way way>
+std::unique_ptr<HeldSection> move_section(nb::handle self, const Numbers& begin, const Numbers& end,
+                                          const Numbers& step, nb::handle memory, nb::handle alpha,
+                                          bool waits) {
+  auto& array = nb::cast<DiskArrayAccess&>(self);
+  const Steps section(begin, end, step);
+  const std::size_t element_bytes = size_bytes(array.type());
+  StridedArg argument(memory, way == Way::get ? Access::write : Access::read, section.shape, element_bytes);
+  StridedArg one;
+  if (way == Way::accumulate) one = StridedArg(alpha, Access::read, {}, element_bytes);
+  const Strided strided = argument.strided();
+  const std::byte* factor = one.strided().data;
+  DiskArrayRequest request;
+  {
+    const nb::gil_scoped_release released;
+    if constexpr (way == Way::get) {
+      if (waits)
+        array.get(section.box, section.step, strided);
+      else
+        request = array.async_get(section.box, section.step, strided);
+    } else if constexpr (way == Way::put) {
+      if (waits)
+        array.put(section.box, section.step, strided);
+      else
+        request = array.async_put(section.box, section.step, strided);
+    } else {
+      if (waits)
+        array.accumulate(section.box, section.step, strided, factor);
+      else
+        request = array.async_accumulate(section.box, section.step, strided, factor);
+    }
+  }
+  if (waits) return nullptr;
+  return std::make_unique<HeldSection>(std::move(request), nb::borrow(self), nb::object(),
+                                       std::move(argument));
+}
+
+void prefetch(const DiskArrayAccess& self, const std::vector<std::pair<Numbers, Numbers>>& list) {
+  std::vector<Box> boxes;
+  boxes.reserve(list.size());
+  for (const auto& [begin, end] : list) boxes.push_back({extents(begin), extents(end)});
+  const nb::gil_scoped_release released;
+  self.prefetch(boxes);
+}
+
+void bind_access(nb::module_& module) {
+  nb::class_<HeldSection>(module, "SectionTransfer",
+                          "A section of a disk array on its way. It keeps array and memory alive.")
+      .def("wait", &HeldSection::wait,
+           "Block until complete. Raises OutcoreError if it failed. Other Python threads run meanwhile.")
+      .def("test", &HeldSection::test, "True once complete; never blocks. Raises OutcoreError if it failed.")
+      .def_prop_ro("done", &HeldSection::done, "True once complete or failed; never raises.");
+  nb::class_<DiskArrayAccess>(module, "DiskArrayAccess", nb::is_weak_referenceable(),
+                              "Native part of outcore.AttachedDiskArray, which checks indices and types.")
+      .def_static(
+          "attach",
+          [](World& world, const nb::bytes& handle) {
+            return std::make_unique<DiskArrayAccess>(
+                DiskArrayAccess::attach(world, std::string(handle.c_str(), handle.size())));
+          },
+          nb::keep_alive<0, 1>(), "world"_a, "handle"_a)
+      .def("get", &move_section<Way::get>, "begin"_a, "end"_a, "step"_a, "memory"_a, "alpha"_a = nb::none(),
+           "waits"_a = false)
+      .def("put", &move_section<Way::put>, "begin"_a, "end"_a, "step"_a, "memory"_a, "alpha"_a = nb::none(),
+           "waits"_a = false)
+      .def("accumulate", &move_section<Way::accumulate>, "begin"_a, "end"_a, "step"_a, "memory"_a, "alpha"_a,
+           "waits"_a = false)
+      .def("prefetch", &prefetch, "boxes"_a)
+      .def("sync", &DiskArrayAccess::sync, nb::call_guard<nb::gil_scoped_release>())
+      .def_prop_ro("shape", [](const DiskArrayAccess& self) { return numbers(self.shape()); })
+      .def_prop_ro("chunk", [](const DiskArrayAccess& self) { return numbers(self.chunk()); })
+      .def_prop_ro("dtype", [](const DiskArrayAccess& self) { return std::string(name(self.type())); });
 }
 
 Placement placement(const std::string& name) {
@@ -145,7 +239,8 @@ store::CodecOptions codec(const std::string& name, std::size_t element_bytes) {
 void make(DiskArray* self, World& world, const Numbers& shape, const std::string& type_name,
           const std::string& path, const Numbers& chunk, const Numbers& typical,
           const std::string& codec_name, const std::string& placement_name, bool overwrite,
-          std::int64_t expected_bytes, const std::string& metadata, const std::string& refusal) {
+          std::int64_t expected_bytes, const std::string& metadata, std::int64_t own_cache_bytes,
+          std::int64_t others_cache_bytes, const std::string& refusal) {
   const nb::gil_scoped_release released;
   new (self) DiskArray(world, [&](Extents& wanted_shape, ElementType& type, DiskArrayOptions& options) {
     if (!refusal.empty()) throw Error(EINVAL, {.attempted = "create disk array", .detail = refusal});
@@ -158,7 +253,8 @@ void make(DiskArray* self, World& world, const Numbers& shape, const std::string
                .typical = extents(typical),
                .codec = codec(codec_name, size_bytes(type)),
                .expected_bytes = expected_bytes,
-               .metadata = metadata};
+               .metadata = metadata,
+               .caches = {own_cache_bytes, others_cache_bytes}};
   });
 }
 
@@ -166,26 +262,44 @@ void make(DiskArray* self, World& world, const Numbers& shape, const std::string
 
 void bind_disk_array(nb::module_& module) {
   const nb::call_guard<nb::gil_scoped_release> unlocked;
-  nb::class_<HeldTransfer>(module, "CollectiveTransfer",
-                           "A collective transfer of a disk array under way. It keeps its memory alive.")
-      .def("wait", &HeldTransfer::wait,
+  Abandoned<CollectiveRequest, Held>::finish_at_exit();
+  Abandoned<DiskArrayRequest, Held>::finish_at_exit();
+  nb::class_<HeldCollective>(module, "CollectiveTransfer",
+                             "A collective transfer of a disk array under way. It keeps its memory alive.")
+      .def("wait", &HeldCollective::wait,
            "Block until every process has done its part. Raises OutcoreError, at all processes the same, if "
            "it\n"
            "failed at any. Not collective. Other Python threads run meanwhile.")
-      .def("test", &HeldTransfer::test, "True once complete; never blocks. Raises OutcoreError if it failed.")
-      .def_prop_ro("done", &HeldTransfer::done, "True once complete or failed; never raises.");
-  nb::class_<DiskArray>(module, "DiskArray", nb::is_weak_referenceable(),
-                        "Native part of outcore.DiskArray, which checks arguments.")
+      .def("test", &HeldCollective::test,
+           "True once complete; never blocks. Raises OutcoreError if it failed.")
+      .def_prop_ro("done", &HeldCollective::done, "True once complete or failed; never raises.");
+  bind_access(module);
+  nb::class_<DiskArray, DiskArrayAccess>(module, "DiskArray",
+                                         "Native part of outcore.DiskArray, which checks arguments.")
       .def("__init__", &make, nb::keep_alive<1, 2>(), "world"_a, "shape"_a, "dtype"_a, "path"_a, "chunk"_a,
            "typical"_a, "codec"_a, "placement"_a, "overwrite"_a, "expected_bytes"_a, "metadata"_a,
-           "refusal"_a)
+           "own_cache_bytes"_a, "others_cache_bytes"_a, "refusal"_a)
       .def_static(
           "open",
-          [](World& world, const std::string& path, bool read_only) {
+          [](World& world, const std::string& path, bool read_only, std::int64_t own_cache_bytes,
+             std::int64_t others_cache_bytes) {
             const nb::gil_scoped_release released;
-            return std::make_unique<DiskArray>(DiskArray::open(world, path, read_only));
+            return std::make_unique<DiskArray>(
+                DiskArray::open(world, path, read_only, {own_cache_bytes, others_cache_bytes}));
           },
-          nb::keep_alive<0, 1>(), "world"_a, "path"_a, "read_only"_a)
+          nb::keep_alive<0, 1>(), "world"_a, "path"_a, "read_only"_a, "own_cache_bytes"_a,
+          "others_cache_bytes"_a)
+      .def(
+          "share",
+          [](DiskArray& self, World& parent) {
+            std::string handle;
+            {
+              const nb::gil_scoped_release released;
+              handle = self.share(parent);
+            }
+            return nb::bytes(handle.data(), handle.size());
+          },
+          "parent"_a)
       .def("write_section", &write_section, "array"_a, "from_begin"_a, "from_end"_a, "order"_a.none(),
            "begin"_a, "end"_a)
       .def("read_section", &read_section, "array"_a, "to_begin"_a, "to_end"_a, "order"_a.none(), "begin"_a,
@@ -205,9 +319,6 @@ void bind_disk_array(nb::module_& module) {
       .def("drop", &DiskArray::drop, unlocked)
       .def("remove", &DiskArray::remove, unlocked)
       .def("stored_bytes", &DiskArray::stored_bytes, unlocked)
-      .def_prop_ro("shape", [](const DiskArray& self) { return numbers(self.shape()); })
-      .def_prop_ro("chunk", [](const DiskArray& self) { return numbers(self.chunk()); })
-      .def_prop_ro("dtype", [](const DiskArray& self) { return std::string(name(self.type())); })
       .def_prop_ro("codec", [](const DiskArray& self) { return store::text(self.codec()); })
       .def_prop_ro("components", &DiskArray::components)
       .def_prop_ro(

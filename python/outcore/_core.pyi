@@ -762,7 +762,65 @@ class CollectiveTransfer:
     def done(self) -> bool:
         """True once complete or failed; never raises."""
 
-class DiskArray:
+class SectionTransfer:
+    """A section of a disk array on its way. It keeps array and memory alive."""
+
+    def wait(self) -> None:
+        """
+        Block until complete. Raises OutcoreError if it failed. Other Python threads run meanwhile.
+        """
+
+    def test(self) -> bool:
+        """True once complete; never blocks. Raises OutcoreError if it failed."""
+
+    @property
+    def done(self) -> bool:
+        """True once complete or failed; never raises."""
+
+class DiskArrayAccess:
+    """
+    Native part of outcore.AttachedDiskArray, which checks indices and types.
+    """
+
+    @staticmethod
+    def attach(world: World, handle: bytes) -> DiskArrayAccess: ...
+    def get(
+        self,
+        begin: Sequence[int],
+        end: Sequence[int],
+        step: Sequence[int],
+        memory: object,
+        alpha: object | None = None,
+        waits: bool = False,
+    ) -> SectionTransfer: ...
+    def put(
+        self,
+        begin: Sequence[int],
+        end: Sequence[int],
+        step: Sequence[int],
+        memory: object,
+        alpha: object | None = None,
+        waits: bool = False,
+    ) -> SectionTransfer: ...
+    def accumulate(
+        self,
+        begin: Sequence[int],
+        end: Sequence[int],
+        step: Sequence[int],
+        memory: object,
+        alpha: object,
+        waits: bool = False,
+    ) -> SectionTransfer: ...
+    def prefetch(self, boxes: Sequence[tuple[Sequence[int], Sequence[int]]]) -> None: ...
+    def sync(self) -> None: ...
+    @property
+    def shape(self) -> tuple: ...
+    @property
+    def chunk(self) -> tuple: ...
+    @property
+    def dtype(self) -> str: ...
+
+class DiskArray(DiskArrayAccess):
     """Native part of outcore.DiskArray, which checks arguments."""
 
     def __init__(
@@ -778,10 +836,15 @@ class DiskArray:
         overwrite: bool,
         expected_bytes: int,
         metadata: str,
+        own_cache_bytes: int,
+        others_cache_bytes: int,
         refusal: str,
     ) -> None: ...
     @staticmethod
-    def open(world: World, path: str, read_only: bool) -> DiskArray: ...
+    def open(
+        world: World, path: str, read_only: bool, own_cache_bytes: int, others_cache_bytes: int
+    ) -> DiskArray: ...
+    def share(self, parent: World) -> bytes: ...
     def write_section(
         self,
         array: object,
@@ -812,12 +875,6 @@ class DiskArray:
     def drop(self) -> None: ...
     def remove(self) -> None: ...
     def stored_bytes(self) -> int: ...
-    @property
-    def shape(self) -> tuple: ...
-    @property
-    def chunk(self) -> tuple: ...
-    @property
-    def dtype(self) -> str: ...
     @property
     def codec(self) -> str: ...
     @property

@@ -26,8 +26,9 @@ from outcore.array_blocks import (
     slices,
 )
 from outcore.errors import OutcoreError
-from outcore.global_array import Section, Transfer
+from outcore.global_array import Section
 from outcore.indexing import as_elements
+from outcore.sectioned import Transfer
 
 TILE = 1024  # rows and columns of the result of matmul that are worked on at once
 DEPTH = 2048  # products that are added up for each of them, at once

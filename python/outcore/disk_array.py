@@ -1,4 +1,5 @@
-"""Disk resident arrays: arrays larger than memory, moved collectively between disk and memory.
+"""Disk resident arrays: arrays larger than memory, moved between disk and memory, by all processes together or by
+each for itself.
 
 with outcore.World() as world, outcore.GlobalArray(world, (5000, 5000)) as g:
     d = outcore.DiskArray(world, (10000, 10000), path="/scratch/me/t2")
@@ -19,9 +20,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from outcore import _core
+from outcore.disk_array_access import AttachedDiskArray, DiskArrayAccess
 from outcore.errors import OutcoreError
 from outcore.global_array import DTYPES, GlobalArray, Section
-from outcore.indexing import select
+from outcore.resources import parse_bytes
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -35,13 +37,17 @@ if TYPE_CHECKING:
     Move = Callable[[], CollectiveTransfer]
 
 
-class DiskArray:
+class DiskArray(DiskArrayAccess):
     """An array of `shape` (1 to 8 dimensions) in files, each owned by a process. What was never written is zero.
 
-    Everything is collective: called by all processes of `world`, in the same order, with the same arguments but
-    for blocks of their own. Where they differ, or where one has a problem, all raise the same OutcoreError.
-    Transfers are nonblocking, any number at a time; they go on by themselves, in the order of the calls, and
-    deliver their errors at `wait`. Use an array from one thread of a process at a time.
+    Indexing, `get`, `put`, `acc`, their nonblocking forms, `prefetch` and `sync` are for each process alone
+    (DiskArrayAccess); boxes are those of Sectioned.
+
+    Everything else is collective: called by all processes of `world`, in the same order, with the same arguments
+    but for blocks of their own, from one thread of a process at a time. Where they differ, or where one has a
+    problem, all raise the same OutcoreError. `read` and `write` are nonblocking, any number at a time; they go
+    on by themselves, in the order of the calls, and deliver their errors at `wait`. They see what was put
+    before, and gets that begin after they are complete see what they wrote.
 
     Args:
         world: the processes that share it.
@@ -58,6 +64,10 @@ class DiskArray:
         expected_bytes: how much of it will be written, where that is less than all of it: the disks must have
             room for as much.
         metadata: what it holds, in terms of JSON; kept with a persistent array.
+        cache: memory of a process for chunks that it owns, in bytes or as "64MB", for noncollective access;
+            None: a sixteenth of its budget, at most 64 MiB.
+        client_cache: memory for chunks of other processes that this one has got, for data that is mostly read.
+            They are read again after `sync`, and after its own puts. None: no such memory.
 
     Raises: OutcoreError EINVAL (arguments), EEXIST (`path` is there), ENOSPC (no room, with the numbers).
     """
@@ -79,17 +89,20 @@ class DiskArray:
         overwrite: bool = False,
         expected_bytes: int | None = None,
         metadata: Any = None,
+        cache: int | str | None = None,
+        client_cache: int | str | None = None,
     ) -> None:
-        refusal, sides, name, text = "", [[0], [], []], "float64", ""
+        refusal, sides, name, text, caches = "", [[0], [], []], "float64", "", (-1, 0)
         try:
+            caches = _cache_bytes(cache, client_cache)
             sides = [_numbers(each) for each in (shape, chunk or (), typical or ())]
             if np.dtype(dtype) not in DTYPES:
                 raise TypeError(f"dtype {np.dtype(dtype)}; it may be {', '.join(d.name for d in DTYPES)}")
             name = np.dtype(dtype).name
             text = json.dumps(metadata)
-        except (TypeError, ValueError, OverflowError) as error:
+        except (TypeError, ValueError, OverflowError, OutcoreError) as error:
             refusal = str(error) or type(error).__name__
-        self._native = _core.DiskArray(
+        native = _core.DiskArray(
             world,
             sides[0],
             name,
@@ -101,49 +114,50 @@ class DiskArray:
             overwrite,
             -1 if expected_bytes is None else expected_bytes,
             text,
+            *caches,
             refusal,
         )
+        self._take(world, native)
+
+    def _take(self, world: World, native: _core.DiskArray) -> None:
         self._world = world
+        self._take_shape(native, native.shape, np.dtype(native.dtype), "disk array")
 
     @classmethod
-    def open(cls, world: World, path: str | os.PathLike[str], *, read_only: bool = True) -> Self:
+    def open(
+        cls,
+        world: World,
+        path: str | os.PathLike[str],
+        *,
+        read_only: bool = True,
+        cache: int | str | None = None,
+        client_cache: int | str | None = None,
+    ) -> Self:
         """Opens a persistent array, made by any number of processes, in the state that was committed last.
 
         Raises: OutcoreError ENOENT (no array there, or one that was never committed), EINVAL (something else is
         there), EIO (damaged; the message says what and where), ENOTSUP (of another version or byte order).
         """
         array = cls.__new__(cls)
-        array._native = _core.DiskArray.open(world, os.fspath(path), read_only)
-        array._world = world
+        caches = _cache_bytes(cache, client_cache)
+        array._take(world, _core.DiskArray.open(world, os.fspath(path), read_only, *caches))
         return array
+
+    @staticmethod
+    def attach(world: World, handle: bytes) -> AttachedDiskArray:
+        """An array that another group of processes has shared with `world`. Not collective."""
+        return AttachedDiskArray(world, handle)
+
+    def share(self, parent: World) -> bytes:
+        """Opens the array to processes outside of its world, which was split from `parent`: any process of the
+        parent that has the bytes returned can `attach` to it. Collective over the world of the array."""
+        return self._native.share(parent)
 
     # ---- what it is ----
 
     @property
     def world(self) -> World:
         return self._world
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self._native.shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return np.dtype(self._native.dtype)
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all elements."""
-        return self.size * self.dtype.itemsize
 
     @property
     def chunk(self) -> tuple[int, ...]:
@@ -224,7 +238,7 @@ class DiskArray:
         if box is None:
             begin, end = [0] * self.ndim, [0] * self.ndim
         else:
-            selection = select(box, self.shape, repr(self), strict=True)
+            selection = self._select(box, strict=True)
             if not selection.is_plain:
                 raise ValueError("steps must be 1")
             begin, end = list(selection.begin), list(selection.end)
@@ -285,6 +299,10 @@ class DiskArray:
     ) -> None:
         if kind is None:  # after an error the others may be elsewhere: do not wait for them
             self.close()
+
+
+def _cache_bytes(own: int | str | None, others: int | str | None) -> tuple[int, int]:
+    return -1 if own is None else parse_bytes(own), 0 if others is None else parse_bytes(others)
 
 
 def _numbers(values: Any) -> list[int]:

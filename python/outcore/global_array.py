@@ -18,7 +18,8 @@ import numpy as np
 
 from outcore import _core
 from outcore.errors import OutcoreError
-from outcore.indexing import Selection, as_elements, select
+from outcore.indexing import Selection, as_elements
+from outcore.sectioned import Sectioned
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -56,34 +57,13 @@ class Section:
         return self.array.dtype
 
 
-class Transfer:
-    """A nonblocking transfer under way. It keeps array and memory alive until it is complete."""
-
-    def __init__(self, native: _core.Transfer, result: Array | None = None) -> None:
-        self._native = native
-        self._result = result
-
-    def wait(self) -> Array | None:
-        """Blocks until complete. A get returns its array; after a put or an accumulate the memory may be
-        changed. Raises OutcoreError if the transfer failed. Other Python threads run meanwhile."""
-        self._native.wait()
-        return self._result
-
-    def test(self) -> bool:
-        """True once complete; never blocks. Raises OutcoreError if the transfer failed."""
-        return self._native.test()
-
-
-class GlobalArray:
+class GlobalArray(Sectioned):
     """An array of `shape` (1 to 8 dimensions), zero at first, in the memory of all processes of `world`.
 
     Made, synchronised and closed collectively: by all processes, in the same order. Everything else is
     one-sided: any process, any thread, at any time, without help of the processes concerned. `sync` orders:
     afterwards all see what any process has put or accumulated before. Concurrent accumulates of one element
-    are atomic.
-
-    A box is what NumPy would index with: slices, integers and an Ellipsis, as `numpy.s_[2:5, :]` makes it.
-    `g[box]` cuts slices at the edge as NumPy does; methods refuse a box that reaches outside.
+    are atomic. Boxes are those of Sectioned.
 
     Args:
         world: the processes that share it.
@@ -98,6 +78,8 @@ class GlobalArray:
             budget of a process; the message has the numbers). After close: EBADF.
     """
 
+    _native: _core.GlobalArray
+
     def __init__(
         self,
         world: World,
@@ -108,7 +90,7 @@ class GlobalArray:
         distribution: Distribution | Sequence[Sequence[int]] | None = None,
     ) -> None:
         arguments = ArrayArguments(shape, dtype, block, distribution)
-        self._native = _core.GlobalArray(
+        native = _core.GlobalArray(
             world,
             arguments.shape,
             arguments.dtype.name,
@@ -118,39 +100,14 @@ class GlobalArray:
             arguments.refusal,
         )
         self._world = world
-        self._dtype = arguments.dtype
-        self._distribution = self._native.distribution
-        self._shape: tuple[int, ...] = self._distribution.shape
-        self._name = f"global array of shape {self._shape}"
-        self._one = np.ones((), self._dtype)
+        self._distribution = native.distribution
+        self._take_shape(native, self._distribution.shape, arguments.dtype, "global array")
 
     # ---- what it is ----
 
     @property
     def world(self) -> World:
         return self._world
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self._shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self._dtype
-
-    @property
-    def ndim(self) -> int:
-        return len(self._shape)
-
-    @property
-    def size(self) -> int:
-        """Number of elements, at all processes together."""
-        return int(np.prod(self._shape, dtype=np.int64))
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all elements, at all processes together."""
-        return self.size * self._dtype.itemsize
 
     @property
     def distribution(self) -> Distribution:
@@ -177,52 +134,7 @@ class GlobalArray:
         state = "closed" if self.closed else self._distribution.kind
         return f"<outcore.GlobalArray {self._shape} {self._dtype}, {state}>"
 
-    def __len__(self) -> int:
-        return self._shape[0]
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        raise TypeError(f"{self!r} is not in the memory of this process: use g[...] for a copy of all of it")
-
-    # ---- transfers ----
-
-    def __getitem__(self, index: Any) -> Any:
-        """A copy of a section; of an integer for each dimension, the element."""
-        selection = self._select(index)
-        result = np.empty(selection.shape, self._dtype)
-        self._start_get(selection, result).wait()
-        return result[()] if selection.is_element else result
-
-    def __setitem__(self, index: Any, value: ArrayLike) -> None:
-        """Puts into a section, with NumPy's broadcasting. TypeError for elements of another type."""
-        self._start_put(self._select(index), value).wait()
-
-    def get(self, box: Any, out: Array | None = None) -> Array:
-        """A copy of a box; into `out`, of any strides, if given. Returns it."""
-        selection, result = self._get_arguments(box, out)
-        self._start_get(selection, result).wait()
-        return result
-
-    def get_async(self, box: Any, out: Array | None = None) -> Transfer:
-        """Starts a get; `wait()` of what is returned returns the array. What lies in memory that this process
-        can load from is copied before this returns."""
-        selection, result = self._get_arguments(box, out)
-        return Transfer(self._start_get(selection, result), result)
-
-    def put(self, box: Any, value: ArrayLike) -> None:
-        """Puts into a box, with NumPy's broadcasting. TypeError for elements of another type."""
-        self._start_put(self._select(box, strict=True), value).wait()
-
-    def put_async(self, box: Any, value: ArrayLike) -> Transfer:
-        """Starts a put; `value` must not be changed until it is complete."""
-        return Transfer(self._start_put(self._select(box, strict=True), value))
-
-    def acc(self, box: Any, value: ArrayLike, alpha: complex = 1) -> None:
-        """Adds `alpha * value` to a box, each element atomically. Types of 4 bytes and more."""
-        self._start_acc(self._select(box, strict=True), value, alpha).wait()
-
-    def acc_async(self, box: Any, value: ArrayLike, alpha: complex = 1) -> Transfer:
-        """Starts an accumulate; `value` must not be changed until it is complete."""
-        return Transfer(self._start_acc(self._select(box, strict=True), value, alpha))
+    # ---- scattered transfers, and sections ----
 
     def gather(self, indices: ArrayLike) -> Array:
         """The elements at `indices` (count x ndim integers, none negative): an array of `count`."""
@@ -284,44 +196,7 @@ class GlobalArray:
             if index.array is not self:
                 raise OutcoreError(errno.EINVAL, f"section of {self!r}", detail="it is of another array")
             index = tuple(slice(b, e) for b, e in zip(index.begin, index.end, strict=True))
-        return select(index, self._shape, self._name, strict=strict)
-
-    def _get_arguments(self, box: Any, out: Array | None) -> tuple[Selection, Array]:
-        selection = self._select(box, strict=True)
-        if out is None:
-            return selection, np.empty(selection.shape, self._dtype)
-        if out.dtype != self._dtype:
-            raise TypeError(f"{self!r}: `out` has elements of type {out.dtype}")
-        if out.shape != selection.shape:
-            raise ValueError(f"{self!r}: `out` has shape {out.shape}, the section {selection.shape}")
-        return selection, out
-
-    def _start_get(self, selection: Selection, result: Array) -> _core.Transfer:
-        memory = selection.as_stored(result)
-        return self._native.get(selection.begin, selection.end, selection.step, memory)
-
-    def _start_put(self, selection: Selection, value: ArrayLike) -> _core.Transfer:
-        return self._native.put(
-            selection.begin, selection.end, selection.step, self._to_store(selection, value)
-        )
-
-    def _start_acc(self, selection: Selection, value: ArrayLike, alpha: complex) -> _core.Transfer:
-        memory = self._to_store(selection, value)
-        return self._native.accumulate(
-            selection.begin, selection.end, selection.step, memory, self._number(alpha)
-        )
-
-    def _to_store(self, selection: Selection, value: ArrayLike) -> Array:
-        elements = as_elements(value, self._dtype, "put into a global array")
-        if elements.shape == selection.shape:
-            return selection.as_stored(elements)
-        # As NumPy's assignment does: leading axes of length 1 may be too many.
-        while elements.ndim > len(selection.shape) and elements.shape[0] == 1:
-            elements = elements[0]
-        return selection.as_stored(np.broadcast_to(elements, selection.shape))
-
-    def _number(self, alpha: complex) -> Array:
-        return self._one if alpha == 1 else as_elements(alpha, self._dtype, "alpha")
+        return super()._select(index, strict=strict)
 
     def _indices(self, indices: ArrayLike) -> np.ndarray[Any, np.dtype[np.int64]]:
         array = np.asarray(indices)

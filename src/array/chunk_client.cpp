@@ -300,13 +300,13 @@ void ChunkClient::ask(const Task& portion, int component) {
   if (!reads) parcel->copy(true);
   ChunkCall header(layout_.number, component, portion.way, portion.section);
   header.alpha = portion.alpha;
-  const auto then = [parcel, reads, self = shared_from_this()](std::span<std::byte> reply, const Error* error) {
+  const auto then = [parcel, reads, self = shared_from_this()](std::span<std::byte> reply,
+                                                               const Error* error) {
     std::exception_ptr failure = error ? std::make_exception_ptr(*error) : nullptr;
     if (!failure && reads && reply.size() != parcel->memory().size())
-      failure = std::make_exception_ptr(
-          Error(EIO, {.attempted = "get from a " + self->layout_.text(),
-                      .size_bytes = parcel->bytes,
-                      .detail = std::to_string(reply.size()) + " bytes came"}));
+      failure = std::make_exception_ptr(Error(EIO, {.attempted = "get from a " + self->layout_.text(),
+                                                    .size_bytes = parcel->bytes,
+                                                    .detail = std::to_string(reply.size()) + " bytes came"}));
     if (!failure && reads) parcel->copy(false);
     parcel->staged.reset();
     parcel->portion.request->end_part(failure);

@@ -44,8 +44,7 @@ std::string ChunkLayout::encode() const {
   head.type = static_cast<std::uint8_t>(type);
   head.read_only = read_only ? 1 : 0;
   std::string bytes(reinterpret_cast<const char*>(&head), sizeof head);
-  for (const std::int32_t owner : owners)
-    bytes.append(reinterpret_cast<const char*>(&owner), sizeof owner);
+  for (const std::int32_t owner : owners) bytes.append(reinterpret_cast<const char*>(&owner), sizeof owner);
   return bytes;
 }
 
@@ -62,8 +61,9 @@ ChunkLayout ChunkLayout::decode(const std::string& bytes) {
   layout.number = head.number;
   layout.type = static_cast<ElementType>(head.type);
   layout.read_only = head.read_only != 0;
-  layout.grid = ChunkGrid(Extents(std::span(head.shape, head.rank)), Extents(std::span(head.chunk, head.rank)),
-                          size_bytes(layout.type), head.owners, head.group);
+  layout.grid =
+      ChunkGrid(Extents(std::span(head.shape, head.rank)), Extents(std::span(head.chunk, head.rank)),
+                size_bytes(layout.type), head.owners, head.group);
   layout.owners.resize(static_cast<std::size_t>(head.owners));
   for (std::size_t i = 0; i < layout.owners.size(); ++i) {
     std::int32_t owner = 0;

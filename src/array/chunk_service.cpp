@@ -137,10 +137,7 @@ Staged::~Staged() {
 // ---- calls
 
 ChunkCall::ChunkCall(std::uint64_t array_number, int which, Way what, const SteppedBox& section)
-    : array(array_number),
-      component(which),
-      way(what),
-      rank(static_cast<std::uint8_t>(section.box.rank())) {
+    : array(array_number), component(which), way(what), rank(static_cast<std::uint8_t>(section.box.rank())) {
   std::ranges::copy(section.box.begin.values(), begin.begin());
   std::ranges::copy(section.box.end.values(), end.begin());
   std::ranges::copy(section.step.values(), step.begin());

@@ -20,7 +20,8 @@
 
 namespace outcore::array {
 
-/// Memory for elements on their way between processes: not more than a limit at once, accounted to the budget.
+/// Memory for elements on their way between processes: not more than a limit at once, accounted to the
+/// budget.
 class Staging {
  public:
   explicit Staging(Budget& budget);

@@ -90,7 +90,8 @@ void ChunkStore::accumulate(int component, const SteppedBox& section, const Memo
                             const void* alpha) {
   change(component, section, false, [&](const ChunkPiece& piece, std::byte* first) {
     const Strided memory = from(piece);
-    accumulate_strided(first, piece.stride_bytes, memory.data, memory.stride_bytes, piece.count, type_, alpha);
+    accumulate_strided(first, piece.stride_bytes, memory.data, memory.stride_bytes, piece.count, type_,
+                       alpha);
   });
 }
 

@@ -247,8 +247,7 @@ DiskArray::DiskArray(World& world, const Extents& shape, ElementType type, const
         all_options = options;
       }) {}
 
-DiskArray::DiskArray(World& world, const Make& make)
-    : state_(std::make_unique<State>(world)) {
+DiskArray::DiskArray(World& world, const Make& make) : state_(std::make_unique<State>(world)) {
   state_->create(make);
   client_ = state_->client;
 }
@@ -373,9 +372,8 @@ std::int64_t DiskArray::stored_bytes() {
   CollectiveRequest request = state.submit("measure disk array", "", [&]() -> State::Part {
     return [&state, &bytes, all = Box::whole(state.grid.shape())](const TransferQueue::Context& context) {
       std::optional<ChunkStore::Pause> pause;
-      world::agree(context.transport, "measure disk array", [&] {
-        pause.emplace(*state.store, std::span(&all, 1), false);
-      });
+      world::agree(context.transport, "measure disk array",
+                   [&] { pause.emplace(*state.store, std::span(&all, 1), false); });
       for (const array::OwnedComponent& each : state.components())
         bytes += each.file->table().total_stored_bytes();
       context.transport.all_reduce(std::span(&bytes, 1), transport::Reduction::sum);

@@ -63,8 +63,10 @@ store::ComponentOptions DiskArray::State::component_options(int component) const
 store::ChunkCacheOptions DiskArray::State::cache_options(std::size_t components) const {
   constexpr std::int64_t most_bytes = 64 << 20;
   Budget& budget = world.budget();
-  const std::int64_t all = caches.own_bytes >= 0 ? caches.own_bytes : std::min(budget.limit_bytes() / 16, most_bytes);
-  return {.most_bytes = all / static_cast<std::int64_t>(components), .account = [&budget](std::int64_t bytes) {
+  const std::int64_t all =
+      caches.own_bytes >= 0 ? caches.own_bytes : std::min(budget.limit_bytes() / 16, most_bytes);
+  return {.most_bytes = all / static_cast<std::int64_t>(components),
+          .account = [&budget](std::int64_t bytes) {
             if (bytes > 0)
               budget.reserve(bytes, "the cache of a disk array");
             else

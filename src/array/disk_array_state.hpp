@@ -38,11 +38,12 @@ struct DiskArray::State {
   bool persistent = false, read_only = false, open = true;
   bool changed = false;  ///< by collective calls since the last commit; the queue's, so the same everywhere
   std::uint64_t generation = 0;
-  array::ArrayDirectory directory;  ///< of a persistent array
-  std::vector<int> owners;          ///< the process of each component
+  array::ArrayDirectory directory;             ///< of a persistent array
+  std::vector<int> owners;                     ///< the process of each component
   std::shared_ptr<array::ChunkStore> store;    ///< of this process
   std::shared_ptr<array::ChunkClient> client;  ///< noncollective access
-  std::vector<std::shared_ptr<void>> known;    ///< to the services of this world, and of those it is shared with
+  std::vector<std::shared_ptr<void>>
+      known;  ///< to the services of this world, and of those it is shared with
   std::vector<std::shared_ptr<CollectiveRequest::State>> requests;  ///< not known to be complete and seen
 
   [[nodiscard]] store::Geometry geometry(int component) const;

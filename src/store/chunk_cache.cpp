@@ -128,8 +128,7 @@ void ChunkCache::wait_for_memory(Lock& lock) {
 /// False if all memory is in use that may be.
 bool ChunkCache::grow() {
   const std::int64_t least = chunks_ == 0 ? least_chunks : 1;
-  const std::int64_t count =
-      std::min(std::max(least, arena_bytes / stride_bytes_), most_chunks_ - chunks_);
+  const std::int64_t count = std::min(std::max(least, arena_bytes / stride_bytes_), most_chunks_ - chunks_);
   if (count <= 0) return false;
   const std::int64_t size = count * stride_bytes_;
   try {
@@ -144,8 +143,7 @@ bool ChunkCache::grow() {
     if (options_.account) options_.account(-size);
     throw;
   }
-  for (std::int64_t i = count - 1; i >= 0; --i)
-    free_.push_back(arenas_.back().data() + i * stride_bytes_);
+  for (std::int64_t i = count - 1; i >= 0; --i) free_.push_back(arenas_.back().data() + i * stride_bytes_);
   chunks_ += count;
   return true;
 }
@@ -181,7 +179,8 @@ void ChunkCache::begin_reads(Entry& entry, const Blocks& needed) {
     for (std::size_t k = end; k < blocks && k - end <= hole; ++k)
       if (missing[k]) end = k + 1;
     const auto begin_byte = static_cast<std::int64_t>(i) * geometry.block_bytes;
-    const auto end_byte = std::min(static_cast<std::int64_t>(end) * geometry.block_bytes, geometry.slot_bytes);
+    const auto end_byte =
+        std::min(static_cast<std::int64_t>(end) * geometry.block_bytes, geometry.slot_bytes);
     const auto part = stride_of(entry).subspan(static_cast<std::size_t>(begin_byte),
                                                static_cast<std::size_t>(end_byte - begin_byte));
     entry.reads.push_back(component_.async_read_part(entry.slot, begin_byte, part));

@@ -76,8 +76,8 @@ class ChunkCache {
   struct Entry {
     std::int64_t slot = 0;
     std::byte* memory = nullptr;
-    bool busy = false;  ///< a thread has it for itself; what follows is that thread's to change
-    int awaited = 0;    ///< threads that want it next
+    bool busy = false;    ///< a thread has it for itself; what follows is that thread's to change
+    int awaited = 0;      ///< threads that want it next
     bool unused = false;  ///< read ahead, and nobody has looked at it yet
     bool dirty = false;
     Blocks valid, coming;

@@ -41,7 +41,8 @@ class FaultyArray {
   FaultyArray(World& world, const std::string& directory, std::int64_t cache_bytes)
       : world_(world), engine_(device::make_fault_engine(device::make_thread_engine(1), failing())) {
     write_failure = read_failure = 0;
-    ChunkLayout layout{.grid = ChunkGrid({32, 32}, {8, 8}, sizeof(double), world.size(), 1), .number = 1000, .owners = {}};
+    ChunkLayout layout{
+        .grid = ChunkGrid({32, 32}, {8, 8}, sizeof(double), world.size(), 1), .number = 1000, .owners = {}};
     layout.owners.resize(static_cast<std::size_t>(world.size()));
     std::iota(layout.owners.begin(), layout.owners.end(), 0);
     store_ = std::make_shared<ChunkStore>(layout.grid, layout.type, false);
@@ -113,7 +114,8 @@ TEST("an owner whose disk fails tells the one who asked, and serves on") {
         array.transfer(array::Way::get, all, back);
         check::is_true(back.data == second.data);
         read_failure = EIO;
-        check::equal(check::throws<Error>([&] { array.transfer(array::Way::get, all, back); }).errno_value(), EIO);
+        check::equal(check::throws<Error>([&] { array.transfer(array::Way::get, all, back); }).errno_value(),
+                     EIO);
         read_failure = 0;
         array.transfer(array::Way::get, all, back);
         check::is_true(back.data == second.data);
@@ -179,16 +181,18 @@ TEST("headers that ask for what is not there are refused, whatever they hold") {
       array::ChunkCall header = good;
       auto* bytes = reinterpret_cast<unsigned char*>(&header);
       const auto changes = 1 + random() % 4;
-      for (unsigned k = 0; k < changes; ++k) bytes[random() % sizeof header] = static_cast<unsigned char>(random());
+      for (unsigned k = 0; k < changes; ++k)
+        bytes[random() % sizeof header] = static_cast<unsigned char>(random());
       const std::size_t size = i % 10 == 0 ? random() % sizeof header : sizeof header;
       try {
-        world.call(target, procedure, std::as_bytes(std::span(&header, 1)).first(size),
-                   std::span(payload).first(random() % payload.size()), {.most_reply_bytes = 100})
+        world
+            .call(target, procedure, std::as_bytes(std::span(&header, 1)).first(size),
+                  std::span(payload).first(random() % payload.size()), {.most_reply_bytes = 100})
             .wait();
       } catch (const Error& error) {
-        check::is_true(error.errno_value() == EINVAL || error.errno_value() == EBADF ||
-                           error.errno_value() == EMSGSIZE,
-                       error.what());
+        check::is_true(
+            error.errno_value() == EINVAL || error.errno_value() == EBADF || error.errno_value() == EMSGSIZE,
+            error.what());
       }
     }
     Model model({32, 32});

@@ -233,7 +233,8 @@ TEST("elements of all types are moved, and added up where they can be") {
 TEST("accumulates of all processes into the same elements add up exactly") {
   for_all_worlds([](World& world) {
     const Extents shape{40, 40};
-    DiskArray disk(world, shape, ElementType::int64, {.chunk = {16, 16}, .group = 1, .caches = {.own_bytes = 0}});
+    DiskArray disk(world, shape, ElementType::int64,
+                   {.chunk = {16, 16}, .group = 1, .caches = {.own_bytes = 0}});
     std::mt19937 random(static_cast<unsigned>(world.rank()));
     const std::vector<std::int64_t> ones(1600, 1);
     const auto memory = [&](const Box& box) {

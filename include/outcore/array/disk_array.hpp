@@ -75,8 +75,8 @@ class CollectiveRequest {
 };
 
 /// The methods of DiskArrayAccess are for each process alone. Those that are named here are collective over
-/// the world of the array, with the same arguments at all processes but for the memory and boxes of their own;
-/// where they differ all throw Error(EINVAL). One thread of a process at a time.
+/// the world of the array, with the same arguments at all processes but for the memory and boxes of their
+/// own; where they differ all throw Error(EINVAL). One thread of a process at a time.
 ///
 /// A write touches what lies in its box and nothing else. When it fails (a full disk, say), elements in the
 /// box hold old or new values, those outside are intact, and the array can be used on. Transfers to

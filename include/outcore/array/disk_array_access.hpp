@@ -28,8 +28,8 @@ class DiskArrayRequest {
   DiskArrayRequest() = default;  ///< complete
   explicit DiskArrayRequest(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
 
-  /// Blocks, asleep, until complete: what was got is here, what was put is at its owners and its memory may be
-  /// reused. Throws the first error, of whatever process.
+  /// Blocks, asleep, until complete: what was got is here, what was put is at its owners and its memory may
+  /// be reused. Throws the first error, of whatever process.
   void wait();
   [[nodiscard]] bool test();                 ///< true once complete; throws if it failed
   [[nodiscard]] bool done() const noexcept;  ///< true once complete or failed
@@ -39,8 +39,8 @@ class DiskArrayRequest {
 };
 
 /// Every chunk of a disk array has one owner, which follows from the layout. What a process asks for goes to
-/// the owners, in portions of some MiB, several at a time, and they apply it to their caches. Any process, any
-/// thread, at any time; nobody else has to call anything. What is ordered with what:
+/// the owners, in portions of some MiB, several at a time, and they apply it to their caches. Any process,
+/// any thread, at any time; nobody else has to call anything. What is ordered with what:
 ///
 /// - An operation on one chunk is applied as a whole, in some order with those of others: elements of a chunk
 ///   that two processes accumulate into add up, whatever the type. A box in several chunks is several
@@ -65,7 +65,8 @@ class DiskArrayAccess {
   DiskArrayAccess& operator=(DiskArrayAccess&&) noexcept;
 
   /// An array of another group of processes, from what its `DiskArray::share` returned. `world` is the one
-  /// that it was shared with. Not collective. Error(EINVAL) for bytes that are no handle, or of another world.
+  /// that it was shared with. Not collective. Error(EINVAL) for bytes that are no handle, or of another
+  /// world.
   [[nodiscard]] static DiskArrayAccess attach(World& world, const std::string& handle);
 
   [[nodiscard]] World& world() const noexcept;
@@ -93,8 +94,8 @@ class DiskArrayAccess {
   void accumulate(const Box& box, const Strided& memory, const void* alpha);
   void accumulate(const Box& box, const Extents& step, const Strided& memory, const void* alpha);
 
-  /// Hints that boxes will be read soon: their owners begin to read them into their caches, as far as there is
-  /// room. Returns at once; there is nothing to wait for.
+  /// Hints that boxes will be read soon: their owners begin to read them into their caches, as far as there
+  /// is room. Returns at once; there is nothing to wait for.
   void prefetch(std::span<const Box> boxes) const;
 
   /// What this process has put and accumulated is complete and visible to all, and what the others have is
