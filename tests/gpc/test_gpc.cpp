@@ -213,25 +213,25 @@ TEST("a procedure that may block calls another process and waits") {
 TEST("calls that wait for calls that wait do not use up what they wait for") {
   on_ranks(4, [](World& world) {
     std::uint32_t number = 0;
-    number = world.register_procedure(
-        "depth",
-        [&](Call call) {
-          int left = 0;
-          std::memcpy(&left, call.header().data(), sizeof left);
-          if (left == 0) return call.answer(call.header());
-          --left;
-          auto request = world.call((world.rank() + 1) % 4, number, std::as_bytes(std::span(&left, 1)), {},
-                                    {.most_reply_bytes = 4});
-          request.wait();
-          call.answer(request.reply());
-        },
-        {.may_block = true});
+    number = world.register_procedure("depth",
+                                      [&](Call call) {
+                                        int left = 0;
+                                        std::memcpy(&left, call.header().data(), sizeof left);
+                                        if (left == 0) return call.answer(call.header());
+                                        --left;
+                                        auto request = world.call((world.rank() + 1) % 4, number,
+                                                                  std::as_bytes(std::span(&left, 1)), {},
+                                                                  {.most_reply_bytes = 4});
+                                        request.wait();
+                                        call.answer(request.reply());
+                                      },
+                                      {.may_block = true});
     world.barrier();
     std::vector<CallRequest> requests;
     const int depth = 12;
     for (int i = 0; i < 20; ++i)
-      requests.push_back(world.call(world.rank(), number, std::as_bytes(std::span(&depth, 1)), {},
-                                    {.most_reply_bytes = 4}));
+      requests.push_back(
+          world.call(world.rank(), number, std::as_bytes(std::span(&depth, 1)), {}, {.most_reply_bytes = 4}));
     for (auto& request : requests) request.wait();
     world.barrier();
   });

@@ -1,0 +1,288 @@
+"""One run of the contraction of bench gpcio, in all processes of a job: prints what it took as JSON.
+
+Arguments: way (arrays, replicated, striped), tiles of O, tiles of V, edge of a tile, 1 to fetch ahead, bytes of the
+client-side cache.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+import outcore
+from outcore import launch
+
+IRREPS = 4  # a tile is zero unless the irreps of its segments multiply to the totally symmetric one
+AHEAD = 3  # pairs of tiles under way
+
+Index = tuple[int, int, int, int]
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """i0[p1, p2] += t[p1, p3, p4, h1] * i1[p3, p4, h1, p2], in tiles of equal edges."""
+
+    o_tiles: int
+    v_tiles: int
+    edge: int
+
+    @property
+    def shapes(self) -> dict[str, Index]:
+        """Tiles along each axis."""
+        v, o = self.v_tiles, self.o_tiles
+        return {"t": (v, v, v, o), "i1": (v, v, o, v)}
+
+    def nonzero(self, name: str) -> Iterator[Index]:
+        for index in itertools.product(*(range(n) for n in self.shapes[name])):
+            if is_symmetric(index):
+                yield index  # type: ignore[misc]
+
+    @cached_property
+    def numbers(self) -> dict[str, dict[Index, int]]:
+        return {name: {index: i for i, index in enumerate(self.nonzero(name))} for name in self.shapes}
+
+    @property
+    def tile_bytes(self) -> int:
+        return 8 * self.edge**4
+
+    @property
+    def stored_bytes(self) -> int:
+        return self.tile_bytes * sum(len(tiles) for tiles in self.numbers.values())
+
+    def tile(self, name: str, index: Index) -> Array:
+        """Its content: a rank-one pattern, so that the result is known without the contraction."""
+        edge = self.edge
+        left, right = self.factors(name, index)
+        if name == "t":
+            return np.outer(left, right).reshape(edge, edge, edge, edge)
+        return np.outer(right, left).reshape(edge, edge, edge, edge)
+
+    def factors(self, name: str, index: Index) -> tuple[Array, Array]:
+        """Along the outer axis (p1 or p2), and along the three that are summed over."""
+        random = np.random.default_rng([len(name), *index])
+        return random.standard_normal(self.edge), random.standard_normal(self.edge**3)
+
+    def pairs(self, p1: int, p2: int) -> Iterator[tuple[Index, Index]]:
+        v, o = self.v_tiles, self.o_tiles
+        for p3, p4, h1 in itertools.product(range(v), range(v), range(o)):
+            t, i1 = (p1, p3, p4, h1), (p3, p4, h1, p2)
+            if is_symmetric(t) and is_symmetric(i1):
+                yield t, i1
+
+    def expected(self, p1: int, p2: int) -> Array:
+        """The tile (p1, p2) of the result."""
+        result = np.zeros((self.edge, self.edge))
+        for t, i1 in self.pairs(p1, p2):
+            t_left, t_right = self.factors("t", t)
+            i_left, i_right = self.factors("i1", i1)
+            result += (t_right @ i_right) * np.outer(t_left, i_left)
+        return result
+
+
+def is_symmetric(index: tuple[int, ...]) -> bool:
+    product = 0
+    for segment in index:
+        product ^= segment % IRREPS
+    return product == 0
+
+
+class Request(Protocol):
+    def wait(self) -> Any: ...
+
+
+class Tiles(Protocol):
+    """Where the inputs lie."""
+
+    def put(self, name: str, index: Index, data: Array) -> None: ...
+    def get(self, name: str, index: Index, out: Array) -> Request: ...
+    def ready(self) -> None: ...  # all is on disk, and nothing of it in a cache
+
+
+class DiskArrays:
+    """Noncollective disk arrays: each tile on the disk of one process, which the others ask."""
+
+    def __init__(self, world: outcore.World, problem: Problem, cache_bytes: int) -> None:
+        tiling = [problem.edge * i for i in range(max(problem.v_tiles, problem.o_tiles) + 1)]
+        self.arrays = {
+            name: outcore.BlockSparseArray(
+                world,
+                [tiling[: tiles + 1] for tiles in shape],
+                list(problem.nonzero(name)),
+                client_cache=cache_bytes,
+            )
+            for name, shape in problem.shapes.items()
+        }
+
+    def put(self, name: str, index: Index, data: Array) -> None:
+        self.arrays[name].put_tile(index, data)
+
+    def get(self, name: str, index: Index, out: Array) -> Request:
+        return self.arrays[name].get_tile_async(index, out=out)
+
+    def ready(self) -> None:
+        for array in self.arrays.values():
+            array.flush()
+
+
+class Striped:
+    """One shared file, striped over the disks of all processes."""
+
+    def __init__(self, world: outcore.World, problem: Problem) -> None:
+        self.problem = problem
+        self.file = outcore.SharedFile(
+            world,
+            "tiles",
+            soft_limit=problem.stored_bytes,
+            typical_request=problem.tile_bytes,
+            cache="direct",
+        )
+        self.first = {"t": 0, "i1": len(problem.numbers["t"])}
+
+    def _offset(self, name: str, index: Index) -> int:
+        return (self.first[name] + self.problem.numbers[name][index]) * self.problem.tile_bytes
+
+    def put(self, name: str, index: Index, data: Array) -> None:
+        self.file.write(np.ascontiguousarray(data), self._offset(name, index))
+
+    def get(self, name: str, index: Index, out: Array) -> Request:
+        return self.file.aread(out, self._offset(name, index))
+
+    def ready(self) -> None:
+        self.file.flush()
+
+
+class Replicated:
+    """A copy of all inputs on the disk of every process, made from the striped file."""
+
+    def __init__(self, world: outcore.World, problem: Problem) -> None:
+        self.problem, self.world, self.source = problem, world, Striped(world, problem)
+        self.file = outcore.ExclusiveFile("tiles", cache="direct", expected_bytes=problem.stored_bytes)
+        self.seconds = 0.0
+
+    def put(self, name: str, index: Index, data: Array) -> None:
+        self.source.put(name, index, data)
+
+    def get(self, name: str, index: Index, out: Array) -> Request:
+        return self.file.aread(out, self.source._offset(name, index))
+
+    def ready(self) -> None:
+        """Copies, reading and writing at the same time."""
+        self.source.ready()
+        start = time.monotonic()
+        buffers = [np.empty(4 << 20, np.uint8) for _ in range(2 * AHEAD)]
+        writes: list[Any] = [None] * len(buffers)
+        reads: list[tuple[int, int, Any]] = []  # buffer, offset, request
+        size = self.problem.stored_bytes
+        offsets = iter(range(0, size, len(buffers[0])))
+        for turn in itertools.count():
+            offset = next(offsets, None)
+            if offset is not None:
+                free = turn % len(buffers)
+                if writes[free] is not None:
+                    writes[free].wait()
+                part = buffers[free][: min(len(buffers[free]), size - offset)]
+                reads.append((free, offset, self.source.file.aread(part, offset)))
+            if len(reads) == AHEAD or (offset is None and reads):
+                taken, place, request = reads.pop(0)
+                request.wait()
+                part = buffers[taken][: min(len(buffers[taken]), size - place)]
+                writes[taken] = self.file.awrite(part, place)
+            if offset is None and not reads:
+                break
+        for write in writes:
+            if write is not None:
+                write.wait()
+        self.file.flush()
+        self.world.barrier()
+        self.seconds = time.monotonic() - start
+
+
+def contract(world: outcore.World, problem: Problem, tiles: Tiles, ahead: int) -> tuple[Any, float]:
+    """Tasks are tiles of the result, handed out by a counter. Returns the result and the time."""
+    n = problem.v_tiles * problem.edge
+    result = outcore.GlobalArray(world, (n, n))
+    tasks = world.counter()
+    edge = problem.edge
+    pool = [(np.empty((edge,) * 4), np.empty((edge,) * 4)) for _ in range(ahead + 1)]
+    world.barrier()
+    start = time.monotonic()
+    while (task := tasks.next()) < problem.v_tiles**2:
+        p1, p2 = divmod(task, problem.v_tiles)
+        block = np.zeros((edge, edge))
+        for t, i1 in fetched(problem.pairs(p1, p2), tiles, pool):
+            block += t.reshape(edge, -1) @ i1.reshape(-1, edge)
+        result.acc(np.s_[p1 * edge : (p1 + 1) * edge, p2 * edge : (p2 + 1) * edge], block)
+    result.sync()
+    return result, time.monotonic() - start
+
+
+def fetched(
+    pairs: Iterator[tuple[Index, Index]], tiles: Tiles, pool: list[tuple[Array, Array]]
+) -> Iterator[tuple[Array, Array]]:
+    """The tiles of all pairs; those of the next ones are on their way meanwhile."""
+    under_way: list[tuple[tuple[Array, Array], list[Request]]] = []
+    free = list(pool)
+
+    def begin() -> None:
+        for t, i1 in itertools.islice(pairs, len(free)):
+            buffers = free.pop()
+            under_way.append((buffers, [tiles.get("t", t, buffers[0]), tiles.get("i1", i1, buffers[1])]))
+
+    begin()
+    while under_way:
+        buffers, requests = under_way.pop(0)
+        for request in requests:
+            request.wait()
+        yield buffers
+        free.append(buffers)
+        begin()
+
+
+def disk_bytes_read() -> int:
+    with open("/proc/self/io") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("read_bytes"))
+
+
+def main() -> None:
+    way = sys.argv[1]
+    o_tiles, v_tiles, edge, ahead, cache_bytes = map(int, sys.argv[2:7])
+    launch.world()
+    problem = Problem(o_tiles, v_tiles, edge)
+    with outcore.World(nodes="processes") as world:
+        makers: dict[str, Callable[[], Tiles]] = {
+            "arrays": lambda: DiskArrays(world, problem, cache_bytes),
+            "striped": lambda: Striped(world, problem),
+            "replicated": lambda: Replicated(world, problem),
+        }
+        tiles = makers[way]()
+        for name in problem.shapes:
+            for index, number in problem.numbers[name].items():
+                if number % world.size == world.rank:
+                    tiles.put(name, index, problem.tile(name, index))
+        world.barrier()
+        tiles.ready()
+        before = disk_bytes_read()
+        result, seconds = contract(world, problem, tiles, AHEAD if ahead else 0)
+        read_bytes = world.all_reduce(disk_bytes_read() - before)
+        good = True
+        if world.rank == 0:
+            for p1, p2 in [(0, 0), (problem.v_tiles - 1, problem.v_tiles // 2)]:
+                box = tuple(slice(p * edge, (p + 1) * edge) for p in (p1, p2))
+                good &= bool(np.allclose(result[box], problem.expected(p1, p2), rtol=1e-9, atol=1e-6))
+            answer = {
+                "seconds": seconds,
+                "replication_seconds": tiles.seconds if isinstance(tiles, Replicated) else 0.0,
+                "read_bytes": read_bytes,
+                "stored_bytes": problem.stored_bytes,
+                "good": good,
+            }
+            print(json.dumps(answer), flush=True)

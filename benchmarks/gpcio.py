@@ -1,0 +1,150 @@
+"""A block-sparse tensor contraction from disk: noncollective disk arrays, replicated inputs, one striped file.
+
+The contraction of the GPC-IO study, i0[p1,p2] += t[p1,p3,p4,h1] i1[p3,p4,h1,p2], in tiles of which a quarter is
+not zero, with dynamic tasks; each process counts as a node with a disk of its own. Inputs lie on disk and are
+read past the page cache, as if memory were small beside them; each tile is needed by several tasks. Compared
+are the time from inputs that are distributed to the result, on 1, 2 and 4 processes, and the bytes read from
+the disk. Replication is copying all inputs to every process first; its time is shown apart. What the study left
+undone, fetching ahead and a cache at the client, is measured with and without.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+from dataclasses import dataclass
+from typing import Any
+
+from outcore.bench import BenchOptions, Claim, at_least, claim_memory
+
+from ._workers import Failed, python_worker
+
+PROCESSES = (1, 2, 4)
+
+
+@dataclass(frozen=True)
+class Variant:
+    title: str
+    way: str
+    ahead: bool = True
+    cache: bool = False
+
+
+BEST = Variant("disk arrays, ahead, client cache", "arrays", cache=True)
+PLAIN = Variant("disk arrays, ahead", "arrays")
+BARE = Variant("disk arrays", "arrays", ahead=False)
+REPLICATED = Variant("replicated inputs, ahead", "replicated")
+STRIPED = Variant("one striped file, ahead", "striped")
+VARIANTS = (BEST, PLAIN, BARE, REPLICATED, STRIPED)
+
+Runs = dict[tuple[str, int], list[dict[str, Any]]]
+
+
+def run(options: BenchOptions) -> list[Claim]:
+    o_tiles, v_tiles, edge = (2, 4, 16) if options.quick else (2, 8, 20)
+    counts = (1, 2) if options.quick else PROCESSES
+    runs: Runs = {}
+    for _ in range(1 if options.quick else 3):
+        for processes in counts:
+            for variant in VARIANTS:
+                one = measure(options, variant, processes, (o_tiles, v_tiles, edge))
+                runs.setdefault((variant.title, processes), []).append(one)
+                options.say(line(variant, processes, one))
+    return claims(runs, counts)
+
+
+def measure(
+    options: BenchOptions, variant: Variant, processes: int, size: tuple[int, int, int]
+) -> dict[str, Any]:
+    cache_bytes = (256 << 20) // processes if variant.cache else 0
+    arguments = [variant.way, *map(str, size), str(int(variant.ahead)), str(cache_bytes)]
+    claim_memory(512 << 20)
+    done = subprocess.run(
+        python_worker("_gpcio_worker", *arguments, mpi_processes=processes),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+        env={
+            **os.environ,
+            "OUTCORE_SCRATCH": str(options.scratch),
+            "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+        },
+    )
+    if done.returncode != 0:
+        raise Failed(f"{variant.title} on {processes} processes: {done.stderr[-2000:]}")
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    if not answer["good"]:
+        raise Failed(f"{variant.title} on {processes} processes: the result is wrong")
+    return answer
+
+
+def line(variant: Variant, processes: int, one: dict[str, Any]) -> str:
+    copied = f" after {one['replication_seconds']:.2f} s of copying" if variant is REPLICATED else ""
+    times = one["read_bytes"] / one["stored_bytes"]
+    return (
+        f"{variant.title:34s} {processes} {'process' if processes == 1 else 'processes':9s} "
+        f"{one['seconds']:7.2f} s, read {one['read_bytes'] / 1e6:7.0f} MB, {times:.1f} times the {one['stored_bytes'] / 1e6:.0f} MB there "
+        f"are{copied}"
+    )
+
+
+def claims(runs: Runs, counts: tuple[int, ...]) -> list[Claim]:
+    def median(variant: Variant, processes: int, what: str = "seconds") -> float:
+        return statistics.median(one[what] for one in runs[variant.title, processes])
+
+    result = []
+    turns = len(runs[BEST.title, counts[0]])
+    for n in counts:
+        mine = median(BEST, n)
+        how = (
+            f"{n} processes, medians of {turns} runs; ours {mine:.2f} s with fetching ahead and client cache"
+        )
+        copied = median(REPLICATED, n, "replication_seconds")
+        alone = median(REPLICATED, n)
+        result += [
+            Claim(
+                f"contraction against replicated inputs, {n} processes",
+                (alone + copied) / mine,
+                "x",
+                at_least(1.0),
+                "replicated inputs in exclusive files",
+                f"{how}; theirs {alone:.2f} s after {copied:.2f} s of copying",
+            ),
+            Claim(
+                f"contraction against one striped file, {n} processes",
+                median(STRIPED, n) / mine,
+                "x",
+                at_least(1.0),
+                "shared file",
+                how,
+            ),
+            Claim(
+                f"bytes read against replicated inputs, {n} processes",
+                median(REPLICATED, n, "read_bytes") / max(1.0, median(BEST, n, "read_bytes")),
+                "x",
+                at_least(1.0),
+                "replicated inputs, without the copying",
+                how,
+            ),
+            Claim(
+                f"fetching ahead, {n} processes",
+                median(BARE, n) / median(PLAIN, n),
+                "x",
+                None,
+                "disk arrays without it",
+                "without client cache",
+            ),
+            Claim(
+                f"client cache, {n} processes",
+                median(PLAIN, n) / mine,
+                "x",
+                None,
+                "disk arrays without it",
+                "with fetching ahead",
+            ),
+        ]
+    return result
