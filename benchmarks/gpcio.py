@@ -87,7 +87,8 @@ def line(variant: Variant, processes: int, one: dict[str, Any]) -> str:
     times = one["read_bytes"] / one["stored_bytes"]
     return (
         f"{variant.title:34s} {processes} {'process' if processes == 1 else 'processes':9s} "
-        f"{one['seconds']:7.2f} s, read {one['read_bytes'] / 1e6:7.0f} MB, {times:.1f} times the {one['stored_bytes'] / 1e6:.0f} MB there "
+        f"{one['seconds']:7.2f} s, read {one['read_bytes'] / 1e6:7.0f} MB, "
+        f"{times:.1f} times the {one['stored_bytes'] / 1e6:.0f} MB there "
         f"are{copied}"
     )
 

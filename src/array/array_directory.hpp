@@ -59,9 +59,9 @@ class ArrayDirectory {
   void remove(transport::Transport& group) const;
 
  private:
-  std::string path_;  ///< as this process sees it
+  std::string path_;                        ///< as this process sees it
   Placement placement_ = Placement::local;  // as that of a scratch array is
-  bool leads_ = false;  ///< this process writes what is common to the directory
+  bool leads_ = false;                      ///< this process writes what is common to the directory
 };
 
 }  // namespace outcore::array
