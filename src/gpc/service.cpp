@@ -17,9 +17,12 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int most_workers = 4;             // that do not wait for other calls
 constexpr std::size_t most_waiting = 4096;  // calls to one process that the caller need not wait for
-constexpr auto spin = 30us;                 // of a thread that waits for a reply
-constexpr auto alive_every = 1s;            // how often it is asked whether targets are alive
-constexpr auto busy = 4ms;                  // traffic as recent as this keeps naps short
+constexpr auto spin = 200us;  // of a thread that waits for a reply: to wake it up would take as long
+constexpr auto alone = 20us;  // from then on it yields to threads that compute
+constexpr auto just_now = 20us, stand_by_time = 100us;
+constexpr auto handshake = 100us;  // bulk data that are on their way need several steps of both sides
+constexpr auto alive_every = 1s;   // how often it is asked whether targets are alive
+constexpr auto busy = 4ms;         // traffic as recent as this keeps naps short
 constexpr std::chrono::microseconds shortest_nap = 50us, longest_nap = 1000us, told_nap = 100ms;
 
 thread_local bool serves = false;          // this thread runs a procedure that does not block
@@ -132,8 +135,16 @@ void Service::wait(const Pending& pending) {
   if (serves)
     throw Error(EDEADLK, {.attempted = "wait for a call",
                           .detail = "in a procedure that was not registered as one that may block"});
-  const auto until = Clock::now() + spin;
-  while (!pending.done.load(std::memory_order_acquire) && Clock::now() < until) step();
+  const auto start = Clock::now();
+  for (auto now = start; !pending.done.load(std::memory_order_acquire) && now - start < spin;
+       now = Clock::now()) {
+    step();
+    if (now - start > alone) std::this_thread::yield();
+  }
+  if (!pending.done.load(std::memory_order_acquire)) {
+    polled_ = Clock::time_point{};
+    relieve();
+  }
   if (works_for) block(true);
   pending.done.wait(false, std::memory_order_acquire);
   if (works_for) block(false);
@@ -152,6 +163,7 @@ void Service::step() {
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return;  // another thread is about it
   poll();
+  polled_ = Clock::now();
   lock.unlock();
   deliver();
   serve_ready();
@@ -300,16 +312,41 @@ void Service::ended(Served& served) {
 void Service::run() {
   prctl(PR_SET_TIMERSLACK, 1000UL);
   for (;;) {
-    const bool any = round();
     watch();
+    if (attended()) {
+      stand_by();
+      continue;
+    }
+    const bool any = round();
     {
       const std::lock_guard guard(mutex_);
       // What this process has sent must be gone before it ends.
       if (stopping_ && protocol_.transfers() == 0 && to_work_.empty()) return;
     }
     const auto longest = nap(any);
-    if (!any) messages_->wait(longest);
+    if (any) continue;
+    if (longest.count() > 0)
+      messages_->wait(longest);
+    else
+      std::this_thread::yield();
   }
+}
+
+bool Service::attended() const noexcept {
+  return Clock::now() - polled_.load() < just_now;
+}
+
+/// Others who send need not wake this thread meanwhile, which would take the core, or the lock, of the one
+/// that polls.
+void Service::stand_by() {
+  standing_by_ = true;
+  (void)relieved_.try_acquire_for(stand_by_time);
+  standing_by_ = false;
+}
+
+/// By a thread that goes to sleep after it has polled.
+void Service::relieve() {
+  if (standing_by_.exchange(false)) relieved_.release();
 }
 
 bool Service::round() {
@@ -357,7 +394,7 @@ void Service::attempt(const Step& step) noexcept {
 }
 
 /// How long to sleep: until told, if the transport tells and moves bulk data by itself. Else as short as
-/// traffic asks for.
+/// traffic asks for, and not at all when a bulk transfer has just begun.
 std::chrono::microseconds Service::nap(bool any) {
   const auto now = Clock::now();
   if (any) last_traffic_ = now;
@@ -367,6 +404,7 @@ std::chrono::microseconds Service::nap(bool any) {
     transfers = protocol_.transfers();
   }
   if (transfers == 0 && messages_->is_told()) return told_nap;
+  if (transfers > 0 && now - last_traffic_ < handshake) return 0us;
   if (transfers > 0 || now - last_traffic_ < busy)
     nap_ = shortest_nap;
   else

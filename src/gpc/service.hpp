@@ -1,12 +1,15 @@
 // The service of procedure calls in one process: the protocol, what carries it, and the threads that serve.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <semaphore>
 #include <span>
 #include <string>
 #include <thread>
@@ -66,6 +69,9 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   void run();
   void work();
   [[nodiscard]] bool round();
+  [[nodiscard]] bool attended() const noexcept;
+  void stand_by();
+  void relieve();
   bool poll();
   void watch();
   template <class Step>
@@ -92,6 +98,10 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   std::chrono::microseconds nap_{0};  // of the serving thread
   std::chrono::steady_clock::time_point last_traffic_{}, last_watch_{};  // of the serving thread
   std::mutex serving_;  // held by the thread that runs a procedure that does not block
+  // Threads that wait for a reply, or ask for it, poll; the serving thread stands by meanwhile.
+  std::atomic<bool> standing_by_{false};
+  std::atomic<std::chrono::steady_clock::time_point> polled_{};  // by one of them, last
+  std::counting_semaphore<> relieved_{0};
   std::thread thread_;
   std::vector<std::thread> workers_;
   int idle_workers_ = 0, running_workers_ = 0;  // neither: they wait for other calls
