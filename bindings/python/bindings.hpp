@@ -14,5 +14,6 @@ void bind_gpc(nanobind::module_& module);
 void bind_chem(nanobind::module_& module);
 void bind_global_array(nanobind::module_& module);
 void bind_disk_array(nanobind::module_& module);
+void bind_shared_file(nanobind::module_& module);
 
 }  // namespace outcore::python

@@ -19,6 +19,7 @@
 #include "bindings.hpp"
 #include "outcore/array/verify.hpp"
 #include "outcore/error.hpp"
+#include "placement_arg.hpp"
 #include "strided_arg.hpp"
 
 namespace nb = nanobind;
@@ -221,13 +222,6 @@ void bind_access(nb::module_& module) {
       .def_prop_ro("dtype", [](const DiskArrayAccess& self) { return std::string(name(self.type())); });
 }
 
-Placement placement(const std::string& name) {
-  if (name == "auto") return Placement::automatic;
-  if (name == "shared") return Placement::shared;
-  if (name == "local") return Placement::local;
-  throw Error(EINVAL, {.attempted = "placement '" + name + "'", .detail = "it is auto, shared or local"});
-}
-
 store::CodecOptions codec(const std::string& name, std::size_t element_bytes) {
   if (name == "none") return {};
   if (name == "blosc2" || name == "blosc2-zstd") return store::blosc2_for(element_bytes);
@@ -238,7 +232,7 @@ store::CodecOptions codec(const std::string& name, std::size_t element_bytes) {
 
 void make(DiskArray* self, World& world, const Numbers& shape, const std::string& type_name,
           const std::string& path, const Numbers& chunk, const Numbers& typical,
-          const std::string& codec_name, const std::string& placement_name, bool overwrite,
+          const std::string& codec_name, const std::string& placement, bool overwrite,
           std::int64_t expected_bytes, const std::string& metadata, std::int64_t own_cache_bytes,
           std::int64_t others_cache_bytes, const std::string& refusal) {
   const nb::gil_scoped_release released;
@@ -248,7 +242,7 @@ void make(DiskArray* self, World& world, const Numbers& shape, const std::string
     type = element_type(type_name);
     options = {.path = path,
                .overwrite = overwrite,
-               .placement = placement(placement_name),
+               .placement = parse_placement(placement),
                .chunk = extents(chunk),
                .typical = extents(typical),
                .codec = codec(codec_name, size_bytes(type)),
@@ -321,9 +315,7 @@ void bind_disk_array(nb::module_& module) {
       .def("stored_bytes", &DiskArray::stored_bytes, unlocked)
       .def_prop_ro("codec", [](const DiskArray& self) { return store::text(self.codec()); })
       .def_prop_ro("components", &DiskArray::components)
-      .def_prop_ro(
-          "placement",
-          [](const DiskArray& self) { return self.placement() == Placement::shared ? "shared" : "local"; })
+      .def_prop_ro("placement", [](const DiskArray& self) { return placement_name(self.placement()); })
       .def_prop_ro("path", [](const DiskArray& self) { return self.path(); })
       .def_prop_ro("metadata", [](const DiskArray& self) { return self.metadata(); })
       .def_prop_ro("read_only", &DiskArray::read_only)

@@ -61,27 +61,16 @@ std::int64_t write(ExclusiveFile& file, nb::handle argument, std::int64_t offset
   return file.write(buffer.span(), offset);
 }
 
-/// Starts a request on one buffer. The lock of the file may be held by a thread that waits for the disk, so
-/// the GIL is released.
-template <class Start>
-HeldRequest start(nb::handle argument, Access access, Start start_request) {
-  std::vector<BufferArg> held;
-  held.emplace_back(argument, access);
-  const auto memory = held.front().span();
-  device::Request request;
-  {
-    nb::gil_scoped_release released;
-    request = start_request(memory);
-  }
-  return {std::move(request), std::move(held)};
-}
-
 HeldRequest aread(ExclusiveFile& file, nb::handle argument, std::int64_t offset) {
-  return start(argument, Access::write, [&](auto memory) { return file.async_read(memory, offset); });
+  BufferArg buffer(argument, Access::write);
+  const auto memory = buffer.span();
+  return start_held(as_list(std::move(buffer)), {}, [&] { return file.async_read(memory, offset); });
 }
 
 HeldRequest awrite(ExclusiveFile& file, nb::handle argument, std::int64_t offset) {
-  return start(argument, Access::read, [&](auto memory) { return file.async_write(memory, offset); });
+  BufferArg buffer(argument, Access::read);
+  const auto memory = buffer.span();
+  return start_held(as_list(std::move(buffer)), {}, [&] { return file.async_write(memory, offset); });
 }
 
 void open(ExclusiveFile* self, const std::string& name, const nb::object& scratch, bool keep,

@@ -11,4 +11,5 @@ NB_MODULE(_core, module) {
   outcore::python::bind_chem(module);
   outcore::python::bind_global_array(module);
   outcore::python::bind_disk_array(module);
+  outcore::python::bind_shared_file(module);
 }

@@ -1,12 +1,15 @@
 /** @file outcore.h
- *  @brief The C interface of Outcore: exclusive access files (EAF).
+ *  @brief The C interface of Outcore: exclusive access files (EAF) and shared files (SF).
  *
  *  An exclusive access file is a byte-addressable scratch file of one process: integrals, intermediates,
  *  vectors. Two processes that open "ints" have two files. A file vanishes with its process, also when that
  *  is killed, unless it was opened to be kept.
  *
- *  Source: the Exclusive Access Files of the ChemIO project (Nieplocha, Foster, Kendall, "ChemIO:
- *  high-performance parallel I/O for computational chemistry applications", IJHPCA 12, 1998).
+ *  A shared file is a byte-addressable scratch file of all processes of a world: created and closed by all
+ *  together, read and written by any of them at any time. Bytes that nobody has written are zeros.
+ *
+ *  Source: the Exclusive Access Files and Shared Files of the ChemIO project (Nieplocha, Foster, Kendall,
+ * "ChemIO: high-performance parallel I/O for computational chemistry applications", IJHPCA 12, 1998).
  *
  *  @section example Example
  *
@@ -18,6 +21,16 @@
  *      compute();
  *      oc_eaf_wait(request, NULL);
  *      oc_eaf_close(file);
+ *
+ *  The same for all processes of an MPI job:
+ *
+ *      oc_world_mpi(MPI_Comm_c2f(MPI_COMM_WORLD), NULL, &world);
+ *      oc_sf_create(world, "amplitudes", NULL, &file);
+ *      oc_sf_write(file, rank * bytes, mine, bytes);
+ *      oc_world_barrier(world);
+ *      oc_sf_read(file, other * bytes, theirs, bytes);
+ *      oc_sf_close(file);
+ *      oc_world_close(world);
  *
  *  @section units Units
  *
@@ -153,6 +166,126 @@ int oc_eaf_stat(const char* scratch, int64_t* free_bytes, char* type, size_t typ
  *  If the code is that of the last failure in this thread, its full text: what was attempted, on which path,
  *  at which offset, how much. The text is valid until the next call of this thread. */
 const char* oc_eaf_strerror(int code);
+
+/** @defgroup world Worlds: the processes that share files
+ *
+ *  Making and closing one is collective, as are the calls that say so: all processes make them in the same
+ *  order, with the same arguments, by one thread at a time. Where they differ, or where one has a problem,
+ * all get an error.
+ *  @{ */
+
+/** Options of a world. All bytes zero, or a NULL pointer, mean the defaults. */
+typedef struct oc_world_options {
+  int64_t memory_bytes;      /**< Budget of this process; 0: half of its share of the memory of its node. */
+  const char* scratch;       /**< Directory for scratch; NULL or "": as for oc_eaf_open(). */
+  int node_for_each_process; /**< Not 0: each process counts as a node, to try what happens between nodes. */
+} oc_world_options;
+
+/** @brief A world of this process alone.
+ *  @param[out] world The handle, larger than 0. */
+int oc_world_self(const oc_world_options* options, int* world);
+
+/** @brief The processes of an MPI communicator. Collective.
+ *
+ *  MPI must be initialised with MPI_THREAD_MULTIPLE; the communicator is duplicated.
+ *  @param[in] communicator Its Fortran handle: MPI_Comm_c2f(communicator).
+ *  @return ENOTSUP (no MPI is loaded, or not one that this build knows), EINVAL, ENOENT (scratch directory).
+ */
+int oc_world_mpi(int communicator, const oc_world_options* options, int* world);
+
+/** @brief Number of this process, and how many there are; either may be NULL. */
+int oc_world_rank(int world, int* rank, int* size);
+
+/** @brief Waits, asleep, for all processes. Collective. */
+int oc_world_barrier(int world);
+
+/** @brief Closes a world, before MPI_Finalize; close its files first. Collective. */
+int oc_world_close(int world);
+/** @} */
+
+/** @defgroup placement Where the files lie that processes have in common
+ *  @{ */
+#define OC_PLACEMENT_AUTOMATIC 0 /**< Shared if all processes see the directory of the first, else local. */
+#define OC_PLACEMENT_SHARED 1    /**< One directory that all see. */
+#define OC_PLACEMENT_LOCAL 2     /**< A part on each node, which others reach through its processes. */
+/** @} */
+
+/** Hints for a shared file. All bytes zero, or a NULL pointer, mean the defaults. */
+typedef struct oc_sf_options {
+  int64_t hard_limit_bytes;      /**< A write beyond it is EFBIG. 0: none. */
+  int64_t soft_limit_bytes;      /**< Size it will have, 0: unknown. More than is free: ENOSPC. */
+  int64_t typical_request_bytes; /**< Size of most requests, which sets the stripe. 0: unknown. */
+  int reserve;                   /**< Not 0: space for the soft limit is reserved at once. */
+  int placement;                 /**< One of OC_PLACEMENT_*. */
+  int components_per_node;       /**< Files on each node; 0: one for each process, at most 8. */
+  int cache;                     /**< One of OC_CACHE_*. */
+} oc_sf_options;
+
+/** @brief Creates a shared file. Collective.
+ *
+ *  It has no name that others could open; it is there until oc_sf_close(), oc_sf_destroy(), or the end of the
+ * job, also when that is killed.
+ *  @param[in] name What messages call it; not empty.
+ *  @param[out] file The handle, larger than 0.
+ *  @return EINVAL (name, hints, or hints that differ), EBADF (world), ENOSPC, ENOENT, EACCES (scratch). */
+int oc_sf_create(int world, const char* name, const oc_sf_options* options, int* file);
+
+/** @brief Writes all of the buffer, at any offset. It is visible to all processes on return.
+ *  @return EINVAL (negative offset or size), EFBIG (beyond the hard limit), EBADF, ENOSPC, EIO. */
+int oc_sf_write(int file, int64_t offset, const void* buffer, int64_t bytes);
+
+/** @brief Fills the buffer. Bytes that nobody has written are zeros.
+ *  @return EINVAL (negative offset or size; beyond the highest byte that any process has begun to write),
+ * EBADF, EIO. */
+int oc_sf_read(int file, int64_t offset, void* buffer, int64_t bytes);
+
+/** @brief Begins a write, and returns at once. The I/O goes on without further calls.
+ *
+ *  It is visible to all when it has been waited for, or after oc_sf_sync().
+ *  @param[out] request The request, for oc_sf_wait(). */
+int oc_sf_awrite(int file, int64_t offset, const void* buffer, int64_t bytes, int64_t* request);
+
+/** @brief Begins a read, and returns at once. The I/O goes on without further calls.
+ *  @param[out] request The request, for oc_sf_wait(). */
+int oc_sf_aread(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* request);
+
+/** @brief Waits until a request is complete, and ends it.
+ *  @return EINVAL (no such request, or waited for before), or what the read or write came to. */
+int oc_sf_wait(int64_t request);
+
+/** @brief Waits for all requests of a list, and ends them; returns the error of the first that failed. */
+int oc_sf_waitall(int count, const int64_t* requests);
+
+/** @brief Tells whether a request is complete, without blocking. It must still be waited for.
+ *  @param[out] done 1 if complete or failed, else 0. */
+int oc_sf_probe(int64_t request, int* done);
+
+/** @brief The end of the file: the highest byte that any process has begun to write. Not collective. */
+int oc_sf_length(int file, int64_t* bytes);
+
+/** @brief Makes everything that this process has written visible to all. Not collective.
+ *  @return The error of a write that nobody waited for. */
+int oc_sf_sync(int file);
+
+/** @brief Puts everything written by any process on stable storage. Collective; returns errors as
+ * oc_sf_sync(). */
+int oc_sf_flush(int file);
+
+/** @brief Waits for everything and closes the file; its bytes are gone. Collective.
+ *
+ *  The handle is closed also when an error is returned: that of a write that nobody waited for, at any
+ * process. */
+int oc_sf_close(int file);
+
+/** @brief As oc_sf_close(), for bytes that are not wanted: without the errors of writes. Collective. */
+int oc_sf_destroy(int file);
+
+/** @brief Free space and type of the file system that this node's part of the file lies on.
+ *  @param[out] free_bytes,type,type_size As for oc_eaf_stat(). */
+int oc_sf_stat(int file, int64_t* free_bytes, char* type, size_t type_size);
+
+/** @brief Text for a return code, as oc_eaf_strerror(). */
+const char* oc_sf_strerror(int code);
 
 #ifdef __cplusplus
 }

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from outcore.errors import OutcoreError as OutcoreError
     from outcore.global_array import GlobalArray as GlobalArray
     from outcore.node_array import NodeArray as NodeArray
+    from outcore.shared_file import RecordFile as RecordFile
+    from outcore.shared_file import SharedFile as SharedFile
     from outcore.world import World as World
 
 _MODULES = ("checkpoint", "hdf5")
@@ -31,6 +33,8 @@ _PUBLIC = {
     "GlobalArray": "outcore.global_array",
     "NodeArray": "outcore.node_array",
     "OutcoreError": "outcore.errors",
+    "RecordFile": "outcore.shared_file",
+    "SharedFile": "outcore.shared_file",
     "World": "outcore.world",
     "clean": "outcore._core",
     "default_scratch": "outcore._core",
@@ -43,6 +47,8 @@ __all__ = [
     "GlobalArray",
     "NodeArray",
     "OutcoreError",
+    "RecordFile",
+    "SharedFile",
     "World",
     "__version__",
     "checkpoint",

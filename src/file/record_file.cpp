@@ -424,4 +424,14 @@ bool RecordFile::Request::done() const noexcept {
   return !state_ || state_->moving.done();
 }
 
+void wait_all(std::span<RecordFile::Request> requests) {
+  std::exception_ptr first;
+  for (RecordFile::Request& each : requests) try {
+      each.wait();
+    } catch (...) {
+      if (!first) first = std::current_exception();
+    }
+  if (first) std::rethrow_exception(first);
+}
+
 }  // namespace outcore::file

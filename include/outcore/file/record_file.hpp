@@ -102,4 +102,7 @@ class RecordFile::Request {
   std::shared_ptr<State> state_;
 };
 
+/// Waits for all, then throws the error of the first failed one, if any.
+void wait_all(std::span<RecordFile::Request> requests);
+
 }  // namespace outcore::file

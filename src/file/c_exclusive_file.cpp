@@ -1,67 +1,26 @@
-// The C interface: handles, return codes and the text of the last error around ExclusiveFile.
+// The C interface of exclusive access files: handles around ExclusiveFile.
 
-#include <algorithm>
 #include <cerrno>
-#include <cstring>
-#include <limits>
+#include <cstdint>
 #include <memory>
-#include <mutex>
-#include <new>
 #include <string>
-#include <unordered_map>
 
+#include "file/c_handles.hpp"
 #include "outcore/device/file.hpp"
-#include "outcore/error.hpp"
 #include "outcore/file/exclusive_file.hpp"
 #include "outcore/file/scratch.hpp"
 #include "outcore/outcore.h"
 
 namespace {
 
-using outcore::Error;
 using outcore::device::Request;
 using outcore::file::ExclusiveFile;
+using namespace outcore::file::c;
 
 struct Outstanding {
   Request request;
   std::int64_t size_bytes = 0;
   std::shared_ptr<ExclusiveFile> file;
-};
-
-/// Things known to C by numbers, which are never used twice.
-template <class Number, class Thing>
-class Table {
- public:
-  Number add(Thing thing) {
-    const std::lock_guard guard(mutex_);
-    if (last_ == std::numeric_limits<Number>::max()) throw Error(EMFILE, {.attempted = "number a handle"});
-    things_.emplace(++last_, std::move(thing));
-    return last_;
-  }
-  Thing get(Number number, int errno_value, const char* what) {
-    const std::lock_guard guard(mutex_);
-    return find(number, errno_value, what)->second;
-  }
-  Thing take(Number number, int errno_value, const char* what) {
-    const std::lock_guard guard(mutex_);
-    const auto found = find(number, errno_value, what);
-    Thing thing = std::move(found->second);
-    things_.erase(found);
-    return thing;
-  }
-
- private:
-  auto find(Number number, int errno_value, const char* what) {
-    const auto found = things_.find(number);
-    if (found != things_.end()) return found;
-    const char* why = number > 0 && number <= last_ ? "it has ended" : "no such handle was given out";
-    throw Error(errno_value,
-                {.attempted = std::string("use ") + what + " " + std::to_string(number), .detail = why});
-  }
-
-  std::mutex mutex_;
-  std::unordered_map<Number, Thing> things_;
-  Number last_ = 0;
 };
 
 // Leaked: files left open are closed at exit by the file layer, which needs nothing of this.
@@ -70,51 +29,6 @@ auto& requests = *new Table<std::int64_t, Outstanding>;
 
 std::shared_ptr<ExclusiveFile> file_of(int file) {
   return files.get(file, EBADF, "file");
-}
-
-thread_local int last_code = OC_OK;
-thread_local std::string last_text;
-
-int failed(int code, const char* text) noexcept {
-  last_code = code;
-  try {
-    last_text = text;
-  } catch (const std::bad_alloc&) {
-    last_text.clear();  // oc_eaf_strerror falls back to the system's words
-  }
-  return code;
-}
-
-/// Runs a call and turns whatever it throws into a code and a text. The body returns a code.
-template <class Body>
-int guarded(Body body) noexcept {
-  try {
-    return body();
-  } catch (const Error& error) {
-    return failed(error.errno_value(), error.what());
-  } catch (const std::bad_alloc&) {
-    return failed(ENOMEM, "out of memory");
-  } catch (const std::exception& error) {
-    return failed(EIO, error.what());
-  }
-}
-
-[[noreturn]] void invalid(const char* attempted, const char* why) {
-  throw Error(EINVAL, {.attempted = attempted, .detail = why});
-}
-
-std::size_t size_of(const char* attempted, const void* buffer, std::int64_t bytes) {
-  if (bytes < 0)
-    throw Error(EINVAL, {.attempted = attempted, .detail = "negative size: " + std::to_string(bytes)});
-  if (!buffer && bytes > 0) invalid(attempted, "the buffer is NULL");
-  return static_cast<std::size_t>(bytes);
-}
-
-std::span<std::byte> memory(void* buffer, std::int64_t bytes) {
-  return {static_cast<std::byte*>(buffer), size_of("read", buffer, bytes)};
-}
-std::span<const std::byte> memory(const void* buffer, std::int64_t bytes) {
-  return {static_cast<const std::byte*>(buffer), size_of("write", buffer, bytes)};
 }
 
 /// Hands out the bytes moved; without a place for them, fewer than asked for are an error.
@@ -131,19 +45,7 @@ outcore::file::ExclusiveFileOptions translate(const oc_eaf_options& options) {
   if (options.scratch) result.scratch = options.scratch;
   result.keep = options.keep != 0;
   result.expected_bytes = options.expected_bytes;
-  switch (options.cache) {
-    case OC_CACHE_AUTOMATIC:
-      result.cache = outcore::device::Cache::automatic;
-      break;
-    case OC_CACHE_BUFFERED:
-      result.cache = outcore::device::Cache::buffered;
-      break;
-    case OC_CACHE_DIRECT:
-      result.cache = outcore::device::Cache::direct;
-      break;
-    default:
-      invalid("open", "cache is none of OC_CACHE_*");
-  }
+  result.cache = cache_of(options.cache);
   return result;
 }
 
@@ -269,20 +171,13 @@ int oc_eaf_stat(const char* scratch, int64_t* free_bytes, char* type, size_t typ
     const auto& directory =
         scratch && *scratch ? outcore::file::checked_scratch(scratch) : outcore::file::default_scratch();
     const auto system = outcore::device::file_system(directory);
-    if (free_bytes) *free_bytes = system.free_bytes;
-    if (type && type_size > 0) {
-      const auto size = std::min(type_size - 1, system.type.size());
-      std::memcpy(type, system.type.data(), size);
-      type[size] = 0;
-    }
+    report(system, free_bytes, type, type_size);
     return OC_OK;
   });
 }
 
 const char* oc_eaf_strerror(int code) {
-  if (code == OC_OK) return "success";
-  if (code == last_code && !last_text.empty()) return last_text.c_str();
-  return code == OC_END_OF_FILE ? "end of file" : std::strerror(code);
+  return text_of(code);
 }
 
 }  // extern "C"

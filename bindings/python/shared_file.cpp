@@ -1,0 +1,282 @@
+// Shared files and record files in Python: what outcore.shared_file is made of.
+#include "outcore/file/shared_file.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cerrno>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings.hpp"
+#include "cache_arg.hpp"
+#include "outcore/error.hpp"
+#include "outcore/file/record_file.hpp"
+#include "placement_arg.hpp"
+#include "request.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace outcore::python {
+namespace {
+
+using file::RecordFile;
+using file::RecordFileOptions;
+using file::SharedFile;
+using file::SharedFileOptions;
+
+using SharedRequest = Held<SharedFile::Request>;
+using RecordRequest = Held<RecordFile::Request>;
+
+/// Throws what Python has found wrong with its arguments; then those that cannot be checked there.
+void check_arguments(const std::string& what, const std::string& name, const std::string& refusal) {
+  if (!refusal.empty()) throw Error(EINVAL, {.attempted = what, .path = "'" + name + "'", .detail = refusal});
+}
+
+device::Cache cache_of(const std::string& name) {
+  try {
+    return parse_cache(name);
+  } catch (const std::invalid_argument& error) {
+    throw Error(EINVAL, {.attempted = "create shared file", .detail = error.what()});
+  }
+}
+
+// ---- shared files
+
+void make_shared_file(SharedFile* self, World& world, const std::string& name, std::int64_t hard_limit,
+                      std::int64_t soft_limit, bool reserve, std::int64_t typical_request,
+                      const std::string& placement, int components_per_node, const std::string& cache,
+                      const std::string& refusal) {
+  const nb::gil_scoped_release released;
+  new (self) SharedFile(world, [&](std::string& its_name, SharedFileOptions& options) {
+    check_arguments("create shared file", name, refusal);
+    its_name = name;
+    options = {.hard_limit_bytes = hard_limit,
+               .soft_limit_bytes = soft_limit,
+               .reserve = reserve,
+               .typical_request_bytes = typical_request,
+               .placement = parse_placement(placement),
+               .components_per_node = components_per_node,
+               .cache = cache_of(cache)};
+  });
+}
+
+/// Offsets and buffers of a list of pairs; the memory stays while the buffers do.
+template <class Part>
+std::vector<Part> parts_of(const nb::sequence& pairs, Access access, std::vector<BufferArg>& buffers) {
+  std::vector<Part> parts;
+  for (const nb::handle pair : pairs) {
+    const auto two = nb::cast<nb::sequence>(pair);
+    if (nb::len(two) != 2) throw nb::value_error("expected pairs of an offset and a buffer");
+    const auto offset = nb::cast<std::int64_t>(two[0]);
+    buffers.emplace_back(nb::object(two[1]), access);
+    parts.push_back({offset, buffers.back().span()});
+  }
+  return parts;
+}
+
+std::int64_t read(SharedFile& file, nb::handle argument, std::int64_t offset) {
+  const BufferArg buffer(argument, Access::write);
+  const nb::gil_scoped_release released;
+  file.read(buffer.span(), offset);
+  return static_cast<std::int64_t>(buffer.span().size());
+}
+
+std::int64_t write(SharedFile& file, nb::handle argument, std::int64_t offset) {
+  const BufferArg buffer(argument, Access::read);
+  const nb::gil_scoped_release released;
+  file.write(buffer.span(), offset);
+  return static_cast<std::int64_t>(buffer.span().size());
+}
+
+SharedRequest aread(nb::handle self, nb::handle argument, std::int64_t offset) {
+  auto& file = nb::cast<SharedFile&>(self);
+  BufferArg buffer(argument, Access::write);
+  const auto memory = buffer.span();
+  return start_held(as_list(std::move(buffer)), nb::borrow(self),
+                    [&] { return file.async_read(memory, offset); });
+}
+
+SharedRequest awrite(nb::handle self, nb::handle argument, std::int64_t offset) {
+  auto& file = nb::cast<SharedFile&>(self);
+  BufferArg buffer(argument, Access::read);
+  const auto memory = buffer.span();
+  return start_held(as_list(std::move(buffer)), nb::borrow(self),
+                    [&] { return file.async_write(memory, offset); });
+}
+
+SharedRequest areadv(nb::handle self, const nb::sequence& pairs) {
+  auto& file = nb::cast<SharedFile&>(self);
+  std::vector<BufferArg> buffers;
+  const auto parts = parts_of<SharedFile::ReadPart>(pairs, Access::write, buffers);
+  return start_held(std::move(buffers), nb::borrow(self), [&] { return file.async_read(parts); });
+}
+
+SharedRequest awritev(nb::handle self, const nb::sequence& pairs) {
+  auto& file = nb::cast<SharedFile&>(self);
+  std::vector<BufferArg> buffers;
+  const auto parts = parts_of<SharedFile::WritePart>(pairs, Access::read, buffers);
+  return start_held(std::move(buffers), nb::borrow(self), [&] { return file.async_write(parts); });
+}
+
+void bind_shared(nb::module_& module) {
+  const nb::call_guard<nb::gil_scoped_release> unlocked;
+  bind_held<SharedFile::Request>(
+      module, "SharedRequest",
+      "A nonblocking read or write of a shared file. It keeps file and buffers alive until it is complete.",
+      "Block until complete and return the bytes moved. Raises OutcoreError if the operation failed. Other\n"
+      "Python threads run meanwhile.");
+  nb::class_<SharedFile>(module, "SharedFile", "Native part of outcore.SharedFile.")
+      .def("__init__", &make_shared_file, nb::keep_alive<1, 2>(), "world"_a, "name"_a, "hard_limit"_a,
+           "soft_limit"_a, "reserve"_a, "typical_request"_a, "placement"_a, "components_per_node"_a,
+           "cache"_a, "refusal"_a)
+      .def("read", &read, "buffer"_a, "offset"_a = 0,
+           "Fill the buffer from a byte offset; returns its bytes. Beyond the end it is OutcoreError "
+           "(EINVAL).")
+      .def("write", &write, "buffer"_a, "offset"_a = 0,
+           "Write the whole buffer at a byte offset; returns its bytes. Beyond the hard limit it is\n"
+           "OutcoreError (EFBIG).")
+      .def("aread", &aread, "buffer"_a, "offset"_a = 0,
+           "Start a read and return its request at once; the I/O goes on by itself.")
+      .def("awrite", &awrite, "buffer"_a, "offset"_a = 0,
+           "Start a write and return its request at once; the I/O goes on by itself.")
+      .def("areadv", &areadv, "parts"_a,
+           nb::sig("def areadv(self, parts: Sequence[tuple[int, object]]) -> SharedRequest"),
+           "As aread, of a list of (offset, buffer). Small pieces that lie close together are read together.")
+      .def("awritev", &awritev, "parts"_a,
+           nb::sig("def awritev(self, parts: Sequence[tuple[int, object]]) -> SharedRequest"),
+           "As awrite, of a list of (offset, buffer), which must not overlap.")
+      .def("length", &SharedFile::length, unlocked,
+           "The end of the file: the highest byte that any process has begun to write. Not collective.")
+      .def("sync", &SharedFile::sync, unlocked,
+           "Everything this process has written is visible to all. Raises the error of a write that nobody\n"
+           "waited for. Not collective.")
+      .def("flush", &SharedFile::flush, unlocked,
+           "Everything written by any process is on stable storage. Collective; raises as sync does.")
+      .def("close", &SharedFile::close, unlocked,
+           "Wait for everything and close; the bytes are gone. Collective; raises as sync does. May be "
+           "repeated.")
+      .def("destroy", &SharedFile::destroy, unlocked,
+           "As close, for bytes that are not wanted: no errors of writes. Collective.")
+      .def_prop_ro("closed", &SharedFile::closed)
+      .def_prop_ro("name", &SharedFile::name)
+      .def_prop_ro("hard_limit", &SharedFile::hard_limit_bytes, "In bytes; 0: none.")
+      .def_prop_ro(
+          "stripe", [](const SharedFile& self) { return self.stored().stripes().stripe_bytes(); },
+          "Bytes that lie in one component file, before the next one's turn.")
+      .def_prop_ro(
+          "components", [](const SharedFile& self) { return self.stored().stripes().components(); },
+          "Number of component files.")
+      .def_prop_ro("placement",
+                   [](const SharedFile& self) { return placement_name(self.stored().placement()); });
+}
+
+// ---- record files
+
+void make_record_file(RecordFile* self, World& world, const std::string& name, std::int64_t records,
+                      std::int64_t hard_limit, std::int64_t soft_limit, std::int64_t typical_record,
+                      const std::string& placement, const std::string& cache, const std::string& refusal) {
+  const nb::gil_scoped_release released;
+  new (self) RecordFile(world, [&](std::string& its_name, RecordFileOptions& options) {
+    check_arguments("create record file", name, refusal);
+    its_name = name;
+    options = {.records = records,
+               .hard_limit_bytes = hard_limit,
+               .soft_limit_bytes = soft_limit,
+               .typical_record_bytes = typical_record,
+               .placement = parse_placement(placement),
+               .cache = cache_of(cache)};
+  });
+}
+
+void put(RecordFile& file, std::int64_t record, nb::handle argument) {
+  const BufferArg buffer(argument, Access::read);
+  const nb::gil_scoped_release released;
+  file.put(record, buffer.span());
+}
+
+std::int64_t get_into(RecordFile& file, std::int64_t record, nb::handle argument) {
+  const BufferArg buffer(argument, Access::write);
+  const nb::gil_scoped_release released;
+  return file.get(record, buffer.span());
+}
+
+nb::bytes get(RecordFile& file, std::int64_t record) {
+  std::vector<std::byte> bytes;
+  {
+    const nb::gil_scoped_release released;
+    bytes = file.get(record);
+  }
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
+RecordRequest aput(nb::handle self, std::int64_t record, nb::handle argument) {
+  auto& file = nb::cast<RecordFile&>(self);
+  BufferArg buffer(argument, Access::read);
+  const auto memory = buffer.span();
+  return start_held(as_list(std::move(buffer)), nb::borrow(self),
+                    [&] { return file.async_put(record, memory); });
+}
+
+RecordRequest aget(nb::handle self, std::int64_t record, nb::handle argument) {
+  auto& file = nb::cast<RecordFile&>(self);
+  BufferArg buffer(argument, Access::write);
+  const auto memory = buffer.span();
+  return start_held(as_list(std::move(buffer)), nb::borrow(self),
+                    [&] { return file.async_get(record, memory); });
+}
+
+void bind_records(nb::module_& module) {
+  const nb::call_guard<nb::gil_scoped_release> unlocked;
+  bind_held<RecordFile::Request>(module, "RecordRequest",
+                                 "A nonblocking put or get of a record. It keeps file and buffer alive until "
+                                 "it is complete. A put takes\n"
+                                 "effect when it is waited for, or in RecordFile.sync.",
+                                 "Block until complete and return the bytes of the record. Raises "
+                                 "OutcoreError if it failed. Other Python\n"
+                                 "threads run meanwhile.");
+  nb::class_<RecordFile>(module, "RecordFile", "Native part of outcore.RecordFile.")
+      .def("__init__", &make_record_file, nb::keep_alive<1, 2>(), "world"_a, "name"_a, "records"_a,
+           "hard_limit"_a, "soft_limit"_a, "typical_record"_a, "placement"_a, "cache"_a, "refusal"_a)
+      .def("put", &put, "record"_a, "buffer"_a, "Write a record, of whatever size it was before.")
+      .def("get", &get, "record"_a, "The bytes of a record. OutcoreError (ENOENT) if there is none.")
+      .def("get_into", &get_into, "record"_a, "buffer"_a,
+           "Read a record into a buffer that is long enough, else OutcoreError (EMSGSIZE); returns its "
+           "bytes. What\n"
+           "of the buffer lies behind them may be changed.")
+      .def("aput", &aput, "record"_a, "buffer"_a, "Start a put and return its request at once.")
+      .def("aget", &aget, "record"_a, "buffer"_a,
+           "Start get_into and return its request at once; wait() returns the bytes of the record.")
+      .def("size", &RecordFile::size, unlocked, "record"_a, "Bytes of a record; None if there is none.")
+      .def("capacity", &RecordFile::capacity, unlocked, "record"_a,
+           "How long a buffer must be for get_into, without reading the disk: the size of the record and up "
+           "to a\n"
+           "ninth and 64 bytes more. None if there is none.")
+      .def("erase", &RecordFile::erase, unlocked, "record"_a, "Nothing, if there is none.")
+      .def("sync", &RecordFile::sync, unlocked,
+           "All puts of this process are complete and visible to all. Raises the error of one that nobody "
+           "waited\n"
+           "for. Not collective.")
+      .def("flush", &RecordFile::flush, unlocked,
+           "All records are on stable storage. Collective; raises as sync does.")
+      .def("close", &RecordFile::close, unlocked,
+           "Wait for everything and close; the records are gone. Collective; raises as sync does. May be "
+           "repeated.")
+      .def_prop_ro("closed", &RecordFile::closed)
+      .def_prop_ro("name", &RecordFile::name)
+      .def_prop_ro("taken_bytes", &RecordFile::taken_bytes, unlocked,
+                   "Of the file, by all processes together, with space of old versions.")
+      .def("__len__", &RecordFile::records);
+}
+
+}  // namespace
+
+void bind_shared_file(nb::module_& module) {
+  bind_shared(module);
+  bind_records(module);
+}
+
+}  // namespace outcore::python

@@ -1,0 +1,172 @@
+"""Shared files and record files: scratch files of all processes, read and written by any of them at any time.
+
+with outcore.World() as world, outcore.SharedFile(world, "integrals", typical_request=32768) as f:
+    f.write(block, offset=number * block.nbytes)      # any process, any block
+    world.barrier()
+    request = f.aread(buffer, offset=other * buffer.nbytes)
+    ...                                               # compute on; the read goes on by itself
+    request.wait()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
+
+from outcore import _core
+from outcore.errors import OutcoreError
+from outcore.resources import parse_bytes
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from outcore.world import World
+
+    Size = int | str | None
+
+
+class SharedFile(_core.SharedFile):
+    """A byte-addressable scratch file of all processes of `world` (shared file, SF). It vanishes with the job, also
+    when that is killed.
+
+    Making, flushing and closing it is collective. Reads and writes are not: any process and thread, at any time, at
+    any offset, in any size, without help of the others. Bytes below the end that nobody has written are zeros. The
+    end is the highest byte that any process has begun to write, and known to all who can know of that write.
+
+    A write is visible to all when it has been waited for, or after `sync`. Requests on overlapping bytes, one of them
+    a write, happen in an order that nobody knows. Buffers are contiguous objects with the buffer protocol (NumPy
+    arrays, bytearray, ...), taken in the order of their memory.
+
+    Args:
+        world: the processes.
+        name: what messages call it.
+        hard_limit: a write beyond it is an error. Sizes are bytes, or text as "20GB"; None: none, or unknown.
+        soft_limit: size the file will have; more than is free is ENOSPC at once.
+        reserve: space for the soft limit is reserved at once.
+        typical_request: size of most requests, which sets the stripe.
+        placement: "shared" (one directory that all processes see), "local" (each node keeps a part, which others
+            reach through its processes) or "auto" (which of them it is).
+        components_per_node: files on each node; 0: one for each process, at most 8.
+        cache: "automatic", "buffered" (always through the page cache) or "direct" (past it).
+
+    Raises:
+        OutcoreError: EINVAL (arguments; negative offset; reading beyond the end), EFBIG (writing beyond the hard
+            limit), EBADF (closed), ENOSPC, EIO, with the rank where it happened. The error of a nonblocking request
+            is raised by its wait; that of a write that nobody waits for by the next sync, flush or close.
+        ValueError, TypeError: a buffer that cannot be used.
+
+    Source: the Shared Files of ChemIO (Nieplocha, Foster, Kendall 1998).
+    """
+
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        *,
+        hard_limit: Size = None,
+        soft_limit: Size = None,
+        reserve: bool = False,
+        typical_request: Size = None,
+        placement: str = "auto",
+        components_per_node: int = 0,
+        cache: str = "automatic",
+    ) -> None:
+        sizes, refusal = _sizes(hard_limit=hard_limit, soft_limit=soft_limit, typical_request=typical_request)
+        super().__init__(
+            world, name, sizes[0], sizes[1], reserve, sizes[2], placement, components_per_node, cache, refusal
+        )
+
+    def readv(self, parts: Sequence[tuple[int, object]]) -> int:
+        """Reads a list of (offset, buffer) as one request; returns the bytes. Small pieces that lie close together
+        are read together, with what is between them."""
+        return self.areadv(parts).wait()
+
+    def writev(self, parts: Sequence[tuple[int, object]]) -> int:
+        """Writes a list of (offset, buffer), which must not overlap, as one request; returns the bytes."""
+        return self.awritev(parts).wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+
+    def __repr__(self) -> str:
+        where = "closed" if self.closed else f"{self.components} components, {self.placement}"
+        return f"<outcore.SharedFile '{self.name}': {where}>"
+
+
+class RecordFile(_core.RecordFile):
+    """Records 0 to `records` - 1, of any size each, that may grow or shrink when they are rewritten; any process
+    writes and reads any of them at any time. A scratch file, as SharedFile is.
+
+    `f[k] = array` and `f[k]` (bytes) are put and get; `del f[k]`, `k in f`. A get returns what one put wrote, never a
+    mixture; if two processes put the same record at once the one that ends last stays. A put that fails leaves the
+    record as it was. Nonblocking puts take effect when they are waited for, or in `sync`.
+
+    Args:
+        world: the processes.
+        name: what messages call it.
+        records: how many there may be; eight bytes of memory each.
+        hard_limit, soft_limit, placement, cache: as for SharedFile; a put that would take the file beyond the hard
+            limit is an error.
+        typical_record: size of most records.
+
+    Raises:
+        OutcoreError: EINVAL (arguments, number of a record), ENOENT (no such record), EMSGSIZE (longer than the
+            buffer), EFBIG (hard limit), EBADF (closed), ENOSPC, EIO (also a record that is damaged).
+    """
+
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        records: int,
+        *,
+        hard_limit: Size = None,
+        soft_limit: Size = None,
+        typical_record: Size = None,
+        placement: str = "auto",
+        cache: str = "automatic",
+    ) -> None:
+        sizes, refusal = _sizes(hard_limit=hard_limit, soft_limit=soft_limit, typical_record=typical_record)
+        super().__init__(world, name, records, sizes[0], sizes[1], sizes[2], placement, cache, refusal)
+
+    def __setitem__(self, record: int, data: object) -> None:
+        self.put(record, data)
+
+    def __getitem__(self, record: int) -> bytes:
+        return self.get(record)
+
+    def __delitem__(self, record: int) -> None:
+        self.erase(record)
+
+    def __contains__(self, record: int) -> bool:
+        return 0 <= record < len(self) and self.capacity(record) is not None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+
+    def __repr__(self) -> str:
+        return f"<outcore.RecordFile '{self.name}': {'closed' if self.closed else f'{len(self)} records'}>"
+
+
+def _sizes(**sizes: Size) -> tuple[list[int], str]:
+    """Sizes as bytes, and what is wrong with them, for all processes to hear."""
+    numbers, refusal = [], ""
+    for name, size in sizes.items():
+        try:
+            numbers.append(parse_bytes(size) if size else 0)
+        except (OutcoreError, TypeError) as error:
+            numbers.append(0)
+            refusal = refusal or f"{name}: {error}"
+    return numbers, refusal
