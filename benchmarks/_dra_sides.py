@@ -11,7 +11,6 @@ import importlib.util
 import json
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from typing import Any, Protocol
 
 from outcore.bench import claim_memory, drop_files
 
+from ._ga_programs import compile_ga, debian_version, ga_command
 from ._workers import Workers, python_worker, raw_rate, remove_contents
 
 OURS, RAW = "ours", "raw device"
@@ -210,14 +210,6 @@ CANDIDATES: tuple[Candidate, ...] = (
     Candidate(GA, {"request": 5000, "files": 2, "writers": 2}, processes=2),
 )
 
-_GA_LIBRARIES = (
-    "-lga-openmpi", "-larmci-openmpi", "-lscalapack-openmpi", "-l:liblapack.so.3", "-l:libblas.so.3",
-    "-lmpi_mpifh", "-lgfortran", "-lm",
-)  # fmt: skip
-_GA_INSTALL = (
-    "Debian: libglobalarrays-dev libarmci-mpi-dev libscalapack-openmpi-dev libopenmpi-dev openmpi-bin"
-)
-
 
 @dataclass(frozen=True)
 class Peers:
@@ -230,10 +222,8 @@ class Peers:
     def launch(self, candidate: Candidate) -> list[str] | None:
         if candidate.kind != GA:
             return None
-        launcher = open_mpi_launcher()
-        assert launcher is not None and self.ga_program is not None
-        options = ["--allow-run-as-root", "--oversubscribe", "-n", str(candidate.processes)]
-        return [launcher, *options, str(self.ga_program)]
+        assert self.ga_program is not None
+        return ga_command(self.ga_program, candidate.processes)
 
     def candidates(self) -> list[Candidate]:
         return [candidate for candidate in CANDIDATES if candidate.kind in self.versions]
@@ -243,10 +233,6 @@ def launch_ours(processes: int) -> list[str]:
     return python_worker("_dra_worker", OURS, mpi_processes=processes)
 
 
-def open_mpi_launcher() -> str | None:
-    return next((found for name in ("mpirun.openmpi", "orterun") if (found := shutil.which(name))), None)
-
-
 def find_peers(scratch: Path) -> Peers:
     versions, missing = {}, {}
     for kind, package in PACKAGES.items():
@@ -254,31 +240,9 @@ def find_peers(scratch: Path) -> Peers:
             missing[kind] = f"pip install {package}"
         else:
             versions[kind] = f"{kind} {importlib.metadata.version(package)}"
-    program, reason = _compile_ga(scratch)
+    program, reason = compile_ga("_dra_ga.c", scratch)
     if program is None:
         missing[GA] = reason
     else:
-        versions[GA] = f"{GA}{_debian_version('libglobalarrays-dev')} DRA, Open MPI"
+        versions[GA] = f"{GA}{debian_version('libglobalarrays-dev')} DRA, Open MPI"
     return Peers(versions, missing, program)
-
-
-def _compile_ga(scratch: Path) -> tuple[Path | None, str]:
-    compiler = shutil.which("mpicc.openmpi")
-    if compiler is None or open_mpi_launcher() is None or not Path("/usr/include/dra.h").is_file():
-        return None, _GA_INSTALL
-    target = scratch / "ga.program"
-    source = Path(__file__).with_name("_dra_ga.c")
-    command = [compiler, "-O2", str(source), "-o", str(target), *_GA_LIBRARIES]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    if answer.returncode != 0:
-        return None, f"{_GA_INSTALL}; compiling failed: {answer.stderr.strip()[-300:]}"
-    return target, ""
-
-
-def _debian_version(package: str) -> str:
-    if shutil.which("dpkg-query") is None:
-        return ""
-    answer = subprocess.run(
-        ["dpkg-query", "-W", "-f", "${Version}", package], capture_output=True, text=True, check=False
-    )
-    return f" {answer.stdout.partition('-')[0]}" if answer.returncode == 0 else ""

@@ -80,7 +80,12 @@ class Request:
     def done(self) -> bool:
         """True once complete or failed; never raises."""
 
-def wait_all(requests: Sequence[Request]) -> None:
+@overload
+def wait_all(requests: Sequence[Request]) -> None: ...
+@overload
+def wait_all(requests: Sequence[SharedRequest]) -> None: ...
+@overload
+def wait_all(requests: Sequence[RecordRequest]) -> None:
     """
     Wait for all requests, then raise the error of the first failed one, if any.
     """
@@ -899,3 +904,205 @@ def verify_array(path: str) -> list[str]:
     """
     Read all of a persistent array and check every checksum; what is damaged, one line for each.
     """
+
+class SharedRequest:
+    """
+    A nonblocking read or write of a shared file. It keeps file and buffers alive until it is complete.
+    """
+
+    def wait(self) -> int:
+        """
+        Block until complete and return the bytes moved. Raises OutcoreError if the operation failed. Other
+        Python threads run meanwhile.
+        """
+
+    def test(self) -> bool:
+        """
+        True once complete; never blocks. Raises OutcoreError if the operation failed.
+        """
+
+    @property
+    def done(self) -> bool:
+        """True once complete or failed; never raises."""
+
+class SharedFile:
+    """Native part of outcore.SharedFile."""
+
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        hard_limit: int,
+        soft_limit: int,
+        reserve: bool,
+        typical_request: int,
+        placement: str,
+        components_per_node: int,
+        cache: str,
+        refusal: str,
+    ) -> None: ...
+    def read(self, buffer: object, offset: int = 0) -> int:
+        """
+        Fill the buffer from a byte offset; returns its bytes. Beyond the end it is OutcoreError (EINVAL).
+        """
+
+    def write(self, buffer: object, offset: int = 0) -> int:
+        """
+        Write the whole buffer at a byte offset; returns its bytes. Beyond the hard limit it is
+        OutcoreError (EFBIG).
+        """
+
+    def aread(self, buffer: object, offset: int = 0) -> SharedRequest:
+        """
+        Start a read and return its request at once; the I/O goes on by itself.
+        """
+
+    def awrite(self, buffer: object, offset: int = 0) -> SharedRequest:
+        """
+        Start a write and return its request at once; the I/O goes on by itself.
+        """
+
+    def areadv(self, parts: Sequence[tuple[int, object]]) -> SharedRequest:
+        """
+        As aread, of a list of (offset, buffer). Small pieces that lie close together are read together.
+        """
+
+    def awritev(self, parts: Sequence[tuple[int, object]]) -> SharedRequest:
+        """As awrite, of a list of (offset, buffer), which must not overlap."""
+
+    def length(self) -> int:
+        """
+        The end of the file: the highest byte that any process has begun to write. Not collective.
+        """
+
+    def sync(self) -> None:
+        """
+        Everything this process has written is visible to all. Raises the error of a write that nobody
+        waited for. Not collective.
+        """
+
+    def flush(self) -> None:
+        """
+        Everything written by any process is on stable storage. Collective; raises as sync does.
+        """
+
+    def close(self) -> None:
+        """
+        Wait for everything and close; the bytes are gone. Collective; raises as sync does. May be repeated.
+        """
+
+    def destroy(self) -> None:
+        """
+        As close, for bytes that are not wanted: no errors of writes. Collective.
+        """
+
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def hard_limit(self) -> int:
+        """In bytes; 0: none."""
+
+    @property
+    def stripe(self) -> int:
+        """Bytes that lie in one component file, before the next one's turn."""
+
+    @property
+    def components(self) -> int:
+        """Number of component files."""
+
+    @property
+    def placement(self) -> str: ...
+
+class RecordRequest:
+    """
+    A nonblocking put or get of a record. It keeps file and buffer alive until it is complete. A put takes
+    effect when it is waited for, or in RecordFile.sync.
+    """
+
+    def wait(self) -> int:
+        """
+        Block until complete and return the bytes of the record. Raises OutcoreError if it failed. Other Python
+        threads run meanwhile.
+        """
+
+    def test(self) -> bool:
+        """
+        True once complete; never blocks. Raises OutcoreError if the operation failed.
+        """
+
+    @property
+    def done(self) -> bool:
+        """True once complete or failed; never raises."""
+
+class RecordFile:
+    """Native part of outcore.RecordFile."""
+
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        records: int,
+        hard_limit: int,
+        soft_limit: int,
+        typical_record: int,
+        placement: str,
+        cache: str,
+        refusal: str,
+    ) -> None: ...
+    def put(self, record: int, buffer: object) -> None:
+        """Write a record, of whatever size it was before."""
+
+    def get(self, record: int) -> bytes:
+        """The bytes of a record. OutcoreError (ENOENT) if there is none."""
+
+    def get_into(self, record: int, buffer: object) -> int:
+        """
+        Read a record into a buffer that is long enough, else OutcoreError (EMSGSIZE); returns its bytes. What
+        of the buffer lies behind them may be changed.
+        """
+
+    def aput(self, record: int, buffer: object) -> RecordRequest:
+        """Start a put and return its request at once."""
+
+    def aget(self, record: int, buffer: object) -> RecordRequest:
+        """
+        Start get_into and return its request at once; wait() returns the bytes of the record.
+        """
+
+    def size(self, record: int) -> int | None:
+        """Bytes of a record; None if there is none."""
+
+    def capacity(self, record: int) -> int | None:
+        """
+        How long a buffer must be for get_into, without reading the disk: the size of the record and up to a
+        ninth and 64 bytes more. None if there is none.
+        """
+
+    def erase(self, record: int) -> None:
+        """Nothing, if there is none."""
+
+    def sync(self) -> None:
+        """
+        All puts of this process are complete and visible to all. Raises the error of one that nobody waited
+        for. Not collective.
+        """
+
+    def flush(self) -> None:
+        """All records are on stable storage. Collective; raises as sync does."""
+
+    def close(self) -> None:
+        """
+        Wait for everything and close; the records are gone. Collective; raises as sync does. May be repeated.
+        """
+
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def taken_bytes(self) -> int:
+        """Of the file, by all processes together, with space of old versions."""
+
+    def __len__(self) -> int: ...

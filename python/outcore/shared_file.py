@@ -33,9 +33,9 @@ class SharedFile(_core.SharedFile):
     any offset, in any size, without help of the others. Bytes below the end that nobody has written are zeros. The
     end is the highest byte that any process has begun to write, and known to all who can know of that write.
 
-    A write is visible to all when it has been waited for, or after `sync`. Requests on overlapping bytes, one of them
-    a write, happen in an order that nobody knows. Buffers are contiguous objects with the buffer protocol (NumPy
-    arrays, bytearray, ...), taken in the order of their memory.
+    A write is visible to all when it has been waited for, or after `sync`. Requests on overlapping bytes, one of
+    them a write, happen in an order that nobody knows. Buffers are contiguous objects with the buffer protocol
+    (NumPy arrays, bytearray, ...), taken in the order of their memory.
 
     Args:
         world: the processes.
@@ -103,9 +103,9 @@ class RecordFile(_core.RecordFile):
     """Records 0 to `records` - 1, of any size each, that may grow or shrink when they are rewritten; any process
     writes and reads any of them at any time. A scratch file, as SharedFile is.
 
-    `f[k] = array` and `f[k]` (bytes) are put and get; `del f[k]`, `k in f`. A get returns what one put wrote, never a
-    mixture; if two processes put the same record at once the one that ends last stays. A put that fails leaves the
-    record as it was. Nonblocking puts take effect when they are waited for, or in `sync`.
+    `f[k] = array` and `f[k]` (bytes) are put and get; `del f[k]`, `k in f`. A get returns what one put wrote, never
+    a mixture; if two processes put the same record at once the one that ends last stays. A put that fails leaves
+    the record as it was. Nonblocking puts take effect when they are waited for, or in `sync`.
 
     Args:
         world: the processes.

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import outcore
-from outcore import OutcoreError, RecordFile, SharedFile, World, _core
+from outcore import OutcoreError, RecordFile, SharedFile, World, _core, launch
 
 
 @pytest.fixture
@@ -96,7 +96,9 @@ def test_buffers_that_cannot_be_used(file):
 
 
 def test_hints(world):
-    with SharedFile(world, "hints", hard_limit="1MB", soft_limit=1000, typical_request="32KiB", cache="direct") as f:
+    with SharedFile(
+        world, "hints", hard_limit="1MB", soft_limit=1000, typical_request="32KiB", cache="direct"
+    ) as f:
         assert f.hard_limit == 10**6
         assert f.stripe == 32768
         assert f.placement == "shared"
@@ -167,6 +169,29 @@ os.kill(os.getpid(), signal.SIGKILL)
     with World("self", scratch=tmp_path) as world, SharedFile(world, "next") as file:
         file.write(b"x")
         assert len(os.listdir(tmp_path)) == 1  # the directory of this process alone
+
+
+JOB = """
+import os, signal, sys, numpy as np, outcore
+world = outcore.World(scratch=sys.argv[1], nodes=sys.argv[2])
+file = outcore.SharedFile(world, "big", placement="local")
+file.write(np.zeros(1 << 16), world.rank << 20)
+world.barrier()
+print("written", flush=True)
+world.barrier()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("nodes", ["hosts", "processes"])
+def test_a_killed_job_leaves_nothing_after_the_next_start(tmp_path, nodes):
+    command = [launch.find_launcher(), "-n", "2", sys.executable, "-c", JOB, tmp_path, nodes]
+    answer = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert answer.stdout.count("written") == 2, answer.stderr
+    assert [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "lock"] == []
+    with World("self", scratch=tmp_path) as world, SharedFile(world, "next") as file:
+        file.write(b"x")
+        assert len(os.listdir(tmp_path)) == 1
 
 
 def test_a_file_that_is_let_go_closes(world):

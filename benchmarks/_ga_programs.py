@@ -1,0 +1,49 @@
+"""Programs that use Global Arrays in C, compiled by a benchmark and run by Open MPI."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+_LIBRARIES = (
+    "-lga-openmpi", "-larmci-openmpi", "-lscalapack-openmpi", "-l:liblapack.so.3", "-l:libblas.so.3",
+    "-lmpi_mpifh", "-lgfortran", "-lm",
+)  # fmt: skip
+INSTALL = "Debian: libglobalarrays-dev libarmci-mpi-dev libscalapack-openmpi-dev libopenmpi-dev openmpi-bin"
+
+
+def open_mpi_launcher() -> str | None:
+    return next((found for name in ("mpirun.openmpi", "orterun") if (found := shutil.which(name))), None)
+
+
+def compile_ga(source: str, scratch: Path) -> tuple[Path | None, str]:
+    """The program made of a file beside this one, or why there is none."""
+    compiler = shutil.which("mpicc.openmpi")
+    if compiler is None or open_mpi_launcher() is None or not Path("/usr/include/ga.h").is_file():
+        return None, INSTALL
+    target = scratch / "ga.program"
+    place = Path(__file__).with_name(source)
+    command = [compiler, "-O2", str(place), "-o", str(target), *_LIBRARIES]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    if answer.returncode != 0:
+        return None, f"{INSTALL}; compiling failed: {answer.stderr.strip()[-300:]}"
+    return target, ""
+
+
+def ga_command(program: Path, processes: int, *arguments: str) -> list[str]:
+    """Runs it on so many processes, whatever the number of cores."""
+    launcher = open_mpi_launcher()
+    assert launcher is not None
+    return [
+        launcher, "--allow-run-as-root", "--oversubscribe", "-n", str(processes), str(program), *arguments,
+    ]  # fmt: skip
+
+
+def debian_version(package: str) -> str:
+    if shutil.which("dpkg-query") is None:
+        return ""
+    answer = subprocess.run(
+        ["dpkg-query", "-W", "-f", "${Version}", package], capture_output=True, text=True, check=False
+    )
+    return f" {answer.stdout.partition('-')[0]}" if answer.returncode == 0 else ""

@@ -1,0 +1,144 @@
+"""Shared files: the ChemIO test, written round-robin and read by others, against MPI-IO, Global Arrays and plain calls.
+
+A file of 1.3 GB in requests of 32 and 64 kB, each waited for, by 1, 2 and 4 processes: request k is written by
+process k % n, and read by its neighbour. Nobody puts it on stable storage, so rates are those of the page cache.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from outcore.bench import BenchOptions, Claim, at_least, claim_memory
+from outcore.launch import find_launcher
+
+from ._ga_programs import compile_ga, debian_version, ga_command
+from ._workers import Workers, remove_contents
+
+PROCESSES = (1, 2, 4)
+REQUESTS = (32 << 10, 64 << 10)
+OPERATIONS = ("write", "read")
+OURS, MPI_IO, GA, PLAIN = "ours", "MPI-IO", "Global Arrays' SF", "plain calls of one process"
+COMMAND_NAMES = {OURS: "ours", MPI_IO: "mpi", GA: "ga", PLAIN: "plain"}
+
+Key = tuple[str, str, int, int]  # operation, side, request, processes
+Seconds = dict[Key, list[float]]
+
+
+def worker_command(directory: Path, processes: int) -> list[str]:
+    code = "import sys; from outcore import bench; bench.load(sys.argv.pop(1)).main()"
+    return [
+        str(find_launcher()), "-n", str(processes), sys.executable, "-c", code, "_sf_worker", str(directory),
+    ]  # fmt: skip
+
+
+@contextmanager
+def jobs(scratch: Path, ga_program: Path | None) -> Iterator[dict[tuple[str, int], Workers]]:
+    """Who runs each side with each number of processes. They stay, asleep, while others are measured."""
+    with ExitStack() as stack:
+        found: dict[tuple[str, int], Workers] = {}
+        for count in PROCESSES:
+            ours = Workers(f"{count} processes", [worker_command(scratch, count)])
+            stack.callback(ours.close)
+            found |= {(side, count): ours for side in (OURS, MPI_IO)}
+            if count == 1:
+                found[PLAIN, 1] = ours
+            if ga_program is not None:
+                ga = Workers(f"{GA}, {count} processes", [ga_command(ga_program, count, str(scratch))])
+                stack.callback(ga.close)
+                found[GA, count] = ga
+        for each in found.values():
+            each.wait_until_ready()
+        yield found
+
+
+def measure(found: dict[tuple[str, int], Workers], total: int, rounds: int, say: BenchOptions) -> Seconds:
+    """Times of all sides, taken in turns, each turn beginning with another."""
+    seconds: Seconds = defaultdict(list)
+    order = list(found)
+    for turn in range(-1, rounds):  # the first is not counted
+        for request in REQUESTS:
+            first = turn % len(order)
+            for side, count in order[first:] + order[:first]:
+                workers, name = found[side, count], COMMAND_NAMES[side]
+                claim_memory(2 * total)
+                for operation in OPERATIONS:
+                    begin, end = workers.command(f"{operation} {name} {request} {total}")
+                    if turn >= 0:
+                        seconds[operation, side, request, count].append(end - begin)
+                workers.command(f"end {name}")
+        say.say(f"round {turn + 1} of {rounds}")
+    return seconds
+
+
+def ratio(seconds: Seconds, peer: Key, ours: Key) -> float:
+    """How many times as fast as the peer; the median of ratios of times taken in turns."""
+    return statistics.median(a / b for a, b in zip(seconds[peer], seconds[ours], strict=True))
+
+
+def rate(seconds: Seconds, key: Key, total: int) -> str:
+    return f"{total / statistics.median(seconds[key]) / 1e9:.2f} GB/s"
+
+
+def claims_of(seconds: Seconds, versions: dict[str, str], total: int) -> list[Claim]:
+    claims = []
+    rounds = len(next(iter(seconds.values())))
+    for operation in OPERATIONS:
+        for request in REQUESTS:
+            kilobytes = f"{request >> 10} kB"
+            for count in PROCESSES:
+                ours = (operation, OURS, request, count)
+                peers = {side: (operation, side, request, count) for side in (MPI_IO, GA)}
+                peers[PLAIN] = (operation, PLAIN, request, 1)
+                peers = {side: key for side, key in peers.items() if key in seconds}
+                rates = ", ".join(f"{side} {rate(seconds, key, total)}" for side, key in peers.items())
+                how = f"ours {rate(seconds, ours, total)}, {rates}; median of {rounds} ratios taken in turns"
+                best = min(peers, key=lambda side: statistics.median(seconds[peers[side]]))
+                name = f"{operation}, {kilobytes}, {count} processes, against the best peer"
+                value = ratio(seconds, peers[best], ours)
+                claims.append(Claim(name, value, "x", at_least(1.0), versions[best], how))
+            one = (operation, OURS, request, 1)
+            for count in PROCESSES[1:]:
+                value = ratio(seconds, one, (operation, OURS, request, count))
+                name = f"{operation}, {kilobytes}, {count} processes against one"
+                claims.append(
+                    Claim(name, value, "x", at_least(0.9), "", "of the rate of all together; flat is 1")
+                )
+    return claims
+
+
+def find_versions(directory: Path, ga_program: Path | None) -> dict[str, str]:
+    code = "from mpi4py import MPI, __version__ as v; import json; print(json.dumps([MPI.Get_library_version(), v]))"
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=directory
+    )
+    library, package = json.loads(answer.stdout.splitlines()[-1])
+    versions = {
+        MPI_IO: f"{MPI_IO} of {library.splitlines()[0].strip()} by mpi4py {package}",
+        PLAIN: f"{PLAIN} (os.pwrite, os.preadv)",
+    }
+    if ga_program is not None:
+        versions[GA] = f"Global Arrays{debian_version('libglobalarrays-dev')} SF, Open MPI"
+    return versions
+
+
+def run(options: BenchOptions) -> list[Claim]:
+    total = (260 if options.quick else 1300) << 20
+    scratch = options.scratch / "files"
+    scratch.mkdir()
+    ga_program, missing = compile_ga("_sf_ga.c", options.scratch)
+    if ga_program is None:
+        options.say(f"without {GA}: {missing}")
+    with jobs(scratch, ga_program) as found:
+        seconds = measure(found, total, 3 if options.quick else 7, options)
+    claims = claims_of(seconds, find_versions(scratch, ga_program), total)
+    if ga_program is None:
+        claims.append(Claim(f"against {GA}", None, "x", at_least(1.0), "", f"not installed: {missing}"))
+    remove_contents(options.scratch)
+    return claims
