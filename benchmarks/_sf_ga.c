@@ -35,7 +35,7 @@ static void next(char* line, int size) {
   for (;;) {
     MPI_Test(&request, &done, MPI_STATUS_IGNORE);
     if (done) return;
-    usleep(200);
+    usleep(2000);
   }
 }
 
@@ -75,6 +75,7 @@ static void obey(char* line) {
     good = move(writes, bytes, total / bytes);
     end = now();
     GA_Igop(&good, 1, "min");
+    GA_Dgop(&start, 1, "min");
     GA_Dgop(&end, 1, "max");
     if (rank == 0) printf("%.9f %.9f %d\n", start, end, good);
   }

@@ -2,8 +2,8 @@
 
 Argument: a directory. The commands (see `_workers`) name the side, the bytes of a request and of the whole file:
 `write SIDE REQUEST TOTAL` makes a file and writes it round-robin, request k by process k % n; `read SIDE REQUEST
-TOTAL` reads what the neighbour wrote; `end SIDE` removes the file. Times are from the moment when all processes are
-ready until the last is done.
+TOTAL` reads what the neighbour wrote; `end SIDE` removes the file. Times are from the moment when the first process
+begins until the last is done.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ class Ours:
             "bench",
             hard_limit=total,
             soft_limit=total,
+            reserve=True,
             typical_request=request,
             placement=self.placement,
         )
@@ -156,7 +157,7 @@ def start() -> Callable[[str], Answer | None]:
             good = _read(side, buffer, range((rank + 1) % count, total // request, count))
         end = time.clock_gettime(time.CLOCK_MONOTONIC)
         return (
-            world.all_reduce(begin, "max"),
+            world.all_reduce(begin, "min"),
             world.all_reduce(0.0 if idle else end, "max"),
             bool(world.all_reduce(int(good), "min")),
         )

@@ -146,7 +146,7 @@ def _broadcast_lines() -> Callable[[], str]:
             buffer[: len(text)] = text
         request = channel.Ibcast(buffer)
         while not request.Test():
-            time.sleep(2e-4)
+            time.sleep(2e-3)
         return buffer.rstrip(b"\0").decode()
 
     return next_line

@@ -1,4 +1,4 @@
-"""Shared files: the ChemIO test, written round-robin and read by others, against MPI-IO, Global Arrays and plain calls.
+"""Shared files: the ChemIO test, beside MPI-IO, Global Arrays' SF and plain calls.
 
 A file of 1.3 GB in requests of 32 and 64 kB, each waited for, by 1, 2 and 4 processes: request k is written by
 process k % n, and read by its neighbour. Nobody puts it on stable storage, so rates are those of the page cache.
@@ -99,10 +99,14 @@ def claims_of(seconds: Seconds, versions: dict[str, str], total: int) -> list[Cl
                 peers = {side: key for side, key in peers.items() if key in seconds}
                 rates = ", ".join(f"{side} {rate(seconds, key, total)}" for side, key in peers.items())
                 how = f"ours {rate(seconds, ours, total)}, {rates}; median of {rounds} ratios taken in turns"
+                plain = peers.pop(PLAIN)
                 best = min(peers, key=lambda side: statistics.median(seconds[peers[side]]))
-                name = f"{operation}, {kilobytes}, {count} processes, against the best peer"
-                value = ratio(seconds, peers[best], ours)
-                claims.append(Claim(name, value, "x", at_least(1.0), versions[best], how))
+                for peer, key, bar in ((best, peers[best], 1.0), (PLAIN, plain, 0.9)):
+                    who = "the best peer" if peer == best else "plain calls"
+                    name = f"{operation}, {kilobytes}, {count} processes, against {who}"
+                    claims.append(
+                        Claim(name, ratio(seconds, key, ours), "x", at_least(bar), versions[peer], how)
+                    )
             one = (operation, OURS, request, 1)
             for count in PROCESSES[1:]:
                 value = ratio(seconds, one, (operation, OURS, request, count))
@@ -114,13 +118,16 @@ def claims_of(seconds: Seconds, versions: dict[str, str], total: int) -> list[Cl
 
 
 def find_versions(directory: Path, ga_program: Path | None) -> dict[str, str]:
-    code = "from mpi4py import MPI, __version__ as v; import json; print(json.dumps([MPI.Get_library_version(), v]))"
+    code = (
+        "import json, mpi4py; from mpi4py import MPI; "
+        "print(json.dumps([MPI.Get_library_version(), mpi4py.__version__]))"
+    )
     answer = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=directory
     )
     library, package = json.loads(answer.stdout.splitlines()[-1])
     versions = {
-        MPI_IO: f"{MPI_IO} of {library.splitlines()[0].strip()} by mpi4py {package}",
+        MPI_IO: f"{MPI_IO} of {' '.join(library.split()[:3])} by mpi4py {package}",
         PLAIN: f"{PLAIN} (os.pwrite, os.preadv)",
     }
     if ga_program is not None:
