@@ -434,6 +434,28 @@ TEST("closing waits for outstanding calls, and refuses later ones") {
   });
 }
 
+TEST("a procedure that calls on while its world is closing fails, and so does the call of it") {
+  on_ranks(2, [](World& world) {
+    std::atomic<bool> running{false};
+    const auto echoes = world.register_procedure("echo", echo);
+    const auto calls_on =
+        world.register_procedure("call on late",
+                                 [&](Call) {
+                                   running = true;
+                                   while (true) {  // until this process is closing
+                                     world.call(0, echoes, {}).wait();
+                                     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                                   }
+                                   call.answer();
+                                 },
+                                 {.may_block = true});
+    if (world.rank() == 1)
+      check::equal(failure_of(world.call(0, calls_on, {})).errno_value(), ESHUTDOWN);
+    else
+      while (!running) std::this_thread::yield();
+  });
+}
+
 }  // namespace
 
 TEST_MAIN
