@@ -23,6 +23,13 @@ def test_global_array():
     assert "process 0 holds it; norm 708.2" in answer.stdout
 
 
+def test_procedures():
+    program = ROOT / "examples" / "procedures.py"
+    answer = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
+    got, expected = (part.split()[-1] for part in answer.stdout.strip().split(","))
+    assert got == expected
+
+
 def test_readme_shows_the_example():
     source = (ROOT / "examples" / "exclusive_file.py").read_text()
     code = source.partition('"""\n\n')[2].rstrip()
