@@ -157,7 +157,10 @@ class World(_core.World):
 
         def serve(caller: int, header: bytes, payload: Any) -> tuple[Any, Any]:
             try:
-                return _as_fields(None, name), procedure(caller, header, payload)
+                reply = procedure(caller, header, payload)
+                return _as_fields(None, name), np.ascontiguousarray(reply) if isinstance(
+                    reply, np.ndarray
+                ) else reply
             except Exception as error:
                 return _as_fields(error, f"procedure '{name}'"), None
 

@@ -40,6 +40,11 @@ def test_reply_into_a_buffer(world):
     assert np.array_equal(result, np.arange(100_000.0) ** 2)
 
 
+def test_reply_of_any_strides(world):
+    world.register("reversed", lambda caller, header, payload: payload[::-1])
+    assert world.call(0, "reversed", payload=b"abc").wait().tobytes() == b"cba"
+
+
 def test_no_reply(world):
     world.register("nothing", lambda caller, header, payload: None)
     assert world.call(0, "nothing").wait().size == 0
