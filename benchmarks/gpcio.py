@@ -95,7 +95,7 @@ def line(variant: Variant, processes: int, one: dict[str, Any]) -> str:
 
 def claims(runs: Runs, counts: tuple[int, ...]) -> list[Claim]:
     def median(variant: Variant, processes: int, what: str = "seconds") -> float:
-        return statistics.median(one[what] for one in runs[variant.title, processes])
+        return float(statistics.median(one[what] for one in runs[variant.title, processes])
 
     result = []
     turns = len(runs[BEST.title, counts[0]])
