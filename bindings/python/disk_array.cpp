@@ -204,11 +204,11 @@ void bind_access(nb::module_& module) {
                               "Native part of outcore.AttachedDiskArray, which checks indices and types.")
       .def_static(
           "attach",
-          [](World& world, const nb::bytes& handle) {
+          [](World& world, const nb::bytes& handle, std::int64_t cache_bytes) {
             return std::make_unique<DiskArrayAccess>(
-                DiskArrayAccess::attach(world, std::string(handle.c_str(), handle.size())));
+                DiskArrayAccess::attach(world, std::string(handle.c_str(), handle.size()), cache_bytes));
           },
-          nb::keep_alive<0, 1>(), "world"_a, "handle"_a)
+          nb::keep_alive<0, 1>(), "world"_a, "handle"_a, "cache_bytes"_a)
       .def("get", &move_section<Way::get>, "begin"_a, "end"_a, "step"_a, "memory"_a, "alpha"_a = nb::none(),
            "waits"_a = false)
       .def("put", &move_section<Way::put>, "begin"_a, "end"_a, "step"_a, "memory"_a, "alpha"_a = nb::none(),

@@ -144,9 +144,11 @@ class DiskArray(DiskArrayAccess):
         return array
 
     @staticmethod
-    def attach(world: World, handle: bytes) -> AttachedDiskArray:
+    def attach(
+        world: World, handle: bytes, *, client_cache: int | str | None = None
+    ) -> AttachedDiskArray:
         """An array that another group of processes has shared with `world`. Not collective."""
-        return AttachedDiskArray(world, handle)
+        return AttachedDiskArray(world, handle, client_cache=client_cache)
 
     def share(self, parent: World) -> bytes:
         """Opens the array to processes outside of its world, which was split from `parent`: any process of the

@@ -17,6 +17,7 @@ import numpy as np
 from outcore import _core
 from outcore.errors import OutcoreError
 from outcore.indexing import Selection
+from outcore.resources import parse_bytes
 from outcore.sectioned import Sectioned
 
 if TYPE_CHECKING:
@@ -66,19 +67,22 @@ class AttachedDiskArray(DiskArrayAccess):
     Args:
         world: the world with which it was shared.
         handle: what `DiskArray.share` returned there.
+        client_cache: memory for chunks that were got, as for DiskArray.
 
     Not collective. It has no files and no collective methods, and is of no use once the group has closed the
     array: OutcoreError (EBADF).
     """
 
-    def __init__(self, world: World, handle: bytes) -> None:
+    def __init__(self, world: World, handle: bytes, *, client_cache: int | str | None = None) -> None:
         if not isinstance(handle, bytes):
             raise OutcoreError(
                 errno.EINVAL,
                 "attach to a disk array",
                 detail=f"a handle is bytes, not {type(handle).__name__}",
             )
-        native = _core.DiskArrayAccess.attach(world, handle)
+        native = _core.DiskArrayAccess.attach(
+            world, handle, 0 if client_cache is None else parse_bytes(client_cache)
+        )
         self._world = world
         self._take_shape(native, native.shape, np.dtype(native.dtype), "disk array")
 

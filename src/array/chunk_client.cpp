@@ -126,8 +126,10 @@ bool is_row_major(const Extents& count, const Extents& stride_bytes, std::size_t
 }  // namespace
 
 ChunkClient::ChunkClient(World& world, ChunkService& service, ChunkLayout layout,
-                         std::shared_ptr<ChunkStore> store)
-    : world_(world), service_(service), layout_(std::move(layout)), store_(std::move(store)) {}
+                         std::shared_ptr<ChunkStore> store, std::int64_t copies_bytes)
+    : world_(world), service_(service), layout_(std::move(layout)), store_(std::move(store)) {
+  if (copies_bytes > 0) copies_.emplace(world.budget(), copies_bytes, layout_.grid.chunk_bytes());
+}
 
 // ---- checks
 
@@ -179,8 +181,9 @@ ChunkClient::Request ChunkClient::start(Way way, const SteppedBox& section, cons
   if (way == Way::accumulate)
     std::memcpy(task.alpha.data(), alpha ? alpha : one_of(layout_.type), size_bytes(layout_.type));
   const auto own = std::make_shared<std::weak_ptr<DiskArrayRequest::State>>();
-  task.request = std::make_shared<DiskArrayRequest::State>(
-      [self = shared_from_this(), way, own](bool failed) { self->note_end(way, *own, failed); });
+  task.request =
+      std::make_shared<DiskArrayRequest::State>([self = shared_from_this(), way, own, box = section.box](
+                                                    bool failed) { self->note_end(way, box, *own, failed); });
   *own = task.request;
   note_begin(way);
   if (waits || asks_little(section))
@@ -197,10 +200,15 @@ void ChunkClient::note_begin(Way way) {
   if (way == Way::put || way == Way::accumulate) ++changes_under_way_;
 }
 
-void ChunkClient::note_end(Way way, const std::weak_ptr<DiskArrayRequest::State>& request, bool failed) {
+void ChunkClient::note_end(Way way, const Box& box, const std::weak_ptr<DiskArrayRequest::State>& request,
+                           bool failed) {
+  const bool changes = way == Way::put || way == Way::accumulate;
+  if (changes && copies_)
+    copies_->forget(
+        [&](std::int64_t chunk) { return !intersection(layout_.grid.chunk_box(chunk), box).empty(); });
   const std::lock_guard lock(mutex_);
   --under_way_;
-  if (way == Way::put || way == Way::accumulate) {
+  if (changes) {
     --changes_under_way_;
     if (failed) failed_.push_back(request.lock());
   }
@@ -223,7 +231,8 @@ void ChunkClient::run(const Task& task) {
       if (portion.section.box.empty()) continue;
       const std::vector<int> components = components_of(grid, portion.section.box);
       for (const int component : components)
-        if (!is_here(component)) ask(portion, component);
+        if (!is_here(component))
+          task.way == Way::get&& copies_ ? ask_for_chunks(portion, component) : ask(portion, component);
       for (const int component : components)
         if (is_here(component)) do_here(portion, component);
     }
@@ -303,10 +312,7 @@ void ChunkClient::ask(const Task& portion, int component) {
   const auto then = [parcel, reads, self = shared_from_this()](std::span<std::byte> reply,
                                                                const Error* error) {
     std::exception_ptr failure = error ? std::make_exception_ptr(*error) : nullptr;
-    if (!failure && reads && reply.size() != parcel->memory().size())
-      failure = std::make_exception_ptr(Error(EIO, {.attempted = "get from a " + self->layout_.text(),
-                                                    .size_bytes = parcel->bytes,
-                                                    .detail = std::to_string(reply.size()) + " bytes came"}));
+    if (!failure && reads) failure = self->unless_complete(reply.size(), parcel->memory().size());
     if (!failure && reads) parcel->copy(false);
     parcel->staged.reset();
     parcel->portion.request->end_part(failure);
@@ -322,6 +328,69 @@ void ChunkClient::ask(const Task& portion, int component) {
     portion.request->end_part(std::current_exception());
     throw;
   }
+}
+
+std::exception_ptr ChunkClient::unless_complete(std::size_t came, std::size_t wanted) const {
+  if (came == wanted) return nullptr;
+  return std::make_exception_ptr(Error(EIO, {.attempted = "get from a " + layout_.text(),
+                                             .size_bytes = static_cast<std::int64_t>(wanted),
+                                             .detail = std::to_string(came) + " bytes came"}));
+}
+
+/// A get by copies of whole chunks, which stay for the next.
+void ChunkClient::ask_for_chunks(const Task& portion, int component) {
+  const ChunkGrid& grid = layout_.grid;
+  for_each_piece(grid, component, portion.section, [&](const ChunkPiece& piece) {
+    const std::int64_t number = grid.chunk_at(component, piece.slot);
+    const Box chunk = grid.chunk_box(number);
+    Extents stride = row_major(chunk.shape(), grid.element_bytes());
+    std::int64_t offset = 0;  // of the first element of the piece
+    for (int i = 0; i < chunk.rank(); ++i) {
+      const std::int64_t step = portion.section.step[i];
+      offset += (portion.section.box.begin[i] + piece.first[i] * step - chunk.begin[i]) * stride[i];
+      stride[i] *= step;
+    }
+    const auto ready = [portion, stride, offset, first = piece.first, count = piece.count,
+                        element_bytes = grid.element_bytes()](const std::byte* data,
+                                                              const std::exception_ptr& failure) {
+      if (!failure)
+        copy_strided(at(portion.memory, first), portion.memory.stride_bytes, data + offset, stride, count,
+                     element_bytes);
+      portion.request->end_part(failure);
+    };
+    portion.request->begin_part();
+    if (copies_->use(number, ready, [&](std::span<std::byte> memory, const ChunkCopies::Loaded& loaded) {
+          load(portion, component, chunk, memory, loaded);
+        }))
+      return;
+    Task single = portion;
+    Extents first;
+    single.section = portion.section.within(chunk, first);
+    single.memory.data = at(portion.memory, first);
+    ask(single, component);
+    portion.request->end_part(nullptr);
+  });
+}
+
+void ChunkClient::load(const Task& portion, int component, const Box& chunk, std::span<std::byte> memory,
+                       const ChunkCopies::Loaded& loaded) {
+  const auto bytes = static_cast<std::size_t>(chunk.volume()) * layout_.grid.element_bytes();
+  const auto then = [loaded, bytes, self = shared_from_this()](std::span<std::byte> reply,
+                                                               const Error* error) {
+    loaded(error ? std::make_exception_ptr(*error) : self->unless_complete(reply.size(), bytes));
+  };
+  try {
+    portion.request->add(service_.call(
+        layout_.owners[static_cast<std::size_t>(component)],
+        ChunkCall(layout_.number, component, Way::get, {chunk, Extents::filled(chunk.rank(), 1)}), {},
+        {.reply = memory.first(bytes), .then = then}));
+  } catch (...) {
+    loaded(std::current_exception());
+  }
+}
+
+void ChunkClient::forget_copies() {
+  if (copies_) copies_->forget([](std::int64_t) { return true; });
 }
 
 void ChunkClient::prefetch(const Box& box) {
@@ -341,7 +410,7 @@ void ChunkClient::prefetch(const Box& box) {
   } catch (...) {
     failure = std::current_exception();
   }
-  note_end(Way::prefetch, {}, false);
+  note_end(Way::prefetch, box, {}, false);
   if (failure) std::rethrow_exception(failure);
 }
 

@@ -9,9 +9,11 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "array/chunk_copies.hpp"
 #include "array/chunk_service.hpp"
 #include "array/chunk_store.hpp"
 #include "outcore/array/disk_array_access.hpp"
@@ -64,8 +66,10 @@ class ChunkClient : public std::enable_shared_from_this<ChunkClient> {
  public:
   using Request = std::shared_ptr<DiskArrayRequest::State>;
 
-  /// `store`: what this process holds itself of the array, if anything.
-  ChunkClient(World& world, ChunkService& service, ChunkLayout layout, std::shared_ptr<ChunkStore> store);
+  /// `store`: what this process holds itself of the array, if anything. `copies_bytes`: memory for chunks of
+  /// others.
+  ChunkClient(World& world, ChunkService& service, ChunkLayout layout, std::shared_ptr<ChunkStore> store,
+              std::int64_t copies_bytes);
 
   [[nodiscard]] World& world() const noexcept { return world_; }
   [[nodiscard]] const ChunkLayout& layout() const noexcept { return layout_; }
@@ -76,6 +80,7 @@ class ChunkClient : public std::enable_shared_from_this<ChunkClient> {
   void prefetch(const Box& box);
   /// Waits for all puts and accumulates; the first error that nobody has seen, or null.
   [[nodiscard]] std::exception_ptr settle();
+  void forget_copies();  ///< what others have changed is seen from now on
   void check_open(const char* attempted) const;
   /// Waits for everything under way. Later requests are Error(EBADF), and `store` is let go.
   void close() noexcept;
@@ -96,14 +101,20 @@ class ChunkClient : public std::enable_shared_from_this<ChunkClient> {
   void run(const Task& task);
   void do_here(const Task& portion, int component);
   void ask(const Task& portion, int component);
+  /// The error of a reply of another size, or null.
+  [[nodiscard]] std::exception_ptr unless_complete(std::size_t came, std::size_t wanted) const;
+  void ask_for_chunks(const Task& portion, int component);
+  void load(const Task& portion, int component, const Box& chunk, std::span<std::byte> memory,
+            const ChunkCopies::Loaded& loaded);
   [[noreturn]] void throw_closed(const char* attempted) const;
   void note_begin(Way way);
-  void note_end(Way way, const std::weak_ptr<DiskArrayRequest::State>& request, bool failed);
+  void note_end(Way way, const Box& box, const std::weak_ptr<DiskArrayRequest::State>& request, bool failed);
 
   World& world_;
   ChunkService& service_;
   const ChunkLayout layout_;
   std::shared_ptr<ChunkStore> store_;  ///< until it is closed
+  std::optional<ChunkCopies> copies_;
   mutable std::mutex mutex_;
   std::condition_variable ended_;
   std::int64_t under_way_ = 0, changes_under_way_ = 0;

@@ -49,6 +49,18 @@ class AccountedMover {
   std::optional<ChunkMover> mover_;
 };
 
+/// Copies of chunks that were made before or while something was written are not right any more.
+class Forgetting {
+ public:
+  explicit Forgetting(array::ChunkClient& client) : client_(client) {}
+  ~Forgetting() { client_.forget_copies(); }
+  Forgetting(const Forgetting&) = delete;
+  Forgetting& operator=(const Forgetting&) = delete;
+
+ private:
+  array::ChunkClient& client_;
+};
+
 std::string text(const Section& section) {
   std::string order;
   for (const int axis : section.order) order += std::to_string(axis) + ",";
@@ -167,6 +179,7 @@ CollectiveRequest DiskArray::write(const GlobalArray& from, const Section& secti
     state.check_type("write from", from.type());
     return [&state, box, source = SectionCounterpart(from, section, box)](const TransferQueue::Context&) {
       state.changed = true;
+      const Forgetting copies(*state.client);
       const ChunkStore::Pause pause(*state.store, std::span(&box, 1), true);
       AccountedMover mover(state);
       mover->write(box, source);
@@ -200,6 +213,7 @@ CollectiveRequest DiskArray::write(const Strided& from, const Box& box) {
     state.check_box(box);
     return [&state, from, box](const TransferQueue::Context& context) {
       state.changed = true;
+      const Forgetting copies(*state.client);
       const std::vector<Box> boxes = all_boxes(context.transport, box);
       std::optional<ChunkStore::Pause> pause;
       std::optional<AccountedMover> mover;

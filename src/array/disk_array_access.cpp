@@ -35,7 +35,7 @@ DiskArrayAccess::~DiskArrayAccess() = default;
 DiskArrayAccess::DiskArrayAccess(DiskArrayAccess&&) noexcept = default;
 DiskArrayAccess& DiskArrayAccess::operator=(DiskArrayAccess&&) noexcept = default;
 
-DiskArrayAccess DiskArrayAccess::attach(World& world, const std::string& handle) {
+DiskArrayAccess DiskArrayAccess::attach(World& world, const std::string& handle, std::int64_t cache_bytes) {
   array::ChunkLayout layout = array::ChunkLayout::decode(handle);
   for (const int owner : layout.owners)
     if (owner >= world.size())
@@ -43,7 +43,8 @@ DiskArrayAccess DiskArrayAccess::attach(World& world, const std::string& handle)
                            .detail = "its process " + std::to_string(owner) + " is none of the " +
                                      std::to_string(world.size()) + " of this world"});
   array::ArrayServices& services = array::ArrayServices::present(world, "attach to a disk array");
-  return DiskArrayAccess(std::make_shared<ChunkClient>(world, services.chunks, std::move(layout), nullptr));
+  return DiskArrayAccess(
+      std::make_shared<ChunkClient>(world, services.chunks, std::move(layout), nullptr, cache_bytes));
 }
 
 World& DiskArrayAccess::world() const noexcept {
@@ -108,7 +109,9 @@ void DiskArrayAccess::prefetch(std::span<const Box> boxes) const {
 
 void DiskArrayAccess::sync() {
   client_->check_open("sync");
-  if (const std::exception_ptr error = client_->settle()) std::rethrow_exception(error);
+  const std::exception_ptr error = client_->settle();
+  client_->forget_copies();
+  if (error) std::rethrow_exception(error);
 }
 
 }  // namespace outcore

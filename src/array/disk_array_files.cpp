@@ -89,7 +89,7 @@ void DiskArray::State::serve() {
   client = std::make_shared<array::ChunkClient>(
       world, services.chunks,
       array::ChunkLayout{.grid = grid, .type = type, .read_only = read_only, .number = id, .owners = owners},
-      store);
+      store, caches.others_bytes);
 }
 
 std::string DiskArray::State::share(World& parent) {

@@ -54,7 +54,7 @@ class FaultyArray {
                 {.most_bytes = cache_bytes});
     array::ArrayServices& services = array::ArrayServices::of(world);
     known_ = services.chunks.add(layout.number, store_);
-    client_ = std::make_shared<ChunkClient>(world, services.chunks, layout, store_);
+    client_ = std::make_shared<ChunkClient>(world, services.chunks, layout, store_, 0);
     world.barrier();
   }
   ~FaultyArray() {

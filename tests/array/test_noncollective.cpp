@@ -103,6 +103,7 @@ void mixed_operations(World& world, unsigned seed, const DiskArrayOptions& given
   DiskArrayOptions options = given;
   if (random() % 2) options.chunk = test::random_box(random, shape).shape();
   options.caches.own_bytes = random() % 2 ? 0 : -1;  // as little as can be
+  options.caches.others_bytes = random() % 2 ? 0 : 20000;
   DiskArray disk(world, shape, ElementType::float64, options);
   Model model(shape);
   for (int round = 0; round < 6; ++round) {
@@ -123,6 +124,7 @@ void mixed_operations(World& world, unsigned seed, const DiskArrayOptions& given
       });
     }
     world.barrier();
+    disk.sync();  // copies of chunks that others have changed
     std::mt19937 own(seed + static_cast<unsigned>(round * 10 + world.rank()));
     for (int i = 0; i < 3; ++i) {
       Part got(test::random_box(own, shape), random_step(own, rank), own() % 2 == 0);
@@ -398,6 +400,53 @@ TEST("an array that its owner has dropped is an error at the one who asks") {
       disk.sync();  // it was delivered
     }
     world.barrier();
+  });
+}
+
+TEST("copies of chunks of others are kept until sync, and until this process changes them") {
+  const TemporaryDirectory directory;
+  in_worlds(2, options_in(directory, true), [](World& world) {
+    const Extents shape{40, 40};
+    const Box all = Box::whole(shape), theirs{{0, 0}, {16, 40}};
+    DiskArray disk(world, shape, ElementType::float64,
+                   {.chunk = {16, 16}, .group = 100, .caches = {.others_bytes = 1 << 20}});
+    Model model(shape), back(shape);
+    std::iota(model.data.begin(), model.data.end(), 0.0);
+    const auto read = [&](const Box& box) {
+      std::ranges::fill(back.data, -1);
+      disk.get(box, back.memory(box));
+    };
+    if (world.rank() == 0) disk.put(all, model.memory(all));  // all chunks are of process 0
+    world.barrier();
+    if (world.rank() == 1) {
+      read(all);
+      check::is_true(back.data == model.data);
+    }
+    world.barrier();
+    for (double& each : model.data) each *= 2;
+    if (world.rank() == 0) disk.put(theirs, model.memory(theirs));
+    world.barrier();
+    if (world.rank() == 1) {
+      read(theirs);
+      check::equal(back.data[1], 1.0);  // the copy
+      disk.sync();
+      read(theirs);
+      check::equal(back.data[1], 2.0);
+      const Box one{{0, 1}, {1, 2}};
+      Model mine(shape);
+      mine.data[1] = 7;
+      disk.put(one, mine.memory(one));
+      read(theirs);
+      check::equal(back.data[1], 7.0);
+      check::equal(back.data[2], 4.0);
+    }
+    world.barrier();
+    Model zeros(shape);
+    disk.write(zeros.memory(all), all).wait();
+    read(all);
+    check::is_true(back.data == zeros.data);
+    world.barrier();
+    disk.close();
   });
 }
 

@@ -65,9 +65,11 @@ class DiskArrayAccess {
   DiskArrayAccess& operator=(DiskArrayAccess&&) noexcept;
 
   /// An array of another group of processes, from what its `DiskArray::share` returned. `world` is the one
-  /// that it was shared with. Not collective. Error(EINVAL) for bytes that are no handle, or of another
-  /// world.
-  [[nodiscard]] static DiskArrayAccess attach(World& world, const std::string& handle);
+  /// that it was shared with. Not collective. `cache_bytes`: memory for copies of chunks, as
+  /// DiskArrayCaches::others_bytes. Error(EINVAL) for bytes that are no handle, or for a world that cannot
+  /// have them.
+  [[nodiscard]] static DiskArrayAccess attach(World& world, const std::string& handle,
+                                              std::int64_t cache_bytes = 0);
 
   [[nodiscard]] World& world() const noexcept;
   [[nodiscard]] const Extents& shape() const noexcept;
