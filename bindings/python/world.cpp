@@ -4,6 +4,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "bindings.hpp"
+#include "outcore/array/disk_array.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -37,6 +39,23 @@ void make(World* self, std::optional<int> communicator, std::int64_t memory_byte
                              .node_for_each_process = node_for_each_process,
                              .refusal = std::move(refusal)};
   new (self) World(communicator ? transport::mpi(*communicator) : transport::self(), options);
+}
+
+/// Some processes of a world, that are to be a world of their own.
+struct Group {
+  std::unique_ptr<transport::Transport> transport;
+};
+
+std::unique_ptr<Group> split(World& world, int color, int key) {
+  const nb::gil_scoped_release released;
+  auto transport = world.split_transport(color, key);
+  DiskArray::prepare(world);  // so that arrays of the groups can be reached from all of it
+  return transport ? std::make_unique<Group>(std::move(transport)) : nullptr;
+}
+
+void make_of_group(World* self, Group& group, World& whole) {
+  const nb::gil_scoped_release released;
+  new (self) World(std::move(group.transport), whole);
 }
 
 /// The bytes of every process, of any length each, in order of rank.
@@ -170,9 +189,13 @@ void bind_world(nb::module_& module) {
           "size_bytes"_a, "what"_a,
           "Account for memory. Raises OutcoreError (ENOMEM) with the numbers if it does not fit.")
       .def("release", &Budget::release, "size_bytes"_a);
+  nb::class_<Group>(module, "Group", "Processes split off from a world. Made by World.split.");
   nb::class_<World>(module, "World", nb::is_weak_referenceable(), "Native part of outcore.World.")
       .def("__init__", &make, "communicator"_a.none(), "memory_bytes"_a, "scratch"_a,
            "node_for_each_process"_a, "refusal"_a = "")
+      .def("__init__", &make_of_group, "group"_a, "whole"_a)
+      .def("split_group", &split, "color"_a, "key"_a,
+           "The processes of this color as a group; None for a negative color. Collective.")
       .def_prop_ro("rank", &World::rank, "Number of this process, from 0.")
       .def_prop_ro("size", &World::size, "Number of processes.")
       .def_prop_ro("node", &World::node, "Number of the node of this process, from 0.")

@@ -47,6 +47,7 @@ struct WorldOptions {
   /// If not empty: what the caller has found wrong with its arguments. All processes throw it as
   /// Error(EINVAL).
   std::string refusal = {};
+  std::shared_ptr<Budget> budget = {};  ///< of another world, used together; then memory_bytes says nothing
 };
 
 /// Collective, to make and to close (the destructor closes). Methods marked so are called by all processes in
@@ -58,6 +59,14 @@ class World {
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
+  /// Processes of equal color form a world of their own, ordered by key, then rank; null for a negative
+  /// color. It has its own arrays, gates and procedures, and shares the memory budget and the scratch
+  /// directory of this one. Either may be closed before the other. Collective over this world.
+  [[nodiscard]] std::unique_ptr<World> split(int color, int key = 0);
+  /// The two steps of it: who they are, and the world of them, collective over them alone.
+  [[nodiscard]] std::unique_ptr<transport::Transport> split_transport(int color, int key);
+  World(std::unique_ptr<transport::Transport> part, World& whole);
+
   /// Collective, idempotent; frees all one-sided memory. While a process waits here for the others to close,
   /// their other collective calls are errors, so that one that ends early keeps nobody waiting.
   void close();

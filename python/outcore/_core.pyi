@@ -324,9 +324,13 @@ class Budget:
 
     def release(self, size_bytes: int) -> None: ...
 
+class Group:
+    """Processes split off from a world. Made by World.split."""
+
 class World:
     """Native part of outcore.World."""
 
+    @overload
     def __init__(
         self,
         communicator: int | None,
@@ -335,6 +339,13 @@ class World:
         node_for_each_process: bool,
         refusal: str = "",
     ) -> None: ...
+    @overload
+    def __init__(self, group: Group, whole: World) -> None: ...
+    def split_group(self, color: int, key: int) -> Group:
+        """
+        The processes of this color as a group; None for a negative color. Collective.
+        """
+
     @property
     def rank(self) -> int:
         """Number of this process, from 0."""
@@ -788,7 +799,7 @@ class DiskArrayAccess:
     """
 
     @staticmethod
-    def attach(world: World, handle: bytes) -> DiskArrayAccess: ...
+    def attach(world: World, handle: bytes, cache_bytes: int) -> DiskArrayAccess: ...
     def get(
         self,
         begin: Sequence[int],

@@ -144,9 +144,7 @@ class DiskArray(DiskArrayAccess):
         return array
 
     @staticmethod
-    def attach(
-        world: World, handle: bytes, *, client_cache: int | str | None = None
-    ) -> AttachedDiskArray:
+    def attach(world: World, handle: bytes, *, client_cache: int | str | None = None) -> AttachedDiskArray:
         """An array that another group of processes has shared with `world`. Not collective."""
         return AttachedDiskArray(world, handle, client_cache=client_cache)
 

@@ -91,6 +91,20 @@ class World(_core.World):
         )
         _open.append(self)
 
+    def split(self, color: int, key: int = 0) -> World | None:
+        """Processes of equal color as a world of their own, ordered by `key`, then rank here; None for a negative
+        color. It has its own arrays and collective calls, and shares budget and scratch with this one. Its arrays
+        can be reached from all of this world (`DiskArray.share`). Collective; so is closing each part, over its
+        processes."""
+        group = self.split_group(color, key)
+        if group is None:
+            return None
+        part = World.__new__(World)
+        _core.World.__init__(part, group, self)
+        part.comm = None
+        _open.append(part)
+        return part
+
     @property
     def nodes(self) -> int:
         """Number of nodes."""

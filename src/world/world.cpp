@@ -50,6 +50,7 @@ struct World::State {
   int rank = 0, size = 1, node = 0, node_count = 1, node_rank = 0, node_size = 1;
   std::shared_ptr<Budget> budget;
   std::optional<std::string> scratch;  // null: not chosen yet
+  WorldOptions options;                // for its parts
   std::unique_ptr<world::Pool> pool;
   std::shared_ptr<void> companion;
   std::unique_ptr<gpc::Service> service;  // from the first procedure on
@@ -83,9 +84,25 @@ World::World(std::unique_ptr<transport::Transport> given, const WorldOptions& op
   state.node_transport = transport.split(state.node, state.rank);
   state.node_rank = state.node_transport->rank();
   state.node_size = state.node_transport->size();
-  state.budget = std::make_shared<Budget>(
-      options.memory_bytes > 0 ? options.memory_bytes : world::total_memory_bytes() / 2 / state.node_size);
+  state.budget = options.budget;
+  if (!state.budget)
+    state.budget = std::make_shared<Budget>(
+        options.memory_bytes > 0 ? options.memory_bytes : world::total_memory_bytes() / 2 / state.node_size);
+  state.options = {.scratch = options.scratch, .node_for_each_process = each_its_own, .budget = state.budget};
   state.pool = std::make_unique<world::Pool>(transport, state.node_count == 1);
+}
+
+World::World(std::unique_ptr<transport::Transport> part, World& whole)
+    : World(std::move(part), whole.state_->options) {}
+
+std::unique_ptr<transport::Transport> World::split_transport(int color, int key) {
+  together("split", 0, [] {});
+  return state_->transport->split(color, key);
+}
+
+std::unique_ptr<World> World::split(int color, int key) {
+  auto part = split_transport(color, key);
+  return part ? std::make_unique<World>(std::move(part), *this) : nullptr;
 }
 
 World::~World() {
