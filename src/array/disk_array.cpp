@@ -351,6 +351,9 @@ void DiskArray::remove() {
 int DiskArray::components() const noexcept {
   return state_->grid.components();
 }
+int DiskArray::owner(int component) const noexcept {
+  return state_->owners[static_cast<std::size_t>(component)];
+}
 Placement DiskArray::placement() const noexcept {
   return state_->directory.placement();
 }

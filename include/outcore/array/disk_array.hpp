@@ -126,7 +126,8 @@ class DiskArray : public DiskArrayAccess {
   /// Makes what the disk arrays of a world need. Collective. Done by the first array, too.
   static void prepare(World& world);
 
-  [[nodiscard]] int components() const noexcept;  ///< files
+  [[nodiscard]] int components() const noexcept;          ///< files
+  [[nodiscard]] int owner(int component) const noexcept;  ///< the process that has it
   [[nodiscard]] Placement placement() const noexcept;
   [[nodiscard]] const store::CodecOptions& codec() const noexcept;
   [[nodiscard]] const std::string& path() const noexcept;
