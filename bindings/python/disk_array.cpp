@@ -15,71 +15,18 @@
 #include <utility>
 #include <vector>
 
-#include "abandoned.hpp"
 #include "bindings.hpp"
+#include "disk_array_arg.hpp"
+#include "held_transfer.hpp"
 #include "outcore/array/verify.hpp"
 #include "outcore/error.hpp"
 #include "placement_arg.hpp"
-#include "strided_arg.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace outcore::python {
 namespace {
-
-using Numbers = std::vector<std::int64_t>;
-
-Extents extents(const Numbers& values) {
-  return Extents(std::span(values.data(), values.size()));
-}
-
-nb::tuple numbers(const Extents& extents) {
-  nb::list list;
-  for (const std::int64_t each : extents.values()) list.append(each);
-  return nb::tuple(list);
-}
-
-/// What a transfer uses.
-struct Held {
-  nb::object array, other;
-  StridedArg memory;
-};
-
-/// A transfer with what it uses, which stays alive until it is complete, also when the Python object goes
-/// before that.
-template <class Request>
-class HeldTransfer {
- public:
-  HeldTransfer(Request request, nb::object array, nb::object other, StridedArg memory)
-      : request_(std::move(request)), held_{std::move(array), std::move(other), std::move(memory)} {
-    Abandoned<Request, Held>::release_done();
-  }
-  ~HeldTransfer() {
-    if (!request_.done()) Abandoned<Request, Held>::add(std::move(request_), std::move(held_));
-  }
-  HeldTransfer(HeldTransfer&&) = delete;
-
-  void wait() {
-    {
-      const nb::gil_scoped_release released;
-      request_.wait();
-    }
-    held_ = {};
-  }
-  bool test() {
-    if (!request_.test()) return false;
-    held_ = {};
-    return true;
-  }
-  [[nodiscard]] bool done() const noexcept { return request_.done(); }
-
- private:
-  Request request_;
-  Held held_;
-};
-using HeldCollective = HeldTransfer<CollectiveRequest>;
-using HeldSection = HeldTransfer<DiskArrayRequest>;
 
 Section section(const Numbers& begin, const Numbers& end, const std::optional<std::vector<int>>& order) {
   return {{extents(begin), extents(end)}, order.value_or(std::vector<int>{})};
@@ -93,8 +40,8 @@ std::unique_ptr<HeldCollective> write_section(nb::handle self, nb::handle array,
   const auto& global = nb::cast<const GlobalArray&>(array);
   CollectiveRequest request =
       disk.write(global, section(from_begin, from_end, order), {extents(begin), extents(end)});
-  return std::make_unique<HeldCollective>(std::move(request), nb::borrow(self), nb::borrow(array),
-                                          StridedArg());
+  return std::make_unique<HeldCollective>(std::move(request),
+                                          HeldArrays{nb::borrow(self), nb::borrow(array), StridedArg()});
 }
 
 std::unique_ptr<HeldCollective> read_section(nb::handle self, nb::handle array, const Numbers& to_begin,
@@ -105,8 +52,8 @@ std::unique_ptr<HeldCollective> read_section(nb::handle self, nb::handle array, 
   auto& global = nb::cast<GlobalArray&>(array);
   CollectiveRequest request =
       disk.read(global, section(to_begin, to_end, order), {extents(begin), extents(end)});
-  return std::make_unique<HeldCollective>(std::move(request), nb::borrow(self), nb::borrow(array),
-                                          StridedArg());
+  return std::make_unique<HeldCollective>(std::move(request),
+                                          HeldArrays{nb::borrow(self), nb::borrow(array), StridedArg()});
 }
 
 /// `memory` has the shape of the box.
@@ -118,15 +65,16 @@ std::unique_ptr<HeldCollective> move_block(nb::handle self, nb::handle memory, c
   StridedArg argument(memory, access, box.shape(), size_bytes(disk.type()));
   CollectiveRequest request =
       access == Access::read ? disk.write(argument.strided(), box) : disk.read(argument.strided(), box);
-  return std::make_unique<HeldCollective>(std::move(request), nb::borrow(self), nb::object(),
-                                          std::move(argument));
+  return std::make_unique<HeldCollective>(std::move(request),
+                                          HeldArrays{nb::borrow(self), nb::object(), std::move(argument)});
 }
 
 std::unique_ptr<HeldCollective> refuse(nb::handle self, int errno_value, const std::string& attempted,
                                        const std::string& detail) {
   CollectiveRequest request =
       nb::cast<DiskArray&>(self).refuse(Error(errno_value, {.attempted = attempted, .detail = detail}));
-  return std::make_unique<HeldCollective>(std::move(request), nb::borrow(self), nb::object(), StridedArg());
+  return std::make_unique<HeldCollective>(std::move(request),
+                                          HeldArrays{nb::borrow(self), nb::object(), StridedArg()});
 }
 
 // ---- noncollective access
@@ -181,8 +129,8 @@ std::unique_ptr<HeldSection> move_section(nb::handle self, const Numbers& begin,
     }
   }
   if (waits) return nullptr;
-  return std::make_unique<HeldSection>(std::move(request), nb::borrow(self), nb::object(),
-                                       std::move(argument));
+  return std::make_unique<HeldSection>(std::move(request),
+                                       HeldArrays{nb::borrow(self), nb::object(), std::move(argument)});
 }
 
 void prefetch(const DiskArrayAccess& self, const std::vector<std::pair<Numbers, Numbers>>& list) {
@@ -222,14 +170,6 @@ void bind_access(nb::module_& module) {
       .def_prop_ro("dtype", [](const DiskArrayAccess& self) { return std::string(name(self.type())); });
 }
 
-store::CodecOptions codec(const std::string& name, std::size_t element_bytes) {
-  if (name == "none") return {};
-  if (name == "blosc2" || name == "blosc2-zstd") return store::blosc2_for(element_bytes);
-  if (name == "blosc2-lz4") return store::blosc2_for(element_bytes, store::Compressor::lz4);
-  throw Error(EINVAL, {.attempted = "codec '" + name + "'",
-                       .detail = "it is none, blosc2 (the same as blosc2-zstd) or blosc2-lz4"});
-}
-
 void make(DiskArray* self, World& world, const Numbers& shape, const std::string& type_name,
           const std::string& path, const Numbers& chunk, const Numbers& typical,
           const std::string& codec_name, const std::string& placement, bool overwrite,
@@ -256,8 +196,8 @@ void make(DiskArray* self, World& world, const Numbers& shape, const std::string
 
 void bind_disk_array(nb::module_& module) {
   const nb::call_guard<nb::gil_scoped_release> unlocked;
-  Abandoned<CollectiveRequest, Held>::finish_at_exit();
-  Abandoned<DiskArrayRequest, Held>::finish_at_exit();
+  Abandoned<CollectiveRequest, HeldArrays>::finish_at_exit();
+  Abandoned<DiskArrayRequest, HeldArrays>::finish_at_exit();
   nb::class_<HeldCollective>(module, "CollectiveTransfer",
                              "A collective transfer of a disk array under way. It keeps its memory alive.")
       .def("wait", &HeldCollective::wait,

@@ -12,4 +12,5 @@ NB_MODULE(_core, module) {
   outcore::python::bind_global_array(module);
   outcore::python::bind_disk_array(module);
   outcore::python::bind_shared_file(module);
+  outcore::python::bind_block_sparse_array(module);
 }

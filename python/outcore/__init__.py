@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from outcore._core import ExclusiveFile as ExclusiveFile
     from outcore._core import clean as clean
     from outcore._core import default_scratch as default_scratch
+    from outcore.block_sparse_array import BlockSparseArray as BlockSparseArray
     from outcore.disk_array import DiskArray as DiskArray
     from outcore.errors import OutcoreError as OutcoreError
     from outcore.global_array import GlobalArray as GlobalArray
@@ -27,6 +28,7 @@ _MODULES = ("checkpoint", "hdf5")
 
 # Where each public name lives.
 _PUBLIC = {
+    "BlockSparseArray": "outcore.block_sparse_array",
     "DiskArray": "outcore.disk_array",
     "Distribution": "outcore._core",
     "ExclusiveFile": "outcore._core",
@@ -41,6 +43,7 @@ _PUBLIC = {
 }
 
 __all__ = [
+    "BlockSparseArray",
     "DiskArray",
     "Distribution",
     "ExclusiveFile",

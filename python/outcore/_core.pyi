@@ -1117,3 +1117,78 @@ class RecordFile:
         """Of the file, by all processes together, with space of old versions."""
 
     def __len__(self) -> int: ...
+
+class TileTransfer:
+    """
+    A tile of a block-sparse array on its way. It keeps array and memory alive.
+    """
+
+    def wait(self) -> None:
+        """
+        Block until complete. Raises OutcoreError if it failed. Other Python threads run meanwhile.
+        """
+
+    def test(self) -> bool:
+        """True once complete; never blocks. Raises OutcoreError if it failed."""
+
+    @property
+    def done(self) -> bool:
+        """True once complete or failed; never raises."""
+
+class BlockSparseArray:
+    """Native part of outcore.BlockSparseArray, which checks arguments."""
+
+    def __init__(
+        self,
+        world: World,
+        boundaries: Sequence[Sequence[int]],
+        nonzero: bytes,
+        dtype: str,
+        path: str,
+        codec: str,
+        placement: str,
+        overwrite: bool,
+        metadata: str,
+        own_cache_bytes: int,
+        others_cache_bytes: int,
+        refusal: str,
+    ) -> None: ...
+    @staticmethod
+    def open(
+        world: World, path: str, read_only: bool, own_cache_bytes: int, others_cache_bytes: int
+    ) -> BlockSparseArray: ...
+    def get(
+        self, tile: Sequence[int], memory: object, alpha: object | None = None, waits: bool = False
+    ) -> TileTransfer: ...
+    def put(
+        self, tile: Sequence[int], memory: object, alpha: object | None = None, waits: bool = False
+    ) -> TileTransfer: ...
+    def accumulate(
+        self, tile: Sequence[int], memory: object, alpha: object, waits: bool = False
+    ) -> TileTransfer: ...
+    def prefetch(self, tiles: Sequence[Sequence[int]]) -> None: ...
+    def owner(self, tile: Sequence[int]) -> int: ...
+    def nonzero_tiles(self) -> list[list[int]]:
+        """Indices of the tiles that are there, in order of their numbers."""
+
+    def sync(self) -> None: ...
+    def flush(self, metadata: str | None = None) -> None: ...
+    def close(self) -> None: ...
+    def remove(self) -> None: ...
+    def stored_bytes(self) -> int: ...
+    @property
+    def shape(self) -> tuple: ...
+    @property
+    def grid(self) -> tuple: ...
+    @property
+    def boundaries(self) -> list[list[int]]: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def metadata(self) -> str: ...
+    @property
+    def read_only(self) -> bool: ...
+    @property
+    def closed(self) -> bool: ...

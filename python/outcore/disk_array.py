@@ -94,7 +94,7 @@ class DiskArray(DiskArrayAccess):
     ) -> None:
         refusal, sides, name, text, caches = "", [[0], [], []], "float64", "", (-1, 0)
         try:
-            caches = _cache_bytes(cache, client_cache)
+            caches = cache_bytes(cache, client_cache)
             sides = [_numbers(each) for each in (shape, chunk or (), typical or ())]
             if np.dtype(dtype) not in DTYPES:
                 raise TypeError(f"dtype {np.dtype(dtype)}; it may be {', '.join(d.name for d in DTYPES)}")
@@ -139,7 +139,7 @@ class DiskArray(DiskArrayAccess):
         there), EIO (damaged; the message says what and where), ENOTSUP (of another version or byte order).
         """
         array = cls.__new__(cls)
-        caches = _cache_bytes(cache, client_cache)
+        caches = cache_bytes(cache, client_cache)
         array._take(world, _core.DiskArray.open(world, os.fspath(path), read_only, *caches))
         return array
 
@@ -301,7 +301,8 @@ class DiskArray(DiskArrayAccess):
             self.close()
 
 
-def _cache_bytes(own: int | str | None, others: int | str | None) -> tuple[int, int]:
+def cache_bytes(own: int | str | None, others: int | str | None) -> tuple[int, int]:
+    """Memory for chunks of this process (-1: the default) and for those of others."""
     return -1 if own is None else parse_bytes(own), 0 if others is None else parse_bytes(others)
 
 

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 class Transfer:
     """A nonblocking transfer under way. It keeps array and memory alive until it is complete."""
 
-    def __init__(self, native: _core.Transfer | _core.SectionTransfer, result: Array | None = None) -> None:
+    def __init__(
+        self,
+        native: _core.Transfer | _core.SectionTransfer | _core.TileTransfer,
+        result: Array | None = None,
+    ) -> None:
         self._native = native
         self._result = result
 

@@ -1,0 +1,172 @@
+// Block-sparse arrays in Python: what outcore.block_sparse_array is made of.
+#include "outcore/array/block_sparse_array.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <cerrno>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bindings.hpp"
+#include "buffer_arg.hpp"
+#include "disk_array_arg.hpp"
+#include "held_transfer.hpp"
+#include "outcore/error.hpp"
+#include "placement_arg.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace outcore::python {
+namespace {
+
+/// Memory of a tile, contiguous.
+struct HeldTile {
+  nb::object array;
+  BufferArg memory;
+};
+using TileTransfer = HeldTransfer<DiskArrayRequest, HeldTile>;
+
+enum class Way : std::uint8_t { get, put, accumulate };
+
+/// Begins a transfer, or, if it `waits`, makes all of it and returns nothing. `alpha`: one element.
+template <Way way>
+std::unique_ptr<TileTransfer> move_tile(nb::handle self, const Numbers& tile, nb::handle memory,
+                                        nb::handle alpha, bool waits) {
+  auto& array = nb::cast<BlockSparseArray&>(self);
+  BufferArg argument(memory, way == Way::get ? Access::write : Access::read);
+  std::optional<BufferArg> one;
+  if (way == Way::accumulate) one.emplace(alpha, Access::read);
+  if (one && one->span().size() != size_bytes(array.type()))
+    throw nb::value_error("alpha is not one element");
+  const auto span = argument.span();
+  const std::byte* factor = one ? one->span().data() : nullptr;
+  DiskArrayRequest request;
+  {
+    const nb::gil_scoped_release released;
+    const Extents index = extents(tile);
+    if constexpr (way == Way::get) {
+      if (waits)
+        array.get_tile(index, span);
+      else
+        request = array.async_get_tile(index, span);
+    } else if constexpr (way == Way::put) {
+      if (waits)
+        array.put_tile(index, span);
+      else
+        request = array.async_put_tile(index, span);
+    } else {
+      if (waits)
+        array.accumulate_tile(index, span, factor);
+      else
+        request = array.async_accumulate_tile(index, span, factor);
+    }
+  }
+  if (waits) return nullptr;
+  return std::make_unique<TileTransfer>(std::move(request), HeldTile{nb::borrow(self), std::move(argument)});
+}
+
+void make(BlockSparseArray* self, World& world, const std::vector<Numbers>& boundaries,
+          const nb::bytes& nonzero, const std::string& type_name, const std::string& path,
+          const std::string& codec_name, const std::string& placement, bool overwrite,
+          const std::string& metadata, std::int64_t own_cache_bytes, std::int64_t others_cache_bytes,
+          const std::string& refusal) {
+  const auto* flags = static_cast<const char*>(nonzero.data());
+  const std::vector<bool> there(flags, flags + nonzero.size());
+  const nb::gil_scoped_release released;
+  new (self) BlockSparseArray(world, [&](TileMap& map, ElementType& type, DiskArrayOptions& options) {
+    if (!refusal.empty()) throw Error(EINVAL, {.attempted = "create block-sparse array", .detail = refusal});
+    map = TileMap(boundaries, there);
+    type = element_type(type_name);
+    options = {.path = path,
+               .overwrite = overwrite,
+               .placement = parse_placement(placement),
+               .codec = codec(codec_name, size_bytes(type)),
+               .metadata = metadata,
+               .caches = {own_cache_bytes, others_cache_bytes}};
+  });
+}
+
+std::vector<Numbers> nonzero_tiles(const BlockSparseArray& self) {
+  std::vector<Numbers> tiles;
+  for (std::int64_t k = 0; k < self.map().count(); ++k) {
+    const Extents tile = self.map().tile(k);
+    tiles.emplace_back(tile.values().begin(), tile.values().end());
+  }
+  return tiles;
+}
+
+}  // namespace
+
+void bind_block_sparse_array(nb::module_& module) {
+  const nb::call_guard<nb::gil_scoped_release> unlocked;
+  Abandoned<DiskArrayRequest, HeldTile>::finish_at_exit();
+  nb::class_<TileTransfer>(module, "TileTransfer",
+                           "A tile of a block-sparse array on its way. It keeps array and memory alive.")
+      .def("wait", &TileTransfer::wait,
+           "Block until complete. Raises OutcoreError if it failed. Other Python threads run meanwhile.")
+      .def("test", &TileTransfer::test, "True once complete; never blocks. Raises OutcoreError if it failed.")
+      .def_prop_ro("done", &TileTransfer::done, "True once complete or failed; never raises.");
+  nb::class_<BlockSparseArray>(module, "BlockSparseArray", nb::is_weak_referenceable(),
+                               "Native part of outcore.BlockSparseArray, which checks arguments.")
+      .def("__init__", &make, nb::keep_alive<1, 2>(), "world"_a, "boundaries"_a, "nonzero"_a, "dtype"_a,
+           "path"_a, "codec"_a, "placement"_a, "overwrite"_a, "metadata"_a, "own_cache_bytes"_a,
+           "others_cache_bytes"_a, "refusal"_a)
+      .def_static(
+          "open",
+          [](World& world, const std::string& path, bool read_only, std::int64_t own_cache_bytes,
+             std::int64_t others_cache_bytes) {
+            const nb::gil_scoped_release released;
+            return std::make_unique<BlockSparseArray>(
+                BlockSparseArray::open(world, path, read_only, {own_cache_bytes, others_cache_bytes}));
+          },
+          nb::keep_alive<0, 1>(), "world"_a, "path"_a, "read_only"_a, "own_cache_bytes"_a,
+          "others_cache_bytes"_a)
+      .def("get", &move_tile<Way::get>, "tile"_a, "memory"_a, "alpha"_a = nb::none(), "waits"_a = false)
+      .def("put", &move_tile<Way::put>, "tile"_a, "memory"_a, "alpha"_a = nb::none(), "waits"_a = false)
+      .def("accumulate", &move_tile<Way::accumulate>, "tile"_a, "memory"_a, "alpha"_a, "waits"_a = false)
+      .def(
+          "prefetch",
+          [](const BlockSparseArray& self, const std::vector<Numbers>& list) {
+            std::vector<Extents> tiles;
+            tiles.reserve(list.size());
+            for (const Numbers& each : list) tiles.push_back(extents(each));
+            const nb::gil_scoped_release released;
+            self.prefetch(tiles);
+          },
+          "tiles"_a)
+      .def(
+          "owner",
+          [](const BlockSparseArray& self, const Numbers& tile) { return self.owner(extents(tile)); },
+          "tile"_a)
+      .def("nonzero_tiles", &nonzero_tiles, "Indices of the tiles that are there, in order of their numbers.")
+      .def("sync", &BlockSparseArray::sync, unlocked)
+      .def(
+          "flush",
+          [](BlockSparseArray& self, const std::optional<std::string>& metadata) {
+            const nb::gil_scoped_release released;
+            self.flush(metadata ? *metadata : self.metadata());
+          },
+          "metadata"_a = nb::none())
+      .def(
+          "close", [](BlockSparseArray& self) { self.storage().close(); }, unlocked)
+      .def(
+          "remove", [](BlockSparseArray& self) { self.storage().remove(); }, unlocked)
+      .def(
+          "stored_bytes", [](BlockSparseArray& self) { return self.storage().stored_bytes(); }, unlocked)
+      .def_prop_ro("shape", [](const BlockSparseArray& self) { return numbers(self.map().shape()); })
+      .def_prop_ro("grid", [](const BlockSparseArray& self) { return numbers(self.map().grid()); })
+      .def_prop_ro("boundaries", [](const BlockSparseArray& self) { return self.map().boundaries(); })
+      .def_prop_ro("dtype", [](const BlockSparseArray& self) { return std::string(name(self.type())); })
+      .def_prop_ro("path", [](const BlockSparseArray& self) { return self.storage().path(); })
+      .def_prop_ro("metadata", [](const BlockSparseArray& self) { return self.metadata(); })
+      .def_prop_ro("read_only", [](const BlockSparseArray& self) { return self.storage().read_only(); })
+      .def_prop_ro("closed", [](const BlockSparseArray& self) { return self.storage().closed(); });
+}
+
+}  // namespace outcore::python
