@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ import numpy as np
 import outcore
 from outcore import launch
 
-IRREPS = 4  # a tile is zero unless the irreps of its segments multiply to the totally symmetric one
+IRREPS = 2  # a tile is zero unless the irreps of its segments multiply to the totally symmetric one
 AHEAD = 3  # pairs of tiles under way
 
 Index = tuple[int, int, int, int]
@@ -111,13 +112,19 @@ class DiskArrays:
     """Noncollective disk arrays: each tile on the disk of one process, which the others ask."""
 
     def __init__(self, world: outcore.World, problem: Problem, cache_bytes: int) -> None:
-        tiling = [problem.edge * i for i in range(max(problem.v_tiles, problem.o_tiles) + 1)]
+        self.world, self.cache_bytes = world, cache_bytes
+        edges = [problem.edge * i for i in range(max(problem.v_tiles, problem.o_tiles) + 1)]
+        self.paths = {
+            name: os.path.join(os.environ["OUTCORE_SCRATCH"], name + "-{node}") for name in problem.shapes
+        }
         self.arrays = {
             name: outcore.BlockSparseArray(
                 world,
-                [tiling[: tiles + 1] for tiles in shape],
+                [edges[: tiles + 1] for tiles in shape],
                 list(problem.nonzero(name)),
-                client_cache=cache_bytes,
+                path=self.paths[name],
+                placement="local",
+                overwrite=True,
             )
             for name, shape in problem.shapes.items()
         }
@@ -129,8 +136,16 @@ class DiskArrays:
         return self.arrays[name].get_tile_async(index, out=out)
 
     def ready(self) -> None:
+        """Opened anew: nothing is in a cache."""
+        for name, array in self.arrays.items():
+            array.close()
+            self.arrays[name] = outcore.BlockSparseArray.open(
+                self.world, self.paths[name], client_cache=self.cache_bytes or None
+            )
+
+    def remove(self) -> None:
         for array in self.arrays.values():
-            array.flush()
+            array.remove()
 
 
 class Striped:
@@ -286,3 +301,5 @@ def main() -> None:
                 "good": good,
             }
             print(json.dumps(answer), flush=True)
+        if isinstance(tiles, DiskArrays):
+            tiles.remove()

@@ -1,6 +1,6 @@
 """A block-sparse tensor contraction from disk: noncollective disk arrays, replicated inputs, one striped file.
 
-The contraction of the GPC-IO study, i0[p1,p2] += t[p1,p3,p4,h1] i1[p3,p4,h1,p2], in tiles of which a quarter is
+The contraction of the GPC-IO study, i0[p1,p2] += t[p1,p3,p4,h1] i1[p3,p4,h1,p2], in tiles of which half are
 not zero, with dynamic tasks; each process counts as a node with a disk of its own. Inputs lie on disk and are
 read past the page cache, as if memory were small beside them; each tile is needed by several tasks. Compared
 are the time from inputs that are distributed to the result, on 1, 2 and 4 processes, and the bytes read from
@@ -43,7 +43,7 @@ Runs = dict[tuple[str, int], list[dict[str, Any]]]
 
 
 def run(options: BenchOptions) -> list[Claim]:
-    o_tiles, v_tiles, edge = (2, 4, 16) if options.quick else (2, 8, 20)
+    o_tiles, v_tiles, edge = (2, 6, 16) if options.quick else (2, 8, 20)
     counts = (1, 2) if options.quick else PROCESSES
     runs: Runs = {}
     for _ in range(1 if options.quick else 3):
@@ -95,7 +95,7 @@ def line(variant: Variant, processes: int, one: dict[str, Any]) -> str:
 
 def claims(runs: Runs, counts: tuple[int, ...]) -> list[Claim]:
     def median(variant: Variant, processes: int, what: str = "seconds") -> float:
-        return float(statistics.median(one[what] for one in runs[variant.title, processes])
+        return float(statistics.median(one[what] for one in runs[variant.title, processes]))
 
     result = []
     turns = len(runs[BEST.title, counts[0]])
