@@ -143,9 +143,9 @@ class DiskArrays:
                 self.world, self.paths[name], client_cache=self.cache_bytes or None
             )
 
-    def remove(self) -> None:
+    def close(self) -> None:
         for array in self.arrays.values():
-            array.remove()
+            array.close()
 
 
 class Striped:
@@ -302,4 +302,4 @@ def main() -> None:
             }
             print(json.dumps(answer), flush=True)
         if isinstance(tiles, DiskArrays):
-            tiles.remove()
+            tiles.close()

@@ -32,12 +32,12 @@ class Variant:
     cache: bool = False
 
 
-BEST = Variant("disk arrays, ahead, client cache", "arrays", cache=True)
-PLAIN = Variant("disk arrays, ahead", "arrays")
+OURS = Variant("disk arrays, ahead", "arrays")
+CACHED = Variant("disk arrays, ahead, client cache", "arrays", cache=True)
 BARE = Variant("disk arrays", "arrays", ahead=False)
 REPLICATED = Variant("replicated inputs, ahead", "replicated")
 STRIPED = Variant("one striped file, ahead", "striped")
-VARIANTS = (BEST, PLAIN, BARE, REPLICATED, STRIPED)
+VARIANTS = (OURS, CACHED, BARE, REPLICATED, STRIPED)
 
 Runs = dict[tuple[str, int], list[dict[str, Any]]]
 
@@ -46,9 +46,9 @@ def run(options: BenchOptions) -> list[Claim]:
     o_tiles, v_tiles, edge = (2, 6, 16) if options.quick else (2, 8, 20)
     counts = (1, 2) if options.quick else PROCESSES
     runs: Runs = {}
-    for _ in range(1 if options.quick else 3):
+    for turn in range(2 if options.quick else 3):
         for processes in counts:
-            for variant in VARIANTS:
+            for variant in VARIANTS[turn:] + VARIANTS[:turn]:
                 one = measure(options, variant, processes, (o_tiles, v_tiles, edge))
                 runs.setdefault((variant.title, processes), []).append(one)
                 options.say(line(variant, processes, one))
@@ -98,11 +98,11 @@ def claims(runs: Runs, counts: tuple[int, ...]) -> list[Claim]:
         return float(statistics.median(one[what] for one in runs[variant.title, processes]))
 
     result = []
-    turns = len(runs[BEST.title, counts[0]])
+    turns = len(runs[OURS.title, counts[0]])
     for n in counts:
-        mine = median(BEST, n)
+        mine = median(OURS, n)
         how = (
-            f"{n} processes, medians of {turns} runs; ours {mine:.2f} s with fetching ahead and client cache"
+            f"{n} processes, medians of {turns} runs; ours {mine:.2f} s, fetching ahead, without client cache"
         )
         copied = median(REPLICATED, n, "replication_seconds")
         alone = median(REPLICATED, n)
@@ -125,7 +125,7 @@ def claims(runs: Runs, counts: tuple[int, ...]) -> list[Claim]:
             ),
             Claim(
                 f"bytes read against replicated inputs, {n} processes",
-                median(REPLICATED, n, "read_bytes") / max(1.0, median(BEST, n, "read_bytes")),
+                median(REPLICATED, n, "read_bytes") / max(1.0, median(OURS, n, "read_bytes")),
                 "x",
                 at_least(1.0),
                 "replicated inputs, without the copying",
@@ -133,19 +133,19 @@ def claims(runs: Runs, counts: tuple[int, ...]) -> list[Claim]:
             ),
             Claim(
                 f"fetching ahead, {n} processes",
-                median(BARE, n) / median(PLAIN, n),
+                median(BARE, n) / mine,
                 "x",
                 None,
                 "disk arrays without it",
-                "without client cache",
+                "",
             ),
             Claim(
                 f"client cache, {n} processes",
-                median(PLAIN, n) / mine,
+                mine / median(CACHED, n),
                 "x",
                 None,
                 "disk arrays without it",
-                "with fetching ahead",
+                "here processes are as near as a cache would be",
             ),
         ]
     return result
