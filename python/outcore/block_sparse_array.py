@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from outcore import _core
+from outcore.collective import Closing
 from outcore.disk_array import cache_bytes
 from outcore.errors import OutcoreError
 from outcore.global_array import DTYPES
@@ -25,8 +26,6 @@ from outcore.indexing import as_elements
 from outcore.sectioned import Transfer
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from numpy.typing import ArrayLike, DTypeLike
 
     from outcore.world import World
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
 
-class BlockSparseArray:
+class BlockSparseArray(Closing):
     """An array of which every axis is cut at boundaries into tiles of different sizes; those that are not zero lie
     in files, each in one piece at one process, dealt out in turn.
 
@@ -269,18 +268,6 @@ class BlockSparseArray:
     def stored_bytes(self) -> int:
         """Bytes on all disks. Collective."""
         return self._native.stored_bytes()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is None:  # after an error the others may be elsewhere: do not wait for them
-            self.close()
 
     # ---- arguments ----
 

@@ -20,14 +20,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from outcore import _core
+from outcore.collective import Closing
 from outcore.disk_array_access import AttachedDiskArray, DiskArrayAccess
 from outcore.errors import OutcoreError
 from outcore.global_array import DTYPES, GlobalArray, Section
 from outcore.resources import parse_bytes
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from numpy.typing import DTypeLike
 
     from outcore._core import CollectiveTransfer
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     Move = Callable[[], CollectiveTransfer]
 
 
-class DiskArray(DiskArrayAccess):
+class DiskArray(DiskArrayAccess, Closing):
     """An array of `shape` (1 to 8 dimensions) in files, each owned by a process. What was never written is zero.
 
     Indexing, `get`, `put`, `acc`, their nonblocking forms, `prefetch` and `sync` are for each process alone
@@ -287,18 +286,6 @@ class DiskArray(DiskArrayAccess):
     def remove(self) -> None:
         """Deletes the array. Collective."""
         self._native.remove()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is None:  # after an error the others may be elsewhere: do not wait for them
-            self.close()
 
 
 def cache_bytes(own: int | str | None, others: int | str | None) -> tuple[int, int]:

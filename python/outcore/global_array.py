@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore import _core
+from outcore.collective import Closing
 from outcore.errors import OutcoreError
 from outcore.indexing import Selection, as_elements
 from outcore.sectioned import Sectioned
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from numpy.typing import ArrayLike, DTypeLike
 
     from outcore._core import Distribution
@@ -57,7 +56,7 @@ class Section:
         return self.array.dtype
 
 
-class GlobalArray(Sectioned):
+class GlobalArray(Sectioned, Closing):
     """An array of `shape` (1 to 8 dimensions), zero at first, in the memory of all processes of `world`.
 
     Made, synchronised and closed collectively: by all processes, in the same order. Everything else is
@@ -176,18 +175,6 @@ class GlobalArray(Sectioned):
         """Collective; may be repeated. Waits for what is under way everywhere and gives the memory back. An
         array that is not closed gives it back once no process uses it any more."""
         self._native.close()
-
-    def __enter__(self) -> GlobalArray:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is None:  # after an error the others may be elsewhere: do not wait for them
-            self.close()
 
     # ---- arguments ----
 

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore import _core
+from outcore.collective import Closing
 from outcore.global_array import ArrayArguments
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from numpy.typing import DTypeLike
 
     from outcore.world import World
 
 
-class NodeArray:
+class NodeArray(Closing):
     """An array of `shape` (1 to 8 dimensions), zero at first, in memory that the processes of one node share; each
     node has one of its own.
 
@@ -79,15 +78,3 @@ class NodeArray:
 
     def __repr__(self) -> str:
         return f"<outcore.NodeArray {self._shape} {self._dtype}{', closed' if self.closed else ''}>"
-
-    def __enter__(self) -> NodeArray:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is None:  # after an error the others may be elsewhere: do not wait for them
-            self.close()

@@ -11,21 +11,20 @@ with outcore.World() as world, outcore.SharedFile(world, "integrals", typical_re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from outcore import _core
+from outcore.collective import Closing
 from outcore.errors import OutcoreError
 from outcore.resources import parse_bytes
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from outcore.world import World
 
     Size = int | str | None
 
 
-class SharedFile(_core.SharedFile):
+class SharedFile(_core.SharedFile, Closing):
     """A byte-addressable scratch file of all processes of `world` (shared file, SF). It vanishes with the job, also
     when that is killed.
 
@@ -85,21 +84,12 @@ class SharedFile(_core.SharedFile):
         """Writes a list of (offset, buffer), which must not overlap, as one request; returns the bytes."""
         return self.awritev(parts).wait()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-
     def __repr__(self) -> str:
         where = "closed" if self.closed else f"{self.components} components, {self.placement}"
         return f"<outcore.SharedFile '{self.name}': {where}>"
 
 
-class RecordFile(_core.RecordFile):
+class RecordFile(_core.RecordFile, Closing):
     """Records 0 to `records` - 1, of any size each, that may grow or shrink when they are rewritten; any process
     writes and reads any of them at any time. A scratch file, as SharedFile is.
 
@@ -146,15 +136,6 @@ class RecordFile(_core.RecordFile):
 
     def __contains__(self, record: int) -> bool:
         return 0 <= record < len(self) and self.capacity(record) is not None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
 
     def __repr__(self) -> str:
         return f"<outcore.RecordFile '{self.name}': {'closed' if self.closed else f'{len(self)} records'}>"
