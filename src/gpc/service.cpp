@@ -20,9 +20,10 @@ constexpr std::size_t most_waiting = 4096;  // calls to one process that the cal
 constexpr auto spin = 200us;  // of a thread that waits for a reply: to wake it up would take as long
 constexpr auto alone = 20us;  // from then on it yields to threads that compute
 constexpr auto just_now = 20us, stand_by_time = 100us;
-constexpr auto handshake = 100us;  // bulk data that are on their way need several steps of both sides
-constexpr auto alive_every = 1s;   // how often it is asked whether targets are alive
-constexpr auto busy = 4ms;         // traffic as recent as this keeps naps short
+constexpr auto alert = 50us;  // bulk data need several steps of both sides, the first of them soon
+constexpr int idle_share = 200;
+constexpr auto alive_every = 1s;  // how often it is asked whether targets are alive
+constexpr auto busy = 4ms;        // traffic as recent as this keeps naps short
 constexpr std::chrono::microseconds shortest_nap = 50us, longest_nap = 1000us, told_nap = 100ms;
 
 thread_local bool serves = false;          // this thread runs a procedure that does not block
@@ -34,7 +35,8 @@ Service::Service(transport::Transport& transport)
     : rank_(transport.rank()),
       size_(transport.size()),
       protocol_(transport.rank(), *this),
-      messages_(transport.messages()) {
+      messages_(transport.messages()),
+      thrift_(idle_share) {
   // Not a worker that yields to others: it must take the core of a thread that computes.
   thread_ = device::start_thread("outcore-gpc", [this] { run(); });
 }
@@ -324,11 +326,7 @@ void Service::run() {
       if (stopping_ && protocol_.transfers() == 0 && to_work_.empty()) return;
     }
     const auto longest = nap(any);
-    if (any) continue;
-    if (longest.count() > 0)
-      messages_->wait(longest);
-    else
-      std::this_thread::yield();
+    if (!any && longest.count() > 0) messages_->wait(longest);
   }
 }
 
@@ -403,12 +401,13 @@ std::chrono::microseconds Service::nap(bool any) {
     const std::lock_guard guard(mutex_);
     transfers = protocol_.transfers();
   }
+  const auto idle_nap = std::max(longest_nap, thrift_.nap());
   if (transfers == 0 && messages_->is_told()) return told_nap;
-  if (transfers > 0 && now - last_traffic_ < handshake) return 0us;
+  if (transfers > 0 && now - last_traffic_ < alert) return 0us;
   if (transfers > 0 || now - last_traffic_ < busy)
     nap_ = shortest_nap;
   else
-    nap_ = std::min<std::chrono::microseconds>(2 * nap_, longest_nap);
+    nap_ = std::clamp<std::chrono::microseconds>(2 * nap_, shortest_nap, idle_nap);
   return nap_;
 }
 

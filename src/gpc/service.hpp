@@ -18,6 +18,7 @@
 #include "gpc/protocol.hpp"
 #include "outcore/gpc.hpp"
 #include "outcore/transport/transport.hpp"
+#include "transport/thrift.hpp"
 
 namespace outcore::gpc {
 
@@ -96,6 +97,7 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   int delivering_ = 0;                // calls that have been taken from completed_, and are not done yet
   std::optional<Error> broken_;       // the transport has failed
   std::chrono::microseconds nap_{0};  // of the serving thread
+  transport::Thrift thrift_;          // of the serving thread
   std::chrono::steady_clock::time_point last_traffic_{}, last_watch_{};  // of the serving thread
   std::mutex serving_;  // held by the thread that runs a procedure that does not block
   // Threads that wait for a reply, or ask for it, poll; the serving thread stands by meanwhile.

@@ -3,12 +3,11 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <time.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "outcore/error.hpp"
+#include "transport/thrift.hpp"
 
 namespace outcore::transport::over_mpi {
 namespace {
@@ -16,19 +15,11 @@ namespace {
 using std::chrono::microseconds;
 
 constexpr microseconds shortest{50}, longest{1000};
-constexpr std::int64_t idle_share =
-    70;  // an idle service takes 1/70 of a core: where a call is dear, naps are longer
+constexpr int idle_share = 80;
 constexpr std::int64_t busy_ns = 4'000'000;  // traffic as recent as this keeps the naps short
 constexpr std::int64_t poke_every_ns = 2'000'000;
 constexpr int calls_when_busy = 8;  // a call moves what fits into a socket
 constexpr int poke_tag = 1;
-
-/// Processor time of this thread.
-std::int64_t used_ns() noexcept {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return time.tv_sec * 1'000'000'000LL + time.tv_nsec;
-}
 
 }  // namespace
 
@@ -87,16 +78,14 @@ void Session::stop() noexcept {
 void Session::run() {
   prctl(PR_SET_TIMERSLACK, 1000UL);
   microseconds nap = shortest;
-  std::int64_t used = used_ns(), cost = 0;  // of a round, averaged over some
+  Thrift thrift(idle_share);
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     lock.unlock();
     if (receive()) traffic();
     const bool busy = now_ns() - last_traffic_ns_.load(std::memory_order_relaxed) < busy_ns;
     for (int call = 1; busy && call < calls_when_busy; ++call) (void)receive();
-    const std::int64_t now_used = used_ns();
-    cost += (now_used - std::exchange(used, now_used) - cost) / 8;
-    const auto idle_nap = std::max(longest, microseconds(cost * idle_share / 1000));
+    const auto idle_nap = std::max(longest, thrift.nap());
     nap = busy ? shortest : std::min(2 * nap, idle_nap);
     lock.lock();
     wake_.wait_for(lock, nap, [&] { return stopping_; });

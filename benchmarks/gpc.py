@@ -1,0 +1,141 @@
+"""Procedure calls: round trips to a process that is idle, polls, computes or sleeps, and what a service costs.
+
+One process calls a procedure at another one, which answers with 8 bytes to 1 MiB; an MPI ping-pong and a one-sided
+get (MPI_Win_allocate, lock_all, get, flush) move the same, in turns. In two settings: the processes of a host,
+where MPI gets by a copy out of shared memory, and as between hosts: over TCP, and without the bells that processes
+of a host ring for each other. Each process is bound to a core. The worker is in C++, compiled here, so that no
+interpreter is measured.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import statistics
+import subprocess
+from pathlib import Path
+
+from outcore import _core, launch
+from outcore.bench import Bar, BenchOptions, Claim, at_most
+from outcore.errors import OutcoreError
+
+Values = dict[tuple[str, int], list[float]]  # of what, size of the reply in bytes: one for each round
+
+SIZES = {8: "8 B", 1024: "1 KiB", 16384: "16 KiB", 131072: "128 KiB", 1 << 20: "1 MiB"}
+ONE_HOST, HOSTS = "on one host", "as between hosts"
+# MPICH, then Open MPI: everything over TCP.
+TCP = {
+    "OUTCORE_NODES": "processes",
+    "MPIR_CVAR_NOLOCAL": "1",
+    "UCX_TLS": "tcp,self",
+    "OMPI_MCA_btl": "tcp,self",
+    "OMPI_MCA_pml": "ob1",
+    "OMPI_MCA_osc": "^ucx,sm",
+}
+SETTINGS: dict[str, dict[str, str]] = {ONE_HOST: {}, HOSTS: TCP}
+LIMIT_S = 300
+
+
+def compile_worker(directory: Path) -> Path:
+    compiler = launch.find_launcher().with_name("mpicxx")
+    if not shutil.which(compiler):
+        raise OutcoreError(errno.ENOENT, "compile the worker of bench gpc", path=str(compiler))
+    package = Path(_core.__file__).parent
+    source = Path(__file__).with_name("_gpc_worker.cpp")
+    target = directory / "gpc_worker"
+    command = [str(compiler), "-O2", "-std=c++20", f"-I{package / 'include'}", str(source), "-o", str(target)]
+    library = package / "lib"
+    subprocess.run([*command, f"-L{library}", "-loutcore", f"-Wl,-rpath,{library}"], check=True)
+    return target
+
+
+def measure(worker: Path, setting: str, options: BenchOptions) -> Values:
+    place = options.scratch / "values"
+    rounds, pairs = ("5", "15") if options.quick else ("25", "75")
+    answer = subprocess.run(
+        [str(launch.find_launcher()), "-n", "2", worker, place, rounds, pairs],
+        env={**os.environ, **SETTINGS[setting]},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT_S,
+    )
+    if answer.returncode != 0:
+        raise OutcoreError(errno.EIO, "run two processes", detail=(answer.stdout + answer.stderr)[-2000:])
+    values: Values = {}
+    for line in place.read_text().splitlines():
+        name, size, *numbers = line.split("\t")
+        values[name, int(size)] = [float(number) for number in numbers]
+    return values
+
+
+def us(values: Values, name: str, size: int) -> float:
+    return statistics.median(values[name, size]) * 1e6
+
+
+def ratio(values: Values, name: str, peer: str, size: int) -> float:
+    """How many times as long as the peer: the median of the rounds."""
+    pairs = zip(values[name, size], values[peer, size], strict=True)
+    return statistics.median(ours / theirs for ours, theirs in pairs)
+
+
+def _transfers(values: Values, setting: str, options: BenchOptions) -> list[Claim]:
+    claims = []
+    for size, text in SIZES.items():
+        times = {
+            name: f"{us(values, name, size):.3g}"
+            for name in ("polling", "idle", "computing", "asleep", "get", "ping-pong")
+        }
+        options.say(f"{setting}, {text}, us: " + ", ".join(f"{name} {time}" for name, time in times.items()))
+        how = f"{setting}; reply of {text}; call {times['polling']} us, get {times['get']} us"
+        how += (
+            f", ping-pong {times['ping-pong']} us; median of {len(values['get', size])} ratios taken in turns"
+        )
+        # On one host a get is a load from memory that is shared, and no message at all.
+        bar: Bar | None = at_most(2) if setting == HOSTS else None
+        for peer, its_bar in (("get", bar), ("ping-pong", None)):
+            claims.append(
+                Claim(
+                    f"call of {text} to a process that polls, {setting}, against {peer}",
+                    ratio(values, "polling", peer, size),
+                    "x",
+                    its_bar,
+                    "MPI",
+                    how,
+                )
+            )
+    for state in ("idle", "computing", "asleep"):
+        taken = sorted(values[state, 8])
+        how = f"{setting}; medians of 101 calls between {taken[0] * 1e6:.0f} and {taken[-1] * 1e6:.0f} us"
+        how += f"; with a reply of 1 MiB {us(values, state, 1 << 20):.0f} us"
+        bar = at_most(150) if state == "computing" else None
+        name = f"call of 8 B to a process that is {state}, {setting}"
+        claims.append(Claim(name, us(values, state, 8), "us", bar, "", how))
+    return claims
+
+
+def _services(values: Values, setting: str) -> list[Claim]:
+    slower = values["slower", 0]
+    how = f"{setting}; both processes compute, with and without a service; median of {len(slower)} pairs"
+    name = f"computation beside an idle service, {setting}, slower by"
+    claims = [Claim(name, statistics.median(slower) * 100, "%", at_most(1), "itself alone", how)]
+    for kind, what in (("share", ""), ("share with one-sided memory", " of calls and one-sided memory")):
+        share = values[kind, 0]
+        how = f"{setting}; processor time of all threads of the library, the worst of {len(share)} times 0.5 s"
+        claims.append(
+            Claim(f"idle service{what}, {setting}", max(share) * 100, "% of a core", at_most(2), "", how)
+        )
+    return claims
+
+
+def run(options: BenchOptions) -> list[Claim]:
+    worker = compile_worker(options.scratch)
+    claims: list[Claim] = []
+    for setting in SETTINGS:
+        values = measure(worker, setting, options)
+        claims += _transfers(values, setting, options)
+        claims += _services(values, setting)
+    worker.unlink()
+    (options.scratch / "values").unlink()
+    return claims

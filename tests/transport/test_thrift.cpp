@@ -1,0 +1,37 @@
+#include "check.hpp"
+#include "transport/thrift.hpp"
+
+using outcore::transport::Thrift;
+
+namespace {
+
+/// Takes processor time of this thread.
+void use(std::chrono::microseconds time) {
+  const auto used = [] {
+    timespec now{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+  };
+  for (const auto end = used() + time; used() < end;) {
+  }
+}
+
+}  // namespace
+
+TEST("naps are as many times as long as looks, the first of which is not known") {
+  Thrift thrift(100);
+  check::equal(thrift.nap().count(), 0);
+  for (int i = 0; i < 60; ++i) {
+    use(std::chrono::microseconds(200));
+    (void)thrift.nap();
+  }
+  const auto nap = thrift.nap();
+  check::is_true(nap > std::chrono::milliseconds(12), "shorter than looks ask for");
+}
+
+TEST("what costs nothing may be done at any time") {
+  Thrift thrift(100);
+  for (int i = 0; i < 60; ++i) check::is_true(thrift.nap() < std::chrono::milliseconds(5));
+}
+
+TEST_MAIN
