@@ -122,7 +122,9 @@ def _services(values: Values, setting: str) -> list[Claim]:
     claims = [Claim(name, statistics.median(slower) * 100, "%", at_most(1), "itself alone", how)]
     for kind, what in (("share", ""), ("share with one-sided memory", " of calls and one-sided memory")):
         share = values[kind, 0]
-        how = f"{setting}; processor time of all threads of the library, the worst of {len(share)} times 0.5 s"
+        how = (
+            f"{setting}; processor time of all threads of the library, the worst of {len(share)} times 0.5 s"
+        )
         claims.append(
             Claim(f"idle service{what}, {setting}", max(share) * 100, "% of a core", at_most(2), "", how)
         )

@@ -101,3 +101,30 @@ def test_scratch_arrays_leave_nothing(clean):
     )
     assert said == ["local True"] * 4
     assert sizes(clean.directory / "host0") == sizes(clean.directory / "host1") == 0
+
+
+def test_any_process_gets_puts_and_accumulates_anywhere(clean):
+    said = clean.run(
+        """
+        import numpy as np
+        import outcore
+
+        with outcore.World(scratch=directory / "scratch") as world:
+            with outcore.DiskArray(world, (400, 600), chunk=(64, 64)) as d:
+                model = np.arange(240_000.0).reshape(400, 600)
+                rows = slice(100 * world.rank, 100 * world.rank + 100)
+                d[rows, :] = model[rows, :]
+                d.sync()
+                world.barrier()
+                good = np.array_equal(d[50:350, 77:555], model[50:350, 77:555])
+                world.barrier()
+                d.acc(np.s_[30:390, 10:590], np.ones((360, 580)))
+                d.sync()
+                world.barrier()
+                model[30:390, 10:590] += world.size
+                tell(d.placement, good, np.array_equal(d[...], model))
+                world.barrier()
+        """,
+        processes=4,
+    )
+    assert said == ["local True True"] * 4

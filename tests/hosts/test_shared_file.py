@@ -1,0 +1,78 @@
+"""Shared files and record files on several hosts: each disk holds a part, which other hosts reach by calls."""
+
+from __future__ import annotations
+
+import pytest
+
+ROUND_ROBIN = """
+import numpy as np
+import outcore
+
+with outcore.World(scratch=directory / "{where}") as world, outcore.SharedFile(world, "blocks") as file:
+    blocks, size = 40, 50_000
+    for block in range(world.rank, blocks, world.size):
+        file.write(np.full(size, block + 1, np.uint8), offset=block * size)
+    file.sync()
+    world.barrier()
+    good = True
+    for block in range(blocks):
+        got = np.zeros(size, np.uint8)
+        file.read(got, offset=block * size)
+        good = good and bool((got == block + 1).all())
+    tell(file.placement, good)
+    world.barrier()
+"""
+
+
+@pytest.mark.parametrize(("where", "placement"), [("scratch", "local"), ("shared", "shared")])
+def test_what_all_have_written_is_read_by_all(hosts, where, placement):
+    assert hosts.run(ROUND_ROBIN.format(where=where), 4) == [f"{placement} True"] * 4
+    hosts.clear()
+
+
+def test_both_disks_hold_a_part(hosts):
+    said = hosts.run(
+        """
+        import os
+        import numpy as np
+        import outcore
+
+        with outcore.World(scratch=directory / "scratch") as world:
+            with outcore.SharedFile(world, "of one writer", components_per_node=1) as file:
+                if world.rank == 0:
+                    file.write(np.ones(8_000_000, np.uint8), offset=0)
+                file.flush()
+                held = {}  # by file, which has no name and may have two descriptors
+                for fd in os.listdir("/proc/self/fd"):
+                    try:
+                        if str(directory / "scratch") in os.readlink(f"/proc/self/fd/{fd}"):
+                            status = os.fstat(int(fd))
+                            held[status.st_ino] = status.st_blocks * 512
+                    except OSError:  # the descriptor of the list
+                        pass
+                tell(3_500_000 < sum(held.values()) < 4_500_000)
+        """,
+        processes=2,
+    )
+    hosts.clear()
+    assert said == ["True"] * 2
+
+
+def test_records_of_all_hosts(hosts):
+    said = hosts.run(
+        """
+        import outcore
+
+        with outcore.World(scratch=directory / "scratch") as world:
+            with outcore.RecordFile(world, "vectors", 200) as file:
+                for record in range(world.rank, 200, world.size):
+                    file[record] = bytes([record % 251]) * (100 * record)
+                file.sync()
+                world.barrier()
+                tell(all(file[k] == bytes([k % 251]) * (100 * k) for k in range(200)))
+                world.barrier()
+        """,
+        processes=4,
+    )
+    hosts.clear()
+    assert said == ["True"] * 4
