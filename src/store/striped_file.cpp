@@ -157,8 +157,8 @@ void StripedFile::State::open_components(const StripedFileOptions& options) {
           (seen || node[static_cast<std::size_t>(owners[static_cast<std::size_t>(c)])] == mine))
         open_one(c, false);
   });
-  const bool asked = !seen && world.node_count() > 1;
-  if (asked) {
+  const bool by_calls = !seen && world.node_count() > 1;
+  if (by_calls) {
     world.together(creating, 0, [&] {
       world.budget().reserve(ReplyMemory::size_bytes, "replies of a striped file");
       components->replies = std::make_shared<ReplyMemory>();
