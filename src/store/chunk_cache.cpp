@@ -10,9 +10,8 @@ namespace {
 
 constexpr std::int64_t arena_bytes = 2 << 20;
 constexpr std::int64_t least_chunks = 2;  // one that is changed, one that is read
-constexpr int most_writing = 8;
-constexpr int writes_at_once = 4;
-constexpr std::size_t most_flushing = 16;
+constexpr std::size_t most_writing = 8;   // requests
+constexpr std::int64_t most_write_bytes = 2 << 20;
 /// A request takes as long as reading so much.
 constexpr std::int64_t worth_a_request_bytes = 256 << 10;
 
@@ -261,7 +260,7 @@ void ChunkCache::change(std::int64_t slot, bool whole, const Change& visit) {
     changed_.notify_all();
     throw;
   }
-  if (entry->writing) (void)finish_write(lock, entry);  // from memory that is to change now
+  if (entry->write) (void)finish_write(lock, entry->write);  // of memory that is to change now
   lock.unlock();
   std::exception_ptr failure;
   try {
@@ -281,8 +280,10 @@ void ChunkCache::change(std::int64_t slot, bool whole, const Change& visit) {
   }
   release(entry);
   if (failure) std::rethrow_exception(failure);
-  if (!failing_ && writing_ < most_writing && dirty_ - writing_ > most_dirty() / 2)
-    begin_writes(lock, writes_at_once);
+  if (!failing_ && dirty_ - writing_ > most_dirty() / 2) {
+    collect_written(lock);
+    if (writes_.size() < most_writing) (void)begin_writes(lock, 1);
+  }
 }
 
 /// Returns when one more chunk may be dirty, which counts as if it were. Throws if chunks must be written
@@ -296,95 +297,103 @@ void ChunkCache::promise_change(Lock& lock) {
   ++dirty_;
 }
 
-/// Of those used longest ago.
-void ChunkCache::begin_writes(Lock& lock, int count) {
-  collect_written(lock);
+/// Of chunks used longest ago. Stops at the first failure, and returns it.
+std::exception_ptr ChunkCache::begin_writes(Lock& lock, std::size_t count) {
   for (; count > 0 && !alone_; --count) {
-    const auto entry = std::find_if(entries_.begin(), entries_.end(), [](const Entry& each) {
-      return each.dirty && !each.writing && !each.busy && each.awaited == 0;
-    });
-    if (entry == entries_.end() || begin_write(lock, entry)) return;
+    const auto entry = std::ranges::find_if(
+        entries_, [](const Entry& each) { return each.dirty && !each.write && !each.busy; });
+    if (entry == entries_.end()) break;
+    if (std::exception_ptr failure = begin_write(lock, entry)) return failure;
   }
+  return nullptr;
 }
 
-std::exception_ptr ChunkCache::begin_write(Lock& lock, Place entry) {
-  std::exception_ptr failure;
-  entry->busy = true;
-  ++busy_;
+/// A chunk with those behind it.
+std::exception_ptr ChunkCache::begin_write(Lock& lock, Place first) {
+  const auto write = std::make_shared<Write>();
+  std::int64_t count = 0;
+  for (Place entry = first;;) {
+    entry->write = write;
+    write->entries.push_back(entry);
+    const auto next = index_.find(first->slot + ++count);
+    if (next == index_.end() || (count + 1) * stride_bytes_ > most_write_bytes) break;
+    entry = next->second;
+    if (!entry->dirty || entry->write || entry->busy ||
+        entry->memory != first->memory + count * stride_bytes_)
+      break;
+  }
+  writes_.push_back(write);
+  writing_ += count;
   lock.unlock();
+  std::exception_ptr failure;
   try {
-    entry->write = component_.async_write(entry->slot, 1, stride_of(*entry));
+    write->request = component_.async_write(first->slot, count,
+                                            {first->memory, static_cast<std::size_t>(count * stride_bytes_)});
   } catch (...) {
     failure = std::current_exception();
   }
   lock.lock();
-  if (!failure) {
-    entry->writing = true;
-    ++writing_;
-  }
-  failing_ = failing_ || failure;
-  release(entry);
-  return failure;
-}
-
-/// The entry is this thread's alone.
-std::exception_ptr ChunkCache::finish_write(Lock& lock, Place entry) {
-  std::exception_ptr failure;
-  lock.unlock();
-  try {
-    entry->write.wait();
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  lock.lock();
-  entry->writing = false;
-  --writing_;
-  failing_ = failure != nullptr;
-  if (!failure) {
-    entry->dirty = false;
-    --dirty_;
-  }
+  write->taken = false;
+  if (failure) end_write(write, failure);
   changed_.notify_all();
   return failure;
 }
 
-/// What the disk is done with. A chunk that could not be written stays as it is.
+std::exception_ptr ChunkCache::finish_write(Lock& lock, const std::shared_ptr<Write>& under_way) {
+  const std::shared_ptr<Write> write = under_way;  // the entries let it go
+  changed_.wait(lock, [&] { return !write->taken; });
+  if (write->ended) return write->failure;
+  write->taken = true;
+  lock.unlock();
+  std::exception_ptr failure;
+  try {
+    write->request.wait();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  lock.lock();
+  write->taken = false;
+  end_write(write, failure);
+  return failure;
+}
+
+/// After a failure all its chunks are as they were: what did reach the disk is written again.
+void ChunkCache::end_write(const std::shared_ptr<Write>& write, std::exception_ptr failure) {
+  const auto count = static_cast<std::int64_t>(write->entries.size());
+  for (const Place entry : write->entries) {
+    entry->write = nullptr;
+    entry->dirty = failure != nullptr;
+  }
+  writing_ -= count;
+  if (!failure) dirty_ -= count;
+  failing_ = failure != nullptr;
+  write->ended = true;
+  write->failure = std::move(failure);
+  writes_.remove(write);
+  changed_.notify_all();
+}
+
+/// What the disk is done with.
 void ChunkCache::collect_written(Lock& lock) {
-  while (!alone_) {
-    const auto entry = std::find_if(entries_.begin(), entries_.end(), [](const Entry& each) {
-      return each.writing && !each.busy && each.write.done();
-    });
-    if (entry == entries_.end()) return;
-    entry->busy = true;
-    ++busy_;
-    (void)finish_write(lock, entry);
-    release(entry);
+  while (true) {
+    const auto done = std::ranges::find_if(
+        writes_, [](const auto& write) { return !write->taken && write->request.done(); });
+    if (done == writes_.end()) return;
+    (void)finish_write(lock, *done);
   }
 }
 
-/// One chunk more is on disk when this returns, or another thread has had it and may have done something.
+/// Some chunks more are on disk when this returns, or there was something to wait for.
 void ChunkCache::write_one(Lock& lock) {
+  collect_written(lock);
+  if (dirty_ < most_dirty()) return;
   std::exception_ptr failure;
-  auto entry = entries_.end();
-  const auto find = [&](bool writing) {
-    entry = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& each) {
-      return each.dirty && !each.busy && each.writing == writing;
-    });
-    return entry != entries_.end();
-  };
-  if (writing_ < most_writing) {
-    begin_writes(lock, most_writing - writing_);
-    if (alone_ || dirty_ < most_dirty()) return;
-  }
-  if (find(true)) {
-    entry->busy = true;
-    ++busy_;
-    failure = finish_write(lock, entry);
-    release(entry);
-  } else if (find(false)) {
-    failure = begin_write(lock, entry);
-  } else {
-    changed_.wait(lock);
+  if (writes_.size() < most_writing) failure = begin_writes(lock, most_writing - writes_.size());
+  if (!failure && dirty_ >= most_dirty()) {
+    if (!writes_.empty())
+      failure = finish_write(lock, writes_.front());
+    else
+      changed_.wait(lock);
   }
   if (failure) std::rethrow_exception(failure);
 }
@@ -407,13 +416,13 @@ std::exception_ptr ChunkCache::write_all(Lock& lock, const std::function<bool(st
   for (Place entry = entries_.begin(); entry != entries_.end(); ++entry)
     if (entry->dirty && concerned(entry->slot)) dirty.push_back(entry);
   std::ranges::sort(dirty, {}, [](Place entry) { return entry->slot; });
-  for (const Place entry : dirty)
-    if (entry->writing) (void)finish_write(lock, entry);  // if that failed, it is written again
-  for (std::size_t i = 0; i < dirty.size() + most_flushing; ++i) {
-    if (i >= most_flushing)
-      if (const Place entry = dirty[i - most_flushing]; entry->writing) note(finish_write(lock, entry));
-    if (i < dirty.size() && dirty[i]->dirty) note(begin_write(lock, dirty[i]));
+  while (!writes_.empty()) (void)finish_write(lock, writes_.front());  // what failed is written again
+  for (const Place entry : dirty) {
+    if (!entry->dirty || entry->write) continue;
+    if (writes_.size() >= most_writing) note(finish_write(lock, writes_.front()));
+    note(begin_write(lock, entry));
   }
+  while (!writes_.empty()) note(finish_write(lock, writes_.front()));
   return first;
 }
 

@@ -8,6 +8,7 @@
 #include <exception>
 #include <functional>
 #include <list>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <unordered_map>
@@ -73,20 +74,28 @@ class ChunkCache {
   };
 
  private:
+  struct Write;
   struct Entry {
     std::int64_t slot = 0;
     std::byte* memory = nullptr;
-    bool busy = false;    ///< a thread has it for itself; what follows is that thread's to change
-    int awaited = 0;      ///< threads that want it next
-    bool unused = false;  ///< read ahead, and nobody has looked at it yet
+    int awaited = 0;  ///< threads that want it next
     bool dirty = false;
+    std::shared_ptr<Write> write;  ///< under way; what is written does not change meanwhile
+    bool busy = false;             ///< a thread has it for itself; what follows is that thread's to change
+    bool unused = false;           ///< read ahead, and nobody has looked at it yet
     Blocks valid, coming;
     std::vector<Component::Request> reads;
-    Component::Request write;
-    bool writing = false;
   };
   using Entries = std::list<Entry>;  ///< the one used last at the end
   using Place = Entries::iterator;
+  /// Neighbours on disk that are neighbours in memory are written in one request.
+  struct Write {
+    std::vector<Place> entries;
+    Component::Request request;
+    bool taken = true;  ///< by the thread that begins it or waits for it
+    bool ended = false;
+    std::exception_ptr failure;
+  };
   using Lock = std::unique_lock<std::mutex>;
 
   [[nodiscard]] Place take(Lock& lock, std::int64_t slot);
@@ -103,9 +112,10 @@ class ChunkCache {
   void make_valid(Entry& entry, const Blocks& needed);
 
   void promise_change(Lock& lock);
-  void begin_writes(Lock& lock, int count);
-  [[nodiscard]] std::exception_ptr begin_write(Lock& lock, Place entry);
-  [[nodiscard]] std::exception_ptr finish_write(Lock& lock, Place entry);
+  [[nodiscard]] std::exception_ptr begin_writes(Lock& lock, std::size_t count);
+  [[nodiscard]] std::exception_ptr begin_write(Lock& lock, Place first);
+  [[nodiscard]] std::exception_ptr finish_write(Lock& lock, const std::shared_ptr<Write>& under_way);
+  void end_write(const std::shared_ptr<Write>& write, std::exception_ptr failure);
   void collect_written(Lock& lock);
   void write_one(Lock& lock);
   [[nodiscard]] std::exception_ptr write_all(Lock& lock, const std::function<bool(std::int64_t)>& concerned);
@@ -125,9 +135,11 @@ class ChunkCache {
   std::unordered_map<std::int64_t, Place> index_;
   std::vector<device::Buffer> arenas_;  ///< each of several chunks: large pieces are faster to read into
   std::vector<std::byte*> free_;
-  std::int64_t chunks_ = 0;  ///< in the arenas
-  std::int64_t dirty_ = 0;   ///< entries that are dirty, and those that are about to be
-  int writing_ = 0, busy_ = 0;
+  std::int64_t chunks_ = 0;                   ///< in the arenas
+  std::int64_t dirty_ = 0;                    ///< entries that are dirty, and those that are about to be
+  std::list<std::shared_ptr<Write>> writes_;  ///< the oldest first
+  std::int64_t writing_ = 0;                  ///< entries of these
+  int busy_ = 0;
   bool alone_ = false;    ///< a pause or a flush
   bool failing_ = false;  ///< the last write failed: wait until one must be tried
 };
