@@ -220,26 +220,45 @@ void ChunkClient::run(const Task& task) {
   std::exception_ptr failure;
   try {
     const ChunkGrid& grid = layout_.grid;
-    const std::int64_t most_bytes = std::max(portion_bytes, grid.chunk_bytes());
-    const Portions portions(task.section.box, grid.chunk(),
-                            most_bytes / static_cast<std::int64_t>(grid.element_bytes()));
+    // Of whole chunks, as far as the box has them: one that is set in two parts would be read before.
+    const Portions portions(grid.chunks_of(task.section.box), Extents::filled(grid.chunk().rank(), 1),
+                            std::max<std::int64_t>(portion_bytes / grid.chunk_bytes(), 1));
+    std::optional<Task> next;
     for (std::int64_t i = 0; i < portions.count() && !task.request->failed(); ++i) {
-      Task portion = task;
-      Extents first;
-      portion.section = task.section.within(portions[i], first);
-      portion.memory.data = at(task.memory, first);
-      if (portion.section.box.empty()) continue;
-      const std::vector<int> components = components_of(grid, portion.section.box);
-      for (const int component : components)
-        if (!is_here(component))
-          task.way == Way::get&& copies_ ? ask_for_chunks(portion, component) : ask(portion, component);
-      for (const int component : components)
-        if (is_here(component)) do_here(portion, component);
+      const Task portion = next ? *next : portion_of(task, portions[i]);
+      next.reset();
+      if (i + 1 < portions.count()) next = portion_of(task, portions[i + 1]);
+      run_portion(portion, next ? &*next : nullptr);
     }
   } catch (...) {
     failure = std::current_exception();
   }
   task.request->end_part(failure);
+}
+
+ChunkClient::Task ChunkClient::portion_of(const Task& task, Box chunks) const {
+  for (int k = 0; k < chunks.rank(); ++k) {
+    chunks.begin[k] *= layout_.grid.chunk()[k];
+    chunks.end[k] *= layout_.grid.chunk()[k];
+  }
+  Task portion = task;
+  Extents first;
+  portion.section = task.section.within(chunks, first);
+  portion.memory.data = at(task.memory, first);
+  return portion;
+}
+
+/// While it is done the disk reads what is needed here of the next.
+void ChunkClient::run_portion(const Task& portion, const Task* next) {
+  const bool reads = portion.way == Way::get;
+  const auto components = components_of(layout_.grid, portion.section.box);
+  for (const int component : components)
+    if (!is_here(component)) reads&& copies_ ? ask_for_chunks(portion, component) : ask(portion, component);
+  if (next && reads && store_)
+    for (const int component : components_of(layout_.grid, next->section.box))
+      if (is_here(component)) store_->prefetch(component, next->section);
+  for (const int component : components)
+    if (is_here(component)) do_here(portion, component);
 }
 
 void ChunkClient::do_here(const Task& portion, int component) {

@@ -99,6 +99,8 @@ class ChunkClient : public std::enable_shared_from_this<ChunkClient> {
   [[nodiscard]] bool is_here(int component) const;
   [[nodiscard]] bool asks_little(const SteppedBox& section) const;
   void run(const Task& task);
+  [[nodiscard]] Task portion_of(const Task& task, Box chunks) const;
+  void run_portion(const Task& portion, const Task* next);
   void do_here(const Task& portion, int component);
   void ask(const Task& portion, int component);
   /// The error of a reply of another size, or null.
