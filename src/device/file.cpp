@@ -84,7 +84,7 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
   std::int64_t blocking(Kind kind, std::span<const iovec> list, std::int64_t offset,
                         const trace::Asker& asker = {});
   Request nonblocking(Kind kind, std::span<const iovec> list, std::int64_t offset,
-                      const trace::Asker& asker = {});
+                      const trace::Asker& asker = {}, File::Then then = {});
   void wait_for_all() const;
   std::shared_ptr<Transfer> take_undelivered();
   void flush();
@@ -197,13 +197,21 @@ std::int64_t File::State::blocking(Kind kind, std::span<const iovec> list, std::
 }
 
 Request File::State::nonblocking(Kind kind, std::span<const iovec> list, std::int64_t offset,
-                                 const trace::Asker& asker) {
+                                 const trace::Asker& asker, File::Then then) {
   check_request(kind, list, offset);
   const Way way = policy->nonblocking(kind, offset, size_of(list));
   auto transfer = std::make_shared<Transfer>(kind, way, target(), list, offset, *this, false);
   transfer->keep(std::shared_ptr<Transfer::Owner>(shared_from_this(), this));
   starts(*transfer);
   transfer->asker = asker;
+  if (then) {
+    transfer->delivered = true;
+    transfer->then = [told = std::move(then)](Transfer& complete) {
+      if (complete.error() == 0) return told(complete.moved_bytes(), nullptr);
+      const Error error = complete.owner().error_of(complete);
+      told(0, &error);
+    };
+  }
   under_way.fetch_add(1, std::memory_order_relaxed);
   try {
     engine().submit(transfer);
@@ -417,6 +425,13 @@ Request File::async_write(std::span<const std::byte> buffer, std::int64_t offset
 }
 Request File::async_write(std::span<const iovec> list, std::int64_t offset) {
   return state_->nonblocking(Kind::write, list, offset);
+}
+
+void File::async_read(std::span<const iovec> list, std::int64_t offset, Then then) {
+  (void)state_->nonblocking(Kind::read, list, offset, {}, std::move(then));
+}
+void File::async_write(std::span<const iovec> list, std::int64_t offset, Then then) {
+  (void)state_->nonblocking(Kind::write, list, offset, {}, std::move(then));
 }
 
 void File::preallocate(std::int64_t size_bytes) {

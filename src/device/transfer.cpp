@@ -91,6 +91,7 @@ const Operation* Transfer::finish() noexcept {
     done_.notify_all();
     owner_.ended();
     announce_completion();
+    if (then) then(*this);
   }
   return nullptr;
 }

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -83,11 +84,13 @@ class Transfer final : public Task, public std::enable_shared_from_this<Transfer
   [[nodiscard]] bool blocking() const noexcept { return blocking_; }
   [[nodiscard]] Owner& owner() const noexcept { return owner_; }
 
-  std::uint64_t start_ns = 0;          ///< for the owner's trace
-  std::uint8_t stands_for = 1;         ///< the same: as trace::Event::stands_for
-  bool sequential = false;             ///< the same: starts where the last request of its kind ended
-  trace::Asker asker;                  ///< the same
-  std::int64_t free_bytes = -1;        ///< noted by the owner when the device was full
+  std::uint64_t start_ns = 0;   ///< for the owner's trace
+  std::uint8_t stands_for = 1;  ///< the same: as trace::Event::stands_for
+  bool sequential = false;      ///< the same: starts where the last request of its kind ended
+  trace::Asker asker;           ///< the same
+  std::function<void(Transfer&)>
+      then;                      ///< called when a nonblocking transfer is complete, if set before it begins
+  std::int64_t free_bytes = -1;  ///< noted by the owner when the device was full
   std::atomic<bool> delivered{false};  ///< the error has reached the user
 
  private:

@@ -2,11 +2,14 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
+#include "device/worker.hpp"
 #include "outcore/error.hpp"
+#include "transport/remote_error.hpp"
 
 namespace outcore::store {
 namespace {
@@ -44,26 +47,45 @@ Request parsed(std::span<const std::byte> header) {
 }  // namespace
 
 ReplyMemory::ReplyMemory() : memory_(static_cast<std::size_t>(size_bytes)) {
-  for (std::size_t i = 0; i < count; ++i)
-    free_.push_back(memory_.data() + i * static_cast<std::size_t>(most_asked_bytes));
+  std::byte* const end = memory_.data() + size_bytes;
+  std::byte* place = memory_.data();
+  for (; place < end - 64 * small_bytes; place += most_asked_bytes) large_.push_back(place);
+  for (; place < end; place += small_bytes) small_.push_back(place);
 }
 
-std::shared_ptr<std::byte> ReplyMemory::take() {
-  std::unique_lock lock(mutex_);
-  freed_.wait(lock, [&] { return !free_.empty(); });
-  std::byte* const piece = free_.back();
-  free_.pop_back();
-  return {piece, [self = shared_from_this()](std::byte* freed) {
+std::shared_ptr<std::byte> ReplyMemory::take_one(std::vector<std::byte*>& free) {
+  std::byte* const place = free.back();
+  free.pop_back();
+  return {place, [self = shared_from_this(), &free](std::byte* freed) {
             {
               const std::lock_guard guard(self->mutex_);
-              self->free_.push_back(freed);
+              free.push_back(freed);
             }
-            self->freed_.notify_one();
+            self->freed_.notify_all();
           }};
+}
+
+std::shared_ptr<std::byte> ReplyMemory::try_take(std::int64_t wanted_bytes) {
+  const std::lock_guard guard(mutex_);
+  auto& free = places(wanted_bytes);
+  return free.empty() ? nullptr : take_one(free);
+}
+
+std::shared_ptr<std::byte> ReplyMemory::take(std::int64_t wanted_bytes) {
+  std::unique_lock lock(mutex_);
+  auto& free = places(wanted_bytes);
+  freed_.wait(lock, [&] { return !free.empty(); });
+  return take_one(free);
 }
 
 StripedComponents::~StripedComponents() {
   remove_names();
+  {
+    const std::lock_guard guard(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_one();
+  if (feeder_.joinable()) feeder_.join();
 }
 
 void StripedComponents::remove_names() noexcept {
@@ -89,31 +111,130 @@ void StripedComponents::write(int component, std::span<Extent> extents) {
   for (const Runs::Run& run : runs.runs()) file.write(runs.list(run), run.offset);
 }
 
-void StripedComponents::serve(Call call) {
-  const Request request = parsed(call.header());
+// ---- what others ask for
+
+/// A call under way. It needs the components no longer than until it has ended.
+struct StripedComponents::Asked {
+  struct Part {
+    int component = 0;
+    Runs runs;
+  };
+
+  Asked(Call its_call, Request its_request) : call(std::move(its_call)), request(std::move(its_request)) {}
+
+  /// The pieces, with the memory that they go to or come from.
+  void lay_out(std::byte* memory) {
+    std::vector<Extent> extents;
+    for (std::size_t i = 0; i < request.pieces.size(); ++i) {
+      const AskedPiece& piece = request.pieces[i];
+      extents.push_back({piece.offset, memory, piece.size_bytes});
+      memory += piece.size_bytes;
+      if (i + 1 < request.pieces.size() && request.pieces[i + 1].component == piece.component) continue;
+      parts.push_back({static_cast<int>(piece.component), Runs(extents, request.write)});
+      left += static_cast<int>(parts.back().runs.runs().size());
+      extents.clear();
+    }
+  }
+
+  /// One of its transfers has ended. The last one ends the call.
+  void ended(const Error* error, int rank) {
+    if (error) {
+      const std::lock_guard guard(mutex);
+      if (!failure) failure.emplace(error->errno_value(), error->context(), rank);
+    }
+    if (left.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+    const std::lock_guard guard(mutex);
+    failure ? call.fail(*failure) : answer();
+  }
+
+  void answer() {
+    if (request.write) return call.answer();
+    const std::span<const std::byte> bytes(reply.get(), static_cast<std::size_t>(request.size_bytes));
+    call.answer(bytes, std::move(reply));
+  }
+
+  Call call;
+  Request request;
   std::shared_ptr<std::byte> reply;
-  std::byte* memory = call.payload().data();
-  if (request.write) {
-    if (static_cast<std::int64_t>(call.payload().size()) != request.size_bytes)
-      refuse("a payload of " + std::to_string(call.payload().size()) + " bytes for pieces of " +
-             std::to_string(request.size_bytes));
-  } else {
-    reply = replies->take();
-    memory = reply.get();
+  std::vector<Part> parts;
+  std::atomic<int> left{0};
+  std::mutex mutex;
+  std::optional<Error> failure;
+};
+
+void StripedComponents::serve(Call call) {
+  Request request = parsed(call.header());
+  for (const AskedPiece& piece : request.pieces) (void)at(static_cast<int>(piece.component));
+  if (request.write && static_cast<std::int64_t>(call.payload().size()) != request.size_bytes)
+    refuse("a payload of " + std::to_string(call.payload().size()) + " bytes for pieces of " +
+           std::to_string(request.size_bytes));
+  auto asked = std::make_shared<Asked>(std::move(call), std::move(request));
+  if (!asked->request.write) {
+    asked->reply = replies->try_take(asked->request.size_bytes);
+    if (!asked->reply) return postpone(std::move(asked));
   }
-  std::byte* const first = memory;
-  std::vector<Extent> extents;
-  for (std::size_t i = 0; i < request.pieces.size(); ++i) {
-    const AskedPiece& piece = request.pieces[i];
-    extents.push_back({piece.offset, memory, piece.size_bytes});
-    memory += piece.size_bytes;
-    if (i + 1 < request.pieces.size() && request.pieces[i + 1].component == piece.component) continue;
-    const auto component = static_cast<int>(piece.component);
-    request.write ? write(component, extents) : read(component, extents);
-    extents.clear();
+  begin(asked);
+}
+
+void StripedComponents::begin(const std::shared_ptr<Asked>& asked) {
+  asked->lay_out(asked->request.write ? asked->call.payload().data() : asked->reply.get());
+  if (serve_at_once(*asked)) return;
+  for (const Asked::Part& part : asked->parts)
+    for (const Runs::Run& run : part.runs.runs()) {
+      const auto list = part.runs.list(run);
+      const auto then = [asked, &part, &run, rank = rank](std::int64_t moved, const Error* error) {
+        if (!asked->request.write && !error) part.runs.zero_beyond(run, moved);
+        asked->ended(error, rank);
+      };
+      try {
+        device::File& file = at(part.component);
+        asked->request.write ? file.async_write(list, run.offset, then)
+                             : file.async_read(list, run.offset, then);
+      } catch (...) {
+        const Error error = transport::current_error("serve bytes of a striped file");
+        asked->ended(&error, rank);
+      }
+    }
+}
+
+/// Small reads that wait for nothing. Handing them to another thread would cost more.
+bool StripedComponents::serve_at_once(Asked& asked) {
+  if (asked.request.write || asked.request.size_bytes > ReplyMemory::small_bytes) return false;
+  for (const Asked::Part& part : asked.parts)
+    for (const Runs::Run& run : part.runs.runs())
+      if (!at(part.component).resident(run.offset, run.size_bytes)) return false;
+  for (const Asked::Part& part : asked.parts)
+    for (const Runs::Run& run : part.runs.runs())
+      part.runs.zero_beyond(run, at(part.component).read(part.runs.list(run), run.offset));
+  asked.answer();
+  return true;
+}
+
+void StripedComponents::postpone(std::shared_ptr<Asked> asked) {
+  {
+    const std::lock_guard guard(mutex_);
+    waiting_.push_back(std::move(asked));
+    if (!feeder_.joinable()) feeder_ = device::start_worker("outcore-feeder", [this] { feed(); });
   }
-  if (request.write) return call.answer();
-  call.answer({first, static_cast<std::size_t>(request.size_bytes)}, std::move(reply));
+  changed_.notify_one();
+}
+
+void StripedComponents::feed() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return stop_ || !waiting_.empty(); });
+    if (waiting_.empty()) return;
+    const std::shared_ptr<Asked> asked = std::move(waiting_.front());
+    waiting_.pop_front();
+    lock.unlock();
+    asked->reply = replies->take(asked->request.size_bytes);
+    try {
+      begin(asked);
+    } catch (...) {
+      asked->call.fail(transport::current_error("serve bytes of a striped file"));
+    }
+    lock.lock();
+  }
 }
 
 }  // namespace outcore::store

@@ -3,11 +3,13 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "outcore/device/buffer.hpp"
@@ -31,34 +33,63 @@ struct AskedPiece {
 };
 static_assert(sizeof(Ask) + most_asked_pieces * sizeof(AskedPiece) <= most_call_header_bytes);
 
-/// Memory for replies: a fixed number of pieces, who finds none free waits. So an owner needs the same memory
+/// Memory for replies: a fixed number of places, small ones and large ones. So an owner needs the same memory
 /// whatever the number of clients.
 class ReplyMemory : public std::enable_shared_from_this<ReplyMemory> {
  public:
-  static constexpr std::size_t count = 8;
-  static constexpr std::int64_t size_bytes = static_cast<std::int64_t>(count) * most_asked_bytes;
+  static constexpr std::int64_t small_bytes = 64 << 10;
+  static constexpr std::int64_t size_bytes = 64 * small_bytes + 8 * most_asked_bytes;
 
   ReplyMemory();
-  [[nodiscard]] std::shared_ptr<std::byte> take();  ///< most_asked_bytes; let go it is used again
+  /// Null if there is none now. Let go it is used again.
+  [[nodiscard]] std::shared_ptr<std::byte> try_take(std::int64_t wanted_bytes);
+  [[nodiscard]] std::shared_ptr<std::byte> take(std::int64_t wanted_bytes);  ///< waits until there is
 
  private:
+  [[nodiscard]] std::vector<std::byte*>& places(std::int64_t wanted_bytes) noexcept {
+    return wanted_bytes <= small_bytes ? small_ : large_;
+  }
+  std::shared_ptr<std::byte> take_one(std::vector<std::byte*>& free);
+
   device::Buffer memory_;
   std::mutex mutex_;
   std::condition_variable freed_;
-  std::vector<std::byte*> free_;
+  std::vector<std::byte*> small_, large_;
 };
 
 struct StripedComponents {
   std::vector<std::optional<device::File>> files;  ///< by component; none: out of reach
   std::vector<std::string> names;        ///< of files that still have one, and are this process's to remove
   std::shared_ptr<ReplyMemory> replies;  ///< null: nobody asks
+  int rank = 0;                          ///< of this process, which errors name
 
+  StripedComponents() = default;
   ~StripedComponents();
+  StripedComponents(const StripedComponents&) = delete;
+  StripedComponents& operator=(const StripedComponents&) = delete;
+
   void remove_names() noexcept;
   [[nodiscard]] device::File& at(int component);
   void read(int component, std::span<Extent> extents);  ///< blocking; gaps are zeros
   void write(int component, std::span<Extent> extents);
-  void serve(Call call);  ///< what the procedure does
+
+  /// What the procedure does, in the thread that serves: what the page cache holds is read at once, all else
+  /// goes to the engine, whose threads answer.
+  void serve(Call call);
+
+ private:
+  struct Asked;
+  bool serve_at_once(Asked& asked);
+  void begin(const std::shared_ptr<Asked>& asked);
+  void postpone(std::shared_ptr<Asked> asked);
+  void feed();
+
+  // Reads that wait for memory, and the thread that begins them.
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<Asked>> waiting_;
+  bool stop_ = false;
+  std::thread feeder_;
 };
 
 }  // namespace outcore::store

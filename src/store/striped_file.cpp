@@ -77,6 +77,7 @@ void StripedFile::State::create(const Make& make) {
   stripes = Stripes(stripe_bytes, static_cast<int>(owners.size()));
   components = std::make_shared<StripedComponents>();
   components->files.resize(owners.size());
+  components->rank = world.rank();
   open_components(options);
   trace_file = trace::file_id(name);
   open = true;
@@ -163,9 +164,8 @@ void StripedFile::State::open_components(const StripedFileOptions& options) {
       world.budget().reserve(ReplyMemory::size_bytes, "replies of a striped file");
       components->replies = std::make_shared<ReplyMemory>();
     });
-    procedure = world.register_procedure("striped file " + id,
-                                         [served = components](Call call) { served->serve(std::move(call)); },
-                                         {.may_block = true});
+    procedure = world.register_procedure(
+        "striped file " + id, [served = components](Call call) { served->serve(std::move(call)); });
     served = true;
   }
   world.together(creating, 0, [&] {
