@@ -52,3 +52,11 @@ def test_disk_array(tmp_path):
     got, expected = (part.split()[-1] for part in answer.stdout.split(","))
     assert got == expected
     assert list(tmp_path.iterdir()) == []
+
+
+def test_shared_file():
+    program = ROOT / "examples" / "shared_file.py"
+    answer = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
+    got, expected = (part.split()[-1] for part in answer.stdout.split("; ")[1].split(","))
+    assert got == expected
+    assert program.read_text().partition('"""\n\n')[2] in (ROOT / "docs" / "shared_file.md").read_text()

@@ -1,0 +1,91 @@
+"""One of the two processes of `bench dio`: `_dio_worker.py RESULT quick|full DIRECTORY`. Process 0 reads and writes
+the parts of a shared file that lie at itself and at process 1, and writes the times in seconds for each kind of
+request to RESULT as JSON: lists by `CACHE OPERATION SIZE local|distant`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from outcore import SharedFile, World
+
+SIZES = (4 << 10, 16 << 10, 32 << 10, 64 << 10, 256 << 10, 1 << 20)
+MOVED_BYTES = 64 << 20  # in one measurement, unless requests are very small
+MOST_REQUESTS = 2048
+OUTSTANDING = 16
+CACHES = ("buffered", "direct")
+OWNERS = {"local": 0, "distant": 1}
+
+Buffer = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+def count_of(size: int) -> int:
+    return min(MOVED_BYTES // size, MOST_REQUESTS)
+
+
+def aligned(size: int) -> Buffer:
+    raw = np.zeros(size + 4096, np.uint8)
+    first = -raw.ctypes.data % 4096
+    return raw[first : first + size]
+
+
+class Requests:
+    """Requests of one size on a file whose stripes lie at both processes by turns."""
+
+    def __init__(self, world: World, size: int, cache: str) -> None:
+        self.file = SharedFile(world, "dio", typical_request=size, placement="local", cache=cache)
+        self.size, self.count = size, count_of(size)
+        self.buffers = [aligned(size) for _ in range(OUTSTANDING)]
+
+    def offset(self, k: int, owner: int) -> int:
+        in_stripe = self.file.stripe // self.size
+        return (k // in_stripe * 2 + owner) * self.file.stripe + k % in_stripe * self.size
+
+    def seconds(self, operation: str, owner: int) -> float:
+        begin = self.file.awrite if operation == "write" else self.file.aread
+        requests: list[Any] = []
+        start = time.perf_counter()
+        for k in range(self.count):
+            if k >= OUTSTANDING:
+                requests[k - OUTSTANDING].wait()
+            requests.append(begin(self.buffers[k % OUTSTANDING], self.offset(k, owner)))
+        for request in requests[-OUTSTANDING:]:
+            request.wait()
+        return time.perf_counter() - start
+
+
+def measure(requests: Requests, rounds: int) -> dict[str, list[float]]:
+    """Local and distant by turns; the first round, which finds space for the file, is not counted."""
+    times: dict[str, list[float]] = {}
+    for turn in range(-1, rounds):
+        for operation in ("write", "read"):
+            for where in sorted(OWNERS, reverse=turn % 2 == 0):
+                taken = requests.seconds(operation, OWNERS[where])
+                if turn >= 0:
+                    times.setdefault(f"{operation} {requests.size} {where}", []).append(taken)
+    return times
+
+
+def main() -> None:
+    place, extent, scratch = sys.argv[1:]
+    results: dict[str, list[float]] = {}
+    with World(nodes="processes", scratch=scratch, memory="500MB") as world:
+        for cache in CACHES:
+            for size in SIZES:
+                requests = Requests(world, size, cache)
+                if world.rank == 0:
+                    times = measure(requests, 3 if extent == "quick" else 15)
+                    results |= {f"{cache} {kind}": seconds for kind, seconds in times.items()}
+                world.barrier()
+                requests.file.close()
+        if world.rank == 0:
+            Path(place).write_text(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()

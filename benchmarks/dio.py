@@ -1,0 +1,73 @@
+"""Distant I/O: requests to a file on the disk of another process, beside those to a disk of one's own.
+
+Two processes, each a node of its own. Process 0 reads and writes a shared file, 16 requests outstanding, once where
+it lies at process 0 and once where it lies at process 1, which sleeps meanwhile; through the page cache, and past it.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+from outcore import launch
+from outcore.bench import BenchOptions, Claim, at_least
+from outcore.errors import OutcoreError
+
+from ._dio_worker import CACHES, OUTSTANDING, SIZES, count_of
+
+LIMIT_S = 600
+BAR_FROM_BYTES = 32 << 10
+WAYS = {"buffered": "in the page cache", "direct": "past the page cache"}
+
+
+def measure(options: BenchOptions) -> dict[str, list[float]]:
+    """Times in seconds of every kind, as the worker took them."""
+    place = options.scratch / "dio.json"
+    worker = Path(__file__).with_name("_dio_worker.py")
+    command = [
+        str(launch.find_launcher()), "-n", "2", sys.executable, str(worker), str(place),
+        "quick" if options.quick else "full", str(options.scratch),
+    ]  # fmt: skip
+    answer = subprocess.run(
+        command,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT_S,
+    )
+    if answer.returncode != 0:
+        raise OutcoreError(errno.EIO, "run two processes", detail=(answer.stdout + answer.stderr)[-2000:])
+    result: dict[str, list[float]] = json.loads(place.read_text())
+    place.unlink()
+    return result
+
+
+def run(options: BenchOptions) -> list[Claim]:
+    times = measure(options)
+    claims = []
+    for cache in CACHES:
+        for operation in ("read", "write"):
+            for size in SIZES:
+                local, distant = (
+                    times[f"{cache} {operation} {size} {where}"] for where in ("local", "distant")
+                )
+                moved = size * count_of(size)
+                rates = [moved / statistics.median(each) / 1e9 for each in (local, distant)]
+                claims.append(
+                    Claim(
+                        f"distant {operation}, {size >> 10} kB, {WAYS[cache]}, against local",
+                        statistics.median(a / b for a, b in zip(local, distant, strict=True)),
+                        "x",
+                        at_least(0.9) if size >= BAR_FROM_BYTES else None,
+                        "",
+                        f"local {rates[0]:.2f} GB/s, distant {rates[1]:.2f} GB/s; {OUTSTANDING} outstanding; "
+                        f"median of {len(local)} ratios taken in turns",
+                    )
+                )
+    return claims
