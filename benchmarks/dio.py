@@ -1,7 +1,7 @@
 """Distant I/O: requests to a file on the disk of another process, beside those to a disk of one's own.
 
 Two processes, each a node of its own. Process 0 reads and writes a shared file, 16 requests outstanding, once where
-it lies at process 0 and once where it lies at process 1, which sleeps meanwhile; through the page cache, and past it.
+it lies at process 0 and once where it lies at process 1, which sleeps; through the page cache and past it.
 """
 
 from __future__ import annotations
