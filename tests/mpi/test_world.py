@@ -253,7 +253,9 @@ def test_worlds_one_after_another_leave_nothing_behind(comm, nodes):
         return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
 
     before = open_and_close(5)
-    assert open_and_close(60) == before
+    after = open_and_close(60)
+    # What earlier tests have left may end meanwhile.
+    assert all(now <= then for now, then in zip(after, before, strict=True)), (before, after)
 
 
 def test_worlds_live_beside_one_another(comm, nodes):
