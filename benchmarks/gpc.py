@@ -17,7 +17,7 @@ import subprocess
 from pathlib import Path
 
 from outcore import _core, launch
-from outcore.bench import Bar, BenchOptions, Claim, at_most
+from outcore.bench import BenchOptions, Claim, at_most
 from outcore.errors import OutcoreError
 
 Values = dict[tuple[str, int], list[float]]  # of what, size of the reply in bytes: one for each round
@@ -92,9 +92,7 @@ def _transfers(values: Values, setting: str, options: BenchOptions) -> list[Clai
         how += (
             f", ping-pong {times['ping-pong']} us; median of {len(values['get', size])} ratios taken in turns"
         )
-        # On one host a get is a load from memory that is shared, and no message at all.
-        bar: Bar | None = at_most(2) if setting == HOSTS else None
-        for peer, its_bar in (("get", bar), ("ping-pong", None)):
+        for peer, its_bar in (("get", at_most(2)), ("ping-pong", None)):
             claims.append(
                 Claim(
                     f"call of {text} to a process that polls, {setting}, against {peer}",
