@@ -29,6 +29,10 @@ constexpr std::chrono::microseconds shortest_nap = 50us, longest_nap = 1000us, t
 thread_local bool serves = false;          // this thread runs a procedure that does not block
 thread_local Served* works_for = nullptr;  // this thread is a worker, and runs a procedure for this call
 
+Error answered() {
+  return {EBADF, {.attempted = "answer a call", .detail = "it was answered"}};
+}
+
 }  // namespace
 
 Service::Service(transport::Transport& transport)
@@ -116,15 +120,15 @@ CallRequest Service::call(int process, std::uint32_t procedure, std::span<const 
   pending->service = this;
   std::unique_lock lock(mutex_);
   while (!serves) {
-    if (finishing_)
-      throw Error(ESHUTDOWN,
-                  {.attempted = "call process " + std::to_string(process), .detail = "the world is closing"});
     const auto before = protocol_.waiting_for(process, most_waiting);
     if (!before) break;
     lock.unlock();
     wait(*before);
     lock.lock();
   }
+  if (finishing_)
+    throw Error(ESHUTDOWN,
+                {.attempted = "call process " + std::to_string(process), .detail = "the world is closing"});
   if (broken_) throw Error(*broken_);
   protocol_.call(pending);
   const bool failed = !completed_.empty();  // at once, if the target is known to be lost
@@ -197,6 +201,17 @@ void Service::deliver() {
 
 // ---- the target's side ----
 
+/// False if the call has ended before: copies of it may be answered by different threads.
+template <class How>
+bool Service::end(Served& served, const How& how) {
+  const std::lock_guard guard(mutex_);
+  if (std::exchange(served.ended, true)) return false;
+  how();
+  if (--procedures_[served.procedure].active == 0) idle_.notify_all();
+  if (protocol_.transfers() > 0) messages_->wake();  // it looks more often while there are some
+  return true;
+}
+
 void Service::serve(std::shared_ptr<Served> served) {
   if (served->procedure < procedures_.size() && !procedures_[served->procedure].retired) {
     Entry& entry = procedures_[served->procedure];
@@ -251,7 +266,7 @@ void Service::execute(std::shared_ptr<Served> served) {
     (*procedure)(Call(served));
   } catch (...) {
     const Error error = transport::current_error("procedure '" + name + "'");
-    if (!served->ended) fail(*served, Error(error.errno_value(), error.context(), rank_));
+    end(*served, [&] { protocol_.fail(*served, Error(error.errno_value(), error.context(), rank_)); });
   }
 }
 
@@ -287,26 +302,17 @@ void Service::work() {
 }
 
 void Service::answer(Served& served, std::span<const std::byte> reply, std::shared_ptr<const void> keeper) {
-  const std::lock_guard guard(mutex_);
-  protocol_.answer(served, reply, std::move(keeper));
-  ended(served);
+  if (!end(served, [&] { protocol_.answer(served, reply, std::move(keeper)); })) throw answered();
 }
 
 void Service::fail(Served& served, const Error& error) {
-  const std::lock_guard guard(mutex_);
-  protocol_.fail(served, error);
-  ended(served);
+  if (!end(served, [&] { protocol_.fail(served, error); })) throw answered();
 }
 
 void Service::drop(Served& served) noexcept {
-  fail(served,
-       Error(ECANCELED, {.attempted = "serve a call", .detail = "the procedure did not answer"}, rank_));
-}
-
-void Service::ended(Served& served) {
-  served.ended = true;
-  if (--procedures_[served.procedure].active == 0) idle_.notify_all();
-  if (protocol_.transfers() > 0) messages_->wake();  // it looks more often while there are some
+  const Error error(ECANCELED, {.attempted = "serve a call", .detail = "the procedure did not answer"},
+                    rank_);
+  (void)end(served, [&] { protocol_.fail(served, error); });
 }
 
 // ---- the serving thread ----

@@ -81,7 +81,8 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   void deliver();
   void serve_ready();
   void execute(std::shared_ptr<Served> served);
-  void ended(Served& served);
+  template <class How>
+  bool end(Served& served, const How& how);
   void need_worker();
   void block(bool begins);
 

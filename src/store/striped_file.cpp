@@ -146,7 +146,10 @@ void StripedFile::State::open_components(const StripedFileOptions& options) {
     components->files[static_cast<std::size_t>(c)] = std::move(opened);
   };
   const device::FileSystem system = device::file_system(directory);
-  const bool seen = placement == Placement::shared && is_coherent(system);
+  // A server may see as a local file system what its clients see as NFS: all have to take the same way.
+  std::int64_t coherent = is_coherent(system) ? 1 : 0;
+  world.transport().all_reduce(std::span(&coherent, 1), transport::Reduction::min);
+  const bool seen = placement == Placement::shared && coherent == 1;
   world.together(creating, 0, [&] {
     check_space(options);
     for (int c = 0; c < stripes.components(); ++c)
