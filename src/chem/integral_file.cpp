@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t record_magic = 0x4943434f;  // "OCCI"
 constexpr std::size_t page = 4096;
-constexpr std::size_t least_record = 1 << 20;
+constexpr std::size_t least_record = 1 << 16;
 
 struct RecordHead {
   std::uint32_t magic, slabs;
@@ -30,7 +30,7 @@ IntegralFileOptions checked(IntegralFileOptions options) {
   if (options.record_bytes < least_record || options.record_bytes % page != 0 || options.record_bytes >> 32)
     throw Error(EINVAL,
                 {.attempted = "integral file",
-                 .detail = "records must be a multiple of 4096 bytes from 1 MiB to below 4 GiB, not " +
+                 .detail = "records must be a multiple of 4096 bytes from 64 KiB to below 4 GiB, not " +
                            std::to_string(options.record_bytes)});
   if (options.prefetch < 2)
     throw Error(EINVAL,
@@ -78,8 +78,15 @@ void IntegralFile::Writer::add(const Slab& slab) {
                 {.attempted = "integral record",
                  .detail = "a slab of " + std::to_string(bound) + " bytes does not fit into a record of " +
                            std::to_string(record_bytes) + "; use larger records"});
-  if (used_ + bound > record_bytes) write_record();
-  const std::size_t bytes = codec_.pack(file_.basis_, slab, buffers_[current_].data() + used_);
+  std::size_t bytes = 0;
+  if (used_ + bound <= record_bytes) {
+    bytes = codec_.pack(file_.basis_, slab, buffers_[current_].data() + used_);
+  } else {  // it may fit nevertheless: most slabs need much less than the bound
+    aside_.resize(bound);
+    bytes = codec_.pack(file_.basis_, slab, aside_.data());
+    if (used_ + bytes > record_bytes) write_record();
+    std::memcpy(buffers_[current_].data() + used_, aside_.data(), bytes);
+  }
   used_ += bytes;
   slabs_ += bytes > 0;
 }

@@ -24,8 +24,10 @@ TwoElectron::TwoElectron(std::shared_ptr<const Basis> basis, std::shared_ptr<con
 void TwoElectron::open_store(const IntegralFileOptions& options) {
   if (file_) throw misuse("the store is open already");
   file_ = std::make_unique<IntegralFile>(*basis_, options);
-  for (std::size_t t = 0; t < makers_.size(); ++t)
+  for (SlabMaker& maker : makers_) {
+    maker.limit(options.record_bytes / 16);  // so that a record holds several
     writers_.push_back(std::make_unique<IntegralFile::Writer>(*file_));
+  }
 }
 
 void TwoElectron::store(int thread, std::size_t first_task, std::size_t last_task) {

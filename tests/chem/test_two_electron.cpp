@@ -25,7 +25,8 @@ IntegralFileOptions options() {
 }
 
 struct Problem {
-  std::shared_ptr<const Basis> basis = model::basis(shells);
+  explicit Problem(const std::vector<int>& of_shells = shells) : basis(model::basis(of_shells)) {}
+  std::shared_ptr<const Basis> basis;
   std::shared_ptr<const Screening> screening = std::make_shared<Screening>(*basis, 1e-10, 1);
   std::size_t n = std::size_t(basis->functions());
   std::vector<double> density = model::density(n, 1);
@@ -73,6 +74,24 @@ TEST("stored integrals give J and K, again and again") {
   }
   check::equal(integrals.counts().computed, p.screening->integrals());
   check::is_true(integrals.counts().records >= 2);
+}
+
+TEST("small records hold several slabs each") {
+  const std::vector<int> three{0, 1, 2};
+  std::vector<int> many;
+  for (int atom = 0; atom < 5; ++atom) many.insert(many.end(), three.begin(), three.end());
+  Problem p(many);
+  TwoElectron integrals(p.basis, p.screening, 1);
+  auto small = options();
+  small.record_bytes = 64 << 10;
+  integrals.open_store(small);
+  integrals.store(0, 0, p.screening->tasks().size());
+  integrals.close_store();
+  integrals.contract_stored(p.density.data(), std::vector<int>{1}, p.found.coulomb.data(),
+                            p.found.exchange.data());
+  p.check_result(1e-6);
+  const auto counts = integrals.counts();
+  check::is_true(counts.bytes / counts.records > small.record_bytes * 3 / 4, "records are nearly full");
 }
 
 TEST("recomputed integrals give J and K") {

@@ -16,7 +16,7 @@
 namespace outcore::chem {
 
 struct IntegralFileOptions {
-  std::size_t record_bytes = 4 << 20;  ///< a multiple of 4096, at least one slab (1 MiB)
+  std::size_t record_bytes = 4 << 20;  ///< a multiple of 4096, at least 64 KiB
   int prefetch = 4;                    ///< records read ahead, at least 2
   double step = 1e-10;                 ///< rounding step of the stored values
   file::ExclusiveFileOptions file;
@@ -47,6 +47,7 @@ class IntegralFile {
     SlabCodec codec_;
     device::Buffer buffers_[buffers];
     device::Request requests_[buffers];
+    std::vector<std::byte> aside_;  // a slab that may not fit into the record being filled
     std::size_t current_ = 0, used_ = 0;
     std::uint32_t slabs_ = 0;
   };

@@ -1,6 +1,7 @@
 // Slabs of two-electron integrals, and how they are made and packed.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -50,6 +51,9 @@ class SlabMaker {
  public:
   SlabMaker(const Basis& basis, const Screening& screening);
 
+  /// Slabs of at most so many values from now on, unless one shell l alone has more.
+  void limit(std::size_t values) noexcept { most_values_ = std::min(values, Slab::most_values); }
+
   /// Calls consume(slab) for every slab of the task that is not zero. With density bounds, quartets whose
   /// contribution to any Fock matrix element stays below the threshold are left out.
   template <class Consume>
@@ -81,6 +85,7 @@ class SlabMaker {
   const Basis& basis_;
   const Screening& screening_;
   Slab slab_;
+  std::size_t most_values_ = Slab::most_values;
   std::vector<Selected> selected_;
   std::vector<double> quartet_, work_;
   std::uint64_t quartets_ = 0, integrals_ = 0;

@@ -32,6 +32,7 @@ Progress = Callable[[float], None]
 CACHES = ("automatic", "direct", "buffered")
 
 _MIB = 1 << 20
+_LEAST_RECORD = 64 << 10
 _DIRECT_FACTOR = 0.01
 _DIIS_MATRICES = 40  # of n*n doubles, which an SCF driver with DIIS over 8 vectors, two spins, may hold
 
@@ -57,8 +58,8 @@ class Settings:
             (self.prefetch < 2, f"at least 2 records are read ahead, not {self.prefetch}"),
             (self.threads is not None and self.threads < 1, f"{self.threads} threads"),
             (
-                self.record_bytes < _MIB or self.record_bytes % 4096 != 0,
-                f"records must be a multiple of 4096 bytes from 1 MiB on, not {self.record_bytes}",
+                self.record_bytes < _LEAST_RECORD or self.record_bytes % 4096 != 0,
+                f"records must be a multiple of 4096 bytes from 64 KiB on, not {self.record_bytes}",
             ),
         )
         for is_wrong, text in wrong:
