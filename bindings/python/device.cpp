@@ -138,6 +138,8 @@ void bind_device(nb::module_& module) {
   bind_file_class(module);
   bind_file_system(module);
   module.def("engine_name", [] { return device::default_engine().name(); }, "\"uring\" or \"threads\".");
+  module.def("emulation", &device::emulation,
+             "What the engine emulates (OUTCORE_THROTTLE, OUTCORE_REQUESTS); empty: nothing.");
   module.def("engine_reason", &device::default_engine_reason, "Why the engine is what it is.");
 }
 

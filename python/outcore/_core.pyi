@@ -196,6 +196,11 @@ def file_system(path: object) -> FileSystem:
 def engine_name() -> str:
     """ "uring" or "threads"."""
 
+def emulation() -> str:
+    """
+    What the engine emulates (OUTCORE_THROTTLE, OUTCORE_REQUESTS); empty: nothing.
+    """
+
 def engine_reason() -> str:
     """Why the engine is what it is."""
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import datetime
+import errno
 import importlib
 import importlib.util
 import json
@@ -36,7 +37,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import typer
 
-from outcore import resources
+from outcore import _core, resources
+from outcore.errors import OutcoreError
 
 QUICK_LIMIT_S = 50.0  # --quick has to end within this time
 
@@ -253,8 +255,6 @@ def _fio_rate(
     seconds: float | None,
     huge_pages: bool,
 ) -> DeviceRate:
-    from outcore import _core
-
     engine = "io_uring" if _core.engine_name() == "uring" else "libaio"  # io_uring is forbidden in containers
     command = [
         "fio", "--name=raw", f"--filename={path}", f"--rw={'rand' if random else ''}{operation}",
@@ -447,6 +447,9 @@ def command(
         return 0
     if name not in known:
         raise typer.BadParameter(f"{name or 'no name given'}: the benchmarks are {', '.join(known)}")
+    if emulated := _core.emulation():
+        detail = f"peers would not be subject to it; unset OUTCORE_THROTTLE and OUTCORE_REQUESTS ({emulated})"
+        raise OutcoreError(errno.EINVAL, "measure on an emulated storage", detail=detail)
     from outcore.doctor import scratch_directory
 
     result = run_benchmark(name, quick=quick, scratch=scratch_directory(scratch))

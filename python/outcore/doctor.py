@@ -113,6 +113,7 @@ def findings(scratch: Path | None = None) -> list[Finding]:
         Finding("versions", f"Outcore {_version('outcore')}, Python {platform.python_version()}"),
         Finding("kernel", platform.release()),
         _engine(),
+        *_emulation(),
         _mpi(),
         _launcher(),
         _package("PySCF", "pyscf", "no quantum chemistry: outcore scf does not run", "chem"),
@@ -151,6 +152,14 @@ def _engine() -> Finding:
         else "allow the io_uring system calls: kernel.io_uring_disabled, or the seccomp profile of the container"
     )
     return Finding("I/O engine", found, cost, remedy)
+
+
+def _emulation() -> list[Finding]:
+    """Said only if there is one."""
+    if not (emulated := _core.emulation()):
+        return []
+    cost = "what is measured is not the storage of this machine"
+    return [Finding("emulated", emulated, cost, "unset OUTCORE_THROTTLE and OUTCORE_REQUESTS")]
 
 
 def _mpi() -> Finding:

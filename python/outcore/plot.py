@@ -27,7 +27,7 @@ def draw(events: NDArray[np.void], directory: Path, trace: Path) -> list[Path]:
     `events` are of type tracefile.REQUEST; `trace` is named in messages. Raises OutcoreError if matplotlib is
     missing, the trace has no reads or writes, or the directory cannot be written.
     """
-    figure_of = _figure_class()
+    _matplotlib()
     transfers = events[np.isin(events["op"], [OPERATIONS.index(op) for op in READS + WRITES])]
     if not len(transfers):
         detail = "it holds no reads or writes; record events with --trace"
@@ -38,29 +38,31 @@ def draw(events: NDArray[np.void], directory: Path, trace: Path) -> list[Path]:
         for number, layer in enumerate(LAYERS):
             chosen = transfers[transfers["layer"] == number]
             for quantity in ("durations", "sizes") if len(chosen) else ():
-                figure = figure_of(figsize=(10, 6.5), dpi=120, layout="constrained")
-                _fill(figure, chosen, layer, quantity)
+                made = figure(figsize=(10, 6.5), dpi=120, layout="constrained")
+                _fill(made, chosen, layer, quantity)
                 written.append(directory / f"{layer}-{quantity}.png")
-                figure.savefig(written[-1])
+                made.savefig(written[-1])
     except OSError as error:
         raise OutcoreError(error.errno or errno.EIO, "write figures", path=directory) from error
     return written
 
 
-def _figure_class() -> Any:
+def figure(**options: Any) -> Any:
+    """An empty figure that can be saved. Raises OutcoreError if matplotlib is missing."""
+    canvas, figure_class = _matplotlib()
+    made = figure_class(**options)
+    canvas(made)
+    return made
+
+
+def _matplotlib() -> tuple[Any, Any]:
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
         detail = "matplotlib is missing; install it with: pip install 'outcore[plot]'"
         raise OutcoreError(errno.ENOENT, "plot", detail=detail) from error
-
-    def figure(**options: Any) -> Any:
-        made = Figure(**options)
-        FigureCanvasAgg(made)
-        return made
-
-    return figure
+    return FigureCanvasAgg, Figure
 
 
 def _fill(figure: Any, events: NDArray[np.void], layer: str, quantity: str) -> None:

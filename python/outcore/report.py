@@ -107,6 +107,7 @@ class ProcessCounters:
     device_read_busy_ns: int = 0
     device_write_busy_ns: int = 0
     dropped_events: int = 0
+    emulated: str = ""  # what the engine emulated; empty: nothing
 
     def counter(self, layer: str, operation: str) -> Counter:
         return self.layers.get(layer, {}).get(operation, Counter())
@@ -135,6 +136,7 @@ class ProcessCounters:
             taken["device_read_busy_ns"],
             taken["device_write_busy_ns"],
             _core.trace_dropped_events(),
+            _core.emulation(),
         )
 
     @classmethod
@@ -154,6 +156,7 @@ class ProcessCounters:
             integer(data, "device_read_busy_ns", where),
             integer(data, "device_write_busy_ns", where),
             integer(data, "dropped_events", where),
+            text(data, "emulated", where) if isinstance(data, dict) and "emulated" in data else "",
         )
 
 
@@ -216,6 +219,11 @@ class Report:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "run_seconds", max(p.run_seconds for p in self.processes))
+
+    @property
+    def emulated(self) -> str:
+        """What was emulated, of all processes; empty: the storage is that of the machine."""
+        return "; ".join(dict.fromkeys(process.emulated for process in self.processes if process.emulated))
 
     def total(self, layer: str, operations: str | Iterable[str]) -> Counter:
         """Sum over processes, and over operations if several are named."""

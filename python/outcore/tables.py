@@ -19,6 +19,8 @@ _ASKED_BY = {"file": "program", "device": "device"}
 def render(report: Report, console: Console) -> None:
     """Prints all tables of a report; those that would be empty are left out."""
     console.print(_headline(report), highlight=False)
+    if report.emulated:
+        console.print(f"EMULATED {report.emulated}", style="bold yellow", highlight=False)
     for layer in LAYERS:
         if report.rows(layer):
             console.print(operations_table(report, layer))

@@ -17,7 +17,7 @@ CachePolicy::CachePolicy(const OpenOptions& options, int buffered_fd, std::uint3
 
 /// In the calling thread. The engine of the process is not started for that.
 std::int64_t CachePolicy::run(const Operation& operation) const noexcept {
-  return options_.engine ? options_.engine->run(operation) : Engine::run_plainly(operation);
+  return options_.engine ? options_.engine->run(operation) : run_by_default(operation);
 }
 
 /// -1: unknown.

@@ -8,7 +8,9 @@
 #include <new>
 #include <string>
 
+#include "outcore/device/blocking.hpp"
 #include "outcore/device/engine.hpp"
+#include "outcore/device/throttle.hpp"
 #include "outcore/error.hpp"
 
 namespace outcore::device {
@@ -43,9 +45,31 @@ void forget_in_child() {
   if (Engine* engine = c.engine.exchange(nullptr)) c.of_parent = engine;
 }
 
+std::string setting(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+Requests requests_wanted() {
+  const std::string wish = setting("OUTCORE_REQUESTS");
+  if (wish.empty() || wish == "asynchronous") return Requests::asynchronous;
+  if (wish == "blocking") return Requests::blocking;
+  if (wish == "fortran") return Requests::fortran;
+  throw Error(EINVAL,
+              {.attempted = "choice of an I/O engine",
+               .detail = "OUTCORE_REQUESTS is '" + wish + "', expected asynchronous, blocking or fortran"});
+}
+
+std::unique_ptr<Engine> emulating(std::unique_ptr<Engine> engine) {
+  const Requests requests = requests_wanted();
+  if (const std::string throttle = setting("OUTCORE_THROTTLE"); !throttle.empty())
+    engine = make_throttled_engine(std::move(engine), Throttle::parse(throttle));
+  if (requests != Requests::asynchronous) engine = make_blocking_engine(std::move(engine), requests);
+  return engine;
+}
+
 std::unique_ptr<Engine> choose(std::string& reason) {
-  const char* wish = std::getenv("OUTCORE_ENGINE");
-  const std::string name = wish ? wish : "";
+  const std::string name = setting("OUTCORE_ENGINE");
   if (name == "threads") {
     reason = "OUTCORE_ENGINE=threads";
     return make_thread_engine();
@@ -76,7 +100,7 @@ Engine& choose_now(Chosen& c) {
     return std::atexit(stop_at_exit);
   }();
   (void)once;
-  Engine* engine = choose(c.reason).release();
+  Engine* engine = emulating(choose(c.reason)).release();
   c.engine.store(engine, std::memory_order_release);
   return *engine;
 }
@@ -87,6 +111,27 @@ Engine& default_engine() {
   Chosen& c = chosen();
   Engine* engine = c.engine.load(std::memory_order_acquire);
   return engine ? *engine : choose_now(c);
+}
+
+std::int64_t run_by_default(const Operation& operation) noexcept {
+  static const bool emulates = !setting("OUTCORE_THROTTLE").empty() || !setting("OUTCORE_REQUESTS").empty();
+  if (!emulates) return Engine::run_plainly(operation);
+  try {
+    return default_engine().run(operation);
+  } catch (const Error& error) {
+    return -error.errno_value();
+  }
+}
+
+std::string emulation() {
+  std::string text;
+  if (const std::string throttle = setting("OUTCORE_THROTTLE"); !throttle.empty())
+    text = "storage: " + Throttle::parse(throttle).describe();
+  const Requests requests = requests_wanted();
+  if (requests == Requests::asynchronous) return text;
+  text += text.empty() ? "" : "; ";
+  return text +
+         (requests == Requests::blocking ? "blocking requests" : "records as of GNU Fortran, blocking");
 }
 
 std::string default_engine_reason() {

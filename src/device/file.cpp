@@ -73,7 +73,7 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
   [[nodiscard]] Engine& engine() const { return options.engine ? *options.engine : default_engine(); }
   /// In the calling thread. The engine of the process is not started for that.
   [[nodiscard]] std::int64_t run(const Operation& operation) const noexcept {
-    return options.engine ? options.engine->run(operation) : Engine::run_plainly(operation);
+    return options.engine ? options.engine->run(operation) : run_by_default(operation);
   }
   [[nodiscard]] Target target() const {
     return {buffered.get(), direct.get(), align.memory, std::max(align.offset, page_bytes)};
@@ -118,6 +118,7 @@ File::State::State(std::string name, const OpenOptions& wanted) : path(std::move
                 {.attempted = "open", .path = path, .detail = "truncate and read_only exclude each other"});
   const int access = options.read_only ? O_RDONLY : O_RDWR;
   const bool create = options.create && !options.read_only;
+  if (!options.engine && !emulation().empty()) static_cast<void>(default_engine());  // it may be refused
   buffered = open_quietly(path, access | (create ? O_CREAT : 0) | (options.truncate ? O_TRUNC : 0) |
                                     (create && options.exclusive ? O_EXCL : 0));
   if (!buffered) throw Error(errno, {.attempted = "open", .path = path});

@@ -14,6 +14,7 @@
 
 #include "outcore/device/engine.hpp"
 #include "outcore/error.hpp"
+#include "outcore/trace.hpp"
 #include "support.hpp"
 
 using namespace outcore;
@@ -115,6 +116,37 @@ TEST("the environment chooses, and misspelling is an error") {
     check::equal(error.errno_value(), EINVAL);
     check::contains(error.what(), "uringg");
   });
+}
+
+TEST("the environment puts an emulated storage in place of the real one") {
+  support::Scratch scratch;
+  in_child([&] {
+    check::equal(emulation(), std::string());
+    setenv("OUTCORE_THROTTLE", "bandwidth=1GB,latency=50ms", 1);
+    setenv("OUTCORE_REQUESTS", "blocking", 1);
+    check::equal(
+        emulation(),
+        std::string("storage: a disk of 1000 MB/s, latency 50 ms, of each process; blocking requests"));
+    move_something(scratch, "slow");
+    File file(scratch.file("slow"));
+    const std::uint64_t begin = trace::now_ns();
+    support::Bytes some(1000);
+    file.read(some, 0);
+    check::is_true(trace::now_ns() - begin >= 50'000'000, "blocking reads are throttled, too");
+    check::is_true(file.async_read(some, 0).done(), "complete when the call returns");
+  });
+}
+
+TEST("settings of an emulated storage that make no sense are an error at the first file") {
+  support::Scratch scratch;
+  for (const auto& [name, value] :
+       {std::pair("OUTCORE_THROTTLE", "fast"), std::pair("OUTCORE_REQUESTS", "slow")})
+    in_child([&] {
+      setenv(name, value, 1);
+      const auto error = check::throws<Error>([&] { File file(scratch.file("none")); });
+      check::equal(error.errno_value(), EINVAL);
+      check::contains(error.what(), value);
+    });
 }
 
 TEST("a forked child gets an engine of its own, also for files opened before") {

@@ -12,6 +12,7 @@ import pytest
 
 from outcore import bench
 from outcore.bench import Claim, at_least, at_most
+from outcore.errors import OutcoreError
 
 FAKE = '''"""Pretends to measure."""
 
@@ -110,6 +111,12 @@ def test_command_succeeds_if_nothing_fails(fakes, tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "100 MB/s" in shown
     assert "not measured" in shown
+
+
+def test_peers_are_not_compared_with_an_emulated_storage(fakes, monkeypatch):
+    monkeypatch.setenv("OUTCORE_THROTTLE", "bandwidth=20MB")
+    with pytest.raises(OutcoreError, match="a disk of 20 MB/s"):
+        bench.command("fake", scratch=fakes)
 
 
 def test_unknown_benchmark_names_those_there_are(fakes):

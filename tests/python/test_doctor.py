@@ -37,6 +37,16 @@ def test_what_is_missing_says_what_it_costs_and_how_to_get_it(monkeypatch, tmp_p
         assert found[name].remedy
 
 
+def test_emulated_storage_is_pointed_out(monkeypatch, tmp_path):
+    assert "emulated" not in by_name(doctor.findings(tmp_path))
+    monkeypatch.setenv("OUTCORE_THROTTLE", "bandwidth=20MB,latency=3ms")
+    monkeypatch.setenv("OUTCORE_REQUESTS", "blocking")
+    finding = by_name(doctor.findings(tmp_path))["emulated"]
+    assert "a disk of 20 MB/s, latency 3 ms" in finding.found
+    assert "blocking" in finding.found
+    assert "not the storage of this machine" in finding.cost
+
+
 def test_missing_mpi_costs_more_processes(monkeypatch):
     monkeypatch.setattr(launch.importlib.util, "find_spec", lambda name: None)
     launch.mpi_library.cache_clear()

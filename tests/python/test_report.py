@@ -226,6 +226,15 @@ def test_table_of_overlap() -> None:
     assert " ".join(lines(text, "file", "async")[0]) == "file async read 20 8.000 2.000 6.000 75.0%"
 
 
+def test_emulated_storage_is_said_first() -> None:
+    plain, slow = process(), process(rank=1, emulated="storage: a tape")
+    assert "EMULATED" not in rendered(Report((plain,)))
+    subject = Report((plain, slow, slow))
+    assert subject.emulated == "storage: a tape"
+    assert rendered(subject).splitlines()[1] == "EMULATED storage: a tape"
+    assert Report.from_dict(subject.to_dict(), "report").emulated == "storage: a tape"
+
+
 def test_dropped_events_are_said() -> None:
     assert "7 events were not recorded" in rendered(Report((process(dropped_events=7),)))
     assert "not recorded" not in rendered(one_process())

@@ -66,7 +66,16 @@ class Engine {
 
 /// The engine of the process: io_uring if it works, else the thread pool. OUTCORE_ENGINE=uring|threads forces
 /// one. Chosen at first use, and again in a forked child. Stopped at exit.
+/// For studies, OUTCORE_THROTTLE (throttle.hpp) puts an emulated storage in place of the one at hand, and
+/// OUTCORE_REQUESTS=blocking|fortran (blocking.hpp) makes all requests as programs without asynchronous I/O
+/// do.
 [[nodiscard]] Engine& default_engine();
+/// Runs an operation in the calling thread as the engine of the process does, which is not started for that
+/// unless it emulates something.
+std::int64_t run_by_default(const Operation& operation) noexcept;
+/// What the engine of the process emulates, for people; empty: nothing, all is as it really is. Throws
+/// Error(EINVAL) for settings that make no sense.
+[[nodiscard]] std::string emulation();
 /// Why the default engine is what it is, e.g. "io_uring_setup: Operation not permitted".
 [[nodiscard]] std::string default_engine_reason();
 
