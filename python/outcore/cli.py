@@ -39,6 +39,9 @@ SUBCOMMANDS = {
         "outcore.inspect_command", "verify", "check every checksum of a disk array or a checkpoint"
     ),
     "bench": Subcommand("outcore.bench", "command", "measure Outcore beside its peers on this machine"),
+    "study": Subcommand(
+        "outcore.study.command", "command", "repeat I/O studies of the literature on this machine"
+    ),
     "doctor": Subcommand(
         "outcore.doctor", "command", "what Outcore finds on this machine, and what is missing"
     ),

@@ -1,0 +1,1 @@
+"""I/O studies of the literature, repeated on this machine: `outcore study NAME`."""
