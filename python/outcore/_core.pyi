@@ -620,6 +620,75 @@ def integral_memory_bytes(
     Bytes that contracting `densities` matrices on `threads` threads takes; record_bytes 0: nothing stored.
     """
 
+class ThreeCenter:
+    """
+    Three-centre integrals (mn|P). A pair is a row (i, j, column) of int32: shells i >= j, whose
+    functions a, b are in column + b * size(i) + a. Any thread.
+    """
+
+    def __init__(
+        self,
+        atm: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        bas: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        env: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        orbital_shells: int,
+        cartesian: bool,
+        int3c2e: int,
+        int2e: int,
+        make_optimizer: int,
+        delete_optimizer: int,
+    ) -> None:
+        """
+        libcint's tables of both bases, flattened, orbitals first; the addresses of int3c2e_* and int2e_* (sph or
+        cart), int3c2e_optimizer and CINTdel_optimizer.
+        """
+
+    @property
+    def orbital_shells(self) -> int: ...
+    @property
+    def auxiliary_shells(self) -> int: ...
+    def bounds(self, threads: int) -> list[float]:
+        """sqrt(max (ij|ij)) of the shell pairs i >= j, at i (i + 1) / 2 + j."""
+
+    def integrals(
+        self,
+        pairs: Annotated[
+            NDArray[numpy.int32], dict(shape=(None, 3), order="C", device="cpu", writable=False)
+        ],
+        first: int,
+        last: int,
+        out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), device="cpu")],
+        threads: int,
+    ) -> None:
+        """
+        (mn|P) of auxiliary shells [first, last) into the rows of `out`, one for each function P.
+        """
+
+    def expand(
+        self,
+        pairs: Annotated[
+            NDArray[numpy.int32], dict(shape=(None, 3), order="C", device="cpu", writable=False)
+        ],
+        rows: Annotated[NDArray[numpy.float64], dict(shape=(None, None), device="cpu", writable=False)],
+        out: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order="C", device="cpu")],
+        threads: int,
+    ) -> None:
+        """
+        Rows as symmetric matrices out[row][m][n]. Elements of no pair are left alone.
+        """
+
+def pair_sums(
+    v: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), device="cpu", writable=False)],
+    gaps: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    a: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    b: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    square: bool,
+) -> list[tuple[float, float]]:
+    """
+    For each j the sums over a and b of v[a,j,b]^2 / d and v[a,j,b] v[b,j,a] / d (0 unless `square`), with
+    d = gaps[j] - a[a] - b[b].
+    """
+
 class Distribution:
     """
     Which process holds which elements of an array: a grid of processes over the dimensions, the last

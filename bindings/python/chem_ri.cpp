@@ -1,0 +1,126 @@
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+
+#include "bindings.hpp"
+#include "outcore/chem/pair_energy.hpp"
+#include "outcore/chem/three_center.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace outcore::python {
+namespace {
+
+using Ints = nb::ndarray<const int, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Doubles = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Pairs = nb::ndarray<const std::int32_t, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu>;
+using Rows = nb::ndarray<double, nb::ndim<2>, nb::device::cpu>;
+using ConstRows = nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>;
+using Matrices = nb::ndarray<double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+using ConstBlocks = nb::ndarray<const double, nb::ndim<3>, nb::device::cpu>;
+
+std::span<const chem::PairColumns> as_pairs(const Pairs& pairs) {
+  static_assert(sizeof(chem::PairColumns) == 3 * sizeof(std::int32_t));
+  return {reinterpret_cast<const chem::PairColumns*>(pairs.data()), pairs.shape(0)};
+}
+
+/// Doubles from one row to the next. Elements of a row must be neighbours, and all pairs must lie in it.
+template <typename Array>
+std::size_t stride_of(const Array& rows, const Pairs& pairs, const chem::ThreeCenter& integrals) {
+  if (rows.shape(0) > 0 && rows.shape(1) > 1 && rows.stride(1) != 1)
+    throw nb::value_error("the elements of a row must be neighbours");
+  for (const auto& pair : as_pairs(pairs))
+    if (pair.i < 0 || pair.j < 0 || pair.i >= integrals.orbital_shells() ||
+        pair.j >= integrals.orbital_shells() || pair.column < 0 ||
+        std::size_t(pair.column) + std::size_t(integrals.size(pair.i)) * std::size_t(integrals.size(pair.j)) >
+            rows.shape(1))
+      throw nb::value_error("a pair of shells has no place in the rows");
+  return std::size_t(rows.stride(0));
+}
+
+void bind_three_center(nb::module_& module) {
+  using chem::ThreeCenter;
+  nb::class_<ThreeCenter>(
+      module, "ThreeCenter",
+      "Three-centre integrals (mn|P). A pair is a row (i, j, column) of int32: shells i >= j, "
+      "whose\nfunctions a, b are in column + b * size(i) + a. Any thread.")
+      .def(
+          "__init__",
+          [](ThreeCenter* self, const Ints& atm, const Ints& bas, const Doubles& env, int orbital_shells,
+             bool cartesian, std::uintptr_t int3c2e, std::uintptr_t int2e, std::uintptr_t make_optimizer,
+             std::uintptr_t delete_optimizer) {
+            const ThreeCenter::Functions functions{
+                reinterpret_cast<chem::Libcint::Integral>(int3c2e),
+                reinterpret_cast<chem::Libcint::Integral>(int2e),
+                reinterpret_cast<chem::Libcint::MakeOptimizer>(make_optimizer),
+                reinterpret_cast<chem::Libcint::DeleteOptimizer>(delete_optimizer)};
+            new (self) ThreeCenter({atm.data(), atm.size()}, {bas.data(), bas.size()},
+                                   {env.data(), env.size()}, orbital_shells, cartesian, functions);
+          },
+          "atm"_a, "bas"_a, "env"_a, "orbital_shells"_a, "cartesian"_a, "int3c2e"_a, "int2e"_a,
+          "make_optimizer"_a, "delete_optimizer"_a,
+          "libcint's tables of both bases, flattened, orbitals first; the addresses of int3c2e_* and int2e_* "
+          "(sph or\ncart), int3c2e_optimizer and CINTdel_optimizer.")
+      .def_prop_ro("orbital_shells", &ThreeCenter::orbital_shells)
+      .def_prop_ro("auxiliary_shells", &ThreeCenter::auxiliary_shells)
+      .def("bounds", &ThreeCenter::bounds, "threads"_a, nb::call_guard<nb::gil_scoped_release>(),
+           "sqrt(max (ij|ij)) of the shell pairs i >= j, at i (i + 1) / 2 + j.")
+      .def(
+          "integrals",
+          [](const ThreeCenter& self, const Pairs& pairs, int first, int last, const Rows& out, int threads) {
+            const auto stride = stride_of(out, pairs, self);
+            if (first < 0 || last < first || last > self.auxiliary_shells() ||
+                out.shape(0) != std::size_t(self.first_auxiliary(last) - self.first_auxiliary(first)))
+              throw nb::value_error("one row for each auxiliary function of the shells is needed");
+            nb::gil_scoped_release release;
+            self.integrals(as_pairs(pairs), first, last, out.data(), stride, threads);
+          },
+          "pairs"_a, "first"_a, "last"_a, "out"_a, "threads"_a,
+          "(mn|P) of auxiliary shells [first, last) into the rows of `out`, one for each function P.")
+      .def(
+          "expand",
+          [](const ThreeCenter& self, const Pairs& pairs, const ConstRows& rows, const Matrices& out,
+             int threads) {
+            const auto stride = stride_of(rows, pairs, self);
+            const auto n = std::size_t(self.first(self.orbital_shells()));
+            if (out.shape(0) < rows.shape(0) || out.shape(1) != n || out.shape(2) != n)
+              throw nb::value_error("a matrix [n][n] for each row is needed");
+            nb::gil_scoped_release release;
+            self.expand(as_pairs(pairs), rows.data(), stride, rows.shape(0), out.data(), threads);
+          },
+          "pairs"_a, "rows"_a, "out"_a, "threads"_a,
+          "Rows as symmetric matrices out[row][m][n]. Elements of no pair are left alone.");
+}
+
+}  // namespace
+
+void bind_chem_ri(nb::module_& module) {
+  bind_three_center(module);
+  module.def(
+      "pair_sums",
+      [](const ConstBlocks& v, const Doubles& gaps, const Doubles& a, const Doubles& b, bool square) {
+        if (v.shape(0) != a.size() || v.shape(1) != gaps.size() || v.shape(2) != b.size())
+          throw nb::value_error("v must be [len(a)][len(gaps)][len(b)]");
+        if (v.shape(2) > 1 && v.stride(2) != 1)
+          throw nb::value_error("the elements of a row must be neighbours");
+        if (square && a.size() != b.size()) throw nb::value_error("square needs as many rows as columns");
+        std::vector<std::pair<double, double>> result;
+        nb::gil_scoped_release release;
+        for (std::size_t j = 0; j < gaps.size(); ++j) {
+          const auto sums =
+              chem::pair_sums(v.data() + std::ptrdiff_t(j) * v.stride(1), std::size_t(v.stride(0)),
+                              gaps.data()[j], a.data(), a.size(), b.data(), b.size(), square);
+          result.emplace_back(sums.direct, sums.exchange);
+        }
+        return result;
+      },
+      "v"_a, "gaps"_a, "a"_a, "b"_a, "square"_a,
+      "For each j the sums over a and b of v[a,j,b]^2 / d and v[a,j,b] v[b,j,a] / d (0 unless `square`), "
+      "with\n"
+      "d = gaps[j] - a[a] - b[b].");
+}
+
+}  // namespace outcore::python

@@ -1,0 +1,140 @@
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "check.hpp"
+#include "outcore/chem/three_center.hpp"
+#include "outcore/error.hpp"
+
+using namespace outcore::chem;
+
+namespace {
+
+void near(double actual, double expected, double tolerance) {
+  check::is_true(std::abs(actual - expected) < tolerance);
+}
+
+// Three orbital shells (1, 3 and 1 functions) and two auxiliary ones (3 and 1): integrals are a number of
+// each.
+const std::vector<int> first{0, 1, 4, 5, 8, 9};
+constexpr int orbital_shells = 3, functions = 5, auxiliary = 4;
+
+double value(int m, int n, int p) {
+  return std::min(m, n) + 10 * std::max(m, n) + 100 * p + 1;
+}
+
+int int3c2e(double* out, int*, int* shells, int*, int, int*, int, double*, void*, double*) {
+  if (!out) return 1;
+  const auto range = [&](int position) {
+    const auto shell = std::size_t(shells[position]);
+    return std::pair(first[shell], first[shell + 1]);
+  };
+  for (int p = range(2).first; p < range(2).second; ++p)
+    for (int n = range(1).first; n < range(1).second; ++n)
+      for (int m = range(0).first; m < range(0).second; ++m) *out++ = value(m, n, p - functions);
+  return 1;
+}
+
+/// (mn|mn) = (m + 1)(n + 1), and nothing beside the diagonal.
+int int2e(double* out, int*, int* shells, int*, int, int*, int, double*, void*, double*) {
+  if (!out) return 1;
+  std::array<int, 4> size{};
+  for (std::size_t k = 0; k < 4; ++k) {
+    const auto shell = std::size_t(shells[k]);
+    size[k] = first[shell + 1] - first[shell];
+  }
+  for (int s = 0; s < size[3]; ++s)
+    for (int r = 0; r < size[2]; ++r)
+      for (int q = 0; q < size[1]; ++q)
+        for (int p = 0; p < size[0]; ++p)
+          *out++ = p == r && q == s
+                       ? (first[std::size_t(shells[0])] + p + 1.0) * (first[std::size_t(shells[1])] + q + 1)
+                       : 0.0;
+  return 1;
+}
+
+ThreeCenter::Functions model() {
+  return {int3c2e, int2e, [](void**, int*, int, int*, int, double*) {}, [](void**) {}};
+}
+
+ThreeCenter three_center() {
+  std::vector<int> bas;
+  for (int l : {0, 1, 0, 1, 0}) bas.insert(bas.end(), {0, l, 1, 1, 0, 0, 0, 0});
+  return ThreeCenter(std::vector<int>(6), bas, std::vector<double>(20), orbital_shells, true, model());
+}
+
+/// All pairs, in columns that follow one another.
+std::vector<PairColumns> all_pairs(const ThreeCenter& integrals) {
+  std::vector<PairColumns> pairs;
+  std::int32_t column = 0;
+  for (int i = 0; i < orbital_shells; ++i)
+    for (int j = 0; j <= i; ++j) {
+      pairs.push_back({i, j, column});
+      column += integrals.size(i) * integrals.size(j);
+    }
+  return pairs;
+}
+
+constexpr std::size_t columns = 1 + 3 + 9 + 1 + 3 + 1, stride = columns + 2;
+
+}  // namespace
+
+TEST("integrals become rows, and rows symmetric matrices") {
+  const auto integrals = three_center();
+  const auto pairs = all_pairs(integrals);
+  for (int threads : {1, 3}) {
+    std::vector<double> rows(auxiliary * stride, -1), matrices(auxiliary * functions * functions, -1);
+    integrals.integrals(pairs, 0, 2, rows.data(), stride, threads);
+    integrals.expand(pairs, rows.data(), stride, auxiliary, matrices.data(), threads);
+    for (int p = 0; p < auxiliary; ++p)
+      for (int m = 0; m < functions; ++m)
+        for (int n = 0; n < functions; ++n)
+          check::equal(matrices[std::size_t((p * functions + m) * functions + n)], value(m, n, p));
+    check::equal(rows[columns], -1.0);  // columns of no pair are left alone
+  }
+}
+
+TEST("some pairs and some auxiliary shells") {
+  const auto integrals = three_center();
+  const std::vector<PairColumns> pairs{{2, 1, 4}};
+  std::vector<double> row(8, -1);
+  integrals.integrals(pairs, 1, 2, row.data(), 8, 2);
+  for (int b = 0; b < 3; ++b) check::equal(row[std::size_t(4 + b)], value(4, 1 + b, 3));
+  check::equal(row[3], -1.0);
+  check::equal(row[7], -1.0);
+}
+
+TEST("bounds are of the largest product of two shells") {
+  const auto bounds = three_center().bounds(2);
+  check::equal(bounds.size(), std::size_t(6));
+  near(bounds[0], 1.0, 1e-15);
+  near(bounds[1], std::sqrt(4.0 * 1.0), 1e-15);  // shells 1 and 0
+  near(bounds[2], 4.0, 1e-15);
+  near(bounds[4], std::sqrt(5.0 * 4.0), 1e-15);  // 2 and 1
+}
+
+TEST("shells that are none, and missing entry points, are refused") {
+  const auto integrals = three_center();
+  std::vector<double> out(100);
+  const auto compute = [&](PairColumns pair, int from, int to) {
+    integrals.integrals(std::vector{pair}, from, to, out.data(), 20, 1);
+  };
+  check::throws<outcore::Error>([&] { compute({3, 0, 0}, 0, 1); });
+  check::throws<outcore::Error>([&] { compute({0, 1, 0}, 0, 1); });
+  check::throws<outcore::Error>([&] { compute({0, 0, -1}, 0, 1); });
+  check::throws<outcore::Error>([&] { compute({0, 0, 0}, 0, 3); });
+  check::throws<outcore::Error>([&] {
+    ThreeCenter(std::vector<int>(6), std::vector<int>(16), std::vector<double>(20), 2, true, model());
+  });
+  auto functions_missing = model();
+  functions_missing.int3c2e = nullptr;
+  check::throws<outcore::Error>([&] {
+    ThreeCenter(std::vector<int>(6), std::vector<int>(16), std::vector<double>(20), 1, true,
+                functions_missing);
+  });
+}
+
+TEST_MAIN
