@@ -33,6 +33,12 @@ SUBCOMMANDS = {
     "scf": Subcommand(
         "outcore.chem.command", "scf", "Hartree-Fock with two-electron integrals on disk", parallel=True
     ),
+    "ri-scf": Subcommand(
+        "outcore.chem.ri.command", "ri_scf", "Hartree-Fock with density fitting out of core", parallel=True
+    ),
+    "rimp2": Subcommand(
+        "outcore.chem.ri.command", "rimp2", "RI-MP2 with three-index integrals on disk", parallel=True
+    ),
     "report": Subcommand("outcore.report", "command", "tables and figures of the I/O of a traced run"),
     "inspect": Subcommand("outcore.inspect_command", "inspect", "what a disk array or a checkpoint holds"),
     "verify": Subcommand(

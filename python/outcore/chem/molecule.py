@@ -65,7 +65,7 @@ def build(
 
     atoms = read_xyz(path)
     for element in dict.fromkeys(symbol for symbol, _ in atoms):
-        _check_basis(basis, element)
+        check_basis(basis, element)
     mol = gto.Mole(
         atom=atoms, basis=basis, charge=charge, spin=None, cart=cartesian, verbose=0, unit="Angstrom"
     )
@@ -94,7 +94,8 @@ def build(
     return mol
 
 
-def _check_basis(basis: str, element: str) -> None:
+def check_basis(basis: str, element: str, kind: str = "basis", fallback: str = "") -> None:
+    """Raises OutcoreError (EINVAL) for a basis that is unknown or lacks an element; `fallback` is suggested."""
     from pyscf.gto import basis as library
 
     try:
@@ -105,15 +106,17 @@ def _check_basis(basis: str, element: str) -> None:
         known = {name.replace("-", "").lower() for name in library.ALIAS}
         wanted = basis.replace("-", "").replace("_", "").lower()
         if wanted in known:
-            detail = f"basis '{basis}' has no element {element}"
+            detail = f"{kind} '{basis}' has no element {element}"
         else:
             close = difflib.get_close_matches(wanted, known, 3)
             hint = f"; similar: {', '.join(close)}" if close else ""
-            detail = f"unknown basis '{basis}'{hint}"
+            detail = f"unknown {kind} '{basis}'{hint}"
+        if fallback:
+            detail += f"; '{fallback}' has most elements"
         raise OutcoreError(errno.EINVAL, f"find a basis for {element}", detail=detail) from error
     if not shells:
         raise OutcoreError(
-            errno.EINVAL, f"find a basis for {element}", detail=f"basis '{basis}' has no element {element}"
+            errno.EINVAL, f"find a basis for {element}", detail=f"{kind} '{basis}' has no element {element}"
         )
 
 

@@ -1,0 +1,66 @@
+"""One process drives PySCF's iterations, the others answer its requests: no decision is taken twice, and rounding
+cannot make processes part ways."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from outcore.world import World
+
+# What an SCF leaves behind at rank 0 and hands to the other processes.
+RESULTS = ("converged", "e_tot", "mo_energy", "mo_coeff", "mo_occ", "cycles", "scf_summary")
+
+
+class RootDriven:
+    """Mixin before a PySCF mean-field class. Subclasses say which processes (`world`), make what is collective
+    (`prepare`), and answer what rank 0 has broadcast while it iterates (`answer`). Rank 0 may be busy for long
+    between two requests, so the others wait asleep."""
+
+    @property
+    def world(self) -> World:
+        raise NotImplementedError
+
+    def prepare(self) -> None:
+        """Collective."""
+        raise NotImplementedError
+
+    def answer(self, request: Any) -> None:
+        """This process's part of a request, which is never None. Collective."""
+        raise NotImplementedError
+
+    def scf(self, dm0: Any = None, **kwargs: Any) -> Any:
+        """Runs the SCF and returns the energy (Hartree). Collective. `kernel` is the same."""
+        self.prepare()
+        if self.world.size == 1:
+            return super().scf(dm0, **kwargs)  # type: ignore[misc]
+        if self.world.rank == 0:
+            self._drive(dm0, kwargs)
+        else:
+            self._follow()
+        return self.e_tot  # type: ignore[attr-defined]
+
+    kernel = scf
+
+    def _drive(self, dm0: Any, kwargs: dict[str, Any]) -> None:
+        failure: Exception | None = None
+        try:
+            super().scf(dm0, **kwargs)  # type: ignore[misc]
+        except Exception as error:
+            if getattr(error, "collective", False):
+                raise
+            failure = error
+        self.world.broadcast(None)
+        with self.world.together("SCF"):
+            if failure is not None:
+                raise failure
+        self.world.broadcast({name: getattr(self, name, None) for name in RESULTS})
+
+    def _follow(self) -> None:
+        nothing: Any = None
+        while (request := self.world.broadcast(nothing)) is not None:
+            self.answer(request)
+        with self.world.together("SCF"):
+            pass
+        for name, value in self.world.broadcast(nothing).items():
+            setattr(self, name, value)

@@ -1,0 +1,342 @@
+"""The `outcore ri-scf` and `outcore rimp2` commands."""
+
+from __future__ import annotations
+
+import errno
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from outcore import launch, resources
+from outcore.errors import OutcoreError
+from outcore.resources import parse_bytes
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from outcore.chem.ri.mp2 import MP2
+
+Geometry = Annotated[Path, typer.Argument(help="XYZ file, in Angstrom.")]
+Basis = Annotated[str, typer.Option(help="Basis set, as PySCF names it.")]
+Cart = Annotated[bool, typer.Option("--cart", help="Cartesian d, f, g functions.")]
+Charge = Annotated[int, typer.Option(help="Total charge.")]
+Spin = Annotated[int | None, typer.Option(help="Unpaired electrons (2S). Default: 0, or 1 if odd.")]
+Uhf = Annotated[bool, typer.Option("--uhf", help="Unrestricted; the default if electrons are unpaired.")]
+Ranks = Annotated[int | None, typer.Option(help="Processes to start; leave out under mpiexec or srun.")]
+Threads = Annotated[
+    int | None, typer.Option(help="Threads of each process. Default: its share of the cores.")
+]
+Memory = Annotated[
+    str | None, typer.Option(help="Budget of all processes, e.g. 2GB. Default: half of what is free.")
+]
+Scratch = Annotated[str | None, typer.Option(help="Scratch directory. Default: the fastest node-local one.")]
+Storage = Annotated[
+    str, typer.Option(help="'auto': integrals that fit into --memory stay there; 'disk': all on disk.")
+]
+Threshold = Annotated[float, typer.Option(help="Schwarz bound of pairs of functions that are left out.")]
+Guess = Annotated[str, typer.Option(help="Start guess, as PySCF names it.")]
+ConvTol = Annotated[float, typer.Option(help="Convergence of the energy (Hartree).")]
+MaxCycle = Annotated[int, typer.Option(help="Most SCF cycles.")]
+Json = Annotated[Path | None, typer.Option("--json", help="Write results here.")]
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What both commands are asked for."""
+
+    geometry: Path
+    basis: str
+    auxbasis: str | None
+    memory: str | None
+    scratch: str | None
+    threads: int | None
+    threshold: float
+    storage: str
+    guess: str
+    conv_tol: float
+    max_cycle: int
+    json_file: Path | None
+
+    def settings(self, world: Any) -> dict[str, Any]:
+        """For DensityFitting and MP2."""
+        return {
+            "memory": self.memory,
+            "threads": self.threads,
+            "threshold": self.threshold,
+            "storage": self.storage,
+            "comm": world,
+        }
+
+
+def ri_scf(
+    geometry: Geometry,
+    basis: Basis,
+    auxbasis: Annotated[str | None, typer.Option(help="Auxiliary basis. Default: that of the basis.")] = None,
+    cart: Cart = False,
+    charge: Charge = 0,
+    spin: Spin = None,
+    uhf: Uhf = False,
+    ranks: Ranks = None,
+    threads: Threads = None,
+    memory: Memory = None,
+    scratch: Scratch = None,
+    storage: Storage = "auto",
+    threshold: Threshold = 1e-12,
+    guess: Guess = "minao",
+    conv_tol: ConvTol = 1e-9,
+    max_cycle: MaxCycle = 50,
+    json_file: Json = None,
+) -> int:
+    """Hartree-Fock with density fitting; three-index integrals in memory and on disk."""
+    if ranks is not None:
+        launch.relaunch(ranks)
+    job = _Job(
+        geometry,
+        basis,
+        auxbasis,
+        memory,
+        scratch,
+        threads,
+        threshold,
+        storage,
+        guess,
+        conv_tol,
+        max_cycle,
+        json_file,
+    )
+    with _Run(job, cart=cart, charge=charge, spin=spin, uhf=uhf) as run:
+        run.scf(auxbasis)
+        run.finish()
+    return 0
+
+
+def rimp2(
+    geometry: Geometry,
+    basis: Basis,
+    auxbasis: Annotated[
+        str | None, typer.Option(help="Auxiliary basis of MP2. Default: that of the basis.")
+    ] = None,
+    jkbasis: Annotated[
+        str | None, typer.Option(help="Auxiliary basis of the SCF. Default: that of the basis.")
+    ] = None,
+    frozen: Annotated[
+        str, typer.Option(help="Lowest orbitals that are not correlated: a number, or 'auto' for the cores.")
+    ] = "0",
+    scs: Annotated[
+        str, typer.Option(help="Factors of opposite-spin and same-spin parts for the SCS energy.")
+    ] = "1.2,0.3333333333333333",
+    pairs: Annotated[
+        bool, typer.Option("--pairs", help="Print the energy of each pair of orbitals.")
+    ] = False,
+    cart: Cart = False,
+    charge: Charge = 0,
+    spin: Spin = None,
+    uhf: Uhf = False,
+    ranks: Ranks = None,
+    threads: Threads = None,
+    memory: Memory = None,
+    scratch: Scratch = None,
+    storage: Storage = "auto",
+    threshold: Threshold = 1e-12,
+    guess: Guess = "minao",
+    conv_tol: ConvTol = 1e-9,
+    max_cycle: MaxCycle = 50,
+    json_file: Json = None,
+) -> int:
+    """RI-MP2 on a Hartree-Fock reference with density fitting, on one or several processes."""
+    if ranks is not None:
+        launch.relaunch(ranks)
+    job = _Job(
+        geometry,
+        basis,
+        auxbasis,
+        memory,
+        scratch,
+        threads,
+        threshold,
+        storage,
+        guess,
+        conv_tol,
+        max_cycle,
+        json_file,
+    )
+    factors = _factors(scs)
+    with _Run(job, cart=cart, charge=charge, spin=spin, uhf=uhf) as run:
+        run.scf(jkbasis)
+        run.mp2(frozen, factors, pairs)
+        run.finish()
+    return 0
+
+
+def _factors(text: str) -> tuple[float, float]:
+    try:
+        opposite, same = (float(word) for word in text.split(","))
+    except ValueError:
+        raise OutcoreError(
+            errno.EINVAL, f"--scs {text}", detail="two numbers are needed, such as 1.2,0.333"
+        ) from None
+    return opposite, same
+
+
+class _Run:
+    """The stages of a run, and what is shown of them."""
+
+    def __init__(self, job: _Job, *, cart: bool, charge: int, spin: int | None, uhf: bool) -> None:
+        self._start = time.monotonic()
+        launch.limit_threads()
+
+        from rich.console import Console
+
+        from outcore.chem import molecule
+        from outcore.chem.ri.processes import make_world
+
+        comm = launch.world()
+        self._console: Console = Console(quiet=comm is not None and comm.rank > 0, highlight=False)
+        self._job = job
+        self._mol = molecule.build(job.geometry, job.basis, charge=charge, spin=spin, cartesian=cart)
+        self._unrestricted = uhf or self._mol.spin != 0
+        size = 1 if comm is None else comm.size
+        self._world = make_world(comm, None if job.memory is None else parse_bytes(job.memory), job.scratch)
+        self._mf: Any = None
+        self._results: dict[str, Any] = {}
+        self._header(size)
+
+    def __enter__(self) -> _Run:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._world.close()
+
+    def _say(self, line: str) -> None:
+        self._console.print(line, soft_wrap=True)
+
+    def _header(self, processes: int) -> None:
+        mol, job = self._mol, self._job
+        kind = "cartesian" if mol.cart else "spherical"
+        threads = job.threads or launch.threads_per_rank()
+        self._say(
+            f"{self._method}/{job.basis}  {job.geometry.name}: {mol.natm} atoms, {mol.nelectron} electrons, "
+            f"{mol.nao} {kind} functions in {mol.nbas} shells"
+        )
+        self._say(
+            f"{processes} {'process' if processes == 1 else 'processes'} x {threads} "
+            f"{'thread' if threads == 1 else 'threads'}, memory {job.memory or 'half of what is free'}, "
+            f"scratch {self._world.scratch}"
+        )
+
+    @property
+    def _method(self) -> str:
+        return "RI-UHF" if self._unrestricted else "RI-RHF"
+
+    # ---- stages ----
+
+    def scf(self, auxbasis: str | None) -> None:
+        from outcore.chem import ri
+
+        method = ri.UHF if self._unrestricted else ri.RHF
+        mf = self._mf = method(self._mol, auxbasis, **self._job.settings(self._world))
+        mf.conv_tol, mf.max_cycle, mf.init_guess = self._job.conv_tol, self._job.max_cycle, self._job.guess
+        mf.chkfile = None
+        begin = time.monotonic()
+        integrals = mf.with_df.integrals()
+        self._say(integrals.summary(mf.with_df.auxmol))
+        mf.callback = _Cycles(self._say)
+        mf.kernel()
+        mf.with_df.close_integrals()
+        if not mf.converged:
+            raise OutcoreError(
+                errno.EDOM,
+                "converge the SCF",
+                detail=f"after {mf.cycles} cycles E = {mf.e_tot:.10f}; raise --max-cycle, or try another --guess",
+            )
+        seconds = time.monotonic() - begin
+        self._say(
+            f"{self._method} energy {mf.e_tot:.10f} Eh, converged in {mf.cycles} cycles, {seconds:.1f} s"
+        )
+        if self._unrestricted:
+            spin_square, multiplicity = mf.spin_square()
+            self._say(f"<S^2> = {spin_square:.6f}, 2S+1 = {multiplicity:.4f}")
+        self._results |= {
+            "energy_hartree": float(mf.e_tot),
+            "converged": True,
+            "cycles": int(mf.cycles),
+            "functions": int(self._mol.nao),
+            "auxiliary_functions": integrals.rows,
+            "integral_seconds": integrals.seconds,
+            "scf_seconds": seconds,
+        }
+
+    def mp2(self, frozen: str, scs: tuple[float, float], pairs: bool) -> None:
+        from outcore.chem import ri
+
+        begin = time.monotonic()
+        mp2 = ri.MP2(self._mf, frozen, self._job.auxbasis, scs=scs, **self._job.settings(self._world))
+        mp2.kernel()
+        seconds = time.monotonic() - begin
+        self._say(mp2.summary())
+        if pairs:
+            self._pairs(mp2)
+        self._say(f"correlation energy        {mp2.e_corr:.10f} Eh, {seconds:.1f} s")
+        self._say(f"  opposite spin           {mp2.e_os:.10f}")
+        self._say(f"  same spin               {mp2.e_ss:.10f}")
+        self._say(f"RI-MP2 energy             {mp2.e_tot:.10f} Eh")
+        self._say(
+            f"SCS-RI-MP2 energy         {self._mf.e_tot + mp2.e_scs:.10f} Eh "
+            f"(opposite spin times {scs[0]:.4g}, same spin times {scs[1]:.4g})"
+        )
+        self._results |= {
+            "correlation_hartree": mp2.e_corr,
+            "opposite_spin_hartree": mp2.e_os,
+            "same_spin_hartree": mp2.e_ss,
+            "scs_correlation_hartree": mp2.e_scs,
+            "total_hartree": mp2.e_tot,
+            "frozen": mp2.frozen,
+            "mp2_seconds": seconds,
+        }
+
+    def _pairs(self, mp2: MP2) -> None:
+        names = list(mp2.pair_energies)
+        for name in names:
+            energies = mp2.pair_energies[name]
+            self._say(f"pair energies, {name} (Eh), orbitals counted from 1:")
+            for i, row in enumerate(energies):
+                for j, energy in enumerate(row):
+                    if name == "ab" or j <= i:
+                        whole = energy if name == "ab" or i == j else 2 * energy
+                        self._say(f"{i + 1 + mp2.frozen:6d} {j + 1 + mp2.frozen:6d} {whole:16.10f}")
+
+    def finish(self) -> None:
+        """Time and memory of the run, and the file of results."""
+        peak = int(self._world.all_reduce(resources.peak_resident_bytes()))
+        seconds = time.monotonic() - self._start
+        self._say(f"run time {seconds:.1f} s, memory {peak / 1e6:.0f} MB")
+        self._results |= {"run_seconds": seconds, "peak_memory_bytes": peak}
+        with self._world.together("write results"):
+            if self._job.json_file is not None and self._world.rank == 0:
+                try:
+                    self._job.json_file.write_text(json.dumps(self._results, indent=2) + "\n")
+                except OSError as error:
+                    raise OutcoreError(
+                        error.errno or errno.EIO, "write results", path=self._job.json_file
+                    ) from error
+
+
+class _Cycles:
+    """For mf.callback: a line for each cycle."""
+
+    def __init__(self, say: Any) -> None:
+        self._say, self._begin = say, time.monotonic()
+
+    def __call__(self, state: dict[str, Any]) -> None:
+        now = time.monotonic()
+        if state["cycle"] == 0:
+            self._say(f"{'cycle':>5} {'energy / Eh':>20} {'change':>10} {'|g|':>9} {'|dD|':>9} {'s':>7}")
+        self._say(
+            f"{state['cycle'] + 1:5d} {state['e_tot']:20.10f} {state['e_tot'] - state['last_hf_e']:10.2e} "
+            f"{state['norm_gorb']:9.2e} {state['norm_ddm']:9.2e} {now - self._begin:7.2f}"
+        )
+        self._begin = now

@@ -1,0 +1,191 @@
+"""Density fitting for PySCF's mean-field methods, with the three-index integrals of `ThreeIndex`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from pyscf import df, lib
+
+from outcore import launch
+from outcore.chem.integrals import problem_key
+from outcore.chem.ri import auxiliary
+from outcore.chem.ri.jk import Request, jk
+from outcore.chem.ri.plan import check_storage
+from outcore.chem.ri.processes import JOB, free_bytes, make_world
+from outcore.chem.ri.three_index import ThreeIndex
+from outcore.resources import parse_bytes
+from outcore.world import World
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+    from pyscf.gto import Mole
+
+Matrix = np.ndarray[Any, np.dtype[np.float64]]
+
+THRESHOLD = 1e-12
+
+
+class DensityFitting(df.DF):  # type: ignore[misc]
+    """A `with_df` of PySCF whose integrals lie in memory and on disk, at all processes of a job.
+
+    Parameters: `auxbasis` (as `auxiliary.build` takes it), `memory` (of all processes together, in bytes or as
+    "400MB"; default half of what is available), `scratch` (directory), `threads` (of each process),
+    `threshold` (of pairs of functions, see Pairs), `comm` (an mpi4py communicator or an outcore.World; default all
+    processes of the job, None for this process alone), `storage` ("auto": what fits stays in memory; "disk"),
+    `operators` (how many Coulomb operators share the memory: 2 for range-separated hybrids).
+
+    `build` (done by whatever needs the integrals first), `get_jk`, `reset` and `close` are collective; the
+    density of rank 0 counts. `loop` is not, once they are built. Integrals of a molecule that has changed are
+    made anew. Raises OutcoreError, the same on all processes.
+    """
+
+    _keys = {"threads", "threshold", "three_index"}  # noqa: RUF012  (PySCF's convention)
+
+    def __init__(
+        self,
+        mol: Mole,
+        auxbasis: Any = None,
+        *,
+        memory: int | str | None = None,
+        scratch: str | None = None,
+        threads: int | None = None,
+        threshold: float = THRESHOLD,
+        comm: Intracomm | World | None = JOB,
+        storage: str = "auto",
+        operators: int = 1,
+    ) -> None:
+        super().__init__(mol, auxbasis)
+        self._storage = check_storage(storage)
+        self._operators = operators
+        self.threads = threads or launch.threads_per_rank()
+        self.threshold = threshold
+        self.three_index: ThreeIndex | None = None
+        self._memory_bytes = None if memory is None else parse_bytes(memory)
+        self._scratch = scratch
+        self._owns_world = not isinstance(comm, World)
+        self._world: World | None = comm if isinstance(comm, World) else None
+        self._comm = None if isinstance(comm, World) else launch.world() if comm is JOB else comm
+        self._key = ""
+        self._rsh_df: dict[str, DensityFitting] = {}
+
+    # ---- processes and memory ----
+
+    @property
+    def world(self) -> World:
+        """The processes that work on it. Collective when asked for the first time."""
+        if self._world is None:
+            self._world = make_world(self._comm, self._memory_bytes, self._scratch)
+        return self._world
+
+    def free_bytes(self) -> int:
+        """Memory that is left to this process, for one of several operators."""
+        free = free_bytes(self.world, self._memory_bytes)
+        return free // (1 if self.mol.omega else self._operators)
+
+    # ---- what PySCF asks for ----
+
+    def build(self) -> Self:
+        """Makes the integrals of the present molecule, at the present omega. Collective."""
+        self.close_integrals()
+        with self.world.together("auxiliary basis", str(self._auxbasis)):
+            self.auxmol = auxiliary.build(self.mol, self._auxbasis)
+        self._key = self._present_key()
+        self.three_index = ThreeIndex(
+            self.world,
+            self.mol,
+            self.auxmol,
+            orbitals=max(self.mol.nelec),
+            free_bytes=self.free_bytes(),
+            threads=self.threads,
+            threshold=self.threshold,
+            storage=self._storage,
+        )
+        return self
+
+    def _present_key(self) -> str:
+        return f"{problem_key(self.mol)} {self._auxbasis}"
+
+    def integrals(self) -> ThreeIndex:
+        """Those of the present molecule: built if they are not there. Collective if so."""
+        if self.three_index is None or self._key != self._present_key():
+            self.build()
+        assert self.three_index is not None
+        return self.three_index
+
+    def get_naoaux(self) -> int:
+        return self.integrals().rows
+
+    def loop(self, blksize: int | None = None) -> Iterator[Matrix]:
+        """B in blocks of rows [rows][n(n+1)/2], each its own, as PySCF packs pairs."""
+        integrals = self.integrals()
+        for batch in integrals.rows_of(blksize or self.blockdim):
+            rows = lib.pack_tril(integrals.pairs.scatter(batch.rows))
+            batch.release()
+            yield rows
+
+    def get_jk(
+        self,
+        dm: Any,
+        hermi: int = 1,
+        with_j: bool = True,
+        with_k: bool = True,
+        direct_scf_tol: float = 0.0,
+        omega: float | None = None,
+    ) -> tuple[Any, Any]:
+        """J and K [...][n][n] of density matrices [...][n][n]. Collective.
+
+        omega: of the range-separated Coulomb operator, erf(omega r) / r, or erfc if negative; integrals of it are
+        made once and kept beside the others.
+        """
+        if np.iscomplexobj(dm):
+            (j, k), (j_imag, k_imag) = (
+                self.get_jk(np.asarray(each), 0, with_j, with_k, 0.0, omega) for each in (dm.real, dm.imag)
+            )
+            return (j + 1j * j_imag if with_j else None), (k + 1j * k_imag if with_k else None)
+        shape = np.shape(dm)
+        request = self.world.broadcast((Request.of(dm, with_j=with_j, with_k=with_k), omega))
+        j, k = self.answer(*request)
+        return (None if j is None else j.reshape(shape)), (None if k is None else k.reshape(shape))
+
+    def answer(self, request: Request, omega: float | None) -> tuple[Any, Any]:
+        """J and K of a request that all processes have. Collective."""
+        if omega:
+            with self.range_coulomb(omega) as other:
+                return other.answer(request, None)
+        return jk(self.integrals(), request, self.threads, max(*self.mol.nelec, 1))
+
+    @contextmanager
+    def range_coulomb(self, omega: float | None) -> Iterator[DensityFitting]:
+        """The fitting of the range-separated operator. In this context the molecule has its integrals."""
+        key = f"{omega or 0:.6f}"
+        if key not in self._rsh_df:
+            other = lib.view(self, self.__class__)
+            other.three_index, other._rsh_df, other._owns_world, other.auxmol = None, {}, False, None
+            self._rsh_df[key] = other
+        with self.mol.with_range_coulomb(omega or 0):
+            yield self._rsh_df[key]
+
+    # ---- life ----
+
+    def close_integrals(self) -> None:
+        if self.three_index is not None:
+            self.three_index.close()
+            self.three_index = None
+        for other in self._rsh_df.values():
+            other.close_integrals()
+        self._rsh_df = {}
+
+    def reset(self, mol: Mole | None = None) -> Self:
+        """Forgets the integrals and, with an argument, takes another molecule. Collective."""
+        self.close_integrals()
+        return super().reset(mol)  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        """Drops the integrals, their file and their processes' common memory. Collective."""
+        self.close_integrals()
+        if self._owns_world and self._world is not None:
+            self._world.close()
+            self._world = None

@@ -1,0 +1,165 @@
+"""J and K from three-index integrals, in one pass over them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from outcore.chem.ri import team
+from outcore.chem.ri.plan import matrices_at_once
+
+if TYPE_CHECKING:
+    from outcore.chem.ri.three_index import Batch, ThreeIndex
+
+Matrix = NDArray[np.float64]
+
+_NEGLIGIBLE = 1e-14  # occupations below it, relative to the largest, are rounding
+
+
+@dataclass(frozen=True)
+class Factors:
+    """A density matrix as sum_i sign_i left_i right_i^T; `right` None: it is `left`. [n][any]"""
+
+    left: Matrix
+    right: Matrix | None
+    signs: Matrix
+
+    @classmethod
+    def of(cls, density: Matrix, orbitals: Matrix | None = None) -> Factors:
+        """`orbitals`, scaled by the roots of their occupations, if the density is made of them; else those that its
+        eigenvectors, or singular vectors if it is not symmetric, are."""
+        if orbitals is not None and np.allclose(orbitals @ orbitals.T, density, rtol=0, atol=1e-12):
+            return cls(orbitals, None, np.ones(orbitals.shape[1]))
+        if np.allclose(density, density.T, rtol=0, atol=1e-14):
+            values, vectors = linalg.eigh(density)
+            kept = abs(values) > _NEGLIGIBLE * max(abs(values).max(), 1e-300)
+            values, vectors = values[kept], vectors[:, kept]
+            return cls(vectors * np.sqrt(abs(values)), None, np.sign(values))
+        left, values, right = linalg.svd(density)
+        kept = values > _NEGLIGIBLE * max(values.max(), 1e-300)
+        return cls(left[:, kept] * values[kept], right[kept].T.copy(), np.ones(int(kept.sum())))
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for: densities [count][n][n], or none for J; their factors, or none for K."""
+
+    densities: Matrix | None
+    factors: list[Factors] | None
+
+    @classmethod
+    def of(cls, dm: Any, *, with_j: bool, with_k: bool) -> Request:
+        """Of real density matrices [...][n][n], with PySCF's tags `mo_coeff` and `mo_occ` or without."""
+        densities = np.asarray(dm, np.float64)
+        densities = densities.reshape(-1, *densities.shape[-2:])
+        factors = None
+        if with_k:
+            orbitals = _tagged_orbitals(dm, len(densities))
+            factors = [Factors.of(*each) for each in zip(densities, orbitals, strict=True)]
+        return cls(densities if with_j else None, factors)
+
+
+def _tagged_orbitals(dm: Any, count: int) -> list[Matrix | None]:
+    """Orbitals times the roots of their occupations, for each density that comes with them."""
+    if getattr(dm, "mo_coeff", None) is None or getattr(dm, "mo_occ", None) is None:
+        return [None] * count
+    occupations = np.asarray(dm.mo_occ, np.float64)
+    occupations = occupations.reshape(-1, occupations.shape[-1])
+    coefficients = np.asarray(dm.mo_coeff)
+    if np.iscomplexobj(coefficients):
+        return [None] * count
+    coefficients = coefficients.reshape(-1, *coefficients.shape[-2:])
+    if len(occupations) * 2 == count:  # restricted open shells: those of each spin
+        occupations = np.concatenate([occupations > 0, occupations == 2]).astype(np.float64)
+        coefficients = np.concatenate([coefficients, coefficients])
+    if len(occupations) != count:
+        return [None] * count
+    return [
+        c[:, occupied > 0] * np.sqrt(occupied[occupied > 0])
+        for c, occupied in zip(coefficients, occupations, strict=True)
+    ]
+
+
+def jk(integrals: ThreeIndex, request: Request, threads: int, orbitals: int) -> tuple[Any, Any]:
+    """J and K [count][n][n], or None: the sums over all processes, the same bits at each. Collective; the request
+    must be the same at all. At most `orbitals` of them are transformed at once, which bounds the memory."""
+    pairs, world = integrals.pairs, integrals.world
+    columns = None if request.densities is None else pairs.gather(request.densities)
+    groups = [_groups(each, orbitals) for each in request.factors or ()]
+    with world.together("J and K", len(groups), columns is None):
+        workers = [_Worker(integrals, columns, groups, orbitals) for _ in range(threads)]
+        team.each(integrals.batches(threads), threads, lambda thread, batch: workers[thread].add(batch))
+        coulomb = None if columns is None else sum(worker.coulomb for worker in workers)
+        exchange = [sum(worker.exchange[k] for worker in workers) for k in range(len(groups))]
+    j = None if coulomb is None else pairs.scatter(world.all_reduce(coulomb))
+    k = world.all_reduce(np.stack(exchange)) if exchange else None
+    return j, k
+
+
+Group = tuple[Matrix, Matrix | None, float]  # orbitals as rows, left and right, and their sign
+
+
+def _groups(factors: Factors, most: int) -> list[Group]:
+    """At most `most` orbitals of one sign at a time."""
+    order = np.argsort(factors.signs, kind="stable")
+    left, signs = factors.left[:, order], factors.signs[order]
+    right = None if factors.right is None else factors.right[:, order]
+    negative = int(np.count_nonzero(signs < 0))
+    ends = sorted({len(signs), *range(0, negative, most), *range(negative, len(signs), most)})
+    return [
+        (
+            np.ascontiguousarray(left[:, a:b].T),
+            None if right is None else np.ascontiguousarray(right[:, a:b].T),
+            float(signs[a]),
+        )
+        for a, b in pairwise(ends)
+    ]
+
+
+class _Worker:
+    """The part of one thread: J as a row of columns, K = sum_P sum_i sign_i (B_P left_i)(B_P right_i)^T."""
+
+    def __init__(
+        self, integrals: ThreeIndex, columns: Matrix | None, groups: list[list[Group]], most: int
+    ) -> None:
+        self._integrals, self._columns, self._groups = integrals, columns, groups
+        n = integrals.pairs.functions
+        self.coulomb: Any = 0.0 if columns is None else np.zeros_like(columns)
+        self.exchange = [np.zeros((n, n)) for _ in groups]
+        if groups:
+            self._matrices = np.zeros((matrices_at_once(n), n, n))
+            both = 2 if any(right is not None for each in groups for _, right, _ in each) else 1
+            self._half = np.empty((both, max(1, integrals.plan.batch_rows // both) * most * n))
+
+    def add(self, batch: Batch) -> None:
+        """Rows of a batch, which is released."""
+        if self._columns is not None:
+            self.coulomb += (self._columns @ batch.rows.T) @ batch.rows
+        if self._groups:
+            for groups, total in zip(self._groups, self.exchange, strict=True):
+                for group in groups:
+                    rows = max(1, len(self._half[0]) // (len(group[0]) * self._integrals.pairs.functions))
+                    for first in range(0, len(batch.rows), rows):
+                        self._add(batch.rows[first : first + rows], group, total)
+        batch.release()
+
+    def _add(self, rows: Matrix, group: Group, total: Matrix) -> None:
+        left, right, sign = group
+        n, at_once = len(total), len(self._matrices)
+        sides = [left] if right is None else [left, right]
+        halves = [
+            half[: len(rows) * side.size].reshape(len(rows), *side.shape)
+            for half, side in zip(self._half, sides, strict=False)
+        ]
+        for first in range(0, len(rows), at_once):
+            part = rows[first : first + at_once]
+            self._integrals.native.expand(self._integrals.pairs.table, part, self._matrices, 1)
+            for side, half in zip(sides, halves, strict=True):
+                np.matmul(side, self._matrices[: len(part)], out=half[first : first + len(part)])
+        x, y = halves[0].reshape(-1, n), halves[-1].reshape(-1, n)
+        total += sign * (x.T @ y)  # of x with itself BLAS does half the work

@@ -1,0 +1,81 @@
+"""The Coulomb metric (P|Q) of an auxiliary basis, and what makes fitted integrals out of three-centre ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+if TYPE_CHECKING:
+    from pyscf.gto import Mole
+
+    from outcore.world import World
+
+Matrix = NDArray[np.float64]
+
+LINEAR_DEPENDENCE = 1e-7  # of eigenvalues that are left out; PySCF's bound
+_PIECE_BYTES = 8 << 20  # broadcast at once, and worked on at once where a copy is needed
+_PANEL = 192  # rows that are fitted at once
+
+
+class Metric:
+    """Makes B with sum_P B_Pmn B_Pls = sum_PQ (mn|P) (P|Q)^-1 (Q|ls), for any P of B.
+
+    B = L^-1 (P|mn) with the Cholesky factor L of the metric. A metric that is not positive definite within
+    rounding is diagonalised instead, eigenvalues up to LINEAR_DEPENDENCE are left out, and B has `rank` rows,
+    fewer than `functions`. Collective to make; rank 0 decides, all have the same factor, bit by bit.
+    """
+
+    def __init__(self, world: World, auxmol: Mole) -> None:
+        self.functions = int(auxmol.nao)
+        self.smallest: float | None = None  # eigenvalue, if it was diagonalised
+        factor: Matrix | None = None
+        with world.together("Coulomb metric"):
+            if world.rank == 0:
+                factor = self._factorize(auxmol)
+        self.rank, self.smallest = world.broadcast((0 if factor is None else len(factor), self.smallest))
+        if factor is None:
+            factor = np.empty((self.rank, self.functions))
+        if world.size > 1:
+            rows = max(1, _PIECE_BYTES // (8 * self.functions))
+            for first in range(0, self.rank, rows):
+                factor[first : first + rows] = world.broadcast(factor[first : first + rows])
+        self._factor = factor
+
+    @property
+    def dropped(self) -> int:
+        """Combinations of functions that depend on others, and were left out."""
+        return self.functions - self.rank
+
+    def _factorize(self, auxmol: Mole) -> Matrix:
+        """L^-1, or the scaled eigenvectors."""
+        try:
+            # The transpose of a symmetric matrix is itself, and LAPACK works on it in place.
+            overlap = np.asarray(auxmol.intor("int2c2e", hermi=1)).T
+            upper = linalg.cholesky(overlap, lower=False, overwrite_a=True, check_finite=False)
+            inverse, status = linalg.lapack.dtrtri(upper, lower=0, overwrite_c=1)
+            assert status == 0
+            return np.asarray(inverse).T
+        except linalg.LinAlgError:
+            overlap = np.asarray(auxmol.intor("int2c2e", hermi=1))
+        values, vectors = linalg.eigh(overlap, overwrite_a=True, check_finite=False)
+        self.smallest = float(values[0])
+        kept = values > LINEAR_DEPENDENCE
+        return np.ascontiguousarray((vectors[:, kept] / np.sqrt(values[kept])).T)
+
+    def fit(self, block: Matrix) -> Matrix:
+        """(P|x) as rows of `block` [functions][any] becomes B: in place, in its first `rank` rows, which are
+        returned. Any thread."""
+        if self.smallest is None:
+            # Rows depend on those above, so the last come first.
+            for first in range((self.rank - 1) // _PANEL * _PANEL, -1, -_PANEL):
+                last = min(first + _PANEL, self.rank)
+                block[first:last] = self._factor[first:last, :last] @ block[:last]
+            return block
+        columns = max(1, _PIECE_BYTES // (8 * self.functions))
+        for begin in range(0, block.shape[1], columns):
+            piece = block[:, begin : begin + columns]
+            piece[: self.rank] = self._factor @ piece
+        return block[: self.rank]

@@ -1,0 +1,396 @@
+"""Second-order perturbation theory with fitted integrals (RI-MP2), of restricted and unrestricted references.
+
+    mf = outcore.chem.ri.RHF(mol, memory="2GB")
+    mf.kernel()
+    correlation = outcore.chem.ri.MP2(mf, frozen="auto", memory="2GB").kernel()
+
+Feyereisen, Fitzgerald, Komornicki, Chem. Phys. Lett. 208, 359 (1993); Weigend, Haeser, Theor. Chem. Acc. 97, 331
+(1997). Spin-component scaling: Grimme, J. Chem. Phys. 118, 9095 (2003).
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outcore import _core, launch
+from outcore.chem.ri import auxiliary, team
+from outcore.chem.ri import pairs as pair_lists
+from outcore.chem.ri.fitting import THRESHOLD
+from outcore.chem.ri.metric import Metric
+from outcore.chem.ri.plan import (
+    TransformPlan,
+    TransformSizes,
+    check_storage,
+    matrices_at_once,
+    plan_transform,
+)
+from outcore.chem.ri.processes import JOB, free_bytes, make_world
+from outcore.chem.ri.three_index import tasks_of
+from outcore.chem.ri.tiles import TileReader
+from outcore.chem.ri.transformed import Orbitals, Transformed
+from outcore.errors import OutcoreError
+from outcore.resources import parse_bytes
+from outcore.world import World
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+Matrix = NDArray[np.float64]
+
+SCS = (6 / 5, 1 / 3)  # factors of opposite and same spin, Grimme (2003)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Pairs of one kind: occupied orbitals of `first` with those of `second`, "aa", "bb", "ab", or "" for closed
+    shells, whose pairs count for both kinds of spin."""
+
+    name: str
+    first: int
+    second: int
+
+    @property
+    def same(self) -> bool:
+        return self.first == self.second
+
+
+class MP2:
+    """RI-MP2 of a converged PySCF RHF or UHF object, with density fitting or without.
+
+    Args:
+        mf: the reference; on several processes the orbitals of rank 0 count.
+        frozen: number of lowest orbitals that are not correlated, or "auto" for the cores of the atoms.
+        auxbasis: as `auxiliary.build` takes it; the MP2 set of the orbital basis if not given.
+        scs: factors of opposite-spin and same-spin parts in `e_scs`.
+        memory, scratch, threads, threshold, comm, storage: as for DensityFitting.
+
+    After `kernel`: `e_corr`, its parts `e_os` and `e_ss` (opposite and same spin), `e_scs`, `e_tot`, and
+    `pair_energies`: of closed shells {"os", "ss"}, else {"ab", "aa", "bb"}, matrices over active occupied orbitals
+    whose elements add up to the parts. Raises OutcoreError, the same on all processes.
+    """
+
+    def __init__(
+        self,
+        mf: Any,
+        frozen: int | str | None = None,
+        auxbasis: Any = None,
+        *,
+        scs: tuple[float, float] = SCS,
+        memory: int | str | None = None,
+        scratch: str | None = None,
+        threads: int | None = None,
+        threshold: float = THRESHOLD,
+        comm: Intracomm | World | None = JOB,
+        storage: str = "auto",
+    ) -> None:
+        self._storage = check_storage(storage)
+        self.mol, self._mf = mf.mol, mf
+        self.scs, self.threshold = scs, threshold
+        self.threads = threads or launch.threads_per_rank()
+        self._auxbasis = auxbasis
+        self._memory_bytes = None if memory is None else parse_bytes(memory)
+        self._owns_world = not isinstance(comm, World)
+        if not isinstance(comm, World):
+            comm = make_world(launch.world() if comm is JOB else comm, self._memory_bytes, scratch)
+        self.world = comm
+        self.restricted, orbitals = self.world.broadcast(_reference(mf))
+        with self.world.together("RI-MP2", frozen):
+            self.frozen = _frozen(self.mol, frozen)
+            most = max(occupied for _, _, occupied in orbitals)
+            self.orbitals = [self._active(*each, most) for each in orbitals]
+            if not any(each.shape[1] for each in self.orbitals):
+                raise OutcoreError(
+                    errno.EINVAL,
+                    "RI-MP2",
+                    detail=f"all {most} orbitals are occupied: no virtual ones are left to correlate with; "
+                    "take a larger basis",
+                )
+        self.plan: TransformPlan | None = None
+        self.dropped = self.auxiliary = self.integral_bytes = 0
+        self.auxiliary_title = ""
+        self.e_corr = self.e_os = self.e_ss = 0.0
+        self.pair_energies: dict[str, Matrix] = {}
+
+    def _active(self, coefficients: Matrix, energies: Matrix, occupied: int, most: int) -> Orbitals:
+        """Of one spin, which may have no occupied orbitals; `most` is the number of the spin that has more."""
+        if self.frozen > occupied or self.frozen >= most:
+            raise OutcoreError(
+                errno.EINVAL,
+                "freeze orbitals",
+                detail=f"{self.frozen} frozen, but only {occupied} are occupied; at least one must be left",
+            )
+        inside, outside = slice(self.frozen, occupied), slice(occupied, None)
+        return Orbitals(
+            np.ascontiguousarray(coefficients[:, inside]),
+            np.ascontiguousarray(coefficients[:, outside]),
+            np.ascontiguousarray(energies[inside]),
+            np.ascontiguousarray(energies[outside]),
+        )
+
+    # ---- results ----
+
+    @property
+    def e_scs(self) -> float:
+        """Spin-component scaled correlation energy."""
+        return self.scs[0] * self.e_os + self.scs[1] * self.e_ss
+
+    @property
+    def e_tot(self) -> float:
+        return float(self._mf.e_tot) + self.e_corr
+
+    def kernel(self) -> float:
+        """The correlation energy (Hartree). Collective."""
+        integrals = self._transform()
+        try:
+            sums = {case.name: self._pair_sums(case, integrals) for case in self._cases()}
+        finally:
+            for each in integrals.values():
+                each.close()
+        self._take(sums)
+        return self.e_corr
+
+    def _cases(self) -> list[Case]:
+        if self.restricted:
+            return [Case("", 0, 0)]
+        return [
+            case
+            for case in (Case("aa", 0, 0), Case("bb", 1, 1), Case("ab", 0, 1))
+            if all(self.orbitals[case.first].shape) and all(self.orbitals[case.second].shape)
+        ]
+
+    def _take(self, sums: dict[str, Matrix]) -> None:
+        if self.restricted:
+            direct, exchange = sums[""]
+            self.pair_energies = {"os": direct, "ss": direct - exchange}
+        else:
+            self.pair_energies = {
+                name: (both[0] if name == "ab" else (both[0] - both[1]) / 2) for name, both in sums.items()
+            }
+        self.e_os = sum(
+            float(each.sum()) for name, each in self.pair_energies.items() if name in ("os", "ab")
+        )
+        self.e_ss = sum(
+            float(each.sum()) for name, each in self.pair_energies.items() if name not in ("os", "ab")
+        )
+        self.e_corr = self.e_os + self.e_ss
+
+    def summary(self) -> str:
+        """For people: what was correlated, and where the integrals were."""
+        assert self.plan is not None
+        shapes = " and ".join(
+            f"{occupied} x {virtual}" for occupied, virtual in (o.shape for o in self.orbitals)
+        )
+        lost = f", {self.dropped} linearly dependent ones left out" if self.dropped else ""
+        return (
+            f"{shapes} orbitals, {self.frozen} frozen; {self.auxiliary} auxiliary functions "
+            f"({self.auxiliary_title}){lost}: {self.integral_bytes / 1e6:.0f} MB "
+            f"{'in memory' if self.plan.in_memory else 'on disk'}"
+        )
+
+    # ---- integrals ----
+
+    def _transform(self) -> dict[int, Transformed]:
+        """B[P, i, a] of each spin that has occupied orbitals."""
+        with self.world.together("auxiliary basis", str(self._auxbasis)):
+            auxmol = auxiliary.build(self.mol, self._auxbasis, "mp2")
+            native = pair_lists.native(self.mol, auxmol)
+            bounds = np.array(native.bounds(self.threads))
+            pairs = pair_lists.Pairs(bounds, pair_lists.shell_sizes(self.mol), self.threshold, 1 << 30)
+        free = int(self.world.all_reduce(free_bytes(self.world, self._memory_bytes), "min"))
+        with self.world.together("RI-MP2"):
+            shapes = [each.shape for each in self.orbitals]
+            sizes = TransformSizes(
+                pairs.functions,
+                pairs.columns,
+                int(auxmol.nao),
+                tuple(occupied for occupied, _ in shapes),
+                tuple(virtual for _, virtual in shapes),
+            )
+            self.plan = plan_transform(sizes, free, self.world.size, self.threads, self._storage)
+        integrals = {
+            spin: Transformed(self.world, sizes.auxiliary, each, self.plan)
+            for spin, each in enumerate(self.orbitals)
+            if all(each.shape)
+        }
+        self._three_center(native, pairs, auxmol, list(integrals.values()))
+        metric = Metric(self.world, auxmol)
+        self.dropped, self.auxiliary = metric.dropped, metric.rank
+        self.auxiliary_title, self.integral_bytes = auxiliary.title(auxmol), sizes.bytes
+        for each in integrals.values():
+            each.fit(metric, self.threads)
+        return integrals
+
+    def _three_center(self, native: Any, pairs: Any, auxmol: Any, integrals: list[Transformed]) -> None:
+        """(P|ia), in blocks of auxiliary shells that processes take as they come to them."""
+        assert self.plan is not None
+        blocks = list(_shell_blocks(auxmol.ao_loc_nr(), self.plan.batch_rows))
+        counter = self.world.counter()
+        with self.world.together("three-centre integrals"):
+            most = max(rows.stop - rows.start for _, rows in blocks)
+            transforms = [_Transform(native, pairs, integrals, most) for _ in range(self.threads)]
+            team.each(
+                tasks_of(counter, len(blocks)),
+                self.threads,
+                lambda thread, task: transforms[thread].work(*blocks[task]),
+            )
+        for each in integrals:
+            each.sync()
+
+    # ---- pairs ----
+
+    def _pair_sums(self, case: Case, integrals: dict[int, Transformed]) -> Matrix:
+        """[direct, exchange][i][j] of all ordered pairs, at all processes; see `_core.pair_sums`."""
+        assert self.plan is not None
+        first, second = integrals[case.first], integrals[case.second]
+        sums = np.zeros((2, first.orbitals.shape[0], second.orbitals.shape[0]))
+        tasks = _pair_tasks(*sums.shape[1:], self.plan.block, self.plan.tile, case.same)
+        counter = self.world.counter()
+        with self.world.together("pair energies", case.name):
+            reader = TileReader(first, second, self.plan)
+            products = [
+                np.empty(first.orbitals.shape[1] * self.plan.tile * second.orbitals.shape[1])
+                for _ in range(self.threads)
+            ]
+            for block, tile in reader.tiles(tasks[task] for task in tasks_of(counter, len(tasks))):
+                team.each(
+                    range(block.end - 1, block.begin - 1, -1),
+                    self.threads,
+                    lambda thread, i: _pairs_of(case, first, second, i, block, tile, products[thread], sums),  # noqa: B023
+                )
+        sums = np.asarray(self.world.all_reduce(sums))
+        if case.same:  # j above i is i above j
+            lower = np.tril(sums, -1)
+            sums = sums + lower.transpose(0, 2, 1)
+        return sums
+
+    def close(self) -> None:
+        """Gives back what the processes have in common. Collective."""
+        if self._owns_world:
+            self.world.close()
+
+
+class _Transform:
+    """Three-centre integrals into those of molecular orbitals: the part of one thread."""
+
+    def __init__(self, native: Any, pairs: Any, integrals: list[Transformed], rows: int) -> None:
+        self._native, self._pairs, self._integrals = native, pairs, integrals
+        n = pairs.functions
+        self._values = np.empty((rows, pairs.columns))
+        self._matrices = np.zeros((matrices_at_once(n), n, n))
+        self._half = np.empty((len(self._matrices), max(each.orbitals.shape[0] for each in integrals) * n))
+        self._whole = [np.empty((rows, *each.orbitals.shape)) for each in integrals]
+
+    def work(self, shells: slice, rows: slice) -> None:
+        """(P|ia) of some auxiliary shells, which are functions `rows`."""
+        n, at_once = self._pairs.functions, len(self._matrices)
+        values = self._values[: rows.stop - rows.start]
+        self._native.integrals(self._pairs.table, shells.start, shells.stop, values, 1)
+        for first in range(0, len(values), at_once):
+            part = values[first : first + at_once]
+            self._native.expand(self._pairs.table, part, self._matrices, 1)
+            for each, whole in zip(self._integrals, self._whole, strict=True):
+                occupied, virtual = each.orbitals.shape
+                half = self._half.reshape(-1)[: len(part) * occupied * n].reshape(len(part), occupied, n)
+                np.matmul(each.orbitals.occupied.T, self._matrices[: len(part)], out=half)
+                target = whole[first : first + len(part)].reshape(-1, virtual)
+                np.matmul(half.reshape(-1, n), each.orbitals.virtual, out=target)
+        transfers = [
+            each.put(rows.start, whole[: len(values)])
+            for each, whole in zip(self._integrals, self._whole, strict=True)
+        ]
+        for transfer in transfers:
+            transfer.wait()
+
+
+def _pairs_of(
+    case: Case,
+    first: Transformed,
+    second: Transformed,
+    i: int,
+    block: Any,
+    tile: Any,
+    product: Matrix,
+    sums: Matrix,
+) -> None:
+    """Pairs of orbital i with those of a tile, j <= i if they are of the same kind, into `sums`."""
+    end = min(tile.end, i + 1) if case.same else tile.end
+    count = end - tile.begin
+    if count <= 0:
+        return
+    a, b = first.orbitals.virtual_energies, second.orbitals.virtual_energies
+    gaps = first.orbitals.occupied_energies[i] + second.orbitals.occupied_energies[tile.begin : end]
+    v = product[: len(a) * count * len(b)].reshape(len(a), count, len(b))
+    _contract(block.values[:, i - block.begin, :], tile.values[:, :count, :], v)
+    sums[:, i, tile.begin : end] = np.array(_core.pair_sums(v, gaps, a, b, case.same)).T
+
+
+def _contract(left: Matrix, right: Matrix, out: Matrix) -> None:
+    """out[a, j, b] = sum_P left[P, a] right[P, j, b]; no copies where BLAS can do without."""
+    rows, count, columns = right.shape
+    if count == 1 or right.strides[1] == columns * right.strides[2]:
+        flat = np.lib.stride_tricks.as_strided(
+            right, (rows, count * columns), (right.strides[0], right.strides[2])
+        )
+        np.matmul(left.T, flat, out=out.reshape(len(out), -1))
+        return
+    for j in range(count):
+        out[:, j] = left.T @ right[:, j]
+
+
+def _reference(mf: Any) -> tuple[bool, list[tuple[Matrix, Matrix, int]]]:
+    """Whether it is restricted, and coefficients, energies and number of occupied orbitals of each spin."""
+    coefficients, energies, occupations = (
+        np.asarray(getattr(mf, name)) for name in ("mo_coeff", "mo_energy", "mo_occ")
+    )
+    if coefficients.ndim == 3:
+        return False, [
+            (c, e, round(float(o.sum()))) for c, e, o in zip(coefficients, energies, occupations, strict=True)
+        ]
+    return True, [(coefficients, energies, round(float(occupations.sum()) / 2))]
+
+
+def _frozen(mol: Any, frozen: int | str | None) -> int:
+    if frozen is None:
+        return 0
+    if frozen == "auto":
+        from pyscf.data import elements
+
+        return int(elements.chemcore(mol))
+    try:
+        count = int(frozen)
+    except ValueError:
+        count = -1
+    if count < 0:
+        raise OutcoreError(
+            errno.EINVAL, "freeze orbitals", detail=f"'{frozen}' is neither a number of orbitals nor 'auto'"
+        )
+    return count
+
+
+def _shell_blocks(first: Any, most: int) -> Iterator[tuple[slice, slice]]:
+    """Neighbouring shells with at most `most` functions together (or one shell): shells, functions."""
+    begin = 0
+    while begin < len(first) - 1:
+        end = begin + 1
+        while end < len(first) - 1 and first[end + 1] - first[begin] <= most:
+            end += 1
+        yield slice(begin, end), slice(int(first[begin]), int(first[end]))
+        begin = end
+
+
+def _pair_tasks(
+    rows: int, columns: int, block: int, tile: int, same: bool
+) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Ranges of i and j; those of one block of i follow one another."""
+    tasks = []
+    for i in range(0, rows, block):
+        end = min(i + block, rows)
+        for j in range(0, end if same else columns, tile):
+            tasks.append(((i, end), (j, min(j + tile, columns))))
+    return tasks

@@ -1,0 +1,120 @@
+"""Pairs of orbital shells that are kept, and the order of their products in a row of three-index integrals."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outcore import _core
+
+if TYPE_CHECKING:
+    from pyscf.gto import Mole
+
+Table = NDArray[np.int32]
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Slab:
+    """Neighbouring columns that are computed together: `table` has its pairs, columns counted from `begin`, of
+    which `used` hold something."""
+
+    begin: int
+    used: int
+    table: Table
+
+
+class Pairs:
+    """Products mn of orbital functions, by pairs of shells i >= j, in columns that are divided into slabs of
+    `width`; slabs end with columns that nothing is in. Pairs whose Schwarz bound sqrt((mn|mn)), times the largest
+    of all pairs, is below `threshold` are left out: it bounds what they contribute to any fitted integral.
+
+    `table`: rows (i, j, column), as the native code takes them.
+    """
+
+    def __init__(self, bounds: Matrix, sizes: NDArray[np.int64], threshold: float, width: int) -> None:
+        self._sizes = sizes
+        self._first = np.concatenate([[0], np.cumsum(sizes)])
+        self.functions = int(self._first[-1])
+        shells = len(sizes)
+        i, j = np.tril_indices(shells)
+        kept = bounds * bounds.max() >= threshold
+        i, j = i[kept], j[kept]
+        lengths = sizes[i] * sizes[j]
+        self.width = max(min(width, int(lengths.sum())), int(lengths.max()))
+        self.slabs: list[Slab] = []
+        columns = np.empty(len(i), np.int64)
+        at, first = 0, 0
+        ends = np.cumsum(lengths)
+        while first < len(i):
+            last = int(np.searchsorted(ends, (ends[first - 1] if first else 0) + self.width, side="right"))
+            columns[first:last] = at + ends[first:last] - ends[first] + lengths[first] - lengths[first:last]
+            local = np.stack([i[first:last], j[first:last], columns[first:last] - at], axis=1)
+            used = int(lengths[first:last].sum())
+            self.slabs.append(Slab(at, used, np.ascontiguousarray(local, np.int32)))
+            at, first = at + self.width, last
+        self.columns = at
+        self.kept_columns = int(lengths.sum())
+        self.table = np.ascontiguousarray(np.stack([i, j, columns], axis=1), np.int32)
+        self._index()
+
+    def _index(self) -> None:
+        """Row and column of the matrix for each column here; weight 0 where nothing is."""
+        self._row = np.zeros(self.columns, np.int32)
+        self._column = np.zeros(self.columns, np.int32)
+        self._weight = np.zeros(self.columns)
+        for i, j, begin in self.table:
+            size_i, size_j = self._sizes[i], self._sizes[j]
+            box = slice(begin, begin + size_i * size_j)
+            self._row[box] = np.tile(np.arange(size_i) + self._first[i], size_j)
+            self._column[box] = np.repeat(np.arange(size_j) + self._first[j], size_i)
+            self._weight[box] = 1.0 if i == j else 2.0
+
+    def gather(self, matrices: Matrix) -> Matrix:
+        """Matrices [...][n][n] as rows [...][columns], so that a product with a row of integrals sums over all m
+        and n: the symmetric part counts."""
+        symmetric = (matrices[..., self._row, self._column] + matrices[..., self._column, self._row]) / 2
+        return np.ascontiguousarray(symmetric * self._weight)
+
+    def scatter(self, rows: Matrix) -> Matrix:
+        """Rows [...][columns] as symmetric matrices [...][n][n]."""
+        n = self.functions
+        result = np.zeros((*rows.shape[:-1], n, n))
+        real = self._weight > 0
+        row, column = self._row[real], self._column[real]
+        result[..., row, column] = rows[..., real]
+        result[..., column, row] = rows[..., real]
+        return result
+
+
+def native(mol: Mole, auxmol: Mole) -> Any:
+    """The integrals (mn|P) of both bases for the native code, with the libcint that PySCF has loaded."""
+    from pyscf import gto
+    from pyscf.gto.moleintor import libcgto
+
+    def address(name: str) -> int:
+        return int(ctypes.cast(getattr(libcgto, name), ctypes.c_void_p).value or 0)
+
+    atm, bas, env = gto.conc_env(mol._atm, mol._bas, mol._env, auxmol._atm, auxmol._bas, auxmol._env)
+    kind = "cart" if mol.cart else "sph"
+    return _core.ThreeCenter(
+        np.ascontiguousarray(atm, np.int32).ravel(),
+        np.ascontiguousarray(bas, np.int32).ravel(),
+        np.ascontiguousarray(env, np.float64),
+        mol.nbas,
+        bool(mol.cart),
+        address(f"int3c2e_{kind}"),
+        address(f"int2e_{kind}"),
+        address("int3c2e_optimizer"),
+        address("CINTdel_optimizer"),
+    )
+
+
+def shell_sizes(mol: Mole) -> NDArray[np.int64]:
+    """Functions of each shell."""
+    sizes: NDArray[np.int64] = np.diff(mol.ao_loc_nr()).astype(np.int64)
+    return sizes

@@ -1,0 +1,31 @@
+"""The processes of a calculation, and the memory that is left to each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from outcore import resources
+from outcore.chem.integrals import find_scratch
+from outcore.world import World
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+JOB: Any = object()  # default of `comm`: all processes of the job
+
+
+def make_world(comm: Intracomm | None, memory_bytes: int | None, scratch: str | None) -> World:
+    """A world of a communicator (None: of this process) with a share of the memory of all. Collective."""
+    size = 1 if comm is None else int(comm.Get_size())
+    return World(
+        "self" if comm is None else comm,
+        memory=None if memory_bytes is None else memory_bytes // size,
+        scratch=None if scratch is None else find_scratch(scratch),
+    )
+
+
+def free_bytes(world: World, memory_bytes: int | None) -> int:
+    """Memory that this process can still take, of a budget of all together (None: half of what is available)."""
+    if memory_bytes is None:
+        return resources.available_memory_bytes() // 2 // world.node_size
+    return memory_bytes // world.size - resources.resident_bytes()

@@ -1,0 +1,226 @@
+"""Three-index integrals B[P, mn] of all processes: made in slabs of columns mn, kept in rows P, in memory as far as
+that goes and on disk beyond."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outcore.chem.ri import auxiliary, team
+from outcore.chem.ri import pairs as pair_lists
+from outcore.chem.ri.metric import Metric
+from outcore.chem.ri.plan import READ_AHEAD, IntegralPlan, IntegralSizes, plan_integrals
+from outcore.disk_array import DiskArray
+from outcore.global_array import GlobalArray
+
+if TYPE_CHECKING:
+    from pyscf.gto import Mole
+
+    from outcore._core import Counter
+    from outcore.chem.integrals import Progress
+    from outcore.sectioned import Transfer
+    from outcore.world import World
+
+Matrix = NDArray[np.float64]
+
+STAGE = "three-index integrals"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some rows B[begin : begin + len(rows), :], valid until they are released."""
+
+    begin: int
+    rows: Matrix
+    release: Callable[[], None] = lambda: None
+
+
+class ThreeIndex:
+    """B[P, mn], with sum_P B[P,mn] B[P,ls] the fitted (mn|ls); columns as `pairs` has them.
+
+    Rows below `plan.memory_rows` lie in a global array, of which each process has a part; the others in a disk
+    array, whose chunks are some rows of one slab: slabs of columns are written, and rows are read, in whole
+    chunks. Making it and closing it are collective.
+
+    Args:
+        world: the processes.
+        mol, auxmol: with the orbital basis, and with the auxiliary one.
+        orbitals: of one spin, that exchange is made of: what memory is planned for.
+        free_bytes: memory of this process that can be used.
+        threshold: of the screening of pairs (see Pairs).
+        storage: see plan.STORAGES.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        mol: Mole,
+        auxmol: Mole,
+        *,
+        orbitals: int,
+        free_bytes: int,
+        threads: int,
+        threshold: float,
+        storage: str = "auto",
+        progress: Progress | None = None,
+    ) -> None:
+        start = time.monotonic()
+        self.world, self._threads = world, threads
+        self._memory: GlobalArray | None = None
+        self._disk: DiskArray | None = None
+        with world.together(STAGE, orbitals, threshold):
+            self.native = pair_lists.native(mol, auxmol)
+            sizes = pair_lists.shell_sizes(mol)
+            bounds = np.array(self.native.bounds(threads))
+            unlimited = pair_lists.Pairs(bounds, sizes, threshold, 1 << 30)
+        free = int(world.all_reduce(free_bytes, "min"))
+        with world.together(STAGE):
+            self.plan: IntegralPlan = plan_integrals(
+                IntegralSizes(
+                    unlimited.functions,
+                    int(auxmol.nao),
+                    unlimited.kept_columns,
+                    orbitals,
+                    int(sizes.max()) ** 2,
+                ),
+                free,
+                world.size,
+                threads,
+                storage,
+            )
+            self.pairs = pair_lists.Pairs(bounds, sizes, threshold, self.plan.width)
+        metric = Metric(world, auxmol)
+        self.rows, self.dropped = metric.rank, metric.dropped
+        self._in_memory = min(self.plan.memory_rows, self.rows)
+        self._make_arrays()
+        self._fill(metric, progress)
+        self.seconds = time.monotonic() - start
+
+    def summary(self, auxmol: Mole) -> str:
+        """For people: what was made, and where it is."""
+        every = self.pairs.functions * (self.pairs.functions + 1) // 2
+        lost = f", {self.dropped} linearly dependent ones left out" if self.dropped else ""
+        size = self.rows * self.pairs.columns * 8
+        inside = self._in_memory * self.pairs.columns * 8
+        return (
+            f"{self.rows} auxiliary functions ({auxiliary.title(auxmol)}){lost}, {self.pairs.kept_columns} of "
+            f"{every} products of functions: {size / 1e6:.0f} MB, {inside / 1e6:.0f} MB of it in memory, made in "
+            f"{self.seconds:.1f} s"
+        )
+
+    def _make_arrays(self) -> None:
+        columns, inside = self.pairs.columns, self._in_memory
+        if inside:
+            begins = [inside * rank // self.world.size for rank in range(self.world.size)]
+            self._memory = GlobalArray(self.world, (inside, columns), distribution=[begins, [0]])
+        if inside < self.rows:
+            self._disk = DiskArray(
+                self.world,
+                (self.rows - inside, columns),
+                chunk=(self.plan.chunk_rows, self.pairs.width),
+                cache=self.plan.cache_bytes,
+            )
+
+    def _fill(self, metric: Metric, progress: Progress | None) -> None:
+        """Threads of all processes take slabs as they come to them; while one is written others are computed."""
+        counter = self.world.counter()
+        slabs = self.pairs.slabs
+        with self.world.together(STAGE):
+            buffers = [np.zeros((metric.functions, self.pairs.width)) for _ in range(self._threads)]
+
+            def make(thread: int, task: int) -> None:
+                slab, buffer = slabs[task], buffers[thread]
+                buffer[:, slab.used :] = 0.0
+                self.native.integrals(slab.table, 0, self.native.auxiliary_shells, buffer, 1)
+                for transfer in self._put(slab.begin, metric.fit(buffer)):
+                    transfer.wait()
+                if progress is not None and thread == 0:
+                    progress((task + 1) / len(slabs))
+
+            team.each(tasks_of(counter, len(slabs)), self._threads, make)
+            if self._disk is not None:
+                self._disk.sync()
+        if self._memory is not None:
+            self._memory.sync()
+        self.world.barrier()
+
+    def _put(self, begin: int, block: Matrix) -> list[Transfer]:
+        box = slice(begin, begin + self.pairs.width)
+        inside = self._in_memory
+        transfers = []
+        if self._memory is not None:
+            transfers.append(self._memory.put_async((slice(0, inside), box), block[:inside]))
+        if self._disk is not None:
+            transfers.append(self._disk.put_async((slice(None), box), block[inside:]))
+        return transfers
+
+    # ---- reading ----
+
+    def batches(self, threads: int) -> Iterator[Batch]:
+        """This process's share of the rows, in batches; all processes together go over all of them. Those on disk
+        are read ahead. As many as `threads` may be in use at a time; `release` each. Not collective."""
+        size, rank = self.plan.batch_rows, self.world.rank
+        if self._memory is not None:
+            local, begin = self._memory.local, self._memory.patch[0].start
+            for first in range(0, len(local), size):
+                yield Batch(begin + first, local[first : first + size])
+        begins = range(self._in_memory + rank * size, self.rows, size * self.world.size)
+        yield from self._read([(begin, min(begin + size, self.rows)) for begin in begins], threads)
+
+    def rows_of(self, size: int) -> Iterator[Batch]:
+        """All rows, in batches of at most `size`, for this process alone; `release` each."""
+        yield from self._read([(b, min(b + size, self.rows)) for b in range(0, self.rows, size)], 1)
+
+    def _read(self, ranges: list[tuple[int, int]], threads: int) -> Iterator[Batch]:
+        """Batches in order, as many under way as there is memory for."""
+        if not ranges:
+            return
+        longest = max(end - begin for begin, end in ranges)
+        free: queue.SimpleQueue[Matrix] = queue.SimpleQueue()
+        for _ in range(min(threads + READ_AHEAD, len(ranges))):
+            free.put(np.empty((longest, self.pairs.columns)))
+        under_way: deque[tuple[Batch, list[Transfer]]] = deque()
+        waiting = deque(ranges)
+        while waiting or under_way:
+            while waiting and (not free.empty() or not under_way):
+                buffer = free.get()
+                begin, end = waiting.popleft()
+                batch = Batch(begin, buffer[: end - begin], lambda buffer=buffer: free.put(buffer))  # type: ignore[misc]
+                under_way.append((batch, self._get(begin, end, buffer)))
+            batch, transfers = under_way.popleft()
+            for transfer in transfers:
+                transfer.wait()
+            yield batch
+
+    def _get(self, begin: int, end: int, buffer: Matrix) -> list[Transfer]:
+        """Starts to read rows, which may lie on both sides of the border between memory and disk."""
+        inside = self._in_memory
+        transfers = []
+        if begin < inside and self._memory is not None:
+            part = buffer[: min(end, inside) - begin]
+            transfers.append(self._memory.get_async(np.s_[begin : begin + len(part), :], part))
+        if end > inside and self._disk is not None:
+            first = max(begin, inside)
+            part = buffer[first - begin : end - begin]
+            transfers.append(self._disk.get_async(np.s_[first - inside : end - inside, :], part))
+        return transfers
+
+    def close(self) -> None:
+        """Gives memory and disk back. Collective."""
+        for array in (self._memory, self._disk):
+            if array is not None:
+                array.close()
+        self._memory = self._disk = None
+
+
+def tasks_of(counter: Counter, count: int) -> Iterator[int]:
+    """Those of the tasks 0 .. count that this process gets, as it asks for them."""
+    while (task := counter.next()) < count:
+        yield task

@@ -1,0 +1,124 @@
+"""Integrals B[P, i, a] of occupied and virtual orbitals, in memory or on disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outcore.chem.ri import team
+from outcore.disk_array import DiskArray
+from outcore.global_array import GlobalArray
+
+if TYPE_CHECKING:
+    from outcore.chem.ri.metric import Metric
+    from outcore.chem.ri.plan import TransformPlan
+    from outcore.sectioned import Transfer
+    from outcore.world import World
+
+Matrix = NDArray[np.float64]
+
+_COLUMNS = 512  # fitted at once
+
+
+@dataclass(frozen=True)
+class Orbitals:
+    """Active orbitals of one spin: coefficients [n][any] and energies (Hartree)."""
+
+    occupied: Matrix
+    virtual: Matrix
+    occupied_energies: Matrix
+    virtual_energies: Matrix
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.occupied.shape[1], self.virtual.shape[1]
+
+
+class Transformed:
+    """B[P, i, a] of one spin: a global array of which each process has some orbitals i, or a disk array. Written in
+    rows P, fitted and read in orbitals i. Making and closing it, and `fit`, are collective."""
+
+    def __init__(self, world: World, auxiliary: int, orbitals: Orbitals, plan: TransformPlan) -> None:
+        self.world = world
+        self.orbitals = orbitals
+        self._plan = plan
+        self.rows = auxiliary  # fewer after the fit if the metric has linear dependences
+        occupied, virtual = orbitals.shape
+        shape = (auxiliary, occupied, virtual)
+        self._array: GlobalArray | DiskArray
+        if plan.in_memory:
+            begins = [occupied * rank // world.size for rank in range(world.size)]
+            self._array = GlobalArray(world, shape, distribution=[[0], begins, [0]])
+        else:
+            deep, wide = plan.chunk
+            self._array = DiskArray(
+                world,
+                shape,
+                chunk=(min(deep, auxiliary), min(wide, occupied), virtual),
+                cache=plan.cache_bytes,
+            )
+
+    def put(self, begin: int, block: Matrix) -> Transfer:
+        """Starts to write rows [begin ...) of all orbitals, [rows][i][a]."""
+        return self._array.put_async(np.s_[begin : begin + len(block)], block)
+
+    def sync(self) -> None:
+        """What all processes have put is visible to all. Collective."""
+        if isinstance(self._array, DiskArray):
+            self._array.sync()
+            self.world.barrier()
+        else:
+            self._array.sync()
+
+    def fit(self, metric: Metric, threads: int) -> None:
+        """(P|ia) becomes B, in place."""
+        with self.world.together("fit integrals"):
+            if isinstance(self._array, GlobalArray):
+                local = self._array.local.reshape(self._array.shape[0], -1)
+
+                def fit(_thread: int, begin: int) -> None:
+                    metric.fit(local[:, begin : begin + _COLUMNS])
+
+                columns = range(0, local.shape[1], _COLUMNS)
+                team.each(columns, threads, fit)
+            else:
+                self._fit_on_disk(metric, threads)
+        self.rows = metric.rank
+        self.sync()
+
+    def _fit_on_disk(self, metric: Metric, threads: int) -> None:
+        """Each process and thread its share of the tiles."""
+        rows, occupied, virtual = self._array.shape
+        tile = self._plan.tile
+        buffers = [np.empty(rows * tile * virtual) for _ in range(threads)]
+
+        def fit(thread: int, begin: int) -> None:
+            width = min(tile, occupied - begin)
+            block = buffers[thread][: rows * width * virtual].reshape(rows, width, virtual)
+            self._array.get(np.s_[:, begin : begin + width], block)
+            metric.fit(block.reshape(rows, -1))
+            self._array.put(np.s_[: metric.rank, begin : begin + width], block[: metric.rank])
+
+        team.each(range(self.world.rank * tile, occupied, tile * self.world.size), threads, fit)
+
+    # ---- orbitals ----
+
+    def local(self, begin: int, end: int) -> Matrix | None:
+        """B[:, begin:end, :] in place, [P][i][a], if this process has all of it in memory."""
+        if not isinstance(self._array, GlobalArray):
+            return None
+        patch = self._array.patch[1]
+        if begin < patch.start or end > patch.stop:
+            return None
+        return self._array.local[: self.rows, begin - patch.start : end - patch.start]
+
+    def get(self, begin: int, end: int, buffer: Matrix) -> Transfer:
+        """Starts to read B[:, begin:end, :] into `buffer` [P][i][a]."""
+        return self._array.get_async(np.s_[: self.rows, begin:end], buffer)
+
+    def close(self) -> None:
+        """Collective."""
+        self._array.close()

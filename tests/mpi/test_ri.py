@@ -1,0 +1,99 @@
+"""RI-SCF and RI-MP2 on several processes."""
+
+from __future__ import annotations
+
+import errno
+
+import numpy as np
+import pytest
+
+from outcore.errors import OutcoreError
+from outcore.world import World
+
+pytest.importorskip("pyscf")
+from pyscf import dft, gto
+from pyscf import scf as reference
+from pyscf.mp import dfmp2_native, dfump2_native
+
+from outcore.chem import ri
+
+WATER = "O 0 0 0; H 0 0.757 0.587; H 0 -0.757 0.587"
+OXYGEN = "O 0 0 0; O 0 0 1.2"
+
+
+def molecule(**given) -> gto.Mole:
+    return gto.M(verbose=0, **given)
+
+
+def expected(comm, method, correlated, mol, frozen):
+    """Energies of PySCF, computed once."""
+    if comm.rank == 0:
+        mf = getattr(reference, method)(mol).density_fit()
+        mf.conv_tol = 1e-12
+        mf.kernel()
+        values = mf.e_tot, correlated(mf, frozen=frozen).kernel()
+    else:
+        values = None
+    return comm.bcast(values)
+
+
+@pytest.mark.parametrize("storage", ["auto", "disk"])
+@pytest.mark.parametrize("nodes", ["hosts", "processes"])
+@pytest.mark.parametrize(
+    ("method", "correlated", "given", "frozen"),
+    [
+        ("RHF", dfmp2_native.DFRMP2, {"atom": WATER, "basis": "cc-pvdz"}, 1),
+        ("UHF", dfump2_native.DFUMP2, {"atom": OXYGEN, "basis": "6-31g*", "spin": 2}, 2),
+    ],
+)
+def test_energies_are_pyscfs_on_every_process(comm, storage, nodes, method, correlated, given, frozen):
+    mol = molecule(**given)
+    scf_energy, correlation = expected(comm, method, correlated, mol, frozen)
+    with World(nodes=nodes) as world, getattr(ri, method)(mol, storage=storage, comm=world) as mf:
+        mf.conv_tol = 1e-12
+        assert mf.kernel() == pytest.approx(scf_energy, abs=1e-9)
+        mp2 = ri.MP2(mf, frozen, storage=storage, comm=world)
+        assert mp2.kernel() == pytest.approx(correlation, abs=1e-9)
+        assert len(set(comm.allgather((mf.e_tot, mp2.e_corr)))) == 1
+
+
+def test_rows_can_be_read_by_each_process_alone(comm):
+    with ri.RHF(molecule(atom=WATER, basis="6-31g"), storage="disk") as mf:
+        mf.with_df.build()
+        blocks = list(mf.with_df.loop(10 + comm.rank))
+        products = [block.T @ block for block in blocks]
+        everyone = comm.allgather(sum(products))
+        np.testing.assert_allclose(everyone[0], everyone[-1], atol=1e-12)
+
+
+def test_range_separated_hybrids_on_every_process(comm):
+    mol = molecule(atom=WATER, basis="6-31g")
+    mf = dft.RKS(mol, xc="camb3lyp")
+    mf.grids.level = 0
+    theirs = comm.bcast(mf.density_fit().kernel() if comm.rank == 0 else None)
+    with ri.density_fit(mf, storage="disk") as ours:
+        assert ours.kernel() == pytest.approx(theirs, abs=1e-7)
+        assert len(set(comm.allgather(ours.e_tot))) == 1
+
+
+def test_an_error_of_rank_0_inside_the_iterations_reaches_all(comm):
+    def fail(_state):
+        raise OutcoreError(errno.EINTR, "stop here")
+
+    with ri.RHF(molecule(atom=WATER, basis="6-31g")) as mf:
+        mf.callback = fail
+        with pytest.raises(OutcoreError, match="stop here"):
+            mf.kernel()
+
+
+def test_a_communicator_of_one_needs_no_others(comm):
+    from mpi4py import MPI
+
+    mol = molecule(atom=f"Ne 0 0 {comm.rank + 1}", basis="cc-pvdz")
+    with ri.RHF(mol, comm=MPI.COMM_SELF) as mf:
+        mf.conv_tol = 1e-12
+        mf.kernel()
+        mp2 = ri.MP2(mf, comm=MPI.COMM_SELF)
+        energies = comm.allgather(mp2.kernel())
+        mp2.close()
+    assert energies == pytest.approx([energies[0]] * comm.size, abs=1e-10)

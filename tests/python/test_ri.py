@@ -1,0 +1,302 @@
+"""SCF and MP2 with three-index integrals out of core: equal to PySCF's, wherever the integrals are."""
+
+from __future__ import annotations
+
+import errno
+
+import numpy as np
+import pytest
+
+from outcore.errors import OutcoreError
+
+pytest.importorskip("pyscf")
+from pyscf import cc, dft, gto
+from pyscf import scf as reference
+from pyscf.mp import dfmp2_native, dfump2_native
+
+from outcore.chem import ri
+
+WATER = "O 0 0 0; H 0 0.757 0.587; H 0 -0.757 0.587"
+OXYGEN = "O 0 0 0; O 0 0 1.2"
+STORAGES = ("auto", "disk")
+
+
+def molecule(**given) -> gto.Mole:
+    return gto.M(verbose=0, **given)
+
+
+def fitted(mf):
+    """PySCF's own, converged far."""
+    result = mf.density_fit()
+    result.conv_tol = 1e-12
+    result.kernel()
+    return result
+
+
+@pytest.fixture(scope="module")
+def water() -> gto.Mole:
+    return molecule(atom=WATER, basis="cc-pvdz")
+
+
+@pytest.fixture(scope="module")
+def water_reference(water):
+    return fitted(reference.RHF(water))
+
+
+@pytest.fixture(params=STORAGES)
+def water_scf(request, water):
+    with ri.RHF(water, storage=request.param) as mf:
+        mf.conv_tol = 1e-12
+        mf.kernel()
+        yield mf
+
+
+# ---- SCF ----
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize(
+    ("method", "given"),
+    [
+        ("RHF", {"atom": WATER, "basis": "aug-cc-pvdz"}),
+        ("RHF", {"atom": WATER, "basis": "6-31g*", "cart": True}),
+        ("UHF", {"atom": OXYGEN, "basis": "6-31g*", "spin": 2}),
+    ],
+)
+def test_energy_is_that_of_pyscfs_density_fitting(storage, method, given):
+    mol = molecule(**given)
+    with getattr(ri, method)(mol, storage=storage) as mf:
+        mf.conv_tol = 1e-12
+        assert mf.kernel() == pytest.approx(fitted(getattr(reference, method)(mol)).e_tot, abs=1e-9)
+
+
+def test_hydrogen_fluoride_has_its_reference_energy():
+    with ri.RHF(molecule(atom="H 0 0 0; F 0 0 0.917", basis="cc-pvdz")) as mf:
+        assert mf.kernel() == pytest.approx(-100.019400605629, abs=1e-8)
+
+
+@pytest.mark.parametrize("hermi", [0, 1, 2])
+def test_jk_of_any_density_is_pyscfs(water, water_reference, hermi):
+    densities = np.random.default_rng(1).normal(size=(2, water.nao, water.nao))
+    if hermi:
+        transposed = densities.transpose(0, 2, 1)
+        densities = densities + transposed if hermi == 1 else densities - transposed
+    fitting = ri.DensityFitting(water, storage="disk")
+    j, k = fitting.get_jk(densities, hermi)
+    expected_j, expected_k = water_reference.with_df.get_jk(densities, hermi)
+    fitting.close()
+    np.testing.assert_allclose(j, expected_j, atol=1e-8)
+    np.testing.assert_allclose(k, expected_k, atol=1e-8)
+
+
+def test_jk_of_a_complex_density(water, water_reference):
+    generator = np.random.default_rng(2)
+    density = generator.normal(size=(water.nao, water.nao)) + 1j * generator.normal(
+        size=(water.nao, water.nao)
+    )
+    fitting = ri.DensityFitting(water)
+    for ours, theirs in zip(
+        fitting.get_jk(density, 0), water_reference.with_df.get_jk(density, 0), strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs, atol=1e-8)
+    fitting.close()
+
+
+def test_jk_gives_what_is_asked_for(water_scf):
+    density = water_scf.make_rdm1()
+    assert water_scf.with_df.get_jk(density, with_k=False)[1] is None
+    assert water_scf.with_df.get_jk(density, with_j=False)[0] is None
+    assert water_scf.with_df.get_jk(density)[1].shape == density.shape
+
+
+def test_tags_that_do_not_belong_to_the_density_are_not_believed(water_scf):
+    from pyscf import lib
+
+    density = water_scf.make_rdm1()
+    lying = lib.tag_array(2 * np.asarray(density), mo_coeff=water_scf.mo_coeff, mo_occ=water_scf.mo_occ)
+    np.testing.assert_allclose(
+        water_scf.with_df.get_jk(lying)[1], 2 * water_scf.with_df.get_jk(density)[1], atol=1e-9
+    )
+
+
+def test_a_geometry_changed_in_place_is_noticed():
+    mol = molecule(atom=WATER, basis="6-31g")
+    with ri.RHF(mol) as mf:
+        mf.kernel()
+        mol.set_geom_(mol.atom_coords(unit="Angstrom") * 1.1, unit="Angstrom")
+        assert mf.kernel() == pytest.approx(fitted(reference.RHF(mol)).e_tot, abs=1e-8)
+
+
+# ---- as PySCF's with_df ----
+
+
+def test_rows_are_those_of_pyscf_up_to_a_rotation(water_scf, water_reference):
+    fitting = water_scf.with_df
+    ours = np.concatenate(list(fitting.loop(17)))
+    theirs = np.concatenate(list(water_reference.with_df.loop()))
+    assert len(ours) == fitting.get_naoaux() == len(theirs)
+    np.testing.assert_allclose(ours.T @ ours, theirs.T @ theirs, atol=1e-10)
+
+
+def test_blocks_of_rows_are_each_their_own(water_scf):
+    blocks = list(water_scf.with_df.loop(16))
+    assert not np.shares_memory(blocks[0], blocks[1])
+    assert abs(blocks[0] - blocks[1]).max() > 1e-3
+
+
+def test_coupled_cluster_of_pyscf_takes_it(water_scf, water_reference):
+    theirs = cc.CCSD(water_reference)
+    ours = cc.CCSD(water_scf)
+    assert ours.kernel()[0] == pytest.approx(theirs.kernel()[0], abs=1e-7)
+
+
+@pytest.mark.parametrize("xc", ["b3lyp", "camb3lyp", "hse06", "pbe"])
+def test_kohn_sham_with_hybrids_of_every_kind(xc):
+    mol = molecule(atom=WATER, basis="6-31g")
+    mf = dft.RKS(mol, xc=xc)
+    mf.grids.level = 1
+    expected = fitted(mf)
+    with ri.density_fit(mf, expected.with_df.auxbasis, storage="disk") as ours:
+        ours.conv_tol = 1e-12
+        assert ours.kernel() == pytest.approx(expected.e_tot, abs=1e-8)
+
+
+def test_relativistic_methods_are_refused(water):
+    with pytest.raises(OutcoreError, match="no molecular mean-field method") as caught:
+        ri.density_fit(reference.DHF(water))
+    assert caught.value.errno == errno.ENOTSUP
+
+
+# ---- MP2 ----
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("frozen", [0, 1])
+def test_correlation_of_closed_shells_is_pyscfs(water_scf, water_reference, storage, frozen):
+    expected = dfmp2_native.DFRMP2(water_reference, frozen=frozen).kernel()
+    mp2 = ri.MP2(water_scf, frozen, storage=storage)
+    assert mp2.kernel() == pytest.approx(expected, abs=1e-9)
+    assert mp2.e_tot == water_scf.e_tot + mp2.e_corr
+    mp2.close()
+
+
+@pytest.mark.parametrize(("frozen", "expected"), [(None, -0.22187976), ("auto", -0.21939028)])
+def test_water_has_its_reference_correlation_energy(frozen, expected):
+    # 0.958 A, 104.5 degrees
+    mol = molecule(atom="O; H 1 0.958; H 1 0.958 2 104.5", basis="aug-cc-pvdz")
+    with ri.RHF(mol) as mf:
+        mf.conv_tol = 1e-12
+        assert mf.kernel() == pytest.approx(-76.041361326286, abs=1e-8)
+        mp2 = ri.MP2(mf, frozen)
+        assert mp2.kernel() == pytest.approx(expected, abs=1e-8)
+        mp2.close()
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("given", [{"atom": OXYGEN, "spin": 2}, {"atom": "H 0 0 0", "spin": 1}])
+def test_correlation_of_open_shells_is_pyscfs(storage, given):
+    mol = molecule(basis="6-31g*", **given)
+    expected = dfump2_native.DFUMP2(fitted(reference.UHF(mol)))
+    with ri.UHF(mol) as mf:
+        mf.conv_tol = 1e-12
+        mf.kernel()
+        mp2 = ri.MP2(mf, storage=storage)
+        assert mp2.kernel() == pytest.approx(expected.kernel() if mol.nelectron > 1 else 0.0, abs=1e-9)
+        mp2.close()
+
+
+def test_spin_component_scaling_is_pyscfs(water_scf, water_reference):
+    mp2 = ri.MP2(water_scf)
+    mp2.kernel()
+    expected = dfmp2_native.SCSDFRMP2(water_reference).kernel()
+    assert mp2.e_scs == pytest.approx(expected, abs=1e-9)
+    mp2.close()
+
+
+def test_pair_energies_add_up_and_are_symmetric(water_scf):
+    mp2 = ri.MP2(water_scf)
+    mp2.kernel()
+    opposite, same = mp2.pair_energies["os"], mp2.pair_energies["ss"]
+    assert opposite.sum() == pytest.approx(mp2.e_os) and same.sum() == pytest.approx(mp2.e_ss)
+    np.testing.assert_allclose(opposite, opposite.T)
+    np.testing.assert_allclose(np.diag(same), 0.0, atol=1e-14)
+    mp2.close()
+
+
+def test_pair_energies_are_those_of_the_integrals(water_scf, water_reference):
+    """One of them from PySCF's integrals."""
+    mp2 = ri.MP2(water_scf, auxbasis=water_scf.with_df.auxmol.basis)
+    mp2.kernel()
+    c, e = water_scf.mo_coeff, water_scf.mo_energy
+    o, v = c[:, :5], c[:, 5:]
+    integrals = water_reference.with_df.ao2mo((o, v, o, v)).reshape(5, 19, 5, 19)
+    gap = e[3] + e[4] - e[5:, None] - e[None, 5:]
+    assert mp2.pair_energies["os"][4, 3] == pytest.approx((integrals[4, :, 3] ** 2 / gap).sum(), abs=1e-10)
+    mp2.close()
+
+
+# ---- bad input ----
+
+
+def test_frozen_core_larger_than_the_occupied_space_is_refused(water_scf):
+    with pytest.raises(OutcoreError, match="5 frozen, but only 5 are occupied"):
+        ri.MP2(water_scf, 5)
+
+
+@pytest.mark.parametrize("frozen", ["some", -1])
+def test_frozen_must_be_a_number_or_auto(water_scf, frozen):
+    with pytest.raises(OutcoreError, match="neither a number of orbitals nor 'auto'"):
+        ri.MP2(water_scf, frozen)
+
+
+def test_no_virtual_orbitals_is_refused():
+    mol = molecule(atom="He 0 0 0", basis="sto-3g")
+    with ri.RHF(mol) as mf:
+        mf.kernel()
+        with pytest.raises(OutcoreError, match="no virtual ones are left"):
+            ri.MP2(mf)
+
+
+def test_an_unknown_auxiliary_basis_is_named_with_similar_ones(water):
+    with pytest.raises(OutcoreError, match=r"unknown auxiliary basis 'cc-pvdz-jkfut'; similar: .*jkfit"):
+        ri.RHF(water, "cc-pvdz-jkfut").kernel()
+
+
+def test_an_auxiliary_basis_that_lacks_an_element_is_named():
+    mol = molecule(atom="K 0 0 0; H 0 0 2.3", basis="def2-svp")
+    with pytest.raises(
+        OutcoreError, match="auxiliary basis 'cc-pvdz-jkfit' has no element K; 'def2-universal"
+    ):
+        ri.RHF(mol, "cc-pvdz-jkfit").kernel()
+
+
+def test_no_auxiliary_basis_on_record_is_said_and_not_made_up():
+    mol = molecule(atom="He 0 0 0", basis=gto.basis.parse("He S\n 38.4 0.02\n 5.7 0.15\n He S\n 1.2 1.0"))
+    with pytest.raises(OutcoreError, match=r"none is on record for He .* 'etb'"):
+        ri.RHF(mol).kernel()
+    with ri.RHF(mol, "etb") as mf:
+        assert mf.kernel() < -2
+
+
+def test_a_linearly_dependent_auxiliary_basis_is_reduced_and_reported(water):
+    basis = {"O": gto.load("cc-pvdz-jkfit", "O") * 2, "H": gto.load("cc-pvdz-jkfit", "H")}
+    with ri.RHF(water, basis) as mf, ri.RHF(water) as plain:
+        assert mf.kernel() == pytest.approx(plain.kernel(), abs=1e-7)
+        assert mf.with_df.three_index.dropped > 0
+        assert "linearly dependent" in mf.with_df.three_index.summary(mf.with_df.auxmol)
+
+
+def test_too_little_memory_says_how_much_is_needed(water):
+    with pytest.raises(OutcoreError, match=r"need at least \d+ MB more in each of 1 processes") as caught:
+        ri.RHF(water, memory=10**6).kernel()
+    assert caught.value.errno == errno.ENOMEM
+
+
+def test_missing_scratch_is_named(water, tmp_path):
+    with pytest.raises(OutcoreError, match="no such directory"):
+        ri.RHF(water, scratch=str(tmp_path / "none")).kernel()
+
+
+def test_unknown_storage_is_refused(water):
+    with pytest.raises(OutcoreError, match="storage 'tape'"):
+        ri.RHF(water, storage="tape")
