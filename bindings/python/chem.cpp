@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "bindings.hpp"
+#include "outcore/chem/survey.hpp"
 #include "outcore/chem/two_electron.hpp"
 
 namespace nb = nanobind;
@@ -49,7 +50,8 @@ void bind_basis(nb::module_& module) {
           "Flattened atm [atoms*6], bas [shells*8] and env; the addresses of int2e_cart or int2e_sph,\n"
           "int2e_optimizer and CINTdel_optimizer.")
       .def_prop_ro("shells", &chem::Basis::shells)
-      .def_prop_ro("functions", &chem::Basis::functions);
+      .def_prop_ro("functions", &chem::Basis::functions)
+      .def_prop_ro("kinds", &chem::Basis::kinds, "Kinds of shells: those of one kind take equally long.");
 }
 
 void bind_screening(nb::module_& module) {
@@ -70,27 +72,83 @@ void bind_screening(nb::module_& module) {
            "Upper bound of the bytes on disk when values are rounded to multiples of step.");
 }
 
+void bind_keep_rule(nb::module_& module) {
+  nb::class_<chem::KeepRule>(module, "KeepRule", "Which quartets of shells are kept, and which recomputed.")
+      .def(nb::init<bool>(), "everything"_a)
+      .def(nb::init<const chem::Basis&, std::vector<double>, std::vector<double>, int, double>(), "basis"_a,
+           "pair_factors"_a, "worth"_a, "first_exponent"_a, "least"_a,
+           "A quartet with Schwarz bound Q is kept if factor(ij) factor(kl) worth(Q) >= least. "
+           "`pair_factors`: of\n"
+           "pairs of kinds a >= b of shells, at a (a + 1) / 2 + b. `worth`: of bounds from 2**first_exponent "
+           "on,\n"
+           "one for each power of two.")
+      .def_prop_ro("keeps_all", &chem::KeepRule::keeps_all)
+      .def_prop_ro("keeps_none", &chem::KeepRule::keeps_none);
+
+  nb::class_<chem::Survey>(module, "Survey", "A measured sample of the work on two-electron integrals.")
+      .def_ro("draws", &chem::Survey::draws)
+      .def_ro("pack_seconds", &chem::Survey::pack_seconds)
+      .def_ro("contract_seconds", &chem::Survey::contract_seconds)
+      .def_ro("packed_values", &chem::Survey::packed_values)
+      .def(
+          "quartets",
+          [](const chem::Survey& self) {
+            constexpr std::size_t columns = 7;
+            auto data = std::make_unique<double[]>(self.quartets.size() * columns);
+            double* to = data.get();
+            for (const auto& q : self.quartets)
+              for (double value : {double(q.bra_kinds), double(q.ket_kinds), q.bound, q.values, q.seconds,
+                                   q.bytes, q.weight})
+                *to++ = value;
+            nb::capsule owner(data.get(), [](void* p) noexcept { delete[] static_cast<double*>(p); });
+            return nb::ndarray<double, nb::numpy, nb::ndim<2>>(data.release(),
+                                                               {self.quartets.size(), columns}, owner);
+          },
+          "[n][7]: pair of kinds of the bra, of the ket, Schwarz bound, values, seconds, bytes, weight. Sums "
+          "over\n"
+          "all quartets are estimated by those of weight times value, divided by the draws.");
+  module.def(
+      "survey",
+      [](const chem::Basis& basis, const chem::Screening& screening, double step, double seconds,
+         std::uint64_t most, std::uint64_t first, std::uint64_t stride) {
+        return chem::Surveyor(basis, screening, step).run(seconds, most, first, stride);
+      },
+      "basis"_a, "screening"_a, "step"_a, "seconds"_a, "most"_a, "first"_a, "stride"_a,
+      nb::call_guard<nb::gil_scoped_release>(),
+      "Makes draws first, first + stride, ... for `seconds`, at most `most` of them. Any number of threads "
+      "at a time.");
+}
+
 void bind_two_electron(nb::module_& module) {
   nb::class_<chem::IntegralCounts>(module, "IntegralCounts")
       .def_ro("quartets", &chem::IntegralCounts::quartets)
       .def_ro("computed", &chem::IntegralCounts::computed)
       .def_ro("stored", &chem::IntegralCounts::stored)
-      .def_ro("bytes", &chem::IntegralCounts::bytes)
-      .def_ro("records", &chem::IntegralCounts::records);
+      .def_ro("memory_bytes", &chem::IntegralCounts::memory_bytes)
+      .def_ro("disk_bytes", &chem::IntegralCounts::disk_bytes)
+      .def_ro("records", &chem::IntegralCounts::records)
+      .def_ro("damaged", &chem::IntegralCounts::damaged)
+      .def_ro("lost_tasks", &chem::IntegralCounts::lost_tasks);
 
   using chem::TwoElectron;
   nb::class_<TwoElectron>(module, "TwoElectron",
-                          "This process's share of the two-electron integrals, on disk or recomputed.")
-      .def(nb::init<std::shared_ptr<const chem::Basis>, std::shared_ptr<const chem::Screening>, int>(),
-           "basis"_a, "screening"_a, "threads"_a)
+                          "This process's share of the two-electron integrals, kept or recomputed.")
+      .def(nb::init<std::shared_ptr<const chem::Basis>, std::shared_ptr<const chem::Screening>,
+                    std::shared_ptr<const chem::KeepRule>, int>(),
+           "basis"_a, "screening"_a, "rule"_a, "threads"_a)
       .def(
           "open_store",
           [](TwoElectron& self, const std::string& scratch, std::size_t record_bytes, int prefetch,
-             double step, const std::string& cache, std::int64_t expected_bytes) {
+             double step, const std::string& cache, std::int64_t expected_bytes, std::int64_t memory_bytes,
+             std::int64_t disk_bytes, bool separate_small, bool may_overflow) {
             chem::IntegralFileOptions options;
             options.record_bytes = record_bytes;
             options.prefetch = prefetch;
             options.step = step;
+            options.memory_bytes = memory_bytes;
+            options.disk_bytes = disk_bytes;
+            options.separate_small = separate_small;
+            options.may_overflow = may_overflow;
             options.file.scratch = scratch;
             options.file.expected_bytes = expected_bytes;
             options.file.cache = cache == "direct"     ? device::Cache::direct
@@ -99,42 +157,33 @@ void bind_two_electron(nb::module_& module) {
             self.open_store(options);
           },
           "scratch"_a, "record_bytes"_a, "prefetch"_a, "step"_a, "cache"_a, "expected_bytes"_a,
+          "memory_bytes"_a, "disk_bytes"_a, "separate_small"_a, "may_overflow"_a,
           nb::call_guard<nb::gil_scoped_release>())
       .def("store", &TwoElectron::store, "thread"_a, "first_task"_a, "last_task"_a,
-           nb::call_guard<nb::gil_scoped_release>(), "Computes, packs and writes tasks [first, last).")
+           nb::call_guard<nb::gil_scoped_release>(),
+           "Computes, packs and stores what is kept of tasks [first, last).")
       .def("close_store", &TwoElectron::close_store, nb::call_guard<nb::gil_scoped_release>())
       .def(
-          "contract_stored",
-          [](TwoElectron& self, const ConstMatrices& densities, const std::vector<int>& symmetry) {
+          "begin",
+          [](TwoElectron& self, const ConstMatrices& densities, const std::vector<int>& symmetry,
+             double threshold) {
             check_densities(densities, symmetry, self.basis());
-            auto j = new_matrices(symmetry.size(), densities.shape(1));
-            auto k = new_matrices(symmetry.size(), densities.shape(1));
-            {
-              nb::gil_scoped_release release;
-              self.contract_stored(densities.data(), symmetry, j.data(), k.data());
-            }
-            return std::pair(j, k);
+            self.begin(densities.data(), symmetry, threshold);
           },
-          "densities"_a, "symmetry"_a, "Partial J and K, [count][n][n] each, of the stored integrals.")
-      .def(
-          "begin_direct",
-          [](TwoElectron& self, const ConstMatrices& densities, const std::vector<int>& symmetry) {
-            check_densities(densities, symmetry, self.basis());
-            self.begin_direct(densities.data(), symmetry);
-          },
-          "densities"_a, "symmetry"_a)
-      .def("contract_direct", &TwoElectron::contract_direct, "thread"_a, "first_task"_a, "last_task"_a,
+          "densities"_a, "symmetry"_a, "threshold"_a)
+      .def("contract_kept", &TwoElectron::contract_kept, nb::call_guard<nb::gil_scoped_release>())
+      .def("contract_rest", &TwoElectron::contract_rest, "thread"_a, "first_task"_a, "last_task"_a,
            nb::call_guard<nb::gil_scoped_release>())
       .def(
-          "end_direct",
+          "end",
           [](TwoElectron& self, std::size_t count) {
             const auto n = std::size_t(self.basis().functions());
             auto j = new_matrices(count, n);
             auto k = new_matrices(count, n);
-            self.end_direct(j.data(), k.data());
+            self.end(j.data(), k.data());
             return std::pair(j, k);
           },
-          "count"_a)
+          "count"_a, "Partial J and K, [count][n][n] each.")
       .def("counts", &TwoElectron::counts);
 }
 
@@ -143,18 +192,20 @@ void bind_two_electron(nb::module_& module) {
 void bind_chem(nb::module_& module) {
   bind_basis(module);
   bind_screening(module);
+  bind_keep_rule(module);
   bind_two_electron(module);
   module.def(
       "integral_memory_bytes",
-      [](const chem::Basis& basis, int threads, std::size_t densities, std::size_t record_bytes,
-         int prefetch) {
+      [](const chem::Basis& basis, int threads, std::size_t densities, std::size_t record_bytes, int prefetch,
+         bool separate_small) {
         chem::IntegralFileOptions options;
+        options.separate_small = separate_small;
         options.record_bytes = record_bytes;
         options.prefetch = prefetch;
         return std::size_t(threads) * chem::CoulombExchange::bytes(basis, densities) +
-               chem::IntegralFile::memory_bytes(options, threads);
+               chem::IntegralFile::work_bytes(options, threads);
       },
-      "basis"_a, "threads"_a, "densities"_a, "record_bytes"_a, "prefetch"_a,
+      "basis"_a, "threads"_a, "densities"_a, "record_bytes"_a, "prefetch"_a, "separate_small"_a,
       "Bytes that contracting `densities` matrices on `threads` threads takes; record_bytes 0: nothing "
       "stored.");
 }

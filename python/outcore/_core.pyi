@@ -541,6 +541,9 @@ class Basis:
     def shells(self) -> int: ...
     @property
     def functions(self) -> int: ...
+    @property
+    def kinds(self) -> int:
+        """Kinds of shells: those of one kind take equally long."""
 
 class Screening:
     """Schwarz bounds and the tasks that pass the threshold."""
@@ -560,6 +563,55 @@ class Screening:
         Upper bound of the bytes on disk when values are rounded to multiples of step.
         """
 
+class KeepRule:
+    """Which quartets of shells are kept, and which recomputed."""
+
+    @overload
+    def __init__(self, everything: bool) -> None: ...
+    @overload
+    def __init__(
+        self,
+        basis: Basis,
+        pair_factors: Sequence[float],
+        worth: Sequence[float],
+        first_exponent: int,
+        least: float,
+    ) -> None:
+        """
+        A quartet with Schwarz bound Q is kept if factor(ij) factor(kl) worth(Q) >= least. `pair_factors`: of
+        pairs of kinds a >= b of shells, at a (a + 1) / 2 + b. `worth`: of bounds from 2**first_exponent on,
+        one for each power of two.
+        """
+
+    @property
+    def keeps_all(self) -> bool: ...
+    @property
+    def keeps_none(self) -> bool: ...
+
+class Survey:
+    """A measured sample of the work on two-electron integrals."""
+
+    @property
+    def draws(self) -> int: ...
+    @property
+    def pack_seconds(self) -> float: ...
+    @property
+    def contract_seconds(self) -> float: ...
+    @property
+    def packed_values(self) -> float: ...
+    def quartets(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
+        """
+        [n][7]: pair of kinds of the bra, of the ket, Schwarz bound, values, seconds, bytes, weight. Sums over
+        all quartets are estimated by those of weight times value, divided by the draws.
+        """
+
+def survey(
+    basis: Basis, screening: Screening, step: float, seconds: float, most: int, first: int, stride: int
+) -> Survey:
+    """
+    Makes draws first, first + stride, ... for `seconds`, at most `most` of them. Any number of threads at a time.
+    """
+
 class IntegralCounts:
     @property
     def quartets(self) -> int: ...
@@ -568,53 +620,61 @@ class IntegralCounts:
     @property
     def stored(self) -> int: ...
     @property
-    def bytes(self) -> int: ...
+    def memory_bytes(self) -> int: ...
+    @property
+    def disk_bytes(self) -> int: ...
     @property
     def records(self) -> int: ...
+    @property
+    def damaged(self) -> int: ...
+    @property
+    def lost_tasks(self) -> int: ...
 
 class TwoElectron:
     """
-    This process's share of the two-electron integrals, on disk or recomputed.
+    This process's share of the two-electron integrals, kept or recomputed.
     """
 
-    def __init__(self, basis: Basis, screening: Screening, threads: int) -> None: ...
+    def __init__(self, basis: Basis, screening: Screening, rule: KeepRule, threads: int) -> None: ...
     def open_store(
-        self, scratch: str, record_bytes: int, prefetch: int, step: float, cache: str, expected_bytes: int
+        self,
+        scratch: str,
+        record_bytes: int,
+        prefetch: int,
+        step: float,
+        cache: str,
+        expected_bytes: int,
+        memory_bytes: int,
+        disk_bytes: int,
+        separate_small: bool,
+        may_overflow: bool,
     ) -> None: ...
     def store(self, thread: int, first_task: int, last_task: int) -> None:
-        """Computes, packs and writes tasks [first, last)."""
+        """Computes, packs and stores what is kept of tasks [first, last)."""
 
     def close_store(self) -> None: ...
-    def contract_stored(
+    def begin(
         self,
         densities: Annotated[
             NDArray[numpy.float64], dict(shape=(None, None, None), order="C", device="cpu", writable=False)
         ],
         symmetry: Sequence[int],
-    ) -> tuple[
-        Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order="C", device="cpu")],
-        Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order="C", device="cpu")],
-    ]:
-        """Partial J and K, [count][n][n] each, of the stored integrals."""
-
-    def begin_direct(
-        self,
-        densities: Annotated[
-            NDArray[numpy.float64], dict(shape=(None, None, None), order="C", device="cpu", writable=False)
-        ],
-        symmetry: Sequence[int],
+        threshold: float,
     ) -> None: ...
-    def contract_direct(self, thread: int, first_task: int, last_task: int) -> None: ...
-    def end_direct(
+    def contract_kept(self) -> None: ...
+    def contract_rest(self, thread: int, first_task: int, last_task: int) -> None: ...
+    def end(
         self, count: int
     ) -> tuple[
         Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order="C", device="cpu")],
         Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order="C", device="cpu")],
-    ]: ...
+    ]:
+        """Partial J and K, [count][n][n] each."""
+
     def counts(self) -> IntegralCounts: ...
 
 def integral_memory_bytes(
-    basis: Basis, threads: int, densities: int, record_bytes: int, prefetch: int
+    basis: Basis, threads: int, densities: int, record_bytes: int, prefetch: int, separate_small: bool
 ) -> int:
     """
     Bytes that contracting `densities` matrices on `threads` threads takes; record_bytes 0: nothing stored.

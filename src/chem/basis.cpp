@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <string>
 
 #include "outcore/error.hpp"
@@ -31,6 +32,7 @@ Basis::Basis(std::span<const int> atm, std::span<const int> bas, std::span<const
   if (!libcint.int2e || !libcint.make_optimizer || !libcint.delete_optimizer)
     throw Error(EINVAL, {.attempted = "basis", .detail = "a libcint entry point is missing"});
   form_shells(cartesian);
+  find_kinds();
   if (component_count() > 65535 || functions() > 65535)
     throw Error(EOVERFLOW, {.attempted = "basis",
                             .detail = std::to_string(functions()) + " functions in " +
@@ -81,6 +83,18 @@ void Basis::form_shells(bool cartesian) {
     first_component_.push_back(int(components_.size()));
     largest_ = std::max(largest_, size);
   }
+}
+
+void Basis::find_kinds() {
+  std::map<std::vector<int>, int> numbers;
+  for (int shell = 0; shell < shells(); ++shell) {
+    std::vector<int> signature;
+    for (const auto& component : components(shell))
+      for (auto which : {angular_slot, primitive_slot, contraction_slot})
+        signature.push_back(bas_[std::size_t(component.number) * shell_slots + which]);
+    kind_.push_back(numbers.try_emplace(std::move(signature), int(numbers.size())).first->second);
+  }
+  kinds_ = int(numbers.size());
 }
 
 void Basis::ask_work_size() {

@@ -7,20 +7,13 @@
 #include <thread>
 
 #include "outcore/error.hpp"
+#include "outcore/store/checksum.hpp"
 
 namespace outcore::chem {
 namespace {
 
-constexpr std::uint32_t record_magic = 0x4943434f;  // "OCCI"
 constexpr std::size_t page = 4096;
 constexpr std::size_t least_record = 1 << 16;
-
-struct RecordHead {
-  std::uint32_t magic, slabs;
-  std::uint64_t number;  ///< position in the file, so that a misplaced record is noticed
-  std::uint64_t used;    ///< bytes, this header included
-  double step;
-};
 
 std::size_t whole_pages(std::size_t bytes) {
   return (bytes + page - 1) / page * page;
@@ -39,85 +32,218 @@ IntegralFileOptions checked(IntegralFileOptions options) {
   return options;
 }
 
+/// Names of exclusive files are of the process, which may hold the integrals of several molecules.
+std::string new_name() {
+  static std::atomic<std::uint64_t> count{0};
+  return "integrals." + std::to_string(count++);
+}
+
+bool means_full(const Error& error) {
+  const int code = error.errno_value();
+  return code == ENOSPC || code == EDQUOT || code == EFBIG;
+}
+
 }  // namespace
 
 IntegralFile::IntegralFile(const Basis& basis, const IntegralFileOptions& options)
-    : basis_(basis), options_(checked(options)), file_("integrals", options.file) {}
+    : basis_(basis), options_(checked(options)), file_(new_name(), options.file) {}
 
-std::size_t IntegralFile::memory_bytes(const IntegralFileOptions& options, int threads) {
-  const auto writing = std::size_t(threads) * 3 * options.record_bytes;
+IntegralFile::~IntegralFile() {
+  try {
+    file_.erase();
+  } catch (const Error&) {  // it is scratch: it vanishes with the process at the latest
+  }
+}
+
+std::size_t IntegralFile::work_bytes(const IntegralFileOptions& options, int threads) {
+  const auto writing = std::size_t(threads) * 3 * (options.separate_small ? 2 : 1) * options.record_bytes;
   const auto reading = std::size_t(threads + options.prefetch) * options.record_bytes;
   return std::max(writing, reading) + std::size_t(threads) * 2 * Slab::most_values * sizeof(double);
 }
 
-std::int64_t IntegralFile::new_record(std::size_t used) {
+IntegralFile::Place IntegralFile::reserve(std::size_t length) {
   const std::lock_guard lock(mutex_);
-  lengths_.push_back(std::uint32_t(used));
-  bytes_ += std::int64_t(used);
-  return std::int64_t(lengths_.size() - 1);
+  const std::int64_t limits[] = {options_.memory_bytes, options_.disk_bytes};
+  for (const auto place : {Place::memory, Place::disk}) {
+    auto& used = used_[std::size_t(place)];
+    if (used + std::int64_t(length) > limits[std::size_t(place)]) continue;
+    used += std::int64_t(length);
+    return place;
+  }
+  full_ = true;
+  return Place::nowhere;
 }
 
-IntegralFile::Writer::Writer(IntegralFile& file) : file_(file), codec_(file.options_.step) {
-  for (auto& buffer : buffers_) buffer = device::Buffer(file.options_.record_bytes);
-  used_ = sizeof(RecordHead);
+IntegralFile::Record& IntegralFile::keep(Record&& record, Place place) {
+  const std::lock_guard lock(mutex_);
+  if (place == Place::disk) record.number = next_++;
+  return records_.emplace_back(std::move(record));
 }
+
+void IntegralFile::lose(Record& record) {
+  const std::lock_guard lock(mutex_);
+  record.lost = true;
+  lost_.insert(lost_.end(), record.ranges.begin(), record.ranges.end());
+}
+
+void IntegralFile::lose(std::uint32_t task) {
+  const std::lock_guard lock(mutex_);
+  for (const bool small : {false, true}) lost_.push_back({.task = task, .small = small, .whole = true});
+}
+
+std::size_t IntegralFile::records() const {
+  const std::lock_guard lock(mutex_);
+  return std::size_t(std::ranges::count(records_, false, &Record::lost));
+}
+
+std::uint64_t IntegralFile::integrals() const {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t sum = 0;
+  for (const Record& record : records_)
+    if (!record.lost) sum += record.integrals;
+  return sum;
+}
+
+std::vector<SlabRange> IntegralFile::take_lost() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(lost_, {});
+}
+
+/// Records of large or of small slabs, one being filled, two being written.
+struct IntegralFile::Writer::Stream {
+  static constexpr std::size_t count = 3;
+  device::Buffer buffers[count];
+  device::Request requests[count];
+  Record* records[count] = {};  // that the requests are about
+  std::size_t current = 0;
+  std::size_t used = 0;
+  Record next;              // what is being filled
+  std::uint32_t added = 0;  // slabs of the present task
+};
+
+IntegralFile::Writer::Writer(IntegralFile& file) : file_(file), codec_(file.options_.step) {}
 
 // The buffers go back to the pool: nothing may be written from them any more.
 IntegralFile::Writer::~Writer() {
-  try {
-    device::wait_all(requests_);
-  } catch (const Error&) {  // documented
+  for (const auto& stream : streams_) {
+    if (!stream) continue;
+    try {
+      device::wait_all(stream->requests);
+    } catch (const Error&) {  // documented
+    }
+  }
+}
+
+void IntegralFile::Writer::begin(std::uint32_t task) {
+  end_task();
+  task_ = task;
+}
+
+// Ranges that begin with the task and end with it hold all of it.
+void IntegralFile::Writer::end_task() {
+  for (const auto& stream : streams_) {
+    if (!stream) continue;
+    auto& ranges = stream->next.ranges;
+    if (!ranges.empty() && ranges.back().task == task_ && ranges.back().first == 0)
+      ranges.back().whole = true;
+    stream->added = 0;
   }
 }
 
 void IntegralFile::Writer::add(const Slab& slab) {
-  const std::size_t bound = SlabCodec::packed_bound(slab);
+  auto& stream = streams_[slab.small ? 1 : 0];
   const std::size_t record_bytes = file_.options_.record_bytes;
-  if (sizeof(RecordHead) + bound > record_bytes)
+  if (!stream) {
+    stream = std::make_unique<Stream>();
+    for (auto& buffer : stream->buffers) buffer = device::Buffer(record_bytes);
+  }
+  const std::size_t bound = SlabCodec::packed_bound(slab);
+  if (bound > record_bytes)
     throw Error(EMSGSIZE,
                 {.attempted = "integral record",
                  .detail = "a slab of " + std::to_string(bound) + " bytes does not fit into a record of " +
                            std::to_string(record_bytes) + "; use larger records"});
+  const std::uint64_t before = codec_.stored_integrals();
   std::size_t bytes = 0;
-  if (used_ + bound <= record_bytes) {
-    bytes = codec_.pack(file_.basis_, slab, buffers_[current_].data() + used_);
+  if (stream->used + bound <= record_bytes) {
+    bytes = codec_.pack(file_.basis_, slab, stream->buffers[stream->current].data() + stream->used);
   } else {  // it may fit nevertheless: most slabs need much less than the bound
     aside_.resize(bound);
     bytes = codec_.pack(file_.basis_, slab, aside_.data());
-    if (used_ + bytes > record_bytes) write_record();
-    std::memcpy(buffers_[current_].data() + used_, aside_.data(), bytes);
+    if (stream->used + bytes > record_bytes) write_record(*stream);
+    std::memcpy(stream->buffers[stream->current].data() + stream->used, aside_.data(), bytes);
   }
-  used_ += bytes;
-  slabs_ += bytes > 0;
+  stream->used += bytes;
+
+  Record& record = stream->next;
+  auto& ranges = record.ranges;
+  if (ranges.empty() || ranges.back().task != task_)
+    ranges.push_back(
+        {.task = task_, .small = slab.small, .whole = false, .first = stream->added, .count = 0});
+  ++ranges.back().count;
+  ++stream->added;
+  if (bytes == 0) return;
+  ++record.slabs;
+  record.integrals += codec_.stored_integrals() - before;
+  record.bound = std::max(record.bound, slab.bound);
 }
 
-void IntegralFile::Writer::write_record() {
-  device::Buffer& buffer = buffers_[current_];
-  const std::size_t length = whole_pages(used_);
-  std::memset(buffer.data() + used_, 0, length - used_);
-  const std::int64_t number = file_.new_record(length);
-  const RecordHead head{record_magic, slabs_, std::uint64_t(number), used_, codec_.step()};
-  std::memcpy(buffer.data(), &head, sizeof head);
-  requests_[current_] = file_.file_.async_write(buffer.span().first(length),
-                                                number * std::int64_t(file_.options_.record_bytes));
-  current_ = (current_ + 1) % buffers;
-  requests_[current_].wait();  // the oldest write; its buffer is filled next
-  used_ = sizeof(RecordHead);
-  slabs_ = 0;
+void IntegralFile::Writer::write_record(Stream& stream) {
+  device::Buffer& buffer = stream.buffers[stream.current];
+  const std::size_t length = whole_pages(stream.used);
+  std::memset(buffer.data() + stream.used, 0, length - stream.used);
+  stream.next.used = std::uint32_t(stream.used);
+  stream.next.checksum = store::crc32c(buffer.span().first(length));
+  const Place place = file_.reserve(length);
+  Record& record = file_.keep(std::exchange(stream.next, {}), place);
+  stream.used = 0;
+  if (place == Place::nowhere) {
+    file_.lose(record);
+    return;
+  }
+  if (place == Place::memory) {
+    record.memory = std::exchange(buffer, device::Buffer(file_.options_.record_bytes));
+    return;
+  }
+  const auto offset = record.number * std::int64_t(file_.options_.record_bytes);
+  stream.records[stream.current] = &record;
+  stream.requests[stream.current] = file_.file_.async_write(buffer.span().first(length), offset);
+  stream.current = (stream.current + 1) % Stream::count;
+  wait(stream, stream.current);  // the oldest write; its buffer is filled next
+}
+
+void IntegralFile::Writer::wait(Stream& stream, std::size_t which) {
+  try {
+    std::exchange(stream.requests[which], {}).wait();
+  } catch (const Error& error) {
+    if (!file_.options_.may_overflow || !means_full(error)) throw;
+    file_.lose(*stream.records[which]);
+    file_.full_ = true;
+  }
 }
 
 void IntegralFile::Writer::finish() {
-  if (slabs_ > 0) write_record();
-  device::wait_all(requests_);
+  end_task();
+  for (const auto& stream : streams_) {
+    if (!stream) continue;
+    if (!stream->next.ranges.empty()) write_record(*stream);
+    for (std::size_t which = 0; which < Stream::count; ++which) wait(*stream, which);
+  }
 }
 
-/// One pass over the records. Record r passes through slot r % slots; whoever has contracted it starts the
-/// read of record r + slots there, so reading is always `prefetch` records ahead of the last one taken.
-class Reader {
+/// One pass over the records. Record r on disk passes through slot r % slots; whoever has contracted it
+/// starts the read of record r + slots there, so reading is always `prefetch` records ahead of the last one
+/// taken. While a read is under way, records in memory are contracted.
+class IntegralPass {
  public:
-  Reader(IntegralFile& file, int threads)
-      : file_(file),
-        slots_(std::min(file.records(), std::size_t(threads) + std::size_t(file.options_.prefetch))) {
+  using Record = IntegralFile::Record;
+
+  IntegralPass(IntegralFile& file, int threads, double least) : file_(file) {
+    for (Record& record : file.records_)
+      if (!record.lost && record.slabs > 0 && record.bound >= least)
+        (record.memory.data() ? in_memory_ : on_disk_).push_back(&record);
+    slots_ = std::vector<Slot>(
+        std::min(on_disk_.size(), std::size_t(threads) + std::size_t(file.options_.prefetch)));
     for (std::size_t r = 0; r < slots_.size(); ++r) {
       slots_[r].buffer = device::Buffer(file.options_.record_bytes);
       start(r);
@@ -127,16 +253,20 @@ class Reader {
   void run(int thread, const std::function<void(int, const Slab&)>& consume) {
     try {
       Slab slab;
-      for (std::size_t r; (r = next_.fetch_add(1)) < file_.records();) {
+      const auto use = [&] { consume(thread, slab); };
+      for (std::size_t r; (r = next_on_disk_.fetch_add(1)) < on_disk_.size();) {
         Slot& slot = slots_[r % slots_.size()];
+        while (!(slot.started.load() == r + 1 && slot.request.done()) && contract_from_memory(slab, use)) {
+        }
         for (std::size_t started; (started = slot.started.load()) != r + 1;) {
           if (failed_) return;
           slot.started.wait(started);
         }
         if (failed_) return;
-        const auto length = slot.request.wait();
-        unpack(r, std::size_t(length), slot.buffer, slab, [&] { consume(thread, slab); });
-        if (r + slots_.size() < file_.records()) start(r + slots_.size());
+        if (arrived(*on_disk_[r], slot)) unpack(*on_disk_[r], slot.buffer, slab, use);
+        if (r + slots_.size() < on_disk_.size()) start(r + slots_.size());
+      }
+      while (contract_from_memory(slab, use)) {
       }
     } catch (...) {
       fail(std::current_exception());
@@ -153,6 +283,9 @@ class Reader {
     device::Request request;
     std::atomic<std::size_t> started{0};  // 1 + the record whose read is under way here
 
+    Slot() = default;
+    Slot(const Slot&) = delete;
+    Slot& operator=(const Slot&) = delete;
     // Nothing may be read into the buffer once it is gone, also when the pass or its beginning has failed.
     ~Slot() {
       try {
@@ -164,26 +297,43 @@ class Reader {
 
   void start(std::size_t r) {
     Slot& slot = slots_[r % slots_.size()];
-    slot.request = file_.file_.async_read(slot.buffer.span().first(file_.lengths_[r]),
-                                          std::int64_t(r) * std::int64_t(file_.options_.record_bytes));
+    const Record& record = *on_disk_[r];
+    slot.request = file_.file_.async_read(slot.buffer.span().first(whole_pages(record.used)),
+                                          record.number * std::int64_t(file_.options_.record_bytes));
     slot.started = r + 1;
     slot.started.notify_all();
   }
 
+  /// False if the record is not what was written: it is lost then.
+  bool arrived(Record& record, Slot& slot) {
+    try {
+      const auto length = std::size_t(slot.request.wait());
+      if (length == whole_pages(record.used) &&
+          store::crc32c(slot.buffer.span().first(length)) == record.checksum)
+        return true;
+    } catch (const Error& error) {
+      if (error.errno_value() != EIO) throw;
+    }
+    ++file_.damaged_;
+    file_.lose(record);
+    return false;
+  }
+
   template <class Use>
-  void unpack(std::size_t r, std::size_t length, const device::Buffer& buffer, Slab& slab, Use&& use) const {
-    RecordHead head{};
-    if (length >= sizeof head) std::memcpy(&head, buffer.data(), sizeof head);
-    if (head.magic != record_magic || head.number != r || head.used > length || head.step != file_.step())
-      throw Error(EIO, {.attempted = "integral record " + std::to_string(r),
-                        .path = file_.path(),
-                        .offset = std::int64_t(r) * std::int64_t(file_.options_.record_bytes),
-                        .size_bytes = std::int64_t(length),
-                        .detail = "damaged: not the record that was written"});
-    const SlabCodec codec(head.step);
-    std::size_t at = sizeof head;
-    for (std::uint32_t s = 0; s < head.slabs; ++s) {
-      at += codec.unpack(file_.basis_, buffer.data() + at, head.used - at, slab);
+  bool contract_from_memory(Slab& slab, Use&& use) {
+    const std::size_t at =
+        next_in_memory_.load() < in_memory_.size() ? next_in_memory_.fetch_add(1) : in_memory_.size();
+    if (at >= in_memory_.size() || failed_) return false;
+    unpack(*in_memory_[at], in_memory_[at]->memory, slab, use);
+    return true;
+  }
+
+  template <class Use>
+  void unpack(const Record& record, const device::Buffer& buffer, Slab& slab, Use&& use) const {
+    const SlabCodec codec(file_.step());
+    std::size_t at = 0;
+    for (std::uint32_t s = 0; s < record.slabs; ++s) {
+      at += codec.unpack(file_.basis_, buffer.data() + at, record.used - at, slab);
       use();
     }
   }
@@ -199,21 +349,22 @@ class Reader {
   }
 
   IntegralFile& file_;
+  std::vector<Record*> in_memory_, on_disk_;
   std::vector<Slot> slots_;
-  std::atomic<std::size_t> next_{0};
+  std::atomic<std::size_t> next_in_memory_{0}, next_on_disk_{0};
   std::atomic<bool> failed_{false};
   std::mutex mutex_;
   std::exception_ptr error_;
 };
 
-void IntegralFile::for_each(int threads, const std::function<void(int, const Slab&)>& consume) {
-  Reader reader(*this, threads);
+void IntegralFile::for_each(int threads, const std::function<void(int, const Slab&)>& consume, double least) {
+  IntegralPass pass(*this, threads, least);
   {
     std::vector<std::jthread> helpers;
-    for (int t = 1; t < threads; ++t) helpers.emplace_back([&, t] { reader.run(t, consume); });
-    reader.run(0, consume);
+    for (int t = 1; t < threads; ++t) helpers.emplace_back([&, t] { pass.run(t, consume); });
+    pass.run(0, consume);
   }
-  reader.rethrow();
+  pass.rethrow();
 }
 
 }  // namespace outcore::chem

@@ -26,7 +26,8 @@ SlabMaker::SlabMaker(const Basis& basis, const Screening& screening)
   quartet_.resize(n * n * n * n);
 }
 
-void SlabMaker::select(const Screening::Task& task, int k, const DensityBounds* density) {
+void SlabMaker::select(const Screening::Task& task, int k, const Selection& selection) {
+  const auto* density = selection.density;
   const double threshold = screening_.threshold();
   const double bra = screening_.bound(task.i, task.j);
   selected_.clear();
@@ -36,22 +37,46 @@ void SlabMaker::select(const Screening::Task& task, int k, const DensityBounds* 
       density ? std::max({2 * density->at(task.i, task.j), density->at(task.i, k), density->at(task.j, k)})
               : 0.0;
   for (auto l : screening_.partners(k)) {
-    const double estimate = bra * screening_.bound(k, l);
-    if (estimate * (density ? 2 * density->overall : 1.0) < threshold) break;
+    const double bound = bra * screening_.bound(k, l);
+    if (bound < threshold || (density && bound * 2 * density->overall < density->threshold)) break;
     if (k == task.i && l > task.j) continue;
-    const double largest =
-        density ? std::max({fixed, 2 * density->at(k, l), density->at(task.i, l), density->at(task.j, l)})
-                : 1.0;
-    if (estimate * largest >= threshold) selected_.push_back({l, threshold / largest});
+    if (selection.part != Selection::Part::all &&
+        selection.rule->keeps(task.i, task.j, k, l, bound) != (selection.part == Selection::Part::kept))
+      continue;
+    double least_bound = threshold;
+    if (density) {
+      const double largest =
+          std::max({fixed, 2 * density->at(k, l), density->at(task.i, l), density->at(task.j, l)});
+      if (bound * largest < density->threshold) continue;
+      least_bound = std::max(least_bound, density->threshold / largest);
+    }
+    selected_.push_back({l, bound, least_bound});
   }
 }
 
-std::size_t SlabMaker::fill(const Screening::Task& task, int k, std::size_t from) {
+const Slab& SlabMaker::make(const Screening::Task& task, int k, std::span<const std::uint16_t> shells) {
+  selected_.clear();
+  for (auto l : shells)
+    selected_.push_back(
+        {l, screening_.bound(task.i, task.j) * screening_.bound(k, l), screening_.threshold()});
+  fill(task, k, 0, {});
+  return slab_;
+}
+
+std::size_t SlabMaker::fill(const Screening::Task& task, int k, std::size_t from,
+                            const Selection& selection) {
   slab_.label(basis_, task.i, task.j, k);
+  slab_.bound = selected_[from].bound;
+  slab_.small = slab_.bound < selection.small_below;
   std::size_t columns = 0, to = from;
   for (; to < selected_.size(); ++to) {
     const auto more = std::size_t(basis_.size(selected_[to].l));
+<<<<<<< HEAD
     if (columns > 0 && (columns + more) * slab_.rows() > most_values_) break;
+=======
+    if (columns > 0 && (columns + more) * slab_.rows() > Slab::most_values) break;
+    if ((selected_[to].bound < selection.small_below) != slab_.small) break;
+>>>>>>> 4a4b80c (Semi-direct Hartree-Fock: what is worth most is kept, in memory and on disk, the rest recomputed)
     columns += more;
   }
   for (std::size_t at = from; at < to; ++at) slab_.shells.push_back(selected_[at].l);
@@ -60,17 +85,16 @@ std::size_t SlabMaker::fill(const Screening::Task& task, int k, std::size_t from
   std::size_t column = 0;
   bool any = false;
   for (std::size_t at = from; at < to; ++at) {
-    any |= fill_columns(task, k, selected_[at], column);
+    any |= fill_columns(task, k, selected_[at], selection.factor, column);
     column += std::size_t(basis_.size(selected_[at].l));
   }
   if (!any) slab_.shells.clear();
   return to;
 }
 
-bool SlabMaker::fill_columns(const Screening::Task& task, int k, const Selected& selected,
+bool SlabMaker::fill_columns(const Screening::Task& task, int k, const Selected& selected, double factor,
                              std::size_t column) {
   const int l = selected.l;
-  double factor = 1.0;
   if (task.i == task.j) factor *= 0.5;
   if (k == l) factor *= 0.5;
   if (k == task.i && l == task.j) factor *= 0.5;
@@ -79,14 +103,13 @@ bool SlabMaker::fill_columns(const Screening::Task& task, int k, const Selected&
     for (const auto& b : basis_.components(task.j))
       for (const auto& c : basis_.components(k))
         for (const auto& d : basis_.components(l))
-          any |= fill_block(a, b, c, d, factor, selected.least_estimate, column);
+          any |= fill_block(a, b, c, d, factor, selected.least_bound, column);
   return any;
 }
 
 bool SlabMaker::fill_block(const Basis::Component& a, const Basis::Component& b, const Basis::Component& c,
-                           const Basis::Component& d, double factor, double least_estimate,
-                           std::size_t column) {
-  const double estimate =
+                           const Basis::Component& d, double factor, double least_bound, std::size_t column) {
+  const double bound =
       screening_.component_bound(a.number, b.number) * screening_.component_bound(c.number, d.number);
   const auto width = std::size_t(d.size);
   const auto row_of = [&](int f, int g, int h) {
@@ -94,7 +117,7 @@ bool SlabMaker::fill_block(const Basis::Component& a, const Basis::Component& b,
            column + std::size_t(d.offset);
   };
   // The last index runs fastest in the slab, the first in libcint; the value is the same by symmetry.
-  const bool computed = estimate >= least_estimate;
+  const bool computed = bound >= least_bound;
   const bool nonzero =
       computed && basis_.integrals(d.number, c.number, b.number, a.number, quartet_.data(), work_.data());
   if (computed) {

@@ -2,11 +2,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <exception>
+#include <mutex>
+#include <thread>
 
 #include "outcore/error.hpp"
 
 namespace outcore::chem {
 namespace {
+
+// Values that fit one byte are the cheapest to keep and the first that a small change of the density makes
+// negligible, so they are kept apart.
+constexpr double largest_small_steps = 127;
 
 Error misuse(const char* what) {
   return Error(EINVAL, {.attempted = "two-electron integrals", .detail = what});
@@ -15,15 +22,25 @@ Error misuse(const char* what) {
 }  // namespace
 
 TwoElectron::TwoElectron(std::shared_ptr<const Basis> basis, std::shared_ptr<const Screening> screening,
-                         int threads)
-    : basis_(std::move(basis)), screening_(std::move(screening)) {
+                         std::shared_ptr<const KeepRule> rule, int threads)
+    : basis_(std::move(basis)), screening_(std::move(screening)), rule_(std::move(rule)) {
   if (threads < 1) throw misuse("at least one thread is needed");
   for (int t = 0; t < threads; ++t) makers_.emplace_back(*basis_, *screening_);
+}
+
+Selection TwoElectron::selection(Selection::Part part) const {
+  return {.rule = rule_.get(),
+          .part = rule_->keeps_all() && part == Selection::Part::kept ? Selection::Part::all : part,
+          .density = bounds_.threshold > 0 ? &bounds_ : nullptr,
+          .small_below = small_below_,
+          .factor = 1 / unit_};
 }
 
 void TwoElectron::open_store(const IntegralFileOptions& options) {
   if (file_) throw misuse("the store is open already");
   file_ = std::make_unique<IntegralFile>(*basis_, options);
+  unit_ = options.step;
+  small_below_ = options.separate_small ? largest_small_steps * options.step : 0;
   for (SlabMaker& maker : makers_) {
     maker.limit(options.record_bytes / 16);  // so that a record holds several
     writers_.push_back(std::make_unique<IntegralFile::Writer>(*file_));
@@ -34,56 +51,114 @@ void TwoElectron::store(int thread, std::size_t first_task, std::size_t last_tas
   if (writers_.empty()) throw misuse("the store is not open for writing");
   const auto t = std::size_t(thread);
   const auto& tasks = screening_->tasks();
-  for (std::size_t at = first_task; at < std::min(last_task, tasks.size()); ++at)
-    makers_[t].run(tasks[at], nullptr, [&](const Slab& slab) { writers_[t]->add(slab); });
+  auto wanted = selection(Selection::Part::kept);
+  wanted.density = nullptr;
+  wanted.factor = 1;
+  for (std::size_t at = first_task; at < std::min(last_task, tasks.size()); ++at) {
+    if (file_->full()) {
+      file_->lose(std::uint32_t(at));
+      continue;
+    }
+    writers_[t]->begin(std::uint32_t(at));
+    makers_[t].run(tasks[at], wanted, [&](const Slab& slab) { writers_[t]->add(slab); });
+  }
 }
 
 void TwoElectron::close_store() {
-  for (auto& writer : writers_) {
-    writer->finish();
-    stored_ += writer->stored_integrals();
-  }
+  for (auto& writer : writers_) writer->finish();
   writers_.clear();
+  collect_lost();
 }
 
-void TwoElectron::begin(const double* densities, std::span<const int> symmetry) {
+void TwoElectron::begin(const double* densities, std::span<const int> symmetry, double threshold) {
+  if (!writers_.empty()) throw misuse("the store is still being written");
   sums_.clear();
   densities_ = std::make_unique<Densities>(*basis_, densities, symmetry);
   for (std::size_t t = 0; t < makers_.size(); ++t)
     sums_.push_back(std::make_unique<CoulombExchange>(*basis_, *densities_));
+  bounds_ = threshold > 0 ? densities_->bounds(*basis_) : DensityBounds{};
+  bounds_.threshold = threshold;
 }
 
-void TwoElectron::contract_stored(const double* densities, std::span<const int> symmetry, double* coulomb,
-                                  double* exchange) {
-  if (!file_ || !writers_.empty()) throw misuse("the store has not been written");
-  begin(densities, symmetry);
-  file_->for_each(threads(), [&](int thread, const Slab& slab) { sums_[std::size_t(thread)]->add(slab); });
-  sum_up(file_->step(), coulomb, exchange);
+void TwoElectron::contract_kept() {
+  if (sums_.empty()) throw misuse("no densities are given");
+  if (!file_) return;
+  const double least = bounds_.threshold > 0 ? bounds_.threshold / std::max(2 * bounds_.overall, 1e-300) : 0;
+  file_->for_each(
+      threads(), [&](int thread, const Slab& slab) { sums_[std::size_t(thread)]->add(slab); }, least);
+  collect_lost();
+  std::atomic<std::size_t> next{0};
+  in_threads([&](int thread) {
+    for (std::size_t at; (at = next.fetch_add(1)) < lost_.size();) contract_lost(thread, lost_[at]);
+  });
 }
 
-void TwoElectron::begin_direct(const double* densities, std::span<const int> symmetry) {
-  begin(densities, symmetry);
-  bounds_ = densities_->bounds(*basis_);
-}
-
-void TwoElectron::contract_direct(int thread, std::size_t first_task, std::size_t last_task) {
-  if (sums_.empty()) throw misuse("no direct run has begun");
+void TwoElectron::contract_rest(int thread, std::size_t first_task, std::size_t last_task) {
+  if (sums_.empty()) throw misuse("no densities are given");
   const auto t = std::size_t(thread);
   const auto& tasks = screening_->tasks();
+  const auto wanted = selection(Selection::Part::rest);
   for (std::size_t at = first_task; at < std::min(last_task, tasks.size()); ++at)
-    makers_[t].run(tasks[at], &bounds_, [&](const Slab& slab) { sums_[t]->add(slab); });
+    makers_[t].run(tasks[at], wanted, [&](const Slab& slab) { sums_[t]->add(slab); });
 }
 
-void TwoElectron::end_direct(double* coulomb, double* exchange) {
-  if (sums_.empty()) throw misuse("no direct run has begun");
-  sum_up(1.0, coulomb, exchange);
-}
-
-void TwoElectron::sum_up(double scale, double* coulomb, double* exchange) {
+void TwoElectron::end(double* coulomb, double* exchange) {
+  if (sums_.empty()) throw misuse("no densities are given");
   for (std::size_t t = 1; t < sums_.size(); ++t) sums_[0]->add(*sums_[t]);
-  sums_[0]->finish(scale, coulomb, exchange);
+  sums_[0]->finish(unit_, coulomb, exchange);
   sums_.clear();
   densities_.reset();
+}
+
+void TwoElectron::collect_lost() {
+  const auto found = file_->take_lost();
+  if (found.empty()) return;
+  for (const SlabRange& range : found) {
+    const auto at = std::lower_bound(lost_.begin(), lost_.end(), range.task,
+                                     [](const Lost& a, std::uint32_t task) { return a.task < task; });
+    const auto lost = at != lost_.end() && at->task == range.task
+                          ? at
+                          : lost_.insert(at, {.task = range.task, .whole = {}, .ranges = {}});
+    if (range.whole)
+      lost->whole[range.small ? 1 : 0] = true;
+    else
+      lost->ranges.push_back(range);
+  }
+}
+
+// Parts of the large or small slabs of a task are found by counting, which needs all of them to be made.
+void TwoElectron::contract_lost(int thread, const Lost& lost) {
+  const auto t = std::size_t(thread);
+  auto wanted = selection(Selection::Part::kept);
+  if (!lost.ranges.empty()) wanted.density = nullptr;
+  std::uint32_t number[2] = {0, 0};
+  makers_[t].run(screening_->tasks()[lost.task], wanted, [&](const Slab& slab) {
+    const auto n = number[slab.small ? 1 : 0]++;
+    const auto covers = [&](const SlabRange& range) {
+      return range.small == slab.small && n >= range.first && n - range.first < range.count;
+    };
+    if (lost.whole[slab.small ? 1 : 0] || std::any_of(lost.ranges.begin(), lost.ranges.end(), covers))
+      sums_[t]->add(slab);
+  });
+}
+
+void TwoElectron::in_threads(const std::function<void(int)>& work) const {
+  std::mutex mutex;
+  std::exception_ptr error;
+  const auto guarded = [&](int thread) {
+    try {
+      work(thread);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!error) error = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (int t = 1; t < threads(); ++t) helpers.emplace_back([&, t] { guarded(t); });
+    guarded(0);
+  }
+  if (error) std::rethrow_exception(error);
 }
 
 IntegralCounts TwoElectron::counts() const {
@@ -92,11 +167,14 @@ IntegralCounts TwoElectron::counts() const {
     counts.quartets += maker.quartets();
     counts.computed += maker.integrals();
   }
-  counts.stored = stored_;
   if (file_) {
-    counts.bytes = std::uint64_t(file_->bytes());
+    counts.stored = file_->integrals();
+    counts.memory_bytes = std::uint64_t(file_->memory_bytes());
+    counts.disk_bytes = std::uint64_t(file_->disk_bytes());
     counts.records = file_->records();
+    counts.damaged = file_->damaged();
   }
+  counts.lost_tasks = lost_.size();
   return counts;
 }
 

@@ -13,8 +13,7 @@ model::Matrices contract(const Basis& basis, const std::vector<double>& densitie
   SlabMaker maker(basis, screening);
   const Densities internal(basis, densities.data(), symmetry);
   CoulombExchange sums(basis, internal);
-  for (const auto& task : screening.tasks())
-    maker.run(task, nullptr, [&](const Slab& slab) { sums.add(slab); });
+  for (const auto& task : screening.tasks()) maker.run(task, {}, [&](const Slab& slab) { sums.add(slab); });
   model::Matrices m{std::vector<double>(densities.size()), std::vector<double>(densities.size())};
   sums.finish(1.0, m.coulomb.data(), m.exchange.data());
   return m;

@@ -49,7 +49,7 @@ TEST("the slab maker computes no more than the tasks promise, and all of it wher
     SlabMaker maker(*basis, screening);
     for (const auto& task : screening.tasks()) {
       const auto before = maker.integrals();
-      maker.run(task, nullptr, [](const Slab&) {});
+      maker.run(task, {}, [](const Slab&) {});
       const auto computed = maker.integrals() - before;
       check::is_true(simple ? computed == task.integrals : computed <= task.integrals);
     }
@@ -72,7 +72,7 @@ TEST("stored sizes stay below their bound") {
     std::uint64_t bytes = 0;
     std::vector<std::byte> out;
     for (const auto& task : screening.tasks())
-      maker.run(task, nullptr, [&](const Slab& slab) {
+      maker.run(task, {}, [&](const Slab& slab) {
         out.resize(SlabCodec::packed_bound(slab));
         bytes += codec.pack(*basis, slab, out.data());
       });

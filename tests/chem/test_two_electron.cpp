@@ -8,6 +8,7 @@
 #include "check.hpp"
 #include "model.hpp"
 #include "outcore/chem/two_electron.hpp"
+#include "outcore/device/fault.hpp"
 #include "outcore/error.hpp"
 
 using namespace outcore::chem;
@@ -24,16 +25,43 @@ IntegralFileOptions options() {
   return result;
 }
 
+/// Quartets of which a value costs more than some are kept: about half of them.
+std::shared_ptr<const KeepRule> half(const Basis& basis) {
+  const auto kinds = std::size_t(basis.kinds());
+  std::vector<double> factors;
+  for (std::size_t pair = 0; pair < kinds * (kinds + 1) / 2; ++pair) factors.push_back(double(1 + pair % 3));
+  return std::make_shared<KeepRule>(basis, factors, std::vector<double>{4, 2, 1}, -10, 4.0);
+}
+
 struct Problem {
   explicit Problem(const std::vector<int>& of_shells = shells) : basis(model::basis(of_shells)) {}
   std::shared_ptr<const Basis> basis;
   std::shared_ptr<const Screening> screening = std::make_shared<Screening>(*basis, 1e-10, 1);
+  std::shared_ptr<const KeepRule> all = std::make_shared<KeepRule>(true);
   std::size_t n = std::size_t(basis->functions());
   std::vector<double> density = model::density(n, 1);
   model::Matrices expected = model::reference(density, n);
   model::Matrices found{std::vector<double>(n * n), std::vector<double>(n * n)};
 
-  void check_result(double tolerance) const {
+  TwoElectron stored(const std::shared_ptr<const KeepRule>& rule,
+                     const IntegralFileOptions& with = options()) const {
+    TwoElectron integrals(basis, screening, rule, 2);
+    integrals.open_store(with);
+    integrals.store(0, 0, 10);
+    integrals.store(1, 10, screening->tasks().size());
+    integrals.close_store();
+    return integrals;
+  }
+
+  void contract(TwoElectron& integrals, double threshold = 0) {
+    integrals.begin(density.data(), std::vector<int>{1}, threshold);
+    integrals.contract_kept();
+    integrals.contract_rest(0, 0, 7);
+    integrals.contract_rest(integrals.threads() - 1, 7, screening->tasks().size());
+    integrals.end(found.coulomb.data(), found.exchange.data());
+  }
+
+  void check_result(double tolerance = 1e-6) const {
     check::is_true(model::distance(found.coulomb, expected.coulomb) < tolerance, "J differs");
     check::is_true(model::distance(found.exchange, expected.exchange) < tolerance, "K differs");
   }
@@ -46,6 +74,7 @@ struct Filled {
   explicit Filled(int slabs, const IntegralFileOptions& with = options()) : file(*basis, with) {
     IntegralFile::Writer writer(file);
     for (int s = 1; s <= slabs; ++s) {
+      writer.begin(std::uint32_t(s));
       Slab slab;
       slab.label(*basis, 5, 4, s % 6);
       slab.shells = {0};
@@ -62,15 +91,10 @@ struct Filled {
 
 TEST("stored integrals give J and K, again and again") {
   Problem p;
-  TwoElectron integrals(p.basis, p.screening, 2);
-  integrals.open_store(options());
-  integrals.store(0, 0, 10);
-  integrals.store(1, 10, p.screening->tasks().size());
-  integrals.close_store();
+  auto integrals = p.stored(p.all);
   for (int pass = 0; pass < 3; ++pass) {
-    integrals.contract_stored(p.density.data(), std::vector<int>{1}, p.found.coulomb.data(),
-                              p.found.exchange.data());
-    p.check_result(1e-6);
+    p.contract(integrals);
+    p.check_result();
   }
   check::equal(integrals.counts().computed, p.screening->integrals());
   check::is_true(integrals.counts().records >= 2);
@@ -94,38 +118,176 @@ TEST("small records hold several slabs each") {
   check::is_true(counts.bytes / counts.records > small.record_bytes * 3 / 4, "records are nearly full");
 }
 
+TEST("small records hold several slabs each") {
+  const std::vector<int> three{0, 1, 2};
+  std::vector<int> many;
+  for (int atom = 0; atom < 5; ++atom) many.insert(many.end(), three.begin(), three.end());
+  Problem p(many);
+  auto small = options();
+  small.record_bytes = 64 << 10;
+  auto integrals = p.stored(p.all, small);
+  p.contract(integrals);
+  p.check_result();
+  const auto counts = integrals.counts();
+  check::is_true(counts.disk_bytes / counts.records > small.record_bytes * 3 / 4, "records are nearly full");
+}
+
 TEST("recomputed integrals give J and K") {
   Problem p;
-  TwoElectron integrals(p.basis, p.screening, 2);
-  integrals.begin_direct(p.density.data(), std::vector<int>{1});
-  integrals.contract_direct(0, 0, 7);
-  integrals.contract_direct(1, 7, p.screening->tasks().size());
-  integrals.end_direct(p.found.coulomb.data(), p.found.exchange.data());
-  p.check_result(1e-6);
+  TwoElectron integrals(p.basis, p.screening, std::make_shared<KeepRule>(false), 2);
+  p.contract(integrals);
+  p.check_result();
+}
+
+TEST("kept and recomputed integrals together give J and K, and none is computed in both parts") {
+  Problem p;
+  auto integrals = p.stored(half(*p.basis));
+  const auto kept = integrals.counts().computed;
+  check::is_true(kept > p.screening->integrals() / 5 && kept < p.screening->integrals() * 4 / 5);
+  p.contract(integrals);
+  p.check_result();
+  check::equal(integrals.counts().computed, p.screening->integrals());
+}
+
+TEST(
+    "integrals that are left out because of the density change J and K by no more than the threshold "
+    "allows") {
+  Problem p;
+  for (double& value : p.density) value *= 1e-6;
+  p.expected = model::reference(p.density, p.n);
+  auto with = options();
+  with.separate_small = true;
+  auto integrals = p.stored(half(*p.basis), with);
+  const auto before = integrals.counts().computed;
+  p.contract(integrals, 1e-10);
+  const auto screened = integrals.counts().computed - before;
+  p.check_result(1e-7);
+  p.contract(integrals);
+  check::is_true(screened < integrals.counts().computed - before - screened, "nothing was left out");
+}
+
+TEST("records stay in memory within its budget, the others go to disk") {
+  Problem p;
+  auto with = options();
+  with.memory_bytes = 2 << 20;
+  auto integrals = p.stored(p.all, with);
+  check::is_true(integrals.counts().memory_bytes > 0 && integrals.counts().memory_bytes <= 2 << 20);
+  check::is_true(integrals.counts().disk_bytes > 0);
+  p.contract(integrals);
+  p.check_result();
+}
+
+TEST("what finds no place in either budget is recomputed, whatever part of a task it is") {
+  for (const auto& rule : {std::make_shared<const KeepRule>(true), half(*Problem().basis)}) {
+    for (const std::int64_t disk : {0, 4095, 1 << 20, 2 << 20}) {
+      Problem p;
+      auto with = options();
+      with.disk_bytes = disk;
+      with.separate_small = true;
+      auto integrals = p.stored(rule, with);
+      check::is_true(std::int64_t(integrals.counts().disk_bytes) <= disk);
+      for (int pass = 0; pass < 2; ++pass) {
+        p.contract(integrals);
+        p.check_result();
+      }
+      check::is_true(integrals.counts().lost_tasks > 0);
+    }
+  }
+}
+
+TEST("a disk that fills up loses records, which are recomputed") {
+  Problem p;
+  const auto engine = outcore::device::make_fault_engine(outcore::device::make_thread_engine(1),
+                                                         {.full_after_bytes = 1'500'000});
+  auto with = options();
+  with.file.engine = engine.get();
+  with.may_overflow = true;
+  auto integrals = p.stored(p.all, with);
+  p.contract(integrals);
+  p.check_result();
+  check::is_true(integrals.counts().lost_tasks > 0 && integrals.counts().disk_bytes > 0);
+}
+
+TEST("a disk that fills up is an error if everything must be kept") {
+  Problem p;
+  const auto engine = outcore::device::make_fault_engine(outcore::device::make_thread_engine(1),
+                                                         {.full_after_bytes = 1'500'000});
+  auto with = options();
+  with.file.engine = engine.get();
+  check::equal(check::throws<outcore::Error>([&] { p.stored(p.all, with); }).errno_value(), ENOSPC);
+}
+
+TEST("damaged records are found, counted and recomputed") {
+  using outcore::device::Fault;
+  for (const Fault fault : {Fault::bit_flip, Fault::io_error}) {
+    Problem p;
+    std::atomic<int> reads{0};
+    const auto engine = outcore::device::make_fault_engine(
+        outcore::device::make_thread_engine(1),
+        {.script = [&](std::uint64_t, const outcore::device::Operation& operation) {
+          return operation.kind == outcore::device::Operation::Kind::read && reads++ == 1 ? fault
+                                                                                          : Fault::none;
+        }});
+    auto with = options();
+    with.file.engine = engine.get();
+    auto integrals = p.stored(p.all, with);
+    for (int pass = 0; pass < 2; ++pass) {
+      p.contract(integrals);
+      p.check_result();
+    }
+    check::equal(integrals.counts().damaged, std::uint64_t{1});
+  }
 }
 
 TEST("shares of several processes add up") {
   Problem p;
   std::vector<double> j(p.n * p.n), k(p.n * p.n);
   for (std::size_t share = 0; share < 3; ++share) {
-    TwoElectron integrals(p.basis, p.screening, 1);
+    TwoElectron integrals(p.basis, p.screening, p.all, 1);
     integrals.open_store(options());
     for (std::size_t task = share; task < p.screening->tasks().size(); task += 3)
       integrals.store(0, task, task + 1);
     integrals.close_store();
-    integrals.contract_stored(p.density.data(), std::vector<int>{1}, j.data(), k.data());
+    integrals.begin(p.density.data(), std::vector<int>{1}, 0);
+    integrals.contract_kept();
+    integrals.end(j.data(), k.data());
     for (std::size_t at = 0; at < j.size(); ++at) p.found.coulomb[at] += j[at], p.found.exchange[at] += k[at];
   }
-  p.check_result(1e-6);
+  p.check_result();
 }
 
-TEST("contracting before storing is refused") {
+TEST("calls out of order are refused") {
   Problem p;
-  TwoElectron integrals(p.basis, p.screening, 1);
-  check::throws<outcore::Error>([&] {
-    integrals.contract_stored(p.density.data(), std::vector<int>{1}, p.found.coulomb.data(),
-                              p.found.exchange.data());
-  });
+  TwoElectron integrals(p.basis, p.screening, p.all, 1);
+  check::throws<outcore::Error>([&] { integrals.contract_kept(); });
+  check::throws<outcore::Error>([&] { integrals.store(0, 0, 1); });
+  integrals.open_store(options());
+  check::throws<outcore::Error>([&] { integrals.begin(p.density.data(), std::vector<int>{1}, 0); });
+}
+
+TEST("a pass leaves out records whose bounds are all too small") {
+  const auto basis = model::basis({4, 4, 4, 4, 4, 4});
+  auto with = options();
+  with.separate_small = true;
+  IntegralFile file(*basis, with);
+  IntegralFile::Writer writer(file);
+  for (std::uint32_t task = 0; task < 400; ++task) {
+    writer.begin(task);
+    Slab slab;
+    slab.label(*basis, 5, 4, 3);
+    slab.shells = {0};
+    slab.small = task % 2 == 1;
+    slab.bound = slab.small ? 1e-9 : 1e-3;
+    slab.set_shells(*basis);
+    std::fill(slab.storage.begin(), slab.storage.end(), slab.bound);
+    writer.add(slab);
+  }
+  writer.finish();
+  std::atomic<int> all{0}, large{0};
+  file.for_each(2, [&](int, const Slab&) { ++all; });
+  file.for_each(2, [&](int, const Slab& slab) { large += slab.row(0)[0] > 1e5 ? 1 : -400; }, 1e-6);
+  check::equal(all.load(), 400);
+  check::equal(large.load(), 200);
 }
 
 TEST("every slab is read once in a pass, with any number of threads and any prefetch") {

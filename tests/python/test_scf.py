@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from outcore.chem import scf
+from outcore.chem.integrals import Summary
 from outcore.errors import OutcoreError
 
 pyscf = pytest.importorskip("pyscf")
@@ -29,10 +31,28 @@ MOLECULES = {
     },
 }
 THRESHOLD = 1e-12
+WAYS = {
+    "disk": {"integrals": "disk"},
+    "direct": {"integrals": "direct"},
+    "semidirect": {"integrals": "semidirect", "disk_bytes": 100_000},
+    "auto": {"integrals": "auto"},
+}
 
 
 def molecule(**given) -> gto.Mole:
     return gto.M(verbose=0, **given)
+
+
+@dataclass
+class Outcome:
+    energy: float
+    summary: Summary | None
+
+
+def outcome(mol, scratch, **settings) -> Outcome:
+    with scf.RHF(mol, scratch=str(scratch), threshold=THRESHOLD, **settings) as mf:
+        mf.conv_tol = 1e-11
+        return Outcome(mf.kernel(), mf.stored_summary)
 
 
 @pytest.fixture
@@ -46,23 +66,23 @@ def mean_field(water, tmp_path):
         yield mf
 
 
-@pytest.mark.parametrize("integrals", ["disk", "direct"])
+@pytest.mark.parametrize("integrals", WAYS)
 @pytest.mark.parametrize("name", MOLECULES)
 def test_rhf_energy_is_pyscfs(name, integrals, tmp_path):
     mol = molecule(**MOLECULES[name])
     expected = reference.RHF(mol).run(conv_tol=1e-11).e_tot
-    with scf.RHF(mol, integrals=integrals, scratch=str(tmp_path), threshold=THRESHOLD) as mf:
+    with scf.RHF(mol, **WAYS[integrals], scratch=str(tmp_path), threshold=THRESHOLD) as mf:
         mf.conv_tol = 1e-11
         assert mf.kernel() == pytest.approx(expected, abs=1e-9)
         assert mf.converged
 
 
-@pytest.mark.parametrize("integrals", ["disk", "direct"])
+@pytest.mark.parametrize("integrals", WAYS)
 @pytest.mark.parametrize("cart", [False, True])
 def test_uhf_energy_is_pyscfs(integrals, cart, tmp_path):
     mol = molecule(atom="O 0 0 0; O 0 0 1.2", basis="6-31g*", spin=2, cart=cart)
     expected = reference.UHF(mol).run(conv_tol=1e-11).e_tot
-    with scf.UHF(mol, integrals=integrals, scratch=str(tmp_path), threshold=THRESHOLD) as mf:
+    with scf.UHF(mol, **WAYS[integrals], scratch=str(tmp_path), threshold=THRESHOLD) as mf:
         mf.conv_tol = 1e-11
         assert mf.kernel() == pytest.approx(expected, abs=1e-9)
 
@@ -115,7 +135,52 @@ def test_integrals_are_computed_once(mean_field):
     mean_field.kernel()
     assert mean_field.stored_summary is stored
     assert stored.stored > 0 and stored.computed >= stored.stored
-    assert stored.bytes % 4096 == 0
+    assert stored.bytes == stored.disk_bytes and stored.bytes % 4096 == 0
+
+
+def test_semidirect_keeps_to_its_disk_budget_and_uses_it(water, tmp_path):
+    whole = outcome(water, tmp_path, integrals="disk")
+    part = outcome(water, tmp_path, integrals="semidirect", disk_bytes=100_000)
+    assert part.summary.disk_bytes <= 100_000 and part.summary.memory_bytes == 0
+    assert 50_000 < part.summary.bytes < whole.summary.bytes
+    assert part.energy == pytest.approx(whole.energy, abs=1e-10)
+
+
+def test_auto_keeps_all_in_memory_where_it_fits(water, tmp_path):
+    whole = outcome(water, tmp_path, integrals="disk")
+    auto = outcome(water, tmp_path, integrals="auto")
+    assert auto.summary.disk_bytes == 0 and auto.summary.memory_bytes > 0
+    assert auto.summary.stored == whole.summary.stored
+    assert auto.energy == pytest.approx(whole.energy, abs=1e-10)
+
+
+def test_a_disk_budget_of_nothing_is_a_direct_run(water, tmp_path):
+    direct = outcome(water, tmp_path, integrals="direct")
+    nothing = outcome(water, tmp_path, integrals="semidirect", disk_bytes=0)
+    assert nothing.summary is None and os.listdir(tmp_path) == []
+    assert nothing.energy == pytest.approx(direct.energy, abs=1e-12)
+
+
+def test_a_disk_budget_below_one_record_is_used(water, tmp_path):
+    part = outcome(water, tmp_path, integrals="semidirect", disk_bytes=80_000, record_bytes=1 << 20)
+    assert 20_000 < part.summary.disk_bytes <= 80_000
+
+
+def test_a_disk_budget_larger_than_the_disk_keeps_everything(water, tmp_path):
+    whole = outcome(water, tmp_path, integrals="disk")
+    part = outcome(water, tmp_path, integrals="semidirect", disk_bytes=1 << 60)
+    assert part.summary.stored == whole.summary.stored
+
+
+def test_two_molecules_keep_their_integrals_apart(water, tmp_path):
+    other = molecule(atom="N 0 0 0; N 0 0 1.1", basis="6-31g*")
+    with (
+        scf.RHF(water, scratch=str(tmp_path), threshold=THRESHOLD) as one,
+        scf.RHF(other, scratch=str(tmp_path), threshold=THRESHOLD) as two,
+    ):
+        _ = one.two_electron, two.two_electron
+        assert one.kernel() == pytest.approx(reference.RHF(water).kernel(), abs=1e-9)
+        assert two.kernel() == pytest.approx(reference.RHF(other).kernel(), abs=1e-9)
 
 
 def test_integrals_of_another_geometry_are_not_reused(mean_field):
@@ -210,7 +275,7 @@ def test_read_only_scratch_is_refused(water, read_only):
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"integrals": "tape"}, "neither disk nor direct"),
+        ({"integrals": "tape"}, "is none of disk, semidirect, direct, auto"),
         ({"threshold": -1.0}, "not positive"),
         ({"prefetch": 1}, "2 records"),
         ({"record_bytes": 5000}, "multiple of 4096"),

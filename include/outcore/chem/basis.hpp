@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace outcore::chem {
@@ -49,6 +50,9 @@ class Basis {
     const auto from = std::size_t(first_component_[std::size_t(shell)]);
     return {&components_[from], std::size_t(first_component_[std::size_t(shell) + 1]) - from};
   }
+  /// Integrals over shells of one kind take equally long: the same angular momenta, primitives, contractions.
+  [[nodiscard]] int kind(int shell) const noexcept { return kind_[std::size_t(shell)]; }
+  [[nodiscard]] int kinds() const noexcept { return kinds_; }
   [[nodiscard]] int component_count() const noexcept { return int(components_.size()); }
   /// The caller's number of each function.
   [[nodiscard]] std::span<const int> original() const noexcept { return original_; }
@@ -65,16 +69,23 @@ class Basis {
 
  private:
   void form_shells(bool cartesian);
+  void find_kinds();
   void ask_work_size();
 
   Libcint libcint_;
   mutable std::vector<int> atm_, bas_;  // libcint takes them as non-const and only reads them
   mutable std::vector<double> env_;
-  std::vector<int> first_, first_component_, original_;
+  std::vector<int> first_, first_component_, original_, kind_;
   std::vector<Component> components_;
-  int atoms_ = 0, largest_ = 0;
+  int atoms_ = 0, largest_ = 0, kinds_ = 0;
   std::size_t work_size_ = 0;
   std::shared_ptr<void> optimizer_;
 };
+
+/// Number of a pair of kinds, whatever their order: below kinds (kinds + 1) / 2.
+[[nodiscard]] inline std::size_t pair_of_kinds(int a, int b) noexcept {
+  if (a < b) std::swap(a, b);
+  return std::size_t(a) * std::size_t(a + 1) / 2 + std::size_t(b);
+}
 
 }  // namespace outcore::chem

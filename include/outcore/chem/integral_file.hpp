@@ -1,9 +1,11 @@
-// The file of packed two-electron integrals of one process: large records, written behind, read ahead.
+// The packed two-electron integrals of one process in large records: in memory, then on disk.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -19,14 +21,34 @@ struct IntegralFileOptions {
   std::size_t record_bytes = 4 << 20;  ///< a multiple of 4096, at least 64 KiB
   int prefetch = 4;                    ///< records read ahead, at least 2
   double step = 1e-10;                 ///< rounding step of the stored values
+  std::int64_t memory_bytes = 0;       ///< for records that stay in memory; they are filled first
+  std::int64_t disk_bytes = std::numeric_limits<std::int64_t>::max();  ///< for records on disk
+  bool separate_small = false;  ///< small slabs come too (Slab::small): buffers for records of their own
+  bool may_overflow =
+      false;  ///< a disk that is full before disk_bytes are written loses records; else an error
   file::ExclusiveFileOptions file;
 };
 
-/// Records of packed slabs in an exclusive access file. Writing: one Writer a thread, any number of them at a
-/// time. Reading, after all writers finished: whole passes, any number of times.
+/// Slabs of a task, large ones or small ones, in the order in which SlabMaker yields those that are kept.
+struct SlabRange {
+  std::uint32_t task = 0;
+  bool small = false;
+  bool whole = false;  ///< all of them; else `count` from number `first` on
+  std::uint32_t first = 0, count = 0;
+};
+
+/// Records of packed slabs. Writing: one Writer a thread, any number of them at a time. Reading, after all
+/// writers finished: whole passes, any number of times. Small slabs (Slab::small) have records of their own,
+/// so that a pass can leave them out.
+///
+/// A record that found no place (both budgets used up, or the disk full), or that comes back damaged, is
+/// lost: what was in it is known, and is handed out by take_lost to be computed again.
 class IntegralFile {
  public:
   IntegralFile(const Basis& basis, const IntegralFileOptions& options);
+  ~IntegralFile();  ///< the records are gone
+  IntegralFile(const IntegralFile&) = delete;
+  IntegralFile& operator=(const IntegralFile&) = delete;
 
   /// Packs slabs into records; a full one is written without waiting while the next is filled.
   class Writer {
@@ -35,46 +57,79 @@ class IntegralFile {
     ~Writer();  ///< waits for what is being written; an error is lost here, so call finish()
     Writer(const Writer&) = delete;
     Writer& operator=(const Writer&) = delete;
+
+    /// All slabs of a task are added one after the other, in the order of SlabMaker.
+    void begin(std::uint32_t task);
     void add(const Slab& slab);
     void finish();  ///< writes what is left and waits; throws the first error of any write
-    [[nodiscard]] std::uint64_t stored_integrals() const noexcept { return codec_.stored_integrals(); }
 
    private:
-    void write_record();
-    static constexpr std::size_t buffers = 3;  // one being filled, two being written
+    struct Stream;
+    void end_task();
+    void write_record(Stream& stream);
+    void wait(Stream& stream, std::size_t which);
 
     IntegralFile& file_;
     SlabCodec codec_;
-    device::Buffer buffers_[buffers];
-    device::Request requests_[buffers];
-    std::vector<std::byte> aside_;  // a slab that may not fit into the record being filled
-    std::size_t current_ = 0, used_ = 0;
-    std::uint32_t slabs_ = 0;
+    std::uint32_t task_ = 0;
+    std::unique_ptr<Stream> streams_[2];  // large slabs, small ones; made when first needed
+    std::vector<std::byte> aside_;        // a slab that may not fit into the record being filled
   };
 
-  /// Reads all records, `prefetch` of them ahead, and calls consume(thread, slab) in `threads` threads. The
-  /// first error (I/O, damage, or from consume) is thrown when all threads have stopped. `values` of a slab
-  /// are in units of step().
-  void for_each(int threads, const std::function<void(int thread, const Slab& slab)>& consume);
+  /// No place is left: what is added from now on is lost.
+  [[nodiscard]] bool full() const noexcept { return full_; }
+  /// Counts a task as lost that nobody has computed.
+  void lose(std::uint32_t task);
+
+  /// Reads all records, `prefetch` of them ahead, and calls consume(thread, slab) in `threads` threads.
+  /// Values of a slab are in units of step(). Records with no Slab::bound of `least` (Hartree) or more are
+  /// left out. The first error of consume is thrown when all threads have stopped.
+  void for_each(int threads, const std::function<void(int thread, const Slab& slab)>& consume,
+                double least = 0);
+
+  /// What was lost since the last call.
+  [[nodiscard]] std::vector<SlabRange> take_lost();
 
   [[nodiscard]] double step() const noexcept { return options_.step; }
-  [[nodiscard]] std::int64_t bytes() const noexcept { return bytes_; }
-  [[nodiscard]] std::size_t records() const noexcept { return lengths_.size(); }
+  [[nodiscard]] std::size_t records() const;      ///< that are not lost
+  [[nodiscard]] std::uint64_t integrals() const;  ///< in them
+  [[nodiscard]] std::int64_t memory_bytes() const noexcept { return used_[0]; }
+  [[nodiscard]] std::int64_t disk_bytes() const noexcept { return used_[1]; }
+  [[nodiscard]] std::size_t damaged() const noexcept { return damaged_; }  ///< records found so, so far
   [[nodiscard]] const std::string& path() const noexcept { return file_.path(); }
 
-  /// Memory used while writing or reading with this many threads.
-  [[nodiscard]] static std::size_t memory_bytes(const IntegralFileOptions& options, int threads);
+  /// Memory used while writing or reading with this many threads, records that stay in memory apart.
+  [[nodiscard]] static std::size_t work_bytes(const IntegralFileOptions& options, int threads);
 
  private:
-  friend class Reader;
-  std::int64_t new_record(std::size_t used);
+  friend class IntegralPass;
+  struct Record {
+    std::int64_t number = 0;  // position on disk
+    std::uint32_t slabs = 0;
+    std::uint64_t integrals = 0;
+    std::uint32_t used = 0;      // bytes
+    std::uint32_t checksum = 0;  // of whole pages
+    double bound = 0;            // largest of its slabs
+    bool lost = false;
+    device::Buffer memory;  // if it stays there
+    std::vector<SlabRange> ranges;
+  };
+  enum class Place { memory, disk, nowhere };
+
+  Place reserve(std::size_t length);
+  Record& keep(Record&& record, Place place);
+  void lose(Record& record);
 
   const Basis& basis_;
   IntegralFileOptions options_;
   file::ExclusiveFile file_;
-  std::mutex mutex_;
-  std::vector<std::uint32_t> lengths_;  // of the used part of each record
-  std::atomic<std::int64_t> bytes_{0};
+  mutable std::mutex mutex_;
+  std::deque<Record> records_;  // of both places
+  std::vector<SlabRange> lost_;
+  std::int64_t used_[2] = {0, 0};  // of memory_bytes, disk_bytes
+  std::int64_t next_ = 0;          // record on disk
+  std::atomic<bool> full_{false};
+  std::atomic<std::size_t> damaged_{0};
 };
 
 }  // namespace outcore::chem

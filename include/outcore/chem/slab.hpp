@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "outcore/chem/keep_rule.hpp"
 #include "outcore/chem/screening.hpp"
 
 namespace outcore::chem {
@@ -20,6 +21,8 @@ struct Slab {
   static constexpr std::size_t most_values = 1 << 16;  ///< of a slab, unless one shell l alone has more
 
   int i = 0, j = 0, k = 0;
+  double bound = 0;    ///< largest Schwarz bound of its quartets
+  bool small = false;  ///< see Selection::small_below
   int ni = 0, nj = 0, nk = 0;
   std::vector<std::uint16_t> shells;  ///< the l
   std::vector<std::int32_t> columns;  ///< basis function of each column
@@ -36,14 +39,26 @@ struct Slab {
   void set_shells(const Basis& basis);  ///< columns and zeroed storage from `shells`
 };
 
-/// Density bounds for direct runs: the largest |D| between two shells; empty when nothing is known.
+/// The largest |D| between two shells.
 struct DensityBounds {
   std::vector<double> largest;  ///< [shells][shells]
   double overall = 0;
+  double threshold = 0;  ///< what contributes less to every Fock matrix element is left out
   int shells = 0;
   [[nodiscard]] double at(int p, int q) const noexcept {
     return largest[std::size_t(p) * std::size_t(shells) + std::size_t(q)];
   }
+};
+
+/// Which quartets of a task a pass is about, and how they come.
+struct Selection {
+  enum class Part { all, kept, rest };
+
+  const KeepRule* rule = nullptr;  ///< needed unless part is `all`
+  Part part = Part::all;
+  const DensityBounds* density = nullptr;  ///< null: no screening by the density
+  double small_below = 0;                  ///< bounds below it and from it on come in different slabs
+  double factor = 1;                       ///< of all values
 };
 
 /// Computes the slabs of tasks. One for each thread.
@@ -54,18 +69,22 @@ class SlabMaker {
   /// Slabs of at most so many values from now on, unless one shell l alone has more.
   void limit(std::size_t values) noexcept { most_values_ = std::min(values, Slab::most_values); }
 
-  /// Calls consume(slab) for every slab of the task that is not zero. With density bounds, quartets whose
-  /// contribution to any Fock matrix element stays below the threshold are left out.
+  /// Calls consume(slab) for every slab of the task that is not zero; always the same ones in the same order
+  /// for the same selection.
   template <class Consume>
-  void run(const Screening::Task& task, const DensityBounds* density, Consume&& consume) {
+  void run(const Screening::Task& task, const Selection& selection, Consume&& consume) {
     for (int k = 0; k <= task.i; ++k) {
-      select(task, k, density);
+      select(task, k, selection);
       for (std::size_t at = 0; at < selected_.size();) {
-        at = fill(task, k, at);
+        at = fill(task, k, at, selection);
         if (!slab_.shells.empty()) consume(slab_);
       }
     }
   }
+
+  /// The slab of one triple of shells with a list of l, by falling bound(k, l); no shells if all is zero.
+  /// Valid until the next call.
+  const Slab& make(const Screening::Task& task, int k, std::span<const std::uint16_t> shells);
 
   [[nodiscard]] std::uint64_t quartets() const noexcept { return quartets_; }
   [[nodiscard]] std::uint64_t integrals() const noexcept { return integrals_; }
@@ -73,14 +92,16 @@ class SlabMaker {
  private:
   struct Selected {
     std::uint16_t l;
-    double least_estimate;  // of quartets of components worth computing
+    double bound;
+    double least_bound;  // of quartets of components worth computing
   };
 
-  void select(const Screening::Task& task, int k, const DensityBounds* density);
-  std::size_t fill(const Screening::Task& task, int k, std::size_t from);
-  bool fill_columns(const Screening::Task& task, int k, const Selected& selected, std::size_t column);
+  void select(const Screening::Task& task, int k, const Selection& selection);
+  std::size_t fill(const Screening::Task& task, int k, std::size_t from, const Selection& selection);
+  bool fill_columns(const Screening::Task& task, int k, const Selected& selected, double factor,
+                    std::size_t column);
   bool fill_block(const Basis::Component& a, const Basis::Component& b, const Basis::Component& c,
-                  const Basis::Component& d, double factor, double least_estimate, std::size_t column);
+                  const Basis::Component& d, double factor, double least_bound, std::size_t column);
 
   const Basis& basis_;
   const Screening& screening_;

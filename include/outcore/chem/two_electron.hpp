@@ -1,6 +1,8 @@
-// Two-electron integrals of a molecule, kept on disk or recomputed, and their contraction to J and K.
+// Two-electron integrals of a molecule, kept or recomputed, and their contraction to J and K.
 #pragma once
 
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -8,38 +10,45 @@
 #include "outcore/chem/basis.hpp"
 #include "outcore/chem/coulomb_exchange.hpp"
 #include "outcore/chem/integral_file.hpp"
+#include "outcore/chem/keep_rule.hpp"
 #include "outcore/chem/screening.hpp"
 
 namespace outcore::chem {
 
 struct IntegralCounts {
-  std::uint64_t quartets = 0;  ///< of shells, computed
-  std::uint64_t computed = 0;  ///< integrals in them
-  std::uint64_t stored = 0;    ///< integrals kept
-  std::uint64_t bytes = 0;     ///< they take, labels included
-  std::uint64_t records = 0;
+  std::uint64_t quartets = 0;      ///< of shells, computed so far
+  std::uint64_t computed = 0;      ///< integrals in them
+  std::uint64_t stored = 0;        ///< integrals kept
+  std::uint64_t memory_bytes = 0;  ///< records in memory
+  std::uint64_t disk_bytes = 0;    ///< records on disk
+  std::uint64_t records = 0;       ///< of both
+  std::uint64_t damaged = 0;       ///< records that came back damaged; they are recomputed
+  std::uint64_t lost_tasks = 0;    ///< tasks of which something found no place or was damaged; recomputed
 };
 
-/// This process's share of the two-electron integrals. Tasks (Screening::tasks) are handed out by the caller,
-/// to processes and to threads: each call below that names a thread may run together with others that name
-/// another one. A failed call throws and leaves the object fit only for destruction.
+/// This process's share of the two-electron integrals. Quartets that the rule keeps are computed once, stored
+/// in records, and contracted from there; the rest is computed again each time. Tasks (Screening::tasks) are
+/// handed out by the caller, to processes and to threads: each call below that names a thread may run
+/// together with others that name another one. A failed call throws and leaves the object fit only for
+/// destruction.
 class TwoElectron {
  public:
-  TwoElectron(std::shared_ptr<const Basis> basis, std::shared_ptr<const Screening> screening, int threads);
+  TwoElectron(std::shared_ptr<const Basis> basis, std::shared_ptr<const Screening> screening,
+              std::shared_ptr<const KeepRule> rule, int threads);
 
-  /// Stored integrals: open, store every task of this process's share, close; then contract any number of
-  /// times.
+  /// Open, store the kept part of every task of this process's share, close; once.
   void open_store(const IntegralFileOptions& options);
   void store(int thread, std::size_t first_task, std::size_t last_task);
   void close_store();
-  /// Partial J and K of the stored integrals: [count][n][n] each, to be summed over processes.
-  void contract_stored(const double* densities, std::span<const int> symmetry, double* coulomb,
-                       double* exchange);
 
-  /// Recomputed integrals: begin, contract every task of this process's share, end.
-  void begin_direct(const double* densities, std::span<const int> symmetry);
-  void contract_direct(int thread, std::size_t first_task, std::size_t last_task);
-  void end_direct(double* coulomb, double* exchange);
+  /// J and K of some densities: begin, contract what this process keeps, contract the rest of its share of
+  /// all tasks, end. `threshold`: what contributes less than that to every matrix element is left out; 0:
+  /// nothing is.
+  void begin(const double* densities, std::span<const int> symmetry, double threshold);
+  void contract_kept();
+  void contract_rest(int thread, std::size_t first_task, std::size_t last_task);
+  /// Partial J and K, [count][n][n] each, to be summed over processes.
+  void end(double* coulomb, double* exchange);
 
   [[nodiscard]] IntegralCounts counts() const;
   [[nodiscard]] const Basis& basis() const noexcept { return *basis_; }
@@ -47,18 +56,29 @@ class TwoElectron {
   [[nodiscard]] int threads() const noexcept { return int(makers_.size()); }
 
  private:
-  void begin(const double* densities, std::span<const int> symmetry);
-  void sum_up(double scale, double* coulomb, double* exchange);
+  /// What has to be recomputed of the kept part of a task.
+  struct Lost {
+    std::uint32_t task = 0;
+    bool whole[2] = {false, false};  // of large slabs, of small ones
+    std::vector<SlabRange> ranges;
+  };
+
+  [[nodiscard]] Selection selection(Selection::Part part) const;
+  void in_threads(const std::function<void(int thread)>& work) const;
+  void collect_lost();
+  void contract_lost(int thread, const Lost& lost);
 
   std::shared_ptr<const Basis> basis_;
   std::shared_ptr<const Screening> screening_;
+  std::shared_ptr<const KeepRule> rule_;
   std::vector<SlabMaker> makers_;  // one for each thread, as are the next two
   std::vector<std::unique_ptr<IntegralFile::Writer>> writers_;
   std::vector<std::unique_ptr<CoulombExchange>> sums_;
   std::unique_ptr<IntegralFile> file_;
+  double small_below_ = 0, unit_ = 1;
   std::unique_ptr<Densities> densities_;
   DensityBounds bounds_;
-  std::uint64_t stored_ = 0;
+  std::vector<Lost> lost_;  // by task
 };
 
 }  // namespace outcore::chem

@@ -43,8 +43,16 @@ def scf(
     ] = False,
     rhf: Annotated[bool, typer.Option("--rhf", help="Insist on closed shells.")] = False,
     integrals: Annotated[
-        str, typer.Option(help="'disk': stored once, read in each cycle; 'direct': recomputed.")
+        str,
+        typer.Option(
+            help="'disk': stored once, read in each cycle; 'direct': recomputed; 'semidirect': what is worth "
+            "most is stored within --disk, the rest recomputed; 'auto': in memory, then on disk, if that is faster."
+        ),
     ] = "disk",
+    disk: Annotated[
+        str | None,
+        typer.Option(help="Disk for integrals, all processes, if semidirect or auto. Default: what is free."),
+    ] = None,
     threshold: Annotated[
         float, typer.Option(help="Schwarz screening and storage threshold (Hartree).")
     ] = 1e-11,
@@ -105,6 +113,7 @@ def scf(
         comm=comm,
         integrals=integrals,
         threshold=threshold,
+        disk_bytes=None if disk is None else 0 if disk.strip() == "0" else parse_bytes(disk),
         scratch=scratch,
         memory_bytes=None if memory is None else parse_bytes(memory),
         threads=threads,
@@ -129,7 +138,7 @@ def scf(
     view.result(run_seconds, peak_bytes)
     mf.close()
     report = _end_io(comm, run_seconds, raw, trace)
-    if report is not None and integrals == "disk":
+    if report is not None and integrals != "direct":
         report.render(console)
     if json_file is not None and root:
         _write_json(json_file, mf, run_seconds, peak_bytes, report)
@@ -207,7 +216,7 @@ class _View:
         """A progress bar while integrals are written."""
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-        if self._mf.settings.storage != "disk":
+        if self._mf.settings.storage == "direct":
             yield
             return
         columns = TextColumn("writing integrals"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
@@ -219,18 +228,31 @@ class _View:
             bar.update(task, completed=1.0)
 
     def _estimate(self, estimate: Estimate) -> None:
-        self._say(
-            f"{estimate.integrals:.3e} integrals pass the screening: at most {estimate.disk_bytes / 1e6:.0f} MB "
-            f"in {estimate.scratch} ({estimate.free_bytes / 1e9:.1f} GB free); "
-            f"memory {estimate.memory_bytes / 1e6:.0f} MB in each process"
-        )
+        memory = f"memory {estimate.memory_bytes / 1e6:.0f} MB in each process"
+        if self._mf.settings.storage == "disk":
+            where = (
+                f"at most {estimate.disk_bytes / 1e6:.0f} MB in {estimate.scratch} "
+                f"({estimate.free_bytes / 1e9:.1f} GB free)"
+            )
+        else:
+            where = (
+                f"up to {estimate.record_memory_bytes / 1e6:.0f} MB in memory, "
+                f"{estimate.disk_bytes / 1e6:.0f} MB in {estimate.scratch} "
+                f"({estimate.free_bytes / 1e9:.1f} GB free)"
+            )
+        self._say(f"{estimate.integrals:.3e} integrals pass the screening: {where}; {memory}")
 
     def stored(self) -> None:
         summary = self._mf.stored_summary
         if summary is not None:
+            places = [
+                f"{size / 1e6:.0f} MB {place}"
+                for size, place in ((summary.memory_bytes, "in memory"), (summary.disk_bytes, "on disk"))
+                if size
+            ]
             self._say(
-                f"stored {summary.stored:.3e} of {summary.computed:.3e} computed integrals in "
-                f"{summary.bytes / 1e6:.0f} MB ({summary.bytes / max(1, summary.stored):.2f} bytes each), "
+                f"stored {summary.stored:.3e} of {summary.computed:.3e} computed integrals, "
+                f"{' and '.join(places) or 'nothing'} ({summary.bytes / max(1, summary.stored):.2f} bytes each), "
                 f"{summary.records} records, {summary.seconds:.1f} s"
             )
         self._cycle_start = time.monotonic()
@@ -265,7 +287,7 @@ def _begin_io(mf: Any, trace_file: Path | None) -> RawRates | None:
     with mf.world.together("prepare the I/O report"):
         if trace_file is not None and not trace_file.absolute().parent.is_dir():
             raise OutcoreError(errno.ENOENT, "write trace", path=trace_file, detail="no such directory")
-        if mf.settings.storage == "disk" and mf.world.rank == 0:
+        if mf.settings.storage != "direct" and mf.world.rank == 0:
             raw = doctor.measure_rates(Path(find_scratch(mf.settings.scratch)))
     trace.reset()
     if trace_file is not None:
@@ -304,7 +326,7 @@ def _write_json(path: Path, mf: Any, run_seconds: float, peak_bytes: int, report
         processes = len(report.processes)
         result["io_wait_share"] = report.io_seconds("file") / (processes * run_seconds)
     if mf.stored_summary is not None:
-        result["stored"] = asdict(mf.stored_summary)
+        result["stored"] = {**asdict(mf.stored_summary), "bytes": mf.stored_summary.bytes}
     try:
         path.write_text(json.dumps(result, indent=2) + "\n")
     except OSError as error:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from outcore import _core, launch, resources
+from outcore import _core, doctor, launch, resources
+from outcore.chem import plan
 from outcore.chem.tasks import run_tasks
 from outcore.errors import OutcoreError
 from outcore.global_array import GlobalArray
@@ -30,10 +31,13 @@ Matrices = NDArray[np.float64]
 Progress = Callable[[float], None]
 
 CACHES = ("automatic", "direct", "buffered")
+STORAGES = ("disk", "semidirect", "direct", "auto")
 
 _MIB = 1 << 20
 _LEAST_RECORD = 64 << 10
-_DIRECT_FACTOR = 0.01
+_NO_LIMIT = (1 << 63) - 1
+_DENSITY_FACTOR = 0.01
+_DISK_SHARE = 0.95  # of what is free or allowed, that is planned for: records are whole, and sizes estimated
 _DIIS_MATRICES = 40  # of n*n doubles, which an SCF driver with DIIS over 8 vectors, two spins, may hold
 
 
@@ -41,8 +45,14 @@ _DIIS_MATRICES = 40  # of n*n doubles, which an SCF driver with DIIS over 8 vect
 class Settings:
     """How integrals are computed and kept. Bytes are of one job: all its processes together."""
 
-    storage: str = "disk"  # "disk" or "direct"
-    threshold: float = 1e-11  # see screening_threshold; stored values are kept to within half of it
+    storage: str = (
+        "disk"  # "disk": all kept there; "direct": all recomputed; "semidirect": what is worth most is kept
+    )
+    # on disk within disk_bytes; "auto": in memory, then on disk, and only if that is faster than recomputing
+    threshold: float = (
+        1e-11  # Schwarz bound of the quartets used; stored values are kept to within half of it
+    )
+    disk_bytes: int | None = None  # for semidirect and auto; None: what is free
     scratch: str | None = None  # directory; None: the fastest node-local temporary directory
     memory_bytes: int | None = None  # None: half of what is available
     threads: int | None = None  # of each process; None: its share of the cores
@@ -52,7 +62,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         wrong = (
-            (self.storage not in ("disk", "direct"), f"'{self.storage}' is neither disk nor direct"),
+            (self.storage not in STORAGES, f"'{self.storage}' is none of {', '.join(STORAGES)}"),
+            (self.disk_bytes is not None and self.disk_bytes < 0, f"{self.disk_bytes} bytes of disk"),
             (not self.threshold > 0, f"threshold {self.threshold} is not positive"),
             (self.cache not in CACHES, f"cache '{self.cache}' is none of {', '.join(CACHES)}"),
             (self.prefetch < 2, f"at least 2 records are read ahead, not {self.prefetch}"),
@@ -67,11 +78,11 @@ class Settings:
                 raise OutcoreError(errno.EINVAL, "integrals", detail=text)
 
     @property
-    def screening_threshold(self) -> float:
-        """Quartets are left out whose Schwarz bound is below it; in a direct run, whose bound times the largest
-        density concerned is. Stored integrals err in the same way in each cycle; those of direct runs, which
-        add the changes of many cycles, do not, and need a tighter threshold to converge as far."""
-        return self.threshold if self.storage == "disk" else self.threshold * _DIRECT_FACTOR
+    def density_threshold(self) -> float:
+        """What contributes less to every Fock matrix element is left out, for the densities of one call; 0: nothing
+        is. Stored integrals err in the same way in each cycle; what is left out because of the density differs from
+        cycle to cycle and adds up, so it must be much less for an SCF to converge as far."""
+        return 0.0 if self.storage == "disk" else self.threshold * _DENSITY_FACTOR
 
 
 @dataclass(frozen=True)
@@ -80,8 +91,9 @@ class Estimate:
 
     functions: int
     integrals: int  # that pass the screening
-    disk_bytes: int  # upper bound, all processes
+    disk_bytes: int  # all processes: an upper bound if everything is kept, else the budget
     free_bytes: int  # in this node's scratch directory
+    record_memory_bytes: int  # all processes: for records that stay in memory
     memory_bytes: int  # of each process
     scratch: str
 
@@ -92,10 +104,17 @@ class Summary:
 
     quartets: int
     computed: int
-    stored: int
-    bytes: int
+    stored: int  # integrals kept, of those that pass the screening
+    memory_bytes: int  # of records in memory
+    disk_bytes: int  # of records on disk
     records: int
+    damaged: int  # records that came back damaged
+    lost_tasks: int  # of which something found no place or was damaged; it is recomputed
     seconds: float
+
+    @property
+    def bytes(self) -> int:
+        return self.memory_bytes + self.disk_bytes
 
 
 class TwoElectronIntegrals:
@@ -117,23 +136,75 @@ class TwoElectronIntegrals:
         self._sums: GlobalArray | None = None
         with self.world.together("two-electron integrals"):
             self._basis = native_basis(mol)
-            self._screening = _core.Screening(self._basis, settings.screening_threshold, self._threads)
+            self._screening = _core.Screening(self._basis, settings.threshold, self._threads)
             self._cost = np.array(self._screening.task_integrals(), dtype=float)
-            self._native = _core.TwoElectron(self._basis, self._screening, self._threads)
             self.scratch = "" if settings.storage == "direct" else find_scratch(settings.scratch)
             self._prefetch = self._fit_memory()
+        self._memory_budget, self._disk_budget = self._budgets()
+        self.sample: plan.Sample | None = None
+        self.rule = self._choose()
+        rule = self.rule.native(self._basis)
+        self._native = _core.TwoElectron(self._basis, self._screening, rule, self._threads)
+        self._keeps, self._keeps_all = not rule.keeps_none, rule.keeps_all
         self._counter = self.world.counter()
+
+    @property
+    def keeps(self) -> bool:
+        """Something is stored, so `store` comes before `jk`."""
+        return self._keeps
 
     def estimate(self) -> Estimate:
         disk = self.settings.storage == "disk"
         return Estimate(
             functions=self._basis.functions,
             integrals=self._screening.integrals,
-            disk_bytes=self._screening.stored_bytes_bound(self.settings.threshold) if disk else 0,
-            free_bytes=_core.file_system(self.scratch).free_bytes if disk else 0,
-            memory_bytes=self._memory_bytes(self._prefetch),
+            disk_bytes=self._screening.stored_bytes_bound(self.settings.threshold)
+            if disk
+            else self._disk_budget * self.world.size,
+            free_bytes=_core.file_system(self.scratch).free_bytes if self.scratch else 0,
+            record_memory_bytes=self._memory_budget * self.world.size,
+            memory_bytes=self._memory_bytes(self._prefetch) + self._memory_budget,
             scratch=self.scratch,
         )
+
+    def survey(self) -> plan.Sample:
+        """A measured sample of the work, made once. Collective."""
+        if self.sample is None:
+            self.sample = plan.survey(
+                self.world, self._basis, self._screening, self._threads, self.settings.threshold
+            )
+        return self.sample
+
+    def _budgets(self) -> tuple[int, int]:
+        """Bytes of memory and of disk for the records of each process. Collective."""
+        settings = self.settings
+        memory, disk = 0, 0
+        with self.world.together("budgets of the integrals"):
+            if settings.storage in ("semidirect", "auto"):
+                free = int(_core.file_system(self.scratch).free_bytes * _DISK_SHARE) // self.world.node_size
+                disk = (
+                    free if settings.disk_bytes is None else min(free, settings.disk_bytes // self.world.size)
+                )
+            if settings.storage == "auto":
+                memory = max(0, self._memory_share() - self._memory_bytes(self._prefetch))
+        return int(self.world.all_reduce(memory, "min")), int(self.world.all_reduce(disk, "min"))
+
+    def _choose(self) -> plan.Rule:
+        """Which integrals are kept. Collective."""
+        settings = self.settings
+        if settings.storage in ("disk", "direct"):
+            return plan.KEEP_ALL if settings.storage == "disk" else plan.KEEP_NONE
+        sample = self.survey()
+        rule = plan.KEEP_NONE
+        with self.world.together("choose the integrals to keep"):
+            if self.world.rank == 0:
+                size = self.world.size
+                rule = sample.rule(
+                    self._memory_budget * size,
+                    self._disk_budget * size * _DISK_SHARE,
+                    self._seconds_per_byte() if settings.storage == "auto" else 0.0,
+                )
+        return self.world.broadcast(rule)
 
     def store(self, progress: Progress | None = None) -> Summary:
         """Computes all integrals and writes them to scratch; once. Refuses before computing if they may not fit."""
@@ -150,25 +221,34 @@ class TwoElectronIntegrals:
 
     def summary(self) -> Summary:
         counts = self._native.counts()
-        mine = np.array(
-            [counts.quartets, counts.computed, counts.stored, counts.bytes, counts.records], np.int64
+        names = (
+            "quartets",
+            "computed",
+            "stored",
+            "memory_bytes",
+            "disk_bytes",
+            "records",
+            "damaged",
+            "lost_tasks",
         )
-        quartets, computed, stored, size, records = (int(value) for value in self.world.all_reduce(mine))
-        return Summary(quartets, computed, stored, size, records, self._store_seconds)
+        mine = np.array([getattr(counts, name) for name in names], np.int64)
+        counted = (int(value) for value in self.world.all_reduce(mine))
+        return Summary(**dict(zip(names, counted, strict=True)), seconds=self._store_seconds)
 
     def jk(self, densities: Matrices, symmetry: Sequence[int]) -> tuple[Matrices, Matrices]:
         """J and K, [count][n][n] each, of `densities` [count][n][n], symmetric (+1) or antisymmetric (-1) as
         `symmetry` says. The densities of rank 0 count; all processes get the same result."""
         densities = self.world.broadcast(np.ascontiguousarray(densities, dtype=np.float64))
-        if self.settings.storage == "direct":
+        if not self._keeps_all:
             self._counter.reset()
         with self.world.together("J and K", list(symmetry)):
-            if self.settings.storage == "direct":
-                coulomb, exchange = self._direct(densities, list(symmetry))
-            elif self._stored:
-                coulomb, exchange = self._native.contract_stored(densities, list(symmetry))
-            else:
+            if self._keeps and not self._stored:
                 raise OutcoreError(errno.EINVAL, "J and K", detail="the integrals have not been stored")
+            self._native.begin(densities, list(symmetry), self.settings.density_threshold)
+            self._native.contract_kept()
+            if not self._keeps_all:
+                run_tasks(self._counter, self._cost, self._threads, self._native.contract_rest)
+            coulomb, exchange = self._native.end(len(symmetry))
         if self.world.size == 1:
             return coulomb, exchange
         return self._sum(coulomb, exchange)
@@ -178,12 +258,6 @@ class TwoElectronIntegrals:
         del self._native
         self._sums = None
         self._stored = False
-
-    def _direct(self, densities: Matrices, symmetry: list[int]) -> tuple[Matrices, Matrices]:
-        self._native.begin_direct(densities, symmetry)
-        run_tasks(self._counter, self._cost, self._threads, self._native.contract_direct)
-        coulomb, exchange = self._native.end_direct(len(symmetry))
-        return coulomb, exchange
 
     def _sum(self, coulomb: Matrices, exchange: Matrices) -> tuple[Matrices, Matrices]:
         """The sums over processes, bit by bit the same on all of them: each process adds its matrices to global
@@ -202,6 +276,23 @@ class TwoElectronIntegrals:
 
     def _open_store(self) -> None:
         estimate = self.estimate()
+        if self.settings.storage == "disk":
+            self._refuse_full_disk(estimate)
+        limited = self.settings.storage != "disk"
+        self._native.open_store(
+            scratch=self.scratch,
+            record_bytes=self.settings.record_bytes,
+            prefetch=self._prefetch,
+            step=self.settings.threshold,
+            cache=self.settings.cache,
+            expected_bytes=0 if limited else estimate.disk_bytes // self.world.size,
+            memory_bytes=self._memory_budget,
+            disk_bytes=self._disk_budget if limited else _NO_LIMIT,
+            separate_small=self._separate_small,
+            may_overflow=limited,
+        )
+
+    def _refuse_full_disk(self, estimate: Estimate) -> None:
         on_node = estimate.disk_bytes * self.world.node_size // self.world.size
         if on_node > estimate.free_bytes:
             raise OutcoreError(
@@ -212,14 +303,6 @@ class TwoElectronIntegrals:
                 f"{estimate.free_bytes} free ({_gb(estimate.free_bytes)}); give a larger --scratch, "
                 "a larger --threshold, or --integrals direct",
             )
-        self._native.open_store(
-            scratch=self.scratch,
-            record_bytes=self.settings.record_bytes,
-            prefetch=self._prefetch,
-            step=self.settings.threshold,
-            cache=self.settings.cache,
-            expected_bytes=estimate.disk_bytes // self.world.size,
-        )
 
     def _memory_bytes(self, prefetch: int) -> int:
         """Peak of this process: what it holds now, its matrices, buffers and work space."""
@@ -228,19 +311,33 @@ class TwoElectronIntegrals:
             self._basis,
             self._threads,
             2,
-            self.settings.record_bytes if self.settings.storage == "disk" else 0,
+            self.settings.record_bytes if self.settings.storage != "direct" else 0,
             prefetch,
+            self._separate_small,
         )
         return resources.resident_bytes() + native + _DIIS_MATRICES * n * n * 8
 
+    @property
+    def _separate_small(self) -> bool:
+        """Small integrals have records of their own, which later cycles may leave out."""
+        return self.settings.density_threshold > 0
+
+    def _seconds_per_byte(self) -> float:
+        """Core seconds for which writing a byte once and reading it in every cycle may keep this node waiting."""
+        rates = doctor.measure_rates(self.scratch)
+        cores = self._threads * self.world.node_size
+        return cores * (1 / rates.write_bytes_per_s + plan.CYCLES / rates.read_bytes_per_s)
+
+    def _memory_share(self) -> int:
+        """This process's part of the memory budget."""
+        budget = self.settings.memory_bytes
+        if budget is not None:
+            return budget // self.world.size
+        return resources.available_memory_bytes() // 2 // self.world.node_size
+
     def _fit_memory(self) -> int:
         """The deepest prefetch up to the one asked for that keeps to the memory budget."""
-        budget = self.settings.memory_bytes
-        share = (
-            budget // self.world.size
-            if budget is not None
-            else resources.available_memory_bytes() // 2 // self.world.node_size
-        )
+        share = self._memory_share()
         for prefetch in range(max(2, self.settings.prefetch), 1, -1):
             if self._memory_bytes(prefetch) <= share:
                 return prefetch

@@ -45,8 +45,9 @@ _RESULTS = ("converged", "e_tot", "mo_energy", "mo_coeff", "mo_occ", "cycles", "
 class _OutOfCore:
     """J and K from `TwoElectronIntegrals` for a PySCF mean-field class.
 
-    Parameters (all by keyword; see `outcore.chem.integrals.Settings` for defaults): `integrals` ("disk" or
-    "direct"), `threshold` (Schwarz bound below which quartets are left out), `scratch` (directory),
+    Parameters (all by keyword; see `outcore.chem.integrals.Settings` for defaults): `integrals` ("disk",
+    "semidirect", "direct" or "auto"), `disk_bytes` (that semidirect and auto may use), `threshold` (Schwarz bound
+    below which quartets are left out), `scratch` (directory),
     `memory_bytes` (of all processes together), `threads` (of each process), `record_bytes`, `prefetch`,
     `cache`, `comm` (an mpi4py communicator, or an outcore.World; default all processes of the job, None for this
     process alone).
@@ -69,7 +70,7 @@ class _OutOfCore:
         self.direct_scf_tol = self.settings.threshold
         # Recomputing pays for a small change of the density; stored integrals cost the same for any density,
         # and the full one has no accumulated rounding.
-        self.direct_scf = self.settings.storage == "direct"
+        self.direct_scf = self.settings.storage != "disk"
         self.on_progress: Progress | None = None
         self.on_estimate: Callable[[Estimate], None] | None = None
         self.stored_summary: Summary | None = None
@@ -88,7 +89,7 @@ class _OutOfCore:
             with self.world.together("estimate of the integrals"):
                 if self.on_estimate is not None and self._root:
                     self.on_estimate(present.estimate())
-            if settings.storage == "disk":
+            if present.keeps:
                 self.stored_summary = present.store(self.on_progress if self._root else None)
             self._two_electron = present
         return present

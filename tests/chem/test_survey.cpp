@@ -1,0 +1,61 @@
+#include "check.hpp"
+#include "model.hpp"
+#include "outcore/chem/survey.hpp"
+
+using namespace outcore::chem;
+
+namespace {
+const std::vector<int> shells{0, 1, 2, 0, 3, 1, 0, 2, 1, 0, 1};
+}
+
+TEST("weights of many draws add up to the integrals and bytes of the whole") {
+  const auto basis = model::basis(shells);
+  for (double threshold : {1e-10, 1e-2}) {
+    const Screening screening(*basis, threshold, 1);
+    const Survey survey = Surveyor(*basis, screening, threshold).run(60, 400, 0, 1);
+    check::equal(survey.draws, std::uint64_t{400});
+    double values = 0, bytes = 0;
+    for (const auto& q : survey.quartets) {
+      values += q.weight * q.values / double(survey.draws);
+      bytes += q.weight * q.bytes / double(survey.draws);
+    }
+    check::is_true(std::abs(values / double(screening.integrals()) - 1) < 0.03);
+
+    SlabMaker maker(*basis, screening);
+    SlabCodec codec(threshold);
+    double stored = 0;
+    std::vector<std::byte> out;
+    for (const auto& task : screening.tasks())
+      maker.run(task, {}, [&](const Slab& slab) {
+        out.resize(SlabCodec::packed_bound(slab));
+        stored += double(codec.pack(*basis, slab, out.data()));
+      });
+    check::is_true(std::abs(bytes / stored - 1) < 0.06);
+  }
+}
+
+TEST("parts of one sequence of draws are different ones") {
+  const auto basis = model::basis(shells);
+  const Screening screening(*basis, 1e-10, 1);
+  Surveyor surveyor(*basis, screening, 1e-10);
+  const auto whole = surveyor.run(60, 6, 0, 1);
+  double sum = 0, parts = 0;
+  for (const auto& q : whole.quartets) sum += q.weight * q.bound;
+  for (std::uint64_t part : {0, 1, 2})
+    for (const auto& q : surveyor.run(60, 2, part, 3).quartets) parts += q.weight * q.bound;
+  check::is_true(std::abs(parts / sum - 1) < 1e-12);
+}
+
+TEST("a survey ends in time, with one draw at least") {
+  const auto basis = model::basis(shells);
+  const Screening screening(*basis, 1e-10, 1);
+  check::equal(Surveyor(*basis, screening, 1e-10).run(0, 1000000, 0, 1).draws, std::uint64_t{1});
+}
+
+TEST("nothing to do is surveyed without a draw") {
+  const auto basis = model::basis({0});
+  const Screening screening(*basis, 1e10, 1);
+  check::equal(Surveyor(*basis, screening, 1e-10).run(1, 10, 0, 1).draws, std::uint64_t{0});
+}
+
+TEST_MAIN
