@@ -71,12 +71,8 @@ std::size_t SlabMaker::fill(const Screening::Task& task, int k, std::size_t from
   std::size_t columns = 0, to = from;
   for (; to < selected_.size(); ++to) {
     const auto more = std::size_t(basis_.size(selected_[to].l));
-<<<<<<< HEAD
     if (columns > 0 && (columns + more) * slab_.rows() > most_values_) break;
-=======
-    if (columns > 0 && (columns + more) * slab_.rows() > Slab::most_values) break;
     if ((selected_[to].bound < selection.small_below) != slab_.small) break;
->>>>>>> 4a4b80c (Semi-direct Hartree-Fock: what is worth most is kept, in memory and on disk, the rest recomputed)
     columns += more;
   }
   for (std::size_t at = from; at < to; ++at) slab_.shells.push_back(selected_[at].l);

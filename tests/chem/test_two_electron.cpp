@@ -105,24 +105,6 @@ TEST("small records hold several slabs each") {
   std::vector<int> many;
   for (int atom = 0; atom < 5; ++atom) many.insert(many.end(), three.begin(), three.end());
   Problem p(many);
-  TwoElectron integrals(p.basis, p.screening, 1);
-  auto small = options();
-  small.record_bytes = 64 << 10;
-  integrals.open_store(small);
-  integrals.store(0, 0, p.screening->tasks().size());
-  integrals.close_store();
-  integrals.contract_stored(p.density.data(), std::vector<int>{1}, p.found.coulomb.data(),
-                            p.found.exchange.data());
-  p.check_result(1e-6);
-  const auto counts = integrals.counts();
-  check::is_true(counts.bytes / counts.records > small.record_bytes * 3 / 4, "records are nearly full");
-}
-
-TEST("small records hold several slabs each") {
-  const std::vector<int> three{0, 1, 2};
-  std::vector<int> many;
-  for (int atom = 0; atom < 5; ++atom) many.insert(many.end(), three.begin(), three.end());
-  Problem p(many);
   auto small = options();
   small.record_bytes = 64 << 10;
   auto integrals = p.stored(p.all, small);
