@@ -56,18 +56,19 @@ void refuse_foreign(const std::string& path) {
       fail(EEXIST, "create disk array", path, "it holds '" + name + "', which belongs to no array");
 }
 
-void make_directory(const std::string& path, bool overwrite) {
-  if (::mkdir(path.c_str(), 0777) == 0) return;
+/// Returns whether it made it; else it was there, and empty.
+bool make_directory(const std::string& path, bool overwrite) {
+  if (::mkdir(path.c_str(), 0777) == 0) return true;
   if (errno != EEXIST || !fs::is_directory(path)) fail(errno, "create disk array", path);
   const bool committed = fs::exists(path + "/" + std::string(manifest_name));
   if (!overwrite && (committed || !fs::is_empty(path)))
     fail(EEXIST, "create disk array", path,
          committed ? "there is an array; say overwrite to replace it" : "the directory is not empty");
   refuse_foreign(path);
-  if (!fs::is_empty(path)) {
-    delete_array(path);
-    if (::mkdir(path.c_str(), 0777) != 0) fail(errno, "create disk array", path);
-  }
+  if (fs::is_empty(path)) return false;
+  delete_array(path);
+  if (::mkdir(path.c_str(), 0777) != 0) fail(errno, "create disk array", path);
+  return true;
 }
 
 /// Filesystem errors carry no word of ours.
@@ -119,30 +120,41 @@ store::SlotTable read_table(const store::Manifest& manifest, int component, cons
 
 ArrayDirectory ArrayDirectory::create(World& world, const std::string& path, Placement placement,
                                       bool overwrite) {
-  constexpr std::string_view what = "create disk array";
   ArrayDirectory made;
   made.path_ = on_this_node(path, world);
+  bool is_new = false;
+  try {
+    made.make(world, placement, overwrite, is_new);
+  } catch (const Error&) {  // by all processes
+    if (is_new) try {
+        delete_array(made.path_);
+      } catch (const fs::filesystem_error&) {  // the other failure is the one to tell of
+      }
+    throw;
+  }
+  return made;
+}
+
+void ArrayDirectory::make(World& world, Placement placement, bool overwrite, bool& is_new) {
+  constexpr std::string_view what = "create disk array";
   store::Visibility seen;
   world.together(what, 0, [&] {
     if (world.rank() != 0) return;
-    translated(what, made.path_, [&] { make_directory(made.path_, overwrite); });
-    store::sync_directory(fs::path(made.path_).parent_path().empty() ? "."
-                                                                     : fs::path(made.path_).parent_path());
-    seen.leave_mark(made.path_);
+    translated(what, path_, [&] { is_new = make_directory(path_, overwrite); });
+    store::sync_directory(fs::path(path_).parent_path().empty() ? "." : fs::path(path_).parent_path());
+    seen.leave_mark(path_);
   });
-  seen.look(world, made.path_);
-  made.placement_ = seen.resolved(placement);
-  made.leads_ = world.rank() == 0 || (made.placement_ == Placement::local && world.node_rank() == 0);
+  seen.look(world, path_);
+  placement_ = seen.resolved(placement);
+  leads_ = world.rank() == 0 || (placement_ == Placement::local && world.node_rank() == 0);
   world.together(what, 0, [&] {
-    if (made.placement_ == Placement::shared && !seen.by_me())
-      fail(ENOENT, what, made.path_,
-           "placement is shared, but this process does not see what the first one made");
+    if (placement_ == Placement::shared && !seen.by_me())
+      fail(ENOENT, what, path_, "placement is shared, but this process does not see what the first one made");
     if (world.rank() == 0)
       seen.remove_mark();
-    else if (made.leads_ && !seen.by_me())
-      translated(what, made.path_, [&] { make_directory(made.path_, overwrite); });
+    else if (leads_ && !seen.by_me())
+      translated(what, path_, [&] { is_new = make_directory(path_, overwrite); });
   });
-  return made;
 }
 
 ArrayDirectory ArrayDirectory::open(World& world, const std::string& path, std::vector<std::byte>& manifest) {

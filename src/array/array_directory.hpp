@@ -38,7 +38,7 @@ class ArrayDirectory {
   ArrayDirectory() = default;
 
   /// Collective. `path` as given, with "{node}". Throws Error(EEXIST) if there is something, and it is not an
-  /// array that may be replaced.
+  /// array that may be replaced. Then no process leaves a directory that it made.
   static ArrayDirectory create(World& world, const std::string& path, Placement placement, bool overwrite);
   /// Collective. Finds the placement of what is there; `manifest` is what was committed last, as bytes.
   static ArrayDirectory open(World& world, const std::string& path, std::vector<std::byte>& manifest);
@@ -59,6 +59,9 @@ class ArrayDirectory {
   void remove(transport::Transport& group) const;
 
  private:
+  /// `is_new`: this process has made the directory, also if this throws.
+  void make(World& world, Placement placement, bool overwrite, bool& is_new);
+
   std::string path_;                        ///< as this process sees it
   Placement placement_ = Placement::local;  // as that of a scratch array is
   bool leads_ = false;                      ///< this process writes what is common to the directory

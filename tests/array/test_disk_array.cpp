@@ -335,6 +335,20 @@ TEST("a directory with other files is never replaced") {
   check::is_true(fs::exists(path + "/chapter1"));
 }
 
+TEST("an array that one node refuses leaves nothing on the others") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/on{node}";
+  fs::create_directory(directory.path() + "/on2");
+  std::ofstream(directory.path() + "/on2/chapter1") << "text";
+  in_worlds(3, options_in(directory, true), [&](World& world) {
+    check::equal(errno_of([&] { DiskArray(world, {10}, ElementType::int32, {.path = path}); }), EEXIST);
+    world.transport().barrier();
+    check::is_true(!fs::exists(directory.path() + "/on0"), "on node 0");
+    check::is_true(!fs::exists(directory.path() + "/on1"), "on node 1");
+  });
+  check::is_true(fs::exists(directory.path() + "/on2/chapter1"), "what was there before stays");
+}
+
 TEST("an array opened to read refuses to be written") {
   const TemporaryDirectory directory;
   const std::string path = directory.path() + "/array";
