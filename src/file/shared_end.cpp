@@ -6,14 +6,13 @@
 namespace outcore::file {
 namespace {
 
-/// Raises a number to at least `value`; returns whether it was less.
+/// Raises a number to at least `value`.
 template <class Number>
-bool raise_to(Number&& number, std::int64_t value) noexcept {
+void raise_to(Number&& number, std::int64_t value) noexcept {
   std::int64_t seen = number.load(std::memory_order_relaxed);
-  while (seen < value)
-    if (number.compare_exchange_weak(seen, value, std::memory_order_release, std::memory_order_relaxed))
-      return true;
-  return false;
+  while (seen < value &&
+         !number.compare_exchange_weak(seen, value, std::memory_order_release, std::memory_order_relaxed)) {
+  }
 }
 
 }  // namespace
@@ -31,23 +30,34 @@ SharedEnd::SharedEnd(World& world) : region_(world.allocate(64, "the end of a sh
   holders_.erase(std::unique(holders_.begin(), holders_.end()), holders_.end());
 }
 
-void SharedEnd::learn(std::int64_t end) noexcept {
-  (void)raise_to(known_, end);
-}
-
 void SharedEnd::raise(std::int64_t end) {
   if (end <= known()) return;
   (void)region_.segment();  // throws if the world was closed, and the memory is gone
   raise_to(std::atomic_ref(*mine_), end);
-  learn(end);
+  raise_to(known_, end);
+}
+
+std::int64_t SharedEnd::ask(std::size_t holder) {
+  const std::int64_t end = region_.segment().fetch_add(holders_[holder], region_.offset(), 0);
+  raise_to(known_, end);
+  return end;
 }
 
 std::int64_t SharedEnd::ask() {
-  std::int64_t end = known();
-  for (const int holder : holders_)
-    end = std::max(end, region_.segment().fetch_add(holder, region_.offset(), 0));
-  learn(end);
-  return end;
+  for (std::size_t holder = 0; holder < holders_.size(); ++holder) ask(holder);
+  return known();
+}
+
+bool SharedEnd::reaches(std::int64_t end) {
+  if (end <= known()) return true;
+  const std::size_t first = furthest_;
+  for (std::size_t i = 0; i < holders_.size(); ++i) {
+    const std::size_t holder = (first + i) % holders_.size();
+    if (ask(holder) < end) continue;
+    furthest_ = holder;
+    return true;
+  }
+  return false;
 }
 
 }  // namespace outcore::file

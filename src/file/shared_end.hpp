@@ -16,18 +16,22 @@ class SharedEnd {
  public:
   explicit SharedEnd(World& world);  ///< collective
 
-  void raise(std::int64_t end);                        ///< to at least this
-  [[nodiscard]] std::int64_t ask();                    ///< what it is now, at all processes
+  void raise(std::int64_t end);      ///< to at least this
+  [[nodiscard]] std::int64_t ask();  ///< what it is now, at all processes
+  /// Whether it is at least this. Asks one node after another only until one says so, first the one that said
+  /// so last.
+  [[nodiscard]] bool reaches(std::int64_t end);
   [[nodiscard]] std::int64_t known() const noexcept {  ///< what it is at least
     return known_.load(std::memory_order_acquire);
   }
 
  private:
-  void learn(std::int64_t end) noexcept;
+  std::int64_t ask(std::size_t holder);
 
   World::Region region_;
   std::int64_t* mine_ = nullptr;
-  std::vector<int> holders_;  ///< processes that hold a number
+  std::vector<int> holders_;              ///< processes that hold a number
+  std::atomic<std::size_t> furthest_{0};  ///< of holders_, as far as was found
   std::atomic<std::int64_t> known_{0};
 };
 

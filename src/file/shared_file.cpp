@@ -54,13 +54,12 @@ struct SharedFile::State {
 
   void before(const store::ReadPart& part) {
     const std::int64_t past = end_of("read", part.offset, part.memory.size());
-    if (past <= end.known()) return;
-    if (const std::int64_t now = end.ask(); past > now)
-      throw Error(EINVAL, {.attempted = "read",
-                           .path = name,
-                           .offset = part.offset,
-                           .size_bytes = static_cast<std::int64_t>(part.memory.size()),
-                           .detail = "the file ends at " + std::to_string(now)});
+    if (end.reaches(past)) return;
+    throw Error(EINVAL, {.attempted = "read",
+                         .path = name,
+                         .offset = part.offset,
+                         .size_bytes = static_cast<std::int64_t>(part.memory.size()),
+                         .detail = "the file ends at " + std::to_string(end.known())});
   }
 
   void check_limit(const store::WritePart& part) const {

@@ -108,6 +108,20 @@ TEST("what one process writes the others read when it has said so") {
   });
 }
 
+TEST("each byte that one process adds the others can read, and none beyond") {
+  run_all([](World& world) {
+    SharedFile file(world, "growing", local());
+    for (std::int64_t k = 0; k < 12; ++k) {
+      if (k % world.size() == world.rank()) file.write(pattern(1, static_cast<unsigned>(k)), k);
+      world.barrier();
+      same(shared::read_back(file, k, 1), pattern(1, static_cast<unsigned>(k)));
+      check::equal(check::throws<Error>([&] { shared::read_back(file, k, 2); }).errno_value(), EINVAL);
+      world.barrier();
+    }
+    file.close();
+  });
+}
+
 TEST("gaps are zeros, wherever they lie") {
   run_all([](World& world) {
     SharedFile file(world, "gaps", local({.typical_request_bytes = 16 << 10}));
