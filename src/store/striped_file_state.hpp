@@ -42,10 +42,9 @@ struct StripedFile::Request::State {
   [[nodiscard]] bool ended_well();
 
   bool write = false;
-  std::int64_t size_bytes = 0, offset = 0;
+  std::int64_t size_bytes = 0, offset = 0;  ///< all of it, and where its first part begins
   std::uint64_t start_ns = 0;
   std::uint32_t trace_file = 0;
-  bool traced = false;  ///< by the device layer, in the name of the layer of files
   bool blocking = false;
   std::shared_ptr<StripedComponents> components;
   std::vector<Local> local;
@@ -93,7 +92,9 @@ struct StripedFile::State {
   }
 
   void check_open(std::string_view attempted) const;
-  std::shared_ptr<Request::State> start(bool write, std::vector<Piece> pieces, bool blocking);
+  /// `parts`: ReadPart or WritePart.
+  template <class Part>
+  std::shared_ptr<Request::State> start(std::span<const Part> parts, bool blocking);
   void start_local(Request::State& request, int component, std::vector<Extent> extents);
   void start_distant(Request::State& request, int component, std::span<const Extent> extents);
   void ask(Request::State& request, int component, std::span<const Extent> extents);

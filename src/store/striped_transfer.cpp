@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <type_traits>
 
 #include "outcore/error.hpp"
 #include "outcore/trace.hpp"
@@ -91,19 +92,16 @@ void StripedFile::Request::State::finish() {
         from += extent.size_bytes;
       }
     });
-  if (!traced) {
-    const std::uint64_t now = trace::now_ns();
-    using trace::Op;
-    trace::record(
-        {.start_ns = start_ns,
-         .end_ns = now,
-         .waited_ns = blocking ? now - start_ns : 0,
-         .offset = offset,
-         .bytes = error_ ? 0 : size_bytes,
-         .file = trace_file,
-         .op = blocking ? (write ? Op::write : Op::read) : (write ? Op::async_write : Op::async_read),
-         .failed = static_cast<bool>(error_)});
-  }
+  const std::uint64_t now = trace::now_ns();
+  using trace::Op;
+  trace::record({.start_ns = start_ns,
+                 .end_ns = now,
+                 .waited_ns = blocking ? now - start_ns : 0,
+                 .offset = offset,
+                 .bytes = error_ ? 0 : size_bytes,
+                 .file = trace_file,
+                 .op = blocking ? (write ? Op::write : Op::read) : (write ? Op::async_write : Op::async_read),
+                 .failed = static_cast<bool>(error_)});
   finished_.store(true, std::memory_order_release);
 }
 
@@ -154,10 +152,14 @@ void wait_all(std::span<StripedFile::Request> requests) {
 
 // ---- the ways of its pieces
 
-std::shared_ptr<StripedFile::Request::State> StripedFile::State::start(bool write, std::vector<Piece> pieces,
+template <class Part>
+std::shared_ptr<StripedFile::Request::State> StripedFile::State::start(std::span<const Part> parts,
                                                                        bool blocking) {
+  constexpr bool write = std::is_same_v<Part, WritePart>;
+  std::vector<Piece> pieces = pieces_of(stripes, parts);
   auto request = std::make_shared<Request::State>();
   request->write = write;
+  if (!parts.empty()) request->offset = parts.front().offset;
   request->blocking = blocking;
   request->start_ns = trace::now_ns();
   request->trace_file = trace_file;
@@ -304,7 +306,7 @@ void StripedFile::read(std::span<const ReadPart> parts) {
     std::ranges::fill(memory.subspan(static_cast<std::size_t>(moved)), std::byte{0});
     return;
   }
-  state_->start(false, pieces_of(state_->stripes, parts), true)->wait();
+  state_->start(parts, true)->wait();
 }
 
 void StripedFile::write(std::span<const WritePart> parts) {
@@ -313,17 +315,17 @@ void StripedFile::write(std::span<const WritePart> parts) {
     state_->components->at(piece->component).write(parts[0].memory, piece->extent.offset, as_file);
     return;
   }
-  state_->start(true, pieces_of(state_->stripes, parts), true)->wait();
+  state_->start(parts, true)->wait();
 }
 
 StripedFile::Request StripedFile::async_read(std::span<const ReadPart> parts) {
   check_parts(*state_, "read", parts);
-  return Request(state_->start(false, pieces_of(state_->stripes, parts), false));
+  return Request(state_->start(parts, false));
 }
 
 StripedFile::Request StripedFile::async_write(std::span<const WritePart> parts) {
   check_parts(*state_, "write", parts);
-  return Request(state_->start(true, pieces_of(state_->stripes, parts), false));
+  return Request(state_->start(parts, false));
 }
 
 }  // namespace outcore::store
