@@ -84,8 +84,15 @@ std::vector<std::byte> short_bytes(const Error& error) {
 
 }  // namespace
 
+Bytes::Bytes(std::size_t size) : size_bytes(size) {
+  if (size > Messages::most_packet_bytes)
+    large = device::Buffer(size);
+  else
+    small = std::make_unique_for_overwrite<std::byte[]>(size);
+}
+
 Bytes::Bytes(std::span<const std::byte> from) : Bytes(from.size()) {
-  std::copy(from.begin(), from.end(), data.get());
+  std::copy(from.begin(), from.end(), span().begin());
 }
 
 Protocol::Lane& Protocol::lane(int process) {

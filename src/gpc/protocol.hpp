@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "outcore/device/buffer.hpp"
 #include "outcore/gpc.hpp"
 #include "outcore/transport/messages.hpp"
 
@@ -19,15 +20,18 @@ namespace outcore::gpc {
 
 class Service;
 
-/// Memory that is not touched before it is written.
+/// Memory that is not touched before it is written. More than a packet holds is I/O memory: aligned for
+/// disks, and used again, so that its pages are there already.
 struct Bytes {
   Bytes() = default;
-  explicit Bytes(std::size_t size)
-      : data(std::make_unique_for_overwrite<std::byte[]>(size)), size_bytes(size) {}
+  explicit Bytes(std::size_t size);
   explicit Bytes(std::span<const std::byte> from);
-  [[nodiscard]] std::span<std::byte> span() const noexcept { return {data.get(), size_bytes}; }
+  [[nodiscard]] std::span<std::byte> span() const noexcept {
+    return {large.data() ? large.data() : small.get(), size_bytes};
+  }
 
-  std::unique_ptr<std::byte[]> data;
+  std::unique_ptr<std::byte[]> small;
+  device::Buffer large;
   std::size_t size_bytes = 0;
 };
 

@@ -76,6 +76,26 @@ TEST("a reply without memory of the caller gets some") {
   });
 }
 
+TEST("a large payload lies in memory that suits direct I/O") {
+  on_ranks(2, [](World& world) {
+    const auto suits = world.register_procedure("suits", [](Call call) {
+      const auto address = reinterpret_cast<std::uintptr_t>(call.payload().data());
+      const char answer = address % 4096 == 0 ? 'y' : 'n';
+      call.answer(std::as_bytes(std::span(&answer, 1)));
+    });
+    for (const std::size_t count : {2000, 10'000, 1'000'000}) {
+      const auto sent = counting(count);
+      char answer = 0;
+      world
+          .call(1 - world.rank(), suits, {}, bytes_of(sent),
+                {.reply = std::as_writable_bytes(std::span(&answer, 1))})
+          .wait();
+      check::equal(answer, 'y');
+    }
+    world.barrier();
+  });
+}
+
 TEST("a process calls itself") {
   on_ranks(1, [](World& world) {
     const auto echoes = world.register_procedure("echo", echo);
