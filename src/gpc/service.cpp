@@ -208,7 +208,7 @@ bool Service::end(Served& served, const How& how) {
   if (std::exchange(served.ended, true)) return false;
   how();
   if (--procedures_[served.procedure].active == 0) idle_.notify_all();
-  if (protocol_.transfers() > 0) messages_->wake();  // it looks more often while there are some
+  if (protocol_.transfers() > 0 && !messages_->is_told()) messages_->wake();  // it looks more often meanwhile
   return true;
 }
 
@@ -397,8 +397,8 @@ void Service::attempt(const Step& step) noexcept {
   }
 }
 
-/// How long to sleep: until told, if the transport tells and moves bulk data by itself. Else as short as
-/// traffic asks for, and not at all when a bulk transfer has just begun.
+/// How long to sleep: until told, if the transport tells. Else as short as traffic asks for, and not at all
+/// when a bulk transfer has just begun.
 std::chrono::microseconds Service::nap(bool any) {
   const auto now = Clock::now();
   if (any) last_traffic_ = now;
@@ -408,7 +408,7 @@ std::chrono::microseconds Service::nap(bool any) {
     transfers = protocol_.transfers();
   }
   const auto idle_nap = std::max(longest_nap, thrift_.nap());
-  if (transfers == 0 && messages_->is_told()) return told_nap;
+  if (messages_->is_told()) return told_nap;
   if (transfers > 0 && now - last_traffic_ < alert) return 0us;
   if (transfers > 0 || now - last_traffic_ < busy)
     nap_ = shortest_nap;

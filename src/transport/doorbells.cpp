@@ -44,7 +44,7 @@ bool exists(std::int32_t pid) {
 
 }  // namespace
 
-Doorbells::Doorbells(Transport& transport)
+Doorbells::Doorbells(Transport& transport, std::size_t beside_bytes)
     : rank_(transport.rank()), bells_(static_cast<std::size_t>(transport.size()), nullptr) {
   const std::string own = each_its_own_node() ? "#" + std::to_string(rank_) : "";
   const auto hosts = numbers_of_names(transport, transport.host() + own);
@@ -52,7 +52,7 @@ Doorbells::Doorbells(Transport& transport)
   const auto neighbours = transport.split(host, rank_);
   bells_[static_cast<std::size_t>(rank_)] = &alone_;
   try {
-    shared_ = node_memory(*neighbours, sizeof(Bell));
+    shared_ = node_memory(*neighbours, sizeof(Bell) + beside_bytes);
   } catch (const Error&) {  // at all of the host
   }
   if (shared_) {
@@ -71,11 +71,9 @@ void Doorbells::ring(int process) noexcept {
   if (bell->asleep.load() != 0) futex(bell->rings, FUTEX_WAKE, INT_MAX, nullptr);
 }
 
-void Doorbells::announce(int process) noexcept {
-  Bell* bell = bells_[static_cast<std::size_t>(process)];
-  if (!bell) return;
-  bell->announced.fetch_add(1);
-  ring(process);
+std::byte* Doorbells::memory(int process) const noexcept {
+  Bell* const bell = shared_ ? bells_[static_cast<std::size_t>(process)] : nullptr;
+  return bell ? reinterpret_cast<std::byte*>(bell + 1) : nullptr;
 }
 
 bool Doorbells::alive(int process) const {

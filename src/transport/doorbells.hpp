@@ -1,4 +1,5 @@
 // How the processes of a host wake one another: a word in memory they share, on which a process sleeps.
+// Beside it there is room for other things that they share.
 #pragma once
 
 #include <atomic>
@@ -16,21 +17,23 @@ namespace outcore::transport {
 /// reach. Any thread; `sleep` by one at a time.
 class Doorbells {
  public:
-  explicit Doorbells(Transport& transport);  ///< collective
+  /// Collective. Each process has `beside_bytes` of zeroed memory beside its bell.
+  explicit Doorbells(Transport& transport, std::size_t beside_bytes = 0);
 
   [[nodiscard]] bool reaches(int process) const noexcept {
     return bells_[static_cast<std::size_t>(process)] != nullptr;
   }
   [[nodiscard]] bool reaches_all() const noexcept { return reaches_all_; }
+  /// What lies beside the bell of a process (of the own host, too, null if they do not see one another).
+  [[nodiscard]] std::byte* memory(int process) const noexcept;
+  /// Of a process within reach; as it sees itself.
+  [[nodiscard]] int pid(int process) const noexcept { return bells_[static_cast<std::size_t>(process)]->pid; }
 
   /// Wakes a process that sleeps. Nothing if it is out of reach.
   void ring(int process) noexcept;
-  /// The same, and tells that one more packet is on its way there.
-  void announce(int process) noexcept;
 
-  /// How often this process was rung; modulo 2^32, as is the number of packets announced to it.
+  /// How often this process was rung; modulo 2^32.
   [[nodiscard]] std::uint32_t rings() const noexcept { return mine().rings; }
-  [[nodiscard]] std::uint32_t announced() const noexcept { return mine().announced; }
   /// False if a process of the own host has ended, or is about to; of others nothing is known.
   [[nodiscard]] bool alive(int process) const;
 
@@ -39,7 +42,7 @@ class Doorbells {
 
  private:
   struct alignas(64) Bell {
-    std::atomic<std::uint32_t> rings, asleep, announced;
+    std::atomic<std::uint32_t> rings, asleep;
     std::atomic<std::int32_t> pid;  // 0: not known yet
   };
   static_assert(std::atomic<std::uint32_t>::is_always_lock_free);

@@ -11,10 +11,10 @@ namespace outcore::transport {
 
 /// What a back-end provides so that processes can call one another. It keeps no table of processes.
 ///
-/// Packets between two processes arrive in the order sent, once each. Bulk data travels apart from them: a
-/// send meets the receive of the same tag, whichever comes first, and moves from memory to memory without a
-/// copy where that is possible. Between two processes, and in one direction, a tag is used by one transfer at
-/// a time.
+/// Packets between two processes arrive in the order sent, once each, while both sides poll. Bulk data
+/// travels apart from them: a send meets the receive of the same tag, whichever comes first, and moves from
+/// memory to memory without a copy where that is possible. Between two processes, and in one direction, a tag
+/// is used by one transfer at a time.
 ///
 /// `send`, `send_bulk`, `receive_bulk` and `poll` are called by one thread at a time (the caller locks);
 /// `wait` by one thread, without that lock; `wake` by any. None but `wait` sleeps. Throws Error if the
@@ -55,7 +55,8 @@ class Messages {
   virtual void wake() = 0;
   /// False once it is known that a process has died. Called as `poll`.
   [[nodiscard]] virtual bool alive(int process) = 0;
-  /// True if `wait` returns at once when something comes, so that it need not be short.
+  /// True if `wait` returns at once when something comes, and when something can be done for bulk data, so
+  /// that it need not be short. May change with what is under way.
   [[nodiscard]] virtual bool is_told() const noexcept = 0;
 
  protected:

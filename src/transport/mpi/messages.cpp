@@ -11,6 +11,7 @@
 
 #include "outcore/error.hpp"
 #include "transport/doorbells.hpp"
+#include "transport/host_mail.hpp"
 
 namespace outcore::transport::over_mpi {
 namespace {
@@ -83,26 +84,33 @@ class Requests {
   std::size_t next_ = 0;
 };
 
-/// Packets are looked for, and then received from who sent them. Receives from anybody, posted in advance,
-/// would save a copy, but MPICH over UCX (5.0.2) does not match all of them where some of the senders share
-/// memory and others do not.
+/// Processes of the same host have mailboxes in memory, and fetch bulk data out of one another's memory; MPI
+/// is not called for them. (If the system does not let them fetch, bulk data goes by MPI.)
 ///
-/// MPI cannot tell that something has come. A sender on the same host rings the receiver's bell, and says how
-/// many packets it has to expect. While one of these, or a bulk transfer, is under way, or others are on
-/// other hosts, `wait` naps and looks: a sixteenth of the time since something happened, as all waiting here.
+/// Packets of others are looked for, and then received from who sent them. Receives from anybody, posted in
+/// advance, would save a copy, but MPICH over UCX (5.0.2) does not match all of them where some of the
+/// senders share memory and others do not. MPI cannot tell that something has come: while something of it is
+/// under way, or others are on other hosts, `wait` naps and looks: a sixteenth of the time since something
+/// happened, as all waiting here.
 class MpiMessages final : public Messages {
  public:
   MpiMessages(Transport& transport, MPI_Comm comm)
-      : rank_(transport.rank()), bells_(transport), at_finalize_([this] { end(); }) {
+      : rank_(transport.rank()),
+        bells_(transport, sizeof(Mailbox)),
+        mail_(transport, bells_),
+        at_finalize_([this] { end(); }) {
     MPI_Request request = MPI_REQUEST_NULL;
     check(MPI_Comm_idup(comm, &comm_, &request), "duplicate a communicator");
     over_mpi::wait(request, "duplicate a communicator");
     check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "set an error handler");
+    all_by_mail_ = true;
+    for (int i = 0; i < transport.size(); ++i) all_by_mail_ &= mail_.reaches(i);
   }
 
   ~MpiMessages() override {
     if (finalized()) return;
     try {
+      mail_.put_all();
       over_mpi::wait(requests_.all(), "end messages");
       MPI_Request request = MPI_REQUEST_NULL;
       check(MPI_Ibarrier(comm_, &request), "end messages");
@@ -116,37 +124,35 @@ class MpiMessages final : public Messages {
     if (packet.size() > most_packet_bytes)
       throw Error(EMSGSIZE,
                   {.attempted = "send a packet", .size_bytes = static_cast<std::int64_t>(packet.size())});
-    {
-      const auto lock = open();
-      if (spare_.empty()) spare_.push_back(std::make_unique<Packet>());
-      auto memory = std::move(spare_.back());
-      spare_.pop_back();
-      std::copy(packet.begin(), packet.end(), memory->begin());
-      MPI_Request request = MPI_REQUEST_NULL;
-      const auto size = static_cast<int>(packet.size());
-      check(MPI_Isend(memory->data(), size, MPI_BYTE, to, packet_tag, comm_, &request), "send a packet");
-      if (over_mpi::test(std::span(&request, 1), "send a packet"))
-        spare_.push_back(std::move(memory));
-      else
-        add(request, {.process = to, .packet = std::move(memory)});
-    }
-    bells_.announce(to);
+    const auto lock = open();
+    if (mail_.reaches(to)) return mail_.send(to, packet);
+    if (spare_.empty()) spare_.push_back(std::make_unique<Packet>());
+    auto memory = std::move(spare_.back());
+    spare_.pop_back();
+    std::copy(packet.begin(), packet.end(), memory->begin());
+    MPI_Request request = MPI_REQUEST_NULL;
+    const auto size = static_cast<int>(packet.size());
+    check(MPI_Isend(memory->data(), size, MPI_BYTE, to, packet_tag, comm_, &request), "send a packet");
+    if (over_mpi::test(std::span(&request, 1), "send a packet"))
+      spare_.push_back(std::move(memory));
+    else
+      add(request, {.process = to, .packet = std::move(memory)});
   }
 
   void send_bulk(int to, std::uint32_t tag, std::span<const std::byte> data, std::uint64_t token) override {
-    {
-      const auto lock = open();
-      MPI_Request request = MPI_REQUEST_NULL;
-      with_bytes(data.size(), [&](int count, MPI_Datatype type) {
-        check(MPI_Isend(data.data(), count, type, to, bulk_tag(tag), comm_, &request), "send");
-      });
-      add(request, {.process = to, .packet = nullptr, .token = token});
-    }
+    const auto lock = open();
+    if (fetched(to)) return mail_.send_bulk(to, tag, data, token);
+    MPI_Request request = MPI_REQUEST_NULL;
+    with_bytes(data.size(), [&](int count, MPI_Datatype type) {
+      check(MPI_Isend(data.data(), count, type, to, bulk_tag(tag), comm_, &request), "send");
+    });
+    add(request, {.process = to, .packet = nullptr, .token = token});
     bells_.ring(to);
   }
 
   void receive_bulk(int from, std::uint32_t tag, std::span<std::byte> into, std::uint64_t token) override {
     const auto lock = open();
+    if (fetched(from)) return mail_.receive_bulk(from, tag, into, token);
     MPI_Request request = MPI_REQUEST_NULL;
     with_bytes(into.size(), [&](int count, MPI_Datatype type) {
       check(MPI_Irecv(into.data(), count, type, from, bulk_tag(tag), comm_, &request), "receive");
@@ -156,17 +162,19 @@ class MpiMessages final : public Messages {
 
   bool poll(Receiver& receiver, int packets) override {
     const std::uint32_t heard = bells_.rings();
-    int taken = 0;
-    while (taken < packets && take_packet(receiver)) ++taken;
-    if (taken < packets) heard_ = heard;
-    const bool ended = end_requests(receiver);
-    if (taken > 0 || ended) stir();
-    return taken > 0 || ended;
+    (void)open();
+    bool any = mail_.poll(receiver, packets);
+    if (!all_by_mail_)
+      for (; packets > 0 && take_packet(receiver); --packets) any = true;
+    if (packets > 0) heard_ = heard;
+    any |= end_requests(receiver);
+    if (any) stir();
+    return any;
   }
 
   void wait(microseconds longest) override {
     const std::uint32_t heard = heard_;
-    if (!woken_.exchange(false) && untested_ == 0) bells_.sleep(heard, nap(longest));
+    if (!woken_.exchange(false) && untested_ == 0 && !mail_.is_busy()) bells_.sleep(heard, nap(longest));
     woken_ = false;
     if (bells_.rings() != heard) stir();
     untested_ = under_way_.load();
@@ -179,12 +187,15 @@ class MpiMessages final : public Messages {
 
   [[nodiscard]] bool alive(int process) override { return bells_.alive(process); }
 
-  [[nodiscard]] bool is_told() const noexcept override { return bells_.reaches_all(); }
+  [[nodiscard]] bool is_told() const noexcept override { return all_by_mail_ && under_way_ == 0; }
 
  private:
   using Clock = std::chrono::steady_clock;
 
   static int bulk_tag(std::uint32_t tag) noexcept { return first_bulk_tag + static_cast<int>(tag); }
+
+  /// Bulk data to or from this process does not go by MPI.
+  [[nodiscard]] bool fetched(int process) const noexcept { return mail_.fetches() && mail_.reaches(process); }
 
   /// MPI may be called while this is held.
   std::unique_lock<std::mutex> open() {
@@ -199,7 +210,6 @@ class MpiMessages final : public Messages {
       const auto lock = open();
       if (incoming_ == MPI_REQUEST_NULL && !start_receive()) return false;
       if (!over_mpi::test(std::span(&incoming_, 1), "receive a packet")) return false;
-      if (bells_.reaches(sender_)) ++taken_of_announced_;
     }
     receiver.packet(sender_, std::span(packet_).first(static_cast<std::size_t>(packet_bytes_)));
     return true;
@@ -222,6 +232,7 @@ class MpiMessages final : public Messages {
     requests_.add(request, std::move(subject));
     under_way_ = requests_.size();
     stir();
+    bells_.ring(rank_);  // MPI moves it while it is called
   }
 
   bool end_requests(Receiver& receiver) {
@@ -249,17 +260,13 @@ class MpiMessages final : public Messages {
       throw Error(done.errno_value,
                   {.attempted = "send a packet to process " + std::to_string(subject.process)});
     spare_.push_back(std::move(subject.packet));
-    bells_.ring(subject.process);  // it was announced, but has left only now
   }
 
   void stir() noexcept { stirred_ns_ = Clock::now().time_since_epoch().count(); }
 
   [[nodiscard]] microseconds nap(microseconds longest) const noexcept {
-    const bool expecting = static_cast<std::int32_t>(bells_.announced() - taken_of_announced_) > 0;
-    if (is_told()) {
-      if (!expecting && under_way_ == 0) return longest;
-      longest = std::min(longest, longest_unsure_nap);
-    }
+    if (is_told()) return longest;
+    if (all_by_mail_) longest = std::min(longest, longest_unsure_nap);  // it was told before
     const std::chrono::nanoseconds quiet(Clock::now().time_since_epoch().count() - stirred_ns_);
     return std::clamp(std::chrono::duration_cast<microseconds>(quiet / 16), std::min(shortest_nap, longest),
                       longest);
@@ -272,6 +279,8 @@ class MpiMessages final : public Messages {
 
   int rank_;
   Doorbells bells_;
+  HostMail mail_;
+  bool all_by_mail_ = false;  // packets never go by MPI
   MPI_Comm comm_ = MPI_COMM_NULL;
   std::mutex mutex_;  // between calls of MPI and its end
   bool ended_ = false;
@@ -283,7 +292,7 @@ class MpiMessages final : public Messages {
   Requests requests_;
 
   // What `wait` knows, which is another thread.
-  std::atomic<std::uint32_t> heard_{0}, taken_of_announced_{0};
+  std::atomic<std::uint32_t> heard_{0};
   std::atomic<std::size_t> under_way_{0}, untested_{0};
   std::atomic<std::int64_t> stirred_ns_{0};
   std::atomic<bool> woken_{false};

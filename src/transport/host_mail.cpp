@@ -1,0 +1,208 @@
+#include "transport/host_mail.hpp"
+
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "transport/doorbells.hpp"
+#include "transport/pause.hpp"
+
+namespace outcore::transport {
+namespace {
+
+/// Fetched at once, so that packets need not wait for long.
+constexpr std::size_t fetched_at_once = 1 << 20;
+
+/// Reads memory of another process. 0 or an errno value.
+int read_memory(int pid, const std::byte* from, std::span<std::byte> into) noexcept {
+  while (!into.empty()) {
+    const iovec mine{into.data(), into.size()}, its{const_cast<std::byte*>(from), into.size()};
+    const ssize_t moved = process_vm_readv(pid, &mine, 1, &its, 1, 0);
+    if (moved < 0 && errno == EINTR) continue;
+    if (moved <= 0) return moved < 0 ? errno : EFAULT;
+    into = into.subspan(static_cast<std::size_t>(moved));
+    from += moved;
+  }
+  return 0;
+}
+
+}  // namespace
+
+// ---- a mailbox ----
+
+bool Mailbox::put(const Letter& letter, std::span<const std::byte> packet) noexcept {
+  std::uint64_t place = written_.load(std::memory_order_relaxed);
+  for (;;) {
+    Slot& slot = slots_[place % slots];
+    const std::uint64_t free_turn = 2 * (place / slots), turn = slot.turn.load(std::memory_order_acquire);
+    if (turn < free_turn) return false;  // of the round before, still there
+    if (turn > free_turn) {              // another writer was here
+      place = written_.load(std::memory_order_relaxed);
+      continue;
+    }
+    if (!written_.compare_exchange_weak(place, place + 1, std::memory_order_relaxed)) continue;
+    slot.letter = letter;
+    std::copy(packet.begin(), packet.end(), slot.packet.begin());
+    slot.turn.store(free_turn + 1, std::memory_order_release);
+    return true;
+  }
+}
+
+Mailbox::Slot* Mailbox::look(std::uint64_t read) noexcept {
+  Slot& slot = slots_[read % slots];
+  return slot.turn.load(std::memory_order_acquire) == 2 * (read / slots) + 1 ? &slot : nullptr;
+}
+
+void Mailbox::free(Slot& slot) noexcept {
+  slot.turn.fetch_add(1, std::memory_order_release);
+}
+
+// ---- the mail of a process ----
+
+HostMail::HostMail(Transport& transport, Doorbells& bells) : rank_(transport.rank()), bells_(bells) {
+  std::int64_t works = try_fetching(transport) ? 1 : 0;
+  transport.all_reduce(std::span(&works, 1), Reduction::min);
+  fetches_ = works == 1;
+}
+
+/// Reads a word of the next process of the host, as all others do.
+bool HostMail::try_fetching(Transport& transport) const {
+  const std::int64_t mine = 0x6f7574636f7265 + rank_;
+  if (reaches(rank_)) box(rank_)->word = reinterpret_cast<std::intptr_t>(&mine);
+  transport.barrier();
+  bool works = true;
+  if (const char* wish = std::getenv("OUTCORE_FETCH"); wish && std::strcmp(wish, "no") == 0) works = false;
+  for (int i = 1; works && i < transport.size(); ++i) {
+    const int next = (rank_ + i) % transport.size();
+    if (!reaches(next)) continue;
+    std::int64_t word = 0;
+    const auto* its = reinterpret_cast<const std::byte*>(static_cast<std::intptr_t>(box(next)->word.load()));
+    const int error = read_memory(bells_.pid(next), its, std::as_writable_bytes(std::span(&word, 1)));
+    works = error == 0 && word == 0x6f7574636f7265 + next;
+    break;
+  }
+  transport.barrier();  // the word stays until all have read it
+  return works;
+}
+
+Mailbox* HostMail::box(int process) const noexcept {
+  std::byte* const memory = bells_.memory(process);
+  return memory ? std::launder(reinterpret_cast<Mailbox*>(memory)) : nullptr;
+}
+
+void HostMail::send(int to, std::span<const std::byte> packet) {
+  put(to, {.kind = Letter::Kind::packet, .size_bytes = static_cast<std::uint32_t>(packet.size())}, packet);
+}
+
+void HostMail::send_bulk(int to, std::uint32_t tag, std::span<const std::byte> data, std::uint64_t token) {
+  put(to,
+      {.kind = Letter::Kind::offer,
+       .tag = tag,
+       .token = token,
+       .data = data.data(),
+       .data_bytes = data.size()},
+      {});
+}
+
+void HostMail::receive_bulk(int from, std::uint32_t tag, std::span<std::byte> into, std::uint64_t token) {
+  const auto found = offered_.find({from, tag});
+  if (found == offered_.end()) {
+    expected_.emplace(Key{from, tag}, Expected{into, token});
+    return;
+  }
+  fetching_.push_back({found->second, into, token});
+  offered_.erase(found);
+  busy_ = true;
+  bells_.ring(rank_);
+}
+
+/// Letters to one process keep their order, also those that wait.
+void HostMail::put(int to, Letter letter, std::span<const std::byte> packet) {
+  letter.from = rank_;
+  const auto waiting = unsent_.find(to);
+  if (waiting == unsent_.end() && box(to)->put(letter, packet)) return bells_.ring(to);
+  unsent_[to].push_back({letter, {packet.begin(), packet.end()}});
+  busy_ = true;
+  bells_.ring(rank_);
+}
+
+bool HostMail::put_unsent() {
+  bool any = false;
+  for (auto each = unsent_.begin(); each != unsent_.end();) {
+    auto& [to, letters] = *each;
+    while (!letters.empty() && box(to)->put(letters.front().letter, letters.front().packet)) {
+      letters.pop_front();
+      any = true;
+    }
+    if (any) bells_.ring(to);
+    each = letters.empty() ? unsent_.erase(each) : std::next(each);
+  }
+  return any;
+}
+
+void HostMail::put_all() {
+  for (Pause pause; !unsent_.empty(); pause()) put_unsent();
+}
+
+bool HostMail::poll(Messages::Receiver& receiver, int& packets) {
+  bool any = !unsent_.empty() && put_unsent();
+  any |= reaches(rank_) && take(receiver, packets);
+  any |= !fetching_.empty() && fetch_some(receiver);
+  busy_.store(!unsent_.empty() || !fetching_.empty(), std::memory_order_relaxed);
+  return any;
+}
+
+bool HostMail::take(Messages::Receiver& receiver, int& packets) {
+  struct Taken {  // free again, also if a receiver throws
+    Mailbox::Slot& slot;
+    ~Taken() { Mailbox::free(slot); }
+  };
+  Mailbox& mine = *box(rank_);
+  bool any = false;
+  for (Mailbox::Slot* slot = nullptr; packets > 0 && (slot = mine.look(read_)); any = true) {
+    ++read_;
+    const Taken taken{*slot};
+    const Letter& letter = slot->letter;
+    if (letter.kind == Letter::Kind::packet) {
+      --packets;
+      receiver.packet(letter.from, std::span(slot->packet).first(letter.size_bytes));
+    } else if (letter.kind == Letter::Kind::taken) {
+      receiver.bulk_done(letter.token, letter.errno_value);
+    } else if (const auto found = expected_.find({letter.from, letter.tag}); found != expected_.end()) {
+      fetching_.push_back({letter, found->second.into, found->second.token});
+      expected_.erase(found);
+    } else {
+      offered_.emplace(Key{letter.from, letter.tag}, letter);
+    }
+  }
+  return any;
+}
+
+bool HostMail::fetch_some(Messages::Receiver& receiver) {
+  for (std::size_t left = fetched_at_once; left > 0 && !fetching_.empty();) {
+    Fetch& fetch = fetching_.front();
+    const auto part =
+        fetch.into.subspan(fetch.done_bytes).first(std::min(left, fetch.into.size() - fetch.done_bytes));
+    const std::byte* from = fetch.offer.data + fetch.done_bytes;
+    const int process = fetch.offer.from;
+    int error = fetch.into.size() == fetch.offer.data_bytes ? 0 : EMSGSIZE;
+    if (error == 0 && process == rank_)
+      std::copy_n(from, part.size(), part.begin());
+    else if (error == 0)
+      error = read_memory(bells_.pid(process), from, part);
+    fetch.done_bytes += part.size();
+    left -= std::max<std::size_t>(part.size(), 1);
+    if (error == 0 && fetch.done_bytes < fetch.into.size()) break;
+    const std::uint64_t token = fetch.token;
+    put(process, {.kind = Letter::Kind::taken, .token = fetch.offer.token, .errno_value = error}, {});
+    fetching_.pop_front();
+    receiver.bulk_done(token, error);
+  }
+  return true;
+}
+
+}  // namespace outcore::transport

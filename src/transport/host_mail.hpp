@@ -1,0 +1,119 @@
+// Messages between the processes of a host, through memory that they share.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "outcore/transport/messages.hpp"
+#include "outcore/transport/transport.hpp"
+
+namespace outcore::transport {
+
+class Doorbells;
+
+/// What is put into a mailbox: a packet; or word of a bulk transfer, whose data the receiver fetches itself.
+struct Letter {
+  enum class Kind : std::uint32_t { packet, offer, taken };
+  Kind kind = Kind::packet;
+  std::int32_t from = 0;
+  std::uint32_t size_bytes = 0;  ///< of the packet
+  std::uint32_t tag = 0;         ///< of an offer
+  std::uint64_t token = 0;       ///< what the sender calls the transfer
+  const std::byte* data = nullptr;
+  std::uint64_t data_bytes = 0;
+  std::int32_t errno_value = 0;  ///< 0: it was taken
+};
+
+/// A ring of letters, for one reader and any number of writers, in zeroed memory that they share.
+class Mailbox {
+ public:
+  /// False: it is full. Any process and thread.
+  [[nodiscard]] bool put(const Letter& letter, std::span<const std::byte> packet) noexcept;
+
+  struct Slot {
+    std::atomic<std::uint64_t> turn;  // 2 n: free for the n-th time; 2 n + 1: filled for the n-th time
+    Letter letter;
+    std::array<std::byte, Messages::most_packet_bytes> packet;
+  };
+  /// The next letter, or null. The place `read` counts the letters that were taken. Only by the owner.
+  [[nodiscard]] Slot* look(std::uint64_t read) noexcept;
+  static void free(Slot& slot) noexcept;
+
+  std::atomic<std::int64_t>
+      word;  ///< where its owner has a word to be read by others, to try whether they can
+
+ private:
+  static constexpr std::uint64_t slots = 64;
+  alignas(64) std::atomic<std::uint64_t> written_;
+  alignas(64) std::array<Slot, slots> slots_;
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+/// Packets are put into the mailbox of the receiver. Of bulk data only the address is told: the receiver
+/// copies it from the memory of the sender (process_vm_readv), if the system lets it, which is tried in the
+/// beginning. Methods are called by one thread at a time, but for `is_busy`.
+class HostMail {
+ public:
+  /// Collective; `bells` have room for a Mailbox beside each bell. OUTCORE_FETCH=no: bulk data is not
+  /// fetched.
+  HostMail(Transport& transport, Doorbells& bells);
+
+  [[nodiscard]] bool reaches(int process) const noexcept { return box(process) != nullptr; }
+  [[nodiscard]] bool fetches() const noexcept { return fetches_; }
+
+  void send(int to, std::span<const std::byte> packet);
+  void send_bulk(int to, std::uint32_t tag, std::span<const std::byte> data, std::uint64_t token);
+  void receive_bulk(int from, std::uint32_t tag, std::span<std::byte> into, std::uint64_t token);
+  /// As Messages::poll; `packets` is diminished by those that were delivered.
+  bool poll(Messages::Receiver& receiver, int& packets);
+
+  /// Waits until all letters have found room, which is made by receivers that poll.
+  void put_all();
+
+  /// There is something to be done, without anybody ringing.
+  [[nodiscard]] bool is_busy() const noexcept { return busy_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Fetch {  // bulk data that this process copies
+    Letter offer;
+    std::span<std::byte> into;
+    std::uint64_t token;
+    std::size_t done_bytes = 0;
+  };
+  struct Expected {
+    std::span<std::byte> into;
+    std::uint64_t token;
+  };
+  struct Unsent {
+    Letter letter;
+    std::vector<std::byte> packet;
+  };
+  using Key = std::pair<int, std::uint32_t>;  // sender, tag
+
+  [[nodiscard]] Mailbox* box(int process) const noexcept;
+  [[nodiscard]] bool try_fetching(Transport& transport) const;
+  void put(int to, Letter letter, std::span<const std::byte> packet);
+  bool put_unsent();
+  bool take(Messages::Receiver& receiver, int& packets);
+  bool fetch_some(Messages::Receiver& receiver);
+
+  int rank_;
+  Doorbells& bells_;
+  bool fetches_ = false;
+  std::uint64_t read_ = 0;                              // letters of the own box
+  std::unordered_map<int, std::deque<Unsent>> unsent_;  // to boxes that were full
+  std::map<Key, Letter> offered_;                       // that nobody has asked for yet
+  std::map<Key, Expected> expected_;                    // that nobody has offered yet
+  std::deque<Fetch> fetching_;
+  std::atomic<bool> busy_{false};
+};
+
+}  // namespace outcore::transport

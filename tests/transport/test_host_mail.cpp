@@ -1,0 +1,88 @@
+// Mailboxes, from threads. Messages by mail as a whole pass the conformance suite, over MPI.
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "check.hpp"
+#include "transport/host_mail.hpp"
+
+using outcore::transport::Letter;
+using outcore::transport::Mailbox;
+
+namespace {
+
+std::span<const std::byte> bytes_of(const int& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+/// What was sent, and by whom; nothing if there is no letter.
+std::optional<std::pair<int, int>> take(Mailbox& box, std::uint64_t& read) {
+  Mailbox::Slot* const slot = box.look(read);
+  if (!slot) return {};
+  ++read;
+  int value = 0;
+  check::equal(slot->letter.size_bytes, sizeof value);
+  std::memcpy(&value, slot->packet.data(), sizeof value);
+  const int from = slot->letter.from;
+  Mailbox::free(*slot);
+  return std::pair(from, value);
+}
+
+bool put(Mailbox& box, int from, int value) {
+  return box.put({.from = from, .size_bytes = sizeof value}, bytes_of(value));
+}
+
+}  // namespace
+
+TEST("letters come out as they were put in, many times round") {
+  const auto box = std::make_unique<Mailbox>();
+  std::uint64_t read = 0;
+  check::is_true(!take(*box, read), "nothing in an empty box");
+  for (int first = 0; first < 5000; first += 50) {
+    for (int i = 0; i < 50; ++i) check::is_true(put(*box, 3, first + i));
+    for (int i = 0; i < 50; ++i) check::is_true(take(*box, read) == std::pair(3, first + i));
+    check::is_true(!take(*box, read));
+  }
+}
+
+TEST("a full box refuses, and takes letters again when some were read") {
+  const auto box = std::make_unique<Mailbox>();
+  std::uint64_t read = 0;
+  int count = 0;
+  while (put(*box, 0, count)) ++count;
+  check::is_true(count >= 32, "as many as a process has calls outstanding");
+  check::is_true(!put(*box, 0, -1));
+  check::is_true(take(*box, read) == std::pair(0, 0));
+  check::is_true(put(*box, 0, count));
+  check::is_true(!put(*box, 0, -1));
+  for (int i = 1; i <= count; ++i) check::is_true(take(*box, read) == std::pair(0, i));
+}
+
+TEST("letters of each of many writers keep their order, and none is lost") {
+  constexpr int writers = 4, letters = 20'000;
+  const auto box = std::make_unique<Mailbox>();
+  std::vector<std::thread> threads;
+  for (int writer = 0; writer < writers; ++writer)
+    threads.emplace_back([&, writer] {
+      for (int i = 0; i < letters; ++i)
+        while (!put(*box, writer, i)) std::this_thread::yield();
+    });
+  std::vector<int> next(writers, 0);
+  std::uint64_t read = 0;
+  bool in_order = true;
+  while (read < std::uint64_t{writers} * letters) {
+    const auto letter = take(*box, read);
+    if (!letter) {
+      std::this_thread::yield();
+      continue;
+    }
+    in_order &= letter->second == next[static_cast<std::size_t>(letter->first)]++;
+  }
+  for (std::thread& thread : threads) thread.join();
+  check::is_true(in_order);
+}
+
+TEST_MAIN
