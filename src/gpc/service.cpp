@@ -17,8 +17,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int most_workers = 4;             // that do not wait for other calls
 constexpr std::size_t most_waiting = 4096;  // calls to one process that the caller need not wait for
-constexpr auto spin = 200us;  // of a thread that waits for a reply: to wake it up would take as long
-constexpr auto alone = 20us;  // from then on it yields to threads that compute
+constexpr auto spin = 200us;    // of a thread that waits for a reply: to wake it up would take as long
+constexpr auto alone = 20us;    // from then on it yields to threads that compute
+constexpr auto crowded = 30us;  // a yield that lasts as long: they need the core
 constexpr auto just_now = 20us, stand_by_time = 100us;
 constexpr auto alert = 50us;  // bulk data need several steps of both sides, the first of them soon
 constexpr int idle_share = 200;
@@ -145,7 +146,10 @@ void Service::wait(const Pending& pending) {
   for (auto now = start; !pending.done.load(std::memory_order_acquire) && now - start < spin;
        now = Clock::now()) {
     step();
-    if (now - start > alone) std::this_thread::yield();
+    if (now - start < alone) continue;
+    const auto before = Clock::now();
+    std::this_thread::yield();
+    if (Clock::now() - before > crowded) break;
   }
   if (!pending.done.load(std::memory_order_acquire)) {
     polled_ = Clock::time_point{};

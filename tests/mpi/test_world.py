@@ -16,7 +16,8 @@ from outcore.errors import OutcoreError
 
 
 @pytest.fixture(params=["hosts", "processes"])
-def nodes(request):
+def nodes(request, monkeypatch):
+    monkeypatch.delenv("OUTCORE_NODES", raising=False)  # what holds for the whole job, perhaps
     return request.param
 
 
