@@ -1,7 +1,9 @@
 """Distant I/O: requests to a file on the disk of another process, beside those to a disk of one's own.
 
 Two processes, each a node of its own. Process 0 reads and writes a shared file, 16 requests outstanding, once where
-it lies at process 0 and once where it lies at process 1, which sleeps; through the page cache and past it.
+it lies at process 0 and once where it lies at process 1, which sleeps; through the page cache and past it. In two
+settings, as in `bench gpc`: by the means of one host (mailboxes in shared memory; bulk data is fetched from the
+memory of the other process), and as between hosts, over TCP, where both ends of it share the cores with all else.
 """
 
 from __future__ import annotations
@@ -19,13 +21,14 @@ from outcore.bench import BenchOptions, Claim, at_least
 from outcore.errors import OutcoreError
 
 from ._dio_worker import CACHES, OUTSTANDING, SIZES, count_of
+from .gpc import SETTINGS
 
 LIMIT_S = 600
 BAR_FROM_BYTES = 32 << 10
 WAYS = {"buffered": "in the page cache", "direct": "past the page cache"}
 
 
-def measure(options: BenchOptions) -> dict[str, list[float]]:
+def measure(setting: str, options: BenchOptions) -> dict[str, list[float]]:
     """Times in seconds of every kind, as the worker took them."""
     place = options.scratch / "dio.json"
     worker = Path(__file__).with_name("_dio_worker.py")
@@ -35,7 +38,7 @@ def measure(options: BenchOptions) -> dict[str, list[float]]:
     ]  # fmt: skip
     answer = subprocess.run(
         command,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "OMP_NUM_THREADS": "1", **SETTINGS[setting]},
         capture_output=True,
         text=True,
         check=False,
@@ -48,8 +51,7 @@ def measure(options: BenchOptions) -> dict[str, list[float]]:
     return result
 
 
-def run(options: BenchOptions) -> list[Claim]:
-    times = measure(options)
+def claims_of(times: dict[str, list[float]], setting: str) -> list[Claim]:
     claims = []
     for cache in CACHES:
         for operation in ("read", "write"):
@@ -61,7 +63,7 @@ def run(options: BenchOptions) -> list[Claim]:
                 rates = [moved / statistics.median(each) / 1e9 for each in (local, distant)]
                 claims.append(
                     Claim(
-                        f"distant {operation}, {size >> 10} kB, {WAYS[cache]}, against local",
+                        f"distant {operation}, {size >> 10} kB, {WAYS[cache]}, {setting}, against local",
                         statistics.median(a / b for a, b in zip(local, distant, strict=True)),
                         "x",
                         at_least(0.9) if size >= BAR_FROM_BYTES else None,
@@ -70,4 +72,12 @@ def run(options: BenchOptions) -> list[Claim]:
                         f"median of {len(local)} ratios taken in turns",
                     )
                 )
+    return claims
+
+
+def run(options: BenchOptions) -> list[Claim]:
+    claims = []
+    for setting in SETTINGS:
+        claims += claims_of(measure(setting, options), setting)
+        options.say(f"{setting}: measured")
     return claims
