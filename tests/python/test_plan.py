@@ -70,3 +70,10 @@ def test_the_factors_of_the_pairs_are_found():
     rule = sample().rule(0, sample().bytes / 2)
     assert rule.factors is not None
     np.testing.assert_allclose(rule.factors / rule.factors[0], [1, 10, 2], rtol=1e-6)
+
+
+def test_more_cycles_take_longer_but_later_ones_less():
+    found = sample()
+    few, many = found.work(plan.KEEP_NONE, cycles=5), found.work(plan.KEEP_NONE, cycles=15)
+    assert few.seconds < many.seconds < 3 * few.seconds
+    assert many.cycle_seconds < few.cycle_seconds

@@ -295,3 +295,25 @@ def test_a_restart_may_have_another_number_of_processes(water, tmp_path):
         assert answer.returncode == 0, answer.stderr
         energies.append(json.loads(results.read_text())["energy_hartree"])
     assert energies[1:] == pytest.approx([energies[0]] * 2, abs=1e-9)
+
+
+def test_the_estimate_has_a_row_for_each_way_and_runs_nothing(water, tmp_path, capsys):
+    results = tmp_path / "estimate.json"
+    assert scf(water, "--basis", "6-31g*", "--estimate", "--disk", "100kB", "--json", str(results)) == 0
+    output = capsys.readouterr().out
+    assert "RHF energy" not in output
+    ways = json.loads(results.read_text())["ways"]
+    assert list(ways) == ["disk", "semidirect, 0 MB", "direct", "auto"]
+    assert ways["disk"]["kept"] > ways["semidirect, 0 MB"]["kept"] > ways["direct"]["kept"] == 0
+
+
+def test_a_semidirect_run_says_what_it_keeps_and_what_it_recomputes(water, capsys):
+    assert scf(water, "--basis", "6-31g*", "--integrals", "semidirect", "--disk", "100kB") == 0
+    output = capsys.readouterr().out
+    assert "% of the integrals, worth least for their bytes, are recomputed" in output
+    assert "0 MB on disk" in output and "s were expected" in output
+
+
+def test_no_disk_at_all_is_a_direct_run(water, capsys):
+    assert scf(water, "--basis", "6-31g*", "--integrals", "semidirect", "--disk", "0") == 0
+    assert "stored" not in capsys.readouterr().out

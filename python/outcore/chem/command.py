@@ -5,8 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
     from rich.console import Console
 
-    from outcore.chem.integrals import Estimate
+    from outcore.chem.integrals import IntegralWork
     from outcore.chem.restart import Checkpoint
     from outcore.report import RawRates, Report
     from outcore.world import World
@@ -73,6 +72,9 @@ def scf(
     cache: Annotated[
         str, typer.Option(help="Page cache for integrals: automatic, direct or buffered.")
     ] = "automatic",
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Say what each way to run will take, and end.")
+    ] = False,
     guess: Annotated[str, typer.Option(help="Start guess, as PySCF names it.")] = "minao",
     conv_tol: Annotated[float, typer.Option(help="Convergence of the energy (Hartree).")] = 1e-9,
     max_cycle: Annotated[int, typer.Option(help="Most SCF cycles.")] = 50,
@@ -95,6 +97,7 @@ def scf(
 
     from outcore.chem import molecule
     from outcore.chem import scf as methods
+    from outcore.chem.view import View
 
     comm = launch.world()
     root = comm is None or comm.rank == 0
@@ -121,11 +124,14 @@ def scf(
         prefetch=prefetch,
         cache=cache,
     )
+    if estimate:
+        _print_forecast(mf, console, json_file)
+        return 0
     mf.conv_tol, mf.max_cycle, mf.init_guess, mf.chkfile = conv_tol, max_cycle, guess, None
     raw = _begin_io(mf, trace)
     method = "UHF" if unrestricted else "RHF"
     start_density, keeper = _restart_files(mf, method, restart, checkpoint, console)
-    view = _View(console, mf, method, basis)
+    view = View(console, mf, method, basis)
     view.header(geometry, comm.size if comm is not None else 1)
     with view.storing():
         _ = mf.two_electron
@@ -135,13 +141,14 @@ def scf(
     _keep(mf, keeper)
     run_seconds = time.monotonic() - start
     peak_bytes = _peak_memory_bytes(mf.world)
-    view.result(run_seconds, peak_bytes)
+    work = mf.two_electron.work()
+    view.result(run_seconds, peak_bytes, work)
     mf.close()
     report = _end_io(comm, run_seconds, raw, trace)
     if report is not None and integrals != "direct":
         report.render(console)
     if json_file is not None and root:
-        _write_json(json_file, mf, run_seconds, peak_bytes, report)
+        _write_json(json_file, mf, run_seconds, peak_bytes, work, report)
     if not mf.converged:
         raise OutcoreError(
             errno.EDOM,
@@ -149,6 +156,15 @@ def scf(
             detail=f"after {mf.cycles} cycles E = {energy:.10f}; raise --max-cycle, or try another --guess",
         )
     return 0
+
+
+def _print_forecast(mf: Any, console: Console, json_file: Path | None) -> None:
+    from outcore.chem.estimate import forecast
+
+    found = forecast(mf.mol, mf.settings, mf.world)
+    console.print(found.table())
+    if json_file is not None and mf.world.rank == 0:
+        _write_text(json_file, json.dumps(found.as_json(), indent=2) + "\n")
 
 
 def _restart_files(
@@ -187,98 +203,6 @@ def _keep(mf: Any, keeper: Checkpoint | None) -> None:
             keeper.save(orbitals, int(mf.cycles), float(mf.e_tot), converged=bool(mf.converged))
 
 
-class _View:
-    """What the run shows: header, progress, cycles, result."""
-
-    def __init__(self, console: Console, mf: Any, method: str, basis: str) -> None:
-        self._console, self._mf, self._method, self._basis = console, mf, method, basis
-        self._cycle_start = time.monotonic()
-
-    def _say(self, line: str) -> None:
-        self._console.print(line, soft_wrap=True)
-
-    def header(self, geometry: Path, processes: int) -> None:
-        mol, settings = self._mf.mol, self._mf.settings
-        kind = "cartesian" if mol.cart else "spherical"
-        self._say(
-            f"{self._method}/{self._basis}  {geometry.name}: {mol.natm} atoms, {mol.nelectron} electrons, "
-            f"{mol.nao} {kind} functions in {mol.nbas} shells"
-        )
-        threads = settings.threads or launch.threads_per_rank()
-        self._say(
-            f"{processes} {'process' if processes == 1 else 'processes'} x {threads} "
-            f"{'thread' if threads == 1 else 'threads'}, integrals {settings.storage}, "
-            f"threshold {settings.threshold:.0e}"
-        )
-
-    @contextmanager
-    def storing(self) -> Iterator[None]:
-        """A progress bar while integrals are written."""
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-        if self._mf.settings.storage == "direct":
-            yield
-            return
-        columns = TextColumn("writing integrals"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
-        with Progress(*columns, console=self._console) as bar:
-            task = bar.add_task("", total=1.0)
-            self._mf.on_estimate = self._estimate
-            self._mf.on_progress = lambda fraction: bar.update(task, completed=fraction)
-            yield
-            bar.update(task, completed=1.0)
-
-    def _estimate(self, estimate: Estimate) -> None:
-        memory = f"memory {estimate.memory_bytes / 1e6:.0f} MB in each process"
-        if self._mf.settings.storage == "disk":
-            where = (
-                f"at most {estimate.disk_bytes / 1e6:.0f} MB in {estimate.scratch} "
-                f"({estimate.free_bytes / 1e9:.1f} GB free)"
-            )
-        else:
-            where = (
-                f"up to {estimate.record_memory_bytes / 1e6:.0f} MB in memory, "
-                f"{estimate.disk_bytes / 1e6:.0f} MB in {estimate.scratch} "
-                f"({estimate.free_bytes / 1e9:.1f} GB free)"
-            )
-        self._say(f"{estimate.integrals:.3e} integrals pass the screening: {where}; {memory}")
-
-    def stored(self) -> None:
-        summary = self._mf.stored_summary
-        if summary is not None:
-            places = [
-                f"{size / 1e6:.0f} MB {place}"
-                for size, place in ((summary.memory_bytes, "in memory"), (summary.disk_bytes, "on disk"))
-                if size
-            ]
-            self._say(
-                f"stored {summary.stored:.3e} of {summary.computed:.3e} computed integrals, "
-                f"{' and '.join(places) or 'nothing'} ({summary.bytes / max(1, summary.stored):.2f} bytes each), "
-                f"{summary.records} records, {summary.seconds:.1f} s"
-            )
-        self._cycle_start = time.monotonic()
-
-    def cycle(self, state: dict[str, Any]) -> None:
-        now = time.monotonic()
-        if state["cycle"] == 0:
-            self._say(f"{'cycle':>5} {'energy / Eh':>20} {'change':>10} {'|g|':>9} {'|dD|':>9} {'s':>7}")
-        self._say(
-            f"{state['cycle'] + 1:5d} {state['e_tot']:20.10f} {state['e_tot'] - state['last_hf_e']:10.2e} "
-            f"{state['norm_gorb']:9.2e} {state['norm_ddm']:9.2e} {now - self._cycle_start:7.2f}"
-        )
-        self._cycle_start = now
-
-    def result(self, run_seconds: float, peak_bytes: int) -> None:
-        mf = self._mf
-        state = "converged" if mf.converged else "NOT converged"
-        self._say(
-            f"{self._method} energy {mf.e_tot:.10f} Eh, {state} in {mf.cycles} cycles, {run_seconds:.1f} s, "
-            f"memory {peak_bytes / 1e6:.0f} MB"
-        )
-        if self._method == "UHF":
-            spin_square, multiplicity = mf.spin_square()
-            self._say(f"<S^2> = {spin_square:.6f}, 2S+1 = {multiplicity:.4f}")
-
-
 def _begin_io(mf: Any, trace_file: Path | None) -> RawRates | None:
     """Raw rates of the scratch disk (rank 0), then counters from zero, so that the report shows the run alone."""
     from outcore import doctor, trace
@@ -311,7 +235,9 @@ def _peak_memory_bytes(world: World) -> int:
     return int(world.all_reduce(resources.peak_resident_bytes()))
 
 
-def _write_json(path: Path, mf: Any, run_seconds: float, peak_bytes: int, report: Report | None) -> None:
+def _write_json(
+    path: Path, mf: Any, run_seconds: float, peak_bytes: int, work: IntegralWork, report: Report | None
+) -> None:
     result: dict[str, Any] = {
         "energy_hartree": float(mf.e_tot),
         "converged": bool(mf.converged),
@@ -321,13 +247,18 @@ def _write_json(path: Path, mf: Any, run_seconds: float, peak_bytes: int, report
         "threshold": mf.settings.threshold,
         "run_seconds": run_seconds,
         "peak_memory_bytes": peak_bytes,
+        "integral_work": asdict(work),
     }
     if report is not None:
         processes = len(report.processes)
         result["io_wait_share"] = report.io_seconds("file") / (processes * run_seconds)
     if mf.stored_summary is not None:
         result["stored"] = {**asdict(mf.stored_summary), "bytes": mf.stored_summary.bytes}
+    _write_text(path, json.dumps(result, indent=2) + "\n")
+
+
+def _write_text(path: Path, text: str) -> None:
     try:
-        path.write_text(json.dumps(result, indent=2) + "\n")
+        path.write_text(text)
     except OSError as error:
         raise OutcoreError(error.errno or errno.EIO, "write results", path=path) from error

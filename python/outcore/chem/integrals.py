@@ -117,6 +117,18 @@ class Summary:
         return self.memory_bytes + self.disk_bytes
 
 
+@dataclass(frozen=True)
+class IntegralWork:
+    """What the integrals have taken so far, this process's clock; counts of all processes."""
+
+    store_seconds: float
+    contractions: int  # times J and K were made
+    contract_seconds: float
+    expected_seconds: float | None  # for all of that, if a sample was measured
+    damaged: int  # records that came back damaged
+    lost_tasks: int  # of which something found no place or was damaged; it is recomputed
+
+
 class TwoElectronIntegrals:
     """J and K of a molecule. Every method is collective over `comm` (None: a process on its own), or the `world`
     given instead; the first error of any process is raised by all.
@@ -132,6 +144,10 @@ class TwoElectronIntegrals:
         self.world = shared(comm) if world is None else world
         self._stored = False
         self._store_seconds = 0.0
+        self.contractions, self.contract_seconds = (
+            0,
+            0.0,
+        )  # how often J and K were made, and how long that took
         self._threads = settings.threads or launch.threads_per_rank()
         self._sums: GlobalArray | None = None
         with self.world.together("two-electron integrals"):
@@ -165,6 +181,23 @@ class TwoElectronIntegrals:
             record_memory_bytes=self._memory_budget * self.world.size,
             memory_bytes=self._memory_bytes(self._prefetch) + self._memory_budget,
             scratch=self.scratch,
+        )
+
+    def expected(self, contractions: int = plan.CYCLES) -> plan.Work | None:
+        """What that many times J and K will take, if a sample was measured to plan the run. Not collective."""
+        return None if self.sample is None else self.sample.work(self.rule, cycles=contractions)
+
+    def work(self) -> IntegralWork:
+        """What has been done so far. Collective."""
+        summary = self.summary()
+        expected = self.expected(max(1, self.contractions))
+        return IntegralWork(
+            store_seconds=self._store_seconds,
+            contractions=self.contractions,
+            contract_seconds=self.contract_seconds,
+            expected_seconds=None if expected is None else expected.seconds,
+            damaged=summary.damaged,
+            lost_tasks=summary.lost_tasks,
         )
 
     def survey(self) -> plan.Sample:
@@ -238,6 +271,7 @@ class TwoElectronIntegrals:
     def jk(self, densities: Matrices, symmetry: Sequence[int]) -> tuple[Matrices, Matrices]:
         """J and K, [count][n][n] each, of `densities` [count][n][n], symmetric (+1) or antisymmetric (-1) as
         `symmetry` says. The densities of rank 0 count; all processes get the same result."""
+        start = time.monotonic()
         densities = self.world.broadcast(np.ascontiguousarray(densities, dtype=np.float64))
         if not self._keeps_all:
             self._counter.reset()
@@ -249,9 +283,11 @@ class TwoElectronIntegrals:
             if not self._keeps_all:
                 run_tasks(self._counter, self._cost, self._threads, self._native.contract_rest)
             coulomb, exchange = self._native.end(len(symmetry))
-        if self.world.size == 1:
-            return coulomb, exchange
-        return self._sum(coulomb, exchange)
+        if self.world.size > 1:
+            coulomb, exchange = self._sum(coulomb, exchange)
+        self.contractions += 1
+        self.contract_seconds += time.monotonic() - start
+        return coulomb, exchange
 
     def close(self) -> None:
         """Drops the integrals and their file."""

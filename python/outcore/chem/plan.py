@@ -20,7 +20,7 @@ from outcore import _core
 if TYPE_CHECKING:
     from outcore.world import World
 
-CYCLES = 12  # of an SCF to 1e-9 Hartree: the estimate's assumption
+CYCLES = 14  # times that an SCF to 1e-9 Hartree needs J and K: the estimate's assumption
 _DECAY = 3.0  # by which the change of the density falls in a cycle
 _SURVEY_SECONDS = 0.3
 _MOST_DRAWS = 4000  # of all processes: the sample is gathered
@@ -75,7 +75,8 @@ class Sample:
         self._bound, self._values, self._seconds, self._bytes = rows[:, 2:6].T
         self._weight = rows[:, 6] / max(1, draws)
         self._pack, self._contract, self._threads = pack, contract, threads
-        self._cycles = _cycles(self._bound, 0.01 * step)
+        self._least = 0.01 * step
+        self._cycles = _cycles(self._bound, self._least, CYCLES)
         self._factors = _factors(kinds, bra, ket, self._seconds / self._values)
         exponents = np.frexp(self._bound)[1] - 1
         self._first = int(exponents.min()) if len(exponents) else 0
@@ -112,27 +113,35 @@ class Sample:
             return KEEP_ALL
         return Rule(True, self._factors, self._worth, self._first, least)
 
-    def work(self, rule: Rule, read_seconds_per_byte: float = 0.0) -> Work:
-        """What an SCF of CYCLES cycles takes with a rule; reading goes on beside the computing."""
+    def work(
+        self,
+        rule: Rule,
+        read_seconds_per_byte: float = 0.0,
+        in_memory_bytes: float = 0.0,
+        cycles: int = CYCLES,
+    ) -> Work:
+        """What an SCF that needs J and K `cycles` times takes with a rule; reading goes on beside the computing."""
         if rule.factors is None:
             kept = np.full(len(self._score), rule.everything)
         else:
             kept = self._score >= rule.least
         weight = self._weight / self._threads
+        contract = self._contract * self._values
         store = np.where(kept, self._seconds + self._pack * self._values, 0.0)
-        contract = np.where(kept, self._contract * self._values, 0.0)
-        again = np.where(kept, 0.0, (self._seconds + self._contract * self._values) * self._cycles)
+        again = np.where(
+            kept, cycles * contract, (self._seconds + contract) * _cycles(self._bound, self._least, cycles)
+        )
         size = float(np.sum((self._weight * self._bytes)[kept]))
-        reading = max(0.0, size * read_seconds_per_byte - float(np.sum(weight * contract)))
-        total = store + CYCLES * contract + again
-        cycles = CYCLES * (float(np.sum(weight * contract)) + reading) + float(np.sum(weight * again))
+        read = cycles * max(0.0, size - in_memory_bytes) * read_seconds_per_byte
+        reading = max(0.0, read - float(np.sum((weight * again)[kept])))
+        later = float(np.sum(weight * again)) + reading
         return Work(
             kept=round(float(np.sum((self._weight * self._values)[kept]))),
             bytes=round(size),
             store_seconds=float(np.sum(weight * store)),
-            cycle_seconds=cycles / CYCLES,
-            seconds=float(np.sum(weight * total)) + CYCLES * reading,
-            error_seconds=_standard_error(weight * total),
+            cycle_seconds=later / cycles,
+            seconds=float(np.sum(weight * store)) + later,
+            error_seconds=_standard_error(weight * (store + again)),
         )
 
     def _worth_of(self, exponents: NDArray[np.intp]) -> Floats:
@@ -173,11 +182,11 @@ def survey(world: World, basis: _core.Basis, screening: _core.Screening, threads
     )  # fmt: skip
 
 
-def _cycles(bound: Floats, threshold: float) -> Floats:
-    """In how many cycles of an SCF quartets of these bounds contribute more than `threshold`: the change of the
+def _cycles(bound: Floats, threshold: float, most: int) -> Floats:
+    """In how many of `most` cycles quartets of these bounds contribute more than `threshold`: the change of the
     density falls from 1 by _DECAY in each; Coulomb terms count twice."""
     needed = 1.0 + np.log(np.maximum(2.0 * bound / threshold, 1.0)) / np.log(_DECAY)
-    result: Floats = np.minimum(needed, CYCLES)
+    result: Floats = np.minimum(needed, most)
     return result
 
 

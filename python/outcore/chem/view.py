@@ -1,0 +1,134 @@
+"""What a Hartree-Fock run shows: header, progress, what is kept, cycles, result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from outcore import launch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from outcore.chem.integrals import Estimate, IntegralWork
+
+
+class View:
+    """Lines on a console; quiet on all processes but the first, at which the numbers are."""
+
+    def __init__(self, console: Console, mf: Any, method: str, basis: str) -> None:
+        self._console, self._mf, self._method, self._basis = console, mf, method, basis
+        self._cycle_start = time.monotonic()
+
+    def _say(self, line: str) -> None:
+        self._console.print(line, soft_wrap=True)
+
+    def header(self, geometry: Path, processes: int) -> None:
+        mol, settings = self._mf.mol, self._mf.settings
+        kind = "cartesian" if mol.cart else "spherical"
+        self._say(
+            f"{self._method}/{self._basis}  {geometry.name}: {mol.natm} atoms, {mol.nelectron} electrons, "
+            f"{mol.nao} {kind} functions in {mol.nbas} shells"
+        )
+        threads = settings.threads or launch.threads_per_rank()
+        self._say(
+            f"{processes} {'process' if processes == 1 else 'processes'} x {threads} "
+            f"{'thread' if threads == 1 else 'threads'}, integrals {settings.storage}, "
+            f"threshold {settings.threshold:.0e}"
+        )
+
+    @contextmanager
+    def storing(self) -> Iterator[None]:
+        """A progress bar while integrals are written."""
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+        if self._mf.settings.storage == "direct":
+            yield
+            return
+        columns = TextColumn("writing integrals"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
+        with Progress(*columns, console=self._console) as bar:
+            task = bar.add_task("", total=1.0)
+            self._mf.on_estimate = self._estimate
+            self._mf.on_progress = lambda fraction: bar.update(task, completed=fraction)
+            yield
+            bar.update(task, completed=1.0)
+
+    def _estimate(self, estimate: Estimate) -> None:
+        memory = f"memory {estimate.memory_bytes / 1e6:.0f} MB in each process"
+        if self._mf.settings.storage == "disk":
+            where = (
+                f"at most {estimate.disk_bytes / 1e6:.0f} MB in {estimate.scratch} "
+                f"({estimate.free_bytes / 1e9:.1f} GB free)"
+            )
+        else:
+            where = (
+                f"up to {estimate.record_memory_bytes / 1e6:.0f} MB in memory, "
+                f"{estimate.disk_bytes / 1e6:.0f} MB in {estimate.scratch} "
+                f"({estimate.free_bytes / 1e9:.1f} GB free)"
+            )
+        self._say(f"{estimate.integrals:.3e} integrals pass the screening: {where}; {memory}")
+
+    def stored(self) -> None:
+        """What was kept and where, what is recomputed and why, and what that is expected to take."""
+        mf, summary = self._mf, self._mf.stored_summary
+        integrals = mf.two_electron
+        if summary is not None:
+            places = [
+                f"{size / 1e6:.0f} MB {place}"
+                for size, place in ((summary.memory_bytes, "in memory"), (summary.disk_bytes, "on disk"))
+                if size
+            ]
+            self._say(
+                f"stored {summary.stored:.3e} of {summary.computed:.3e} computed integrals, "
+                f"{' and '.join(places) or 'nothing'} ({summary.bytes / max(1, summary.stored):.2f} bytes each), "
+                f"{summary.records} records, {summary.seconds:.1f} s"
+            )
+        expected = integrals.expected()
+        if expected is not None:
+            left = max(0.0, 1 - expected.kept / max(1, integrals.estimate().integrals))
+            why = (
+                "everything is kept"
+                if left == 0
+                else f"{100 * left:.0f} % of the integrals, worth least for their bytes, are recomputed as needed"
+            )
+            self._say(
+                f"{why}; expected: storing {expected.store_seconds:.1f} s, "
+                f"each J and K {expected.cycle_seconds:.2f} s on average"
+            )
+        self._cycle_start = time.monotonic()
+
+    def cycle(self, state: dict[str, Any]) -> None:
+        now = time.monotonic()
+        if state["cycle"] == 0:
+            self._say(f"{'cycle':>5} {'energy / Eh':>20} {'change':>10} {'|g|':>9} {'|dD|':>9} {'s':>7}")
+        self._say(
+            f"{state['cycle'] + 1:5d} {state['e_tot']:20.10f} {state['e_tot'] - state['last_hf_e']:10.2e} "
+            f"{state['norm_gorb']:9.2e} {state['norm_ddm']:9.2e} {now - self._cycle_start:7.2f}"
+        )
+        self._cycle_start = now
+
+    def result(self, run_seconds: float, peak_bytes: int, work: IntegralWork) -> None:
+        mf = self._mf
+        state = "converged" if mf.converged else "NOT converged"
+        self._say(
+            f"{self._method} energy {mf.e_tot:.10f} Eh, {state} in {mf.cycles} cycles, {run_seconds:.1f} s, "
+            f"memory {peak_bytes / 1e6:.0f} MB"
+        )
+        expected = "" if work.expected_seconds is None else f"; {work.expected_seconds:.1f} s were expected"
+        self._say(
+            f"integrals: {work.store_seconds:.1f} s to store, {work.contract_seconds:.1f} s for "
+            f"{work.contractions} times J and K{expected}"
+        )
+        if work.damaged:
+            self._say(f"{work.damaged} integral records came back damaged and were recomputed in each cycle")
+        if work.lost_tasks:
+            self._say(
+                f"of {work.lost_tasks} tasks something found no place or was damaged: recomputed each time"
+            )
+        if self._method == "UHF":
+            spin_square, multiplicity = mf.spin_square()
+            self._say(f"<S^2> = {spin_square:.6f}, 2S+1 = {multiplicity:.4f}")
