@@ -29,7 +29,7 @@ class Checkpoint:
     def __init__(self, mol: Mole, method: str, name: str | os.PathLike[str]) -> None:
         self._name = Path(name)
         self._facts = {"what": "SCF orbitals", "method": method}
-        self._problem = _problem(mol)
+        self._problem = problem(mol)
         self._saved_at = -INTERVAL_S
         if not self._name.absolute().parent.is_dir():
             raise OutcoreError(errno.ENOENT, "write checkpoint", path=self._name, detail="no such directory")
@@ -62,7 +62,7 @@ def density(mf: Any, method: str, name: str | os.PathLike[str]) -> tuple[Array, 
             raise OutcoreError(
                 errno.EINVAL, f"restart {method}", path=name, detail=f"it is of {meta['method']}"
             )
-        found, wanted = saved["problem"], _problem(mf.mol)
+        found, wanted = saved["problem"], problem(mf.mol)
         if found.shape != wanted.shape or not np.allclose(found, wanted, rtol=1e-9, atol=1e-12):
             raise OutcoreError(
                 errno.EINVAL, "restart", path=name, detail="it is of another geometry, charge, spin or basis"
@@ -70,7 +70,7 @@ def density(mf: Any, method: str, name: str | os.PathLike[str]) -> tuple[Array, 
         return np.asarray(mf.make_rdm1(saved["mo_coeff"], saved["mo_occ"])), meta
 
 
-def _problem(mol: Mole) -> Array:
+def problem(mol: Mole) -> Array:
     """What makes the problem, as numbers: nuclei, shells, electrons. Not PySCF's own tables: where things lie in
     those changes from run to run."""
     parts: list[Any] = [[mol.charge, mol.spin, mol.cart], mol.atom_charges(), np.ravel(mol.atom_coords())]

@@ -41,6 +41,13 @@ Threshold = Annotated[float, typer.Option(help="Schwarz bound of pairs of functi
 Guess = Annotated[str, typer.Option(help="Start guess, as PySCF names it.")]
 ConvTol = Annotated[float, typer.Option(help="Convergence of the energy (Hartree).")]
 MaxCycle = Annotated[int, typer.Option(help="Most SCF cycles.")]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Keep integrals, orbitals and finished pairs here; a run of the same problem goes on from them.",
+    ),
+]
 Json = Annotated[Path | None, typer.Option("--json", help="Write results here.")]
 
 
@@ -59,6 +66,7 @@ class _Job:
     guess: str
     conv_tol: float
     max_cycle: int
+    checkpoint: Path | None
     json_file: Path | None
 
     def settings(self, world: Any) -> dict[str, Any]:
@@ -68,6 +76,7 @@ class _Job:
             "threads": self.threads,
             "threshold": self.threshold,
             "storage": self.storage,
+            "checkpoint": self.checkpoint,
             "comm": world,
         }
 
@@ -85,10 +94,11 @@ def ri_scf(
     memory: Memory = None,
     scratch: Scratch = None,
     storage: Storage = "auto",
-    threshold: Threshold = 1e-12,
+    threshold: Threshold = 1e-11,
     guess: Guess = "minao",
     conv_tol: ConvTol = 1e-9,
     max_cycle: MaxCycle = 50,
+    checkpoint: Checkpoint = None,
     json_file: Json = None,
 ) -> int:
     """Hartree-Fock with density fitting; three-index integrals in memory and on disk."""
@@ -106,6 +116,7 @@ def ri_scf(
         guess,
         conv_tol,
         max_cycle,
+        checkpoint,
         json_file,
     )
     with _Run(job, cart=cart, charge=charge, spin=spin, uhf=uhf) as run:
@@ -141,10 +152,11 @@ def rimp2(
     memory: Memory = None,
     scratch: Scratch = None,
     storage: Storage = "auto",
-    threshold: Threshold = 1e-12,
+    threshold: Threshold = 1e-11,
     guess: Guess = "minao",
     conv_tol: ConvTol = 1e-9,
     max_cycle: MaxCycle = 50,
+    checkpoint: Checkpoint = None,
     json_file: Json = None,
 ) -> int:
     """RI-MP2 on a Hartree-Fock reference with density fitting, on one or several processes."""
@@ -162,6 +174,7 @@ def rimp2(
         guess,
         conv_tol,
         max_cycle,
+        checkpoint,
         json_file,
     )
     factors = _factors(scs)
@@ -236,17 +249,43 @@ class _Run:
 
     def scf(self, auxbasis: str | None) -> None:
         from outcore.chem import ri
+        from outcore.chem.ri import orbitals
 
         method = ri.UHF if self._unrestricted else ri.RHF
         mf = self._mf = method(self._mol, auxbasis, **self._job.settings(self._world))
         mf.conv_tol, mf.max_cycle, mf.init_guess = self._job.conv_tol, self._job.max_cycle, self._job.guess
         mf.chkfile = None
         begin = time.monotonic()
-        integrals = mf.with_df.integrals()
-        self._say(integrals.summary(mf.with_df.auxmol))
-        mf.callback = _Cycles(self._say)
-        mf.kernel()
-        mf.with_df.close_integrals()
+        found, keeper = self._kept_orbitals(mf)
+        if found is not None and found["meta"]["converged"]:
+            orbitals.restore(mf, found)
+            self._say(f"converged orbitals found in {self._job.checkpoint}")
+        else:
+            integrals = mf.with_df.integrals()
+            self._say(integrals.summary(mf.with_df.auxmol))
+            self._results |= {
+                "auxiliary_functions": integrals.rows,
+                "integral_seconds": integrals.seconds,
+                "integrals_found": integrals.resumed,
+            }
+            cycles = _Cycles(self._say)
+
+            def each_cycle(state: dict[str, Any]) -> None:
+                cycles(state)
+                if keeper is not None:
+                    keeper.cycle(state)
+
+            mf.callback = each_cycle
+            mf.kernel(None if found is None else mf.make_rdm1(found["mo_coeff"], found["mo_occ"]))
+            mf.with_df.close_integrals()
+            with self._world.together("keep orbitals"):
+                if keeper is not None:
+                    keeper.save(
+                        {name: getattr(mf, name) for name in ("mo_coeff", "mo_energy", "mo_occ")},
+                        int(mf.cycles),
+                        float(mf.e_tot),
+                        converged=bool(mf.converged),
+                    )
         if not mf.converged:
             raise OutcoreError(
                 errno.EDOM,
@@ -265,10 +304,24 @@ class _Run:
             "converged": True,
             "cycles": int(mf.cycles),
             "functions": int(self._mol.nao),
-            "auxiliary_functions": integrals.rows,
-            "integral_seconds": integrals.seconds,
             "scf_seconds": seconds,
         }
+
+    def _kept_orbitals(self, mf: Any) -> tuple[Any, Any]:
+        """Orbitals of another run, at all processes, and what keeps new ones, at the first."""
+        from outcore.chem import restart
+        from outcore.chem.ri import orbitals
+        from outcore.chem.ri.keep import Keeper
+
+        found, keeper = None, None
+        if self._job.checkpoint is not None:
+            name = Keeper(self._world, self._job.checkpoint).directory / "orbitals"
+            with self._world.together("kept orbitals"):
+                if self._world.rank == 0:
+                    found = orbitals.load(mf, self._method, name)
+                    keeper = restart.Checkpoint(self._mol, self._method, name)
+            found = self._world.broadcast(found)
+        return found, keeper
 
     def mp2(self, frozen: str, scs: tuple[float, float], pairs: bool) -> None:
         from outcore.chem import ri
@@ -278,6 +331,8 @@ class _Run:
         mp2.kernel()
         seconds = time.monotonic() - begin
         self._say(mp2.summary())
+        if mp2.found != {""}:
+            self._say(f"integrals found in {self._job.checkpoint}: {', '.join(sorted(mp2.found))}")
         if pairs:
             self._pairs(mp2)
         self._say(f"correlation energy        {mp2.e_corr:.10f} Eh, {seconds:.1f} s")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -13,6 +15,7 @@ from outcore import launch
 from outcore.chem.integrals import problem_key
 from outcore.chem.ri import auxiliary
 from outcore.chem.ri.jk import Request, jk
+from outcore.chem.ri.keep import Keeper
 from outcore.chem.ri.plan import check_storage
 from outcore.chem.ri.processes import JOB, free_bytes, make_world
 from outcore.chem.ri.three_index import ThreeIndex
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
 
-THRESHOLD = 1e-12
+THRESHOLD = 1e-11
 
 
 class DensityFitting(df.DF):  # type: ignore[misc]
@@ -35,7 +38,9 @@ class DensityFitting(df.DF):  # type: ignore[misc]
     "400MB"; default half of what is available), `scratch` (directory), `threads` (of each process),
     `threshold` (of pairs of functions, see Pairs), `comm` (an mpi4py communicator or an outcore.World; default all
     processes of the job, None for this process alone), `storage` ("auto": what fits stays in memory; "disk"),
-    `operators` (how many Coulomb operators share the memory: 2 for range-separated hybrids).
+    `checkpoint` (directory where the integrals are kept, or found, if another run has made them; not those of
+    range-separated operators), `operators` (how many Coulomb operators share the memory: 2 for range-separated
+    hybrids).
 
     `build` (done by whatever needs the integrals first), `get_jk`, `reset` and `close` are collective; the
     density of rank 0 counts. `loop` is not, once they are built. Integrals of a molecule that has changed are
@@ -55,10 +60,12 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         threshold: float = THRESHOLD,
         comm: Intracomm | World | None = JOB,
         storage: str = "auto",
+        checkpoint: str | os.PathLike[str] | None = None,
         operators: int = 1,
     ) -> None:
         super().__init__(mol, auxbasis)
         self._storage = check_storage(storage)
+        self._checkpoint = None if checkpoint is None else Path(checkpoint)
         self._operators = operators
         self.threads = threads or launch.threads_per_rank()
         self.threshold = threshold
@@ -102,6 +109,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
             threads=self.threads,
             threshold=self.threshold,
             storage=self._storage,
+            keeper=None if self._checkpoint is None else Keeper(self.world, self._checkpoint),
         )
         return self
 
@@ -122,9 +130,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         """B in blocks of rows [rows][n(n+1)/2], each its own, as PySCF packs pairs."""
         integrals = self.integrals()
         for batch in integrals.rows_of(blksize or self.blockdim):
-            rows = lib.pack_tril(integrals.pairs.scatter(batch.rows))
-            batch.release()
-            yield rows
+            yield lib.pack_tril(integrals.pairs.scatter(batch.rows))
 
     def get_jk(
         self,
@@ -164,6 +170,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         if key not in self._rsh_df:
             other = lib.view(self, self.__class__)
             other.three_index, other._rsh_df, other._owns_world, other.auxmol = None, {}, False, None
+            other._checkpoint = None
             self._rsh_df[key] = other
         with self.mol.with_range_coulomb(omega or 0):
             yield self._rsh_df[key]

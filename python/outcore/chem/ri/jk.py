@@ -91,9 +91,18 @@ def jk(integrals: ThreeIndex, request: Request, threads: int, orbitals: int) -> 
     pairs, world = integrals.pairs, integrals.world
     columns = None if request.densities is None else pairs.gather(request.densities)
     groups = [_groups(each, orbitals) for each in request.factors or ()]
+    workers = [_Worker(integrals, columns, groups, orbitals) for _ in range(threads)]
+    batches = integrals.batches(threads)
+    failure: Exception | None = None
+    try:
+        team.each(batches, threads, lambda thread, batch: workers[thread].add(batch))
+    except Exception as error:
+        failure = error
+    finally:
+        batches.close()
     with world.together("J and K", len(groups), columns is None):
-        workers = [_Worker(integrals, columns, groups, orbitals) for _ in range(threads)]
-        team.each(integrals.batches(threads), threads, lambda thread, batch: workers[thread].add(batch))
+        if failure is not None:
+            raise failure
         coulomb = None if columns is None else sum(worker.coulomb for worker in workers)
         exchange = [sum(worker.exchange[k] for worker in workers) for k in range(len(groups))]
     j = None if coulomb is None else pairs.scatter(world.all_reduce(coulomb))

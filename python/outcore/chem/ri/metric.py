@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from outcore.chem.ri.plan import PANEL
+
 if TYPE_CHECKING:
     from pyscf.gto import Mole
 
@@ -17,7 +19,6 @@ Matrix = NDArray[np.float64]
 
 LINEAR_DEPENDENCE = 1e-7  # of eigenvalues that are left out; PySCF's bound
 _PIECE_BYTES = 8 << 20  # broadcast at once, and worked on at once where a copy is needed
-_PANEL = 192  # rows that are fitted at once
 
 
 class Metric:
@@ -70,8 +71,8 @@ class Metric:
         returned. Any thread."""
         if self.smallest is None:
             # Rows depend on those above, so the last come first.
-            for first in range((self.rank - 1) // _PANEL * _PANEL, -1, -_PANEL):
-                last = min(first + _PANEL, self.rank)
+            for first in range((self.rank - 1) // PANEL * PANEL, -1, -PANEL):
+                last = min(first + PANEL, self.rank)
                 block[first:last] = self._factor[first:last, :last] @ block[:last]
             return block
         columns = max(1, _PIECE_BYTES // (8 * self.functions))

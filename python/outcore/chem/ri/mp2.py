@@ -11,8 +11,11 @@ Feyereisen, Fitzgerald, Komornicki, Chem. Phys. Lett. 208, 359 (1993); Weigend, 
 from __future__ import annotations
 
 import errno
+import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +24,9 @@ from numpy.typing import NDArray
 from outcore import _core, launch
 from outcore.chem.ri import auxiliary, team
 from outcore.chem.ri import pairs as pair_lists
+from outcore.chem.ri.finished_pairs import FinishedPairs
 from outcore.chem.ri.fitting import THRESHOLD
+from outcore.chem.ri.keep import Keeper, fingerprint, identity, offering
 from outcore.chem.ri.metric import Metric
 from outcore.chem.ri.plan import (
     TransformPlan,
@@ -32,8 +37,8 @@ from outcore.chem.ri.plan import (
 )
 from outcore.chem.ri.processes import JOB, free_bytes, make_world
 from outcore.chem.ri.three_index import tasks_of
-from outcore.chem.ri.tiles import TileReader
-from outcore.chem.ri.transformed import Orbitals, Transformed
+from outcore.chem.ri.tiles import Tile, TileReader
+from outcore.chem.ri.transformed import TRANSFORMED, Kept, Orbitals, Transformed
 from outcore.errors import OutcoreError
 from outcore.resources import parse_bytes
 from outcore.world import World
@@ -69,6 +74,8 @@ class MP2:
         auxbasis: as `auxiliary.build` takes it; the MP2 set of the orbital basis if not given.
         scs: factors of opposite-spin and same-spin parts in `e_scs`.
         memory, scratch, threads, threshold, comm, storage: as for DensityFitting.
+        checkpoint: directory where integrals and finished pairs are kept, and found again by a run with the same
+            orbitals, on any number of processes.
 
     After `kernel`: `e_corr`, its parts `e_os` and `e_ss` (opposite and same spin), `e_scs`, `e_tot`, and
     `pair_energies`: of closed shells {"os", "ss"}, else {"ab", "aa", "bb"}, matrices over active occupied orbitals
@@ -88,8 +95,9 @@ class MP2:
         threshold: float = THRESHOLD,
         comm: Intracomm | World | None = JOB,
         storage: str = "auto",
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> None:
-        self._storage = check_storage(storage)
+        self._storage = "disk" if checkpoint else check_storage(storage)
         self.mol, self._mf = mf.mol, mf
         self.scs, self.threshold = scs, threshold
         self.threads = threads or launch.threads_per_rank()
@@ -99,6 +107,8 @@ class MP2:
         if not isinstance(comm, World):
             comm = make_world(launch.world() if comm is JOB else comm, self._memory_bytes, scratch)
         self.world = comm
+        self._keeper = None if checkpoint is None else Keeper(comm, Path(checkpoint))
+        self._problem: dict[str, Any] = {}
         self.restricted, orbitals = self.world.broadcast(_reference(mf))
         with self.world.together("RI-MP2", frozen):
             self.frozen = _frozen(self.mol, frozen)
@@ -114,6 +124,7 @@ class MP2:
         self.plan: TransformPlan | None = None
         self.dropped = self.auxiliary = self.integral_bytes = 0
         self.auxiliary_title = ""
+        self.found: set[str] = set()  # stages that another run had done, "" if one was not
         self.e_corr = self.e_os = self.e_ss = 0.0
         self.pair_energies: dict[str, Matrix] = {}
 
@@ -213,18 +224,37 @@ class MP2:
                 tuple(virtual for _, virtual in shapes),
             )
             self.plan = plan_transform(sizes, free, self.world.size, self.threads, self._storage)
+        self._problem = {
+            "problem": identity(self.mol, auxmol, settings=(self.threshold,)),
+            "orbitals": fingerprint(
+                *(part for each in self.orbitals for part in (each.occupied, each.virtual))
+            ),
+        }
         integrals = {
-            spin: Transformed(self.world, sizes.auxiliary, each, self.plan)
+            spin: Transformed(self.world, sizes.auxiliary, each, self.plan, self._kept(f"mp2.{spin}"))
             for spin, each in enumerate(self.orbitals)
             if all(each.shape)
         }
-        self._three_center(native, pairs, auxmol, list(integrals.values()))
-        metric = Metric(self.world, auxmol)
-        self.dropped, self.auxiliary = metric.dropped, metric.rank
+        self.found = {each.stage for each in integrals.values()}
+        missing = [each for each in integrals.values() if not each.stage]
+        if missing:
+            self._three_center(native, pairs, auxmol, missing)
+            for each in missing:
+                each.complete(TRANSFORMED)
+        if any(each.stage == TRANSFORMED for each in integrals.values()):
+            metric = Metric(self.world, auxmol)
+            for each in integrals.values():
+                if each.stage == TRANSFORMED:
+                    each.fit(metric, self.threads)
+        self.auxiliary = min(each.rows for each in integrals.values())
+        self.dropped = sizes.auxiliary - self.auxiliary
         self.auxiliary_title, self.integral_bytes = auxiliary.title(auxmol), sizes.bytes
-        for each in integrals.values():
-            each.fit(metric, self.threads)
         return integrals
+
+    def _kept(self, name: str) -> Kept | None:
+        if self._keeper is None:
+            return None
+        return Kept(self._keeper, name, {"what": "integrals of MP2", **self._problem})
 
     def _three_center(self, native: Any, pairs: Any, auxmol: Any, integrals: list[Transformed]) -> None:
         """(P|ia), in blocks of auxiliary shells that processes take as they come to them."""
@@ -239,8 +269,6 @@ class MP2:
                 self.threads,
                 lambda thread, task: transforms[thread].work(*blocks[task]),
             )
-        for each in integrals:
-            each.sync()
 
     # ---- pairs ----
 
@@ -248,26 +276,58 @@ class MP2:
         """[direct, exchange][i][j] of all ordered pairs, at all processes; see `_core.pair_sums`."""
         assert self.plan is not None
         first, second = integrals[case.first], integrals[case.second]
-        sums = np.zeros((2, first.orbitals.shape[0], second.orbitals.shape[0]))
-        tasks = _pair_tasks(*sums.shape[1:], self.plan.block, self.plan.tile, case.same)
+        done = FinishedPairs(
+            self.world,
+            (first.orbitals.shape[0], second.orbitals.shape[0]),
+            self._kept(f"pairs.{case.name or 'all'}"),
+        )
+        sums = done.sums
+        tasks = [
+            task
+            for task in _pair_tasks(*sums.shape[1:], self.plan.block, self.plan.tile, case.same)
+            if not done.has(*task, lower=case.same)
+        ]
         counter = self.world.counter()
-        with self.world.together("pair energies", case.name):
-            reader = TileReader(first, second, self.plan)
-            products = [
-                np.empty(first.orbitals.shape[1] * self.plan.tile * second.orbitals.shape[1])
-                for _ in range(self.threads)
-            ]
-            for block, tile in reader.tiles(tasks[task] for task in tasks_of(counter, len(tasks))):
-                team.each(
-                    range(block.end - 1, block.begin - 1, -1),
-                    self.threads,
-                    lambda thread, i: _pairs_of(case, first, second, i, block, tile, products[thread], sums),  # noqa: B023
-                )
-        sums = np.asarray(self.world.all_reduce(sums))
+        reader = TileReader(first, second, self.plan)
+        stream = reader.tiles(tasks[task] for task in tasks_of(counter, len(tasks)))
+        while done.more():
+            self._pairs_until(done.deadline(), case, first, second, stream, done)
+        sums = done.result()
         if case.same:  # j above i is i above j
             lower = np.tril(sums, -1)
             sums = sums + lower.transpose(0, 2, 1)
         return sums
+
+    def _pairs_until(
+        self,
+        deadline: float,
+        case: Case,
+        first: Transformed,
+        second: Transformed,
+        stream: Any,
+        done: FinishedPairs,
+    ) -> None:
+        """Works off tasks until a time, or until there are none. Collective."""
+        assert self.plan is not None
+        with self.world.together("pair energies", case.name), offering(self._directory(case)):
+            products = [
+                np.empty(first.orbitals.shape[1] * self.plan.tile * second.orbitals.shape[1])
+                for _ in range(self.threads)
+            ]
+            done.exhausted = True
+            for block, tile in stream:
+
+                def work(thread: int, i: int, block: Tile = block, tile: Tile = tile) -> None:
+                    _pairs_of(case, first, second, i, block, tile, products[thread], done.sums)
+
+                team.each(range(block.end - 1, block.begin - 1, -1), self.threads, work)
+                done.finish((block.begin, block.end), (tile.begin, tile.end))
+                if time.monotonic() > deadline:
+                    done.exhausted = False
+                    break
+
+    def _directory(self, case: Case) -> Path | None:
+        return None if self._keeper is None else self._keeper.directory / f"mp2.{case.first}"
 
     def close(self) -> None:
         """Gives back what the processes have in common. Collective."""

@@ -58,6 +58,7 @@ class Pairs:
             self.slabs.append(Slab(at, used, np.ascontiguousarray(local, np.int32)))
             at, first = at + self.width, last
         self.columns = at
+        self.kept = int(np.where(i == j, sizes[i] * (sizes[i] + 1) // 2, lengths).sum())  # products m >= n
         self.kept_columns = int(lengths.sum())
         self.table = np.ascontiguousarray(np.stack([i, j, columns], axis=1), np.int32)
         self._index()

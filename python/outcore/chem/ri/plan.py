@@ -11,13 +11,15 @@ STORAGES = ("auto", "disk")  # what fits stays in memory; all on disk
 
 _MIB = 1 << 20
 _DOUBLE = 8
-DIIS_MATRICES = 40  # of n*n doubles, which an SCF driver with DIIS over 8 vectors, two spins, may hold
-BLAS_BYTES = 16 * _MIB  # work space of BLAS, integral code and threads
+SCF_MATRICES = 32  # of n*n doubles, which an SCF driver with DIIS over 8 vectors holds
+BLAS_BYTES = 8 * _MIB  # work space of BLAS, integral code and threads
+TRANSFER_BYTES = 24 * _MIB  # of collective transfers of disk arrays, at one process
+PANEL = 192  # auxiliary functions that are fitted at once
 READ_AHEAD = 2  # batches of rows under way while threads work on others
-_CHUNK_BYTES = 192 << 10
-_WIDEST_SLAB = 4096
-_MOST_ROWS = 64  # of a batch; more do not make BLAS faster
-_CACHE = (2 * _MIB, 32 * _MIB)  # of a disk array at one process: least, most
+_CHUNK_BYTES = 128 << 10  # what a disk array reads and checks as a whole
+_WIDEST_SLAB = 2048
+_MOST_ROWS = 32  # of a batch; more do not make BLAS faster
+_CACHE_BYTES = 2 * _MIB  # of a disk array at one process, at least
 
 
 @dataclass(frozen=True)
@@ -62,87 +64,99 @@ def plan_integrals(
     sizes: IntegralSizes, free_bytes: int, processes: int, threads: int, storage: str = "auto"
 ) -> IntegralPlan:
     """The plan for `free_bytes` at each process. Raises OutcoreError (ENOMEM) if nothing fits, with what does."""
-    least = _least_bytes(sizes, threads)
-    if free_bytes < least:
+    least = _Integrals(sizes, threads, on_disk=True, width=1, rows=1)
+    if free_bytes < least.bytes:
         raise OutcoreError(
             errno.ENOMEM,
             "three-index integrals",
             detail=f"{sizes.functions} functions with {sizes.auxiliary} auxiliary ones need at least "
-            f"{least / 1e6:.0f} MB more in each of {processes} processes, but --memory leaves "
+            f"{least.bytes / 1e6:.0f} MB more in each of {processes} processes, but --memory leaves "
             f"{max(0, free_bytes) / 1e6:.0f} MB to each",
         )
-    fixed = _fixed_bytes(sizes, threads)
-    whole = _rows_plan(sizes, free_bytes, threads, cache=0, buffers=0)
-    share = -(-sizes.auxiliary // processes) * sizes.columns * _DOUBLE
-    need = share + max(whole.build_bytes, whole.iterate_bytes) + fixed
-    if storage == "auto" and need <= free_bytes:
-        return _with_rows(whole, sizes.auxiliary, share)
-    cache = min(max((free_bytes - fixed) // 16, _CACHE[0]), _CACHE[1])
-    partly = _rows_plan(sizes, free_bytes, threads, cache=cache, buffers=threads + READ_AHEAD)
-    if storage == "disk":
-        return partly
-    left = free_bytes - fixed - max(partly.build_bytes, partly.iterate_bytes)
-    rows = max(0, left) // (sizes.columns * _DOUBLE)
-    rows = min(rows * processes, sizes.auxiliary)
-    rows -= rows % partly.batch_rows
-    return _with_rows(partly, rows, -(-rows // processes) * sizes.columns * _DOUBLE)
+    row = sizes.columns * _DOUBLE
+    share = -(-sizes.auxiliary // processes) * row
+    whole = _largest(sizes, free_bytes - share, threads, on_disk=False)
+    if storage == "auto" and whole.bytes + share <= free_bytes:
+        return whole.plan(sizes.auxiliary, share)
+    partly = _largest(sizes, free_bytes, threads, on_disk=True)
+    rows = 0 if storage == "disk" else (free_bytes - partly.bytes) // row * processes
+    rows = min(rows - rows % (partly.rows * processes), sizes.auxiliary)
+    return partly.plan(rows, -(-rows // processes) * row)
 
 
-def _with_rows(plan: IntegralPlan, rows: int, memory: int) -> IntegralPlan:
-    return IntegralPlan(
-        plan.width,
-        plan.chunk_rows,
-        plan.batch_rows,
-        rows,
-        plan.cache_bytes,
-        plan.build_bytes,
-        plan.iterate_bytes,
-        memory,
-    )
+@dataclass(frozen=True)
+class _Integrals:
+    """What slabs of `width` columns and batches of `rows` rows take."""
+
+    sizes: IntegralSizes
+    threads: int
+    on_disk: bool
+    width: int
+    rows: int
+
+    @property
+    def chunk_rows(self) -> int:
+        """So many that a chunk is about what a disk array reads and checks as a whole."""
+        return min(max(_CHUNK_BYTES // (self.slab_width * _DOUBLE), 1), self.rows)
+
+    @property
+    def slab_width(self) -> int:
+        """A power of two, so that chunks are whole blocks of the disk."""
+        return 1 << max(self.width, self.sizes.largest_pair).bit_length() - (
+            1 if self.width >= 2 * self.sizes.largest_pair else 0
+        )
+
+    @property
+    def cache_bytes(self) -> int:
+        return 4 * _CACHE_BYTES if self.width > 1 and self.on_disk else _CACHE_BYTES if self.on_disk else 0
+
+    @property
+    def build_bytes(self) -> int:
+        """The metric; for each thread a slab, and the panel that is fitted; what is on its way to the disk."""
+        slabs = self.threads * self.slab_width * (self.sizes.auxiliary + PANEL)
+        return (self.sizes.auxiliary**2 + slabs) * _DOUBLE + self.cache_bytes + BLAS_BYTES
+
+    @property
+    def iterate_bytes(self) -> int:
+        """Matrices of the SCF; for each thread expanded ones, two sums and a product, and half transformed rows;
+        batches that are used and read."""
+        n = self.sizes.functions
+        matrices = (SCF_MATRICES + self.threads * (matrices_at_once(n) + 3)) * n**2
+        rows = self.rows * self.threads * n * self.sizes.orbitals
+        if self.on_disk:
+            rows += self.rows * (self.threads + READ_AHEAD) * self.sizes.columns
+        return (matrices + rows) * _DOUBLE + BLAS_BYTES + (TRANSFER_BYTES if self.on_disk else 0)
+
+    @property
+    def bytes(self) -> int:
+        return max(self.build_bytes, self.iterate_bytes)
+
+    def plan(self, memory_rows: int, memory_bytes: int) -> IntegralPlan:
+        return IntegralPlan(
+            self.slab_width,
+            self.chunk_rows,
+            self.rows,
+            memory_rows,
+            self.cache_bytes,
+            self.build_bytes,
+            self.iterate_bytes,
+            memory_bytes,
+        )
 
 
-def _rows_plan(sizes: IntegralSizes, free_bytes: int, threads: int, cache: int, buffers: int) -> IntegralPlan:
-    room = free_bytes - _fixed_bytes(sizes, threads) - cache
-    metric = sizes.auxiliary**2 * _DOUBLE
-    per_column = threads * sizes.auxiliary * _DOUBLE
-    width = min(max((room - metric) // 2 // per_column, sizes.largest_pair), _WIDEST_SLAB)
-    width = max(width, sizes.largest_pair)
-    per_row = _row_bytes(sizes, threads, buffers)
-    rows = min(max(room // 2 // per_row, 1), _MOST_ROWS)
-    chunk_rows = min(max(_CHUNK_BYTES // (width * _DOUBLE), 1), rows)
-    rows -= rows % chunk_rows
-    return IntegralPlan(
-        int(width),
-        int(chunk_rows),
-        int(rows),
-        0,
-        int(cache),
-        int(metric + per_column * width + cache),
-        int(per_row * rows + cache),
-        0,
-    )
+def _largest(sizes: IntegralSizes, free_bytes: int, threads: int, *, on_disk: bool) -> _Integrals:
+    """The widest slabs and the longest batches that fit, though the least if none does."""
+    width, rows = _WIDEST_SLAB, _MOST_ROWS
+    while width > 1 and _Integrals(sizes, threads, on_disk, width, 1).build_bytes > free_bytes:
+        width //= 2
+    while rows > 1 and _Integrals(sizes, threads, on_disk, width, rows).iterate_bytes > free_bytes:
+        rows //= 2
+    return _Integrals(sizes, threads, on_disk, width, rows)
 
 
 def matrices_at_once(n: int) -> int:
     """Matrices [n][n] that one thread expands before it uses them: what stays in the cache of its core."""
     return max(1, min(_MOST_ROWS, _MIB // (n * n * _DOUBLE)))
-
-
-def _fixed_bytes(sizes: IntegralSizes, threads: int) -> int:
-    """Matrices of the SCF, and of each thread: expanded ones, two sums and a product."""
-    n = sizes.functions
-    return (DIIS_MATRICES + threads * (matrices_at_once(n) + 3)) * n**2 * _DOUBLE + BLAS_BYTES
-
-
-def _row_bytes(sizes: IntegralSizes, threads: int, buffers: int) -> int:
-    """One row of a batch: as read, and half transformed by each thread."""
-    return (buffers * sizes.columns + threads * sizes.functions * sizes.orbitals) * _DOUBLE
-
-
-def _least_bytes(sizes: IntegralSizes, threads: int) -> int:
-    build = (sizes.auxiliary**2 + threads * sizes.auxiliary * sizes.largest_pair) * _DOUBLE
-    iterate = _row_bytes(sizes, threads, threads + READ_AHEAD)
-    return _fixed_bytes(sizes, threads) + _CACHE[0] + max(build, iterate)
 
 
 @dataclass(frozen=True)
@@ -224,7 +238,7 @@ def plan_transform(
             int(rows), True, (1, 1), int(block), tile, 0, share, int(rows * per_row), metric, int(pair)
         )
 
-    least = fixed + _CACHE[0] + max(shell * per_row, fit_bytes(1), pair_bytes(1, 1))
+    least = fixed + _CACHE_BYTES + max(shell * per_row, fit_bytes(1), pair_bytes(1, 1))
     if free_bytes < least:
         raise OutcoreError(
             errno.ENOMEM,
@@ -234,7 +248,7 @@ def plan_transform(
             f"{max(0, free_bytes) / 1e6:.0f} MB to each",
         )
     left = free_bytes - fixed
-    cache = int(min(max(left // 8, _CACHE[0]), 2 * _CACHE[1]))
+    cache = int(min(max(left // 8, _CACHE_BYTES), 32 * _CACHE_BYTES))
     left -= cache
     while tile > 1 and max(pair_bytes(tile, tile), fit_bytes(tile)) > left:
         tile -= 1

@@ -11,6 +11,8 @@ from outcore.world import World
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
+_UNFORESEEN_BYTES = 8 << 20  # at each process: modules that are loaded later, memory in pieces
+
 JOB: Any = object()  # default of `comm`: all processes of the job
 
 
@@ -28,4 +30,4 @@ def free_bytes(world: World, memory_bytes: int | None) -> int:
     """Memory that this process can still take, of a budget of all together (None: half of what is available)."""
     if memory_bytes is None:
         return resources.available_memory_bytes() // 2 // world.node_size
-    return memory_bytes // world.size - resources.resident_bytes()
+    return memory_bytes // world.size - resources.resident_bytes() - _UNFORESEEN_BYTES

@@ -6,24 +6,27 @@ from __future__ import annotations
 import queue
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from outcore.chem.ri import auxiliary, team
 from outcore.chem.ri import pairs as pair_lists
+from outcore.chem.ri.keep import Keeper, identity, offering
 from outcore.chem.ri.metric import Metric
 from outcore.chem.ri.plan import READ_AHEAD, IntegralPlan, IntegralSizes, plan_integrals
 from outcore.disk_array import DiskArray
+from outcore.errors import OutcoreError
 from outcore.global_array import GlobalArray
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
 
-    from outcore._core import Counter
+    from outcore._core import CollectiveTransfer, Counter
     from outcore.chem.integrals import Progress
     from outcore.sectioned import Transfer
     from outcore.world import World
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 Matrix = NDArray[np.float64]
 
 STAGE = "three-index integrals"
+NAME = "three_index"  # of the array that is kept
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,7 @@ class ThreeIndex:
         free_bytes: memory of this process that can be used.
         threshold: of the screening of pairs (see Pairs).
         storage: see plan.STORAGES.
+        keeper: where all rows are kept on disk, or found, if another run has made them.
     """
 
     def __init__(
@@ -69,12 +74,15 @@ class ThreeIndex:
         threads: int,
         threshold: float,
         storage: str = "auto",
+        keeper: Keeper | None = None,
         progress: Progress | None = None,
     ) -> None:
         start = time.monotonic()
-        self.world, self._threads = world, threads
+        self.world, self._threads, self._keeper = world, threads, keeper
+        storage = "disk" if keeper else storage
         self._memory: GlobalArray | None = None
         self._disk: DiskArray | None = None
+        self._buffers: list[GlobalArray] | None = None
         with world.together(STAGE, orbitals, threshold):
             self.native = pair_lists.native(mol, auxmol)
             sizes = pair_lists.shell_sizes(mol)
@@ -95,13 +103,28 @@ class ThreeIndex:
                 threads,
                 storage,
             )
-            self.pairs = pair_lists.Pairs(bounds, sizes, threshold, self.plan.width)
-        metric = Metric(world, auxmol)
-        self.rows, self.dropped = metric.rank, metric.dropped
-        self._in_memory = min(self.plan.memory_rows, self.rows)
-        self._make_arrays()
-        self._fill(metric, progress)
+            facts = {"what": STAGE, "problem": identity(mol, auxmol, settings=(threshold, mol.omega))}
+        self._in_memory = 0
+        self.resumed = keeper is not None and self._open(keeper, facts)
+        self.pairs = pair_lists.Pairs(bounds, sizes, threshold, self.plan.width)
+        if not self.resumed:
+            metric = Metric(world, auxmol)
+            self.rows, self.dropped = metric.rank, metric.dropped
+            self._in_memory = min(self.plan.memory_rows, self.rows)
+            self._make_arrays()
+            self._fill(metric, progress)
+            if keeper is not None and self._disk is not None:
+                self._disk.flush(facts | {"width": self.pairs.width, "dropped": self.dropped})
         self.seconds = time.monotonic() - start
+
+    def _open(self, keeper: Keeper, facts: dict[str, Any]) -> bool:
+        """Takes what another run has left, with its layout. False if there is nothing."""
+        disk = self._disk = keeper.open(NAME, facts, cache=self.plan.cache_bytes, read_only=True)
+        if disk is None:
+            return False
+        self.rows, self.dropped = disk.shape[0], disk.metadata["dropped"]
+        self.plan = replace(self.plan, width=disk.metadata["width"], chunk_rows=disk.chunk[0])
+        return True
 
     def summary(self, auxmol: Mole) -> str:
         """For people: what was made, and where it is."""
@@ -110,9 +133,9 @@ class ThreeIndex:
         size = self.rows * self.pairs.columns * 8
         inside = self._in_memory * self.pairs.columns * 8
         return (
-            f"{self.rows} auxiliary functions ({auxiliary.title(auxmol)}){lost}, {self.pairs.kept_columns} of "
-            f"{every} products of functions: {size / 1e6:.0f} MB, {inside / 1e6:.0f} MB of it in memory, made in "
-            f"{self.seconds:.1f} s"
+            f"{self.rows} auxiliary functions ({auxiliary.title(auxmol)}){lost}, {self.pairs.kept} of "
+            f"{every} products of functions: {size / 1e6:.0f} MB, {inside / 1e6:.0f} MB of it in memory, "
+            f"{'found' if self.resumed else 'made'} in {self.seconds:.1f} s"
         )
 
     def _make_arrays(self) -> None:
@@ -121,12 +144,12 @@ class ThreeIndex:
             begins = [inside * rank // self.world.size for rank in range(self.world.size)]
             self._memory = GlobalArray(self.world, (inside, columns), distribution=[begins, [0]])
         if inside < self.rows:
-            self._disk = DiskArray(
-                self.world,
-                (self.rows - inside, columns),
-                chunk=(self.plan.chunk_rows, self.pairs.width),
-                cache=self.plan.cache_bytes,
-            )
+            shape, chunk = (self.rows - inside, columns), (self.plan.chunk_rows, self.pairs.width)
+            cache = self.plan.cache_bytes
+            if self._keeper is not None:
+                self._disk = self._keeper.make(NAME, shape, chunk, cache)
+            else:
+                self._disk = DiskArray(self.world, shape, chunk=chunk, cache=cache)
 
     def _fill(self, metric: Metric, progress: Progress | None) -> None:
         """Threads of all processes take slabs as they come to them; while one is written others are computed."""
@@ -163,41 +186,76 @@ class ThreeIndex:
 
     # ---- reading ----
 
-    def batches(self, threads: int) -> Iterator[Batch]:
+    def batches(self, threads: int) -> Generator[Batch, None, None]:
         """This process's share of the rows, in batches; all processes together go over all of them. Those on disk
-        are read ahead. As many as `threads` may be in use at a time; `release` each. Not collective."""
-        size, rank = self.plan.batch_rows, self.world.rank
+        are read ahead, collectively: all processes ask for batches until there are none, or close the iterator.
+        As many as `threads` may be in use at a time; `release` each."""
+        size = self.plan.batch_rows
+        if self._disk is not None:  # begin to read before anything else
+            disk = self._read_all(self._disk, threads)
         if self._memory is not None:
             local, begin = self._memory.local, self._memory.patch[0].start
             for first in range(0, len(local), size):
                 yield Batch(begin + first, local[first : first + size])
-        begins = range(self._in_memory + rank * size, self.rows, size * self.world.size)
-        yield from self._read([(begin, min(begin + size, self.rows)) for begin in begins], threads)
+        if self._disk is not None:
+            yield from disk
+
+    def _read_all(self, disk: DiskArray, threads: int) -> Generator[Batch, None, None]:
+        """Rows on disk, in rounds of a batch for each process, from disk to where they are needed."""
+        size, world = self.plan.batch_rows, self.world
+        rounds = range(0, len(disk), size * world.size)
+        if self._buffers is None:
+            self._buffers = [
+                GlobalArray(
+                    world, (size * world.size, self.pairs.columns), distribution=[self._begins(size), [0]]
+                )
+                for _ in range(min(threads + READ_AHEAD, len(rounds)))
+            ]
+        free: queue.SimpleQueue[GlobalArray] = queue.SimpleQueue()
+        for buffer in self._buffers:
+            free.put(buffer)
+        under_way: deque[tuple[int, GlobalArray, CollectiveTransfer]] = deque()
+        waiting = deque(rounds)
+        try:
+            while waiting or under_way:
+                while waiting and (not free.empty() or not under_way):
+                    buffer, begin = free.get(), waiting.popleft()
+                    end = min(begin + len(buffer), len(disk))
+                    section = buffer.section(np.s_[: end - begin, :])
+                    under_way.append((begin, buffer, disk.read(section, np.s_[begin:end, :])))
+                begin, buffer, transfer = under_way.popleft()
+                with offering(None if self._keeper is None else self._keeper.directory / NAME):
+                    transfer.wait()
+                mine = begin + world.rank * size
+                rows = buffer.local[: max(0, min(size, len(disk) - mine))]
+                if len(rows):
+                    yield Batch(
+                        self._in_memory + mine,
+                        rows,
+                        lambda buffer=buffer: free.put(buffer),  # type: ignore[misc]
+                    )
+                else:
+                    free.put(buffer)
+        finally:  # an error here must not leave others waiting
+            for begin in waiting:
+                end = min(begin + size * world.size, len(disk))
+                section = self._buffers[0].section(np.s_[: end - begin, :])
+                under_way.append((begin, self._buffers[0], disk.read(section, np.s_[begin:end, :])))
+            for _, _, transfer in under_way:
+                with suppress(OutcoreError):
+                    transfer.wait()
+
+    def _begins(self, size: int) -> list[int]:
+        return [size * rank for rank in range(self.world.size)]
 
     def rows_of(self, size: int) -> Iterator[Batch]:
-        """All rows, in batches of at most `size`, for this process alone; `release` each."""
-        yield from self._read([(b, min(b + size, self.rows)) for b in range(0, self.rows, size)], 1)
-
-    def _read(self, ranges: list[tuple[int, int]], threads: int) -> Iterator[Batch]:
-        """Batches in order, as many under way as there is memory for."""
-        if not ranges:
-            return
-        longest = max(end - begin for begin, end in ranges)
-        free: queue.SimpleQueue[Matrix] = queue.SimpleQueue()
-        for _ in range(min(threads + READ_AHEAD, len(ranges))):
-            free.put(np.empty((longest, self.pairs.columns)))
-        under_way: deque[tuple[Batch, list[Transfer]]] = deque()
-        waiting = deque(ranges)
-        while waiting or under_way:
-            while waiting and (not free.empty() or not under_way):
-                buffer = free.get()
-                begin, end = waiting.popleft()
-                batch = Batch(begin, buffer[: end - begin], lambda buffer=buffer: free.put(buffer))  # type: ignore[misc]
-                under_way.append((batch, self._get(begin, end, buffer)))
-            batch, transfers = under_way.popleft()
-            for transfer in transfers:
+        """All rows, in batches of at most `size`, for this process alone. Not collective."""
+        for begin in range(0, self.rows, size):
+            end = min(begin + size, self.rows)
+            rows = np.empty((end - begin, self.pairs.columns))
+            for transfer in self._get(begin, end, rows):
                 transfer.wait()
-            yield batch
+            yield Batch(begin, rows)
 
     def _get(self, begin: int, end: int, buffer: Matrix) -> list[Transfer]:
         """Starts to read rows, which may lie on both sides of the border between memory and disk."""
@@ -214,10 +272,10 @@ class ThreeIndex:
 
     def close(self) -> None:
         """Gives memory and disk back. Collective."""
-        for array in (self._memory, self._disk):
+        for array in (self._memory, self._disk, *(self._buffers or ())):
             if array is not None:
                 array.close()
-        self._memory = self._disk = None
+        self._memory = self._disk = self._buffers = None
 
 
 def tasks_of(counter: Counter, count: int) -> Iterator[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from outcore.disk_array import DiskArray
 from outcore.global_array import GlobalArray
 
 if TYPE_CHECKING:
+    from outcore.chem.ri.keep import Keeper
     from outcore.chem.ri.metric import Metric
     from outcore.chem.ri.plan import TransformPlan
     from outcore.sectioned import Transfer
@@ -21,6 +22,21 @@ if TYPE_CHECKING:
 Matrix = NDArray[np.float64]
 
 _COLUMNS = 512  # fitted at once
+
+
+TRANSFORMED, FITTED = "transformed", "fitted"  # stages
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Where an array is kept, under which name, and what it must say of itself."""
+
+    keeper: Keeper
+    name: str
+    facts: dict[str, Any]
+
+    def open(self, cache: int) -> DiskArray | None:
+        return self.keeper.open(self.name, self.facts, cache=cache, read_only=False)
 
 
 @dataclass(frozen=True)
@@ -41,25 +57,34 @@ class Transformed:
     """B[P, i, a] of one spin: a global array of which each process has some orbitals i, or a disk array. Written in
     rows P, fitted and read in orbitals i. Making and closing it, and `fit`, are collective."""
 
-    def __init__(self, world: World, auxiliary: int, orbitals: Orbitals, plan: TransformPlan) -> None:
-        self.world = world
+    def __init__(
+        self,
+        world: World,
+        auxiliary: int,
+        orbitals: Orbitals,
+        plan: TransformPlan,
+        kept: Kept | None = None,
+    ) -> None:
+        self.world, self._kept = world, kept
         self.orbitals = orbitals
         self._plan = plan
         self.rows = auxiliary  # fewer after the fit if the metric has linear dependences
         occupied, virtual = orbitals.shape
         shape = (auxiliary, occupied, virtual)
         self._array: GlobalArray | DiskArray
-        if plan.in_memory:
+        self.stage = ""  # the last that is complete
+        if kept is not None and (found := kept.open(plan.cache_bytes)) is not None:
+            self._array, self.stage, self.rows = found, found.metadata["stage"], found.metadata["rows"]
+        elif plan.in_memory:
             begins = [occupied * rank // world.size for rank in range(world.size)]
             self._array = GlobalArray(world, shape, distribution=[[0], begins, [0]])
         else:
             deep, wide = plan.chunk
-            self._array = DiskArray(
-                world,
-                shape,
-                chunk=(min(deep, auxiliary), min(wide, occupied), virtual),
-                cache=plan.cache_bytes,
-            )
+            chunk = (min(deep, auxiliary), min(wide, occupied), virtual)
+            if kept is not None:
+                self._array = kept.keeper.make(kept.name, shape, chunk, plan.cache_bytes)
+            else:
+                self._array = DiskArray(world, shape, chunk=chunk, cache=plan.cache_bytes)
 
     def put(self, begin: int, block: Matrix) -> Transfer:
         """Starts to write rows [begin ...) of all orbitals, [rows][i][a]."""
@@ -72,6 +97,13 @@ class Transformed:
             self.world.barrier()
         else:
             self._array.sync()
+
+    def complete(self, stage: str) -> None:
+        """What was put so far is a stage that another run needs not do again. Collective."""
+        self.sync()
+        self.stage = stage
+        if self._kept is not None and isinstance(self._array, DiskArray):
+            self._array.flush(self._kept.facts | {"stage": stage, "rows": self.rows})
 
     def fit(self, metric: Metric, threads: int) -> None:
         """(P|ia) becomes B, in place."""
@@ -87,7 +119,7 @@ class Transformed:
             else:
                 self._fit_on_disk(metric, threads)
         self.rows = metric.rank
-        self.sync()
+        self.complete(FITTED)
 
     def _fit_on_disk(self, metric: Metric, threads: int) -> None:
         """Each process and thread its share of the tiles."""

@@ -1,0 +1,81 @@
+"""Energies of pairs of orbitals, as they are finished by several processes, and kept for another run."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outcore.disk_array import DiskArray
+
+if TYPE_CHECKING:
+    from outcore.chem.ri.transformed import Kept
+    from outcore.world import World
+
+Matrix = NDArray[np.float64]
+Range = tuple[int, int]
+
+INTERVAL_S = 10.0  # between commits: a kill loses no more than that
+_CACHE_BYTES = 1 << 20
+
+
+class FinishedPairs:
+    """`sums` [direct, exchange][i][j], filled by this process, of which `finish` says what is there. With `kept`
+    they are committed every INTERVAL_S, by all processes: each works until `deadline`, then all call `more`. Making
+    it, `more` and `result` are collective."""
+
+    def __init__(self, world: World, shape: Range, kept: Kept | None) -> None:
+        self.sums = np.zeros((2, *shape))
+        self.exhausted = False  # this process found no more tasks
+        self._world, self._kept = world, kept
+        self._disk: DiskArray | None = None
+        self._new = np.zeros(shape, bool)  # finished here since the last commit
+        self._started = False
+        self.before = np.zeros((3, *shape))  # direct, exchange, and 1 where another run has finished
+        if kept is not None:
+            self._disk = kept.open(_CACHE_BYTES)
+            if self._disk is None:
+                self._disk = kept.keeper.make(kept.name, (3, *shape), (3, *shape), _CACHE_BYTES)
+            else:
+                self._disk.read(self.before).wait()
+
+    def has(self, rows: Range, columns: Range, *, lower: bool) -> bool:
+        """Whether another run has finished all of these pairs; `lower`: those with j <= i are all that count."""
+        flags = self.before[2, rows[0] : rows[1], columns[0] : columns[1]] > 0
+        if lower:
+            i, j = np.ogrid[rows[0] : rows[1], columns[0] : columns[1]]
+            flags = flags | (j > i)
+        return bool(flags.all())
+
+    def finish(self, rows: Range, columns: Range) -> None:
+        """These pairs are in `sums`."""
+        self._new[rows[0] : rows[1], columns[0] : columns[1]] = True
+
+    def deadline(self) -> float:
+        """Until when to work before the next commit, on the clock of time.monotonic."""
+        return time.monotonic() + INTERVAL_S if self._disk is not None else float("inf")
+
+    def more(self) -> bool:
+        """Commits; false once all processes are exhausted."""
+        if self._started and self._disk is not None and self._kept is not None:
+            flags = (self._new & (self.before[2] == 0)).astype(float)  # a task may reach over finished ones
+            here = np.concatenate([self.sums * flags, flags[None]])
+            self._disk.acc(np.s_[...], here)
+            self.sums[...] = 0.0
+            self._new[...] = False
+            self._disk.sync()
+            self._world.barrier()
+            self._disk.flush(self._kept.facts)
+        first, self._started = not self._started, True
+        return first or bool(self._world.all_reduce(0 if self.exhausted else 1, "max"))
+
+    def result(self) -> Matrix:
+        """The sums of all pairs, at all processes."""
+        if self._disk is None:
+            return np.asarray(self._world.all_reduce(self.sums))
+        everything = np.empty_like(self.before)
+        self._disk.read(everything).wait()
+        self._disk.close()
+        return everything[:2]
