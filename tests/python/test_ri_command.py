@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -139,3 +140,123 @@ def test_energies_do_not_depend_on_processes_or_placement(water, tmp_path):
         energies.append([data["energy_hartree"], data["correlation_hartree"]])
     for other in energies[1:]:
         assert other == pytest.approx(energies[0], abs=1e-10)
+
+
+# ---- restart ----
+
+
+def energies(path: Path) -> tuple[float, float]:
+    data = json.loads(path.read_text())
+    return data["energy_hartree"], data["correlation_hartree"]
+
+
+@pytest.fixture
+def kept(water, tmp_path) -> Path:
+    """A finished run."""
+    directory = tmp_path / "kept"
+    run(
+        "rimp2",
+        water,
+        "--basis",
+        "cc-pvdz",
+        "--checkpoint",
+        str(directory),
+        "--json",
+        str(tmp_path / "first"),
+    )
+    return directory
+
+
+def again(water: Path, kept: Path, *arguments: str) -> tuple[float, float]:
+    results = kept.parent / "again"
+    run("rimp2", water, "--basis", "cc-pvdz", "--checkpoint", str(kept), "--json", str(results), *arguments)
+    return energies(results)
+
+
+def test_a_finished_run_is_not_done_again(water, kept, tmp_path, capsys):
+    assert again(water, kept) == pytest.approx(energies(tmp_path / "first"), abs=1e-12)
+    output = capsys.readouterr().out
+    assert "converged orbitals found" in output and "integrals found" in output
+    assert "cycle  " not in output
+
+
+@pytest.mark.parametrize("lost", ["orbitals", "pairs.all", "mp2.0", "three_index"])
+def test_a_stage_that_is_gone_is_done_again(water, kept, tmp_path, lost):
+    import shutil
+
+    shutil.rmtree(kept / lost)
+    if lost == "orbitals":  # then all that depends on them is of other orbitals
+        assert "of another orbitals" in refused(
+            "rimp2", water, "--basis", "cc-pvdz", "--checkpoint", str(kept)
+        )
+        return
+    assert again(water, kept) == pytest.approx(energies(tmp_path / "first"), abs=1e-10)
+
+
+def test_finished_pairs_are_not_done_again(water, kept):
+    """What is kept is believed: a pair whose energy was changed shows in the result."""
+    import numpy as np
+
+    from outcore import DiskArray, World
+
+    before = again(water, kept)[1]
+    with World("self") as world:
+        pairs = DiskArray.open(world, kept / "pairs.all", read_only=False)
+        pairs.acc(np.s_[0, 4, 4], np.array(0.25))
+        pairs.close()
+    assert again(water, kept)[1] == pytest.approx(before + 0.5, abs=1e-10)  # counts for both kinds of spin
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--charge", "2"), ("--threshold", "1e-9"), ("--auxbasis", "cc-pvtz-ri"), ("--frozen", "1")]
+)
+def test_what_was_kept_of_another_problem_is_refused(water, kept, arguments):
+    message = refused("rimp2", water, "--basis", "cc-pvdz", "--checkpoint", str(kept), *arguments)
+    assert "another" in message and "kept" in message
+
+
+def test_damaged_integrals_are_refused_with_a_way_out(water, kept, tmp_path):
+    component = kept / "mp2.0" / "component.0"
+    data = bytearray(component.read_bytes())
+    where = next(i for i in range(len(data) // 2, len(data)) if data[i])
+    data[where] ^= 0xFF
+    component.write_bytes(data)
+    import shutil
+
+    shutil.rmtree(kept / "pairs.all")
+    message = refused("rimp2", water, "--basis", "cc-pvdz", "--checkpoint", str(kept))
+    assert "component.0" in message and "remove" in message and "recomputed" in message
+    shutil.rmtree(kept / "mp2.0")
+    assert again(water, kept) == pytest.approx(energies(tmp_path / "first"), abs=1e-10)
+
+
+@pytest.mark.launcher
+@pytest.mark.parametrize(
+    "stage", ["three_index/manifest", "orbitals/manifest", "mp2.0/manifest", "pairs.all/manifest"]
+)
+def test_a_run_killed_in_any_stage_is_finished_by_another_number_of_processes(tmp_path, stage):
+    """Killed as soon as the stage before has been committed, or has begun."""
+    pytest.importorskip("mpi4py")
+    path = tmp_path / "ethane.xyz"
+    path.write_text(
+        "8\nethane\nC 0 0 0.766\nC 0 0 -0.766\nH 1.021 0 1.164\nH -0.51 0.884 1.164\nH -0.51 -0.884 1.164\n"
+        "H -1.021 0 -1.164\nH 0.51 0.884 -1.164\nH 0.51 -0.884 -1.164\n"
+    )
+    kept, results = tmp_path / "kept", tmp_path / "results"
+    command = [sys.executable, "-m", "outcore", "rimp2", str(path), "--basis", "cc-pvtz"]
+    command += ["--scratch", str(tmp_path), "--json", str(results), "--conv-tol", "1e-11"]
+    process = subprocess.Popen([*command, "--checkpoint", str(kept)], stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 200
+    while not (kept / stage / "manifest").exists() and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    answer = subprocess.run(
+        [*command, "--checkpoint", str(kept), "--ranks", "2"], check=False, capture_output=True, text=True
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert "found" in answer.stdout
+    resumed = energies(results)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    assert resumed == pytest.approx(energies(results), abs=1e-9)
