@@ -130,17 +130,13 @@ void bind_two_electron(nb::module_& module) {
       .def_ro("damaged", &chem::IntegralCounts::damaged)
       .def_ro("lost_tasks", &chem::IntegralCounts::lost_tasks);
 
-  using chem::TwoElectron;
-  nb::class_<TwoElectron>(module, "TwoElectron",
-                          "This process's share of the two-electron integrals, kept or recomputed.")
-      .def(nb::init<std::shared_ptr<const chem::Basis>, std::shared_ptr<const chem::Screening>,
-                    std::shared_ptr<const chem::KeepRule>, int>(),
-           "basis"_a, "screening"_a, "rule"_a, "threads"_a)
+  nb::class_<chem::IntegralFileOptions>(module, "IntegralFileOptions", "See outcore/chem/integral_file.hpp.")
       .def(
-          "open_store",
-          [](TwoElectron& self, const std::string& scratch, std::size_t record_bytes, int prefetch,
-             double step, const std::string& cache, std::int64_t expected_bytes, std::int64_t memory_bytes,
-             std::int64_t disk_bytes, bool separate_small, bool may_overflow) {
+          "__init__",
+          [](chem::IntegralFileOptions* self, const std::string& scratch, std::size_t record_bytes,
+             int prefetch, double step, const std::string& cache, std::int64_t expected_bytes,
+             std::int64_t memory_bytes, std::int64_t disk_bytes, bool separate_small, bool may_overflow,
+             const std::string& kept_name) {
             chem::IntegralFileOptions options;
             options.record_bytes = record_bytes;
             options.prefetch = prefetch;
@@ -149,16 +145,49 @@ void bind_two_electron(nb::module_& module) {
             options.disk_bytes = disk_bytes;
             options.separate_small = separate_small;
             options.may_overflow = may_overflow;
+            options.kept_name = kept_name;
             options.file.scratch = scratch;
             options.file.expected_bytes = expected_bytes;
             options.file.cache = cache == "direct"     ? device::Cache::direct
                                  : cache == "buffered" ? device::Cache::buffered
                                                        : device::Cache::automatic;
-            self.open_store(options);
+            new (self) chem::IntegralFileOptions(options);
           },
           "scratch"_a, "record_bytes"_a, "prefetch"_a, "step"_a, "cache"_a, "expected_bytes"_a,
-          "memory_bytes"_a, "disk_bytes"_a, "separate_small"_a, "may_overflow"_a,
-          nb::call_guard<nb::gil_scoped_release>())
+          "memory_bytes"_a, "disk_bytes"_a, "separate_small"_a, "may_overflow"_a, "kept_name"_a);
+
+  using chem::TwoElectron;
+  nb::class_<TwoElectron>(module, "TwoElectron",
+                          "This process's share of the two-electron integrals, kept or recomputed.")
+      .def(nb::init<std::shared_ptr<const chem::Basis>, std::shared_ptr<const chem::Screening>,
+                    std::shared_ptr<const chem::KeepRule>, int>(),
+           "basis"_a, "screening"_a, "rule"_a, "threads"_a)
+      .def("open_store", &TwoElectron::open_store, "options"_a, nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "open_kept",
+          [](TwoElectron& self, const chem::IntegralFileOptions& options,
+             const std::vector<std::pair<std::string, nb::bytes>>& files, int part, int parts) {
+            std::vector<chem::KeptFile> kept;
+            for (const auto& [name, index] : files) {
+              const auto* from = static_cast<const std::byte*>(index.data());
+              kept.push_back({name, {from, from + index.size()}});
+            }
+            nb::gil_scoped_release release;
+            self.open_kept(options, kept, part, parts);
+          },
+          "options"_a, "files"_a, "part"_a, "parts"_a,
+          "Part `part` of `parts` of the records of kept files, (name, index) each as commit gave them.")
+      .def(
+          "commit",
+          [](TwoElectron& self) {
+            chem::KeptFile kept;
+            {
+              nb::gil_scoped_release release;
+              kept = self.commit();
+            }
+            return std::pair(kept.name, nb::bytes(kept.index.data(), kept.index.size()));
+          },
+          "Puts the records on stable storage; name and index of the file, which stays.")
       .def("store", &TwoElectron::store, "thread"_a, "first_task"_a, "last_task"_a,
            nb::call_guard<nb::gil_scoped_release>(),
            "Computes, packs and stores what is kept of tasks [first, last).")

@@ -630,13 +630,10 @@ class IntegralCounts:
     @property
     def lost_tasks(self) -> int: ...
 
-class TwoElectron:
-    """
-    This process's share of the two-electron integrals, kept or recomputed.
-    """
+class IntegralFileOptions:
+    """See outcore/chem/integral_file.hpp."""
 
-    def __init__(self, basis: Basis, screening: Screening, rule: KeepRule, threads: int) -> None: ...
-    def open_store(
+    def __init__(
         self,
         scratch: str,
         record_bytes: int,
@@ -648,7 +645,28 @@ class TwoElectron:
         disk_bytes: int,
         separate_small: bool,
         may_overflow: bool,
+        kept_name: str,
     ) -> None: ...
+
+class TwoElectron:
+    """
+    This process's share of the two-electron integrals, kept or recomputed.
+    """
+
+    def __init__(self, basis: Basis, screening: Screening, rule: KeepRule, threads: int) -> None: ...
+    def open_store(self, options: IntegralFileOptions) -> None: ...
+    def open_kept(
+        self, options: IntegralFileOptions, files: Sequence[tuple[str, bytes]], part: int, parts: int
+    ) -> None:
+        """
+        Part `part` of `parts` of the records of kept files, (name, index) each as commit gave them.
+        """
+
+    def commit(self) -> tuple[str, bytes]:
+        """
+        Puts the records on stable storage; name and index of the file, which stays.
+        """
+
     def store(self, thread: int, first_task: int, last_task: int) -> None:
         """Computes, packs and stores what is kept of tasks [first, last)."""
 

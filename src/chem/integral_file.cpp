@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <thread>
 
 #include "outcore/error.hpp"
@@ -38,6 +39,23 @@ std::string new_name() {
   return "integrals." + std::to_string(count++);
 }
 
+/// Writes and reads the numbers of an index, one after the other.
+template <class T>
+void put(std::vector<std::byte>& out, const T& value) {
+  const auto* from = reinterpret_cast<const std::byte*>(&value);
+  out.insert(out.end(), from, from + sizeof value);
+}
+
+template <class T>
+T take(std::span<const std::byte>& in) {
+  T value;
+  if (in.size() < sizeof value)
+    throw Error(EIO, {.attempted = "kept integrals", .detail = "damaged: their index is too short"});
+  std::memcpy(&value, in.data(), sizeof value);
+  in = in.subspan(sizeof value);
+  return value;
+}
+
 bool means_full(const Error& error) {
   const int code = error.errno_value();
   return code == ENOSPC || code == EDQUOT || code == EFBIG;
@@ -46,13 +64,83 @@ bool means_full(const Error& error) {
 }  // namespace
 
 IntegralFile::IntegralFile(const Basis& basis, const IntegralFileOptions& options)
-    : basis_(basis), options_(checked(options)), file_(new_name(), options.file) {}
+    : basis_(basis), options_(checked(options)) {
+  auto with = options.file;
+  with.keep = !options.kept_name.empty();
+  files_.emplace_back(with.keep ? options.kept_name : new_name(), with);
+}
+
+IntegralFile::IntegralFile(const Basis& basis, const IntegralFileOptions& options,
+                           std::span<const KeptFile> kept, int part, int parts)
+    : basis_(basis), options_(checked(options)), committed_(true) {
+  auto with = options.file;
+  with.keep = true;
+  std::uint64_t count = 0;
+  for (const KeptFile& each : kept) {
+    if (const auto path = with.scratch + "/" + each.name; !std::filesystem::exists(path))
+      throw Error(
+          ENOENT,
+          {.attempted = "reuse kept integrals", .path = path, .detail = "this file of them is missing"});
+    const auto file = std::uint32_t(files_.size());
+    files_.emplace_back(each.name, with);
+    std::span<const std::byte> in = each.index;
+    for (auto records = take<std::uint64_t>(in); records > 0; --records, ++count) {
+      Record record;
+      record.file = file;
+      record.number = take<std::int64_t>(in);
+      record.slabs = take<std::uint32_t>(in);
+      record.integrals = take<std::uint64_t>(in);
+      record.used = take<std::uint32_t>(in);
+      record.checksum = take<std::uint32_t>(in);
+      record.bound = take<double>(in);
+      for (auto ranges = take<std::uint64_t>(in); ranges > 0; --ranges) {
+        SlabRange& range = record.ranges.emplace_back();
+        range.task = take<std::uint32_t>(in);
+        range.small = take<bool>(in);
+        range.whole = take<bool>(in);
+        range.first = take<std::uint32_t>(in);
+        range.count = take<std::uint32_t>(in);
+      }
+      if (int(count % std::uint64_t(parts)) != part) continue;
+      used_[1] += std::int64_t(whole_pages(record.used));
+      records_.push_back(std::move(record));
+    }
+  }
+}
 
 IntegralFile::~IntegralFile() {
+  if (committed_) return;
   try {
-    file_.erase();
-  } catch (const Error&) {  // it is scratch: it vanishes with the process at the latest
+    for (auto& file : files_) file.erase();
+  } catch (const Error&) {  // scratch vanishes with the process at the latest, kept files can be removed
   }
+}
+
+KeptFile IntegralFile::commit() {
+  KeptFile kept{options_.kept_name, {}};
+  put(kept.index, std::uint64_t(records_.size()));
+  for (const Record& record : records_) {
+    if (record.lost)
+      throw Error(ENOSPC,
+                  {.attempted = "keep integrals", .path = path(), .detail = "not all of them found a place"});
+    put(kept.index, record.number);
+    put(kept.index, record.slabs);
+    put(kept.index, record.integrals);
+    put(kept.index, record.used);
+    put(kept.index, record.checksum);
+    put(kept.index, record.bound);
+    put(kept.index, std::uint64_t(record.ranges.size()));
+    for (const SlabRange& range : record.ranges) {
+      put(kept.index, range.task);
+      put(kept.index, range.small);
+      put(kept.index, range.whole);
+      put(kept.index, range.first);
+      put(kept.index, range.count);
+    }
+  }
+  files_.front().flush();
+  committed_ = true;
+  return kept;
 }
 
 std::size_t IntegralFile::work_bytes(const IntegralFileOptions& options, int threads) {
@@ -207,7 +295,7 @@ void IntegralFile::Writer::write_record(Stream& stream) {
   }
   const auto offset = record.number * std::int64_t(file_.options_.record_bytes);
   stream.records[stream.current] = &record;
-  stream.requests[stream.current] = file_.file_.async_write(buffer.span().first(length), offset);
+  stream.requests[stream.current] = file_.files_.front().async_write(buffer.span().first(length), offset);
   stream.current = (stream.current + 1) % Stream::count;
   wait(stream, stream.current);  // the oldest write; its buffer is filled next
 }
@@ -298,8 +386,9 @@ class IntegralPass {
   void start(std::size_t r) {
     Slot& slot = slots_[r % slots_.size()];
     const Record& record = *on_disk_[r];
-    slot.request = file_.file_.async_read(slot.buffer.span().first(whole_pages(record.used)),
-                                          record.number * std::int64_t(file_.options_.record_bytes));
+    slot.request =
+        file_.files_[record.file].async_read(slot.buffer.span().first(whole_pages(record.used)),
+                                             record.number * std::int64_t(file_.options_.record_bytes));
     slot.started = r + 1;
     slot.started.notify_all();
   }

@@ -39,12 +39,27 @@ Selection TwoElectron::selection(Selection::Part part) const {
 void TwoElectron::open_store(const IntegralFileOptions& options) {
   if (file_) throw misuse("the store is open already");
   file_ = std::make_unique<IntegralFile>(*basis_, options);
+  prepare(options);
+  for (std::size_t t = 0; t < makers_.size(); ++t)
+    writers_.push_back(std::make_unique<IntegralFile::Writer>(*file_));
+}
+
+void TwoElectron::prepare(const IntegralFileOptions& options) {
   unit_ = options.step;
   small_below_ = options.separate_small ? largest_small_steps * options.step : 0;
-  for (SlabMaker& maker : makers_) {
-    maker.limit(options.record_bytes / 16);  // so that a record holds several
-    writers_.push_back(std::make_unique<IntegralFile::Writer>(*file_));
-  }
+  for (SlabMaker& maker : makers_) maker.limit(options.record_bytes / 16);  // so that a record holds several
+}
+
+void TwoElectron::open_kept(const IntegralFileOptions& options, std::span<const KeptFile> kept, int part,
+                            int parts) {
+  if (file_) throw misuse("the store is open already");
+  file_ = std::make_unique<IntegralFile>(*basis_, options, kept, part, parts);
+  prepare(options);
+}
+
+KeptFile TwoElectron::commit() {
+  if (!file_ || !writers_.empty()) throw misuse("the store has not been written");
+  return file_->commit();
 }
 
 void TwoElectron::store(int thread, std::size_t first_task, std::size_t last_task) {

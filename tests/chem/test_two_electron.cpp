@@ -1,4 +1,5 @@
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -219,6 +220,51 @@ TEST("damaged records are found, counted and recomputed") {
     }
     check::equal(integrals.counts().damaged, std::uint64_t{1});
   }
+}
+
+TEST("kept records are read by any number of others, and by none if a file of them is gone") {
+  Problem p;
+  auto with = options();
+  with.kept_name = "integrals-test." + std::to_string(getpid());
+  const std::string path = with.file.scratch + "/" + with.kept_name;
+  std::vector<KeptFile> kept;
+  {
+    auto integrals = p.stored(half(*p.basis), with);
+    kept.push_back(integrals.commit());
+  }
+  for (const int parts : {1, 2, 5}) {
+    std::vector<double> j(p.n * p.n), k(p.n * p.n);
+    std::ranges::fill(p.found.coulomb, 0.0);
+    std::ranges::fill(p.found.exchange, 0.0);
+    for (int part = 0; part < parts; ++part) {
+      TwoElectron integrals(p.basis, p.screening, half(*p.basis), 1);
+      integrals.open_kept(with, kept, part, parts);
+      integrals.begin(p.density.data(), std::vector<int>{1}, 0);
+      integrals.contract_kept();
+      if (part == 0) integrals.contract_rest(0, 0, p.screening->tasks().size());
+      integrals.end(j.data(), k.data());
+      for (std::size_t at = 0; at < j.size(); ++at)
+        p.found.coulomb[at] += j[at], p.found.exchange[at] += k[at];
+    }
+    p.check_result();
+  }
+  TwoElectron integrals(p.basis, p.screening, half(*p.basis), 1);
+  auto damaged = kept;
+  damaged[0].index.resize(damaged[0].index.size() - 3);
+  check::equal(check::throws<outcore::Error>([&] { integrals.open_kept(with, damaged, 0, 1); }).errno_value(),
+               EIO);
+  std::filesystem::remove(path);
+  const auto error = check::throws<outcore::Error>([&] { integrals.open_kept(with, kept, 0, 1); });
+  check::equal(error.errno_value(), ENOENT);
+  check::contains(error.what(), path);
+}
+
+TEST("records that were to be kept are gone if the run does not get so far") {
+  Problem p;
+  auto with = options();
+  with.kept_name = "integrals-lost." + std::to_string(getpid());
+  p.stored(p.all, with);
+  check::is_true(!std::filesystem::exists(with.file.scratch + "/" + with.kept_name));
 }
 
 TEST("shares of several processes add up") {

@@ -26,7 +26,7 @@ def molecule(**given) -> gto.Mole:
     return gto.M(verbose=0, **given)
 
 
-@pytest.mark.parametrize("integrals", ["disk", "direct"])
+@pytest.mark.parametrize("integrals", ["disk", "direct", "semidirect", "auto"])
 @pytest.mark.parametrize(
     ("method", "given"),
     [
@@ -37,7 +37,10 @@ def molecule(**given) -> gto.Mole:
 )
 def test_energy_is_pyscfs_on_every_process(comm, shared_tmp_path, integrals, method, given):
     mol = molecule(**given)
-    with getattr(scf, method)(mol, integrals=integrals, scratch=str(shared_tmp_path), threshold=1e-12) as mf:
+    settings = {"integrals": integrals, "scratch": str(shared_tmp_path), "threshold": 1e-12}
+    if integrals == "semidirect":
+        settings["disk_bytes"] = 200_000
+    with getattr(scf, method)(mol, **settings) as mf:
         mf.conv_tol = 1e-11
         energy = mf.kernel()
     expected = comm.bcast(
@@ -45,6 +48,27 @@ def test_energy_is_pyscfs_on_every_process(comm, shared_tmp_path, integrals, met
     )
     assert energy == pytest.approx(expected, abs=1e-9)
     assert len(set(comm.allgather(energy))) == 1
+
+
+def test_integrals_kept_by_all_are_reused_by_another_number(comm, shared_tmp_path):
+    mol, settings = molecule(atom=WATER, basis="cc-pvdz"), {"keep": str(shared_tmp_path), "threshold": 1e-12}
+    with scf.RHF(mol, **settings) as mf:
+        mf.conv_tol = 1e-11
+        energy, stored = mf.kernel(), mf.stored_summary.stored
+    if comm.rank == 0:
+        with scf.RHF(mol, comm=None, **settings) as mf:
+            mf.conv_tol = 1e-11
+            assert mf.kernel() == pytest.approx(energy, abs=1e-11)
+            assert mf.two_electron.reused and mf.stored_summary.stored == stored
+    comm.Barrier()
+
+
+def test_kept_integrals_of_another_problem_are_refused_by_all(comm, shared_tmp_path):
+    settings = {"keep": str(shared_tmp_path)}
+    with scf.RHF(molecule(atom=WATER, basis="sto-3g"), **settings) as mf:
+        mf.kernel()
+    with pytest.raises(OutcoreError, match="another geometry, charge, spin or basis"):
+        scf.RHF(molecule(atom=WATER, basis="6-31g"), **settings).kernel()
 
 
 def test_orbitals_are_the_same_on_every_process(comm, shared_tmp_path):

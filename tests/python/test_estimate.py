@@ -42,4 +42,3 @@ def test_the_ways_are_ordered_by_what_they_keep(tmp_path):
     assert direct.bytes < semidirect.bytes <= 400_000 < disk.bytes
     assert disk.seconds < semidirect.seconds < direct.seconds
     assert auto.seconds <= disk.seconds * 1.001  # all of it fits into memory
-

@@ -286,3 +286,52 @@ def test_wrong_settings_are_refused(water, tmp_path, settings, text):
     with pytest.raises(OutcoreError, match=text) as caught:
         scf.RHF(water, scratch=str(tmp_path), **settings).kernel()
     assert caught.value.errno == errno.EINVAL
+
+
+@pytest.mark.parametrize("way", ["disk", "semidirect", "auto"])
+def test_kept_integrals_are_reused(water, tmp_path, way):
+    settings = {**WAYS[way], "keep": str(tmp_path)}
+    first = outcome(water, tmp_path, **settings)
+    again = outcome(water, tmp_path, **settings)
+    assert first.summary.computed > 0 and first.summary.stored == again.summary.stored
+    with scf.RHF(water, threshold=THRESHOLD, **settings) as mf:
+        assert mf.two_electron.reused
+        assert mf.two_electron.summary().computed == 0
+    assert again.energy == pytest.approx(first.energy, abs=1e-11)
+
+
+def test_kept_integrals_of_another_problem_are_refused(water, tmp_path):
+    outcome(water, tmp_path, keep=str(tmp_path))
+    other = molecule(atom=WATER.replace("0.757", "0.758"), basis="6-31g*")
+    with pytest.raises(OutcoreError, match="of another geometry") as caught:
+        outcome(other, tmp_path, keep=str(tmp_path))
+    assert caught.value.errno == errno.EINVAL
+    with pytest.raises(OutcoreError, match="threshold = 1e-12, now it is 1e-10"):
+        scf.RHF(water, keep=str(tmp_path), threshold=1e-10).kernel()
+
+
+def test_a_damaged_record_of_kept_integrals_is_recomputed(water, tmp_path):
+    first = outcome(water, tmp_path, keep=str(tmp_path))
+    path = next(tmp_path.glob("integrals-*"))
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0x10
+    path.write_bytes(data)
+    with scf.RHF(water, keep=str(tmp_path), threshold=THRESHOLD) as mf:
+        mf.conv_tol = 1e-11
+        assert mf.kernel() == pytest.approx(first.energy, abs=1e-11)
+        assert mf.two_electron.work().damaged == 1
+
+
+def test_kept_integrals_of_which_a_file_is_gone_are_refused(water, tmp_path):
+    outcome(water, tmp_path, keep=str(tmp_path))
+    next(tmp_path.glob("integrals-*")).unlink()
+    with pytest.raises(OutcoreError, match="missing") as caught:
+        outcome(water, tmp_path, keep=str(tmp_path))
+    assert caught.value.errno == errno.ENOENT
+
+
+def test_records_of_a_run_that_was_killed_are_not_used_and_go(water, tmp_path):
+    left = tmp_path / "integrals-0123456789ab.0"
+    left.write_bytes(b"half a run")
+    outcome(water, tmp_path, keep=str(tmp_path))
+    assert not left.exists() and len(list(tmp_path.glob("integrals-*"))) == 1

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "outcore/chem/slab.hpp"
@@ -25,8 +26,15 @@ struct IntegralFileOptions {
   std::int64_t disk_bytes = std::numeric_limits<std::int64_t>::max();  ///< for records on disk
   bool separate_small = false;  ///< small slabs come too (Slab::small): buffers for records of their own
   bool may_overflow =
-      false;  ///< a disk that is full before disk_bytes are written loses records; else an error
+      false;              ///< a disk that is full before disk_bytes are written loses records; else an error
+  std::string kept_name;  ///< the file has this name in file.scratch and stays once commit() was called
   file::ExclusiveFileOptions file;
+};
+
+/// What is needed to read the records of a kept file again.
+struct KeptFile {
+  std::string name;
+  std::vector<std::byte> index;
 };
 
 /// Slabs of a task, large ones or small ones, in the order in which SlabMaker yields those that are kept.
@@ -46,7 +54,11 @@ struct SlabRange {
 class IntegralFile {
  public:
   IntegralFile(const Basis& basis, const IntegralFileOptions& options);
-  ~IntegralFile();  ///< the records are gone
+  /// Kept files in file.scratch, of any number of processes: part `part` of `parts` of their records, for
+  /// reading. Throws Error(EIO) if an index is damaged, Error(ENOENT) if a file is not there.
+  IntegralFile(const Basis& basis, const IntegralFileOptions& options, std::span<const KeptFile> kept,
+               int part, int parts);
+  ~IntegralFile();  ///< the records are gone, unless they are kept
   IntegralFile(const IntegralFile&) = delete;
   IntegralFile& operator=(const IntegralFile&) = delete;
 
@@ -87,6 +99,10 @@ class IntegralFile {
   void for_each(int threads, const std::function<void(int thread, const Slab& slab)>& consume,
                 double least = 0);
 
+  /// Puts the records on stable storage and says where they are; the file stays. After all writers finished.
+  /// Throws Error(ENOSPC) if some were lost.
+  [[nodiscard]] KeptFile commit();
+
   /// What was lost since the last call.
   [[nodiscard]] std::vector<SlabRange> take_lost();
 
@@ -96,7 +112,7 @@ class IntegralFile {
   [[nodiscard]] std::int64_t memory_bytes() const noexcept { return used_[0]; }
   [[nodiscard]] std::int64_t disk_bytes() const noexcept { return used_[1]; }
   [[nodiscard]] std::size_t damaged() const noexcept { return damaged_; }  ///< records found so, so far
-  [[nodiscard]] const std::string& path() const noexcept { return file_.path(); }
+  [[nodiscard]] const std::string& path() const noexcept { return files_.front().path(); }
 
   /// Memory used while writing or reading with this many threads, records that stay in memory apart.
   [[nodiscard]] static std::size_t work_bytes(const IntegralFileOptions& options, int threads);
@@ -105,6 +121,7 @@ class IntegralFile {
   friend class IntegralPass;
   struct Record {
     std::int64_t number = 0;  // position on disk
+    std::uint32_t file = 0;
     std::uint32_t slabs = 0;
     std::uint64_t integrals = 0;
     std::uint32_t used = 0;      // bytes
@@ -122,7 +139,8 @@ class IntegralFile {
 
   const Basis& basis_;
   IntegralFileOptions options_;
-  file::ExclusiveFile file_;
+  std::vector<file::ExclusiveFile> files_;  // one that is written, or several kept ones
+  bool committed_ = false;
   mutable std::mutex mutex_;
   std::deque<Record> records_;  // of both places
   std::vector<SlabRange> lost_;

@@ -40,6 +40,10 @@ class TwoElectron {
   void open_store(const IntegralFileOptions& options);
   void store(int thread, std::size_t first_task, std::size_t last_task);
   void close_store();
+  /// In place of all that: records that a run before has kept, this process's part of them.
+  void open_kept(const IntegralFileOptions& options, std::span<const KeptFile> kept, int part, int parts);
+  /// See IntegralFile::commit.
+  [[nodiscard]] KeptFile commit();
 
   /// J and K of some densities: begin, contract what this process keeps, contract the rest of its share of
   /// all tasks, end. `threshold`: what contributes less than that to every matrix element is left out; 0:
@@ -63,6 +67,7 @@ class TwoElectron {
     std::vector<SlabRange> ranges;
   };
 
+  void prepare(const IntegralFileOptions& options);
   [[nodiscard]] Selection selection(Selection::Part part) const;
   void in_threads(const std::function<void(int thread)>& work) const;
   void collect_lost();

@@ -72,6 +72,12 @@ def scf(
     cache: Annotated[
         str, typer.Option(help="Page cache for integrals: automatic, direct or buffered.")
     ] = "automatic",
+    keep_integrals: Annotated[
+        Path | None,
+        typer.Option(
+            help="Directory, seen by all processes, in which integrals stay, and are looked for first."
+        ),
+    ] = None,
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Say what each way to run will take, and end.")
     ] = False,
@@ -116,6 +122,7 @@ def scf(
         comm=comm,
         integrals=integrals,
         threshold=threshold,
+        keep=None if keep_integrals is None else str(keep_integrals),
         disk_bytes=None if disk is None else 0 if disk.strip() == "0" else parse_bytes(disk),
         scratch=scratch,
         memory_bytes=None if memory is None else parse_bytes(memory),

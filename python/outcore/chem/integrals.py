@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outcore import _core, doctor, launch, resources
-from outcore.chem import plan
+from outcore.chem import kept, plan
 from outcore.chem.tasks import run_tasks
 from outcore.errors import OutcoreError
 from outcore.global_array import GlobalArray
@@ -52,6 +52,7 @@ class Settings:
     threshold: float = (
         1e-11  # Schwarz bound of the quartets used; stored values are kept to within half of it
     )
+    keep: str | None = None  # directory in which the integrals stay after the run, and are looked for
     disk_bytes: int | None = None  # for semidirect and auto; None: what is free
     scratch: str | None = None  # directory; None: the fastest node-local temporary directory
     memory_bytes: int | None = None  # None: half of what is available
@@ -144,21 +145,22 @@ class TwoElectronIntegrals:
         self.world = shared(comm) if world is None else world
         self._stored = False
         self._store_seconds = 0.0
-        self.contractions, self.contract_seconds = (
-            0,
-            0.0,
-        )  # how often J and K were made, and how long that took
+        self.contractions, self.contract_seconds = 0, 0.0  # J and K made so far, all of them together
         self._threads = settings.threads or launch.threads_per_rank()
         self._sums: GlobalArray | None = None
         with self.world.together("two-electron integrals"):
             self._basis = native_basis(mol)
             self._screening = _core.Screening(self._basis, settings.threshold, self._threads)
             self._cost = np.array(self._screening.task_integrals(), dtype=float)
-            self.scratch = "" if settings.storage == "direct" else find_scratch(settings.scratch)
+            self.scratch = (
+                "" if settings.storage == "direct" else find_scratch(settings.keep or settings.scratch)
+            )
             self._prefetch = self._fit_memory()
         self._memory_budget, self._disk_budget = self._budgets()
         self.sample: plan.Sample | None = None
-        self.rule = self._choose()
+        self._mol = mol
+        self._kept = self._find_kept()
+        self.rule = self._choose() if self._kept is None else self._kept.rule
         rule = self.rule.native(self._basis)
         self._native = _core.TwoElectron(self._basis, self._screening, rule, self._threads)
         self._keeps, self._keeps_all = not rule.keeps_none, rule.keeps_all
@@ -168,6 +170,11 @@ class TwoElectronIntegrals:
     def keeps(self) -> bool:
         """Something is stored, so `store` comes before `jk`."""
         return self._keeps
+
+    @property
+    def reused(self) -> bool:
+        """The integrals are those that a run before has kept."""
+        return self._kept is not None
 
     def estimate(self) -> Estimate:
         disk = self.settings.storage == "disk"
@@ -218,7 +225,7 @@ class TwoElectronIntegrals:
                 disk = (
                     free if settings.disk_bytes is None else min(free, settings.disk_bytes // self.world.size)
                 )
-            if settings.storage == "auto":
+            if settings.storage == "auto" and not settings.keep:  # what lies in memory cannot be kept
                 memory = max(0, self._memory_share() - self._memory_bytes(self._prefetch))
         return int(self.world.all_reduce(memory, "min")), int(self.world.all_reduce(disk, "min"))
 
@@ -240,17 +247,51 @@ class TwoElectronIntegrals:
         return self.world.broadcast(rule)
 
     def store(self, progress: Progress | None = None) -> Summary:
-        """Computes all integrals and writes them to scratch; once. Refuses before computing if they may not fit."""
+        """Computes the integrals that are kept and stores them; once. Refuses before computing if they may not fit.
+        Opens those that a run before has kept instead, if there are any."""
         start = time.monotonic()
         self._counter.reset()
         with self.world.together("open the store of integrals"):
-            self._open_store()
-        with self.world.together("store two-electron integrals"):
-            run_tasks(self._counter, self._cost, self._threads, self._native.store, progress)
-            self._native.close_store()
+            if self._kept is None:
+                name = self.world.broadcast(kept.new_name())
+                self._open_store(f"{name}.{self.world.rank}" if self.settings.keep else "")
+            else:
+                self._native.open_kept(self._options(""), self._kept.files, self.world.rank, self.world.size)
+        if self._kept is None:
+            with self.world.together("store two-electron integrals"):
+                run_tasks(self._counter, self._cost, self._threads, self._native.store, progress)
+                self._native.close_store()
+            self._keep()
         self._stored = True
         self._store_seconds = time.monotonic() - start
         return self.summary()
+
+    def _find_kept(self) -> kept.Kept | None:
+        found = None
+        with self.world.together("find kept integrals"):
+            if self.settings.keep and self.settings.storage != "direct" and self.world.rank == 0:
+                found = kept.find(self.scratch, self._mol, self._facts())
+        return self.world.broadcast(found)
+
+    def _keep(self) -> None:
+        """Makes what was stored known to later runs."""
+        if not self.settings.keep:
+            return
+        with self.world.together("keep integrals"):
+            mine = self._native.commit()
+        files = self.world.gather(mine)
+        with self.world.together("keep integrals"):
+            if self.world.rank == 0:
+                kept.save(self.scratch, self._mol, self._facts(), kept.Kept(self.rule, files))
+
+    def _facts(self) -> kept.Facts:
+        """What kept integrals depend on beside the problem."""
+        settings = self.settings
+        return {
+            "integrals": settings.storage,
+            "threshold": settings.threshold,
+            "record": settings.record_bytes,
+        }
 
     def summary(self) -> Summary:
         counts = self._native.counts()
@@ -310,22 +351,26 @@ class TwoElectronIntegrals:
         both = self._sums[...].reshape(2, *coulomb.shape)
         return both[0], both[1]
 
-    def _open_store(self) -> None:
-        estimate = self.estimate()
+    def _open_store(self, kept_name: str) -> None:
         if self.settings.storage == "disk":
-            self._refuse_full_disk(estimate)
+            self._refuse_full_disk(self.estimate())
+        self._native.open_store(self._options(kept_name))
+
+    def _options(self, kept_name: str) -> _core.IntegralFileOptions:
         limited = self.settings.storage != "disk"
-        self._native.open_store(
+        expected = 0 if limited or self._kept else self.estimate().disk_bytes // self.world.size
+        return _core.IntegralFileOptions(
             scratch=self.scratch,
             record_bytes=self.settings.record_bytes,
             prefetch=self._prefetch,
             step=self.settings.threshold,
             cache=self.settings.cache,
-            expected_bytes=0 if limited else estimate.disk_bytes // self.world.size,
+            expected_bytes=expected,
             memory_bytes=self._memory_budget,
             disk_bytes=self._disk_budget if limited else _NO_LIMIT,
             separate_small=self._separate_small,
-            may_overflow=limited,
+            may_overflow=limited and not self.settings.keep,
+            kept_name=kept_name,
         )
 
     def _refuse_full_disk(self, estimate: Estimate) -> None:

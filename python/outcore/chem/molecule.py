@@ -6,7 +6,10 @@ import difflib
 import errno
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from outcore.errors import OutcoreError
 
@@ -122,3 +125,18 @@ def check_basis(basis: str, element: str, kind: str = "basis", fallback: str = "
 
 def _bad(path: Path, what: str) -> OutcoreError:
     return OutcoreError(errno.EINVAL, "read geometry", path=path, detail=what)
+
+
+def problem(mol: Mole) -> NDArray[np.float64]:
+    """What makes the problem, as numbers: nuclei, shells, electrons. Not PySCF's own tables: where things lie in
+    those changes from run to run."""
+    parts: list[Any] = [[mol.charge, mol.spin, mol.cart], mol.atom_charges(), np.ravel(mol.atom_coords())]
+    for shell in range(mol.nbas):
+        parts.append([mol.bas_atom(shell), mol.bas_angular(shell)])
+        parts += [mol.bas_exp(shell), np.ravel(mol.bas_ctr_coeff(shell))]
+    return np.concatenate(parts).astype(np.float64)
+
+
+def same_problem(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+    """Whether two problems differ by no more than the rounding of a geometry that was written and read."""
+    return one.shape == other.shape and bool(np.allclose(one, other, rtol=1e-9, atol=1e-12))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore import checkpoint
+from outcore.chem.molecule import problem, same_problem
 from outcore.errors import OutcoreError
 from outcore.world import World
 
@@ -63,18 +64,8 @@ def density(mf: Any, method: str, name: str | os.PathLike[str]) -> tuple[Array, 
                 errno.EINVAL, f"restart {method}", path=name, detail=f"it is of {meta['method']}"
             )
         found, wanted = saved["problem"], problem(mf.mol)
-        if found.shape != wanted.shape or not np.allclose(found, wanted, rtol=1e-9, atol=1e-12):
+        if not same_problem(found, wanted):
             raise OutcoreError(
                 errno.EINVAL, "restart", path=name, detail="it is of another geometry, charge, spin or basis"
             )
         return np.asarray(mf.make_rdm1(saved["mo_coeff"], saved["mo_occ"])), meta
-
-
-def problem(mol: Mole) -> Array:
-    """What makes the problem, as numbers: nuclei, shells, electrons. Not PySCF's own tables: where things lie in
-    those changes from run to run."""
-    parts: list[Any] = [[mol.charge, mol.spin, mol.cart], mol.atom_charges(), np.ravel(mol.atom_coords())]
-    for shell in range(mol.nbas):
-        parts.append([mol.bas_atom(shell), mol.bas_angular(shell)])
-        parts += [mol.bas_exp(shell), np.ravel(mol.bas_ctr_coeff(shell))]
-    return np.concatenate(parts).astype(np.float64)

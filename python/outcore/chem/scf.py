@@ -46,8 +46,9 @@ class _OutOfCore:
     """J and K from `TwoElectronIntegrals` for a PySCF mean-field class.
 
     Parameters (all by keyword; see `outcore.chem.integrals.Settings` for defaults): `integrals` ("disk",
-    "semidirect", "direct" or "auto"), `disk_bytes` (that semidirect and auto may use), `threshold` (Schwarz bound
-    below which quartets are left out), `scratch` (directory),
+    "semidirect", "direct" or "auto"), `disk_bytes` (that semidirect and auto may use), `keep` (directory
+    in which the integrals stay after the run, and are looked for before they are computed), `threshold`
+    (Schwarz bound below which quartets are left out), `scratch` (directory),
     `memory_bytes` (of all processes together), `threads` (of each process), `record_bytes`, `prefetch`,
     `cache`, `comm` (an mpi4py communicator, or an outcore.World; default all processes of the job, None for this
     process alone).

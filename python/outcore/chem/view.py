@@ -82,8 +82,13 @@ class View:
                 for size, place in ((summary.memory_bytes, "in memory"), (summary.disk_bytes, "on disk"))
                 if size
             ]
+            how = (
+                f"reused {summary.stored:.3e} integrals that were kept in {integrals.scratch}"
+                if integrals.reused
+                else f"stored {summary.stored:.3e} of {summary.computed:.3e} computed integrals"
+            )
             self._say(
-                f"stored {summary.stored:.3e} of {summary.computed:.3e} computed integrals, "
+                f"{how}, "
                 f"{' and '.join(places) or 'nothing'} ({summary.bytes / max(1, summary.stored):.2f} bytes each), "
                 f"{summary.records} records, {summary.seconds:.1f} s"
             )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outcore.chem import restart
+from outcore.chem import molecule
 from outcore.disk_array import DiskArray
 from outcore.errors import OutcoreError
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def identity(*molecules: Mole, settings: tuple[float, ...] = ()) -> list[float]:
     """What makes integrals of molecules with their basis sets, as numbers; JSON keeps them exactly."""
-    parts = [restart.problem(mol) for mol in molecules]
+    parts = [molecule.problem(mol) for mol in molecules]
     return [float(number) for number in np.concatenate([*parts, settings])]
 
 
