@@ -49,7 +49,7 @@ device::Cache cache_of(const std::string& name) {
 void make_shared_file(SharedFile* self, World& world, const std::string& name, std::int64_t hard_limit,
                       std::int64_t soft_limit, bool reserve, std::int64_t typical_request,
                       const std::string& placement, int components_per_node, const std::string& cache,
-                      const std::string& refusal) {
+                      std::int64_t client_cache, const std::string& refusal) {
   const nb::gil_scoped_release released;
   new (self) SharedFile(world, [&](std::string& its_name, SharedFileOptions& options) {
     check_arguments("create shared file", name, refusal);
@@ -60,7 +60,8 @@ void make_shared_file(SharedFile* self, World& world, const std::string& name, s
                .typical_request_bytes = typical_request,
                .placement = parse_placement(placement),
                .components_per_node = components_per_node,
-               .cache = cache_of(cache)};
+               .cache = cache_of(cache),
+               .client_cache_bytes = client_cache};
   });
 }
 
@@ -132,7 +133,7 @@ void bind_shared(nb::module_& module) {
   nb::class_<SharedFile>(module, "SharedFile", "Native part of outcore.SharedFile.")
       .def("__init__", &make_shared_file, nb::keep_alive<1, 2>(), "world"_a, "name"_a, "hard_limit"_a,
            "soft_limit"_a, "reserve"_a, "typical_request"_a, "placement"_a, "components_per_node"_a,
-           "cache"_a, "refusal"_a)
+           "cache"_a, "client_cache"_a, "refusal"_a)
       .def("read", &read, "buffer"_a, "offset"_a = 0,
            "Fill the buffer from a byte offset; returns its bytes. Beyond the end it is OutcoreError "
            "(EINVAL).")

@@ -1102,6 +1102,7 @@ class SharedFile:
         placement: str,
         components_per_node: int,
         cache: str,
+        client_cache: int,
         refusal: str,
     ) -> None: ...
     def read(self, buffer: object, offset: int = 0) -> int:

@@ -47,6 +47,9 @@ class SharedFile(_core.SharedFile, Closing):
             reach through its processes) or "auto" (which of them it is).
         components_per_node: files on each node; 0: one for each process, at most 8.
         cache: "automatic", "buffered" (always through the page cache) or "direct" (past it).
+        client_cache: memory of this process for copies of what lies on other nodes, for data that is read again and
+            again. What others have written since it was read is seen after `sync`. It is taken from the budget of
+            the world as it is needed; None: no copies.
 
     Raises:
         OutcoreError: EINVAL (arguments; negative offset; reading beyond the end), EFBIG (writing beyond the hard
@@ -69,10 +72,17 @@ class SharedFile(_core.SharedFile, Closing):
         placement: str = "auto",
         components_per_node: int = 0,
         cache: str = "automatic",
+        client_cache: Size = None,
     ) -> None:
-        sizes, refusal = _sizes(hard_limit=hard_limit, soft_limit=soft_limit, typical_request=typical_request)
+        sizes, refusal = _sizes(
+            hard_limit=hard_limit,
+            soft_limit=soft_limit,
+            typical_request=typical_request,
+            client_cache=client_cache,
+        )
+        hard, soft, typical, copies = sizes
         super().__init__(
-            world, name, sizes[0], sizes[1], reserve, sizes[2], placement, components_per_node, cache, refusal
+            world, name, hard, soft, reserve, typical, placement, components_per_node, cache, copies, refusal
         )
 
     def readv(self, parts: Sequence[tuple[int, object]]) -> int:

@@ -378,9 +378,10 @@ void ChunkClient::ask_for_chunks(const Task& portion, int component) {
       portion.request->end_part(failure);
     };
     portion.request->begin_part();
-    if (copies_->use(number, ready, [&](std::span<std::byte> memory, const ChunkCopies::Loaded& loaded) {
-          load(portion, component, chunk, memory, loaded);
-        }))
+    if (copies_->use(number, ready,
+                     [&](std::span<std::byte> memory, const store::BlockCopies::Loaded& loaded) {
+                       load(portion, component, chunk, memory, loaded);
+                     }))
       return;
     Task single = portion;
     Extents first;
@@ -392,7 +393,7 @@ void ChunkClient::ask_for_chunks(const Task& portion, int component) {
 }
 
 void ChunkClient::load(const Task& portion, int component, const Box& chunk, std::span<std::byte> memory,
-                       const ChunkCopies::Loaded& loaded) {
+                       const store::BlockCopies::Loaded& loaded) {
   const auto bytes = static_cast<std::size_t>(chunk.volume()) * layout_.grid.element_bytes();
   const auto then = [loaded, bytes, self = shared_from_this()](std::span<std::byte> reply,
                                                                const Error* error) {

@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "array/chunk_copies.hpp"
 #include "array/chunk_service.hpp"
 #include "array/chunk_store.hpp"
 #include "outcore/array/disk_array_access.hpp"
+#include "store/block_copies.hpp"
 
 namespace outcore {
 
@@ -107,7 +107,7 @@ class ChunkClient : public std::enable_shared_from_this<ChunkClient> {
   [[nodiscard]] std::exception_ptr unless_complete(std::size_t came, std::size_t wanted) const;
   void ask_for_chunks(const Task& portion, int component);
   void load(const Task& portion, int component, const Box& chunk, std::span<std::byte> memory,
-            const ChunkCopies::Loaded& loaded);
+            const store::BlockCopies::Loaded& loaded);
   [[noreturn]] void throw_closed(const char* attempted) const;
   void note_begin(Way way);
   void note_end(Way way, const Box& box, const std::weak_ptr<DiskArrayRequest::State>& request, bool failed);
@@ -116,7 +116,7 @@ class ChunkClient : public std::enable_shared_from_this<ChunkClient> {
   ChunkService& service_;
   const ChunkLayout layout_;
   std::shared_ptr<ChunkStore> store_;  ///< until it is closed
-  std::optional<ChunkCopies> copies_;
+  std::optional<store::BlockCopies> copies_;
   mutable std::mutex mutex_;
   std::condition_variable ended_;
   std::int64_t under_way_ = 0, changes_under_way_ = 0;

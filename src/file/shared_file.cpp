@@ -22,6 +22,8 @@ void check(const std::string& name, const SharedFileOptions& options) {
   if (options.hard_limit_bytes > 0 && options.soft_limit_bytes > options.hard_limit_bytes)
     refuse("soft limit " + std::to_string(options.soft_limit_bytes) + " is above the hard limit " +
            std::to_string(options.hard_limit_bytes));
+  if (options.client_cache_bytes < 0)
+    refuse("client cache of " + std::to_string(options.client_cache_bytes) + " bytes");
   if (options.typical_request_bytes < 0)
     refuse("typical requests of " + std::to_string(options.typical_request_bytes) + " bytes");
 }
@@ -112,6 +114,7 @@ struct SharedFile::State {
                        .placement = prepared.options.placement,
                        .components_per_node = prepared.options.components_per_node,
                        .cache = prepared.options.cache,
+                       .client_cache_bytes = prepared.options.client_cache_bytes,
                        .engine = prepared.options.engine}),
         end(world) {}
 };

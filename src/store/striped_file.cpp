@@ -27,6 +27,8 @@ constexpr int most_components_shared = 16;
 void check(const StripedFileOptions& options) {
   if (options.expected_bytes < 0)
     fail(EINVAL, options.name, std::to_string(options.expected_bytes) + " bytes are expected");
+  if (options.client_cache_bytes < 0)
+    fail(EINVAL, options.name, "a client cache of " + std::to_string(options.client_cache_bytes) + " bytes");
   if (options.components_per_node < 0)
     fail(EINVAL, options.name, std::to_string(options.components_per_node) + " components for each node");
 }
@@ -162,6 +164,8 @@ void StripedFile::State::open_components(const StripedFileOptions& options) {
       world.budget().reserve(ReplyMemory::size_bytes, "replies of a striped file");
       components->replies = std::make_shared<ReplyMemory>();
     });
+    if (options.client_cache_bytes > 0)
+      copies = std::make_shared<BlockCopies>(world.budget(), options.client_cache_bytes, copied_block_bytes);
     procedure = world.register_procedure(
         "striped file " + id, [served = components](Call call) { served->serve(std::move(call)); });
     served = true;
@@ -206,6 +210,7 @@ void StripedFile::State::settle() {
   std::exception_ptr first;
   for (const auto& each : writes)
     if (const auto error = each->undelivered(); error && !first) first = error;
+  if (copies) copies->forget([](std::int64_t) { return true; });
   for (auto& each : components->files) try {
       if (each) each->settle();
     } catch (...) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -11,9 +12,12 @@
 #include <vector>
 
 #include "outcore/store/striped_file.hpp"
+#include "store/block_copies.hpp"
 #include "store/striped_components.hpp"
 
 namespace outcore::store {
+
+inline constexpr std::int64_t copied_block_bytes = 64 << 10;  ///< of the client cache
 
 /// A piece of a component.
 struct Piece {
@@ -32,6 +36,14 @@ struct StripedFile::Request::State {
     std::vector<std::byte> packed;  ///< small pieces that are written, one after another
     std::vector<Extent> scattered;  ///< where small pieces that are read go
   };
+  /// What is taken from copies of blocks, which perhaps have to come first.
+  struct Copying {
+    void end(const std::exception_ptr& failure);
+
+    std::atomic<int> left{0};
+    std::mutex mutex;
+    std::exception_ptr failure;  ///< the first
+  };
 
   ~State();
   [[nodiscard]] bool done() const noexcept;
@@ -49,6 +61,9 @@ struct StripedFile::Request::State {
   std::shared_ptr<StripedComponents> components;
   std::vector<Local> local;
   std::vector<Distant> distant;
+  std::shared_ptr<BlockCopies> copies;       ///< null: none
+  std::shared_ptr<Copying> copying;          ///< null: nothing
+  std::vector<std::int64_t> changed_blocks;  ///< of `copies`, by a write
 
  private:
   void finish();  ///< waits for all of it, once; the lock is held
@@ -69,6 +84,7 @@ struct StripedFile::State {
   Placement placement = Placement::local;
   std::vector<int> owners;  ///< by component
   std::shared_ptr<StripedComponents> components;
+  std::shared_ptr<BlockCopies> copies;  ///< of what lies out of reach; null: none
   std::uint32_t procedure = 0;
   bool served = false;  ///< the procedure is registered
   std::uint32_t trace_file = 0;
@@ -97,7 +113,11 @@ struct StripedFile::State {
   std::shared_ptr<Request::State> start(std::span<const Part> parts, bool blocking);
   void start_local(Request::State& request, int component, std::vector<Extent> extents);
   void start_distant(Request::State& request, int component, std::span<const Extent> extents);
-  void ask(Request::State& request, int component, std::span<const Extent> extents);
+  void start_from_copies(Request::State& request, int component, std::span<const Extent> extents);
+  void load(Request::State& request, const Extent& block, int component, const BlockCopies::Loaded& loaded);
+  void forget_blocks(Request::State& request, int component, std::span<const Extent> extents);
+  void ask(Request::State& request, int component, std::span<const Extent> extents,
+           std::function<void(std::span<std::byte> reply, const Error* error)> then = {});
   void track(const std::shared_ptr<Request::State>& request);
   void settle();
   void flush();

@@ -54,7 +54,7 @@ StripedFile::Request::State::~State() {
   // not.
   const bool keeps =
       std::any_of(local.begin(), local.end(), [](const Local& each) { return each.runs.sieves(); });
-  if (finished_ || (!keeps && distant.empty())) return;
+  if (finished_ || (!keeps && distant.empty() && !copying)) return;
   try {
     wait();
   } catch (const std::exception&) {  // of a read: who did not wait for it does not want to know
@@ -66,6 +66,7 @@ bool StripedFile::Request::State::done() const noexcept {
   for (const Local& each : local)
     for (const device::Request& request : each.requests)
       if (!request.done()) return false;
+  if (copying && copying->left.load(std::memory_order_acquire) > 0) return false;
   return std::all_of(distant.begin(), distant.end(), [](const Distant& each) { return each.call.done(); });
 }
 
@@ -92,6 +93,11 @@ void StripedFile::Request::State::finish() {
         from += extent.size_bytes;
       }
     });
+  if (copying) {
+    for (int left = 0; (left = copying->left.load(std::memory_order_acquire)) > 0;) copying->left.wait(left);
+    if (!error_) error_ = copying->failure;
+  }
+  for (const std::int64_t block : changed_blocks) copies->forget(block);
   const std::uint64_t now = trace::now_ns();
   using trace::Op;
   trace::record({.start_ns = start_ns,
@@ -164,6 +170,7 @@ std::shared_ptr<StripedFile::Request::State> StripedFile::State::start(std::span
   request->start_ns = trace::now_ns();
   request->trace_file = trace_file;
   request->components = components;
+  request->copies = copies;
   for (const Piece& piece : pieces) request->size_bytes += piece.extent.size_bytes;
   std::ranges::stable_sort(pieces, {}, &Piece::component);
   std::vector<Extent> extents;
@@ -176,6 +183,8 @@ std::shared_ptr<StripedFile::Request::State> StripedFile::State::start(std::span
       if (i + 1 < pieces.size() && pieces[i + 1].component == component) continue;
       if (here)
         start_local(*request, component, std::move(extents));
+      else if (copies && !write)
+        start_from_copies(*request, component, extents);
       else
         start_distant(*request, component, extents);
       extents.clear();
@@ -202,6 +211,7 @@ void StripedFile::State::start_local(Request::State& request, int component, std
 /// Cuts what is large, and packs what is small.
 void StripedFile::State::start_distant(Request::State& request, int component,
                                        std::span<const Extent> extents) {
+  if (copies && request.write) forget_blocks(request, component, extents);
   std::vector<Extent> small;
   std::int64_t small_bytes = 0;
   const auto send_small = [&] {
@@ -225,7 +235,8 @@ void StripedFile::State::start_distant(Request::State& request, int component,
 }
 
 /// One call: a single piece from or to the memory of the caller, several through memory of their own.
-void StripedFile::State::ask(Request::State& request, int component, std::span<const Extent> extents) {
+void StripedFile::State::ask(Request::State& request, int component, std::span<const Extent> extents,
+                             std::function<void(std::span<std::byte> reply, const Error* error)> then) {
   std::array<std::byte, most_call_header_bytes> header;
   const Ask ask{request.write, static_cast<std::int32_t>(extents.size())};
   std::byte* to = header.data();
@@ -240,7 +251,7 @@ void StripedFile::State::ask(Request::State& request, int component, std::span<c
   }
   Request::State::Distant distant;
   std::span<std::byte> memory{extents[0].memory, static_cast<std::size_t>(size_bytes)};
-  CallOptions options;
+  CallOptions options{.then = std::move(then)};
   if (extents.size() > 1 && request.write) {
     distant.packed.reserve(memory.size());
     for (const Extent& extent : extents)

@@ -47,9 +47,13 @@ struct Round {
 
 }  // namespace
 
-TEST("random reads and writes of all processes are those of a byte array") {
-  run_all([](World& world) {
-    SharedFile file(world, "model", local({.typical_request_bytes = 4096}));
+namespace {
+
+/// With copies of what others keep, each process calls sync before it reads.
+void compare_with_a_byte_array(std::int64_t client_cache_bytes) {
+  run_all([=](World& world) {
+    SharedFile file(world, "model",
+                    local({.typical_request_bytes = 4096, .client_cache_bytes = client_cache_bytes}));
     Bytes model;
     std::mt19937_64 together(7), alone(static_cast<unsigned>(world.rank()));
     for (int turn = 0; turn < 25; ++turn) {
@@ -72,6 +76,7 @@ TEST("random reads and writes of all processes are those of a byte array") {
       requests.push_back(file.async_write(parts));
       store::wait_all(requests);
       world.barrier();
+      if (client_cache_bytes > 0) file.sync();
       check::equal(file.length(), std::ssize(model));
       std::vector<Bytes> found;
       std::vector<SharedFile::ReadPart> wanted;
@@ -96,6 +101,17 @@ TEST("random reads and writes of all processes are those of a byte array") {
   });
 }
 
+}  // namespace
+
+TEST("random reads and writes of all processes are those of a byte array") {
+  compare_with_a_byte_array(0);
+}
+
+TEST("so they are with copies, also with too few of them") {
+  compare_with_a_byte_array(1 << 20);
+  compare_with_a_byte_array(3 * (64 << 10));
+}
+
 TEST("what one process writes the others read when it has said so") {
   run_all([](World& world) {
     SharedFile file(world, "round-robin", local());
@@ -118,6 +134,52 @@ TEST("each byte that one process adds the others can read, and none beyond") {
       check::equal(check::throws<Error>([&] { shared::read_back(file, k, 2); }).errno_value(), EINVAL);
       world.barrier();
     }
+    file.close();
+  });
+}
+
+TEST("copies of what others keep are used until sync, and see the writes of their own process") {
+  run(2, true, [](World& world) {
+    SharedFile file(world, "copies",
+                    local({.typical_request_bytes = 16 << 10, .client_cache_bytes = 8 << 20}));
+    constexpr std::int64_t size = 300'000;
+    const Bytes first = pattern(size, 1), second = pattern(size, 2), part = pattern(1000, 3);
+    if (world.rank() == 0) file.write(first, 0);
+    world.barrier();
+    same(shared::read_back(file, 0, size), first);
+    world.barrier();
+    if (world.rank() == 1) file.write(second, 0);
+    world.barrier();
+    if (world.rank() == 0) {
+      const Bytes found = shared::read_back(file, 0, size);
+      const std::int64_t stripe = file.stored().stripes().stripe_bytes();
+      const auto there = static_cast<std::size_t>(stripe);
+      check::is_true(found[0] == second[0] && found[1] == second[1], "what lies here is new");
+      check::is_true(std::equal(found.begin() + stripe, found.begin() + 2 * stripe, first.begin() + stripe),
+                     "what lies there is a copy");
+      check::is_true(first[there] != second[there], "they differ");
+      file.write(part, stripe + 50);
+      same(shared::read_back(file, stripe + 50, 1000), part);
+    }
+    file.sync();
+    world.barrier();
+    Bytes expected = second;
+    std::ranges::copy(part, expected.begin() + file.stored().stripes().stripe_bytes() + 50);
+    same(shared::read_back(file, 0, size), expected);
+    file.close();
+  });
+}
+
+TEST("a budget without room for copies only makes reads slower") {
+  run(2, true, [](World& world) {
+    SharedFile file(world, "no room", local({.client_cache_bytes = std::int64_t{1} << 40}));
+    const std::int64_t others = world.budget().limit_bytes() - world.budget().used_bytes() - 100'000;
+    world.budget().reserve(others, "test");
+    constexpr std::int64_t size = 2'000'000;
+    if (world.rank() == 0) file.write(pattern(size), 0);
+    world.barrier();
+    for (int i = 0; i < 2; ++i) same(shared::read_back(file, 0, size), pattern(size));
+    world.budget().release(others);
     file.close();
   });
 }

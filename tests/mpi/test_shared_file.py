@@ -27,6 +27,23 @@ def placement(request):
     return request.param
 
 
+def test_a_client_cache_sees_what_others_wrote_after_sync(world):
+    size = 300_000
+    with SharedFile(world, "copies", placement="local", client_cache="4MB") as file:
+        for turn in range(3):
+            if world.rank == turn % world.size:
+                file.write(np.full(size, turn, np.uint8))
+            world.barrier()
+            file.sync()
+            for _ in range(2):
+                back = np.zeros(size, np.uint8)
+                file.read(back)
+                assert (back == turn).all()
+            world.barrier()
+    with pytest.raises(OutcoreError, match="client_cache"):
+        SharedFile(world, "copies", client_cache="much")
+
+
 def test_random_requests_are_those_of_numpy(world, placement):
     """In each round every process writes pieces of its own, all at once, then reads anywhere."""
     model = np.zeros(LENGTH + 60_000, np.uint8)

@@ -25,6 +25,8 @@ struct SharedFileOptions {
   Placement placement = Placement::automatic;
   int components_per_node = 0;  ///< files on each node; 0: one for each process, at most 8
   device::Cache cache = device::Cache::automatic;
+  /// Memory of this process for copies of what lies on other nodes; see sync. 0: none.
+  std::int64_t client_cache_bytes = 0;
   device::Engine* engine = nullptr;  ///< null: the default engine
 };
 
@@ -39,9 +41,10 @@ struct SharedFileOptions {
 /// the bytes it was to change are old, new or zeros.
 ///
 /// A write is visible to all when its request is complete: waited for, or before `sync` returned. Nothing is
-/// kept in memory of a process. Requests on overlapping bytes, one of them a write, happen in an order that
-/// nobody knows. Any thread may call what is not collective. The buffer of a request belongs to the library
-/// until it is complete, also when the request object goes before.
+/// kept in memory of a process, but with a client cache: then a process that reads what others have written
+/// since it read there before has to call `sync` first. Requests on overlapping bytes, one of them a write,
+/// happen in an order that nobody knows. Any thread may call what is not collective. The buffer of a request
+/// belongs to the library until it is complete, also when the request object goes before.
 ///
 /// Errors: EINVAL (name, limits, negative offset, beyond the end), EFBIG (beyond the hard limit), EBADF
 /// (closed), ENOSPC, EIO; they name the rank where it happened. That of a nonblocking request is thrown by
@@ -50,7 +53,8 @@ class SharedFile {
  public:
   using Request = store::StripedFile::Request;
 
-  /// Collective, with the same arguments at all processes but for the engine. The world must outlive it.
+  /// Collective, with the same arguments at all processes but for client cache and engine. The world must
+  /// outlive it.
   SharedFile(World& world, const std::string& name, const SharedFileOptions& options = {});
   /// The arguments are made in the collective gate: if `make` throws at one process, all throw.
   using Make = std::function<void(std::string& name, SharedFileOptions& options)>;
@@ -76,7 +80,8 @@ class SharedFile {
   [[nodiscard]] Request async_write(std::span<const WritePart> parts);
 
   [[nodiscard]] std::int64_t length();  ///< the end of the file, as it is now; not collective
-  /// Everything this process has written is visible to all. Not collective.
+  /// Everything this process has written is visible to all, and what others have written to it. Not
+  /// collective.
   void sync();
   void flush();  ///< everything written by anybody is on stable storage; collective
   void close();  ///< collective, idempotent; the bytes are gone

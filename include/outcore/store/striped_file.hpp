@@ -24,6 +24,8 @@ struct StripedFileOptions {
   Placement placement = Placement::automatic;
   int components_per_node = 0;  ///< 0: one for each process of the node, at most 8
   device::Cache cache = device::Cache::automatic;
+  /// Memory for copies of what others keep, as far as the budget has room; 0: none.
+  std::int64_t client_cache_bytes = 0;
   device::Engine* engine = nullptr;  ///< of the components this process opens; null: the default engine
 };
 
@@ -46,6 +48,9 @@ struct WritePart {
 /// travel together. Nothing is kept on the way: a write has reached the component when its request is
 /// complete, and a read that begins then sees it, wherever it comes from. On stable storage it is after
 /// `flush`.
+///
+/// With a client cache a process keeps copies of blocks that it has read from others. It sees its own writes
+/// in them, but of what others have written since it called `settle` or `flush` perhaps nothing.
 ///
 /// Reads and writes are not collective; any process and thread may make them at any time. Requests on
 /// overlapping bytes, one of them a write, happen in an order that nobody knows. Throws Error: EINVAL
@@ -71,8 +76,8 @@ class StripedFile {
   [[nodiscard]] Request async_read(std::span<const ReadPart> parts);
   [[nodiscard]] Request async_write(std::span<const WritePart> parts);
 
-  /// Waits for all writes of this process, and throws the error of one that nobody waited for. Not
-  /// collective.
+  /// Waits for all writes of this process, and throws the error of one that nobody waited for. Forgets the
+  /// copies of the client cache. Not collective.
   void settle();
   /// Everything written by anybody is on stable storage. Collective; throws as settle does, at all.
   void flush();

@@ -1,4 +1,4 @@
-#include "array/chunk_copies.hpp"
+#include "store/block_copies.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -7,13 +7,13 @@
 #include "outcore/device/buffer.hpp"
 #include "outcore/error.hpp"
 
-namespace outcore::array {
+namespace outcore::store {
 
-struct ChunkCopies::Copy {
+struct BlockCopies::Copy {
   /// A part of the budget.
   struct Reserved {
     Reserved(Budget& b, std::int64_t size) : budget(b), bytes(size) {
-      budget.reserve(bytes, "copies of chunks of a disk array");
+      budget.reserve(bytes, "copies of what other processes keep");
     }
     ~Reserved() { budget.release(bytes); }
     Reserved(const Reserved&) = delete;
@@ -30,12 +30,12 @@ struct ChunkCopies::Copy {
   std::vector<Ready> waiting;
 };
 
-bool ChunkCopies::use(std::int64_t chunk, const Ready& ready, const Load& load) {
+bool BlockCopies::use(std::int64_t block, const Ready& ready, const Load& load) {
   Shared copy;
   bool here = false;
   {
     const std::lock_guard lock(mutex_);
-    if (const auto found = index_.find(chunk); found != index_.end()) {
+    if (const auto found = index_.find(block); found != index_.end()) {
       entries_.splice(entries_.end(), entries_, found->second);
       copy = found->second->second;
       here = copy->here;
@@ -44,7 +44,7 @@ bool ChunkCopies::use(std::int64_t chunk, const Ready& ready, const Load& load) 
         return true;
       }
     } else {
-      copy = add(chunk);
+      copy = add(block);
       if (!copy) return false;
       copy->waiting.push_back(ready);
     }
@@ -54,12 +54,12 @@ bool ChunkCopies::use(std::int64_t chunk, const Ready& ready, const Load& load) 
     return true;
   }
   load(copy->memory.span(),
-       [this, chunk, copy](const std::exception_ptr& failure) { loaded(chunk, copy, failure); });
+       [this, block, copy](const std::exception_ptr& failure) { loaded(block, copy, failure); });
   return true;
 }
 
 /// Null if there is no room. Called with the lock held.
-ChunkCopies::Shared ChunkCopies::add(std::int64_t chunk) {
+BlockCopies::Shared BlockCopies::add(std::int64_t block) {
   if (static_cast<std::int64_t>(entries_.size()) >= most_) {
     const auto oldest = std::ranges::find_if(entries_, [](const auto& each) { return each.second->here; });
     if (oldest == entries_.end()) return nullptr;
@@ -67,22 +67,22 @@ ChunkCopies::Shared ChunkCopies::add(std::int64_t chunk) {
     entries_.erase(oldest);
   }
   try {
-    const auto copy = std::make_shared<Copy>(budget_, chunk_bytes_);
-    entries_.emplace_back(chunk, copy);
-    index_[chunk] = std::prev(entries_.end());
+    const auto copy = std::make_shared<Copy>(budget_, block_bytes_);
+    entries_.emplace_back(block, copy);
+    index_[block] = std::prev(entries_.end());
     return copy;
   } catch (const Error&) {  // the budget has other uses
     return nullptr;
   }
 }
 
-void ChunkCopies::loaded(std::int64_t chunk, const Shared& copy, const std::exception_ptr& failure) {
+void BlockCopies::loaded(std::int64_t block, const Shared& copy, const std::exception_ptr& failure) {
   std::vector<Ready> waiting;
   {
     const std::lock_guard lock(mutex_);
     copy->here = !failure;
     waiting.swap(copy->waiting);
-    const auto found = index_.find(chunk);
+    const auto found = index_.find(block);
     if (failure && found != index_.end() && found->second->second == copy) {
       entries_.erase(found->second);
       index_.erase(found);
@@ -91,7 +91,7 @@ void ChunkCopies::loaded(std::int64_t chunk, const Shared& copy, const std::exce
   for (const Ready& each : waiting) each(copy->memory.data(), failure);
 }
 
-void ChunkCopies::forget(const std::function<bool(std::int64_t chunk)>& stale) {
+void BlockCopies::forget(const std::function<bool(std::int64_t block)>& stale) {
   const std::lock_guard lock(mutex_);
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const auto here = entry++;
@@ -101,4 +101,12 @@ void ChunkCopies::forget(const std::function<bool(std::int64_t chunk)>& stale) {
   }
 }
 
-}  // namespace outcore::array
+void BlockCopies::forget(std::int64_t block) {
+  const std::lock_guard lock(mutex_);
+  const auto found = index_.find(block);
+  if (found == index_.end()) return;
+  entries_.erase(found->second);
+  index_.erase(found);
+}
+
+}  // namespace outcore::store

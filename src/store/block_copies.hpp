@@ -1,0 +1,53 @@
+// Copies of blocks that other processes own, for data that is read again and again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+
+#include "outcore/world.hpp"
+
+namespace outcore::store {
+
+/// They are what their owners had when they were asked for, and are not told of changes: who may need other
+/// ones forgets them. Those used last are kept. Thread-safe; nothing is called with a lock held.
+class BlockCopies {
+ public:
+  /// All of one size. Each takes its part of the budget; where that has other uses there are fewer copies.
+  BlockCopies(Budget& budget, std::int64_t most_bytes, std::int64_t block_bytes)
+      : budget_(budget), most_(most_bytes / block_bytes), block_bytes_(block_bytes) {}
+
+  /// Called once, now or when the block has come, by any thread, with the block or with what was wrong.
+  using Ready = std::function<void(const std::byte* block, const std::exception_ptr& failure)>;
+  using Loaded = std::function<void(const std::exception_ptr& failure)>;
+  /// Called if the block is not here: to bring it into the memory, and to say when that is done.
+  using Load = std::function<void(std::span<std::byte> memory, Loaded loaded)>;
+  /// False, and nothing is called, if there is no room for it.
+  [[nodiscard]] bool use(std::int64_t block, const Ready& ready, const Load& load);
+
+  /// Those for which `stale` says so; what is on its way goes to those that wait for it, and nobody else.
+  void forget(const std::function<bool(std::int64_t block)>& stale);
+  void forget(std::int64_t block);
+
+ private:
+  struct Copy;
+  using Shared = std::shared_ptr<Copy>;
+  using Entries = std::list<std::pair<std::int64_t, Shared>>;  // the one used last at the end
+
+  [[nodiscard]] Shared add(std::int64_t block);
+  void loaded(std::int64_t block, const Shared& copy, const std::exception_ptr& failure);
+
+  Budget& budget_;
+  const std::int64_t most_, block_bytes_;
+  std::mutex mutex_;
+  Entries entries_;
+  std::unordered_map<std::int64_t, Entries::iterator> index_;
+};
+
+}  // namespace outcore::store
