@@ -15,6 +15,10 @@ from outcore.errors import OutcoreError
 
 pytest.importorskip("pyscf")
 
+ETHANE = (
+    "8\nethane\nC 0 0 0.766\nC 0 0 -0.766\nH 1.021 0 1.164\nH -0.51 0.884 1.164\nH -0.51 -0.884 1.164\n"
+    "H -1.021 0 -1.164\nH 0.51 0.884 -1.164\nH 0.51 -0.884 -1.164\n"
+)
 WATER = "3\nwater\nO 0 0 0\nH 0 0.757 0.587\nH 0 -0.757 0.587\n"
 
 
@@ -142,6 +146,30 @@ def test_energies_do_not_depend_on_processes_or_placement(water, tmp_path):
         assert other == pytest.approx(energies[0], abs=1e-10)
 
 
+# ---- estimates ----
+
+
+def test_an_estimate_computes_nothing(water, tmp_path, capsys):
+    results = tmp_path / "results"
+    assert run("rimp2", water, "--basis", "cc-pvdz", "--estimate", "--json", str(results)) == 0
+    output = capsys.readouterr().out
+    assert "SCF estimate: memory" in output and "MP2 estimate: memory" in output and "free in" in output
+    assert "energy" not in output and not results.exists()
+
+
+def test_bytes_are_as_predicted(tmp_path):
+    path, results = tmp_path / "ethane.xyz", tmp_path / "results"
+    path.write_text(ETHANE)
+    run("rimp2", path, "--basis", "cc-pvdz", "--storage", "disk", "--json", str(results))
+    data = json.loads(results.read_text())
+    for stage in ("scf_forecast", "mp2_forecast"):
+        for what in ("written_bytes", "read_bytes"):
+            predicted, actual = data[stage][what]
+            assert actual > 100_000 or stage == "mp2_forecast"
+            if actual > 100_000:
+                assert predicted == pytest.approx(actual, rel=0.35 if what == "read_bytes" else 0.25)
+
+
 # ---- restart ----
 
 
@@ -238,10 +266,7 @@ def test_a_run_killed_in_any_stage_is_finished_by_another_number_of_processes(tm
     """Killed as soon as the stage before has been committed, or has begun."""
     pytest.importorskip("mpi4py")
     path = tmp_path / "ethane.xyz"
-    path.write_text(
-        "8\nethane\nC 0 0 0.766\nC 0 0 -0.766\nH 1.021 0 1.164\nH -0.51 0.884 1.164\nH -0.51 -0.884 1.164\n"
-        "H -1.021 0 -1.164\nH 0.51 0.884 -1.164\nH 0.51 -0.884 -1.164\n"
-    )
+    path.write_text(ETHANE)
     kept, results = tmp_path / "kept", tmp_path / "results"
     command = [sys.executable, "-m", "outcore", "rimp2", str(path), "--basis", "cc-pvtz"]
     command += ["--scratch", str(tmp_path), "--json", str(results), "--conv-tol", "1e-11"]

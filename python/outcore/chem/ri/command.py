@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from outcore import launch, resources
+from outcore import _core, launch, resources
 from outcore.errors import OutcoreError
 from outcore.resources import parse_bytes
 
@@ -47,6 +47,9 @@ Checkpoint = Annotated[
         metavar="DIR",
         help="Keep integrals, orbitals and finished pairs here; a run of the same problem goes on from them.",
     ),
+]
+Estimate = Annotated[
+    bool, typer.Option("--estimate", help="Print memory, disk, bytes moved and time, and compute nothing.")
 ]
 Json = Annotated[Path | None, typer.Option("--json", help="Write results here.")]
 
@@ -99,6 +102,7 @@ def ri_scf(
     conv_tol: ConvTol = 1e-9,
     max_cycle: MaxCycle = 50,
     checkpoint: Checkpoint = None,
+    estimate: Estimate = False,
     json_file: Json = None,
 ) -> int:
     """Hartree-Fock with density fitting; three-index integrals in memory and on disk."""
@@ -120,6 +124,7 @@ def ri_scf(
         json_file,
     )
     with _Run(job, cart=cart, charge=charge, spin=spin, uhf=uhf) as run:
+        run.estimate = estimate
         run.scf(auxbasis)
         run.finish()
     return 0
@@ -157,6 +162,7 @@ def rimp2(
     conv_tol: ConvTol = 1e-9,
     max_cycle: MaxCycle = 50,
     checkpoint: Checkpoint = None,
+    estimate: Estimate = False,
     json_file: Json = None,
 ) -> int:
     """RI-MP2 on a Hartree-Fock reference with density fitting, on one or several processes."""
@@ -179,6 +185,7 @@ def rimp2(
     )
     factors = _factors(scs)
     with _Run(job, cart=cart, charge=charge, spin=spin, uhf=uhf) as run:
+        run.estimate = estimate
         run.scf(jkbasis)
         run.mp2(frozen, factors, pairs)
         run.finish()
@@ -215,6 +222,7 @@ class _Run:
         size = 1 if comm is None else comm.size
         self._world = make_world(comm, None if job.memory is None else parse_bytes(job.memory), job.scratch)
         self._mf: Any = None
+        self.estimate = False  # nothing is computed
         self._results: dict[str, Any] = {}
         self._header(size)
 
@@ -255,13 +263,20 @@ class _Run:
         mf = self._mf = method(self._mol, auxbasis, **self._job.settings(self._world))
         mf.conv_tol, mf.max_cycle, mf.init_guess = self._job.conv_tol, self._job.max_cycle, self._job.guess
         mf.chkfile = None
+        if self.estimate:
+            self._forecast("SCF", mf.with_df.prepare())
+            mf.with_df.close_integrals()
+            return
         begin = time.monotonic()
         found, keeper = self._kept_orbitals(mf)
         if found is not None and found["meta"]["converged"]:
             orbitals.restore(mf, found)
             self._say(f"converged orbitals found in {self._job.checkpoint}")
         else:
-            integrals = mf.with_df.integrals()
+            integrals = mf.with_df.prepare()
+            forecast = self._forecast("SCF", integrals)
+            before, begin = self._moved(), time.monotonic()
+            integrals.build()
             self._say(integrals.summary(mf.with_df.auxmol))
             self._results |= {
                 "auxiliary_functions": integrals.rows,
@@ -286,6 +301,7 @@ class _Run:
                         float(mf.e_tot),
                         converged=bool(mf.converged),
                     )
+            self._compare("scf", forecast, before, begin)
         if not mf.converged:
             raise OutcoreError(
                 errno.EDOM,
@@ -307,6 +323,52 @@ class _Run:
             "scf_seconds": seconds,
         }
 
+    # ---- forecasts ----
+
+    def _forecast(self, stage: str, planned: Any) -> Any:
+        """What a stage will take, from rank 0, whose clock counts."""
+        nothing: Any = None
+        with self._world.together("estimate"):
+            if self._world.rank == 0:
+                nothing = planned.forecast()
+        forecast = self._world.broadcast(nothing)
+        free = _core.file_system(self._world.scratch).free_bytes
+        self._say(f"{stage} estimate: {forecast}; {free / 1e9:.1f} GB free in {self._world.scratch}")
+        return forecast
+
+    def _moved(self) -> tuple[int, int]:
+        """Bytes written and read so far by all processes, as their devices were asked."""
+        from outcore import report, trace
+
+        counters = trace.snapshot()["layers"]["device"]
+        return tuple(  # type: ignore[return-value]
+            int(self._world.all_reduce(sum(counters[name]["bytes"] for name in names)))
+            for names in (report.WRITES, report.READS)
+        )
+
+    def _compare(self, stage: str, forecast: Any, before: tuple[int, int], begin: float) -> None:
+        seconds = time.monotonic() - begin
+        written, read = (after - first for after, first in zip(self._moved(), before, strict=True))
+        self._say(forecast.against(written, read, seconds))
+        self._results[f"{stage}_forecast"] = {
+            "written_bytes": [forecast.written_bytes, written],
+            "read_bytes": [forecast.read_bytes, read],
+            "seconds": [forecast.seconds, seconds],
+        }
+
+    def _stand_in(self) -> None:
+        """Orbitals of the right number, for a plan that looks at nothing else."""
+        import numpy as np
+
+        n = self._mol.nao
+        occupied = [np.arange(n) < count for count in self._mol.nelec]
+        if self._unrestricted:
+            coefficients, occupations = np.stack([np.eye(n)] * 2), np.stack(occupied).astype(float)
+        else:
+            coefficients, occupations = np.eye(n), 2.0 * occupied[0]
+        self._mf.mo_coeff, self._mf.mo_occ = coefficients, occupations
+        self._mf.mo_energy = np.zeros(occupations.shape)
+
     def _kept_orbitals(self, mf: Any) -> tuple[Any, Any]:
         """Orbitals of another run, at all processes, and what keeps new ones, at the first."""
         from outcore.chem import restart
@@ -327,8 +389,16 @@ class _Run:
         from outcore.chem import ri
 
         begin = time.monotonic()
+        if self.estimate:
+            self._stand_in()
         mp2 = ri.MP2(self._mf, frozen, self._job.auxbasis, scs=scs, **self._job.settings(self._world))
+        mp2.prepare()
+        forecast = self._forecast("MP2", mp2)
+        if self.estimate:
+            return
+        before, start = self._moved(), time.monotonic()
         mp2.kernel()
+        self._compare("mp2", forecast, before, start)
         seconds = time.monotonic() - begin
         self._say(mp2.summary())
         if mp2.found != {""}:
@@ -366,6 +436,8 @@ class _Run:
 
     def finish(self) -> None:
         """Time and memory of the run, and the file of results."""
+        if self.estimate:
+            return
         peak = int(self._world.all_reduce(resources.peak_resident_bytes()))
         seconds = time.monotonic() - self._start
         self._say(f"run time {seconds:.1f} s, memory {peak / 1e6:.0f} MB")

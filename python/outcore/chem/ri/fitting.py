@@ -96,6 +96,11 @@ class DensityFitting(df.DF):  # type: ignore[misc]
 
     def build(self) -> Self:
         """Makes the integrals of the present molecule, at the present omega. Collective."""
+        self.prepare().build()
+        return self
+
+    def prepare(self) -> ThreeIndex:
+        """Plans the integrals, in place of those that are there. Collective."""
         self.close_integrals()
         with self.world.together("auxiliary basis", str(self._auxbasis)):
             self.auxmol = auxiliary.build(self.mol, self._auxbasis)
@@ -104,14 +109,14 @@ class DensityFitting(df.DF):  # type: ignore[misc]
             self.world,
             self.mol,
             self.auxmol,
-            orbitals=max(self.mol.nelec),
+            orbitals=max(*self.mol.nelec, 1),
             free_bytes=self.free_bytes(),
             threads=self.threads,
             threshold=self.threshold,
             storage=self._storage,
             keeper=None if self._checkpoint is None else Keeper(self.world, self._checkpoint),
         )
-        return self
+        return self.three_index
 
     def _present_key(self) -> str:
         return f"{problem_key(self.mol)} {self._auxbasis}"

@@ -26,6 +26,8 @@ from outcore.chem.ri import auxiliary, team
 from outcore.chem.ri import pairs as pair_lists
 from outcore.chem.ri.finished_pairs import FinishedPairs
 from outcore.chem.ri.fitting import THRESHOLD
+from outcore.chem.ri.forecast import Forecast, Rates
+from outcore.chem.ri.forecast import mp2 as forecast_mp2
 from outcore.chem.ri.keep import Keeper, fingerprint, identity, offering
 from outcore.chem.ri.metric import Metric
 from outcore.chem.ri.plan import (
@@ -33,6 +35,7 @@ from outcore.chem.ri.plan import (
     TransformSizes,
     check_storage,
     matrices_at_once,
+    pair_tasks,
     plan_transform,
 )
 from outcore.chem.ri.processes import JOB, free_bytes, make_world
@@ -206,24 +209,45 @@ class MP2:
 
     # ---- integrals ----
 
-    def _transform(self) -> dict[int, Transformed]:
-        """B[P, i, a] of each spin that has occupied orbitals."""
+    def prepare(self) -> TransformPlan:
+        """Auxiliary basis, pairs of functions, and the plan. Collective."""
         with self.world.together("auxiliary basis", str(self._auxbasis)):
-            auxmol = auxiliary.build(self.mol, self._auxbasis, "mp2")
-            native = pair_lists.native(self.mol, auxmol)
-            bounds = np.array(native.bounds(self.threads))
-            pairs = pair_lists.Pairs(bounds, pair_lists.shell_sizes(self.mol), self.threshold, 1 << 30)
+            self._auxmol = auxiliary.build(self.mol, self._auxbasis, "mp2")
+            self._native = pair_lists.native(self.mol, self._auxmol)
+            bounds = np.array(self._native.bounds(self.threads))
+            self._pairs = pair_lists.Pairs(bounds, pair_lists.shell_sizes(self.mol), self.threshold, 1 << 30)
         free = int(self.world.all_reduce(free_bytes(self.world, self._memory_bytes), "min"))
         with self.world.together("RI-MP2"):
-            shapes = [each.shape for each in self.orbitals]
-            sizes = TransformSizes(
-                pairs.functions,
-                pairs.columns,
-                int(auxmol.nao),
-                tuple(occupied for occupied, _ in shapes),
-                tuple(virtual for _, virtual in shapes),
+            self._sizes = TransformSizes(
+                self._pairs.functions,
+                self._pairs.columns,
+                int(self._auxmol.nao),
+                tuple(each.shape[0] for each in self.orbitals),
+                tuple(each.shape[1] for each in self.orbitals),
             )
-            self.plan = plan_transform(sizes, free, self.world.size, self.threads, self._storage)
+            self.plan = plan_transform(self._sizes, free, self.world.size, self.threads, self._storage)
+        return self.plan
+
+    def forecast(self) -> Forecast:
+        """What it will take, by samples of this process. Not collective, after `prepare`."""
+        assert self.plan is not None
+        orbitals = max(self._sizes.occupied)
+        rates = Rates.measure(
+            self._native,
+            self._pairs,
+            self._sizes.auxiliary,
+            orbitals,
+            None if self.plan.in_memory else self.world.scratch,
+        )
+        same = [(case.first, case.second) for case in self._cases()]
+        return forecast_mp2(self._sizes, self.plan, same, rates, self.world.size, self.threads)
+
+    def _transform(self) -> dict[int, Transformed]:
+        """B[P, i, a] of each spin that has occupied orbitals."""
+        if self.plan is None:
+            self.prepare()
+        assert self.plan is not None
+        native, pairs, auxmol, sizes = self._native, self._pairs, self._auxmol, self._sizes
         self._problem = {
             "problem": identity(self.mol, auxmol, settings=(self.threshold,)),
             "orbitals": fingerprint(
@@ -284,7 +308,7 @@ class MP2:
         sums = done.sums
         tasks = [
             task
-            for task in _pair_tasks(*sums.shape[1:], self.plan.block, self.plan.tile, case.same)
+            for task in pair_tasks(*sums.shape[1:], self.plan.block, self.plan.tile, case.same)
             if not done.has(*task, lower=case.same)
         ]
         counter = self.world.counter()
@@ -442,15 +466,3 @@ def _shell_blocks(first: Any, most: int) -> Iterator[tuple[slice, slice]]:
             end += 1
         yield slice(begin, end), slice(int(first[begin]), int(first[end]))
         begin = end
-
-
-def _pair_tasks(
-    rows: int, columns: int, block: int, tile: int, same: bool
-) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Ranges of i and j; those of one block of i follow one another."""
-    tasks = []
-    for i in range(0, rows, block):
-        end = min(i + block, rows)
-        for j in range(0, end if same else columns, tile):
-            tasks.append(((i, end), (j, min(j + tile, columns))))
-    return tasks

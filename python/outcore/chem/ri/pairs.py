@@ -63,6 +63,13 @@ class Pairs:
         self.table = np.ascontiguousarray(np.stack([i, j, columns], axis=1), np.int32)
         self._index()
 
+    def sample(self, count: int) -> tuple[Table, int]:
+        """About so many of the pairs, from all over, one after the other; and how many columns they have."""
+        some = self.table[:: max(1, len(self.table) // count)].copy()
+        lengths = self._sizes[some[:, 0]] * self._sizes[some[:, 1]]
+        some[:, 2] = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+        return some, int(lengths.sum())
+
     def _index(self) -> None:
         """Row and column of the matrix for each column here; weight 0 where nothing is."""
         self._row = np.zeros(self.columns, np.int32)

@@ -268,3 +268,15 @@ def plan_transform(
         int(fit_bytes(tile)),
         int(pair_bytes(block, tile)),
     )
+
+
+def pair_tasks(
+    rows: int, columns: int, block: int, tile: int, same: bool
+) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Ranges of i and j; those of one block of i follow one another."""
+    tasks = []
+    for i in range(0, rows, block):
+        end = min(i + block, rows)
+        for j in range(0, end if same else columns, tile):
+            tasks.append(((i, end), (j, min(j + tile, columns))))
+    return tasks

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from outcore.chem.ri import auxiliary, team
 from outcore.chem.ri import pairs as pair_lists
+from outcore.chem.ri.forecast import Forecast, Rates
+from outcore.chem.ri.forecast import scf as forecast_scf
 from outcore.chem.ri.keep import Keeper, identity, offering
 from outcore.chem.ri.metric import Metric
 from outcore.chem.ri.plan import READ_AHEAD, IntegralPlan, IntegralSizes, plan_integrals
@@ -51,7 +53,7 @@ class ThreeIndex:
 
     Rows below `plan.memory_rows` lie in a global array, of which each process has a part; the others in a disk
     array, whose chunks are some rows of one slab: slabs of columns are written, and rows are read, in whole
-    chunks. Making it and closing it are collective.
+    chunks. Making it (which only plans), `build` and `close` are collective.
 
     Args:
         world: the processes.
@@ -75,9 +77,7 @@ class ThreeIndex:
         threshold: float,
         storage: str = "auto",
         keeper: Keeper | None = None,
-        progress: Progress | None = None,
     ) -> None:
-        start = time.monotonic()
         self.world, self._threads, self._keeper = world, threads, keeper
         storage = "disk" if keeper else storage
         self._memory: GlobalArray | None = None
@@ -104,18 +104,37 @@ class ThreeIndex:
                 storage,
             )
             facts = {"what": STAGE, "problem": identity(mol, auxmol, settings=(threshold, mol.omega))}
+        self._auxmol, self.orbitals, self.metric_functions = auxmol, orbitals, int(auxmol.nao)
         self._in_memory = 0
+        self.rows, self.dropped, self.seconds = self.metric_functions, 0, 0.0
         self.resumed = keeper is not None and self._open(keeper, facts)
         self.pairs = pair_lists.Pairs(bounds, sizes, threshold, self.plan.width)
-        if not self.resumed:
-            metric = Metric(world, auxmol)
-            self.rows, self.dropped = metric.rank, metric.dropped
-            self._in_memory = min(self.plan.memory_rows, self.rows)
-            self._make_arrays()
-            self._fill(metric, progress)
-            if keeper is not None and self._disk is not None:
-                self._disk.flush(facts | {"width": self.pairs.width, "dropped": self.dropped})
+        self._facts = facts
+
+    def build(self, progress: Progress | None = None) -> None:
+        """Makes them, unless they were found. Collective."""
+        if self.resumed:
+            return
+        start = time.monotonic()
+        metric = Metric(self.world, self._auxmol)
+        self.rows, self.dropped = metric.rank, metric.dropped
+        self._in_memory = min(self.plan.memory_rows, self.rows)
+        self._make_arrays()
+        self._fill(metric, progress)
+        if self._keeper is not None and self._disk is not None:
+            self._disk.flush(self._facts | {"width": self.pairs.width, "dropped": self.dropped})
         self.seconds = time.monotonic() - start
+
+    def forecast(self) -> Forecast:
+        """What making them and an SCF with them will take, by samples of this process. Not collective."""
+        rates = Rates.measure(
+            self.native,
+            self.pairs,
+            self.metric_functions,
+            self.orbitals,
+            self.world.scratch if self.plan.memory_rows < self.metric_functions else None,
+        )
+        return forecast_scf(self, rates, self._threads)
 
     def _open(self, keeper: Keeper, facts: dict[str, Any]) -> bool:
         """Takes what another run has left, with its layout. False if there is nothing."""
