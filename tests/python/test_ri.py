@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import subprocess
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from pyscf import scf as reference
 from pyscf.mp import dfmp2_native, dfump2_native
 
 from outcore.chem import ri
+from outcore.chem.ri.three_index import ThreeIndex
 
 WATER = "O 0 0 0; H 0 0.757 0.587; H 0 -0.757 0.587"
 OXYGEN = "O 0 0 0; O 0 0 1.2"
@@ -295,6 +298,27 @@ def test_too_little_memory_says_how_much_is_needed(water):
 def test_missing_scratch_is_named(water, tmp_path):
     with pytest.raises(OutcoreError, match="no such directory"):
         ri.RHF(water, scratch=str(tmp_path / "none")).kernel()
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 16 MB."""
+    command = ["mount", "-t", "tmpfs", "-o", "size=16m", "outcore-test", str(tmp_path)]
+    if os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        pytest.skip("needs the right to mount a small file system")
+    yield tmp_path
+    subprocess.run(["umount", "-l", str(tmp_path)], check=True)
+
+
+def test_a_disk_that_is_too_small_is_noticed_before_integrals_are_made(small_disk, monkeypatch):
+    def never(*_):
+        raise AssertionError("integrals were made")
+
+    monkeypatch.setattr(ThreeIndex, "_fill", never)
+    mol = molecule(atom="Ne 0 0 0; Ne 0 0 3; Ne 0 3 0", basis="cc-pvqz")
+    with pytest.raises(OutcoreError, match="free") as caught:
+        ri.RHF(mol, storage="disk", scratch=str(small_disk)).kernel()
+    assert caught.value.errno == errno.ENOSPC
 
 
 def test_unknown_storage_is_refused(water):

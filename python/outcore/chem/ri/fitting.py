@@ -110,7 +110,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
             self.mol,
             self.auxmol,
             orbitals=max(*self.mol.nelec, 1),
-            free_bytes=self.free_bytes(),
+            free_bytes=self.free_bytes,
             threads=self.threads,
             threshold=self.threshold,
             storage=self._storage,
@@ -126,6 +126,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         if self.three_index is None or self._key != self._present_key():
             self.build()
         assert self.three_index is not None
+        self.three_index.build()  # if it was only planned
         return self.three_index
 
     def get_naoaux(self) -> int:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from outcore.chem.ri.pairs import Pairs
     from outcore.chem.ri.three_index import ThreeIndex
 
-CYCLES = 12  # of an SCF, as a rule
+CYCLES = 10  # of an SCF, as a rule
 _SAMPLE_S = 0.02
 _DOUBLE = 8
 
@@ -128,7 +128,9 @@ def mp2(
                 read += (tile[1] - tile[0]) * v_b * rows * _DOUBLE
                 read += 0 if block == held else (block[1] - block[0]) * v_a * rows * _DOUBLE
                 held = block
-    disk = 0 if plan.in_memory else sizes.bytes
+    deep, wide = plan.chunk  # what is stored are whole chunks
+    disk = sum(-(-rows // deep) * deep * -(-o // wide) * wide * v * _DOUBLE for o, v in shapes)
+    disk = 0 if plan.in_memory else disk
     seconds = max(made / team, disk / rates.written) + rows**3 / rates.flops
     seconds += max(fitted / team, disk / rates.written + disk / rates.read)
     seconds += max(paired / team, read / rates.read)

@@ -59,7 +59,7 @@ class ThreeIndex:
         world: the processes.
         mol, auxmol: with the orbital basis, and with the auxiliary one.
         orbitals: of one spin, that exchange is made of: what memory is planned for.
-        free_bytes: memory of this process that can be used.
+        free_bytes: says how much memory of this process can be used, after what the plan needs is there.
         threshold: of the screening of pairs (see Pairs).
         storage: see plan.STORAGES.
         keeper: where all rows are kept on disk, or found, if another run has made them.
@@ -72,7 +72,7 @@ class ThreeIndex:
         auxmol: Mole,
         *,
         orbitals: int,
-        free_bytes: int,
+        free_bytes: Callable[[], int],
         threads: int,
         threshold: float,
         storage: str = "auto",
@@ -88,7 +88,7 @@ class ThreeIndex:
             sizes = pair_lists.shell_sizes(mol)
             bounds = np.array(self.native.bounds(threads))
             unlimited = pair_lists.Pairs(bounds, sizes, threshold, 1 << 30)
-        free = int(world.all_reduce(free_bytes, "min"))
+        free = int(world.all_reduce(free_bytes(), "min"))
         with world.together(STAGE):
             self.plan: IntegralPlan = plan_integrals(
                 IntegralSizes(
@@ -112,8 +112,8 @@ class ThreeIndex:
         self._facts = facts
 
     def build(self, progress: Progress | None = None) -> None:
-        """Makes them, unless they were found. Collective."""
-        if self.resumed:
+        """Makes them, unless they are there. Collective."""
+        if self.resumed or self._memory is not None or self._disk is not None:
             return
         start = time.monotonic()
         metric = Metric(self.world, self._auxmol)
