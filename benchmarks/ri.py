@@ -263,7 +263,10 @@ energy('{"mp2" if case.correlated else "scf"}')
     timer = (directory / "timer.dat").read_text()
     energy = re.search(r"@DF-RHF Final Energy:\s*(-?[\d.]+)", output)
     correlation = re.search(r"^\s*Correlation Energy\s*=?\s*(-?[\d.]+)", output, re.MULTILINE)
-    mp2 = re.search(r"^\s*DF-?MP2[^:]*:\s*[\d.]+u\s+[\d.]+s\s+([\d.]+)w", timer, re.MULTILINE)
+    parts = {
+        name: float(wall)
+        for name, wall in re.findall(r"^DFMP2 (Singles|Aia|Qia|Energy) .*?([\d.]+)w", timer, re.MULTILINE)
+    }
     shutil.rmtree(directory)
     if energy is None:
         raise OutcoreError(5, "run psi4", detail=f"no energy in its output: {output[-2000:]}")
@@ -273,5 +276,5 @@ energy('{"mp2" if case.correlated else "scf"}')
         memory,
         float(energy[1]),
         float(correlation[1]) if correlation else None,
-        float(mp2[1]) if mp2 else None,
+        sum(parts.values()) if parts else None,
     )

@@ -114,7 +114,7 @@ class _Integrals:
     def build_bytes(self) -> int:
         """The metric; for each thread a slab, and the panel that is fitted; what is on its way to the disk."""
         slabs = self.threads * self.slab_width * (self.sizes.auxiliary + PANEL)
-        return (self.sizes.auxiliary**2 + slabs) * _DOUBLE + self.cache_bytes + BLAS_BYTES
+        return (self.sizes.auxiliary**2 + slabs) * _DOUBLE + self.cache_bytes + 2 * BLAS_BYTES
 
     @property
     def iterate_bytes(self) -> int:
