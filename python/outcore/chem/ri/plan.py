@@ -11,11 +11,11 @@ STORAGES = ("auto", "disk")  # what fits stays in memory; all on disk
 
 _MIB = 1 << 20
 _DOUBLE = 8
-SCF_MATRICES = 32  # of n*n doubles, which an SCF driver with DIIS over 8 vectors holds
-BLAS_BYTES = 8 * _MIB  # work space of BLAS, integral code and threads
+SCF_MATRICES = 28  # of n*n doubles, which an SCF driver with DIIS over 8 vectors holds
+BLAS_BYTES = 4 * _MIB  # work space of BLAS, integral code and threads
 TRANSFER_BYTES = 16 * _MIB  # of collective transfers of disk arrays, at one process
 PANEL = 192  # auxiliary functions that are fitted at once
-READ_AHEAD = 2  # batches of rows under way while threads work on others
+READ_AHEAD = 1  # batches of rows under way while threads work on others
 _CHUNK_BYTES = 128 << 10  # what a disk array reads and checks as a whole
 _WIDEST_SLAB = 2048
 _MOST_ROWS = 32  # of a batch; more do not make BLAS faster
@@ -114,7 +114,7 @@ class _Integrals:
     def build_bytes(self) -> int:
         """The metric; for each thread a slab, and the panel that is fitted; what is on its way to the disk."""
         slabs = self.threads * self.slab_width * (self.sizes.auxiliary + PANEL)
-        return (self.sizes.auxiliary**2 + slabs) * _DOUBLE + self.cache_bytes + 2 * BLAS_BYTES
+        return (self.sizes.auxiliary**2 + slabs) * _DOUBLE + self.cache_bytes + 4 * BLAS_BYTES
 
     @property
     def iterate_bytes(self) -> int:
@@ -210,7 +210,7 @@ def plan_transform(
     n, virtual = sizes.functions, max(sizes.virtual)
     products = sum(o * v for o, v in zip(sizes.occupied, sizes.virtual, strict=True))
     per_row = threads * (sizes.columns + products) * _DOUBLE
-    fixed = BLAS_BYTES + threads * matrices_at_once(n) * (n + most) * n * _DOUBLE
+    fixed = 4 * BLAS_BYTES + threads * matrices_at_once(n) * (n + most) * n * _DOUBLE
     shell = min(sizes.auxiliary, _LARGEST_SHELL)
     metric = sizes.auxiliary**2 * _DOUBLE
 
