@@ -58,6 +58,8 @@ def lines(path: Path, outcomes: Sequence[Outcome[Case]], name: Callable[[Case], 
     names = list(dict.fromkeys(name(o.case) for o in outcomes))
     for interface, label in INTERFACES.items():
         chosen = [o for o in outcomes if o.case.interface == interface]
+        if not chosen:
+            continue
         for panel, quantity in zip(panels, ("seconds", "io_seconds"), strict=True):
             values = [getattr(o, quantity) for o in chosen]
             places = [names.index(name(o.case)) for o in chosen]

@@ -84,13 +84,12 @@ class Passion:
     def direct(self, device: Device) -> Iterator[Case]:
         for size in self.plan.sizes:
             yield Case(size, "direct")
-            for interface in INTERFACES:
-                yield Case(size, interface=interface)
+            yield Case(size)
 
     def buffers(self, device: Device) -> Iterator[Case]:
         for buffer_bytes in self.plan.buffers:
             for interface in INTERFACES:
-                yield Case(self.plan.sizes[-1], interface=interface, buffer_bytes=buffer_bytes, device=device)
+                yield Case(self.plan.varied, interface=interface, buffer_bytes=buffer_bytes, device=device)
 
     def processes(self, device: Device) -> Iterator[Case]:
         for processes in self.plan.processes:

@@ -114,14 +114,13 @@ class Document:
             row = [size, f"{direct.seconds:.2f}"]
             emulated = [self._of(Case(size, interface=i, device=self._device)) for i in INTERFACES]
             auto = self._of(Case(size, "auto", device=self._device))
-            real = [self._of(Case(size, interface=i)) for i in INTERFACES]
-            row += ["-" if each is None else f"{each.seconds:.2f}" for each in (*emulated, auto, *real)]
+            real = self._of(Case(size))
+            row += ["-" if each is None else f"{each.seconds:.2f}" for each in (real, *emulated, auto)]
             rows.append(row)
             if auto is not None:
                 worst.append(f"{size} {auto.seconds / direct.seconds:.2f}")
-        names = ["plain", "library", "prefetch"]
-        head = ["seconds", "direct", *(f"{name}, emulated" for name in (*names, "auto"))]
-        self._say(table([*head, *(f"{name}, this machine" for name in names)], rows))
+        emulated_names = (f"{name}, emulated" for name in ("plain", "library", "prefetch", "auto"))
+        self._say(table(["seconds", "direct", "prefetch, this machine", *emulated_names], rows))
         if worst:
             self._say(f"{MARK} Run time of `--integrals auto` / direct: {', '.join(worst)}.")
         errors = [
@@ -197,7 +196,7 @@ class Document:
         return self._figure(path, title)
 
     def _buffers(self) -> list[Path]:
-        size = self._study.plan.sizes[-1]
+        size = self._study.plan.varied
         note = f"{size}. The buffer is the integral record: one request holds so much."
         return self._varied("buffers", "Buffer size", lambda case: f"{case.buffer_bytes // KIB} KiB", note)
 
