@@ -1,6 +1,7 @@
 """The studies: molecules, calibration, runs that go on where they stopped, and what the report holds."""
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import asdict, replace
@@ -44,9 +45,11 @@ def outcome(case, seconds, **operations):
 
 def test_plain_records_on_the_calibrated_storage_take_the_share_of_the_study():
     pilot = outcome(Case("LARGE"), 21.0, async_read=(10_000, 0.5), async_write=(1000, 0.5))
-    device = calibrated(pilot)
+    overhead = 2e-5
+    device = calibrated(pilot, overhead)
     moving = pilot.case.buffer_bytes / device.bandwidth_bytes_per_s
-    io = 10_000 * (2 * device.latency_s + moving) + 1000 * (3 * device.latency_s + moving)
+    each = device.latency_s + overhead
+    io = 10_000 * (2 * each + moving) + 1000 * (3 * each + moving)
     assert io / (io + 20.0) == pytest.approx(IO_SHARE, abs=0.02)  # two digits are kept
 
 
@@ -83,6 +86,23 @@ def test_the_setting_of_a_device_is_read_back_by_the_engine(tmp_path):
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
     assert "4 disks of 250 MB/s, striped by 32768 bytes, latency 0.125 ms, shared" in answer.stdout
+
+
+def test_a_run_on_an_emulated_storage_says_so(tmp_path):
+    small = MOLECULES["TINY"]
+    result = tmp_path / "result.json"
+    answer = subprocess.run(
+        [
+            *(sys.executable, "-m", "outcore", "scf", str(small.path()), "--basis", small.basis),
+            *("--scratch", str(tmp_path), "--json", str(result)),
+        ],
+        env=dict(os.environ, OUTCORE_THROTTLE="bandwidth=1GB,latency=1ms"),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "EMULATED storage: a disk of 1000 MB/s" in answer.stdout
+    assert "a disk of 1000 MB/s" in json.loads(result.read_text())["emulated"]
 
 
 class Pretended(Runner):

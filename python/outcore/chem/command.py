@@ -257,6 +257,7 @@ def _write_json(
         "integral_work": asdict(work),
     }
     if report is not None:
+        result["emulated"] = report.emulated
         processes = len(report.processes)
         result["io_wait_share"] = report.io_seconds("file") / (processes * run_seconds)
     if mf.stored_summary is not None:

@@ -7,6 +7,10 @@ calibrated so that I/O takes of the run time of LARGE with plain records what it
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -69,7 +73,7 @@ class Passion:
         if known is not None:
             return known
         pilot = self.runner.run(Case(self.plan.sizes[-1]))
-        made = calibrated(pilot)
+        made = calibrated(pilot, overhead_s())
         content = {"device": asdict(made), "io_share_aimed_at": IO_SHARE, "calibrated_with": pilot.case.key}
         self._device_file.write_text(json.dumps(content, indent=1) + "\n")
         return made
@@ -84,6 +88,7 @@ class Passion:
     def direct(self, device: Device) -> Iterator[Case]:
         for size in self.plan.sizes:
             yield Case(size, "direct")
+            yield Case(size, "auto", device=device)
             yield Case(size)
 
     def buffers(self, device: Device) -> Iterator[Case]:
@@ -188,13 +193,46 @@ NAMES = (*SECTIONS, PLACEMENT)
 """What `--only` knows."""
 
 
-def calibrated(pilot: Outcome[Case]) -> Device:
-    """The storage on which plain records take IO_SHARE of the run: from the time that a run computes, and the
-    numbers of its requests. A plain read is two requests, a plain write three (outcore/device/blocking.hpp)."""
-    requests = pilot.reads * (2 + _MOVING) + pilot.writes * (3 + _MOVING)
-    latency = _rounded(IO_SHARE / (1 - IO_SHARE) * pilot.compute_seconds / requests)
+def calibrated(pilot: Outcome[Case], overhead_s: float) -> Device:
+    """The storage on which plain records take IO_SHARE of the run: from the time that a run computes, the numbers of
+    its requests, and what a request takes besides. A plain read is two requests, a plain write three
+    (outcore/device/blocking.hpp)."""
+    io_s = IO_SHARE / (1 - IO_SHARE) * pilot.compute_seconds
+    requests = 2 * pilot.reads + 3 * pilot.writes
+    least_s = 0.1 * io_s  # where the machine itself is slow beside its computing
+    latency = _rounded(
+        max(io_s - requests * overhead_s, least_s) / (requests + _MOVING * (pilot.reads + pilot.writes))
+    )
     bandwidth = _rounded(pilot.case.buffer_bytes / (_MOVING * latency))
     return Device(bandwidth, latency, _DISKS, _STRIPE)
+
+
+_PROBE = """
+import statistics, sys, time
+from outcore import _core
+with _core.ExclusiveFile("probe", scratch=sys.argv[1], cache="buffered") as file:
+    block = bytearray(32768)
+    file.write(block, 0)
+    times = []
+    for _ in range(200):
+        start = time.perf_counter()
+        file.read(block, 0)
+        times.append(time.perf_counter() - start)
+    file.delete()
+print(statistics.mean(times))
+"""
+
+
+def overhead_s() -> float:
+    """What a blocking request takes beyond its time on an emulated storage: system calls, copies, waking up."""
+    latency_s = 200e-6
+    with tempfile.TemporaryDirectory() as place:
+        environment = dict(
+            os.environ, OUTCORE_THROTTLE="bandwidth=1000GB,latency=200us", OUTCORE_REQUESTS="blocking"
+        )
+        command = [sys.executable, "-c", _PROBE, place]
+        answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return max(0.0, float(answer.stdout) - latency_s)
 
 
 def _rounded(value: float) -> float:

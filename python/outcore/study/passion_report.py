@@ -97,7 +97,8 @@ class Document:
             "of 8 KiB (default up to version 9): a read as two, a write as three (`OUTCORE_REQUESTS=fortran`).",
             "- **the library**: each record is one request of the library, for which the calling thread waits "
             "(`OUTCORE_REQUESTS=blocking`).",
-            "- **the library, prefetch**: records are written behind and read ahead, four at a time; the default.",
+            "- **the library, prefetch**: records are written behind, two at a time, and read ahead, 1 MiB of them "
+            "(but at least four); asynchronous, as everywhere else.",
             "",
             "I/O time is the time in which the program was blocked, summed over processes; run time is that of the "
             "SCF, from the start guess to convergence.",
@@ -227,8 +228,8 @@ class Document:
             "## Placement: the striped store of the library",
             "",
             "The same requests without the chemistry, on the storage of this machine: 2 processes write records of "
-            "64 KiB and read them several times, four ahead; each in an exclusive file of its own (the local "
-            "placement model), or in one shared file striped over several files (the global one). Integrals "
+            "64 KiB and read them several times, 1 MiB of them ahead; each in an exclusive file of its own (the "
+            "local placement model), or in one shared file striped over several files (the global one). Integrals "
             "themselves are kept in exclusive files. All files are on one disk here, so that stripes cost and "
             "cannot gain.",
         )

@@ -21,7 +21,7 @@ import numpy as np
 
 from outcore import ExclusiveFile, SharedFile, World, launch, report, trace
 
-_AHEAD = 4
+_AHEAD = 16
 
 
 def main(settings: dict[str, Any]) -> None:

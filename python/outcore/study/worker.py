@@ -17,7 +17,7 @@ from outcore.errors import OutcoreError
 from outcore.study.cases import MOLECULES
 
 _EVENTS = 1 << 20  # of a process
-_PREFETCH = 4
+_AHEAD_BYTES = 1 << 20
 
 
 def main(settings: dict[str, Any]) -> None:
@@ -32,7 +32,7 @@ def main(settings: dict[str, Any]) -> None:
         comm=comm,
         integrals=settings["integrals"],
         record_bytes=settings["buffer_bytes"],
-        prefetch=_PREFETCH,
+        prefetch=max(4, _AHEAD_BYTES // settings["buffer_bytes"]),
         threads=1,
         cache=settings["cache"],
         scratch=settings["scratch"],
