@@ -194,7 +194,7 @@ NAMES = (*SECTIONS, PLACEMENT)
 
 
 def calibrated(pilot: Outcome[Case], overhead_s: float) -> Device:
-    """The storage on which plain records take IO_SHARE of the run: from the time that a run computes, the numbers of
+    """The storage on which plain records take IO_SHARE of the run: from the time that a run computes, the number of
     its requests, and what a request takes besides. A plain read is two requests, a plain write three
     (outcore/device/blocking.hpp)."""
     io_s = IO_SHARE / (1 - IO_SHARE) * pilot.compute_seconds
