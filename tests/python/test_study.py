@@ -14,6 +14,7 @@ pytest.importorskip("matplotlib")
 
 from outcore.report import Counter, ProcessCounters, Report
 from outcore.study.cases import INTERFACES, MOLECULES, Case, Device
+from outcore.study.chemio_hf import BUDGETS
 from outcore.study.passion import FULL, IO_SHARE, QUICK, SECTIONS, Passion, calibrated
 from outcore.study.runner import Outcome, OutOfTime, Runner
 
@@ -190,6 +191,21 @@ def test_plain_records_are_blocked_longer_than_the_library_with_prefetch(done):
     io = {i: runs[f"tiny-disk-{i}-64k-p1-d4-u64k"]["io_seconds"] for i in INTERFACES}
     assert io["fortran"] > 1.2 * io["blocking"]  # two requests for one
     assert io["fortran"] > io["asynchronous"]
+
+
+def test_chemio_hf_goes_from_direct_to_disk(tmp_path):
+    answer = study("chemio-hf", "--quick", "--out", tmp_path / "report")
+    assert answer.returncode == 0, answer.stderr
+    text = (tmp_path / "report" / "report.md").read_text()
+    runs = json.loads((tmp_path / "report" / "results.json").read_text())["runs"]
+    names = ["direct", *(f"semidirect-{share:g}" for share in BUDGETS), "disk", "auto"]
+    assert list(runs) == names
+    assert all(f"| {name} |" in text for name in names)
+    energies = [run["energy_hartree"] for run in runs.values()]
+    assert max(energies) - min(energies) < 1e-8
+    stored = [runs[name]["stored"]["bytes"] for name in names[1:-1]]
+    assert stored == sorted(stored)
+    assert (tmp_path / "report" / "budgets.png").is_file()
 
 
 def test_wrong_names_are_refused(tmp_path):

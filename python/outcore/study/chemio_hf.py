@@ -109,7 +109,7 @@ class ChemioHf:
             f"Made by `outcore study chemio-hf` on {datetime.datetime.now(datetime.UTC).date().isoformat()}; "
             f"{facts['processor']}, {facts['memory_bytes'] / 2**30:.0f} GiB, Linux {facts['kernel']}, scratch on "
             f"{facts['scratch']['file_system']}. {m.basis}, {'cartesian' if m.cartesian else 'spherical'}, "
-            f"{m.functions} functions; {self._processes} processes of one thread. The storage is that of the "
+            f"{m.functions} functions; {self._processes} process(es) of one thread. The storage is that of the "
             "machine, with its page cache. Budgets are parts of what all integrals take on disk.",
             "",
         ]
@@ -137,7 +137,7 @@ class ChemioHf:
             "cycles",
             "E / Hartree",
         ]
-        lines.append(table(head, rows))
+        lines += [table(head, rows), ""]
         wrote = [self._directory / "report.md", self._directory / "results.json"]
         budgets = [run for run in runs if run.name != "auto"]
         if len(budgets) > 1:

@@ -206,9 +206,7 @@ class Document:
             f"{self._study.plan.varied}. The machine has {bench.machine(self._scratch)['cores']} cores: more "
             "processes than that share them."
         )
-        return self._varied(
-            "processes", "Number of processes", lambda case: f"{case.processes} processes", note
-        )
+        return self._varied("processes", "Number of processes", _processes_of, note)
 
     def _stripes(self) -> list[Path]:
         size, most = self._study.plan.varied, max(self._study.plan.processes)
@@ -271,6 +269,8 @@ class Document:
         self._say(
             "Ranked by what they take of the run time of the first (in brackets: of its I/O time): "
             + ", ".join(f"{name} {percent(run, 0)} ({percent(io, 0)})" for name, run, io in gains)
+            + ". By I/O time: "
+            + ", ".join(name for name, _, _ in sorted(gains, key=lambda gain: -gain[2]))
             + ". In the study: interface, prefetch, buffer size, processes, stripe factor, stripe unit.",
         )
         path = self._directory / "effects.png"
@@ -314,6 +314,10 @@ class Document:
             "device": asdict(self._device),
             "runs": runs,
         }
+
+
+def _processes_of(case: Case) -> str:
+    return "1 process" if case.processes == 1 else f"{case.processes} processes"
 
 
 _HEAD = ["", "run / s", "I/O / s", "% of run time", "I/O time", "run time"]
