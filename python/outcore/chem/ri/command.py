@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from outcore.chem.ri.mp2 import MP2
+    from outcore.world import World
 
 Geometry = Annotated[Path, typer.Argument(help="XYZ file, in Angstrom.")]
 Basis = Annotated[str, typer.Option(help="Basis set, as PySCF names it.")]
@@ -212,7 +213,6 @@ class _Run:
         from rich.console import Console
 
         from outcore.chem import molecule
-        from outcore.chem.ri.processes import make_world
 
         comm = launch.world()
         self._console: Console = Console(quiet=comm is not None and comm.rank > 0, highlight=False)
@@ -220,11 +220,18 @@ class _Run:
         self._mol = molecule.build(job.geometry, job.basis, charge=charge, spin=spin, cartesian=cart)
         self._unrestricted = uhf or self._mol.spin != 0
         size = 1 if comm is None else comm.size
-        self._world = make_world(comm, None if job.memory is None else parse_bytes(job.memory), job.scratch)
+        self._comm = comm
+        self._world = self._new_world()
         self._mf: Any = None
         self.estimate = False  # nothing is computed
         self._results: dict[str, Any] = {}
         self._header(size)
+
+    def _new_world(self) -> World:
+        from outcore.chem.ri.processes import make_world
+
+        job = self._job
+        return make_world(self._comm, None if job.memory is None else parse_bytes(job.memory), job.scratch)
 
     def __enter__(self) -> _Run:
         return self
@@ -391,6 +398,8 @@ class _Run:
         begin = time.monotonic()
         if self.estimate:
             self._stand_in()
+        self._world.close()  # what its arrays have taken is free for those of MP2
+        self._world = self._new_world()
         mp2 = ri.MP2(self._mf, frozen, self._job.auxbasis, scs=scs, **self._job.settings(self._world))
         mp2.prepare()
         forecast = self._forecast("MP2", mp2)
