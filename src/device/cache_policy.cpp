@@ -68,7 +68,7 @@ Way CachePolicy::way_of(Kind kind, std::int64_t offset, std::int64_t size) const
 
 std::uint8_t CachePolicy::looks_for_misses() noexcept {
   constexpr std::uint32_t all_of_the_first = 1000;
-  constexpr std::uint8_t one_in = 8;
+  constexpr std::uint8_t one_in = 16;
   const std::uint32_t count = since_miss_.load(std::memory_order_relaxed);
   since_miss_.store(count + 1, std::memory_order_relaxed);
   if (count < all_of_the_first) return 1;

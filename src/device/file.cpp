@@ -91,7 +91,12 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
   void settle();
   void close();
 
+  /// Noted in the order in which requests are made, for the trace: whether this one goes on where the last of
+  /// its kind ended.
+  [[nodiscard]] bool follows(Kind kind, std::int64_t offset, std::int64_t size) noexcept;
   void starts(Transfer& transfer) noexcept;
+  [[nodiscard]] bool moved_at_once(Kind kind, const iovec& entry, std::int64_t offset) const noexcept;
+  void report(trace::Event event, const trace::Asker& asker) const noexcept;
   void completed(Transfer& transfer) noexcept override;
   void ended() noexcept override;
   [[nodiscard]] Error error_of(const Transfer& transfer) const override;
@@ -185,16 +190,50 @@ void File::State::check_request(Kind kind, std::span<const iovec> list, std::int
 std::int64_t File::State::blocking(Kind kind, std::span<const iovec> list, std::int64_t offset,
                                    const trace::Asker& asker) {
   check_request(kind, list, offset);
-  const auto choice = policy->blocking(kind, offset, size_of(list));
+  const std::int64_t size = size_of(list);
+  const auto choice = policy->blocking(kind, offset, size);
+  const std::uint8_t stands_for = trace::events_enabled() ? 1 : choice.stands_for;
+  const bool write = kind == Kind::write;
+  const bool sequential = follows(kind, offset, size);
+  const auto space = write ? ahead->before_write(offset, size) : SpaceAhead::Range{};
+  const std::uint64_t start_ns = stands_for > 0 ? trace::transfer_begins(write) : 0;
+  if (choice.way == Way::buffered && list.size() == 1 && space.size_bytes == 0 && !options.engine &&
+      moved_at_once(kind, list[0], offset)) {
+    const trace::Op op = write ? trace::Op::write : trace::Op::read;
+    if (stands_for > 0) {
+      report({.start_ns = start_ns,
+              .end_ns = trace::transfer_ends(write),
+              .offset = offset,
+              .bytes = size,
+              .op = op,
+              .sequential = sequential,
+              .stands_for = stands_for},
+             asker);
+    } else {
+      trace::count(trace::Layer::device, op, size, sequential);
+      if (asker.layer != trace::Layer::device) trace::count(asker.layer, op, size, asker.sequential);
+    }
+    return size;
+  }
   Transfer transfer(kind, choice.way, target(), list, offset, *this, true);
-  transfer.stands_for = trace::events_enabled() ? 1 : choice.stands_for;
   transfer.asker = asker;
-  starts(transfer);
+  transfer.stands_for = stands_for;
+  transfer.sequential = sequential;
+  transfer.start_ns = start_ns;
+  if (space.size_bytes > 0) transfer.reserve(space.offset, space.size_bytes);
   while (const Operation* operation = transfer.next()) transfer.result(run(*operation));
   if (transfer.error() != 0) throw error_of(transfer);
-  if (!transfer.is_write() && transfer.missed())
-    policy->missed(transfer, trace::now_ns() - transfer.start_ns);
+  if (!write && transfer.missed()) policy->missed(transfer, trace::now_ns() - transfer.start_ns);
   return transfer.moved_bytes();
+}
+
+/// One plain call moves nearly every request of one buffer through the page cache, in fewer steps than a
+/// transfer. Where it does not move all, the transfer begins as if nothing had been done.
+bool File::State::moved_at_once(Kind kind, const iovec& entry, std::int64_t offset) const noexcept {
+  const int fd = buffered.get();
+  const ssize_t moved = kind == Kind::write ? pwrite(fd, entry.iov_base, entry.iov_len, offset)
+                                            : pread(fd, entry.iov_base, entry.iov_len, offset);
+  return moved >= 0 && static_cast<std::size_t>(moved) == entry.iov_len;
 }
 
 Request File::State::nonblocking(Kind kind, std::span<const iovec> list, std::int64_t offset,
@@ -225,16 +264,35 @@ Request File::State::nonblocking(Kind kind, std::span<const iovec> list, std::in
   return Request(std::move(transfer));
 }
 
-/// Noted in the order in which requests are made, for the trace.
+bool File::State::follows(Kind kind, std::int64_t offset, std::int64_t size) noexcept {
+  auto& last_end = kind == Kind::write ? write_end : read_end;
+  const bool follows = last_end.load(std::memory_order_relaxed) == offset;
+  last_end.store(offset + size, std::memory_order_relaxed);
+  return follows;
+}
+
 void File::State::starts(Transfer& transfer) noexcept {
-  auto& last_end = transfer.is_write() ? write_end : read_end;
-  const std::int64_t end = transfer.offset() + transfer.size_bytes();
-  transfer.sequential = last_end.load(std::memory_order_relaxed) == transfer.offset();
-  last_end.store(end, std::memory_order_relaxed);
-  if (transfer.stands_for > 0) transfer.start_ns = trace::transfer_begins(transfer.is_write());
+  const Kind kind = transfer.is_write() ? Kind::write : Kind::read;
+  transfer.sequential = follows(kind, transfer.offset(), transfer.size_bytes());
+  transfer.start_ns = trace::transfer_begins(transfer.is_write());
   if (!transfer.is_write()) return;
   const auto range = ahead->before_write(transfer.offset(), transfer.size_bytes());
   if (range.size_bytes > 0) transfer.reserve(range.offset, range.size_bytes);
+}
+
+/// Completes the event with what is known of the file, and counts the time of those it stands for as busy.
+void File::State::report(trace::Event event, const trace::Asker& asker) const noexcept {
+  event.layer = trace::Layer::device;
+  event.file = trace_file;
+  if (event.stands_for > 1) {
+    const bool write = event.op == trace::Op::write || event.op == trace::Op::async_write;
+    trace::add_busy(write, (event.stands_for - 1u) * (event.end_ns - event.start_ns));
+  }
+  trace::record(event);
+  if (asker.layer == trace::Layer::device) return;
+  event.layer = asker.layer;
+  event.sequential = asker.sequential;
+  trace::record(event);
 }
 
 void File::State::completed(Transfer& transfer) noexcept {
@@ -244,27 +302,17 @@ void File::State::completed(Transfer& transfer) noexcept {
       transfer.free_bytes = static_cast<std::int64_t>(space.f_bavail * space.f_frsize);
   }
   policy->completed(transfer);
-  const bool timed = transfer.stands_for > 0;
-  const std::uint64_t now = timed ? trace::transfer_ends(transfer.is_write()) : 0;
-  if (timed) trace::add_busy(transfer.is_write(), (transfer.stands_for - 1) * (now - transfer.start_ns));
-  trace::Event event{.start_ns = transfer.start_ns,
-                     .end_ns = now,
-                     .waited_ns = transfer.blocking() ? now - transfer.start_ns : 0,
-                     .offset = transfer.offset(),
-                     .bytes = transfer.moved_bytes(),
-                     .file = trace_file,
-                     .thread = 0,
-                     .op = op_of(transfer),
-                     .layer = trace::Layer::device,
-                     .failed = transfer.error() != 0,
-                     .sequential = transfer.sequential,
-                     .stands_for = transfer.stands_for};
-  trace::record(event);
-  if (transfer.asker.layer != trace::Layer::device) {
-    event.layer = transfer.asker.layer;
-    event.sequential = transfer.asker.sequential;
-    trace::record(event);
-  }
+  const std::uint64_t now = transfer.stands_for > 0 ? trace::transfer_ends(transfer.is_write()) : 0;
+  report({.start_ns = transfer.start_ns,
+          .end_ns = now,
+          .waited_ns = transfer.blocking() ? now - transfer.start_ns : 0,
+          .offset = transfer.offset(),
+          .bytes = transfer.moved_bytes(),
+          .op = op_of(transfer),
+          .failed = transfer.error() != 0,
+          .sequential = transfer.sequential,
+          .stands_for = transfer.stands_for},
+         transfer.asker);
   if (!transfer.blocking() && transfer.error() != 0 && transfer.is_write()) {
     std::lock_guard lock(failed_mutex);
     failed.push_back(transfer.shared_from_this());
@@ -483,10 +531,13 @@ bool File::punch(std::int64_t offset, std::int64_t size_bytes) {
 
 std::int64_t File::length() const {
   state_->check("stat");
-  FileStatus about{};
-  if (fstat(state_->buffered.get(), &about) != 0)
-    throw Error(errno, {.attempted = "stat", .path = state_->path});
-  return about.st_size;
+  return state_->status_of(state_->buffered.get()).st_size;
+}
+
+std::int64_t File::space_bytes() const {
+  constexpr std::int64_t unit_bytes = 512;  // of stat(2)
+  state_->check("stat");
+  return state_->status_of(state_->buffered.get()).st_blocks * unit_bytes;
 }
 
 bool File::eof(std::int64_t offset) const {

@@ -62,6 +62,9 @@ struct SequentialBuffer::State {
     if (!ahead.empty()) return false;
     return !reads.reaches(offset) || (size_bytes >= worth_a_call_bytes && file.resident(offset, size_bytes));
   }
+  [[nodiscard]] bool small(std::int64_t size_bytes) const noexcept {
+    return size_bytes <= static_cast<std::int64_t>(options.small_bytes);
+  }
   std::int64_t read(std::span<std::byte> buffer, std::int64_t offset);
   void write(std::span<const std::byte> buffer, std::int64_t offset);
 };
@@ -100,14 +103,14 @@ std::int64_t SequentialBuffer::State::read(std::span<std::byte> buffer, std::int
 }
 
 void SequentialBuffer::State::write(std::span<const std::byte> buffer, std::int64_t offset) {
-  const bool small = buffer.size() <= options.small_bytes;
+  const auto size = static_cast<std::int64_t>(buffer.size());
   behind.check();
-  const bool taken = small && behind.take(buffer, offset);
-  if (!taken && small && writes.reaches(offset)) {
+  const bool taken = small(size) && behind.take(buffer, offset);
+  if (!taken && small(size) && writes.reaches(offset)) {
     behind.start(offset);
     behind.take(buffer, offset);
   } else if (!taken) {
-    behind.settle(offset, static_cast<std::int64_t>(buffer.size()));
+    behind.settle(offset, size);
     file.write(buffer, offset);
   }
   ahead.update(buffer, offset);
@@ -133,15 +136,27 @@ bool SequentialBuffer::read_held(std::span<std::byte> buffer, std::int64_t offse
 }
 
 bool SequentialBuffer::write_held(std::span<const std::byte> buffer, std::int64_t offset) {
-  if (!state_->ahead.empty() || !state_->behind.take_held(buffer, offset)) return false;
-  state_->writes.note(offset, static_cast<std::int64_t>(buffer.size()));
+  const auto size = static_cast<std::int64_t>(buffer.size());
+  if (!state_->small(size) || !state_->ahead.empty() || !state_->behind.take_held(buffer, offset))
+    return false;
+  state_->writes.note(offset, size);
   return true;
 }
 
-bool SequentialBuffer::passes(std::int64_t offset, std::int64_t size_bytes) {
+bool SequentialBuffer::read_passes(std::int64_t offset, std::int64_t size_bytes) {
   if (!state_->goes_past(offset, size_bytes)) return false;
   if (!state_->behind.empty()) state_->behind.settle(offset, size_bytes);
   state_->reads.note(offset, size_bytes);
+  return true;
+}
+
+bool SequentialBuffer::write_passes(std::int64_t offset, std::int64_t size_bytes) {
+  const WriteBehind& behind = state_->behind;
+  const bool combined = behind.gathers(offset, size_bytes) || state_->writes.reaches(offset);
+  if (state_->small(size_bytes) && (combined || !state_->ahead.empty())) return false;
+  state_->behind.check();
+  before_write(offset, size_bytes);
+  state_->writes.note(offset, size_bytes);
   return true;
 }
 

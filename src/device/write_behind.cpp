@@ -30,15 +30,12 @@ void WriteBehind::start(std::int64_t offset) {
 }
 
 bool WriteBehind::take(std::span<const std::byte> data, std::int64_t offset) {
-  if (!filling_) return false;
-  if (offset == filling_->end()) {
+  if (!gathers(offset, static_cast<std::int64_t>(data.size()))) return false;
+  if (offset == filling_->end())
     append(data);
-    return true;
-  }
-  const bool inside =
-      offset >= filling_->offset && offset + static_cast<std::int64_t>(data.size()) <= filling_->end();
-  if (inside) std::memcpy(filling_->memory + (offset - filling_->offset), data.data(), data.size());
-  return inside;
+  else
+    std::memcpy(filling_->memory + (offset - filling_->offset), data.data(), data.size());
+  return true;
 }
 
 bool WriteBehind::take_held(std::span<const std::byte> data, std::int64_t offset) noexcept {

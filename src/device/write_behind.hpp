@@ -20,6 +20,11 @@ class WriteBehind {
 
   /// Begins a run of writes at an offset; what was gathered before is sent off.
   void start(std::int64_t offset);
+  /// Whether `take` would take data of this size.
+  [[nodiscard]] bool gathers(std::int64_t offset, std::int64_t size_bytes) const noexcept {
+    return filling_ && (offset == filling_->end() ||
+                        (offset >= filling_->offset && offset + size_bytes <= filling_->end()));
+  }
   /// Takes the data if it continues the run, or lies within what is gathered. Else returns false.
   bool take(std::span<const std::byte> data, std::int64_t offset);
   /// Takes the data if it continues the run within the block being filled and no block has been written

@@ -27,8 +27,8 @@ struct Outstanding {
 auto& files = *new Table<int, std::shared_ptr<ExclusiveFile>>;
 auto& requests = *new Table<std::int64_t, Outstanding>;
 
-std::shared_ptr<ExclusiveFile> file_of(int file) {
-  return files.get(file, EBADF, "file");
+const std::shared_ptr<ExclusiveFile>& file_of(int file) {
+  return files.get_again(file, EBADF, "file");
 }
 
 /// Hands out the bytes moved; without a place for them, fewer than asked for are an error.
@@ -77,7 +77,7 @@ int oc_eaf_write(int file, int64_t offset, const void* buffer, int64_t bytes) {
 
 int oc_eaf_read(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* moved) {
   return guarded([&] {
-    const auto open = file_of(file);
+    const auto& open = file_of(file);
     return report_moved(*open, open->read(memory(buffer, bytes), offset), bytes, moved);
   });
 }

@@ -1,6 +1,7 @@
 // What the C interfaces share: handles, return codes and the text of the last error.
 #pragma once
 
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -36,7 +37,28 @@ class Table {
     const auto found = find(number, errno_value, what);
     Thing thing = std::move(found->second);
     things_.erase(found);
+    taken_.fetch_add(1, std::memory_order_release);
     return thing;
+  }
+
+  /// What this thread got last, kept for the calls that follow: they take no lock. The thing may outlive its
+  /// number, until this thread gets another or ends. One for each thread and type of table.
+  const Thing& get_again(Number number, int errno_value, const char* what) {
+    thread_local struct {
+      Table* of = nullptr;
+      Number number = 0;
+      std::uint64_t taken = 0;
+      Thing thing{};
+    } last;
+    const std::uint64_t taken = taken_.load(std::memory_order_acquire);
+    if (last.of != this || last.number != number || last.taken != taken) {
+      last.of = nullptr;  // if it is not there
+      last.thing = get(number, errno_value, what);
+      last.of = this;
+      last.number = number;
+      last.taken = taken;
+    }
+    return last.thing;
   }
 
  private:
@@ -50,6 +72,7 @@ class Table {
 
   std::mutex mutex_;
   std::unordered_map<Number, Thing> things_;
+  std::atomic<std::uint64_t> taken_{0};  ///< how many
   Number last_ = 0;
 };
 

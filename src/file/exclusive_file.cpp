@@ -11,9 +11,6 @@ namespace {
 
 using trace::Op;
 
-// Larger writes are not combined, so they need not take turns.
-constexpr std::size_t combined_bytes = device::SequentialOptions{}.small_bytes;
-
 /// Runs a blocking operation and reports it, failed or not. The body returns the bytes moved.
 template <class Body>
 std::int64_t traced(Op op, std::uint32_t file, std::int64_t offset, bool sequential, Body body) {
@@ -135,7 +132,7 @@ std::int64_t ExclusiveFile::read(std::span<std::byte> buffer, std::int64_t offse
   std::unique_lock use(open.mutex);
   if (open.combined.read_held(buffer, offset))
     return watch.held(Op::read, open.trace_id, offset, size, sequential);
-  if (!open.combined.passes(offset, size))
+  if (!open.combined.read_passes(offset, size))
     return traced(Op::read, open.trace_id, offset, sequential,
                   [&] { return open.combined.read(buffer, offset); });
   use.unlock();
@@ -146,15 +143,13 @@ std::int64_t ExclusiveFile::write(std::span<const std::byte> buffer, std::int64_
   auto& open = state_->use("write", offset);
   const auto size = static_cast<std::int64_t>(buffer.size());
   const bool sequential = follows(open.write_end, offset, size);
-  const bool small = buffer.size() <= combined_bytes;
   const Stopwatch watch;
   std::unique_lock use(open.mutex);
-  if (small && open.combined.write_held(buffer, offset))
+  if (open.combined.write_held(buffer, offset))
     return watch.held(Op::write, open.trace_id, offset, size, sequential);
-  if (small)
+  if (!open.combined.write_passes(offset, size))
     return traced(Op::write, open.trace_id, offset, sequential,
                   [&] { return open.combined.write(buffer, offset); });
-  open.combined.before_write(offset, size);
   use.unlock();
   return open.file.write(buffer, offset, {.layer = trace::Layer::file, .sequential = sequential});
 }

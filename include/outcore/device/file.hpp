@@ -87,6 +87,7 @@ class File {
   /// done, where the file system cannot.
   bool punch(std::int64_t offset, std::int64_t size_bytes);
   [[nodiscard]] std::int64_t length() const;
+  [[nodiscard]] std::int64_t space_bytes() const;     ///< that it takes on the disk; holes take none
   [[nodiscard]] bool eof(std::int64_t offset) const;  ///< true if offset is at or beyond the end
   /// Waits for all writes under way, puts them on stable storage, and throws the error of a failed write
   /// that nobody waited for.

@@ -44,9 +44,10 @@ class SequentialBuffer {
   [[nodiscard]] bool read_held(std::span<std::byte> buffer, std::int64_t offset);
   [[nodiscard]] bool write_held(std::span<const std::byte> buffer, std::int64_t offset);
 
-  /// Whether `read` would only pass this request on to the file. If so it counts as read, and the caller may
-  /// make it on the file, while others use this object.
-  [[nodiscard]] bool passes(std::int64_t offset, std::int64_t size_bytes);
+  /// Whether `read` (`write`) would only pass this request on to the file. If so it counts as read (written),
+  /// and the caller may make it on the file, while others use this object.
+  [[nodiscard]] bool read_passes(std::int64_t offset, std::int64_t size_bytes);
+  [[nodiscard]] bool write_passes(std::int64_t offset, std::int64_t size_bytes);
 
   /// The file holds every byte of the range that was written here. Does nothing if it does already.
   void before_read(std::int64_t offset, std::int64_t size_bytes);
