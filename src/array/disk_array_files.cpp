@@ -54,6 +54,7 @@ store::Geometry DiskArray::State::geometry(int component) const {
 store::ComponentOptions DiskArray::State::component_options(int component) const {
   return {.read_only = read_only,
           .unlink_after_open = !persistent,
+          .keep_space = true,
           .describe = [layout = grid, component](std::int64_t slot) {
             const std::int64_t chunk = layout.chunk_at(component, slot);
             return "chunk " + std::to_string(chunk) + " " + layout.chunk_box(chunk).text();

@@ -3,6 +3,8 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "outcore/error.hpp"
@@ -11,6 +13,8 @@
 
 namespace outcore::store {
 namespace {
+
+constexpr std::int64_t free_part = 8;  // space is kept up to one part in so many of what is free
 
 std::string hex(std::uint32_t value) {
   char text[11];
@@ -36,6 +40,13 @@ Component::State::State(const std::string& path, SlotTable made, const Component
   for (std::size_t i = 0; i < room.size(); ++i)
     room[i] = static_cast<std::uint32_t>(
         round_up(table.stored_bytes(static_cast<std::int64_t>(i)), Geometry::page_bytes));
+}
+
+bool Component::State::keeps(std::int64_t unused_bytes) const {
+  if (!options.keep_space || encodes()) return false;
+  std::error_code unknown;
+  const auto space = std::filesystem::space(file.path(), unknown);
+  return !unknown && static_cast<std::int64_t>(space.available) / free_part >= unused_bytes;
 }
 
 std::string Component::State::named(std::int64_t slot) const {
@@ -171,7 +182,9 @@ void Component::committed() {
   // system call for each would take longer than writing them did.
   std::array<std::vector<std::pair<std::int64_t, std::int64_t>>, 2> stale;
   const Geometry& geometry = state_->geometry();
+  std::int64_t stale_bytes = 0;
   state_->table.commit([&](std::int64_t slot, int side) {
+    stale_bytes += geometry.stride_bytes();
     auto& ranges = stale[static_cast<std::size_t>(side)];
     const std::int64_t begin = geometry.offset_of(slot, side), end = begin + geometry.stride_bytes();
     if (!ranges.empty() && ranges.back().second == begin)
@@ -179,12 +192,14 @@ void Component::committed() {
     else
       ranges.emplace_back(begin, end);
   });
+  if (stale_bytes == 0 || state_->keeps(stale_bytes)) return;
   for (const auto& ranges : stale)
     for (const auto& [begin, end] : ranges) state_->file.punch(begin, end - begin);
 }
 
 void Component::release_unused() {
   const Geometry& geometry = state_->geometry();
+  if (state_->keeps(state_->file.space_bytes() - state_->table.total_stored_bytes())) return;
   // What lies between the pieces in use, in the order of the file.
   std::int64_t unused = 0;
   for (int side = 0; side < geometry.sides(); ++side) {

@@ -51,6 +51,8 @@ struct Component::State {
   [[nodiscard]] bool raw(std::int64_t slot) const noexcept {
     return table.stored_bytes(slot) == geometry().slot_bytes;
   }
+  /// Whether so much space is better kept than given back.
+  [[nodiscard]] bool keeps(std::int64_t unused_bytes) const;
   [[nodiscard]] std::string named(std::int64_t slot) const;
   void check_slots(const char* attempted, std::int64_t first, std::int64_t count,
                    std::size_t memory_bytes) const;

@@ -311,6 +311,29 @@ TEST("after a commit the space of the state before is given back") {
   same_slots(geometry, read(component, 0, 64), data);
 }
 
+TEST(
+    "the space of the state before is kept for the next one if that is wanted, there, and when opened "
+    "again") {
+  const Scratch scratch;
+  Geometry geometry = large();
+  geometry.shadow = true;
+  const ComponentOptions keeping{.keep_space = true};
+  Component component = Component::create(scratch.file(), geometry, keeping);
+  for (std::uint64_t version = 1; version <= 3; ++version) {
+    write(component, 0, content(geometry, 64, version));
+    component.flush();
+    component.committed();
+  }
+  const std::int64_t both = space_of(scratch.file());
+  check::is_true(both >= 2 * 64 * geometry.slot_bytes && both < 3 * 64 * geometry.slot_bytes);
+  const std::vector<std::byte> table = component.encode_table();
+  component.close();
+  component = Component::open(scratch.file(), SlotTable::decode(table, "table"), keeping);
+  component.release_unused();
+  check::equal(space_of(scratch.file()), both);
+  same_slots(geometry, read(component, 0, 64), content(geometry, 64, 3));
+}
+
 TEST("space that a process has left which died before its commit can be had back") {
   const Scratch scratch;
   Geometry geometry = large();

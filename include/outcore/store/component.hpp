@@ -23,6 +23,9 @@ struct ComponentOptions {
   bool read_only = false;
   bool unlink_after_open = false;  ///< create: the file has no name, and vanishes with the process
   bool preallocate = false;        ///< create: reserve the space of all slots (of one side), or Error(ENOSPC)
+  /// With shadow and without a codec: space that a commit leaves unused is kept for the next version, which a
+  /// disk takes in faster than it finds new space, while the disk has several times as much free.
+  bool keep_space = false;
   /// What a slot is to the user, for error messages: "chunk 17 [0:128, 256:384]".
   std::function<std::string(std::int64_t slot)> describe{};
 };
@@ -105,10 +108,11 @@ class Component {
   /// The table as a file, to be kept beside this one; it describes what has been written and waited for.
   [[nodiscard]] std::vector<std::byte> encode_table() const;
   /// The table as encoded last, and everything it refers to, is the committed state. Gives back the space of
-  /// the state before; a failure of that (EIO) is thrown, but changes nothing of the rest.
+  /// the state before, or keeps it (ComponentOptions::keep_space); a failure of that (EIO) is thrown, but
+  /// changes nothing of the rest.
   void committed();
-  /// Gives back all space that the table does not refer to, such as a process that died has left. Only for
-  /// the one that may write, and when nothing is written that is not committed.
+  /// Gives back, or keeps, all space that the table does not refer to, such as a process that died has left.
+  /// Only for the one that may write, and when nothing is written that is not committed.
   void release_unused();
   /// Idempotent. Throws as flush does, without syncing.
   void close();
