@@ -141,12 +141,12 @@ void ArrayDirectory::make(World& world, Placement placement, bool overwrite, boo
   world.together(what, 0, [&] {
     if (world.rank() != 0) return;
     translated(what, path_, [&] { is_new = make_directory(path_, overwrite); });
-    store::sync_directory(fs::path(path_).parent_path().empty() ? "." : fs::path(path_).parent_path());
     seen.leave_mark(path_);
   });
   seen.look(world, path_);
   placement_ = seen.resolved(placement);
   leads_ = world.rank() == 0 || (placement_ == Placement::local && world.node_rank() == 0);
+  fresh_ = leads_;
   world.together(what, 0, [&] {
     if (placement_ == Placement::shared && !seen.by_me())
       fail(ENOENT, what, path_, "placement is shared, but this process does not see what the first one made");
@@ -223,21 +223,32 @@ std::vector<int> ArrayDirectory::share(World& world, int components) const {
   return mine;
 }
 
-void ArrayDirectory::commit(transport::Transport& group, std::span<const std::byte> manifest) const {
+void ArrayDirectory::commit(transport::Transport& group, std::span<const std::byte> manifest) {
   constexpr std::string_view what = "commit disk array";
   const std::string last = file(std::string(manifest_name)), next = file(std::string(next_name));
   if (placement_ == Placement::shared)
     return world::agree(group, what, [&] {
-      if (leads_) store::write_durably(last, manifest);
+      if (!leads_) return;
+      store::write_durably(last, manifest);
+      sync_name();
     });
   world::agree(group, what, [&] {
-    if (leads_) store::write_durably(next, manifest);
+    if (!leads_) return;
+    store::write_durably(next, manifest);
+    sync_name();
   });
   world::agree(group, what, [&] {
     if (!leads_) return;
     if (::rename(next.c_str(), last.c_str()) != 0) fail(errno, what, last);
     store::sync_directory(path_);
   });
+}
+
+void ArrayDirectory::sync_name() {
+  if (!fresh_) return;
+  const fs::path parent = fs::path(path_).parent_path();
+  store::sync_directory(parent.empty() ? "." : parent);
+  fresh_ = false;
 }
 
 void ArrayDirectory::remove_tables_but(std::uint64_t generation) const {

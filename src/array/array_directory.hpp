@@ -51,7 +51,7 @@ class ArrayDirectory {
   [[nodiscard]] std::vector<int> share(World& world, int components) const;
 
   /// Collective, in any thread that has a group: the tables are on stable storage.
-  void commit(transport::Transport& group, std::span<const std::byte> manifest) const;
+  void commit(transport::Transport& group, std::span<const std::byte> manifest);
 
   void remove_tables_but(std::uint64_t generation) const;  ///< what other states have left
 
@@ -61,10 +61,12 @@ class ArrayDirectory {
  private:
   /// `is_new`: this process has made the directory, also if this throws.
   void make(World& world, Placement placement, bool overwrite, bool& is_new);
+  void sync_name();
 
   std::string path_;                        ///< as this process sees it
   Placement placement_ = Placement::local;  // as that of a scratch array is
   bool leads_ = false;                      ///< this process writes what is common to the directory
+  bool fresh_ = false;                      ///< made here: the first commit makes its name durable, too
 };
 
 }  // namespace outcore::array
