@@ -230,10 +230,14 @@ std::int64_t File::State::blocking(Kind kind, std::span<const iovec> list, std::
 /// One plain call moves nearly every request of one buffer through the page cache, in fewer steps than a
 /// transfer. Where it does not move all, the transfer begins as if nothing had been done.
 bool File::State::moved_at_once(Kind kind, const iovec& entry, std::int64_t offset) const noexcept {
-  const int fd = buffered.get();
-  const ssize_t moved = kind == Kind::write ? pwrite(fd, entry.iov_base, entry.iov_len, offset)
-                                            : pread(fd, entry.iov_base, entry.iov_len, offset);
-  return moved >= 0 && static_cast<std::size_t>(moved) == entry.iov_len;
+  const auto size = static_cast<std::int64_t>(entry.iov_len);
+  return run({.kind = kind,
+              .copies = true,
+              .fd = buffered.get(),
+              .offset = offset,
+              .size_bytes = size,
+              .list = &entry,
+              .list_count = 1}) == size;
 }
 
 Request File::State::nonblocking(Kind kind, std::span<const iovec> list, std::int64_t offset,
