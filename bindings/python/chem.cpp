@@ -54,10 +54,28 @@ void bind_basis(nb::module_& module) {
       .def_prop_ro("kinds", &chem::Basis::kinds, "Kinds of shells: those of one kind take equally long.");
 }
 
+void bind_accuracy(nb::module_& module) {
+  nb::class_<chem::Accuracy>(
+      module, "Accuracy",
+      "The largest steps to which integrals are rounded: the same for all, or in inverse "
+      "proportion to\nwhat crude densities [count][n][n] make of them, at most largest_step.")
+      .def(nb::init<double>(), "step"_a)
+      .def(
+          "__init__",
+          [](chem::Accuracy* self, const chem::Basis& basis, const ConstMatrices& densities, double step,
+             double largest_step) {
+            check_densities(densities, std::vector<int>(densities.shape(0), 1), basis);
+            new (self) chem::Accuracy(basis, densities.data(), densities.shape(0), step, largest_step);
+          },
+          "basis"_a, "densities"_a, "step"_a, "largest_step"_a)
+      .def_prop_ro("least", &chem::Accuracy::least, "No step is smaller.")
+      .def_prop_ro("largest", &chem::Accuracy::largest, "No step is larger.");
+}
+
 void bind_screening(nb::module_& module) {
   nb::class_<chem::Screening>(module, "Screening", "Schwarz bounds and the tasks that pass the threshold.")
-      .def(nb::init<const chem::Basis&, double, int>(), "basis"_a, "threshold"_a, "threads"_a,
-           nb::call_guard<nb::gil_scoped_release>())
+      .def(nb::init<const chem::Basis&, double, int, std::shared_ptr<const chem::Accuracy>>(), "basis"_a,
+           "threshold"_a, "threads"_a, "accuracy"_a = nb::none(), nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("integrals", &chem::Screening::integrals, "Integrals in the quartets that pass.")
       .def_prop_ro("tasks", [](const chem::Screening& self) { return self.tasks().size(); })
       .def(
@@ -68,8 +86,8 @@ void bind_screening(nb::module_& module) {
             return sizes;
           },
           "Integrals of each task.")
-      .def("stored_bytes_bound", &chem::Screening::stored_bytes_bound, "step"_a,
-           "Upper bound of the bytes on disk when values are rounded to multiples of step.");
+      .def("stored_bytes_bound", &chem::Screening::stored_bytes_bound, "accuracy"_a,
+           nb::call_guard<nb::gil_scoped_release>(), "Upper bound of the bytes on disk.");
 }
 
 void bind_keep_rule(nb::module_& module) {
@@ -109,11 +127,11 @@ void bind_keep_rule(nb::module_& module) {
           "all quartets are estimated by those of weight times value, divided by the draws.");
   module.def(
       "survey",
-      [](const chem::Basis& basis, const chem::Screening& screening, double step, double seconds,
-         std::uint64_t most, std::uint64_t first, std::uint64_t stride) {
-        return chem::Surveyor(basis, screening, step).run(seconds, most, first, stride);
+      [](const chem::Basis& basis, const chem::Screening& screening, const chem::Accuracy& accuracy,
+         double seconds, std::uint64_t most, std::uint64_t first, std::uint64_t stride) {
+        return chem::Surveyor(basis, screening, accuracy).run(seconds, most, first, stride);
       },
-      "basis"_a, "screening"_a, "step"_a, "seconds"_a, "most"_a, "first"_a, "stride"_a,
+      "basis"_a, "screening"_a, "accuracy"_a, "seconds"_a, "most"_a, "first"_a, "stride"_a,
       nb::call_guard<nb::gil_scoped_release>(),
       "Makes draws first, first + stride, ... for `seconds`, at most `most` of them. Any number of threads "
       "at a time.");
@@ -134,16 +152,17 @@ void bind_two_electron(nb::module_& module) {
       .def(
           "__init__",
           [](chem::IntegralFileOptions* self, const std::string& scratch, std::size_t record_bytes,
-             int prefetch, double step, const std::string& cache, std::int64_t expected_bytes,
-             std::int64_t memory_bytes, std::int64_t disk_bytes, bool separate_small, bool may_overflow,
+             int prefetch, std::shared_ptr<const chem::Accuracy> accuracy, const std::string& cache,
+             std::int64_t expected_bytes, std::int64_t memory_bytes, std::int64_t disk_bytes,
+             double small_below, bool may_overflow,
              const std::string& kept_name) {
             chem::IntegralFileOptions options;
             options.record_bytes = record_bytes;
             options.prefetch = prefetch;
-            options.step = step;
+            options.accuracy = std::move(accuracy);
             options.memory_bytes = memory_bytes;
             options.disk_bytes = disk_bytes;
-            options.separate_small = separate_small;
+            options.small_below = small_below;
             options.may_overflow = may_overflow;
             options.kept_name = kept_name;
             options.file.scratch = scratch;
@@ -153,8 +172,8 @@ void bind_two_electron(nb::module_& module) {
                                                        : device::Cache::automatic;
             new (self) chem::IntegralFileOptions(options);
           },
-          "scratch"_a, "record_bytes"_a, "prefetch"_a, "step"_a, "cache"_a, "expected_bytes"_a,
-          "memory_bytes"_a, "disk_bytes"_a, "separate_small"_a, "may_overflow"_a, "kept_name"_a);
+          "scratch"_a, "record_bytes"_a, "prefetch"_a, "accuracy"_a, "cache"_a, "expected_bytes"_a,
+          "memory_bytes"_a, "disk_bytes"_a, "small_below"_a, "may_overflow"_a, "kept_name"_a);
 
   using chem::TwoElectron;
   nb::class_<TwoElectron>(module, "TwoElectron",
@@ -213,6 +232,16 @@ void bind_two_electron(nb::module_& module) {
             return std::pair(j, k);
           },
           "count"_a, "Partial J and K, [count][n][n] each.")
+      .def(
+          "energy_error",
+          [](TwoElectron& self, const ConstMatrices& densities) {
+            check_densities(densities, std::vector<int>(densities.shape(0), 1), self.basis());
+            const nb::gil_scoped_release release;
+            const auto error = self.energy_error(densities.data(), densities.shape(0));
+            return std::pair(error.variance(), error.worst());
+          },
+          "densities"_a,
+          "Variance of the energy's error from the rounding of stored integrals (Hartree^2), and its bound.")
       .def("counts", &TwoElectron::counts);
 }
 
@@ -220,21 +249,22 @@ void bind_two_electron(nb::module_& module) {
 
 void bind_chem(nb::module_& module) {
   bind_basis(module);
+  bind_accuracy(module);
   bind_screening(module);
   bind_keep_rule(module);
   bind_two_electron(module);
   module.def(
       "integral_memory_bytes",
       [](const chem::Basis& basis, int threads, std::size_t densities, std::size_t record_bytes, int prefetch,
-         bool separate_small) {
+         double small_below) {
         chem::IntegralFileOptions options;
-        options.separate_small = separate_small;
+        options.small_below = small_below;
         options.record_bytes = record_bytes;
         options.prefetch = prefetch;
         return std::size_t(threads) * chem::CoulombExchange::bytes(basis, densities) +
                chem::IntegralFile::work_bytes(options, threads);
       },
-      "basis"_a, "threads"_a, "densities"_a, "record_bytes"_a, "prefetch"_a, "separate_small"_a,
+      "basis"_a, "threads"_a, "densities"_a, "record_bytes"_a, "prefetch"_a, "small_below"_a,
       "Bytes that contracting `densities` matrices on `threads` threads takes; record_bytes 0: nothing "
       "stored.");
 }

@@ -545,10 +545,38 @@ class Basis:
     def kinds(self) -> int:
         """Kinds of shells: those of one kind take equally long."""
 
+class Accuracy:
+    """
+    The largest steps to which integrals are rounded: the same for all, or in inverse proportion to
+    what crude densities [count][n][n] make of them, at most largest_step.
+    """
+
+    @overload
+    def __init__(self, step: float) -> None: ...
+    @overload
+    def __init__(
+        self,
+        basis: Basis,
+        densities: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None, None), order="C", device="cpu", writable=False)
+        ],
+        step: float,
+        largest_step: float,
+    ) -> None: ...
+    @property
+    def least(self) -> float:
+        """No step is smaller."""
+
+    @property
+    def largest(self) -> float:
+        """No step is larger."""
+
 class Screening:
     """Schwarz bounds and the tasks that pass the threshold."""
 
-    def __init__(self, basis: Basis, threshold: float, threads: int) -> None: ...
+    def __init__(
+        self, basis: Basis, threshold: float, threads: int, accuracy: Accuracy | None = None
+    ) -> None: ...
     @property
     def integrals(self) -> int:
         """Integrals in the quartets that pass."""
@@ -558,10 +586,8 @@ class Screening:
     def task_integrals(self) -> list[int]:
         """Integrals of each task."""
 
-    def stored_bytes_bound(self, step: float) -> int:
-        """
-        Upper bound of the bytes on disk when values are rounded to multiples of step.
-        """
+    def stored_bytes_bound(self, accuracy: Accuracy) -> int:
+        """Upper bound of the bytes on disk."""
 
 class KeepRule:
     """Which quartets of shells are kept, and which recomputed."""
@@ -606,7 +632,7 @@ class Survey:
         """
 
 def survey(
-    basis: Basis, screening: Screening, step: float, seconds: float, most: int, first: int, stride: int
+    basis: Basis, screening: Screening, accuracy: Accuracy, seconds: float, most: int, first: int, stride: int
 ) -> Survey:
     """
     Makes draws first, first + stride, ... for `seconds`, at most `most` of them. Any number of threads at a time.
@@ -638,12 +664,12 @@ class IntegralFileOptions:
         scratch: str,
         record_bytes: int,
         prefetch: int,
-        step: float,
+        accuracy: Accuracy,
         cache: str,
         expected_bytes: int,
         memory_bytes: int,
         disk_bytes: int,
-        separate_small: bool,
+        small_below: float,
         may_overflow: bool,
         kept_name: str,
     ) -> None: ...
@@ -689,10 +715,20 @@ class TwoElectron:
     ]:
         """Partial J and K, [count][n][n] each."""
 
+    def energy_error(
+        self,
+        densities: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None, None), order="C", device="cpu", writable=False)
+        ],
+    ) -> tuple[float, float]:
+        """
+        Variance of the energy's error from the rounding of stored integrals (Hartree^2), and its bound.
+        """
+
     def counts(self) -> IntegralCounts: ...
 
 def integral_memory_bytes(
-    basis: Basis, threads: int, densities: int, record_bytes: int, prefetch: int, separate_small: bool
+    basis: Basis, threads: int, densities: int, record_bytes: int, prefetch: int, small_below: float
 ) -> int:
     """
     Bytes that contracting `densities` matrices on `threads` threads takes; record_bytes 0: nothing stored.

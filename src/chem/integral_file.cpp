@@ -144,7 +144,7 @@ KeptFile IntegralFile::commit() {
 }
 
 std::size_t IntegralFile::work_bytes(const IntegralFileOptions& options, int threads) {
-  const auto writing = std::size_t(threads) * 3 * (options.separate_small ? 2 : 1) * options.record_bytes;
+  const auto writing = std::size_t(threads) * 3 * (options.small_below > 0 ? 2 : 1) * options.record_bytes;
   const auto reading = std::size_t(threads + options.prefetch) * options.record_bytes;
   return std::max(writing, reading) + std::size_t(threads) * 2 * Slab::most_values * sizeof(double);
 }
@@ -209,7 +209,7 @@ struct IntegralFile::Writer::Stream {
   std::uint32_t added = 0;  // slabs of the present task
 };
 
-IntegralFile::Writer::Writer(IntegralFile& file) : file_(file), codec_(file.options_.step) {}
+IntegralFile::Writer::Writer(IntegralFile& file) : file_(file), codec_(*file.options_.accuracy) {}
 
 // The buffers go back to the pool: nothing may be written from them any more.
 IntegralFile::Writer::~Writer() {
@@ -419,10 +419,9 @@ class IntegralPass {
 
   template <class Use>
   void unpack(const Record& record, const device::Buffer& buffer, Slab& slab, Use&& use) const {
-    const SlabCodec codec(file_.step());
     std::size_t at = 0;
     for (std::uint32_t s = 0; s < record.slabs; ++s) {
-      at += codec.unpack(file_.basis_, buffer.data() + at, record.used - at, slab);
+      at += SlabCodec::unpack(file_.basis_, buffer.data() + at, record.used - at, slab);
       use();
     }
   }

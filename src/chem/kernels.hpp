@@ -40,9 +40,12 @@ struct PairOfFunctions {
 struct Kernels {
   const char* instruction_set;
   void (*largest_of_columns)(const double* row, std::size_t length, double* largest);
-  void (*pack_row)(const double* row, const std::int32_t* source, const Widths& widths, double per_step,
-                   std::byte* out);
-  void (*unpack_row)(const std::byte* in, const Widths& widths, double* row);
+  // The integer of a value v is the nearest to v / step - dither. `steps`, `per_step` (1 / step) and `dither`
+  // are of the packed columns; they do not concern exact ones.
+  void (*pack_row)(const double* row, const std::int32_t* source, const Widths& widths,
+                   const double* per_step, const float* dither, std::byte* out);
+  void (*unpack_row)(const std::byte* in, const Widths& widths, const double* steps, const float* dither,
+                     double* row);
   void (*contract)(PairOfFunctions& pair, int rows);
 };
 

@@ -23,43 +23,45 @@ inline std::int32_t rounded(double value) {
   return std::int32_t(__builtin_nearbyint(value));
 }
 
-void pack_row(const double* row, const std::int32_t* source, const Widths& n, double per_step,
-              std::byte* out) {
+void pack_row(const double* row, const std::int32_t* source, const Widths& n, const double* per_step,
+              const float* dither, std::byte* out) {
+  std::size_t column = 0;
+  const auto next = [&] {
+    const std::size_t c = column++;
+    return rounded(row[source[c]] * per_step[c] - double(dither[c]));
+  };
   Double* p8 = reinterpret_cast<Double*>(out);
-  for (std::size_t c = 0; c < n.n8; ++c) p8[c] = row[source[c]] * per_step;
-  source += n.n8;
+  for (; column < n.n8; ++column) p8[column] = row[source[column]];
   Int32* p4 = reinterpret_cast<Int32*>(p8 + n.n8);
-  for (std::size_t c = 0; c < n.n4; ++c) p4[c] = rounded(row[source[c]] * per_step);
-  source += n.n4;
+  for (std::size_t c = 0; c < n.n4; ++c) p4[c] = next();
   Int16* p2 = reinterpret_cast<Int16*>(p4 + n.n4);
   auto* low = reinterpret_cast<std::uint8_t*>(p2 + n.n3 + n.n2);
   for (std::size_t c = 0; c < n.n3; ++c) {
-    const std::int32_t value = rounded(row[source[c]] * per_step);
+    const std::int32_t value = next();
     p2[c] = std::int16_t(value >> 8);
     low[c] = std::uint8_t(value);
   }
-  source += n.n3;
-  for (std::size_t c = 0; c < n.n2; ++c) p2[n.n3 + c] = std::int16_t(rounded(row[source[c]] * per_step));
-  source += n.n2;
+  for (std::size_t c = 0; c < n.n2; ++c) p2[n.n3 + c] = std::int16_t(next());
   auto* p1 = reinterpret_cast<std::int8_t*>(low + n.n3);
-  for (std::size_t c = 0; c < n.n1; ++c) p1[c] = std::int8_t(rounded(row[source[c]] * per_step));
+  for (std::size_t c = 0; c < n.n1; ++c) p1[c] = std::int8_t(next());
 }
 
-void unpack_row(const std::byte* in, const Widths& n, double* row) {
+void unpack_row(const std::byte* in, const Widths& n, const double* steps, const float* dither, double* row) {
   const Double* p8 = reinterpret_cast<const Double*>(in);
   for (std::size_t c = 0; c < n.n8; ++c) row[c] = p8[c];
-  row += n.n8;
+  row += n.n8, steps += n.n8, dither += n.n8;
   const Int32* p4 = reinterpret_cast<const Int32*>(p8 + n.n8);
-  for (std::size_t c = 0; c < n.n4; ++c) row[c] = double(p4[c]);
-  row += n.n4;
+  for (std::size_t c = 0; c < n.n4; ++c) row[c] = (double(p4[c]) + double(dither[c])) * steps[c];
+  row += n.n4, steps += n.n4, dither += n.n4;
   const Int16* p2 = reinterpret_cast<const Int16*>(p4 + n.n4);
   const auto* low = reinterpret_cast<const std::uint8_t*>(p2 + n.n3 + n.n2);
-  for (std::size_t c = 0; c < n.n3; ++c) row[c] = double(std::int32_t(p2[c]) * 256 + std::int32_t(low[c]));
-  row += n.n3;
-  for (std::size_t c = 0; c < n.n2; ++c) row[c] = double(p2[n.n3 + c]);
-  row += n.n2;
+  for (std::size_t c = 0; c < n.n3; ++c)
+    row[c] = (double(std::int32_t(p2[c]) * 256 + std::int32_t(low[c])) + double(dither[c])) * steps[c];
+  row += n.n3, steps += n.n3, dither += n.n3, p2 += n.n3;
+  for (std::size_t c = 0; c < n.n2; ++c) row[c] = (double(p2[c]) + double(dither[c])) * steps[c];
+  row += n.n2, steps += n.n2, dither += n.n2;
   const auto* p1 = reinterpret_cast<const std::int8_t*>(low + n.n3);
-  for (std::size_t c = 0; c < n.n1; ++c) row[c] = double(p1[c]);
+  for (std::size_t c = 0; c < n.n1; ++c) row[c] = (double(p1[c]) + double(dither[c])) * steps[c];
 }
 
 using Lane [[gnu::vector_size(KERNEL_LANE * sizeof(double))]] = double;

@@ -26,8 +26,12 @@ double diagonal_bound(const Basis& basis, const Basis::Component& a, const Basis
 
 }  // namespace
 
-Screening::Screening(const Basis& basis, double threshold, int threads)
-    : threshold_(threshold), shells_(basis.shells()), components_(std::size_t(basis.component_count())) {
+Screening::Screening(const Basis& basis, double threshold, int threads,
+                     std::shared_ptr<const Accuracy> accuracy)
+    : threshold_(threshold),
+      accuracy_(std::move(accuracy)),
+      shells_(basis.shells()),
+      components_(std::size_t(basis.component_count())) {
   if (!(threshold > 0))
     throw Error(EINVAL, {.attempted = "integral screening",
                          .detail = "the threshold must be positive, not " + std::to_string(threshold)});
@@ -89,12 +93,13 @@ void Screening::list_tasks(const Basis& basis) {
         const auto end = std::partition_point(list.begin(), list.end(),
                                               [&](auto l) { return bra * bound(k, l) >= threshold_; });
         if (end == list.begin()) continue;
-        if (k < i) {
+        if (k < i && !accuracy_) {
           columns += std::uint64_t(basis.size(k)) *
                      running[std::size_t(k) * std::size_t(k + 1) / 2 + std::size_t(end - list.begin()) - 1];
         } else {
           for (auto at = list.begin(); at != end; ++at)
-            if (*at <= j) columns += std::uint64_t(basis.size(k) * basis.size(*at));
+            if ((k < i || *at <= j) && bra * bound(k, *at) >= least(i, j, k, *at))
+              columns += std::uint64_t(basis.size(k) * basis.size(*at));
         }
       }
       if (columns == 0) continue;
@@ -107,7 +112,7 @@ void Screening::list_tasks(const Basis& basis) {
                    [](const Task& a, const Task& b) { return a.integrals > b.integrals; });
 }
 
-std::uint64_t Screening::stored_bytes_bound(double step) const {
+std::uint64_t Screening::stored_bytes_bound(const Accuracy& accuracy) const {
   std::uint64_t total = 0;
   for (const Task& task : tasks_) {
     const double bra = bound(task.i, task.j);
@@ -118,12 +123,14 @@ std::uint64_t Screening::stored_bytes_bound(double step) const {
         const double largest = bra * bound(k, l);
         if (largest < threshold_) break;
         if (k == task.i && l > task.j) continue;
-        row_bytes += std::uint64_t(sizes_[l]) * packed_width(largest / step);
+        const int width = packed_form(largest, accuracy.step(task.i, task.j, k, l)).width;
+        if (width == 0) continue;
+        row_bytes += std::uint64_t(sizes_[l]) * std::uint64_t(width);
         ++listed;
       }
       if (listed > 0)
         total += bra_size * std::uint64_t(sizes_[std::size_t(k)]) * row_bytes + sizeof(PackedSlab) +
-                 sizeof(std::uint16_t) * listed + 2 * packed_alignment;
+                 3 * listed + 2 * packed_alignment;
     }
   }
   return total;

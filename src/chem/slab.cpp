@@ -40,10 +40,11 @@ void SlabMaker::select(const Screening::Task& task, int k, const Selection& sele
     const double bound = bra * screening_.bound(k, l);
     if (bound < threshold || (density && bound * 2 * density->overall < density->threshold)) break;
     if (k == task.i && l > task.j) continue;
+    double least_bound = screening_.least(task.i, task.j, k, l);
+    if (bound < least_bound) continue;
     if (selection.part != Selection::Part::all &&
         selection.rule->keeps(task.i, task.j, k, l, bound) != (selection.part == Selection::Part::kept))
       continue;
-    double least_bound = threshold;
     if (density) {
       const double largest =
           std::max({fixed, 2 * density->at(k, l), density->at(task.i, l), density->at(task.j, l)});
@@ -57,8 +58,8 @@ void SlabMaker::select(const Screening::Task& task, int k, const Selection& sele
 const Slab& SlabMaker::make(const Screening::Task& task, int k, std::span<const std::uint16_t> shells) {
   selected_.clear();
   for (auto l : shells)
-    selected_.push_back(
-        {l, screening_.bound(task.i, task.j) * screening_.bound(k, l), screening_.threshold()});
+    selected_.push_back({l, screening_.bound(task.i, task.j) * screening_.bound(k, l),
+                         screening_.least(task.i, task.j, k, l)});
   fill(task, k, 0, {});
   return slab_;
 }
@@ -81,16 +82,17 @@ std::size_t SlabMaker::fill(const Screening::Task& task, int k, std::size_t from
   std::size_t column = 0;
   bool any = false;
   for (std::size_t at = from; at < to; ++at) {
-    any |= fill_columns(task, k, selected_[at], selection.factor, column);
+    any |= fill_columns(task, k, selected_[at], column);
     column += std::size_t(basis_.size(selected_[at].l));
   }
   if (!any) slab_.shells.clear();
   return to;
 }
 
-bool SlabMaker::fill_columns(const Screening::Task& task, int k, const Selected& selected, double factor,
+bool SlabMaker::fill_columns(const Screening::Task& task, int k, const Selected& selected,
                              std::size_t column) {
   const int l = selected.l;
+  double factor = 1;
   if (task.i == task.j) factor *= 0.5;
   if (k == l) factor *= 0.5;
   if (k == task.i && l == task.j) factor *= 0.5;

@@ -1,10 +1,13 @@
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <numeric>
+#include <limits>
+#include <string>
 
+#include "chem/dither.hpp"
 #include "chem/kernels.hpp"
 #include "chem/packing.hpp"
 #include "outcore/chem/slab.hpp"
@@ -19,12 +22,23 @@ std::size_t aligned(std::size_t bytes) {
   return (bytes + packed_alignment - 1) / packed_alignment * packed_alignment;
 }
 
+constexpr std::size_t label_bytes = sizeof(std::uint16_t) + sizeof(std::uint8_t);  // and code
+
 std::size_t rows_offset(std::size_t shells) {
-  return aligned(sizeof(PackedSlab) + shells * sizeof(std::uint16_t));
+  return aligned(sizeof(PackedSlab) + shells * label_bytes);
 }
 
 Widths widths_of(const PackedSlab& head) {
   return {head.n8, head.n4, head.n3, head.n2, head.n1};
+}
+
+double step_of(int code) {
+  static const auto steps = [] {
+    std::array<double, last_code + 1> table;
+    for (std::size_t at = 0; at < table.size(); ++at) table[at] = std::exp2(-double(at) / codes_per_octave);
+    return table;
+  }();
+  return steps[std::size_t(code)];
 }
 
 }  // namespace
@@ -33,63 +47,89 @@ std::size_t SlabCodec::packed_bound(const Slab& slab) noexcept {
   return rows_offset(slab.shells.size()) + 8 * slab.rows() * slab.columns.size() + packed_alignment;
 }
 
-std::size_t SlabCodec::pack(const Basis& basis, const Slab& slab, std::byte* out) {
+/// Which shells l are kept, and how. Those of one width stand together, the widest first; among them in their
+/// own order, which leaves runs of neighbouring functions for the contraction to copy.
+void SlabCodec::choose(const Basis& basis, const Slab& slab) {
   largest_.assign(slab.row_length, 0.0);
   for (std::size_t r = 0; r < slab.rows(); ++r)
     kernels().largest_of_columns(slab.row(r), slab.row_length, largest_.data());
-
-  // Shells of one width stand together, the widest first; among them in their own order, which leaves runs of
-  // neighbouring functions for the contraction to copy.
-  const auto count = slab.shells.size();
-  width_.resize(count);
-  std::vector<std::int32_t>& start = source_;
-  start.resize(count);
-  std::size_t column = 0;
-  for (std::size_t s = 0; s < count; ++s) {
-    const auto size = std::size_t(basis.size(slab.shells[s]));
-    const auto from = largest_.begin() + std::ptrdiff_t(column);
-    width_[s] = std::uint8_t(packed_width(*std::max_element(from, from + std::ptrdiff_t(size)) / step_));
-    start[s] = std::int32_t(column);
-    column += size;
+  kept_.clear();
+  std::int32_t column = 0;
+  for (const auto l : slab.shells) {
+    const auto from = largest_.begin() + column;
+    const double largest = *std::max_element(from, from + basis.size(l));
+    const auto [width, code] = packed_form(largest, accuracy_.step(slab.i, slab.j, slab.k, l));
+    if (width > 0) kept_.push_back({column, l, std::uint8_t(width), std::uint8_t(code)});
+    column += basis.size(l);
   }
-  order_.resize(count);
-  std::iota(order_.begin(), order_.end(), std::uint16_t(0));
-  std::sort(order_.begin(), order_.end(), [&](auto a, auto b) {
-    return std::pair(width_[b], slab.shells[a]) < std::pair(width_[a], slab.shells[b]);
-  });
-  while (!order_.empty() && width_[order_.back()] == 0) order_.pop_back();
-  if (order_.empty()) return 0;
+  std::sort(kept_.begin(), kept_.end(),
+            [](const Kept& a, const Kept& b) { return std::pair(b.width, a.l) < std::pair(a.width, b.l); });
+}
+
+std::size_t SlabCodec::pack(const Basis& basis, const Slab& slab, std::byte* out) {
+  choose(basis, slab);
+  if (kept_.empty()) return 0;
 
   PackedSlab head{};
   head.i = std::uint16_t(slab.i), head.j = std::uint16_t(slab.j), head.k = std::uint16_t(slab.k);
-  head.shells = std::uint16_t(order_.size());
-  std::vector<std::int32_t> gather;
-  gather.reserve(slab.columns.size());
-  auto* labels = out + sizeof(PackedSlab);
-  for (auto s : order_) {
-    std::memcpy(labels, &slab.shells[s], sizeof(std::uint16_t));
-    labels += sizeof(std::uint16_t);
-    const int size = basis.size(slab.shells[s]);
-    for (int f = 0; f < size; ++f) gather.push_back(start[s] + f);
-    auto& columns = width_[s] == 8   ? head.n8
-                    : width_[s] == 4 ? head.n4
-                    : width_[s] == 3 ? head.n3
-                    : width_[s] == 2 ? head.n2
-                                     : head.n1;
+  head.shells = std::uint16_t(kept_.size());
+  head.dither = dither_seed(slab.i, slab.j, slab.k, kept_.front().l);
+  source_.clear(), steps_.clear(), per_step_.clear();
+  std::byte* labels = out + sizeof(PackedSlab);
+  std::byte* codes = labels + kept_.size() * sizeof(std::uint16_t);
+  for (const Kept& kept : kept_) {
+    std::memcpy(labels, &kept.l, sizeof kept.l);
+    labels += sizeof kept.l;
+    *codes++ = std::byte(kept.code);
+    const int size = basis.size(kept.l);
+    const double step = kept.width == 8 ? 0.0 : step_of(kept.code);
+    for (int f = 0; f < size; ++f) {
+      source_.push_back(kept.column + f);
+      steps_.push_back(step);
+      per_step_.push_back(1 / step_of(kept.code));
+    }
+    auto& columns = kept.width == 8   ? head.n8
+                    : kept.width == 4 ? head.n4
+                    : kept.width == 3 ? head.n3
+                    : kept.width == 2 ? head.n2
+                                      : head.n1;
     columns = std::uint16_t(columns + size);
   }
   const Widths widths = widths_of(head);
   const std::size_t values = rows_offset(head.shells);
   head.bytes = std::uint32_t(aligned(values + slab.rows() * widths.row_bytes()));
   std::memcpy(out, &head, sizeof head);
-  for (std::size_t r = 0; r < slab.rows(); ++r)
-    kernels().pack_row(slab.row(r), gather.data(), widths, 1.0 / step_,
-                       out + values + r * widths.row_bytes());
+  row_.resize(source_.size());
+  for (std::size_t r = 0; r < slab.rows(); ++r) {
+    std::byte* const packed = out + values + r * widths.row_bytes();
+    const float* const dither = dither_of_row(head.dither, r);
+    kernels().pack_row(slab.row(r), source_.data(), widths, per_step_.data(), dither, packed);
+    kernels().unpack_row(packed, widths, steps_.data(), dither, row_.data());
+    verify(slab, r);
+  }
   stored_ += slab.rows() * widths.columns();
   return head.bytes;
 }
 
-std::size_t SlabCodec::unpack(const Basis& basis, const std::byte* in, std::size_t size, Slab& slab) const {
+/// Compares what was unpacked again, row_, with a row of the slab.
+void SlabCodec::verify(const Slab& slab, std::size_t r) const {
+  // The product with 1 / step and the sum with the dither round too: a few units in the last place of the
+  // value.
+  constexpr double slack = 4 * std::numeric_limits<double>::epsilon();
+  const double* row = slab.row(r);
+  bool good = true;
+  for (std::size_t c = 0; c < row_.size(); ++c) {
+    const double value = row[source_[c]];
+    good &= std::abs(row_[c] - value) <= (0.5 + 1e-7) * steps_[c] + slack * std::abs(value);
+  }
+  if (!good)
+    throw Error(EDOM, {.attempted = "pack integrals",
+                       .detail = "an integral of shells " + std::to_string(slab.i) + ", " +
+                                 std::to_string(slab.j) + ", " + std::to_string(slab.k) +
+                                 " does not come back to within half its step; it may not be a number"});
+}
+
+std::size_t SlabCodec::unpack(const Basis& basis, const std::byte* in, std::size_t size, Slab& slab) {
   const auto damaged = [&](const char* what) {
     return Error(EIO, {.attempted = "integral record", .detail = std::string("damaged: ") + what});
   };
@@ -110,8 +150,15 @@ std::size_t SlabCodec::unpack(const Basis& basis, const std::byte* in, std::size
   const Widths widths = widths_of(head);
   if (widths.columns() != slab.columns.size() || values + slab.rows() * widths.row_bytes() > head.bytes)
     throw damaged("labels and values disagree");
+  slab.steps.clear();
+  const std::byte* codes = in + sizeof head + head.shells * sizeof(std::uint16_t);
+  for (auto l : slab.shells)
+    slab.steps.resize(slab.steps.size() + std::size_t(basis.size(l)),
+                      step_of(std::to_integer<int>(*codes++)));
+  std::fill_n(slab.steps.begin(), widths.n8, 0.0);
   for (std::size_t r = 0; r < slab.rows(); ++r)
-    kernels().unpack_row(in + values + r * widths.row_bytes(), widths, slab.row(r));
+    kernels().unpack_row(in + values + r * widths.row_bytes(), widths, slab.steps.data(),
+                         dither_of_row(head.dither, r), slab.row(r));
   return head.bytes;
 }
 

@@ -26,11 +26,11 @@ double position(std::uint64_t number) {
 
 }  // namespace
 
-Surveyor::Surveyor(const Basis& basis, const Screening& screening, double step)
+Surveyor::Surveyor(const Basis& basis, const Screening& screening, const Accuracy& accuracy)
     : basis_(basis),
       screening_(screening),
       maker_(basis, screening),
-      codec_(step),
+      codec_(accuracy),
       nothing_(basis,
                std::vector<double>(std::size_t(basis.functions()) * std::size_t(basis.functions())).data(),
                std::vector<int>{1}),
@@ -64,8 +64,9 @@ Surveyor::Triple Surveyor::draw(std::uint64_t number) const {
     triple.shells.clear();
     std::uint64_t columns = 0;
     for (auto l : screening_.partners(triple.k)) {
-      if (screening_.bound(i, j) * screening_.bound(triple.k, l) < screening_.threshold()) break;
-      if (triple.k == i && l > j) continue;
+      const double bound = screening_.bound(i, j) * screening_.bound(triple.k, l);
+      if (bound < screening_.threshold()) break;
+      if ((triple.k == i && l > j) || bound < screening_.least(i, j, triple.k, l)) continue;
       triple.shells.push_back(l);
       columns += std::uint64_t(basis_.size(l));
     }
@@ -112,7 +113,7 @@ void Surveyor::measure(const Triple& triple, Survey& survey) {
   survey.pack_seconds += seconds_since(start);
   if (bytes == 0) return;
   start = Clock::now();
-  codec_.unpack(basis_, packed_.data(), bytes, slab);
+  SlabCodec::unpack(basis_, packed_.data(), bytes, slab);
   sums_.add(slab);
   survey.contract_seconds += seconds_since(start);
   survey.packed_values += double(slab.rows() * slab.columns.size());

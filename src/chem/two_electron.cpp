@@ -11,10 +11,6 @@
 namespace outcore::chem {
 namespace {
 
-// Values that fit one byte are the cheapest to keep and the first that a small change of the density makes
-// negligible, so they are kept apart.
-constexpr double largest_small_steps = 127;
-
 Error misuse(const char* what) {
   return Error(EINVAL, {.attempted = "two-electron integrals", .detail = what});
 }
@@ -32,8 +28,7 @@ Selection TwoElectron::selection(Selection::Part part) const {
   return {.rule = rule_.get(),
           .part = rule_->keeps_all() && part == Selection::Part::kept ? Selection::Part::all : part,
           .density = bounds_.threshold > 0 ? &bounds_ : nullptr,
-          .small_below = small_below_,
-          .factor = 1 / unit_};
+          .small_below = small_below_};
 }
 
 void TwoElectron::open_store(const IntegralFileOptions& options) {
@@ -45,8 +40,7 @@ void TwoElectron::open_store(const IntegralFileOptions& options) {
 }
 
 void TwoElectron::prepare(const IntegralFileOptions& options) {
-  unit_ = options.step;
-  small_below_ = options.separate_small ? largest_small_steps * options.step : 0;
+  small_below_ = options.small_below;
   for (SlabMaker& maker : makers_) maker.limit(options.record_bytes / 16);  // so that a record holds several
 }
 
@@ -68,7 +62,6 @@ void TwoElectron::store(int thread, std::size_t first_task, std::size_t last_tas
   const auto& tasks = screening_->tasks();
   auto wanted = selection(Selection::Part::kept);
   wanted.density = nullptr;
-  wanted.factor = 1;
   for (std::size_t at = first_task; at < std::min(last_task, tasks.size()); ++at) {
     if (file_->full()) {
       file_->lose(std::uint32_t(at));
@@ -120,9 +113,20 @@ void TwoElectron::contract_rest(int thread, std::size_t first_task, std::size_t 
 void TwoElectron::end(double* coulomb, double* exchange) {
   if (sums_.empty()) throw misuse("no densities are given");
   for (std::size_t t = 1; t < sums_.size(); ++t) sums_[0]->add(*sums_[t]);
-  sums_[0]->finish(unit_, coulomb, exchange);
+  sums_[0]->finish(1.0, coulomb, exchange);
   sums_.clear();
   densities_.reset();
+}
+
+EnergyError TwoElectron::energy_error(const double* densities, std::size_t count) {
+  const Densities internal(*basis_, densities, std::vector<int>(count, 1));
+  std::vector<EnergyError> errors(makers_.size(), EnergyError(*basis_, internal));
+  if (file_) {
+    file_->for_each(threads(), [&](int thread, const Slab& slab) { errors[std::size_t(thread)].add(slab); });
+    collect_lost();
+  }
+  for (std::size_t t = 1; t < errors.size(); ++t) errors[0].add(errors[t]);
+  return errors[0];
 }
 
 void TwoElectron::collect_lost() {

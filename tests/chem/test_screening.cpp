@@ -68,7 +68,8 @@ TEST("stored sizes stay below their bound") {
   for (double step : {1e-10, 1e-6, 1e-3}) {
     const Screening screening(*basis, step, 1);
     SlabMaker maker(*basis, screening);
-    SlabCodec codec(step);
+    const Accuracy accuracy(step);
+    SlabCodec codec(accuracy);
     std::uint64_t bytes = 0;
     std::vector<std::byte> out;
     for (const auto& task : screening.tasks())
@@ -76,7 +77,7 @@ TEST("stored sizes stay below their bound") {
         out.resize(SlabCodec::packed_bound(slab));
         bytes += codec.pack(*basis, slab, out.data());
       });
-    check::is_true(bytes > 0 && bytes <= screening.stored_bytes_bound(step));
+    check::is_true(bytes > 0 && bytes <= screening.stored_bytes_bound(accuracy));
   }
 }
 

@@ -11,6 +11,7 @@ using namespace outcore::chem;
 namespace {
 
 constexpr double step = 1e-10;
+const Accuracy accuracy(step);
 
 Slab random_slab(const Basis& basis, std::mt19937_64& random, double smallest, double largest) {
   const auto shell = [&] { return int(random() % std::uint64_t(basis.shells())); };
@@ -28,7 +29,7 @@ Slab random_slab(const Basis& basis, std::mt19937_64& random, double smallest, d
 
 std::vector<std::byte> pack(const Basis& basis, const Slab& slab) {
   std::vector<std::byte> out(SlabCodec::packed_bound(slab));
-  out.resize(SlabCodec(step).pack(basis, slab, out.data()));
+  out.resize(SlabCodec(accuracy).pack(basis, slab, out.data()));
   return out;
 }
 
@@ -43,7 +44,7 @@ double largest_error(const Slab& slab, const Slab& copy, int functions) {
     for (std::size_t c = 0; c < slab.columns.size(); ++c)
       expected[std::size_t(slab.columns[c])] = slab.row(r)[c];
     for (std::size_t c = 0; c < copy.columns.size(); ++c)
-      found[std::size_t(copy.columns[c])] = copy.row(r)[c] * step;
+      found[std::size_t(copy.columns[c])] = copy.row(r)[c];
     largest = std::max(largest, model::distance(expected, found));
   }
   return largest;
@@ -63,13 +64,73 @@ TEST("every value comes back to within half a step, whatever its size") {
       continue;
     }
     Slab copy;
-    check::equal(SlabCodec(step).unpack(*basis, packed.data(), packed.size(), copy), packed.size());
+    check::equal(SlabCodec::unpack(*basis, packed.data(), packed.size(), copy), packed.size());
     check::equal(copy.i, slab.i);
     check::equal(copy.j, slab.j);
     check::equal(copy.k, slab.k);
     // Rounding in the product with 1/step may add a unit in the last place of the value.
     check::is_true(largest_error(slab, copy, basis->functions()) <=
                    0.5 * step * (1 + 1e-6) + largest * 1e-15);
+  }
+}
+
+TEST("every value comes back to within half of the step that its column names") {
+  const auto basis = model::basis({0, 1, 2, 0, 3, 1});
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 100; ++round) {
+    const double largest = std::pow(10.0, double(random() % 8) - 8);
+    const Slab slab = random_slab(*basis, random, largest * 1e-5, largest);
+    const auto packed = pack(*basis, slab);
+    Slab copy;
+    SlabCodec::unpack(*basis, packed.data(), packed.size(), copy);
+    for (std::size_t c = 0; c < copy.columns.size(); ++c) {
+      check::is_true(copy.steps[c] <= step);
+      const auto from = std::size_t(std::ranges::find(slab.columns, copy.columns[c]) - slab.columns.begin());
+      for (std::size_t r = 0; r < slab.rows(); ++r)
+        check::is_true(std::abs(copy.row(r)[c] - slab.row(r)[from]) <=
+                       0.5 * copy.steps[c] * (1 + 1e-6) + largest * 1e-15);
+    }
+  }
+}
+
+TEST("errors are uniform, with no regard to the value, and differ where values are equal") {
+  const auto basis = model::basis({0, 1, 2, 0, 3, 1});
+  for (double value : {1e-13, 3e-11, 1e-9 / 3, 1e-7}) {
+    double sum = 0, squares = 0;
+    std::size_t count = 0;
+    for (int i = 0; i < basis->shells(); ++i)
+      for (int j = 0; j < basis->shells(); ++j) {
+        Slab slab;
+        slab.label(*basis, i, j, 0);
+        for (int l = 0; l < basis->shells(); ++l) slab.shells.push_back(std::uint16_t(l));
+        slab.set_shells(*basis);
+        for (std::size_t r = 0; r < slab.rows(); ++r)
+          for (std::size_t c = 0; c < slab.columns.size(); ++c) slab.row(r)[c] = value;
+        for (std::size_t c = 0; c < slab.columns.size(); ++c)
+          slab.row(0)[c] = 1e-6;  // one step for all values
+        const auto packed = pack(*basis, slab);
+        Slab copy;
+        SlabCodec::unpack(*basis, packed.data(), packed.size(), copy);
+        for (std::size_t r = 1; r < copy.rows(); ++r)
+          for (std::size_t c = 0; c < copy.columns.size(); ++c) {
+            const double error = (copy.row(r)[c] - value) / copy.steps[c];
+            sum += error, squares += error * error, ++count;
+          }
+      }
+    const double n = double(count);
+    check::is_true(std::abs(sum / n) < 5 * std::sqrt(1.0 / 12 / n), "biased");
+    check::is_true(std::abs(squares / n - 1.0 / 12) < 0.005, "not uniform");
+  }
+}
+
+TEST("what is not a number, or infinite, is refused") {
+  const auto basis = model::basis({0, 1});
+  for (double bad : {std::nan(""), HUGE_VAL}) {
+    std::mt19937_64 random(8);
+    Slab slab = random_slab(*basis, random, 1e-3, 1e-2);
+    slab.row(0)[slab.columns.size() - 1] = bad;
+    const auto error = check::throws<outcore::Error>([&] { pack(*basis, slab); });
+    check::equal(error.errno_value(), EDOM);
   }
 }
 
@@ -80,7 +141,7 @@ TEST("rows come back padded with zeros") {
   const auto packed = pack(*basis, slab);
   Slab copy;
   copy.storage.assign(1000, 7.0);
-  SlabCodec(step).unpack(*basis, packed.data(), packed.size(), copy);
+  SlabCodec::unpack(*basis, packed.data(), packed.size(), copy);
   for (std::size_t r = 0; r < copy.rows(); ++r)
     for (std::size_t c = copy.columns.size(); c < copy.row_length; ++c) check::equal(copy.row(r)[c], 0.0);
 }
@@ -113,7 +174,7 @@ TEST("damaged bytes are refused, never read beyond") {
     bad[random() % 24] ^= std::byte(1u << (random() % 8));  // labels and sizes
     Slab copy;
     try {
-      SlabCodec(step).unpack(*basis, bad.data(), bad.size(), copy);
+      SlabCodec::unpack(*basis, bad.data(), bad.size(), copy);
     } catch (const outcore::Error& error) {
       check::equal(error.errno_value(), EIO);
       ++refused;
@@ -121,8 +182,8 @@ TEST("damaged bytes are refused, never read beyond") {
   }
   check::is_true(refused > 1000);
   Slab copy;
-  check::throws<outcore::Error>([&] { SlabCodec(step).unpack(*basis, good.data(), good.size() - 8, copy); });
-  check::throws<outcore::Error>([&] { SlabCodec(step).unpack(*basis, good.data(), 4, copy); });
+  check::throws<outcore::Error>([&] { SlabCodec::unpack(*basis, good.data(), good.size() - 8, copy); });
+  check::throws<outcore::Error>([&] { SlabCodec::unpack(*basis, good.data(), 4, copy); });
 }
 
 TEST_MAIN

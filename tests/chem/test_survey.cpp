@@ -12,7 +12,7 @@ TEST("weights of many draws add up to the integrals and bytes of the whole") {
   const auto basis = model::basis(shells);
   for (double threshold : {1e-10, 1e-2}) {
     const Screening screening(*basis, threshold, 1);
-    const Survey survey = Surveyor(*basis, screening, threshold).run(60, 400, 0, 1);
+    const Survey survey = Surveyor(*basis, screening, Accuracy(threshold)).run(60, 400, 0, 1);
     check::equal(survey.draws, std::uint64_t{400});
     double values = 0, bytes = 0;
     for (const auto& q : survey.quartets) {
@@ -22,7 +22,8 @@ TEST("weights of many draws add up to the integrals and bytes of the whole") {
     check::is_true(std::abs(values / double(screening.integrals()) - 1) < 0.03);
 
     SlabMaker maker(*basis, screening);
-    SlabCodec codec(threshold);
+    const Accuracy accuracy(threshold);
+    SlabCodec codec(accuracy);
     double stored = 0;
     std::vector<std::byte> out;
     for (const auto& task : screening.tasks())
@@ -37,7 +38,8 @@ TEST("weights of many draws add up to the integrals and bytes of the whole") {
 TEST("parts of one sequence of draws are different ones") {
   const auto basis = model::basis(shells);
   const Screening screening(*basis, 1e-10, 1);
-  Surveyor surveyor(*basis, screening, 1e-10);
+  const Accuracy accuracy(1e-10);
+  Surveyor surveyor(*basis, screening, accuracy);
   const auto whole = surveyor.run(60, 6, 0, 1);
   double sum = 0, parts = 0;
   for (const auto& q : whole.quartets) sum += q.weight * q.bound;
@@ -49,13 +51,13 @@ TEST("parts of one sequence of draws are different ones") {
 TEST("a survey ends in time, with one draw at least") {
   const auto basis = model::basis(shells);
   const Screening screening(*basis, 1e-10, 1);
-  check::equal(Surveyor(*basis, screening, 1e-10).run(0, 1000000, 0, 1).draws, std::uint64_t{1});
+  check::equal(Surveyor(*basis, screening, Accuracy(1e-10)).run(0, 1000000, 0, 1).draws, std::uint64_t{1});
 }
 
 TEST("nothing to do is surveyed without a draw") {
   const auto basis = model::basis({0});
   const Screening screening(*basis, 1e10, 1);
-  check::equal(Surveyor(*basis, screening, 1e-10).run(1, 10, 0, 1).draws, std::uint64_t{0});
+  check::equal(Surveyor(*basis, screening, Accuracy(1e-10)).run(1, 10, 0, 1).draws, std::uint64_t{0});
 }
 
 TEST_MAIN

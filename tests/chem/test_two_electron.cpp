@@ -1,6 +1,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
@@ -21,7 +22,6 @@ const std::vector<int> shells{0, 1, 2, 0, 3, 1, 0, 2, 1, 4, 0, 1};
 IntegralFileOptions options() {
   IntegralFileOptions result;
   result.record_bytes = 1 << 20;
-  result.step = 1e-10;
   result.file.scratch = std::filesystem::temp_directory_path();
   return result;
 }
@@ -81,7 +81,7 @@ struct Filled {
       slab.shells = {0};
       slab.set_shells(*basis);
       for (std::size_t r = 0; r < slab.rows(); ++r)
-        for (std::size_t c = 0; c < slab.columns.size(); ++c) slab.row(r)[c] = s * with.step;
+        for (std::size_t c = 0; c < slab.columns.size(); ++c) slab.row(r)[c] = s * 1e-6;
       writer.add(slab);
     }
     writer.finish();
@@ -139,7 +139,7 @@ TEST(
   for (double& value : p.density) value *= 1e-6;
   p.expected = model::reference(p.density, p.n);
   auto with = options();
-  with.separate_small = true;
+  with.small_below = 1.27e-8;
   auto integrals = p.stored(half(*p.basis), with);
   const auto before = integrals.counts().computed;
   p.contract(integrals, 1e-10);
@@ -166,7 +166,7 @@ TEST("what finds no place in either budget is recomputed, whatever part of a tas
       Problem p;
       auto with = options();
       with.disk_bytes = disk;
-      with.separate_small = true;
+      with.small_below = 1.27e-8;
       auto integrals = p.stored(rule, with);
       check::is_true(std::int64_t(integrals.counts().disk_bytes) <= disk);
       for (int pass = 0; pass < 2; ++pass) {
@@ -296,7 +296,7 @@ TEST("calls out of order are refused") {
 TEST("a pass leaves out records whose bounds are all too small") {
   const auto basis = model::basis({4, 4, 4, 4, 4, 4});
   auto with = options();
-  with.separate_small = true;
+  with.small_below = 1.27e-8;
   IntegralFile file(*basis, with);
   IntegralFile::Writer writer(file);
   for (std::uint32_t task = 0; task < 400; ++task) {
@@ -313,7 +313,7 @@ TEST("a pass leaves out records whose bounds are all too small") {
   writer.finish();
   std::atomic<int> all{0}, large{0};
   file.for_each(2, [&](int, const Slab&) { ++all; });
-  file.for_each(2, [&](int, const Slab& slab) { large += slab.row(0)[0] > 1e5 ? 1 : -400; }, 1e-6);
+  file.for_each(2, [&](int, const Slab& slab) { large += slab.row(0)[0] > 1e-5 ? 1 : -400; }, 1e-6);
   check::equal(all.load(), 400);
   check::equal(large.load(), 200);
 }
@@ -328,7 +328,7 @@ TEST("every slab is read once in a pass, with any number of threads and any pref
     std::mutex mutex;
     filled.file.for_each(threads, [&](int, const Slab& slab) {
       const std::lock_guard lock(mutex);
-      ++seen[std::size_t(slab.row(0)[0])];
+      ++seen[std::size_t(std::lround(slab.row(0)[0] * 1e6))];
     });
     check::equal(std::accumulate(seen.begin() + 1, seen.end(), 0), 1500);
     check::equal(*std::max_element(seen.begin(), seen.end()), 1);
@@ -339,7 +339,7 @@ TEST("an error of the consumer ends the pass of all threads and is thrown") {
   Filled filled(1500);
   const auto error = check::throws<std::runtime_error>([&] {
     filled.file.for_each(3, [](int, const Slab& slab) {
-      if (slab.row(0)[0] == 700) throw std::runtime_error("enough");
+      if (std::lround(slab.row(0)[0] * 1e6) == 700) throw std::runtime_error("enough");
     });
   });
   check::equal(std::string(error.what()), "enough");

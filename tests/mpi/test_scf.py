@@ -80,6 +80,20 @@ def test_orbitals_are_the_same_on_every_process(comm, shared_tmp_path):
         assert mp.MP2(mf).kernel()[0] < -0.1
 
 
+def test_the_error_of_the_energy_is_of_all_processes(comm, shared_tmp_path):
+    """Integrals are rounded in the same way whoever stores them."""
+    mol = molecule(atom=WATER, basis="6-31g*")
+    with scf.RHF(mol, scratch=str(shared_tmp_path), error=1e-8) as mf:
+        mf.kernel()
+        together = mf.energy_error()
+    with scf.RHF(mol, scratch=str(shared_tmp_path), error=1e-8, comm=None) as mf:
+        mf.kernel()
+        alone = mf.energy_error()
+    assert together.kept and len(set(comm.allgather(together.sigma))) == 1
+    assert together.sigma == pytest.approx(alone.sigma, rel=1e-4)
+    assert together.worst == pytest.approx(alone.worst, rel=1e-4)
+
+
 def test_get_jk_is_collective_outside_the_kernel(comm, shared_tmp_path):
     mol = molecule(atom=WATER, basis="6-31g")
     density = np.eye(mol.nao)

@@ -299,7 +299,7 @@ def test_a_restart_may_have_another_number_of_processes(water, tmp_path):
 
 def test_the_estimate_has_a_row_for_each_way_and_runs_nothing(water, tmp_path, capsys):
     results = tmp_path / "estimate.json"
-    assert scf(water, "--basis", "6-31g*", "--estimate", "--disk", "100kB", "--json", str(results)) == 0
+    assert scf(water, "--basis", "6-31g*", "--estimate", "--disk", "40kB", "--json", str(results)) == 0
     output = capsys.readouterr().out
     assert "RHF energy" not in output
     ways = json.loads(results.read_text())["ways"]
@@ -308,7 +308,7 @@ def test_the_estimate_has_a_row_for_each_way_and_runs_nothing(water, tmp_path, c
 
 
 def test_a_semidirect_run_says_what_it_keeps_and_what_it_recomputes(water, capsys):
-    assert scf(water, "--basis", "6-31g*", "--integrals", "semidirect", "--disk", "100kB") == 0
+    assert scf(water, "--basis", "6-31g*", "--integrals", "semidirect", "--disk", "40kB") == 0
     output = capsys.readouterr().out
     assert "% of the integrals, worth least for their bytes, are recomputed" in output
     assert "0 MB on disk" in output and "s were expected" in output

@@ -21,10 +21,11 @@ namespace outcore::chem {
 struct IntegralFileOptions {
   std::size_t record_bytes = 4 << 20;  ///< a multiple of 4096, at least 64 KiB
   int prefetch = 4;                    ///< records read ahead, at least 2
-  double step = 1e-10;                 ///< rounding step of the stored values
-  std::int64_t memory_bytes = 0;       ///< for records that stay in memory; they are filled first
+  std::shared_ptr<const Accuracy> accuracy = std::make_shared<Accuracy>(1e-10);  ///< of the stored values
+  std::int64_t memory_bytes = 0;  ///< for records that stay in memory; they are filled first
   std::int64_t disk_bytes = std::numeric_limits<std::int64_t>::max();  ///< for records on disk
-  bool separate_small = false;  ///< small slabs come too (Slab::small): buffers for records of their own
+  double small_below =
+      0;  ///< slabs with smaller bounds (Slab::small) have records of their own; 0: there are none
   bool may_overflow =
       false;              ///< a disk that is full before disk_bytes are written loses records; else an error
   std::string kept_name;  ///< the file has this name in file.scratch and stays once commit() was called
@@ -94,7 +95,7 @@ class IntegralFile {
   void lose(std::uint32_t task);
 
   /// Reads all records, `prefetch` of them ahead, and calls consume(thread, slab) in `threads` threads.
-  /// Values of a slab are in units of step(). Records with no Slab::bound of `least` (Hartree) or more are
+  /// Records with no Slab::bound of `least` (Hartree) or more are
   /// left out. The first error of consume is thrown when all threads have stopped.
   void for_each(int threads, const std::function<void(int thread, const Slab& slab)>& consume,
                 double least = 0);
@@ -106,7 +107,6 @@ class IntegralFile {
   /// What was lost since the last call.
   [[nodiscard]] std::vector<SlabRange> take_lost();
 
-  [[nodiscard]] double step() const noexcept { return options_.step; }
   [[nodiscard]] std::size_t records() const;      ///< that are not lost
   [[nodiscard]] std::uint64_t integrals() const;  ///< in them
   [[nodiscard]] std::int64_t memory_bytes() const noexcept { return used_[0]; }

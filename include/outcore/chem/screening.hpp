@@ -1,10 +1,13 @@
 // Schwarz screening: which shell pairs and quartets of shells are worth computing.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "outcore/chem/accuracy.hpp"
 #include "outcore/chem/basis.hpp"
 
 namespace outcore::chem {
@@ -20,10 +23,16 @@ class Screening {
     std::uint64_t integrals;  ///< in the quartets of this task that reach the threshold, by whole shells
   };
 
-  /// Throws Error(EINVAL) unless threshold > 0. Uses `threads` threads.
-  Screening(const Basis& basis, double threshold, int threads);
+  /// Throws Error(EINVAL) unless threshold > 0. Uses `threads` threads. With `accuracy`, quartets all of
+  /// whose integrals are below half their step are left out, too.
+  Screening(const Basis& basis, double threshold, int threads,
+            std::shared_ptr<const Accuracy> accuracy = nullptr);
 
   [[nodiscard]] double threshold() const noexcept { return threshold_; }
+  /// Quartets with a smaller bound are left out.
+  [[nodiscard]] double least(int i, int j, int k, int l) const noexcept {
+    return accuracy_ ? std::max(threshold_, accuracy_->step(i, j, k, l) / 2) : threshold_;
+  }
   [[nodiscard]] double bound(int i, int j) const noexcept {
     return bounds_[std::size_t(i) * std::size_t(shells_) + std::size_t(j)];
   }
@@ -37,14 +46,15 @@ class Screening {
   }
   [[nodiscard]] const std::vector<Task>& tasks() const noexcept { return tasks_; }
   [[nodiscard]] std::uint64_t integrals() const noexcept { return integrals_; }
-  /// Upper bound of the bytes that storing the values with rounding step `step` takes, labels included.
-  [[nodiscard]] std::uint64_t stored_bytes_bound(double step) const;
+  /// Upper bound of the bytes that storing the values takes, labels included.
+  [[nodiscard]] std::uint64_t stored_bytes_bound(const Accuracy& accuracy) const;
 
  private:
   void compute_bounds(const Basis& basis, int threads);
   void list_tasks(const Basis& basis);
 
   double threshold_;
+  std::shared_ptr<const Accuracy> accuracy_;
   int shells_;
   std::size_t components_;
   std::vector<int> sizes_;

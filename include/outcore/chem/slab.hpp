@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "outcore/chem/accuracy.hpp"
 #include "outcore/chem/keep_rule.hpp"
 #include "outcore/chem/screening.hpp"
 
@@ -28,6 +29,7 @@ struct Slab {
   std::vector<std::int32_t> columns;  ///< basis function of each column
   std::size_t row_length = 0;         ///< columns, padded
   std::vector<double> storage;
+  std::vector<double> steps;  ///< of each column once unpacked: values are within half of it; 0: exact
 
   [[nodiscard]] std::size_t rows() const noexcept {
     return std::size_t(ni) * std::size_t(nj) * std::size_t(nk);
@@ -58,7 +60,6 @@ struct Selection {
   Part part = Part::all;
   const DensityBounds* density = nullptr;  ///< null: no screening by the density
   double small_below = 0;                  ///< bounds below it and from it on come in different slabs
-  double factor = 1;                       ///< of all values
 };
 
 /// Computes the slabs of tasks. One for each thread.
@@ -98,8 +99,7 @@ class SlabMaker {
 
   void select(const Screening::Task& task, int k, const Selection& selection);
   std::size_t fill(const Screening::Task& task, int k, std::size_t from, const Selection& selection);
-  bool fill_columns(const Screening::Task& task, int k, const Selected& selected, double factor,
-                    std::size_t column);
+  bool fill_columns(const Screening::Task& task, int k, const Selected& selected, std::size_t column);
   bool fill_block(const Basis::Component& a, const Basis::Component& b, const Basis::Component& c,
                   const Basis::Component& d, double factor, double least_bound, std::size_t column);
 
@@ -112,30 +112,47 @@ class SlabMaker {
   std::uint64_t quartets_ = 0, integrals_ = 0;
 };
 
-/// Packs slabs: values become integers in units of `step`, in 1, 2, 3 or 4 bytes as each shell l needs, or an
-/// exact double where 4 bytes do not reach. Every value is kept to within step / 2; shells l whose values all
-/// round to zero are left out.
+/// Packs slabs: values become integers in units of a step, in 1, 2, 3 or 4 bytes as each shell l needs, or
+/// exact doubles where 4 bytes do not reach. The step is of the shell l in the slab, no larger than the
+/// quartet's (Accuracy) and as fine as the bytes allow; shells l whose values are all below half of the
+/// quartet's step are left out.
+///
+/// The integer of a value v is the nearest to v / step - d, and v comes back as (integer + d) * step, where
+/// the dither d is pseudo-random, uniform between -1/2 and 1/2 (subtractive dither: Lipshitz, Wannamaker,
+/// Vanderkooy, J. Audio Eng. Soc. 40, 355 (1992)): every value is kept to within step / 2, and its error is
+/// uniform and independent of its value, so that equal integrals, of which symmetric molecules have many, err
+/// differently, and small ones on average not towards zero.
 class SlabCodec {
  public:
-  explicit SlabCodec(double step) : step_(step) {}
+  /// `accuracy` must outlive this.
+  explicit SlabCodec(const Accuracy& accuracy) : accuracy_(accuracy) {}
 
-  /// Bytes written to `out`, 0 if nothing was left to store. `out` must have packed_bound(slab) bytes.
+  /// Bytes written to `out`, 0 if nothing was left to store. `out` must have packed_bound(slab) bytes. What
+  /// was packed is unpacked again and compared: throws Error(EDOM) if a value (not finite, for example) does
+  /// not come back to within half its step.
   std::size_t pack(const Basis& basis, const Slab& slab, std::byte* out);
   [[nodiscard]] static std::size_t packed_bound(const Slab& slab) noexcept;
 
-  /// Fills `slab` from `in`; values come out in units of step(). Returns the bytes used; throws Error(EIO) if
-  /// the bytes are not a slab of this basis within `size`.
-  std::size_t unpack(const Basis& basis, const std::byte* in, std::size_t size, Slab& slab) const;
+  /// Fills `slab` from `in`. Returns the bytes used; throws Error(EIO) if the bytes are not a slab of this
+  /// basis within `size`.
+  static std::size_t unpack(const Basis& basis, const std::byte* in, std::size_t size, Slab& slab);
 
-  [[nodiscard]] double step() const noexcept { return step_; }
   [[nodiscard]] std::uint64_t stored_integrals() const noexcept { return stored_; }
 
  private:
-  double step_;
+  struct Kept {
+    std::int32_t column;  // first one of the shell in the slab
+    std::uint16_t l;
+    std::uint8_t width, code;
+  };
+  void choose(const Basis& basis, const Slab& slab);
+  void verify(const Slab& slab, std::size_t row) const;
+
+  const Accuracy& accuracy_;
   std::uint64_t stored_ = 0;
-  std::vector<double> largest_;
-  std::vector<std::uint8_t> width_;
-  std::vector<std::uint16_t> order_;
+  std::vector<Kept> kept_;  // in the order of packing
+  // Of the columns as they are in the slab, and as they are packed.
+  std::vector<double> largest_, steps_, per_step_, row_;
   std::vector<std::int32_t> source_;
 };
 

@@ -32,8 +32,8 @@ struct Survey {
 /// and measures their quartets (a part of them if there are many). One for each thread; not cheap to make.
 class Surveyor {
  public:
-  /// `step`: of the stored values.
-  Surveyor(const Basis& basis, const Screening& screening, double step);
+  /// `accuracy`: of the stored values. All must outlive this.
+  Surveyor(const Basis& basis, const Screening& screening, const Accuracy& accuracy);
 
   /// Makes draws first, first + stride, ... of one sequence for `seconds`, at least one and at most `most`.
   [[nodiscard]] Survey run(double seconds, std::uint64_t most, std::uint64_t first, std::uint64_t stride);

@@ -54,6 +54,10 @@ class TwoElectron {
   /// Partial J and K, [count][n][n] each, to be summed over processes.
   void end(double* coulomb, double* exchange);
 
+  /// What the rounding of this process's stored integrals does to the energy of `count` densities
+  /// [count][n][n]: one of closed shells, or those of two spins. The errors of all processes are to be added.
+  [[nodiscard]] EnergyError energy_error(const double* densities, std::size_t count);
+
   [[nodiscard]] IntegralCounts counts() const;
   [[nodiscard]] const Basis& basis() const noexcept { return *basis_; }
   [[nodiscard]] const Screening& screening() const noexcept { return *screening_; }
@@ -80,7 +84,7 @@ class TwoElectron {
   std::vector<std::unique_ptr<IntegralFile::Writer>> writers_;
   std::vector<std::unique_ptr<CoulombExchange>> sums_;
   std::unique_ptr<IntegralFile> file_;
-  double small_below_ = 0, unit_ = 1;
+  double small_below_ = 0;
   std::unique_ptr<Densities> densities_;
   DensityBounds bounds_;
   std::vector<Lost> lost_;  // by task

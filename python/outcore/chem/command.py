@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
     from rich.console import Console
 
+    from outcore.chem.accuracy import EnergyError
     from outcore.chem.integrals import IntegralWork
     from outcore.chem.restart import Checkpoint
     from outcore.report import RawRates, Report
@@ -52,9 +53,16 @@ def scf(
         str | None,
         typer.Option(help="Disk for integrals, all processes, if semidirect or auto. Default: what is free."),
     ] = None,
+    error: Annotated[
+        float | None,
+        typer.Option(help="Error of the energy that storing integrals may cause (Hartree). Default: 1e-9."),
+    ] = None,
     threshold: Annotated[
-        float, typer.Option(help="Schwarz screening and storage threshold (Hartree).")
-    ] = 1e-11,
+        float | None,
+        typer.Option(
+            help="Instead of --error: integrals below it are left out, the others kept within half of it."
+        ),
+    ] = None,
     ranks: Annotated[
         int | None, typer.Option(help="Processes to start; leave out under mpiexec or srun.")
     ] = None,
@@ -121,6 +129,7 @@ def scf(
         mol,
         comm=comm,
         integrals=integrals,
+        error=error,
         threshold=threshold,
         keep=None if keep_integrals is None else str(keep_integrals),
         disk_bytes=None if disk is None else 0 if disk.strip() == "0" else parse_bytes(disk),
@@ -146,16 +155,19 @@ def scf(
     mf.callback = view.cycle if keeper is None else _both(view.cycle, keeper.cycle)
     energy = mf.kernel(start_density)
     _keep(mf, keeper)
+    storage_error = mf.energy_error() if mf.stored_summary is not None else None
     run_seconds = time.monotonic() - start
     peak_bytes = _peak_memory_bytes(mf.world)
     work = mf.two_electron.work()
     view.result(run_seconds, peak_bytes, work)
+    if storage_error is not None:
+        view.storage_error(storage_error)
     mf.close()
     report = _end_io(comm, run_seconds, raw, trace)
     if report is not None and integrals != "direct":
         report.render(console)
     if json_file is not None and root:
-        _write_json(json_file, mf, run_seconds, peak_bytes, work, report)
+        _write_json(json_file, mf, run_seconds, peak_bytes, work, report, storage_error)
     if not mf.converged:
         raise OutcoreError(
             errno.EDOM,
@@ -243,7 +255,13 @@ def _peak_memory_bytes(world: World) -> int:
 
 
 def _write_json(
-    path: Path, mf: Any, run_seconds: float, peak_bytes: int, work: IntegralWork, report: Report | None
+    path: Path,
+    mf: Any,
+    run_seconds: float,
+    peak_bytes: int,
+    work: IntegralWork,
+    report: Report | None,
+    storage: EnergyError | None,
 ) -> None:
     result: dict[str, Any] = {
         "energy_hartree": float(mf.e_tot),
@@ -260,6 +278,8 @@ def _write_json(
         result["emulated"] = report.emulated
         processes = len(report.processes)
         result["io_wait_share"] = report.io_seconds("file") / (processes * run_seconds)
+    if storage is not None:
+        result["storage_error"] = {**asdict(storage), "bound": storage.bound}
     if mf.stored_summary is not None:
         result["stored"] = {**asdict(mf.stored_summary), "bytes": mf.stored_summary.bytes}
     _write_text(path, json.dumps(result, indent=2) + "\n")

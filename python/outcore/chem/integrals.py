@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import hashlib
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -15,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outcore import _core, doctor, launch, resources
-from outcore.chem import kept, plan
+from outcore.chem import accuracy, kept, plan
+from outcore.chem.accuracy import EnergyError
 from outcore.chem.tasks import run_tasks
 from outcore.errors import OutcoreError
 from outcore.global_array import GlobalArray
@@ -36,7 +38,10 @@ STORAGES = ("disk", "semidirect", "direct", "auto")
 _MIB = 1 << 20
 _LEAST_RECORD = 64 << 10
 _NO_LIMIT = (1 << 63) - 1
+_ERROR = 1e-9  # of the energy, in Hartree, unless something else is asked for
+_CUTOFF_FACTOR = 0.01
 _DENSITY_FACTOR = 0.01
+_SMALL = 127.0  # times the cutoff: cheapest to keep, first to be negligible for a change of the density
 _DISK_SHARE = 0.95  # of what is free or allowed, that is planned for: records are whole, and sizes estimated
 _DIIS_MATRICES = 40  # of n*n doubles, which an SCF driver with DIIS over 8 vectors, two spins, may hold
 
@@ -49,8 +54,9 @@ class Settings:
         "disk"  # "disk": all kept there; "direct": all recomputed; "semidirect": what is worth most is kept
     )
     # on disk within disk_bytes; "auto": in memory, then on disk, and only if that is faster than recomputing
-    threshold: float = (
-        1e-11  # Schwarz bound of the quartets used; stored values are kept to within half of it
+    error: float | None = None  # of the energy that storing may cause (Hartree); None: 1e-9, or see threshold
+    threshold: float | None = (
+        None  # instead of error: quartets below it are left out, values kept within half of it
     )
     keep: str | None = None  # directory in which the integrals stay after the run, and are looked for
     disk_bytes: int | None = None  # for semidirect and auto; None: what is free
@@ -65,7 +71,15 @@ class Settings:
         wrong = (
             (self.storage not in STORAGES, f"'{self.storage}' is none of {', '.join(STORAGES)}"),
             (self.disk_bytes is not None and self.disk_bytes < 0, f"{self.disk_bytes} bytes of disk"),
-            (not self.threshold > 0, f"threshold {self.threshold} is not positive"),
+            (
+                self.error is not None and self.threshold is not None,
+                "give the error of the energy to allow, or the threshold of integrals, not both",
+            ),
+            (self.error is not None and not self.error > 0, f"error {self.error} is not positive"),
+            (
+                self.threshold is not None and not self.threshold > 0,
+                f"threshold {self.threshold} is not positive",
+            ),
             (self.cache not in CACHES, f"cache '{self.cache}' is none of {', '.join(CACHES)}"),
             (self.prefetch < 2, f"at least 2 records are read ahead, not {self.prefetch}"),
             (self.threads is not None and self.threads < 1, f"{self.threads} threads"),
@@ -79,11 +93,25 @@ class Settings:
                 raise OutcoreError(errno.EINVAL, "integrals", detail=text)
 
     @property
+    def allowed_error(self) -> float | None:
+        """Of the energy, by storing integrals (Hartree); None if a threshold is given instead."""
+        if self.threshold is not None:
+            return None
+        return _ERROR if self.error is None else self.error
+
+    @property
+    def cutoff(self) -> float:
+        """The threshold, or what comes to about the same error."""
+        return (
+            self.threshold if self.threshold is not None else _CUTOFF_FACTOR * (self.allowed_error or _ERROR)
+        )
+
+    @property
     def density_threshold(self) -> float:
         """What contributes less to every Fock matrix element is left out, for the densities of one call; 0: nothing
         is. Stored integrals err in the same way in each cycle; what is left out because of the density differs from
         cycle to cycle and adds up, so it must be much less for an SCF to converge as far."""
-        return 0.0 if self.storage == "disk" else self.threshold * _DENSITY_FACTOR
+        return 0.0 if self.storage == "disk" else self.cutoff * _DENSITY_FACTOR
 
 
 @dataclass(frozen=True)
@@ -148,9 +176,11 @@ class TwoElectronIntegrals:
         self.contractions, self.contract_seconds = 0, 0.0  # J and K made so far, all of them together
         self._threads = settings.threads or launch.threads_per_rank()
         self._sums: GlobalArray | None = None
-        with self.world.together("two-electron integrals"):
+        with self.world.together("basis"):
             self._basis = native_basis(mol)
-            self._screening = _core.Screening(self._basis, settings.threshold, self._threads)
+        self._accuracy = self._choose_accuracy(mol)
+        with self.world.together("two-electron integrals"):
+            self._screening = self._choose_screening()
             self._cost = np.array(self._screening.task_integrals(), dtype=float)
             self.scratch = (
                 "" if settings.storage == "direct" else find_scratch(settings.keep or settings.scratch)
@@ -181,7 +211,7 @@ class TwoElectronIntegrals:
         return Estimate(
             functions=self._basis.functions,
             integrals=self._screening.integrals,
-            disk_bytes=self._screening.stored_bytes_bound(self.settings.threshold)
+            disk_bytes=self._screening.stored_bytes_bound(self._accuracy)
             if disk
             else self._disk_budget * self.world.size,
             free_bytes=_core.file_system(self.scratch).free_bytes if self.scratch else 0,
@@ -211,9 +241,22 @@ class TwoElectronIntegrals:
         """A measured sample of the work, made once. Collective."""
         if self.sample is None:
             self.sample = plan.survey(
-                self.world, self._basis, self._screening, self._threads, self.settings.threshold
+                self.world, self._basis, self._screening, self._accuracy, self._threads, self.settings.cutoff
             )
         return self.sample
+
+    def _choose_accuracy(self, mol: Mole) -> _core.Accuracy:
+        """How finely integrals are stored, if they are. Collective."""
+        error = self.settings.allowed_error
+        if error is None or self.settings.storage == "direct":
+            return _core.Accuracy(self.settings.cutoff)
+        return accuracy.for_error(mol, self._basis, error, self._threads, self.world)
+
+    def _choose_screening(self) -> _core.Screening:
+        steps = self._accuracy
+        if steps.least == steps.largest:
+            return _core.Screening(self._basis, self.settings.cutoff, self._threads)
+        return _core.Screening(self._basis, steps.least / 2, self._threads, steps)
 
     def _budgets(self) -> tuple[int, int]:
         """Bytes of memory and of disk for the records of each process. Collective."""
@@ -290,6 +333,7 @@ class TwoElectronIntegrals:
         return {
             "integrals": settings.storage,
             "threshold": settings.threshold,
+            "error": settings.allowed_error,
             "record": settings.record_bytes,
         }
 
@@ -330,6 +374,15 @@ class TwoElectronIntegrals:
         self.contract_seconds += time.monotonic() - start
         return coulomb, exchange
 
+    def energy_error(self, densities: Matrices) -> EnergyError:
+        """What the rounding of the stored integrals does to the energy of `densities` [1][n][n], of closed shells,
+        or [2][n][n], of each spin; those of rank 0 count."""
+        densities = self.world.broadcast(np.ascontiguousarray(densities, dtype=np.float64))
+        with self.world.together("error of the energy"):
+            mine = np.array(self._native.energy_error(densities))
+        variance, worst = (float(value) for value in self.world.all_reduce(mine))
+        return EnergyError(math.sqrt(variance), worst, self.settings.allowed_error)
+
     def close(self) -> None:
         """Drops the integrals and their file."""
         del self._native
@@ -363,12 +416,12 @@ class TwoElectronIntegrals:
             scratch=self.scratch,
             record_bytes=self.settings.record_bytes,
             prefetch=self._prefetch,
-            step=self.settings.threshold,
+            accuracy=self._accuracy,
             cache=self.settings.cache,
             expected_bytes=expected,
             memory_bytes=self._memory_budget,
             disk_bytes=self._disk_budget if limited else _NO_LIMIT,
-            separate_small=self._separate_small,
+            small_below=self._small_below,
             may_overflow=limited and not self.settings.keep,
             kept_name=kept_name,
         )
@@ -382,7 +435,7 @@ class TwoElectronIntegrals:
                 path=self.scratch,
                 detail=f"up to {on_node} bytes needed on this node ({_gb(on_node)}), "
                 f"{estimate.free_bytes} free ({_gb(estimate.free_bytes)}); give a larger --scratch, "
-                "a larger --threshold, or --integrals direct",
+                "a larger --error, or --integrals direct",
             )
 
     def _memory_bytes(self, prefetch: int) -> int:
@@ -394,14 +447,14 @@ class TwoElectronIntegrals:
             2,
             self.settings.record_bytes if self.settings.storage != "direct" else 0,
             prefetch,
-            self._separate_small,
+            self._small_below,
         )
         return resources.resident_bytes() + native + _DIIS_MATRICES * n * n * 8
 
     @property
-    def _separate_small(self) -> bool:
-        """Small integrals have records of their own, which later cycles may leave out."""
-        return self.settings.density_threshold > 0
+    def _small_below(self) -> float:
+        """Smaller integrals have records of their own, which later cycles may leave out; 0: they have not."""
+        return _SMALL * self.settings.cutoff if self.settings.density_threshold > 0 else 0.0
 
     def _seconds_per_byte(self) -> float:
         """Core seconds for which writing a byte once and reading it in every cycle may keep this node waiting."""

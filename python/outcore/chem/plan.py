@@ -158,14 +158,21 @@ class Sample:
         return result
 
 
-def survey(world: World, basis: _core.Basis, screening: _core.Screening, threads: int, step: float) -> Sample:
+def survey(
+    world: World,
+    basis: _core.Basis,
+    screening: _core.Screening,
+    accuracy: _core.Accuracy,
+    threads: int,
+    step: float,
+) -> Sample:
     """Measures a sample on all threads of all processes. Collective; the same at all."""
     each = [int(count) for count in world.gather(threads)]
     first, total = sum(each[: world.rank]), sum(each)
 
     def run(thread: int) -> _core.Survey:
         most = max(1, _MOST_DRAWS // total)
-        return _core.survey(basis, screening, step, _SURVEY_SECONDS, most, first + thread, total)
+        return _core.survey(basis, screening, accuracy, _SURVEY_SECONDS, most, first + thread, total)
 
     with world.together("survey two-electron integrals"), ThreadPoolExecutor(threads) as team:
         mine = list(team.map(run, range(threads)))

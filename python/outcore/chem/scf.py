@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from pyscf.scf import hf, uhf
 
 from outcore import launch
+from outcore.chem.accuracy import EnergyError
 from outcore.chem.integrals import (
     Estimate,
     Matrices,
@@ -47,8 +47,8 @@ class _OutOfCore:
 
     Parameters (all by keyword; see `outcore.chem.integrals.Settings` for defaults): `integrals` ("disk",
     "semidirect", "direct" or "auto"), `disk_bytes` (that semidirect and auto may use), `keep` (directory
-    in which the integrals stay after the run, and are looked for before they are computed), `threshold`
-    (Schwarz bound below which quartets are left out), `scratch` (directory),
+    in which the integrals stay after the run, and are looked for before they are computed), `error`
+    (of the energy, that storing may cause) or `threshold` (of integrals), `scratch` (directory),
     `memory_bytes` (of all processes together), `threads` (of each process), `record_bytes`, `prefetch`,
     `cache`, `comm` (an mpi4py communicator, or an outcore.World; default all processes of the job, None for this
     process alone).
@@ -68,7 +68,7 @@ class _OutOfCore:
             settings["storage"] = settings.pop("integrals")
         self.settings = Settings(**settings)
         self.comm = launch.world() if comm is _WORLD else comm
-        self.direct_scf_tol = self.settings.threshold
+        self.direct_scf_tol = self.settings.cutoff  # of integrals that PySCF itself computes
         # Recomputing pays for a small change of the density; stored integrals cost the same for any density,
         # and the full one has no accumulated rounding.
         self.direct_scf = self.settings.storage != "disk"
@@ -82,7 +82,7 @@ class _OutOfCore:
     def two_electron(self) -> TwoElectronIntegrals:
         """The integrals of the present molecule, stored if they are kept on disk. Collective when they have to
         be made: integrals of another geometry or basis are never reused."""
-        settings = replace(self.settings, threshold=self.direct_scf_tol)
+        settings = self.settings
         present = self._two_electron
         if present is None or present.key != problem_key(self.mol) or present.settings != settings:
             self.close()
@@ -180,6 +180,12 @@ class _OutOfCore:
         results: dict[str, Any] = {}
         for name, value in self.world.broadcast(results).items():
             setattr(self, name, value)
+
+    def energy_error(self) -> EnergyError:
+        """What the rounding of the stored integrals does to the energy of the present orbitals: a pass over the
+        integrals. Collective."""
+        densities = np.asarray(self.make_rdm1())  # type: ignore[attr-defined]
+        return self.two_electron.energy_error(densities.reshape(-1, *densities.shape[-2:]))
 
     def close(self) -> None:
         """Drops the integrals and their file. Collective; they are made again when needed."""

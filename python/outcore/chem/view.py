@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from outcore.chem.accuracy import EnergyError
     from outcore.chem.integrals import Estimate, IntegralWork
 
 
@@ -38,7 +39,11 @@ class View:
         self._say(
             f"{processes} {'process' if processes == 1 else 'processes'} x {threads} "
             f"{'thread' if threads == 1 else 'threads'}, integrals {settings.storage}, "
-            f"threshold {settings.threshold:.0e}"
+            + (
+                f"error of the energy {settings.allowed_error:.0e} Eh"
+                if settings.threshold is None
+                else f"threshold {settings.threshold:.0e}"
+            )
         )
 
     @contextmanager
@@ -105,6 +110,17 @@ class View:
                 f"each J and K {expected.cycle_seconds:.2f} s on average"
             )
         self._cycle_start = time.monotonic()
+
+    def storage_error(self, error: EnergyError) -> None:
+        line = (
+            f"error of the energy by storing integrals: {error.sigma:.1e} Eh (one standard deviation), "
+            f"within {error.bound:.1e} Eh; {error.worst:.0e} Eh if all had the worst sign"
+        )
+        if error.allowed is not None:
+            line += f"; allowed {error.allowed:.0e} Eh" + (
+                "" if error.kept else ": NOT KEPT, the bound is above it"
+            )
+        self._say(line)
 
     def cycle(self, state: dict[str, Any]) -> None:
         now = time.monotonic()

@@ -1,0 +1,138 @@
+#include "check.hpp"
+#include "model.hpp"
+#include "outcore/chem/accuracy.hpp"
+#include "outcore/chem/coulomb_exchange.hpp"
+#include "outcore/chem/slab.hpp"
+#include "outcore/error.hpp"
+
+using namespace outcore::chem;
+
+namespace {
+
+const std::vector<int> shells{0, 1, 2, 0, 3, 1};
+
+/// A density whose shell blocks differ by orders of magnitude.
+std::vector<double> graded_density(const Basis& basis) {
+  const auto n = std::size_t(basis.functions());
+  auto d = model::density(n, 1);
+  for (int p = 0; p < basis.shells(); ++p)
+    for (int q = 0; q < basis.shells(); ++q)
+      for (int a = basis.first(p); a < basis.first(p + 1); ++a)
+        for (int b = basis.first(q); b < basis.first(q + 1); ++b)
+          d[std::size_t(a) * n + std::size_t(b)] *= std::pow(10.0, -0.3 * (p + q));
+  return d;
+}
+
+Slab stored_slab(const Basis& basis, int i, int j, int k, double step) {
+  Slab slab;
+  slab.label(basis, i, j, k);
+  for (int l = 0; l < basis.shells(); ++l) slab.shells.push_back(std::uint16_t(l));
+  slab.set_shells(basis);
+  slab.steps.assign(slab.columns.size(), step);
+  return slab;
+}
+
+/// The variance by its definition: sum over all values of step^2 / 12 times the square of the derivative.
+double variance_by_definition(const Basis& basis, const Slab& slab, const std::vector<double>& d,
+                              double step) {
+  const auto n = std::size_t(basis.functions());
+  const auto at = [&](int p, int q) { return d[std::size_t(p) * n + std::size_t(q)]; };
+  double sum = 0;
+  for (int a = basis.first(slab.i); a < basis.first(slab.i + 1); ++a)
+    for (int b = basis.first(slab.j); b < basis.first(slab.j + 1); ++b)
+      for (int c = basis.first(slab.k); c < basis.first(slab.k + 1); ++c)
+        for (int e = 0; e < basis.functions(); ++e) {
+          const double gamma = 4 * at(a, b) * at(c, e) - at(a, c) * at(b, e) - at(a, e) * at(b, c);
+          sum += step * step / 12 * gamma * gamma;
+        }
+  return sum;
+}
+
+}  // namespace
+
+TEST("one step for all quartets") {
+  const Accuracy accuracy(1e-9);
+  check::equal(accuracy.step(0, 1, 2, 3), 1e-9);
+  check::equal(accuracy.least(), 1e-9);
+}
+
+TEST("steps are smaller where the density is larger, between the least and the largest") {
+  const auto basis = model::basis(shells);
+  const auto d = graded_density(*basis);
+  const Accuracy accuracy(*basis, d.data(), 1, 1e-10, 1e-8);
+  const int last = basis->shells() - 1;
+  check::is_true(accuracy.step(0, 0, 0, 0) < accuracy.step(last, 0, 0, 0));
+  check::is_true(accuracy.step(last, 0, 0, 0) < accuracy.step(last, last, last, last));
+  for (int i = 0; i <= last; ++i)
+    for (int j = 0; j <= last; ++j)
+      for (int k = 0; k <= last; ++k)
+        for (int l = 0; l <= last; ++l) {
+          check::is_true(accuracy.step(i, j, k, l) >= accuracy.least());
+          check::is_true(accuracy.step(i, j, k, l) <= accuracy.largest());
+        }
+  check::equal(Accuracy(*basis, d.data(), 1, 1e-4, 1e-8).step(last, last, last, last), 1e-8);
+}
+
+TEST("a density that leaves functions empty does not make steps without bound") {
+  const auto basis = model::basis(shells);
+  const std::vector<double> empty(std::size_t(basis->functions() * basis->functions()));
+  const Accuracy accuracy(*basis, empty.data(), 1, 1e-12, 1.0);
+  check::is_true(accuracy.step(1, 0, 2, 1) < 1e-3);
+}
+
+TEST("steps that are not between 0 and 1 are refused") {
+  for (double step : {0.0, -1e-9, 1.5, std::nan("")}) {
+    const auto error = check::throws<outcore::Error>([&] { Accuracy{step}; });
+    check::equal(error.errno_value(), EINVAL);
+  }
+}
+
+TEST("the variance of the energy is bounded, and not by far") {
+  const auto basis = model::basis(shells);
+  const auto d = graded_density(*basis);
+  const Densities densities(*basis, d.data(), std::vector<int>{1});
+  std::vector<double> internal(densities.matrix(0), densities.matrix(0) + d.size());
+  EnergyError total(*basis, densities);
+  double expected = 0;
+  for (int i = 0; i < basis->shells(); ++i)
+    for (int j = 0; j <= i; ++j)
+      for (int k = 0; k <= i; ++k) {
+        const Slab slab = stored_slab(*basis, i, j, k, 1e-9);
+        total.add(slab);
+        expected += variance_by_definition(*basis, slab, internal, 1e-9);
+      }
+  check::is_true(total.variance() >= expected);
+  check::is_true(total.variance() < 4 * expected);
+  check::is_true(total.worst() >= std::sqrt(12 * total.variance()) / 2);
+}
+
+TEST("two equal spins err as closed shells do, and threads add up") {
+  const auto basis = model::basis(shells);
+  const auto d = graded_density(*basis);
+  std::vector<double> spins;
+  for (int spin = 0; spin < 2; ++spin)
+    for (double value : d) spins.push_back(value / 2);
+  const Densities closed(*basis, d.data(), std::vector<int>{1});
+  const Densities open(*basis, spins.data(), std::vector<int>{1, 1});
+  EnergyError one(*basis, closed), two(*basis, open), other(*basis, open);
+  const Slab slab = stored_slab(*basis, 2, 1, 0, 1e-9);
+  one.add(slab);
+  one.add(slab);
+  two.add(slab);
+  other.add(slab);
+  two.add(other);
+  check::is_true(std::abs(one.variance() - two.variance()) < 1e-12 * one.variance());
+  check::is_true(std::abs(one.worst() - two.worst()) < 1e-12 * one.worst());
+}
+
+TEST("exact values do not err") {
+  const auto basis = model::basis(shells);
+  const auto d = graded_density(*basis);
+  const Densities densities(*basis, d.data(), std::vector<int>{1});
+  EnergyError error(*basis, densities);
+  error.add(stored_slab(*basis, 2, 1, 0, 0.0));
+  check::equal(error.variance(), 0.0);
+  check::equal(error.worst(), 0.0);
+}
+
+TEST_MAIN
