@@ -154,8 +154,7 @@ void bind_two_electron(nb::module_& module) {
           [](chem::IntegralFileOptions* self, const std::string& scratch, std::size_t record_bytes,
              int prefetch, std::shared_ptr<const chem::Accuracy> accuracy, const std::string& cache,
              std::int64_t expected_bytes, std::int64_t memory_bytes, std::int64_t disk_bytes,
-             double small_below, bool may_overflow,
-             const std::string& kept_name) {
+             double small_below, bool may_overflow, const std::string& kept_name) {
             chem::IntegralFileOptions options;
             options.record_bytes = record_bytes;
             options.prefetch = prefetch;
