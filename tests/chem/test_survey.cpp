@@ -12,7 +12,7 @@ TEST("weights of many draws add up to the integrals and bytes of the whole") {
   const auto basis = model::basis(shells);
   for (double threshold : {1e-10, 1e-2}) {
     const Screening screening(*basis, threshold, 1);
-    const Survey survey = Surveyor(*basis, screening, Accuracy(threshold)).run(60, 400, 0, 1);
+    const Survey survey = Surveyor(*basis, screening, Accuracy(threshold)).run(1e9, 400, 0, 1);
     check::equal(survey.draws, std::uint64_t{400});
     double values = 0, bytes = 0;
     for (const auto& q : survey.quartets) {
@@ -40,11 +40,11 @@ TEST("parts of one sequence of draws are different ones") {
   const Screening screening(*basis, 1e-10, 1);
   const Accuracy accuracy(1e-10);
   Surveyor surveyor(*basis, screening, accuracy);
-  const auto whole = surveyor.run(60, 6, 0, 1);
+  const auto whole = surveyor.run(1e9, 6, 0, 1);
   double sum = 0, parts = 0;
   for (const auto& q : whole.quartets) sum += q.weight * q.bound;
   for (std::uint64_t part : {0, 1, 2})
-    for (const auto& q : surveyor.run(60, 2, part, 3).quartets) parts += q.weight * q.bound;
+    for (const auto& q : surveyor.run(1e9, 2, part, 3).quartets) parts += q.weight * q.bound;
   check::is_true(std::abs(parts / sum - 1) < 1e-12);
 }
 
