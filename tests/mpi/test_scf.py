@@ -188,9 +188,9 @@ def test_a_disk_that_is_too_small_is_noticed_before_the_work(comm, small_disk):
 def test_a_disk_that_fills_ends_the_job_everywhere_with_one_error(comm, small_disk, monkeypatch):
     check_space = TwoElectronIntegrals._open_store
 
-    def then_fill(self):
+    def then_fill(self, kept_name):
         """Somebody else takes the disk after the check of free space."""
-        check_space(self)
+        check_space(self, kept_name)
         if comm.rank == 0:
             free = os.statvfs(small_disk)
             (small_disk / "other").write_bytes(bytes(free.f_bavail * free.f_bsize - (1 << 20)))
