@@ -111,7 +111,7 @@ def scf(
 
     from outcore.chem import molecule
     from outcore.chem import scf as methods
-    from outcore.chem.view import View
+    from outcore.chem.view import Cycles, View
 
     comm = launch.world()
     root = comm is None or comm.rank == 0
@@ -152,7 +152,8 @@ def scf(
     with view.storing():
         _ = mf.two_electron
     view.stored()
-    mf.callback = view.cycle if keeper is None else _both(view.cycle, keeper.cycle)
+    cycles = Cycles(view.say)
+    mf.callback = cycles if keeper is None else _both(cycles, keeper.cycle)
     energy = mf.kernel(start_density)
     _keep(mf, keeper)
     storage_error = mf.energy_error() if mf.stored_summary is not None else None

@@ -13,21 +13,19 @@ RESULTS = ("converged", "e_tot", "mo_energy", "mo_coeff", "mo_occ", "cycles", "s
 
 
 class RootDriven:
-    """Mixin before a PySCF mean-field class. Subclasses say which processes (`world`), make what is collective
-    (`prepare`), and answer what rank 0 has broadcast while it iterates (`answer`). Rank 0 may be busy for long
+    """Mixin before a PySCF mean-field class. Subclasses say which processes (`world`), make what is needed
+    (`prepare`, collective), and do their part of what rank 0 has broadcast while it iterates (`answer`, collective;
+    a request is never None). Rank 0 may be busy for long
     between two requests, so the others wait asleep."""
 
-    @property
-    def world(self) -> World:
-        raise NotImplementedError
+    driving = False  # rank 0 iterates: what needs the others must be broadcast to them first
 
-    def prepare(self) -> None:
-        """Collective."""
-        raise NotImplementedError
+    if TYPE_CHECKING:
 
-    def answer(self, request: Any) -> None:
-        """This process's part of a request, which is never None. Collective."""
-        raise NotImplementedError
+        @property
+        def world(self) -> World: ...
+        def prepare(self) -> None: ...
+        def answer(self, request: Any) -> None: ...
 
     def scf(self, dm0: Any = None, **kwargs: Any) -> Any:
         """Runs the SCF and returns the energy (Hartree). Collective. `kernel` is the same."""
@@ -44,12 +42,15 @@ class RootDriven:
 
     def _drive(self, dm0: Any, kwargs: dict[str, Any]) -> None:
         failure: Exception | None = None
+        self.driving = True
         try:
             super().scf(dm0, **kwargs)  # type: ignore[misc]
         except Exception as error:
             if getattr(error, "collective", False):
                 raise
             failure = error
+        finally:
+            self.driving = False
         self.world.broadcast(None)
         with self.world.together("SCF"):
             if failure is not None:

@@ -20,6 +20,7 @@ from pyscf.scf import hf, uhf
 
 from outcore import launch
 from outcore.chem.accuracy import EnergyError
+from outcore.chem.driver import RootDriven
 from outcore.chem.integrals import (
     Estimate,
     Matrices,
@@ -38,11 +39,8 @@ if TYPE_CHECKING:
 
 _WORLD: Any = object()  # default of `comm`: the processes of this job
 
-# What kernel() leaves behind on rank 0 and hands to the other processes.
-_RESULTS = ("converged", "e_tot", "mo_energy", "mo_coeff", "mo_occ", "cycles", "scf_summary")
 
-
-class _OutOfCore:
+class _OutOfCore(RootDriven):
     """J and K from `TwoElectronIntegrals` for a PySCF mean-field class.
 
     Parameters (all by keyword; see `outcore.chem.integrals.Settings` for defaults): `integrals` ("disk",
@@ -76,7 +74,6 @@ class _OutOfCore:
         self.on_estimate: Callable[[Estimate], None] | None = None
         self.stored_summary: Summary | None = None
         self._two_electron: TwoElectronIntegrals | None = None
-        self._driving = False
 
     @property
     def two_electron(self) -> TwoElectronIntegrals:
@@ -134,52 +131,17 @@ class _OutOfCore:
         return (coulomb.reshape(shape) if with_j else None), (exchange.reshape(shape) if with_k else None)
 
     def _jk(self, densities: Matrices, symmetry: list[int]) -> tuple[Matrices, Matrices]:
-        if self._driving:
+        if self.driving:
             self.world.broadcast(symmetry)
         return self.two_electron.jk(densities, symmetry)
 
-    def scf(self, dm0: Any = None, **kwargs: Any) -> Any:
-        """Runs the SCF and returns the energy (Hartree). Collective. `kernel` is the same."""
+    def prepare(self) -> None:
         _ = self.two_electron
-        if self.world.size == 1:
-            return super().scf(dm0, **kwargs)  # type: ignore[misc]
-        if self._root:
-            self._drive(dm0, kwargs)
-        else:
-            self._follow()
-        return self.e_tot  # type: ignore[attr-defined]
 
-    kernel = scf
-
-    def _drive(self, dm0: Any, kwargs: dict[str, Any]) -> None:
-        """Rank 0 tells the others the symmetries of the densities to contract next, or nothing at the end. It may
-        be busy for long between two orders, so the others wait asleep."""
-        failure: Exception | None = None
-        self._driving = True
-        try:
-            super().scf(dm0, **kwargs)  # type: ignore[misc]
-        except Exception as error:
-            if getattr(error, "collective", False):
-                raise
-            failure = error
-        finally:
-            self._driving = False
-        self.world.broadcast([])
-        with self.world.together("SCF"):
-            if failure is not None:
-                raise failure
-        self.world.broadcast({name: getattr(self, name, None) for name in _RESULTS})
-
-    def _follow(self) -> None:
+    def answer(self, request: list[int]) -> None:
+        """J and K of densities of these symmetries, which rank 0 has."""
         n = self.mol.nao
-        nothing: list[int] = []
-        while symmetry := self.world.broadcast(nothing):
-            self.two_electron.jk(np.empty((len(symmetry), n, n)), symmetry)
-        with self.world.together("SCF"):
-            pass
-        results: dict[str, Any] = {}
-        for name, value in self.world.broadcast(results).items():
-            setattr(self, name, value)
+        self.two_electron.jk(np.empty((len(request), n, n)), request)
 
     def energy_error(self) -> EnergyError:
         """What the rounding of the stored integrals does to the energy of the present orbitals: a pass over the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -23,20 +23,19 @@ class View:
 
     def __init__(self, console: Console, mf: Any, method: str, basis: str) -> None:
         self._console, self._mf, self._method, self._basis = console, mf, method, basis
-        self._cycle_start = time.monotonic()
 
-    def _say(self, line: str) -> None:
+    def say(self, line: str) -> None:
         self._console.print(line, soft_wrap=True)
 
     def header(self, geometry: Path, processes: int) -> None:
         mol, settings = self._mf.mol, self._mf.settings
         kind = "cartesian" if mol.cart else "spherical"
-        self._say(
+        self.say(
             f"{self._method}/{self._basis}  {geometry.name}: {mol.natm} atoms, {mol.nelectron} electrons, "
             f"{mol.nao} {kind} functions in {mol.nbas} shells"
         )
         threads = settings.threads or launch.threads_per_rank()
-        self._say(
+        self.say(
             f"{processes} {'process' if processes == 1 else 'processes'} x {threads} "
             f"{'thread' if threads == 1 else 'threads'}, integrals {settings.storage}, "
             + (
@@ -75,7 +74,7 @@ class View:
                 f"{estimate.disk_bytes / 1e6:.0f} MB in {estimate.scratch} "
                 f"({estimate.free_bytes / 1e9:.1f} GB free)"
             )
-        self._say(f"{estimate.integrals:.3e} integrals pass the screening: {where}; {memory}")
+        self.say(f"{estimate.integrals:.3e} integrals pass the screening: {where}; {memory}")
 
     def stored(self) -> None:
         """What was kept and where, what is recomputed and why, and what that is expected to take."""
@@ -92,7 +91,7 @@ class View:
                 if integrals.reused
                 else f"stored {summary.stored:.3e} of {summary.computed:.3e} computed integrals"
             )
-            self._say(
+            self.say(
                 f"{how}, "
                 f"{' and '.join(places) or 'nothing'} ({summary.bytes / max(1, summary.stored):.2f} bytes each), "
                 f"{summary.records} records, {summary.seconds:.1f} s"
@@ -105,11 +104,10 @@ class View:
                 if left == 0
                 else f"{100 * left:.0f} % of the integrals, worth least for their bytes, are recomputed as needed"
             )
-            self._say(
+            self.say(
                 f"{why}; expected: storing {expected.store_seconds:.1f} s, "
                 f"each J and K {expected.cycle_seconds:.2f} s on average"
             )
-        self._cycle_start = time.monotonic()
 
     def storage_error(self, error: EnergyError) -> None:
         line = (
@@ -120,36 +118,43 @@ class View:
             line += f"; allowed {error.allowed:.0e} Eh" + (
                 "" if error.kept else ": NOT KEPT, the bound is above it"
             )
-        self._say(line)
+        self.say(line)
 
-    def cycle(self, state: dict[str, Any]) -> None:
+    def result(self, run_seconds: float, peak_bytes: int, work: IntegralWork) -> None:
+        mf = self._mf
+        state = "converged" if mf.converged else "NOT converged"
+        self.say(
+            f"{self._method} energy {mf.e_tot:.10f} Eh, {state} in {mf.cycles} cycles, {run_seconds:.1f} s, "
+            f"memory {peak_bytes / 1e6:.0f} MB"
+        )
+        expected = "" if work.expected_seconds is None else f"; {work.expected_seconds:.1f} s were expected"
+        self.say(
+            f"integrals: {work.store_seconds:.1f} s to store, {work.contract_seconds:.1f} s for "
+            f"{work.contractions} times J and K{expected}"
+        )
+        if work.damaged:
+            self.say(f"{work.damaged} integral records came back damaged and were recomputed in each cycle")
+        if work.lost_tasks:
+            self.say(
+                f"of {work.lost_tasks} tasks something found no place or was damaged: recomputed each time"
+            )
+        if self._method == "UHF":
+            spin_square, multiplicity = mf.spin_square()
+            self.say(f"<S^2> = {spin_square:.6f}, 2S+1 = {multiplicity:.4f}")
+
+
+class Cycles:
+    """For mf.callback: a line for each cycle. Made when the cycles begin."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say, self._begin = say, time.monotonic()
+
+    def __call__(self, state: dict[str, Any]) -> None:
         now = time.monotonic()
         if state["cycle"] == 0:
             self._say(f"{'cycle':>5} {'energy / Eh':>20} {'change':>10} {'|g|':>9} {'|dD|':>9} {'s':>7}")
         self._say(
             f"{state['cycle'] + 1:5d} {state['e_tot']:20.10f} {state['e_tot'] - state['last_hf_e']:10.2e} "
-            f"{state['norm_gorb']:9.2e} {state['norm_ddm']:9.2e} {now - self._cycle_start:7.2f}"
+            f"{state['norm_gorb']:9.2e} {state['norm_ddm']:9.2e} {now - self._begin:7.2f}"
         )
-        self._cycle_start = now
-
-    def result(self, run_seconds: float, peak_bytes: int, work: IntegralWork) -> None:
-        mf = self._mf
-        state = "converged" if mf.converged else "NOT converged"
-        self._say(
-            f"{self._method} energy {mf.e_tot:.10f} Eh, {state} in {mf.cycles} cycles, {run_seconds:.1f} s, "
-            f"memory {peak_bytes / 1e6:.0f} MB"
-        )
-        expected = "" if work.expected_seconds is None else f"; {work.expected_seconds:.1f} s were expected"
-        self._say(
-            f"integrals: {work.store_seconds:.1f} s to store, {work.contract_seconds:.1f} s for "
-            f"{work.contractions} times J and K{expected}"
-        )
-        if work.damaged:
-            self._say(f"{work.damaged} integral records came back damaged and were recomputed in each cycle")
-        if work.lost_tasks:
-            self._say(
-                f"of {work.lost_tasks} tasks something found no place or was damaged: recomputed each time"
-            )
-        if self._method == "UHF":
-            spin_square, multiplicity = mf.spin_square()
-            self._say(f"<S^2> = {spin_square:.6f}, 2S+1 = {multiplicity:.4f}")
+        self._begin = now

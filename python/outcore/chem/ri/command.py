@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from outcore import _core, launch, resources
+from outcore.chem.view import Cycles
 from outcore.errors import OutcoreError
 from outcore.resources import parse_bytes
 
@@ -290,7 +291,7 @@ class _Run:
                 "integral_seconds": integrals.seconds,
                 "integrals_found": integrals.resumed,
             }
-            cycles = _Cycles(self._say)
+            cycles = Cycles(self._say)
 
             def each_cycle(state: dict[str, Any]) -> None:
                 cycles(state)
@@ -459,20 +460,3 @@ class _Run:
                     raise OutcoreError(
                         error.errno or errno.EIO, "write results", path=self._job.json_file
                     ) from error
-
-
-class _Cycles:
-    """For mf.callback: a line for each cycle."""
-
-    def __init__(self, say: Any) -> None:
-        self._say, self._begin = say, time.monotonic()
-
-    def __call__(self, state: dict[str, Any]) -> None:
-        now = time.monotonic()
-        if state["cycle"] == 0:
-            self._say(f"{'cycle':>5} {'energy / Eh':>20} {'change':>10} {'|g|':>9} {'|dD|':>9} {'s':>7}")
-        self._say(
-            f"{state['cycle'] + 1:5d} {state['e_tot']:20.10f} {state['e_tot'] - state['last_hf_e']:10.2e} "
-            f"{state['norm_gorb']:9.2e} {state['norm_ddm']:9.2e} {now - self._begin:7.2f}"
-        )
-        self._begin = now
