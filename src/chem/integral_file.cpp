@@ -91,6 +91,10 @@ IntegralFile::IntegralFile(const Basis& basis, const IntegralFileOptions& option
       record.slabs = take<std::uint32_t>(in);
       record.integrals = take<std::uint64_t>(in);
       record.used = take<std::uint32_t>(in);
+      if (whole_pages(record.used) > options_.record_bytes)
+        throw Error(EIO, {.attempted = "kept integrals",
+                          .path = files_.back().path(),
+                          .detail = "damaged: a record of " + std::to_string(record.used) + " bytes"});
       record.checksum = take<std::uint32_t>(in);
       record.bound = take<double>(in);
       for (auto ranges = take<std::uint64_t>(in); ranges > 0; --ranges) {

@@ -335,6 +335,9 @@ class TwoElectronIntegrals:
             "threshold": settings.threshold,
             "error": settings.allowed_error,
             "record": settings.record_bytes,
+            # The records name tasks by number: bounds computed elsewhere may differ enough for another list.
+            "tasks": len(self._cost),
+            "screened": self._screening.integrals,
         }
 
     def summary(self) -> Summary:
