@@ -134,12 +134,16 @@ bool HostMail::put_unsent() {
   bool any = false;
   for (auto each = unsent_.begin(); each != unsent_.end();) {
     auto& [to, letters] = *each;
+    bool some = false;
     while (!letters.empty() && box(to)->put(letters.front().letter, letters.front().packet)) {
       letters.pop_front();
-      any = true;
+      some = true;
     }
-    if (any) bells_.ring(to);
-    each = letters.empty() ? unsent_.erase(each) : std::next(each);
+    if (some) bells_.ring(to);
+    any |= some;
+    // A full mailbox whose owner is gone stays full: nobody will read what was for it.
+    const bool done = letters.empty() || (!some && !bells_.alive(to));
+    each = done ? unsent_.erase(each) : std::next(each);
   }
   return any;
 }
