@@ -52,8 +52,8 @@ lint: $(BUILT)  ## formatters, compiler warnings as errors, ruff, mypy, stub up 
 	$(VENV)/bin/shellcheck scripts/*.sh .ci/run
 	@scripts/stubs.sh $(PYTHON) build/_core.pyi
 	diff -u $(STUB) build/_core.pyi || { echo "$(STUB) is out of date: run make stubs" >&2; exit 1; }
-	@PATH="$(abspath $(VENV))/bin:$$PATH" cmake --preset warnings >build/warnings.log 2>&1 || { cat build/warnings.log; exit 1; }
-	PATH="$(abspath $(VENV))/bin:$$PATH" cmake --build build/warnings
+	@PATH="$(abspath $(VENV))/bin:$$PATH" cmake --preset warnings >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
+	PATH="$(abspath $(VENV))/bin:$$PATH" cmake --build build/tests
 
 format: $(READY)  ## format all sources
 	$(VENV)/bin/clang-format -i $(CXX_FILES)
