@@ -71,6 +71,7 @@ bool StripedFile::Request::State::done() const noexcept {
 }
 
 void StripedFile::Request::State::finish() {
+  const std::uint64_t waits_from_ns = blocking || done() ? 0 : trace::now_ns();
   const auto guarded = [&](auto step) {
     try {
       step();
@@ -100,13 +101,15 @@ void StripedFile::Request::State::finish() {
   for (const std::int64_t block : changed_blocks) copies->forget(block);
   const std::uint64_t now = trace::now_ns();
   using trace::Op;
+  const Op op = blocking ? (write ? Op::write : Op::read) : (write ? Op::async_write : Op::async_read);
+  const std::uint64_t waited_ns = blocking ? now - start_ns : waits_from_ns > 0 ? now - waits_from_ns : 0;
   trace::record({.start_ns = start_ns,
                  .end_ns = now,
-                 .waited_ns = blocking ? now - start_ns : 0,
+                 .waited_ns = waited_ns,
                  .offset = offset,
                  .bytes = error_ ? 0 : size_bytes,
                  .file = trace_file,
-                 .op = blocking ? (write ? Op::write : Op::read) : (write ? Op::async_write : Op::async_read),
+                 .op = op,
                  .failed = static_cast<bool>(error_)});
   finished_.store(true, std::memory_order_release);
 }

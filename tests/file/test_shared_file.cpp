@@ -8,6 +8,7 @@
 
 #include "file/shared_support.hpp"
 #include "outcore/device/fault.hpp"
+#include "outcore/trace.hpp"
 
 using namespace shared;
 
@@ -407,6 +408,34 @@ TEST("an error of the disk of an owner is thrown by wait, or by sync if nobody w
       check::equal(check::throws<Error>([&] { file.read(back, 64 << 10); }).errno_value(), EIO);
       file.read(back, 200'000);
       same(back, bytes);
+    }
+    world.barrier();
+    file.close();
+  });
+}
+
+TEST("the trace tells how long a request was waited for, here and elsewhere") {
+  run(2, true, [](World& world) {
+    constexpr std::uint64_t slow_ns = 30'000'000;
+    const auto engine = device::make_fault_engine(
+        device::make_thread_engine(1),
+        {.slow_ns = slow_ns, .script = [](std::uint64_t, const device::Operation& operation) {
+           return operation.kind == device::Operation::Kind::read ? device::Fault::slow : device::Fault::none;
+         }});
+    SharedFile file(world, "slow", local({.engine = engine.get()}));
+    if (world.rank() == 0) {
+      const Bytes bytes = pattern(100);
+      const auto waited_ns = [] {
+        const auto counters = trace::snapshot().counters[std::size_t(trace::Layer::file)];
+        return counters[std::size_t(trace::Op::async_read)].waited_ns;
+      };
+      for (const std::int64_t offset : {0, 64 << 10}) {  // here, and at process 1
+        file.write(bytes, offset);
+        Bytes back(100);
+        const auto before = waited_ns();
+        file.async_read(back, offset).wait();
+        check::is_true(waited_ns() - before > slow_ns / 2);
+      }
     }
     world.barrier();
     file.close();
