@@ -34,6 +34,20 @@ void check_densities(const ConstMatrices& densities, const std::vector<int>& sym
     throw nb::value_error("densities must be [len(symmetry)][functions][functions]");
 }
 
+nb::bytes as_bytes(const std::vector<std::byte>& bytes) {
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
+std::vector<std::byte> from_bytes(const nb::bytes& bytes) {
+  const auto* from = static_cast<const std::byte*>(bytes.data());
+  return {from, from + bytes.size()};
+}
+
+chem::Tickets tickets_of(Counter* counter) {
+  if (!counter) return {};
+  return [counter] { return std::uint64_t(counter->next()); };
+}
+
 void bind_basis(nb::module_& module) {
   nb::class_<chem::Basis>(module, "Basis", "Shells and functions of a molecule, in libcint's tables.")
       .def(
@@ -107,34 +121,39 @@ void bind_keep_rule(nb::module_& module) {
       .def_ro("draws", &chem::Survey::draws)
       .def_ro("pack_seconds", &chem::Survey::pack_seconds)
       .def_ro("contract_seconds", &chem::Survey::contract_seconds)
-      .def_ro("packed_values", &chem::Survey::packed_values)
+      .def_ro("unpack_seconds", &chem::Survey::unpack_seconds)
       .def(
           "quartets",
           [](const chem::Survey& self) {
-            constexpr std::size_t columns = 7;
+            constexpr std::size_t columns = 8;
             auto data = std::make_unique<double[]>(self.quartets.size() * columns);
             double* to = data.get();
             for (const auto& q : self.quartets)
-              for (double value : {double(q.bra_kinds), double(q.ket_kinds), q.bound, q.values, q.seconds,
-                                   q.bytes, q.weight})
+              for (double value : {double(q.bra_kinds), double(q.ket_kinds), q.bound, q.density, q.values,
+                                   q.seconds, q.bytes, q.weight})
                 *to++ = value;
             nb::capsule owner(data.get(), [](void* p) noexcept { delete[] static_cast<double*>(p); });
             return nb::ndarray<double, nb::numpy, nb::ndim<2>>(data.release(),
                                                                {self.quartets.size(), columns}, owner);
           },
-          "[n][7]: pair of kinds of the bra, of the ket, Schwarz bound, values, seconds, bytes, weight. Sums "
+          "[n][8]: pair of kinds of the bra, of the ket, Schwarz bound, density, values, seconds, bytes, "
+          "weight. Sums "
           "over\n"
           "all quartets are estimated by those of weight times value, divided by the draws.");
   module.def(
       "survey",
       [](const chem::Basis& basis, const chem::Screening& screening, const chem::Accuracy& accuracy,
-         double seconds, std::uint64_t most, std::uint64_t first, std::uint64_t stride) {
-        return chem::Surveyor(basis, screening, accuracy).run(seconds, most, first, stride);
+         const ConstMatrices& density, double seconds, std::uint64_t most, std::uint64_t first,
+         std::uint64_t stride) {
+        check_densities(density, {1}, basis);
+        const chem::Densities densities(basis, density.data(), std::vector<int>{1});
+        const nb::gil_scoped_release release;
+        return chem::Surveyor(basis, screening, accuracy, densities).run(seconds, most, first, stride);
       },
-      "basis"_a, "screening"_a, "accuracy"_a, "seconds"_a, "most"_a, "first"_a, "stride"_a,
-      nb::call_guard<nb::gil_scoped_release>(),
-      "Makes draws first, first + stride, ... for `seconds`, at most `most` of them. Any number of threads "
-      "at a time.");
+      "basis"_a, "screening"_a, "accuracy"_a, "density"_a, "seconds"_a, "most"_a, "first"_a, "stride"_a,
+      "Makes draws first, first + stride, ... for `seconds`, at most `most` of them. density [1][n][n]: "
+      "about "
+      "that of the molecule. Any number of threads at a time.");
 }
 
 void bind_two_electron(nb::module_& module) {
@@ -154,7 +173,8 @@ void bind_two_electron(nb::module_& module) {
           [](chem::IntegralFileOptions* self, const std::string& scratch, std::size_t record_bytes,
              int prefetch, std::shared_ptr<const chem::Accuracy> accuracy, const std::string& cache,
              std::int64_t expected_bytes, std::int64_t memory_bytes, std::int64_t disk_bytes,
-             double small_below, bool may_overflow, const std::string& kept_name) {
+             double small_below, bool may_overflow, const std::string& kept_name, World* world,
+             Counter* disk_used) {
             chem::IntegralFileOptions options;
             options.record_bytes = record_bytes;
             options.prefetch = prefetch;
@@ -164,6 +184,8 @@ void bind_two_electron(nb::module_& module) {
             options.small_below = small_below;
             options.may_overflow = may_overflow;
             options.kept_name = kept_name;
+            options.world = world;
+            options.disk_used = disk_used;
             options.file.scratch = scratch;
             options.file.expected_bytes = expected_bytes;
             options.file.cache = cache == "direct"     ? device::Cache::direct
@@ -172,7 +194,9 @@ void bind_two_electron(nb::module_& module) {
             new (self) chem::IntegralFileOptions(options);
           },
           "scratch"_a, "record_bytes"_a, "prefetch"_a, "accuracy"_a, "cache"_a, "expected_bytes"_a,
-          "memory_bytes"_a, "disk_bytes"_a, "small_below"_a, "may_overflow"_a, "kept_name"_a);
+          "memory_bytes"_a, "disk_bytes"_a, "small_below"_a, "may_overflow"_a, "kept_name"_a,
+          "world"_a.none() = nb::none(), "disk_used"_a.none() = nb::none(), nb::keep_alive<1, 13>(),
+          nb::keep_alive<1, 14>());
 
   using chem::TwoElectron;
   nb::class_<TwoElectron>(module, "TwoElectron",
@@ -180,20 +204,18 @@ void bind_two_electron(nb::module_& module) {
       .def(nb::init<std::shared_ptr<const chem::Basis>, std::shared_ptr<const chem::Screening>,
                     std::shared_ptr<const chem::KeepRule>, int>(),
            "basis"_a, "screening"_a, "rule"_a, "threads"_a)
-      .def("open_store", &TwoElectron::open_store, "options"_a, nb::call_guard<nb::gil_scoped_release>())
+      .def("open_store", &TwoElectron::open_store, "options"_a, nb::keep_alive<1, 2>(),
+           nb::call_guard<nb::gil_scoped_release>())
       .def(
           "open_kept",
           [](TwoElectron& self, const chem::IntegralFileOptions& options,
              const std::vector<std::pair<std::string, nb::bytes>>& files, int part, int parts) {
             std::vector<chem::KeptFile> kept;
-            for (const auto& [name, index] : files) {
-              const auto* from = static_cast<const std::byte*>(index.data());
-              kept.push_back({name, {from, from + index.size()}});
-            }
+            for (const auto& [name, index] : files) kept.push_back({name, from_bytes(index)});
             nb::gil_scoped_release release;
             self.open_kept(options, kept, part, parts);
           },
-          "options"_a, "files"_a, "part"_a, "parts"_a,
+          "options"_a, "files"_a, "part"_a, "parts"_a, nb::keep_alive<1, 2>(),
           "Part `part` of `parts` of the records of kept files, (name, index) each as commit gave them.")
       .def(
           "commit",
@@ -203,9 +225,23 @@ void bind_two_electron(nb::module_& module) {
               nb::gil_scoped_release release;
               kept = self.commit();
             }
-            return std::pair(kept.name, nb::bytes(kept.index.data(), kept.index.size()));
+            return std::pair(kept.name, as_bytes(kept.index));
           },
           "Puts the records on stable storage; name and index of the file, which stays.")
+      .def(
+          "index", [](const TwoElectron& self) { return as_bytes(self.index()); },
+          "Where this process's records on disk are, for share of all processes.")
+      .def(
+          "share",
+          [](TwoElectron& self, const std::vector<nb::bytes>& indices) {
+            std::vector<std::vector<std::byte>> all;
+            for (const auto& each : indices) all.push_back(from_bytes(each));
+            self.share(all);
+          },
+          "indices"_a,
+          "What index gave at each process, by rank: any of them contracts any record from now on.")
+      .def("drop", &TwoElectron::drop, nb::call_guard<nb::gil_scoped_release>(),
+           "Drops what is stored. Collective with a world.")
       .def("store", &TwoElectron::store, "thread"_a, "first_task"_a, "last_task"_a,
            nb::call_guard<nb::gil_scoped_release>(),
            "Computes, packs and stores what is kept of tasks [first, last).")
@@ -218,7 +254,11 @@ void bind_two_electron(nb::module_& module) {
             self.begin(densities.data(), symmetry, threshold);
           },
           "densities"_a, "symmetry"_a, "threshold"_a)
-      .def("contract_kept", &TwoElectron::contract_kept, nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "contract_kept",
+          [](TwoElectron& self, Counter* tickets) { self.contract_kept(tickets_of(tickets)); },
+          "tickets"_a.none() = nb::none(), nb::call_guard<nb::gil_scoped_release>(),
+          "With tickets: this process's share of the records of all.")
       .def("contract_rest", &TwoElectron::contract_rest, "thread"_a, "first_task"_a, "last_task"_a,
            nb::call_guard<nb::gil_scoped_release>())
       .def(
@@ -233,13 +273,13 @@ void bind_two_electron(nb::module_& module) {
           "count"_a, "Partial J and K, [count][n][n] each.")
       .def(
           "energy_error",
-          [](TwoElectron& self, const ConstMatrices& densities) {
+          [](TwoElectron& self, const ConstMatrices& densities, Counter* tickets) {
             check_densities(densities, std::vector<int>(densities.shape(0), 1), self.basis());
             const nb::gil_scoped_release release;
-            const auto error = self.energy_error(densities.data(), densities.shape(0));
+            const auto error = self.energy_error(densities.data(), densities.shape(0), tickets_of(tickets));
             return std::pair(error.variance(), error.worst());
           },
-          "densities"_a,
+          "densities"_a, "tickets"_a.none() = nb::none(),
           "Variance of the energy's error from the rounding of stored integrals (Hartree^2), and its bound.")
       .def("counts", &TwoElectron::counts);
 }

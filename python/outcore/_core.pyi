@@ -624,18 +624,27 @@ class Survey:
     @property
     def contract_seconds(self) -> float: ...
     @property
-    def packed_values(self) -> float: ...
+    def unpack_seconds(self) -> float: ...
     def quartets(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
         """
-        [n][7]: pair of kinds of the bra, of the ket, Schwarz bound, values, seconds, bytes, weight. Sums over
+        [n][8]: pair of kinds of the bra, of the ket, Schwarz bound, density, values, seconds, bytes, weight. Sums over
         all quartets are estimated by those of weight times value, divided by the draws.
         """
 
 def survey(
-    basis: Basis, screening: Screening, accuracy: Accuracy, seconds: float, most: int, first: int, stride: int
+    basis: Basis,
+    screening: Screening,
+    accuracy: Accuracy,
+    density: Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None, None), order="C", device="cpu", writable=False)
+    ],
+    seconds: float,
+    most: int,
+    first: int,
+    stride: int,
 ) -> Survey:
     """
-    Makes draws first, first + stride, ... for `seconds`, at most `most` of them. Any number of threads at a time.
+    Makes draws first, first + stride, ... for `seconds`, at most `most` of them. density [1][n][n]: about that of the molecule. Any number of threads at a time.
     """
 
 class IntegralCounts:
@@ -672,6 +681,8 @@ class IntegralFileOptions:
         small_below: float,
         may_overflow: bool,
         kept_name: str,
+        world: World | None = None,
+        disk_used: Counter | None = None,
     ) -> None: ...
 
 class TwoElectron:
@@ -693,6 +704,17 @@ class TwoElectron:
         Puts the records on stable storage; name and index of the file, which stays.
         """
 
+    def index(self) -> bytes:
+        """Where this process's records on disk are, for share of all processes."""
+
+    def share(self, indices: Sequence[bytes]) -> None:
+        """
+        What index gave at each process, by rank: any of them contracts any record from now on.
+        """
+
+    def drop(self) -> None:
+        """Drops what is stored. Collective with a world."""
+
     def store(self, thread: int, first_task: int, last_task: int) -> None:
         """Computes, packs and stores what is kept of tasks [first, last)."""
 
@@ -705,7 +727,9 @@ class TwoElectron:
         symmetry: Sequence[int],
         threshold: float,
     ) -> None: ...
-    def contract_kept(self) -> None: ...
+    def contract_kept(self, tickets: Counter | None = None) -> None:
+        """With tickets: this process's share of the records of all."""
+
     def contract_rest(self, thread: int, first_task: int, last_task: int) -> None: ...
     def end(
         self, count: int
@@ -720,6 +744,7 @@ class TwoElectron:
         densities: Annotated[
             NDArray[numpy.float64], dict(shape=(None, None, None), order="C", device="cpu", writable=False)
         ],
+        tickets: Counter | None = None,
     ) -> tuple[float, float]:
         """
         Variance of the energy's error from the rounding of stored integrals (Hartree^2), and its bound.

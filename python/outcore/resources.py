@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import math
 import os
@@ -12,6 +13,9 @@ from pathlib import Path
 from outcore.errors import OutcoreError
 
 _CGROUP_ROOT = Path("/sys/fs/cgroup")
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
+_LARGE_BYTES = 256 << 10  # of what is given back: smaller pieces would cost more page faults than memory
 
 _UNITS = {
     "": 1,
@@ -65,6 +69,16 @@ def resident_bytes() -> int:
 def peak_resident_bytes() -> int:
     """The most memory that this process has held so far."""
     return _status_bytes("VmHWM")
+
+
+def give_back_freed_memory() -> None:
+    """From now on arrays of this process that are freed are the system's again, so that a budget of memory can be
+    kept: the C library would take the size of the largest array freed so far as what is to be kept in its heap.
+    For programs, as a library is a guest in its process. Other C libraries than glibc do as they do."""
+    library = ctypes.CDLL(None)
+    if hasattr(library, "gnu_get_libc_version"):
+        for parameter, count in ((_M_MMAP_THRESHOLD, _LARGE_BYTES), (_M_TRIM_THRESHOLD, _LARGE_BYTES)):
+            library.mallopt(parameter, count)
 
 
 def _status_bytes(name: str) -> int:

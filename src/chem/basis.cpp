@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <map>
 #include <string>
 
@@ -31,6 +32,13 @@ Basis::Basis(std::span<const int> atm, std::span<const int> bas, std::span<const
     throw Error(EINVAL, {.attempted = "basis", .detail = "atm and bas must be libcint's tables, not empty"});
   if (!libcint.int2e || !libcint.make_optimizer || !libcint.delete_optimizer)
     throw Error(EINVAL, {.attempted = "basis", .detail = "a libcint entry point is missing"});
+  // Screening compares: what is not a number would be left out unseen.
+  if (const auto bad = std::ranges::find_if_not(env_, [](double x) { return std::isfinite(x); });
+      bad != env_.end())
+    throw Error(EINVAL,
+                {.attempted = "basis",
+                 .detail = "number " + std::to_string(bad - env_.begin()) + " of env is " +
+                           std::to_string(*bad) + ": a coordinate, exponent or coefficient is not finite"});
   form_shells(cartesian);
   find_kinds();
   if (component_count() > 65535 || functions() > 65535)

@@ -3,25 +3,20 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <exception>
-#include <filesystem>
-#include <thread>
+#include <tuple>
 
+#include "chem/record_disk.hpp"
 #include "outcore/error.hpp"
 #include "outcore/store/checksum.hpp"
 
 namespace outcore::chem {
 namespace {
 
-constexpr std::size_t page = 4096;
 constexpr std::size_t least_record = 1 << 16;
 
-std::size_t whole_pages(std::size_t bytes) {
-  return (bytes + page - 1) / page * page;
-}
-
 IntegralFileOptions checked(IntegralFileOptions options) {
-  if (options.record_bytes < least_record || options.record_bytes % page != 0 || options.record_bytes >> 32)
+  if (options.record_bytes < least_record || options.record_bytes != whole_pages(options.record_bytes) ||
+      options.record_bytes >> 32)
     throw Error(EINVAL,
                 {.attempted = "integral file",
                  .detail = "records must be a multiple of 4096 bytes from 64 KiB to below 4 GiB, not " +
@@ -31,12 +26,6 @@ IntegralFileOptions checked(IntegralFileOptions options) {
                 {.attempted = "integral file",
                  .detail = "at least 2 records are read ahead, not " + std::to_string(options.prefetch)});
   return options;
-}
-
-/// Names of exclusive files are of the process, which may hold the integrals of several molecules.
-std::string new_name() {
-  static std::atomic<std::uint64_t> count{0};
-  return "integrals." + std::to_string(count++);
 }
 
 /// Writes and reads the numbers of an index, one after the other.
@@ -56,6 +45,30 @@ T take(std::span<const std::byte>& in) {
   return value;
 }
 
+void put(std::vector<std::byte>& out, const std::vector<SlabRange>& ranges) {
+  put(out, std::uint64_t(ranges.size()));
+  for (const SlabRange& range : ranges) {
+    put(out, range.task);
+    put(out, range.small);
+    put(out, range.whole);
+    put(out, range.first);
+    put(out, range.count);
+  }
+}
+
+std::vector<SlabRange> take_ranges(std::span<const std::byte>& in) {
+  std::vector<SlabRange> ranges;
+  for (auto count = take<std::uint64_t>(in); count > 0; --count) {
+    SlabRange& range = ranges.emplace_back();
+    range.task = take<std::uint32_t>(in);
+    range.small = take<bool>(in);
+    range.whole = take<bool>(in);
+    range.first = take<std::uint32_t>(in);
+    range.count = take<std::uint32_t>(in);
+  }
+  return ranges;
+}
+
 bool means_full(const Error& error) {
   const int code = error.errno_value();
   return code == ENOSPC || code == EDQUOT || code == EFBIG;
@@ -64,86 +77,96 @@ bool means_full(const Error& error) {
 }  // namespace
 
 IntegralFile::IntegralFile(const Basis& basis, const IntegralFileOptions& options)
-    : basis_(basis), options_(checked(options)) {
-  auto with = options.file;
-  with.keep = !options.kept_name.empty();
-  files_.emplace_back(with.keep ? options.kept_name : new_name(), with);
-}
+    : basis_(basis),
+      options_(checked(options)),
+      disk_(options.world && options.kept_name.empty() ? file_of_all(options) : own_file(options)) {}
 
 IntegralFile::IntegralFile(const Basis& basis, const IntegralFileOptions& options,
                            std::span<const KeptFile> kept, int part, int parts)
-    : basis_(basis), options_(checked(options)), committed_(true) {
-  auto with = options.file;
-  with.keep = true;
+    : basis_(basis), options_(checked(options)), disk_(kept_files(options, kept)), removes_(false) {
   std::uint64_t count = 0;
-  for (const KeptFile& each : kept) {
-    if (const auto path = with.scratch + "/" + each.name; !std::filesystem::exists(path))
-      throw Error(
-          ENOENT,
-          {.attempted = "reuse kept integrals", .path = path, .detail = "this file of them is missing"});
-    const auto file = std::uint32_t(files_.size());
-    files_.emplace_back(each.name, with);
-    std::span<const std::byte> in = each.index;
-    for (auto records = take<std::uint64_t>(in); records > 0; --records, ++count) {
-      Record record;
-      record.file = file;
-      record.number = take<std::int64_t>(in);
-      record.slabs = take<std::uint32_t>(in);
-      record.integrals = take<std::uint64_t>(in);
-      record.used = take<std::uint32_t>(in);
-      if (whole_pages(record.used) > options_.record_bytes)
-        throw Error(EIO, {.attempted = "kept integrals",
-                          .path = files_.back().path(),
-                          .detail = "damaged: a record of " + std::to_string(record.used) + " bytes"});
-      record.checksum = take<std::uint32_t>(in);
-      record.bound = take<double>(in);
-      for (auto ranges = take<std::uint64_t>(in); ranges > 0; --ranges) {
-        SlabRange& range = record.ranges.emplace_back();
-        range.task = take<std::uint32_t>(in);
-        range.small = take<bool>(in);
-        range.whole = take<bool>(in);
-        range.first = take<std::uint32_t>(in);
-        range.count = take<std::uint32_t>(in);
-      }
-      if (int(count % std::uint64_t(parts)) != part) continue;
-      used_[1] += std::int64_t(whole_pages(record.used));
-      records_.push_back(std::move(record));
-    }
-  }
+  for (std::size_t file = 0; file < kept.size(); ++file)
+    for (const SlabRange& range : know(kept[file].index, std::uint32_t(file),
+                                       [&] { return int(count++ % std::uint64_t(parts)) == part; }))
+      if (int(range.task % std::uint32_t(parts)) == part) lost_.push_back(range);
 }
 
 IntegralFile::~IntegralFile() {
-  if (committed_) return;
+  if (options_.world && options_.kept_name.empty()) return;  // collective: the others may not do it now
   try {
-    for (auto& file : files_) file.erase();
+    drop();
   } catch (const Error&) {  // scratch vanishes with the process at the latest, kept files can be removed
   }
 }
 
-KeptFile IntegralFile::commit() {
-  KeptFile kept{options_.kept_name, {}};
-  put(kept.index, std::uint64_t(records_.size()));
+void IntegralFile::drop() {
+  if (std::exchange(removes_, false)) disk_->drop();
+}
+
+const std::string& IntegralFile::path() const {
+  return disk_->path(0);
+}
+
+std::vector<std::byte> IntegralFile::index() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::byte> index;
+  const auto there = [](const Record& record) {
+    return record.mine && !record.lost && !record.memory.data();
+  };
+  put(index, std::uint64_t(std::ranges::count_if(records_, there)));
   for (const Record& record : records_) {
-    if (record.lost)
-      throw Error(ENOSPC,
-                  {.attempted = "keep integrals", .path = path(), .detail = "not all of them found a place"});
-    put(kept.index, record.number);
-    put(kept.index, record.slabs);
-    put(kept.index, record.integrals);
-    put(kept.index, record.used);
-    put(kept.index, record.checksum);
-    put(kept.index, record.bound);
-    put(kept.index, std::uint64_t(record.ranges.size()));
-    for (const SlabRange& range : record.ranges) {
-      put(kept.index, range.task);
-      put(kept.index, range.small);
-      put(kept.index, range.whole);
-      put(kept.index, range.first);
-      put(kept.index, range.count);
-    }
+    if (!there(record)) continue;
+    put(index, record.number);
+    put(index, record.slabs);
+    put(index, record.integrals);
+    put(index, record.used);
+    put(index, record.checksum);
+    put(index, record.bound);
+    put(index, record.ranges);
   }
-  files_.front().flush();
-  committed_ = true;
+  put(index, lost_);
+  return index;
+}
+
+/// Takes the records of an index; those that are not `mine` only if all are read by all. What was lost of its
+/// tasks is returned.
+std::vector<SlabRange> IntegralFile::know(std::span<const std::byte> index, std::uint32_t file,
+                                          const std::function<bool()>& mine) {
+  for (auto records = take<std::uint64_t>(index); records > 0; --records) {
+    Record record;
+    record.file = file;
+    record.number = take<std::int64_t>(index);
+    record.slabs = take<std::uint32_t>(index);
+    record.integrals = take<std::uint64_t>(index);
+    record.used = take<std::uint32_t>(index);
+    if (whole_pages(record.used) > options_.record_bytes)
+      throw Error(EIO, {.attempted = "index of integrals",
+                        .path = disk_->path(file),
+                        .detail = "damaged: a record of " + std::to_string(record.used) + " bytes"});
+    record.checksum = take<std::uint32_t>(index);
+    record.bound = take<double>(index);
+    record.ranges = take_ranges(index);
+    record.mine = mine();
+    if (!record.mine && !options_.world) continue;
+    if (record.mine) used_[1] += std::int64_t(whole_pages(record.used));
+    records_.push_back(std::move(record));
+  }
+  return take_ranges(index);
+}
+
+void IntegralFile::share(std::span<const std::vector<std::byte>> indices) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(records_, [](const Record& record) { return !record.lost && !record.memory.data(); });
+  used_[1] = 0;
+  // What each process lost remains its own: `lost_` is as before.
+  for (std::size_t rank = 0; rank < indices.size(); ++rank)
+    std::ignore = know(indices[rank], 0, [&] { return int(rank) == options_.world->rank(); });
+}
+
+KeptFile IntegralFile::commit() {
+  KeptFile kept{options_.kept_name, index()};
+  disk_->flush();
+  removes_ = false;
   return kept;
 }
 
@@ -155,27 +178,41 @@ std::size_t IntegralFile::work_bytes(const IntegralFileOptions& options, int thr
 
 IntegralFile::Place IntegralFile::reserve(std::size_t length) {
   const std::lock_guard lock(mutex_);
-  const std::int64_t limits[] = {options_.memory_bytes, options_.disk_bytes};
-  for (const auto place : {Place::memory, Place::disk}) {
-    auto& used = used_[std::size_t(place)];
-    if (used + std::int64_t(length) > limits[std::size_t(place)]) continue;
-    used += std::int64_t(length);
-    return place;
+  const auto size = std::int64_t(length);
+  auto& [in_memory, on_disk] = used_;
+  if (in_memory + size <= options_.memory_bytes) {
+    in_memory += size;
+    return Place::memory;
   }
+  if ((options_.disk_used ? options_.disk_used->next(size) : on_disk) + size <= options_.disk_bytes) {
+    on_disk += size;
+    return Place::disk;
+  }
+  if (options_.disk_used) options_.disk_used->next(-size);
   full_ = true;
   return Place::nowhere;
 }
 
 IntegralFile::Record& IntegralFile::keep(Record&& record, Place place) {
   const std::lock_guard lock(mutex_);
-  if (place == Place::disk) record.number = next_++;
+  if (place == Place::disk) record.number = disk_->place(next_++).number;
   return records_.emplace_back(std::move(record));
 }
 
-void IntegralFile::lose(Record& record) {
+/// `place`: where there was to be room for it.
+void IntegralFile::lose(Record& record, Place place) {
   const std::lock_guard lock(mutex_);
+  const auto size = std::int64_t(whole_pages(record.used));
+  if (place != Place::nowhere) used_[std::size_t(place)] -= size;
+  if (place == Place::disk && options_.disk_used) options_.disk_used->next(-size);
   record.lost = true;
   lost_.insert(lost_.end(), record.ranges.begin(), record.ranges.end());
+}
+
+void IntegralFile::found_damaged(Record& record) {
+  const std::lock_guard lock(mutex_);
+  if (!std::exchange(record.damaged, true)) ++damaged_;
+  damaged_ranges_.insert(damaged_ranges_.end(), record.ranges.begin(), record.ranges.end());
 }
 
 void IntegralFile::lose(std::uint32_t task) {
@@ -185,27 +222,33 @@ void IntegralFile::lose(std::uint32_t task) {
 
 std::size_t IntegralFile::records() const {
   const std::lock_guard lock(mutex_);
-  return std::size_t(std::ranges::count(records_, false, &Record::lost));
+  return std::size_t(
+      std::ranges::count_if(records_, [](const Record& record) { return record.mine && !record.lost; }));
 }
 
 std::uint64_t IntegralFile::integrals() const {
   const std::lock_guard lock(mutex_);
   std::uint64_t sum = 0;
   for (const Record& record : records_)
-    if (!record.lost) sum += record.integrals;
+    if (record.mine && !record.lost) sum += record.integrals;
   return sum;
 }
 
-std::vector<SlabRange> IntegralFile::take_lost() {
+std::vector<SlabRange> IntegralFile::lost() const {
   const std::lock_guard lock(mutex_);
-  return std::exchange(lost_, {});
+  return lost_;
+}
+
+std::vector<SlabRange> IntegralFile::take_damaged() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(damaged_ranges_, {});
 }
 
 /// Records of large or of small slabs, one being filled, two being written.
 struct IntegralFile::Writer::Stream {
   static constexpr std::size_t count = 3;
   device::Buffer buffers[count];
-  device::Request requests[count];
+  RecordDisk::Transfer requests[count];
   Record* records[count] = {};  // that the requests are about
   std::size_t current = 0;
   std::size_t used = 0;
@@ -219,10 +262,10 @@ IntegralFile::Writer::Writer(IntegralFile& file) : file_(file), codec_(*file.opt
 IntegralFile::Writer::~Writer() {
   for (const auto& stream : streams_) {
     if (!stream) continue;
-    try {
-      device::wait_all(stream->requests);
-    } catch (const Error&) {  // documented
-    }
+    for (auto& request : stream->requests) try {
+        request.wait();
+      } catch (const Error&) {  // documented
+      }
   }
 }
 
@@ -290,16 +333,16 @@ void IntegralFile::Writer::write_record(Stream& stream) {
   Record& record = file_.keep(std::exchange(stream.next, {}), place);
   stream.used = 0;
   if (place == Place::nowhere) {
-    file_.lose(record);
+    file_.lose(record, place);
     return;
   }
   if (place == Place::memory) {
     record.memory = std::exchange(buffer, device::Buffer(file_.options_.record_bytes));
     return;
   }
-  const auto offset = record.number * std::int64_t(file_.options_.record_bytes);
   stream.records[stream.current] = &record;
-  stream.requests[stream.current] = file_.files_.front().async_write(buffer.span().first(length), offset);
+  stream.requests[stream.current] =
+      file_.disk_->async_write(buffer.span().first(length), {.file = 0, .number = record.number});
   stream.current = (stream.current + 1) % Stream::count;
   wait(stream, stream.current);  // the oldest write; its buffer is filled next
 }
@@ -309,7 +352,7 @@ void IntegralFile::Writer::wait(Stream& stream, std::size_t which) {
     std::exchange(stream.requests[which], {}).wait();
   } catch (const Error& error) {
     if (!file_.options_.may_overflow || !means_full(error)) throw;
-    file_.lose(*stream.records[which]);
+    file_.lose(*stream.records[which], Place::disk);
     file_.full_ = true;
   }
 }
@@ -321,142 +364,6 @@ void IntegralFile::Writer::finish() {
     if (!stream->next.ranges.empty()) write_record(*stream);
     for (std::size_t which = 0; which < Stream::count; ++which) wait(*stream, which);
   }
-}
-
-/// One pass over the records. Record r on disk passes through slot r % slots; whoever has contracted it
-/// starts the read of record r + slots there, so reading is always `prefetch` records ahead of the last one
-/// taken. While a read is under way, records in memory are contracted.
-class IntegralPass {
- public:
-  using Record = IntegralFile::Record;
-
-  IntegralPass(IntegralFile& file, int threads, double least) : file_(file) {
-    for (Record& record : file.records_)
-      if (!record.lost && record.slabs > 0 && record.bound >= least)
-        (record.memory.data() ? in_memory_ : on_disk_).push_back(&record);
-    slots_ = std::vector<Slot>(
-        std::min(on_disk_.size(), std::size_t(threads) + std::size_t(file.options_.prefetch)));
-    for (std::size_t r = 0; r < slots_.size(); ++r) {
-      slots_[r].buffer = device::Buffer(file.options_.record_bytes);
-      start(r);
-    }
-  }
-
-  void run(int thread, const std::function<void(int, const Slab&)>& consume) {
-    try {
-      Slab slab;
-      const auto use = [&] { consume(thread, slab); };
-      for (std::size_t r; (r = next_on_disk_.fetch_add(1)) < on_disk_.size();) {
-        Slot& slot = slots_[r % slots_.size()];
-        while (!(slot.started.load() == r + 1 && slot.request.done()) && contract_from_memory(slab, use)) {
-        }
-        for (std::size_t started; (started = slot.started.load()) != r + 1;) {
-          if (failed_) return;
-          slot.started.wait(started);
-        }
-        if (failed_) return;
-        if (arrived(*on_disk_[r], slot)) unpack(*on_disk_[r], slot.buffer, slab, use);
-        if (r + slots_.size() < on_disk_.size()) start(r + slots_.size());
-      }
-      while (contract_from_memory(slab, use)) {
-      }
-    } catch (...) {
-      fail(std::current_exception());
-    }
-  }
-
-  void rethrow() const {
-    if (error_) std::rethrow_exception(error_);
-  }
-
- private:
-  struct Slot {
-    device::Buffer buffer;
-    device::Request request;
-    std::atomic<std::size_t> started{0};  // 1 + the record whose read is under way here
-
-    Slot() = default;
-    Slot(const Slot&) = delete;
-    Slot& operator=(const Slot&) = delete;
-    // Nothing may be read into the buffer once it is gone, also when the pass or its beginning has failed.
-    ~Slot() {
-      try {
-        request.wait();
-      } catch (const Error&) {  // the pass has failed already, or this read was not wanted any more
-      }
-    }
-  };
-
-  void start(std::size_t r) {
-    Slot& slot = slots_[r % slots_.size()];
-    const Record& record = *on_disk_[r];
-    slot.request =
-        file_.files_[record.file].async_read(slot.buffer.span().first(whole_pages(record.used)),
-                                             record.number * std::int64_t(file_.options_.record_bytes));
-    slot.started = r + 1;
-    slot.started.notify_all();
-  }
-
-  /// False if the record is not what was written: it is lost then.
-  bool arrived(Record& record, Slot& slot) {
-    try {
-      const auto length = std::size_t(slot.request.wait());
-      if (length == whole_pages(record.used) &&
-          store::crc32c(slot.buffer.span().first(length)) == record.checksum)
-        return true;
-    } catch (const Error& error) {
-      if (error.errno_value() != EIO) throw;
-    }
-    ++file_.damaged_;
-    file_.lose(record);
-    return false;
-  }
-
-  template <class Use>
-  bool contract_from_memory(Slab& slab, Use&& use) {
-    const std::size_t at =
-        next_in_memory_.load() < in_memory_.size() ? next_in_memory_.fetch_add(1) : in_memory_.size();
-    if (at >= in_memory_.size() || failed_) return false;
-    unpack(*in_memory_[at], in_memory_[at]->memory, slab, use);
-    return true;
-  }
-
-  template <class Use>
-  void unpack(const Record& record, const device::Buffer& buffer, Slab& slab, Use&& use) const {
-    std::size_t at = 0;
-    for (std::uint32_t s = 0; s < record.slabs; ++s) {
-      at += SlabCodec::unpack(file_.basis_, buffer.data() + at, record.used - at, slab);
-      use();
-    }
-  }
-
-  void fail(std::exception_ptr error) {
-    const std::lock_guard lock(mutex_);
-    if (!error_) error_ = std::move(error);
-    failed_ = true;
-    for (Slot& slot : slots_) {
-      slot.started = 0;  // wakes those who wait for a read that will not come
-      slot.started.notify_all();
-    }
-  }
-
-  IntegralFile& file_;
-  std::vector<Record*> in_memory_, on_disk_;
-  std::vector<Slot> slots_;
-  std::atomic<std::size_t> next_in_memory_{0}, next_on_disk_{0};
-  std::atomic<bool> failed_{false};
-  std::mutex mutex_;
-  std::exception_ptr error_;
-};
-
-void IntegralFile::for_each(int threads, const std::function<void(int, const Slab&)>& consume, double least) {
-  IntegralPass pass(*this, threads, least);
-  {
-    std::vector<std::jthread> helpers;
-    for (int t = 1; t < threads; ++t) helpers.emplace_back([&, t] { pass.run(t, consume); });
-    pass.run(0, consume);
-  }
-  pass.rethrow();
 }
 
 }  // namespace outcore::chem

@@ -5,6 +5,7 @@
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <tuple>
 
 #include "outcore/error.hpp"
 
@@ -49,11 +50,28 @@ void TwoElectron::open_kept(const IntegralFileOptions& options, std::span<const 
   if (file_) throw misuse("the store is open already");
   file_ = std::make_unique<IntegralFile>(*basis_, options, kept, part, parts);
   prepare(options);
+  collect(file_->lost(), lost_);
 }
 
 KeptFile TwoElectron::commit() {
   if (!file_ || !writers_.empty()) throw misuse("the store has not been written");
   return file_->commit();
+}
+
+std::vector<std::byte> TwoElectron::index() const {
+  if (!file_ || !writers_.empty()) throw misuse("the store has not been written");
+  return file_->index();
+}
+
+void TwoElectron::share(std::span<const std::vector<std::byte>> indices) {
+  if (!file_ || !writers_.empty()) throw misuse("the store has not been written");
+  file_->share(indices);
+}
+
+void TwoElectron::drop() {
+  if (file_) file_->drop();
+  file_.reset();
+  lost_.clear();
 }
 
 void TwoElectron::store(int thread, std::size_t first_task, std::size_t last_task) {
@@ -75,7 +93,7 @@ void TwoElectron::store(int thread, std::size_t first_task, std::size_t last_tas
 void TwoElectron::close_store() {
   for (auto& writer : writers_) writer->finish();
   writers_.clear();
-  collect_lost();
+  collect(file_->lost(), lost_);
 }
 
 void TwoElectron::begin(const double* densities, std::span<const int> symmetry, double threshold) {
@@ -88,17 +106,17 @@ void TwoElectron::begin(const double* densities, std::span<const int> symmetry, 
   bounds_.threshold = threshold;
 }
 
-void TwoElectron::contract_kept() {
+void TwoElectron::contract_kept(const Tickets& tickets) {
   if (sums_.empty()) throw misuse("no densities are given");
   if (!file_) return;
   const double least = bounds_.threshold > 0 ? bounds_.threshold / std::max(2 * bounds_.overall, 1e-300) : 0;
   file_->for_each(
-      threads(), [&](int thread, const Slab& slab) { sums_[std::size_t(thread)]->add(slab); }, least);
-  collect_lost();
-  std::atomic<std::size_t> next{0};
-  in_threads([&](int thread) {
-    for (std::size_t at; (at = next.fetch_add(1)) < lost_.size();) contract_lost(thread, lost_[at]);
-  });
+      threads(), [&](int thread, const Slab& slab) { sums_[std::size_t(thread)]->add(slab); }, least,
+      tickets);
+  std::vector<Lost> damaged;
+  collect(file_->take_damaged(), damaged);
+  contract_lost(lost_);
+  contract_lost(damaged);
 }
 
 void TwoElectron::contract_rest(int thread, std::size_t first_task, std::size_t last_task) {
@@ -118,31 +136,38 @@ void TwoElectron::end(double* coulomb, double* exchange) {
   densities_.reset();
 }
 
-EnergyError TwoElectron::energy_error(const double* densities, std::size_t count) {
+EnergyError TwoElectron::energy_error(const double* densities, std::size_t count, const Tickets& tickets) {
   const Densities internal(*basis_, densities, std::vector<int>(count, 1));
   std::vector<EnergyError> errors(makers_.size(), EnergyError(*basis_, internal));
   if (file_) {
-    file_->for_each(threads(), [&](int thread, const Slab& slab) { errors[std::size_t(thread)].add(slab); });
-    collect_lost();
+    file_->for_each(
+        threads(), [&](int thread, const Slab& slab) { errors[std::size_t(thread)].add(slab); }, 0, tickets);
+    std::ignore = file_->take_damaged();  // they are computed anew, without an error
   }
   for (std::size_t t = 1; t < errors.size(); ++t) errors[0].add(errors[t]);
   return errors[0];
 }
 
-void TwoElectron::collect_lost() {
-  const auto found = file_->take_lost();
-  if (found.empty()) return;
+/// By task, each once.
+void TwoElectron::collect(std::span<const SlabRange> found, std::vector<Lost>& lost) {
   for (const SlabRange& range : found) {
-    const auto at = std::lower_bound(lost_.begin(), lost_.end(), range.task,
+    const auto at = std::lower_bound(lost.begin(), lost.end(), range.task,
                                      [](const Lost& a, std::uint32_t task) { return a.task < task; });
-    const auto lost = at != lost_.end() && at->task == range.task
-                          ? at
-                          : lost_.insert(at, {.task = range.task, .whole = {}, .ranges = {}});
+    const auto place = at != lost.end() && at->task == range.task
+                           ? at
+                           : lost.insert(at, {.task = range.task, .whole = {}, .ranges = {}});
     if (range.whole)
-      lost->whole[range.small ? 1 : 0] = true;
+      place->whole[range.small ? 1 : 0] = true;
     else
-      lost->ranges.push_back(range);
+      place->ranges.push_back(range);
   }
+}
+
+void TwoElectron::contract_lost(std::span<const Lost> lost) {
+  std::atomic<std::size_t> next{0};
+  in_threads([&](int thread) {
+    for (std::size_t at; (at = next.fetch_add(1)) < lost.size();) contract_lost(thread, lost[at]);
+  });
 }
 
 // Parts of the large or small slabs of a task are found by counting, which needs all of them to be made.

@@ -6,13 +6,29 @@ using namespace outcore::chem;
 
 namespace {
 const std::vector<int> shells{0, 1, 2, 0, 3, 1, 0, 2, 1, 0, 1};
-}
+
+/// Of a molecule whose density matrix is the unit matrix.
+struct Surveyed {
+  Surveyed(const Basis& basis, const Screening& screening, double threshold)
+      : accuracy(threshold),
+        density(basis, unit(std::size_t(basis.functions())).data(), std::vector<int>{1}),
+        surveyor(basis, screening, accuracy, density) {}
+  static std::vector<double> unit(std::size_t n) {
+    std::vector<double> matrix(n * n);
+    for (std::size_t p = 0; p < n; ++p) matrix[p * n + p] = 1;
+    return matrix;
+  }
+  Accuracy accuracy;
+  Densities density;
+  Surveyor surveyor;
+};
+}  // namespace
 
 TEST("weights of many draws add up to the integrals and bytes of the whole") {
   const auto basis = model::basis(shells);
   for (double threshold : {1e-10, 1e-2}) {
     const Screening screening(*basis, threshold, 1);
-    const Survey survey = Surveyor(*basis, screening, Accuracy(threshold)).run(1e9, 400, 0, 1);
+    const Survey survey = Surveyed(*basis, screening, threshold).surveyor.run(1e9, 400, 0, 1);
     check::equal(survey.draws, std::uint64_t{400});
     double values = 0, bytes = 0;
     for (const auto& q : survey.quartets) {
@@ -38,8 +54,8 @@ TEST("weights of many draws add up to the integrals and bytes of the whole") {
 TEST("parts of one sequence of draws are different ones") {
   const auto basis = model::basis(shells);
   const Screening screening(*basis, 1e-10, 1);
-  const Accuracy accuracy(1e-10);
-  Surveyor surveyor(*basis, screening, accuracy);
+  Surveyed of(*basis, screening, 1e-10);
+  Surveyor& surveyor = of.surveyor;
   const auto whole = surveyor.run(1e9, 6, 0, 1);
   double sum = 0, parts = 0;
   for (const auto& q : whole.quartets) sum += q.weight * q.bound;
@@ -51,13 +67,13 @@ TEST("parts of one sequence of draws are different ones") {
 TEST("a survey ends in time, with one draw at least") {
   const auto basis = model::basis(shells);
   const Screening screening(*basis, 1e-10, 1);
-  check::equal(Surveyor(*basis, screening, Accuracy(1e-10)).run(0, 1000000, 0, 1).draws, std::uint64_t{1});
+  check::equal(Surveyed(*basis, screening, 1e-10).surveyor.run(0, 1000000, 0, 1).draws, std::uint64_t{1});
 }
 
 TEST("nothing to do is surveyed without a draw") {
   const auto basis = model::basis({0});
   const Screening screening(*basis, 1e10, 1);
-  check::equal(Surveyor(*basis, screening, Accuracy(1e-10)).run(1, 10, 0, 1).draws, std::uint64_t{0});
+  check::equal(Surveyed(*basis, screening, 1e-10).surveyor.run(1, 10, 0, 1).draws, std::uint64_t{0});
 }
 
 TEST_MAIN

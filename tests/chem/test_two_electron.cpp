@@ -222,6 +222,42 @@ TEST("damaged records are found, counted and recomputed") {
   }
 }
 
+/// J and K by `parts` processes of which each has its part of kept files.
+void check_kept(Problem& p, const std::shared_ptr<const KeepRule>& rule, const IntegralFileOptions& with,
+                const std::vector<KeptFile>& kept, int parts) {
+  std::vector<double> j(p.n * p.n), k(p.n * p.n);
+  std::ranges::fill(p.found.coulomb, 0.0);
+  std::ranges::fill(p.found.exchange, 0.0);
+  for (int part = 0; part < parts; ++part) {
+    TwoElectron integrals(p.basis, p.screening, rule, 1);
+    integrals.open_kept(with, kept, part, parts);
+    integrals.begin(p.density.data(), std::vector<int>{1}, 0);
+    integrals.contract_kept();
+    if (part == 0 && !rule->keeps_all()) integrals.contract_rest(0, 0, p.screening->tasks().size());
+    integrals.end(j.data(), k.data());
+    for (std::size_t at = 0; at < j.size(); ++at) p.found.coulomb[at] += j[at], p.found.exchange[at] += k[at];
+  }
+  p.check_result();
+}
+
+TEST("what found no place when integrals were kept is recomputed by those that read them, once") {
+  for (const std::int64_t disk : {0, 1 << 20}) {
+    Problem p;
+    auto with = options();
+    with.kept_name = "integrals-part." + std::to_string(getpid());
+    with.disk_bytes = disk;
+    with.small_below = 1.27e-8;
+    std::vector<KeptFile> kept;
+    {
+      auto integrals = p.stored(p.all, with);
+      check::is_true(integrals.counts().lost_tasks > 0);
+      kept.push_back(integrals.commit());
+    }
+    for (const int parts : {1, 2, 5}) check_kept(p, p.all, with, kept, parts);
+    std::filesystem::remove(with.file.scratch + "/" + with.kept_name);
+  }
+}
+
 TEST("kept records are read by any number of others, and by none if a file of them is gone") {
   Problem p;
   auto with = options();
@@ -232,22 +268,7 @@ TEST("kept records are read by any number of others, and by none if a file of th
     auto integrals = p.stored(half(*p.basis), with);
     kept.push_back(integrals.commit());
   }
-  for (const int parts : {1, 2, 5}) {
-    std::vector<double> j(p.n * p.n), k(p.n * p.n);
-    std::ranges::fill(p.found.coulomb, 0.0);
-    std::ranges::fill(p.found.exchange, 0.0);
-    for (int part = 0; part < parts; ++part) {
-      TwoElectron integrals(p.basis, p.screening, half(*p.basis), 1);
-      integrals.open_kept(with, kept, part, parts);
-      integrals.begin(p.density.data(), std::vector<int>{1}, 0);
-      integrals.contract_kept();
-      if (part == 0) integrals.contract_rest(0, 0, p.screening->tasks().size());
-      integrals.end(j.data(), k.data());
-      for (std::size_t at = 0; at < j.size(); ++at)
-        p.found.coulomb[at] += j[at], p.found.exchange[at] += k[at];
-    }
-    p.check_result();
-  }
+  for (const int parts : {1, 2, 5}) check_kept(p, half(*p.basis), with, kept, parts);
   TwoElectron integrals(p.basis, p.screening, half(*p.basis), 1);
   auto damaged = kept;
   damaged[0].index.resize(damaged[0].index.size() - 3);

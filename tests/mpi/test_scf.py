@@ -9,8 +9,9 @@ import subprocess
 import numpy as np
 import pytest
 
+from outcore.chem import integrals as integrals_module
 from outcore.chem import scf
-from outcore.chem.integrals import TwoElectronIntegrals
+from outcore.chem.integrals import Settings, TwoElectronIntegrals
 from outcore.chem.tasks import run_tasks
 from outcore.errors import OutcoreError
 from outcore.world import World, shared
@@ -61,6 +62,100 @@ def test_integrals_kept_by_all_are_reused_by_another_number(comm, shared_tmp_pat
             assert mf.kernel() == pytest.approx(energy, abs=1e-11)
             assert mf.two_electron.reused and mf.stored_summary.stored == stored
     comm.Barrier()
+
+
+def test_who_leaves_with_an_error_waits_for_nobody(comm, shared_tmp_path):
+    mol, left = molecule(atom=WATER, basis="sto-3g"), False
+    try:
+        with scf.RHF(mol, scratch=str(shared_tmp_path)) as mf:
+            mf.kernel()
+            if comm.rank == 0:
+                raise KeyError
+        comm.recv(source=0)  # rank 0 has left before
+    except KeyError:
+        left = True
+        for other in range(1, comm.size):
+            comm.send(None, other)
+    assert left == (comm.rank == 0)
+
+
+def test_a_fast_process_may_use_the_disk_budget_of_a_slow_one(comm, shared_tmp_path, monkeypatch):
+    def only_the_last(counter, cost, threads, work, progress):
+        if comm.rank == comm.size - 1:
+            run_tasks(counter, cost, threads, work, progress)
+
+    monkeypatch.setattr(integrals_module, "run_tasks", only_the_last)
+    settings = {"integrals": "semidirect", "disk_bytes": 1_000_000, "threshold": 1e-12}
+    mol = molecule(atom=WATER, basis="cc-pvtz")
+    with scf.RHF(mol, scratch=str(shared_tmp_path), record_bytes=1 << 16, **settings) as mf:
+        summary = mf.two_electron.summary()
+    assert 800_000 < summary.disk_bytes <= 1_000_000
+    assert summary.lost_tasks == 0
+
+
+@pytest.mark.parametrize("integrals", ["disk", "semidirect", "auto"])
+@pytest.mark.parametrize("nodes", ["hosts", "processes"])
+def test_energy_is_the_same_whoever_reads_the_records(comm, shared_tmp_path, integrals, nodes):
+    mol = molecule(atom=WATER, basis="cc-pvtz")
+    settings = {"integrals": integrals, "threshold": 1e-12, "record_bytes": 1 << 16}
+    if integrals == "semidirect":
+        settings["disk_bytes"] = 1_000_000
+    with scf.RHF(mol, scratch=str(shared_tmp_path), **settings) as mf:
+        local, stored = mf.kernel(), mf.stored_summary
+    with World(nodes=nodes, scratch=shared_tmp_path) as world:
+        with scf.RHF(mol, comm=world, placement="global", **settings) as mf:
+            assert mf.kernel() == pytest.approx(local, abs=1e-10)
+            assert mf.energy_error().kept
+            if integrals == "disk":
+                assert mf.stored_summary.stored == stored.stored
+        assert not any(path.stat().st_size for path in shared_tmp_path.rglob("*") if path.is_file())
+
+
+def test_placed_globally_records_are_read_by_whoever_has_time(comm, shared_tmp_path):
+    """The last process contracts first, and leaves nothing to the others, whoever wrote it."""
+    mol = molecule(atom=WATER, basis="6-31g*")
+    settings = Settings(threshold=1e-12, placement="global", record_bytes=1 << 16)
+    with World(scratch=shared_tmp_path) as world:
+        integrals = TwoElectronIntegrals(mol, settings, world=world)
+        assert integrals.store().records >= world.size
+        native, tickets = integrals._native, integrals._tickets
+        tickets.reset()
+        native.begin(np.eye(mol.nao)[None], [1], 0.0)
+        if world.rank == world.size - 1:
+            native.contract_kept(tickets)
+        world.barrier()
+        if world.rank != world.size - 1:
+            native.contract_kept(tickets)
+        coulomb, exchange = native.end(1)
+        if world.rank == world.size - 1:
+            j, k = reference.hf.get_jk(mol, np.eye(mol.nao))
+            np.testing.assert_allclose(coulomb[0], j, atol=1e-9)
+            np.testing.assert_allclose(exchange[0], k, atol=1e-9)
+        else:
+            assert not coulomb.any() and not exchange.any()
+        integrals.close()
+
+
+def test_a_damaged_record_is_recomputed_by_whoever_reads_it(comm, shared_tmp_path):
+    mol = molecule(atom=WATER, basis="6-31g*")
+    settings = {"keep": str(shared_tmp_path), "threshold": 1e-12, "placement": "global"}
+    with scf.RHF(mol, **settings) as mf:
+        mf.conv_tol = 1e-11
+        energy = mf.kernel()
+    comm.Barrier()
+    if comm.rank == 0:
+        path = max(
+            shared_tmp_path.glob("integrals-*"), key=lambda each: each.stat().st_size
+        )  # some have none
+        data = bytearray(path.read_bytes())
+        data[100] ^= 0x10  # in the first record
+        path.write_bytes(data)
+    comm.Barrier()
+    with scf.RHF(mol, **settings) as mf:
+        mf.conv_tol = 1e-11
+        assert mf.kernel() == pytest.approx(energy, abs=1e-11)
+        assert mf.two_electron.reused
+        assert 1 <= mf.two_electron.work().damaged <= comm.size
 
 
 def test_kept_integrals_of_another_problem_are_refused_by_all(comm, shared_tmp_path):
@@ -185,24 +280,45 @@ def test_a_disk_that_is_too_small_is_noticed_before_the_work(comm, small_disk):
     assert str(small_disk) in str(caught.value)
 
 
-def test_a_disk_that_fills_ends_the_job_everywhere_with_one_error(comm, small_disk, monkeypatch):
-    check_space = TwoElectronIntegrals._open_store
+@pytest.fixture
+def filling_disk(comm, small_disk, monkeypatch):
+    """Somebody else takes the disk, but for 1 MiB, when the integrals begin to be stored."""
+    open_store = TwoElectronIntegrals._open_store
 
     def then_fill(self, kept_name):
-        """Somebody else takes the disk after the check of free space."""
-        check_space(self, kept_name)
+        open_store(self, kept_name)
         if comm.rank == 0:
             free = os.statvfs(small_disk)
             (small_disk / "other").write_bytes(bytes(free.f_bavail * free.f_bsize - (1 << 20)))
         comm.Barrier()
 
     monkeypatch.setattr(TwoElectronIntegrals, "_open_store", then_fill)
+    return small_disk
+
+
+def test_a_disk_that_fills_ends_the_job_everywhere_with_one_error(comm, filling_disk):
     mol = molecule(atom=WATER, basis="cc-pvtz")
     with pytest.raises(OutcoreError) as caught:
-        scf.RHF(mol, scratch=str(small_disk), record_bytes=1 << 20).kernel()
+        scf.RHF(mol, scratch=str(filling_disk), record_bytes=1 << 20).kernel()
     assert caught.value.errno == errno.ENOSPC
     assert "free" in str(caught.value)
     assert len(set(comm.allgather(str(caught.value)))) == 1
+
+
+@pytest.mark.parametrize("placement", ["local", "global"])
+def test_a_semidirect_run_recomputes_what_a_full_disk_does_not_take(comm, filling_disk, placement):
+    mol = molecule(atom=WATER, basis="cc-pvtz")
+    with World(scratch=filling_disk) as world:
+        settings = {"integrals": "semidirect", "record_bytes": 1 << 18, "placement": placement}
+        scratch = {} if placement == "global" else {"scratch": str(filling_disk)}
+        with scf.RHF(mol, comm=world, threshold=1e-12, **settings, **scratch) as mf:
+            mf.conv_tol = 1e-11
+            energy = mf.kernel()
+            work = mf.two_electron.work()
+            assert 0 < mf.stored_summary.disk_bytes <= 1 << 20
+    assert work.lost_tasks > 0 and work.damaged == 0
+    expected = comm.bcast(reference.RHF(mol).run(conv_tol=1e-11).e_tot if comm.rank == 0 else None)
+    assert energy == pytest.approx(expected, abs=1e-9)
 
 
 def test_tasks_are_each_done_once(comm):

@@ -48,7 +48,7 @@ def test_processes_share_the_section_at_chunks(tmp_path, first, processes):
         task = worker.Task(
             str(tmp_path), str(tmp_path / "section"), n, 2 * n, {"chunk": chunk}, index, processes
         )
-        rows.append(worker.Peer(task).rows(first))
+        rows.append(worker.H5py(task).rows(first))
     assert rows[0].start == 0
     assert rows[-1].stop == n
     for before, after in itertools.pairwise(rows):

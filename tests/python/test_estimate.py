@@ -40,5 +40,6 @@ def test_the_ways_are_ordered_by_what_they_keep(tmp_path):
         found = forecast(mol, Settings(scratch=str(tmp_path), disk_bytes=400_000), world)
     disk, semidirect, direct, auto = found.ways.values()
     assert direct.bytes < semidirect.bytes <= 400_000 < disk.bytes
-    assert disk.seconds < semidirect.seconds < direct.seconds
+    assert direct.kept < semidirect.kept < disk.kept
+    assert disk.seconds < direct.seconds  # ten times; that of semidirect comes of another sample
     assert auto.seconds <= disk.seconds * 1.001  # all of it fits into memory

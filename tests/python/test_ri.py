@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
+import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from pyscf import scf as reference
 from pyscf.mp import dfmp2_native, dfump2_native
 
 from outcore.chem import ri
+from outcore.chem.ri.plan import IntegralSizes, plan_integrals
 from outcore.chem.ri.three_index import ThreeIndex
 
 WATER = "O 0 0 0; H 0 0.757 0.587; H 0 -0.757 0.587"
@@ -173,6 +176,25 @@ def test_relativistic_methods_are_refused(water):
 # ---- MP2 ----
 
 
+def test_periodic_methods_are_refused():
+    from pyscf.pbc import gto as periodic
+    from pyscf.pbc import scf as periodic_scf
+
+    cell = periodic.M(atom="He 0 0 0", a=np.eye(3) * 4, basis="sto-3g", verbose=0)
+    with pytest.raises(OutcoreError, match="no molecular mean-field method"):
+        ri.density_fit(periodic_scf.RHF(cell))
+
+
+def test_methods_that_are_not_used_are_not_loaded():
+    """PySCF loads all it has when an object is asked for what it does not know, which takes memory for nothing."""
+    program = (
+        "import sys; from pyscf import gto; from outcore.chem import ri\n"
+        "with ri.RHF(gto.M(atom='He 0 0 0', verbose=0)) as mf: mf.kernel()\n"
+        "sys.exit('pyscf.pbc.scf' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("frozen", [0, 1])
 def test_correlation_of_closed_shells_is_pyscfs(water_scf, water_reference, storage, frozen):
@@ -295,6 +317,18 @@ def test_too_little_memory_says_how_much_is_needed(water):
     assert caught.value.errno == errno.ENOMEM
 
 
+def test_two_spins_are_planned_for():
+    sizes = IntegralSizes(300, 1500, 40_000, 70, 25)
+    one, two = (plan_integrals(replace(sizes, spins=spins), 1 << 30, 1, 2, "disk") for spins in (1, 2))
+    assert two.iterate_bytes - one.iterate_bytes >= 28 * 300**2 * 8
+
+
+def test_too_little_memory_for_mp2_says_how_much_is_needed(water_scf):
+    with pytest.raises(OutcoreError, match=r"RI-MP2.* need at least \d+ MB more in each of 1") as caught:
+        ri.MP2(water_scf, memory=10**6).kernel()
+    assert caught.value.errno == errno.ENOMEM
+
+
 def test_missing_scratch_is_named(water, tmp_path):
     with pytest.raises(OutcoreError, match="no such directory"):
         ri.RHF(water, scratch=str(tmp_path / "none")).kernel()
@@ -318,6 +352,20 @@ def test_a_disk_that_is_too_small_is_noticed_before_integrals_are_made(small_dis
     mol = molecule(atom="Ne 0 0 0; Ne 0 0 3; Ne 0 3 0", basis="cc-pvqz")
     with pytest.raises(OutcoreError, match="free") as caught:
         ri.RHF(mol, storage="disk", scratch=str(small_disk)).kernel()
+    assert caught.value.errno == errno.ENOSPC
+
+
+def test_a_disk_that_is_too_small_for_mp2_is_noticed_before_integrals_are_made(small_disk, monkeypatch):
+    def never(*_):
+        raise AssertionError("integrals were made")
+
+    monkeypatch.setattr(ri.MP2, "_three_center", never)
+    mol = molecule(atom="Ne 0 0 0; Ne 0 0 3; Ne 0 3 0", basis="cc-pv5z")
+    mf = reference.RHF(mol)
+    mf.mo_coeff, mf.mo_energy = np.eye(mol.nao), np.zeros(mol.nao)
+    mf.mo_occ = 2.0 * (np.arange(mol.nao) < 15)
+    with pytest.raises(OutcoreError, match="free") as caught:
+        ri.MP2(mf, storage="disk", scratch=str(small_disk)).kernel()
     assert caught.value.errno == errno.ENOSPC
 
 

@@ -280,12 +280,21 @@ def test_read_only_scratch_is_refused(water, read_only):
         ({"prefetch": 1}, "2 records"),
         ({"record_bytes": 5000}, "multiple of 4096"),
         ({"cache": "sometimes"}, "sometimes"),
+        ({"placement": "elsewhere"}, "is none of local, global"),
+        ({"placement": "global", "scratch": "/"}, "scratch directory of the world"),
     ],
 )
 def test_wrong_settings_are_refused(water, tmp_path, settings, text):
     with pytest.raises(OutcoreError, match=text) as caught:
-        scf.RHF(water, scratch=str(tmp_path), **settings).kernel()
+        scf.RHF(water, **{"scratch": str(tmp_path), **settings}).kernel()
     assert caught.value.errno == errno.EINVAL
+
+
+def test_a_geometry_that_is_no_number_is_refused(tmp_path):
+    mol = molecule(atom=WATER, basis="6-31g*")
+    mol._env[mol._atm[1, 1]] = np.nan
+    with pytest.raises(OutcoreError, match="number 24 of env is nan: a coordinate"):
+        scf.RHF(mol, scratch=str(tmp_path), threshold=1e-10).get_jk(dm=np.eye(mol.nao))
 
 
 @pytest.mark.parametrize("way", ["disk", "semidirect", "auto"])

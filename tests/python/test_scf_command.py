@@ -19,6 +19,7 @@ pytest.importorskip("pyscf")
 
 WATER = "3\nwater\nO 0 0 0\nH 0 0.757 0.587\nH 0 -0.757 0.587\n"
 WATER_631GS = -76.0083816  # PySCF 2.14, spherical d
+BIPHENYL_STO3G = -1116.5707882014  # PySCF 2.14
 BIPHENYL = Path(__file__).parents[2] / "examples" / "c14h8f6.xyz"
 
 
@@ -261,6 +262,34 @@ def test_a_run_that_was_cut_short_can_be_finished(water, tmp_path):
     )
     expected = json.loads(whole.read_text())["energy_hartree"]
     assert json.loads(results.read_text())["energy_hartree"] == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.launcher
+@pytest.mark.parametrize(("cycle", "integrals"), [(1, "disk"), (4, "disk"), (3, "semidirect")])
+def test_a_run_that_was_killed_goes_on_from_its_integrals_and_its_last_cycle(tmp_path, cycle, integrals):
+    saved, results = tmp_path / "orbitals", tmp_path / "results.json"
+    command = [sys.executable, "-u", "-m", "outcore", "scf", str(BIPHENYL), "--basis", "sto-3g"]
+    command += ["--integrals", integrals, "--ranks", "2", "--scratch", str(tmp_path)]
+    if integrals == "semidirect":
+        command += ["--disk", "8MB"]
+    command += ["--keep-integrals", str(tmp_path), "--checkpoint", str(saved)]
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert run.stdout is not None
+    seen = any(line.split()[:1] == [str(cycle)] for line in run.stdout)
+    os.killpg(run.pid, signal.SIGKILL)
+    run.communicate()
+    assert seen
+    answer = subprocess.run(
+        [*command, "--restart", str(saved), "--json", str(results)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert "reused" in answer.stdout
+    restarted = int(answer.stdout.split("restart from cycle ")[1].split()[0])
+    assert restarted >= cycle
+    assert json.loads(results.read_text())["energy_hartree"] == pytest.approx(BIPHENYL_STO3G, abs=1e-8)
 
 
 @pytest.mark.parametrize(

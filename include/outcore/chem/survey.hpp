@@ -15,6 +15,7 @@ namespace outcore::chem {
 struct SurveyedQuartet {
   int bra_kinds, ket_kinds;  ///< pair_of_kinds
   double bound;              ///< Schwarz
+  double density;            ///< times the bound: the most that it adds to a Fock matrix element
   double values;
   double seconds;  ///< to compute it
   double bytes;    ///< it takes in a record, labels included
@@ -24,16 +25,17 @@ struct SurveyedQuartet {
 struct Survey {
   std::vector<SurveyedQuartet> quartets;
   std::uint64_t draws = 0;
-  double pack_seconds = 0, contract_seconds = 0;  ///< sums over the sample: to pack; to unpack and contract
-  double packed_values = 0;                       ///< values in what was packed and contracted
+  /// Of a value, summed over the draws: to pack; to check, unpack and contract; only to check and unpack.
+  double pack_seconds = 0, contract_seconds = 0, unpack_seconds = 0;
 };
 
 /// Draws triples of shells (i, j, k) with probabilities in proportion to the integrals that they stand for,
 /// and measures their quartets (a part of them if there are many). One for each thread; not cheap to make.
 class Surveyor {
  public:
-  /// `accuracy`: of the stored values. All must outlive this.
-  Surveyor(const Basis& basis, const Screening& screening, const Accuracy& accuracy);
+  /// `accuracy`: of the stored values; `density`: about that of the molecule. All must outlive this.
+  Surveyor(const Basis& basis, const Screening& screening, const Accuracy& accuracy,
+           const Densities& density);
 
   /// Makes draws first, first + stride, ... of one sequence for `seconds`, at least one and at most `most`.
   [[nodiscard]] Survey run(double seconds, std::uint64_t most, std::uint64_t first, std::uint64_t stride);
@@ -48,15 +50,20 @@ class Surveyor {
 
   [[nodiscard]] Triple draw(std::uint64_t number) const;
   void measure(const Triple& triple, Survey& survey);
+  template <class Use>
+  void read_record(Use&& use);
 
   const Basis& basis_;
   const Screening& screening_;
   SlabMaker maker_;
   SlabCodec codec_;
-  Densities nothing_;
+  DensityBounds density_;
   CoulombExchange sums_;
   std::vector<std::uint64_t> until_;  // integrals of the tasks up to and with each
   std::vector<std::byte> packed_;
+  std::vector<std::byte> record_;  // packed slabs of the sample
+  double alone_seconds_ = 0;       // that contracting these took, one by one
+  volatile std::uint32_t checked_ = 0;
 };
 
 }  // namespace outcore::chem

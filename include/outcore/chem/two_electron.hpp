@@ -22,8 +22,8 @@ struct IntegralCounts {
   std::uint64_t memory_bytes = 0;  ///< records in memory
   std::uint64_t disk_bytes = 0;    ///< records on disk
   std::uint64_t records = 0;       ///< of both
-  std::uint64_t damaged = 0;       ///< records that came back damaged; they are recomputed
-  std::uint64_t lost_tasks = 0;    ///< tasks of which something found no place or was damaged; recomputed
+  std::uint64_t damaged = 0;       ///< records that came back damaged to this process; they are recomputed
+  std::uint64_t lost_tasks = 0;    ///< tasks of which something found no place; it is recomputed
 };
 
 /// This process's share of the two-electron integrals. Quartets that the rule keeps are computed once, stored
@@ -44,19 +44,26 @@ class TwoElectron {
   void open_kept(const IntegralFileOptions& options, std::span<const KeptFile> kept, int part, int parts);
   /// See IntegralFile::commit.
   [[nodiscard]] KeptFile commit();
+  /// Global placement, once closed: exchange what index() gives at each process, in order of rank. From then
+  /// on any process contracts any record on disk. See IntegralFile.
+  [[nodiscard]] std::vector<std::byte> index() const;
+  void share(std::span<const std::vector<std::byte>> indices);
+  /// Drops what is stored; after it only destruction. Collective with global placement.
+  void drop();
 
-  /// J and K of some densities: begin, contract what this process keeps, contract the rest of its share of
-  /// all tasks, end. `threshold`: what contributes less than that to every matrix element is left out; 0:
-  /// nothing is.
+  /// J and K of some densities: begin, contract what is kept (by this process, or its share by tickets, as
+  /// IntegralFile::for_each), contract the rest of its share of all tasks, end. `threshold`: what contributes
+  /// less than that to every matrix element is left out; 0: nothing is.
   void begin(const double* densities, std::span<const int> symmetry, double threshold);
-  void contract_kept();
+  void contract_kept(const Tickets& tickets = {});
   void contract_rest(int thread, std::size_t first_task, std::size_t last_task);
   /// Partial J and K, [count][n][n] each, to be summed over processes.
   void end(double* coulomb, double* exchange);
 
   /// What the rounding of this process's stored integrals does to the energy of `count` densities
   /// [count][n][n]: one of closed shells, or those of two spins. The errors of all processes are to be added.
-  [[nodiscard]] EnergyError energy_error(const double* densities, std::size_t count);
+  [[nodiscard]] EnergyError energy_error(const double* densities, std::size_t count,
+                                         const Tickets& tickets = {});
 
   [[nodiscard]] IntegralCounts counts() const;
   [[nodiscard]] const Basis& basis() const noexcept { return *basis_; }
@@ -74,7 +81,8 @@ class TwoElectron {
   void prepare(const IntegralFileOptions& options);
   [[nodiscard]] Selection selection(Selection::Part part) const;
   void in_threads(const std::function<void(int thread)>& work) const;
-  void collect_lost();
+  static void collect(std::span<const SlabRange> found, std::vector<Lost>& lost);
+  void contract_lost(std::span<const Lost> lost);
   void contract_lost(int thread, const Lost& lost);
 
   std::shared_ptr<const Basis> basis_;

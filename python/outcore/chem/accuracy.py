@@ -42,13 +42,11 @@ class EnergyError:
         return self.allowed is None or self.bound <= self.allowed
 
 
-def for_error(mol: Mole, basis: _core.Basis, error: float, threads: int, world: World) -> _core.Accuracy:
-    """Steps that keep the energy's error below `error`. Collective; the same on all processes."""
-    densities = np.empty((2, mol.nao, mol.nao))
-    with world.together("crude densities"):
-        if world.rank == 0:
-            densities = crude_densities(mol)
-    densities = world.broadcast(densities)
+def for_error(
+    basis: _core.Basis, densities: NDArray[np.float64], error: float, threads: int, world: World
+) -> _core.Accuracy:
+    """Steps that keep the energy's error below `error`, from crude densities [2][n][n]. Collective; the same on all
+    processes."""
     with world.together("accuracy of the integrals"):
         integrals = _core.Screening(basis, error / 10, threads).integrals  # about as many will be stored
         squares = _MEAN_SQUARE * (integrals + math.sqrt(_FEW * integrals))

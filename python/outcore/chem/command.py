@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -12,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from outcore import launch, resources
+from outcore import launch
 from outcore.chem.integrals import find_scratch
+from outcore.chem.results import peak_memory_bytes, write_json
 from outcore.errors import OutcoreError
 from outcore.resources import parse_bytes
 
@@ -75,6 +75,10 @@ def scf(
     scratch: Annotated[
         str | None, typer.Option(help="Scratch directory. Default: the fastest node-local one.")
     ] = None,
+    placement: Annotated[
+        str,
+        typer.Option(help="'local': a process reads the records it wrote; 'global': any, as it has time."),
+    ] = "local",
     record: Annotated[str, typer.Option(help="Size of an integral record.")] = "4MiB",
     prefetch: Annotated[int, typer.Option(help="Records read ahead, at least 2.")] = 4,
     cache: Annotated[
@@ -127,12 +131,13 @@ def scf(
     unrestricted = uhf or mol.spin != 0
     mf = (methods.UHF if unrestricted else methods.RHF)(
         mol,
-        comm=comm,
+        comm=_processes(comm, placement, scratch),
         integrals=integrals,
         error=error,
         threshold=threshold,
         keep=None if keep_integrals is None else str(keep_integrals),
         disk_bytes=None if disk is None else 0 if disk.strip() == "0" else parse_bytes(disk),
+        placement=placement,
         scratch=scratch,
         memory_bytes=None if memory is None else parse_bytes(memory),
         threads=threads,
@@ -153,17 +158,17 @@ def scf(
         _ = mf.two_electron
     view.stored()
     cycles = Cycles(view.say)
-    mf.callback = cycles if keeper is None else _both(cycles, keeper.cycle)
+    mf.callback = cycles if keeper is None else _both(keeper.cycle, cycles)  # a cycle shown is saved
     energy = mf.kernel(start_density)
     _keep(mf, keeper)
     storage_error = mf.energy_error() if mf.stored_summary is not None else None
     run_seconds = time.monotonic() - start
-    peak_bytes = _peak_memory_bytes(mf.world)
+    peak_bytes = peak_memory_bytes(mf.world)
     work = mf.two_electron.work()
     view.result(run_seconds, peak_bytes, work)
     if storage_error is not None:
         view.storage_error(storage_error)
-    mf.close()
+    _close(mf)
     report = _end_io(comm, run_seconds, raw, trace)
     if report is not None and integrals != "direct":
         report.render(console)
@@ -178,13 +183,30 @@ def scf(
     return 0
 
 
+def _processes(comm: Intracomm | None, placement: str, scratch: str | None) -> Intracomm | World | None:
+    """Those of the job; as a world of their own where its scratch directory matters. Collective."""
+    from outcore.world import World
+
+    if placement == "local" or scratch is None:
+        return comm
+    return World("self" if comm is None else comm, scratch=find_scratch(scratch))
+
+
+def _close(mf: Any) -> None:
+    from outcore.world import World
+
+    mf.close()
+    if isinstance(mf.comm, World):
+        mf.comm.close()
+
+
 def _print_forecast(mf: Any, console: Console, json_file: Path | None) -> None:
     from outcore.chem.estimate import forecast
 
     found = forecast(mf.mol, mf.settings, mf.world)
     console.print(found.table())
     if json_file is not None and mf.world.rank == 0:
-        _write_text(json_file, json.dumps(found.as_json(), indent=2) + "\n")
+        write_json(json_file, found.as_json())
 
 
 def _restart_files(
@@ -250,11 +272,6 @@ def _end_io(
     return report.gather(comm, run_seconds, raw)
 
 
-def _peak_memory_bytes(world: World) -> int:
-    """The most memory that the processes have held, added up."""
-    return int(world.all_reduce(resources.peak_resident_bytes()))
-
-
 def _write_json(
     path: Path,
     mf: Any,
@@ -270,6 +287,7 @@ def _write_json(
         "cycles": int(mf.cycles),
         "functions": int(mf.mol.nao),
         "integrals": mf.settings.storage,
+        "placement": mf.settings.placement,
         "threshold": mf.settings.threshold,
         "run_seconds": run_seconds,
         "peak_memory_bytes": peak_bytes,
@@ -283,11 +301,4 @@ def _write_json(
         result["storage_error"] = {**asdict(storage), "bound": storage.bound}
     if mf.stored_summary is not None:
         result["stored"] = {**asdict(mf.stored_summary), "bytes": mf.stored_summary.bytes}
-    _write_text(path, json.dumps(result, indent=2) + "\n")
-
-
-def _write_text(path: Path, text: str) -> None:
-    try:
-        path.write_text(text)
-    except OSError as error:
-        raise OutcoreError(error.errno or errno.EIO, "write results", path=path) from error
+    write_json(path, result)

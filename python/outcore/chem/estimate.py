@@ -63,6 +63,7 @@ def forecast(mol: Mole, settings: Settings, world: World) -> Forecast:
     integrals = TwoElectronIntegrals(mol, replace(settings, storage="auto"), world=world)
     sample = integrals.survey()
     estimate = integrals.estimate()
+    direct = sample_of_direct(mol, settings, world)
     waiting = 0.0
     with world.together("measure the scratch disk"):
         if world.rank == 0:
@@ -76,7 +77,7 @@ def forecast(mol: Mole, settings: Settings, world: World) -> Forecast:
         "auto": integrals.rule,
     }
     ways = {
-        name: sample.work(
+        name: (direct if name == "direct" else sample).work(
             rule, waiting, in_memory_bytes=estimate.record_memory_bytes if name == "auto" else 0
         )
         for name, rule in rules.items()
@@ -85,3 +86,11 @@ def forecast(mol: Mole, settings: Settings, world: World) -> Forecast:
     return Forecast(
         estimate.functions, estimate.integrals, estimate.disk_bytes, estimate.record_memory_bytes, ways
     )
+
+
+def sample_of_direct(mol: Mole, settings: Settings, world: World) -> plan.Sample:
+    """That of a direct run, which screens otherwise than one that stores for an error of the energy. Collective."""
+    integrals = TwoElectronIntegrals(mol, replace(settings, storage="direct"), world=world)
+    sample = integrals.survey()
+    integrals.close()
+    return sample

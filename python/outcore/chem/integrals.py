@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import hashlib
 import math
 import os
 import time
@@ -15,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from outcore import _core, doctor, launch, resources
-from outcore.chem import accuracy, kept, plan
+from outcore import _core, launch, resources
+from outcore.chem import accuracy, kept, molecule, plan
 from outcore.chem.accuracy import EnergyError
 from outcore.chem.tasks import run_tasks
 from outcore.errors import OutcoreError
@@ -33,6 +32,7 @@ Matrices = NDArray[np.float64]
 Progress = Callable[[float], None]
 
 CACHES = ("automatic", "direct", "buffered")
+PLACEMENTS = ("local", "global")
 STORAGES = ("disk", "semidirect", "direct", "auto")
 
 _MIB = 1 << 20
@@ -42,7 +42,6 @@ _ERROR = 1e-9  # of the energy, in Hartree, unless something else is asked for
 _CUTOFF_FACTOR = 0.01
 _DENSITY_FACTOR = 0.01
 _SMALL = 127.0  # times the cutoff: cheapest to keep, first to be negligible for a change of the density
-_DISK_SHARE = 0.95  # of what is free or allowed, that is planned for: records are whole, and sizes estimated
 _DIIS_MATRICES = 40  # of n*n doubles, which an SCF driver with DIIS over 8 vectors, two spins, may hold
 
 
@@ -60,6 +59,9 @@ class Settings:
     )
     keep: str | None = None  # directory in which the integrals stay after the run, and are looked for
     disk_bytes: int | None = None  # for semidirect and auto; None: what is free
+    # "local": each process reads the records that it wrote to disk; "global": any of them, as it has time, from a
+    # file of all in the scratch directories of the world, or from keep
+    placement: str = "local"
     scratch: str | None = None  # directory; None: the fastest node-local temporary directory
     memory_bytes: int | None = None  # None: half of what is available
     threads: int | None = None  # of each process; None: its share of the cores
@@ -70,6 +72,10 @@ class Settings:
     def __post_init__(self) -> None:
         wrong = (
             (self.storage not in STORAGES, f"'{self.storage}' is none of {', '.join(STORAGES)}"),
+            (
+                self.placement not in PLACEMENTS,
+                f"placement '{self.placement}' is none of {', '.join(PLACEMENTS)}",
+            ),
             (self.disk_bytes is not None and self.disk_bytes < 0, f"{self.disk_bytes} bytes of disk"),
             (
                 self.error is not None and self.threshold is not None,
@@ -138,7 +144,7 @@ class Summary:
     disk_bytes: int  # of records on disk
     records: int
     damaged: int  # records that came back damaged
-    lost_tasks: int  # of which something found no place or was damaged; it is recomputed
+    lost_tasks: int  # of which something found no place; it is recomputed
     seconds: float
 
     @property
@@ -155,7 +161,7 @@ class IntegralWork:
     contract_seconds: float
     expected_seconds: float | None  # for all of that, if a sample was measured
     damaged: int  # records that came back damaged
-    lost_tasks: int  # of which something found no place or was damaged; it is recomputed
+    lost_tasks: int  # of which something found no place; it is recomputed
 
 
 class TwoElectronIntegrals:
@@ -169,7 +175,7 @@ class TwoElectronIntegrals:
         self, mol: Mole, settings: Settings, comm: Intracomm | None = None, *, world: World | None = None
     ) -> None:
         self.settings = settings
-        self.key = problem_key(mol)
+        self.key = molecule.integrals_key(mol)
         self.world = shared(comm) if world is None else world
         self._stored = False
         self._store_seconds = 0.0
@@ -178,23 +184,26 @@ class TwoElectronIntegrals:
         self._sums: GlobalArray | None = None
         with self.world.together("basis"):
             self._basis = native_basis(mol)
-        self._accuracy = self._choose_accuracy(mol)
+        self._mol = mol
+        self._crude_densities: Matrices | None = None
+        self._accuracy = self._choose_accuracy()
         with self.world.together("two-electron integrals"):
             self._screening = self._choose_screening()
             self._cost = np.array(self._screening.task_integrals(), dtype=float)
-            self.scratch = (
-                "" if settings.storage == "direct" else find_scratch(settings.keep or settings.scratch)
-            )
+            self.scratch = "" if settings.storage == "direct" else self._find_scratch()
             self._prefetch = self._fit_memory()
         self._memory_budget, self._disk_budget = self._budgets()
         self.sample: plan.Sample | None = None
-        self._mol = mol
         self._kept = self._find_kept()
         self.rule = self._choose() if self._kept is None else self._kept.rule
         rule = self.rule.native(self._basis)
         self._native = _core.TwoElectron(self._basis, self._screening, rule, self._threads)
         self._keeps, self._keeps_all = not rule.keeps_none, rule.keeps_all
         self._counter = self.world.counter()
+        # One budget of disk for all: whoever computes faster may keep more.
+        self._disk_used = self.world.counter() if self._keeps and settings.storage != "disk" else None
+        # Of passes over the records of all processes.
+        self._tickets = self.world.counter() if self._keeps and settings.placement == "global" else None
 
     @property
     def keeps(self) -> bool:
@@ -241,16 +250,47 @@ class TwoElectronIntegrals:
         """A measured sample of the work, made once. Collective."""
         if self.sample is None:
             self.sample = plan.survey(
-                self.world, self._basis, self._screening, self._accuracy, self._threads, self.settings.cutoff
+                self.world,
+                self._basis,
+                self._screening,
+                self._accuracy,
+                self._crude()[:1],
+                self._threads,
+                self.settings.cutoff,
             )
         return self.sample
 
-    def _choose_accuracy(self, mol: Mole) -> _core.Accuracy:
+    def _find_scratch(self) -> str:
+        settings = self.settings
+        if settings.keep or settings.placement == "local":
+            return find_scratch(settings.keep or settings.scratch)
+        mine = str(self.world.scratch)
+        if settings.scratch is not None and os.path.abspath(settings.scratch) != os.path.abspath(mine):
+            raise OutcoreError(
+                errno.EINVAL,
+                "place integral records globally",
+                path=settings.scratch,
+                detail=f"they lie in the scratch directory of the world, {mine}; "
+                "give a World(scratch=...) as comm",
+            )
+        return mine
+
+    def _choose_accuracy(self) -> _core.Accuracy:
         """How finely integrals are stored, if they are. Collective."""
         error = self.settings.allowed_error
         if error is None or self.settings.storage == "direct":
             return _core.Accuracy(self.settings.cutoff)
-        return accuracy.for_error(mol, self._basis, error, self._threads, self.world)
+        return accuracy.for_error(self._basis, self._crude(), error, self._threads, self.world)
+
+    def _crude(self) -> Matrices:
+        """Crude densities [2][n][n], made once. Collective."""
+        if self._crude_densities is None:
+            densities = np.empty((2, self._mol.nao, self._mol.nao))
+            with self.world.together("crude densities"):
+                if self.world.rank == 0:
+                    densities = accuracy.crude_densities(self._mol)
+            self._crude_densities = self.world.broadcast(densities)
+        return self._crude_densities
 
     def _choose_screening(self) -> _core.Screening:
         steps = self._accuracy
@@ -264,7 +304,9 @@ class TwoElectronIntegrals:
         memory, disk = 0, 0
         with self.world.together("budgets of the integrals"):
             if settings.storage in ("semidirect", "auto"):
-                free = int(_core.file_system(self.scratch).free_bytes * _DISK_SHARE) // self.world.node_size
+                free = (
+                    int(_core.file_system(self.scratch).free_bytes * plan.DISK_SHARE) // self.world.node_size
+                )
                 disk = (
                     free if settings.disk_bytes is None else min(free, settings.disk_bytes // self.world.size)
                 )
@@ -284,7 +326,7 @@ class TwoElectronIntegrals:
                 size = self.world.size
                 rule = sample.rule(
                     self._memory_budget * size,
-                    self._disk_budget * size * _DISK_SHARE,
+                    self._disk_budget * size,
                     self._seconds_per_byte() if settings.storage == "auto" else 0.0,
                 )
         return self.world.broadcast(rule)
@@ -299,12 +341,17 @@ class TwoElectronIntegrals:
                 name = self.world.broadcast(kept.new_name())
                 self._open_store(f"{name}.{self.world.rank}" if self.settings.keep else "")
             else:
-                self._native.open_kept(self._options(""), self._kept.files, self.world.rank, self.world.size)
+                self._open_kept(self._kept.files)
         if self._kept is None:
             with self.world.together("store two-electron integrals"):
                 run_tasks(self._counter, self._cost, self._threads, self._native.store, progress)
                 self._native.close_store()
-            self._keep()
+            if self.settings.keep:
+                self._keep()
+            elif self._tickets is not None:
+                indices = self.world.gather(self._native.index())
+                with self.world.together("share the records of integrals"):
+                    self._native.share(indices)
         self._stored = True
         self._store_seconds = time.monotonic() - start
         return self.summary()
@@ -318,14 +365,18 @@ class TwoElectronIntegrals:
 
     def _keep(self) -> None:
         """Makes what was stored known to later runs."""
-        if not self.settings.keep:
-            return
         with self.world.together("keep integrals"):
             mine = self._native.commit()
         files = self.world.gather(mine)
         with self.world.together("keep integrals"):
             if self.world.rank == 0:
                 kept.save(self.scratch, self._mol, self._facts(), kept.Kept(self.rule, files))
+            if self._tickets is not None:
+                self._native.drop()
+                self._open_kept(files)
+
+    def _open_kept(self, files: kept.Files) -> None:
+        self._native.open_kept(self._options(""), files, self.world.rank, self.world.size)
 
     def _facts(self) -> kept.Facts:
         """What kept integrals depend on beside the problem."""
@@ -361,13 +412,12 @@ class TwoElectronIntegrals:
         `symmetry` says. The densities of rank 0 count; all processes get the same result."""
         start = time.monotonic()
         densities = self.world.broadcast(np.ascontiguousarray(densities, dtype=np.float64))
-        if not self._keeps_all:
-            self._counter.reset()
+        self._reset_counters()
         with self.world.together("J and K", list(symmetry)):
             if self._keeps and not self._stored:
                 raise OutcoreError(errno.EINVAL, "J and K", detail="the integrals have not been stored")
             self._native.begin(densities, list(symmetry), self.settings.density_threshold)
-            self._native.contract_kept()
+            self._native.contract_kept(self._tickets)
             if not self._keeps_all:
                 run_tasks(self._counter, self._cost, self._threads, self._native.contract_rest)
             coulomb, exchange = self._native.end(len(symmetry))
@@ -381,16 +431,32 @@ class TwoElectronIntegrals:
         """What the rounding of the stored integrals does to the energy of `densities` [1][n][n], of closed shells,
         or [2][n][n], of each spin; those of rank 0 count."""
         densities = self.world.broadcast(np.ascontiguousarray(densities, dtype=np.float64))
+        self._reset_counters()
         with self.world.together("error of the energy"):
-            mine = np.array(self._native.energy_error(densities))
+            mine = np.array(self._native.energy_error(densities, self._tickets))
         variance, worst = (float(value) for value in self.world.all_reduce(mine))
         return EnergyError(math.sqrt(variance), worst, self.settings.allowed_error)
 
     def close(self) -> None:
-        """Drops the integrals and their file."""
+        """Drops the integrals and their file. Collective if they are placed globally."""
+        if self._tickets is None:
+            self._native.drop()
+        else:
+            with self.world.together("drop the integrals"):
+                self._native.drop()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """As close, but not collective: what is placed globally lies on the disks until the world closes."""
         del self._native
         self._sums = None
         self._stored = False
+
+    def _reset_counters(self) -> None:
+        if not self._keeps_all:
+            self._counter.reset()
+        if self._tickets is not None:
+            self._tickets.reset()
 
     def _sum(self, coulomb: Matrices, exchange: Matrices) -> tuple[Matrices, Matrices]:
         """The sums over processes, bit by bit the same on all of them: each process adds its matrices to global
@@ -423,10 +489,12 @@ class TwoElectronIntegrals:
             cache=self.settings.cache,
             expected_bytes=expected,
             memory_bytes=self._memory_budget,
-            disk_bytes=self._disk_budget if limited else _NO_LIMIT,
+            disk_bytes=self._disk_budget * self.world.size if limited else _NO_LIMIT,
+            disk_used=self._disk_used,
             small_below=self._small_below,
-            may_overflow=limited and not self.settings.keep,
+            may_overflow=limited,
             kept_name=kept_name,
+            world=self.world if self._tickets is not None else None,
         )
 
     def _refuse_full_disk(self, estimate: Estimate) -> None:
@@ -461,6 +529,8 @@ class TwoElectronIntegrals:
 
     def _seconds_per_byte(self) -> float:
         """Core seconds for which writing a byte once and reading it in every cycle may keep this node waiting."""
+        from outcore import doctor
+
         rates = doctor.measure_rates(self.scratch)
         cores = self._threads * self.world.node_size
         return cores * (1 / rates.write_bytes_per_s + plan.CYCLES / rates.read_bytes_per_s)
@@ -505,15 +575,6 @@ def native_basis(mol: Mole) -> _core.Basis:
         address("int2e_optimizer"),
         address("CINTdel_optimizer"),
     )
-
-
-def problem_key(mol: Mole) -> str:
-    """What the integrals of a molecule depend on: geometry, basis, kind of functions."""
-    digest = hashlib.sha256()
-    for part in (mol._atm, mol._bas, mol._env):
-        digest.update(np.ascontiguousarray(part).tobytes())
-    digest.update(b"cartesian" if mol.cart else b"spherical")
-    return digest.hexdigest()
 
 
 def find_scratch(directory: str | None) -> str:

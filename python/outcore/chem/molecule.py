@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import hashlib
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -135,6 +136,16 @@ def problem(mol: Mole) -> NDArray[np.float64]:
         parts.append([mol.bas_atom(shell), mol.bas_angular(shell)])
         parts += [mol.bas_exp(shell), np.ravel(mol.bas_ctr_coeff(shell))]
     return np.concatenate(parts).astype(np.float64)
+
+
+def integrals_key(mol: Mole) -> str:
+    """What the integrals of this very object depend on, electrons not among it, but range separation: the same as
+    long as it is not changed. Of PySCF's own tables, so not the same in another run (see `problem`)."""
+    digest = hashlib.sha256()
+    for part in (mol._atm, mol._bas, mol._env):
+        digest.update(np.ascontiguousarray(part).tobytes())
+    digest.update(b"cartesian" if mol.cart else b"spherical")
+    return digest.hexdigest()
 
 
 def same_problem(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from outcore.world import World
 
 CYCLES = 14  # times that an SCF to 1e-9 Hartree needs J and K: the estimate's assumption
-_DECAY = 3.0  # by which the change of the density falls in a cycle
-_SURVEY_SECONDS = 0.3
+DISK_SHARE = 0.95  # of what is free or allowed, that is planned for: records are whole, and sizes estimated
+_LAST_CHANGE = 1e-6  # of the density, relative to all of it, in the last cycle: it falls evenly to that
+_SURVEY_SECONDS = 0.6
 _MOST_DRAWS = 4000  # of all processes: the sample is gathered
 _LEAST_BYTES = 0.05  # of a value: those that round to zero are worth keeping, but not infinitely
 
@@ -67,18 +68,31 @@ class Sample:
     """The measured sample of a molecule's quartets, of all processes. Made by `survey`."""
 
     def __init__(
-        self, kinds: int, rows: Floats, draws: int, pack: float, contract: float, threads: int, step: float
+        self,
+        kinds: int,
+        rows: Floats,
+        draws: int,
+        pack: float,
+        contract: float,
+        unpack: float,
+        threads: int,
+        step: float,
     ) -> None:
-        """rows [n][7] as `_core.Survey.quartets`; seconds of a value to pack, and to unpack and contract; `threads`
-        of all processes; `step`: density screening leaves out what contributes less than a hundredth of it."""
+        """rows [n][8] as `_core.Survey.quartets`; seconds of a value to pack, to check, unpack and contract, and
+        only to check and unpack; `threads` of all processes; `step`: density screening leaves out what contributes
+        less than a hundredth of it."""
         bra, ket = rows[:, 0].astype(np.intp), rows[:, 1].astype(np.intp)
-        self._bound, self._values, self._seconds, self._bytes = rows[:, 2:6].T
-        self._weight = rows[:, 6] / max(1, draws)
+        bound, density, self._values, self._seconds, self._bytes = rows[:, 2:7].T
+        self._contribution = bound * density
+        self._weight = rows[:, 7] / max(1, draws)
         self._pack, self._contract, self._threads = pack, contract, threads
+        self.unpack_share = (
+            unpack / contract if contract > 0 else 0.0
+        )  # of what a kept integral takes in a cycle
         self._least = 0.01 * step
-        self._cycles = _cycles(self._bound, self._least, CYCLES)
+        self._cycles = _cycles(self._contribution, self._least, CYCLES)
         self._factors = _factors(kinds, bra, ket, self._seconds / self._values)
-        exponents = np.frexp(self._bound)[1] - 1
+        exponents = np.frexp(bound)[1] - 1
         self._first = int(exponents.min()) if len(exponents) else 0
         self._worth = self._worth_of(exponents - self._first)
         model = self._factors[bra] * self._factors[ket]
@@ -96,6 +110,7 @@ class Sample:
     def rule(self, memory_bytes: float, disk_bytes: float, seconds_per_byte: float = 0.0) -> Rule:
         """What to keep in these budgets: what is worth most, and on disk only what takes longer to recompute in all
         cycles than a byte takes to write and read (core seconds)."""
+        disk_bytes *= DISK_SHARE
         if memory_bytes + disk_bytes <= 0:
             return KEEP_NONE
         order = np.argsort(-self._score)
@@ -129,7 +144,9 @@ class Sample:
         contract = self._contract * self._values
         store = np.where(kept, self._seconds + self._pack * self._values, 0.0)
         again = np.where(
-            kept, cycles * contract, (self._seconds + contract) * _cycles(self._bound, self._least, cycles)
+            kept,
+            cycles * contract,
+            (self._seconds + contract) * _cycles(self._contribution, self._least, cycles),
         )
         size = float(np.sum((self._weight * self._bytes)[kept]))
         read = cycles * max(0.0, size - in_memory_bytes) * read_seconds_per_byte
@@ -163,36 +180,39 @@ def survey(
     basis: _core.Basis,
     screening: _core.Screening,
     accuracy: _core.Accuracy,
+    density: Floats,
     threads: int,
     step: float,
 ) -> Sample:
-    """Measures a sample on all threads of all processes. Collective; the same at all."""
+    """Measures a sample on all threads of all processes; the same at all. `density` [1][n][n]: about that of the
+    molecule. Collective."""
     each = [int(count) for count in world.gather(threads)]
     first, total = sum(each[: world.rank]), sum(each)
 
     def run(thread: int) -> _core.Survey:
         most = max(1, _MOST_DRAWS // total)
-        return _core.survey(basis, screening, accuracy, _SURVEY_SECONDS, most, first + thread, total)
+        return _core.survey(basis, screening, accuracy, density, _SURVEY_SECONDS, most, first + thread, total)
 
     with world.together("survey two-electron integrals"), ThreadPoolExecutor(threads) as team:
         mine = list(team.map(run, range(threads)))
     rows = np.concatenate([part.quartets() for part in mine])
     sums = np.array(
-        [(part.draws, part.pack_seconds, part.contract_seconds, part.packed_values) for part in mine]
+        [(part.draws, part.pack_seconds, part.contract_seconds, part.unpack_seconds) for part in mine]
     ).sum(axis=0)
     gathered: list[Any] = world.gather((rows, sums))
     sums = np.sum([part[1] for part in gathered], axis=0)
-    values = max(1.0, sums[3])
+    draws = max(1.0, sums[0])
     return Sample(
-        basis.kinds, np.concatenate([part[0] for part in gathered]), int(sums[0]), sums[1] / values,
-        sums[2] / values, total, step,
+        basis.kinds, np.concatenate([part[0] for part in gathered]), int(sums[0]), sums[1] / draws,
+        sums[2] / draws, sums[3] / draws, total, step,
     )  # fmt: skip
 
 
-def _cycles(bound: Floats, threshold: float, most: int) -> Floats:
-    """In how many of `most` cycles quartets of these bounds contribute more than `threshold`: the change of the
-    density falls from 1 by _DECAY in each; Coulomb terms count twice."""
-    needed = 1.0 + np.log(np.maximum(2.0 * bound / threshold, 1.0)) / np.log(_DECAY)
+def _cycles(contribution: Floats, threshold: float, most: int) -> Floats:
+    """In how many of `most` cycles quartets that add this much to the Fock matrix of the whole density add more
+    than `threshold` for its change."""
+    decay = -np.log(_LAST_CHANGE) / max(1, most - 1)
+    needed = 1.0 + np.log(np.maximum(contribution / threshold, 1.0)) / decay
     result: Floats = np.minimum(needed, most)
     return result
 

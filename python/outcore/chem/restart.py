@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +17,6 @@ from outcore.world import World
 if TYPE_CHECKING:
     from pyscf.gto import Mole
 
-INTERVAL_S = 10.0  # between checkpoints within a run: a kill loses no more than that
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -31,16 +28,13 @@ class Checkpoint:
         self._name = Path(name)
         self._facts = {"what": "SCF orbitals", "method": method}
         self._problem = problem(mol)
-        self._saved_at = -INTERVAL_S
         if not self._name.absolute().parent.is_dir():
             raise OutcoreError(errno.ENOENT, "write checkpoint", path=self._name, detail="no such directory")
 
     def cycle(self, state: dict[str, Any]) -> None:
-        """For mf.callback: saves, but not too often."""
-        if time.monotonic() - self._saved_at >= INTERVAL_S:
-            orbitals = {key: state[key] for key in ("mo_coeff", "mo_energy", "mo_occ")}
-            self.save(orbitals, int(state["cycle"]) + 1, float(state["e_tot"]), converged=False)
-            self._saved_at = time.monotonic()
+        """For mf.callback: saves in every cycle."""
+        orbitals = {key: state[key] for key in ("mo_coeff", "mo_energy", "mo_occ")}
+        self.save(orbitals, int(state["cycle"]) + 1, float(state["e_tot"]), converged=False)
 
     def save(self, orbitals: dict[str, Array], cycle: int, energy: float, *, converged: bool) -> None:
         """orbitals: mo_coeff [n][orbitals] (UHF: [2][n][orbitals]), mo_energy (Hartree), mo_occ."""

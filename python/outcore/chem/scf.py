@@ -28,8 +28,8 @@ from outcore.chem.integrals import (
     Settings,
     Summary,
     TwoElectronIntegrals,
-    problem_key,
 )
+from outcore.chem.molecule import integrals_key
 from outcore.errors import OutcoreError
 from outcore.world import World, shared
 
@@ -46,7 +46,8 @@ class _OutOfCore(RootDriven):
     Parameters (all by keyword; see `outcore.chem.integrals.Settings` for defaults): `integrals` ("disk",
     "semidirect", "direct" or "auto"), `disk_bytes` (that semidirect and auto may use), `keep` (directory
     in which the integrals stay after the run, and are looked for before they are computed), `error`
-    (of the energy, that storing may cause) or `threshold` (of integrals), `scratch` (directory),
+    (of the energy, that storing may cause) or `threshold` (of integrals), `placement` ("local": a process
+    reads the records it wrote; "global": any of them), `scratch` (directory),
     `memory_bytes` (of all processes together), `threads` (of each process), `record_bytes`, `prefetch`,
     `cache`, `comm` (an mpi4py communicator, or an outcore.World; default all processes of the job, None for this
     process alone).
@@ -81,7 +82,7 @@ class _OutOfCore(RootDriven):
         be made: integrals of another geometry or basis are never reused."""
         settings = self.settings
         present = self._two_electron
-        if present is None or present.key != problem_key(self.mol) or present.settings != settings:
+        if present is None or present.key != integrals_key(self.mol) or present.settings != settings:
             self.close()
             present = TwoElectronIntegrals(self.mol, settings, world=self.world)
             with self.world.together("estimate of the integrals"):
@@ -114,7 +115,7 @@ class _OutOfCore(RootDriven):
 
         hermi: 1 symmetric, 2 antisymmetric, 0 neither. Range-separated integrals (omega) are recomputed by PySCF.
         """
-        if omega or (mol is not None and problem_key(mol) != problem_key(self.mol)):
+        if omega or (mol is not None and integrals_key(mol) != integrals_key(self.mol)):
             return super().get_jk(mol, dm, hermi, with_j, with_k, omega)  # type: ignore[misc,no-any-return]
         if dm is None:
             dm = self.make_rdm1()  # type: ignore[attr-defined]
@@ -159,7 +160,13 @@ class _OutOfCore(RootDriven):
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.close()
+        if exception[0] is None:
+            self.close()
+        elif (
+            self._two_electron is not None
+        ):  # perhaps at this process alone: the others must not be waited for
+            self._two_electron.abandon()
+            self._two_electron = None
 
     def reset(self, mol: Mole | None = None) -> Any:
         """Forgets the integrals and, with an argument, takes another molecule. Collective."""

@@ -37,7 +37,8 @@ class View:
         threads = settings.threads or launch.threads_per_rank()
         self.say(
             f"{processes} {'process' if processes == 1 else 'processes'} x {threads} "
-            f"{'thread' if threads == 1 else 'threads'}, integrals {settings.storage}, "
+            f"{'thread' if threads == 1 else 'threads'}, integrals {settings.storage}"
+            f"{' placed globally' if settings.placement == 'global' else ''}, "
             + (
                 f"error of the energy {settings.allowed_error:.0e} Eh"
                 if settings.threshold is None
@@ -133,11 +134,9 @@ class View:
             f"{work.contractions} times J and K{expected}"
         )
         if work.damaged:
-            self.say(f"{work.damaged} integral records came back damaged and were recomputed in each cycle")
+            self.say(f"{work.damaged} integral records came back damaged; they were recomputed each time")
         if work.lost_tasks:
-            self.say(
-                f"of {work.lost_tasks} tasks something found no place or was damaged: recomputed each time"
-            )
+            self.say(f"of {work.lost_tasks} tasks something found no place: recomputed each time")
         if self._method == "UHF":
             spin_square, multiplicity = mf.spin_square()
             self.say(f"<S^2> = {spin_square:.6f}, 2S+1 = {multiplicity:.4f}")

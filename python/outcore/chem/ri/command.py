@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import errno
-import json
 import time
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from outcore import _core, launch, resources
+from outcore.chem.results import peak_memory_bytes, write_json
+from outcore.chem.ri.options import Options, with_options
+from outcore.chem.ri.traffic import Traffic, Watch
 from outcore.chem.view import Cycles
 from outcore.errors import OutcoreError
-from outcore.resources import parse_bytes
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,119 +21,22 @@ if TYPE_CHECKING:
     from outcore.chem.ri.mp2 import MP2
     from outcore.world import World
 
-Geometry = Annotated[Path, typer.Argument(help="XYZ file, in Angstrom.")]
-Basis = Annotated[str, typer.Option(help="Basis set, as PySCF names it.")]
-Cart = Annotated[bool, typer.Option("--cart", help="Cartesian d, f, g functions.")]
-Charge = Annotated[int, typer.Option(help="Total charge.")]
-Spin = Annotated[int | None, typer.Option(help="Unpaired electrons (2S). Default: 0, or 1 if odd.")]
-Uhf = Annotated[bool, typer.Option("--uhf", help="Unrestricted; the default if electrons are unpaired.")]
-Ranks = Annotated[int | None, typer.Option(help="Processes to start; leave out under mpiexec or srun.")]
-Threads = Annotated[
-    int | None, typer.Option(help="Threads of each process. Default: its share of the cores.")
-]
-Memory = Annotated[
-    str | None, typer.Option(help="Budget of all processes, e.g. 2GB. Default: half of what is free.")
-]
-Scratch = Annotated[str | None, typer.Option(help="Scratch directory. Default: the fastest node-local one.")]
-Storage = Annotated[
-    str, typer.Option(help="'auto': integrals that fit into --memory stay there; 'disk': all on disk.")
-]
-Threshold = Annotated[float, typer.Option(help="Schwarz bound of pairs of functions that are left out.")]
-Guess = Annotated[str, typer.Option(help="Start guess, as PySCF names it.")]
-ConvTol = Annotated[float, typer.Option(help="Convergence of the energy (Hartree).")]
-MaxCycle = Annotated[int, typer.Option(help="Most SCF cycles.")]
-Checkpoint = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR",
-        help="Keep integrals, orbitals and finished pairs here; a run of the same problem goes on from them.",
-    ),
-]
-Estimate = Annotated[
-    bool, typer.Option("--estimate", help="Print memory, disk, bytes moved and time, and compute nothing.")
-]
-Json = Annotated[Path | None, typer.Option("--json", help="Write results here.")]
 
-
-@dataclass(frozen=True)
-class _Job:
-    """What both commands are asked for."""
-
-    geometry: Path
-    basis: str
-    auxbasis: str | None
-    memory: str | None
-    scratch: str | None
-    threads: int | None
-    threshold: float
-    storage: str
-    guess: str
-    conv_tol: float
-    max_cycle: int
-    checkpoint: Path | None
-    json_file: Path | None
-
-    def settings(self, world: Any) -> dict[str, Any]:
-        """For DensityFitting and MP2."""
-        return {
-            "memory": self.memory,
-            "threads": self.threads,
-            "threshold": self.threshold,
-            "storage": self.storage,
-            "checkpoint": self.checkpoint,
-            "comm": world,
-        }
-
-
+@with_options
 def ri_scf(
-    geometry: Geometry,
-    basis: Basis,
+    options: Options,
     auxbasis: Annotated[str | None, typer.Option(help="Auxiliary basis. Default: that of the basis.")] = None,
-    cart: Cart = False,
-    charge: Charge = 0,
-    spin: Spin = None,
-    uhf: Uhf = False,
-    ranks: Ranks = None,
-    threads: Threads = None,
-    memory: Memory = None,
-    scratch: Scratch = None,
-    storage: Storage = "auto",
-    threshold: Threshold = 1e-11,
-    guess: Guess = "minao",
-    conv_tol: ConvTol = 1e-9,
-    max_cycle: MaxCycle = 50,
-    checkpoint: Checkpoint = None,
-    estimate: Estimate = False,
-    json_file: Json = None,
 ) -> int:
     """Hartree-Fock with density fitting; three-index integrals in memory and on disk."""
-    if ranks is not None:
-        launch.relaunch(ranks)
-    job = _Job(
-        geometry,
-        basis,
-        auxbasis,
-        memory,
-        scratch,
-        threads,
-        threshold,
-        storage,
-        guess,
-        conv_tol,
-        max_cycle,
-        checkpoint,
-        json_file,
-    )
-    with _Run(job, cart=cart, charge=charge, spin=spin, uhf=uhf) as run:
-        run.estimate = estimate
+    with _Run(options) as run:
         run.scf(auxbasis)
         run.finish()
     return 0
 
 
+@with_options
 def rimp2(
-    geometry: Geometry,
-    basis: Basis,
+    options: Options,
     auxbasis: Annotated[
         str | None, typer.Option(help="Auxiliary basis of MP2. Default: that of the basis.")
     ] = None,
@@ -150,46 +52,12 @@ def rimp2(
     pairs: Annotated[
         bool, typer.Option("--pairs", help="Print the energy of each pair of orbitals.")
     ] = False,
-    cart: Cart = False,
-    charge: Charge = 0,
-    spin: Spin = None,
-    uhf: Uhf = False,
-    ranks: Ranks = None,
-    threads: Threads = None,
-    memory: Memory = None,
-    scratch: Scratch = None,
-    storage: Storage = "auto",
-    threshold: Threshold = 1e-11,
-    guess: Guess = "minao",
-    conv_tol: ConvTol = 1e-9,
-    max_cycle: MaxCycle = 50,
-    checkpoint: Checkpoint = None,
-    estimate: Estimate = False,
-    json_file: Json = None,
 ) -> int:
     """RI-MP2 on a Hartree-Fock reference with density fitting, on one or several processes."""
-    if ranks is not None:
-        launch.relaunch(ranks)
-    job = _Job(
-        geometry,
-        basis,
-        auxbasis,
-        memory,
-        scratch,
-        threads,
-        threshold,
-        storage,
-        guess,
-        conv_tol,
-        max_cycle,
-        checkpoint,
-        json_file,
-    )
     factors = _factors(scs)
-    with _Run(job, cart=cart, charge=charge, spin=spin, uhf=uhf) as run:
-        run.estimate = estimate
+    with _Run(options) as run:
         run.scf(jkbasis)
-        run.mp2(frozen, factors, pairs)
+        run.mp2(auxbasis, frozen, factors, pairs)
         run.finish()
     return 0
 
@@ -207,9 +75,12 @@ def _factors(text: str) -> tuple[float, float]:
 class _Run:
     """The stages of a run, and what is shown of them."""
 
-    def __init__(self, job: _Job, *, cart: bool, charge: int, spin: int | None, uhf: bool) -> None:
+    def __init__(self, options: Options) -> None:
+        if options.ranks is not None:
+            launch.relaunch(options.ranks)
         self._start = time.monotonic()
         launch.limit_threads()
+        resources.give_back_freed_memory()
 
         from rich.console import Console
 
@@ -217,22 +88,25 @@ class _Run:
 
         comm = launch.world()
         self._console: Console = Console(quiet=comm is not None and comm.rank > 0, highlight=False)
-        self._job = job
-        self._mol = molecule.build(job.geometry, job.basis, charge=charge, spin=spin, cartesian=cart)
-        self._unrestricted = uhf or self._mol.spin != 0
-        size = 1 if comm is None else comm.size
+        self._options = options
+        self._mol = molecule.build(
+            options.geometry,
+            options.basis,
+            charge=options.charge,
+            spin=options.spin,
+            cartesian=options.cart,
+        )
+        self._unrestricted = options.uhf or self._mol.spin != 0
         self._comm = comm
         self._world = self._new_world()
         self._mf: Any = None
-        self.estimate = False  # nothing is computed
         self._results: dict[str, Any] = {}
-        self._header(size)
+        self._header(1 if comm is None else comm.size)
 
     def _new_world(self) -> World:
         from outcore.chem.ri.processes import make_world
 
-        job = self._job
-        return make_world(self._comm, None if job.memory is None else parse_bytes(job.memory), job.scratch)
+        return make_world(self._comm, self._options.memory_bytes, self._options.scratch)
 
     def __enter__(self) -> _Run:
         return self
@@ -244,16 +118,16 @@ class _Run:
         self._console.print(line, soft_wrap=True)
 
     def _header(self, processes: int) -> None:
-        mol, job = self._mol, self._job
+        mol, options = self._mol, self._options
         kind = "cartesian" if mol.cart else "spherical"
-        threads = job.threads or launch.threads_per_rank()
+        threads = options.threads or launch.threads_per_rank()
         self._say(
-            f"{self._method}/{job.basis}  {job.geometry.name}: {mol.natm} atoms, {mol.nelectron} electrons, "
-            f"{mol.nao} {kind} functions in {mol.nbas} shells"
+            f"{self._method}/{options.basis}  {options.geometry.name}: {mol.natm} atoms, "
+            f"{mol.nelectron} electrons, {mol.nao} {kind} functions in {mol.nbas} shells"
         )
         self._say(
             f"{processes} {'process' if processes == 1 else 'processes'} x {threads} "
-            f"{'thread' if threads == 1 else 'threads'}, memory {job.memory or 'half of what is free'}, "
+            f"{'thread' if threads == 1 else 'threads'}, memory {options.memory or 'half of what is free'}, "
             f"scratch {self._world.scratch}"
         )
 
@@ -268,10 +142,11 @@ class _Run:
         from outcore.chem.ri import orbitals
 
         method = ri.UHF if self._unrestricted else ri.RHF
-        mf = self._mf = method(self._mol, auxbasis, **self._job.settings(self._world))
-        mf.conv_tol, mf.max_cycle, mf.init_guess = self._job.conv_tol, self._job.max_cycle, self._job.guess
+        mf = self._mf = method(self._mol, auxbasis, **self._options.settings(self._world))
+        options = self._options
+        mf.conv_tol, mf.max_cycle, mf.init_guess = options.conv_tol, options.max_cycle, options.guess
         mf.chkfile = None
-        if self.estimate:
+        if self._options.estimate:
             self._forecast("SCF", mf.with_df.prepare())
             mf.with_df.close_integrals()
             return
@@ -279,11 +154,11 @@ class _Run:
         found, keeper = self._kept_orbitals(mf)
         if found is not None and found["meta"]["converged"]:
             orbitals.restore(mf, found)
-            self._say(f"converged orbitals found in {self._job.checkpoint}")
+            self._say(f"converged orbitals found in {self._options.checkpoint}")
         else:
             integrals = mf.with_df.prepare()
             forecast = self._forecast("SCF", integrals)
-            before, begin = self._moved(), time.monotonic()
+            watch, begin = Watch(), time.monotonic()
             integrals.build()
             self._say(integrals.summary(mf.with_df.auxmol))
             self._results |= {
@@ -300,6 +175,7 @@ class _Run:
 
             mf.callback = each_cycle
             mf.kernel(None if found is None else mf.make_rdm1(found["mo_coeff"], found["mo_occ"]))
+            waited = integrals.waited_seconds
             mf.with_df.close_integrals()
             with self._world.together("keep orbitals"):
                 if keeper is not None:
@@ -309,7 +185,7 @@ class _Run:
                         float(mf.e_tot),
                         converged=bool(mf.converged),
                     )
-            self._compare("scf", forecast, before, begin)
+            self._compare("scf", forecast, watch.traffic(self._world, waited), begin)
         if not mf.converged:
             raise OutcoreError(
                 errno.EDOM,
@@ -344,25 +220,16 @@ class _Run:
         self._say(f"{stage} estimate: {forecast}; {free / 1e9:.1f} GB free in {self._world.scratch}")
         return forecast
 
-    def _moved(self) -> tuple[int, int]:
-        """Bytes written and read so far by all processes, as their devices were asked."""
-        from outcore import report, trace
-
-        counters = trace.snapshot()["layers"]["device"]
-        return tuple(  # type: ignore[return-value]
-            int(self._world.all_reduce(sum(counters[name]["bytes"] for name in names)))
-            for names in (report.WRITES, report.READS)
-        )
-
-    def _compare(self, stage: str, forecast: Any, before: tuple[int, int], begin: float) -> None:
+    def _compare(self, stage: str, forecast: Any, traffic: Traffic, begin: float) -> None:
         seconds = time.monotonic() - begin
-        written, read = (after - first for after, first in zip(self._moved(), before, strict=True))
-        self._say(forecast.against(written, read, seconds))
+        self._say(forecast.against(traffic.written_bytes, traffic.read_bytes, seconds))
+        self._say(str(traffic))
         self._results[f"{stage}_forecast"] = {
-            "written_bytes": [forecast.written_bytes, written],
-            "read_bytes": [forecast.read_bytes, read],
+            "written_bytes": [forecast.written_bytes, traffic.written_bytes],
+            "read_bytes": [forecast.read_bytes, traffic.read_bytes],
             "seconds": [forecast.seconds, seconds],
         }
+        self._results[f"{stage}_traffic"] = traffic.as_json()
 
     def _stand_in(self) -> None:
         """Orbitals of the right number, for a plan that looks at nothing else."""
@@ -384,8 +251,8 @@ class _Run:
         from outcore.chem.ri.keep import Keeper
 
         found, keeper = None, None
-        if self._job.checkpoint is not None:
-            name = Keeper(self._world, self._job.checkpoint).directory / "orbitals"
+        if self._options.checkpoint is not None:
+            name = Keeper(self._world, self._options.checkpoint).directory / "orbitals"
             with self._world.together("kept orbitals"):
                 if self._world.rank == 0:
                     found = orbitals.load(mf, self._method, name)
@@ -393,26 +260,26 @@ class _Run:
             found = self._world.broadcast(found)
         return found, keeper
 
-    def mp2(self, frozen: str, scs: tuple[float, float], pairs: bool) -> None:
+    def mp2(self, auxbasis: str | None, frozen: str, scs: tuple[float, float], pairs: bool) -> None:
         from outcore.chem import ri
 
         begin = time.monotonic()
-        if self.estimate:
+        if self._options.estimate:
             self._stand_in()
         self._world.close()  # what its arrays have taken is free for those of MP2
         self._world = self._new_world()
-        mp2 = ri.MP2(self._mf, frozen, self._job.auxbasis, scs=scs, **self._job.settings(self._world))
+        mp2 = ri.MP2(self._mf, frozen, auxbasis, scs=scs, **self._options.settings(self._world))
         mp2.prepare()
         forecast = self._forecast("MP2", mp2)
-        if self.estimate:
+        if self._options.estimate:
             return
-        before, start = self._moved(), time.monotonic()
+        watch, start = Watch(), time.monotonic()
         mp2.kernel()
-        self._compare("mp2", forecast, before, start)
+        self._compare("mp2", forecast, watch.traffic(self._world, mp2.waited_seconds), start)
         seconds = time.monotonic() - begin
         self._say(mp2.summary())
         if mp2.found != {""}:
-            self._say(f"integrals found in {self._job.checkpoint}: {', '.join(sorted(mp2.found))}")
+            self._say(f"integrals found in {self._options.checkpoint}: {', '.join(sorted(mp2.found))}")
         if pairs:
             self._pairs(mp2)
         self._say(f"correlation energy        {mp2.e_corr:.10f} Eh, {seconds:.1f} s")
@@ -446,17 +313,17 @@ class _Run:
 
     def finish(self) -> None:
         """Time and memory of the run, and the file of results."""
-        if self.estimate:
+        if self._options.estimate:
             return
-        peak = int(self._world.all_reduce(resources.peak_resident_bytes()))
+        peak = peak_memory_bytes(self._world)
         seconds = time.monotonic() - self._start
-        self._say(f"run time {seconds:.1f} s, memory {peak / 1e6:.0f} MB")
-        self._results |= {"run_seconds": seconds, "peak_memory_bytes": peak}
+        budget = self._options.memory_bytes
+        self._say(
+            f"run time {seconds:.1f} s, memory {peak / 1e6:.0f} MB"
+            + ("" if budget is None else f" of {budget / 1e6:.0f} MB")
+            + (", what processes share counted for each" if self._world.size > 1 else "")
+        )
+        self._results |= {"run_seconds": seconds, "peak_memory_bytes": peak, "memory_budget_bytes": budget}
         with self._world.together("write results"):
-            if self._job.json_file is not None and self._world.rank == 0:
-                try:
-                    self._job.json_file.write_text(json.dumps(self._results, indent=2) + "\n")
-                except OSError as error:
-                    raise OutcoreError(
-                        error.errno or errno.EIO, "write results", path=self._job.json_file
-                    ) from error
+            if self._options.json_file is not None and self._world.rank == 0:
+                write_json(self._options.json_file, self._results)

@@ -12,7 +12,7 @@ import numpy as np
 from pyscf import df, lib
 
 from outcore import launch
-from outcore.chem.integrals import problem_key
+from outcore.chem.molecule import integrals_key
 from outcore.chem.ri import auxiliary
 from outcore.chem.ri.jk import Request, jk
 from outcore.chem.ri.keep import Keeper
@@ -40,7 +40,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
     processes of the job, None for this process alone), `storage` ("auto": what fits stays in memory; "disk"),
     `checkpoint` (directory where the integrals are kept, or found, if another run has made them; not those of
     range-separated operators), `operators` (how many Coulomb operators share the memory: 2 for range-separated
-    hybrids).
+    hybrids), `spins` (2: the densities of both spins differ, and take twice the memory).
 
     `build` (done by whatever needs the integrals first), `get_jk`, `reset` and `close` are collective; the
     density of rank 0 counts. `loop` is not, once they are built. Integrals of a molecule that has changed are
@@ -62,11 +62,12 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         storage: str = "auto",
         checkpoint: str | os.PathLike[str] | None = None,
         operators: int = 1,
+        spins: int = 1,
     ) -> None:
         super().__init__(mol, auxbasis)
         self._storage = check_storage(storage)
         self._checkpoint = None if checkpoint is None else Path(checkpoint)
-        self._operators = operators
+        self._operators, self._spins = operators, spins
         self.threads = threads or launch.threads_per_rank()
         self.threshold = threshold
         self.three_index: ThreeIndex | None = None
@@ -110,6 +111,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
             self.mol,
             self.auxmol,
             orbitals=max(*self.mol.nelec, 1),
+            spins=self._spins,
             free_bytes=self.free_bytes,
             threads=self.threads,
             threshold=self.threshold,
@@ -119,7 +121,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         return self.three_index
 
     def _present_key(self) -> str:
-        return f"{problem_key(self.mol)} {self._auxbasis}"
+        return f"{integrals_key(self.mol)} {self._auxbasis}"
 
     def integrals(self) -> ThreeIndex:
         """Those of the present molecule: built if they are not there. Collective if so."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore import _core
+from outcore.chem.ri import team
 from outcore.chem.ri.plan import TransformPlan, TransformSizes, pair_tasks
-from outcore.chem.ri.team import blas_of_one_thread
+
+Call = Callable[[], Any]
 
 if TYPE_CHECKING:
     from outcore.chem.ri.pairs import Pairs
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
 
 CYCLES = 10  # of an SCF, as a rule
 _SAMPLE_S = 0.02
+_COPIED_BYTES = 4 << 20
+_COPIES = 3  # that a byte from the disk costs: read, checked, and put where it is used
+_DRIVER = 90  # times n^3 operations, of products of matrices, is what a cycle takes beside J and K
 _DOUBLE = 8
 
 
@@ -51,18 +57,22 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Rates:
-    """Of one thread, measured on samples of the real thing (a few hundredths of a second each); of the disk."""
+    """Of one thread while others do the same, measured on samples of the real thing (a few hundredths of a second
+    each); of the disk."""
 
     integrals: float  # a second
     expanded: float  # elements
     flops: float  # of products of matrices
     contracted: float  # elements of a row in J
     summed: float  # elements of pair energies
+    copied: float  # bytes
     read: float  # bytes
     written: float
 
     @classmethod
-    def measure(cls, native: Any, pairs: Pairs, auxiliary: int, orbitals: int, scratch: str | None) -> Rates:
+    def measure(
+        cls, native: Any, pairs: Pairs, auxiliary: int, orbitals: int, threads: int, scratch: str | None
+    ) -> Rates:
         """For `auxiliary` functions, and `orbitals` occupied ones; `scratch` None: no disk is used. Not
         collective."""
         from outcore.doctor import measure_rates
@@ -71,20 +81,46 @@ class Rates:
         n = pairs.functions
         disk = RawRates(math.inf, math.inf) if scratch is None else measure_rates(Path(scratch))
         some, width = pairs.sample(40)
-        values = np.zeros((auxiliary, width))
-        rows, matrix, left = np.zeros((8, pairs.columns)), np.zeros((1, n, n)), np.ones((max(orbitals, 1), n))
-        v, energies, gap = np.ones((128, 1, 128)), np.ones(128), np.array([-1.0])
+        rows, left = np.zeros((8, pairs.columns)), np.ones((max(orbitals, 1), n))
+        energies, gap = np.ones(128), np.array([-1.0])
         shells = native.auxiliary_shells
-        with blas_of_one_thread():
-            return cls(
-                values.size * _frequency(lambda: native.integrals(some, 0, shells, values, 1)),
-                n * n * _frequency(lambda: native.expand(pairs.table, rows[:1], matrix, 1)),
-                2.0 * len(left) * n * n * _frequency(lambda: np.matmul(left, matrix)),
-                rows.size * _frequency(lambda: (rows[:1] @ rows.T) @ rows),
-                v.size * _frequency(lambda: _core.pair_sums(v, gap, energies, energies, True)),
-                disk.read_bytes_per_s,
-                disk.write_bytes_per_s,
-            )
+
+        def integrals() -> Call:
+            values = np.zeros((auxiliary, width))
+            return lambda: native.integrals(some, 0, shells, values, 1)
+
+        def expand() -> Call:
+            matrix = np.zeros((1, n, n))
+            return lambda: native.expand(pairs.table, rows[:1], matrix, 1)
+
+        def multiply() -> Call:
+            matrices, half = np.zeros((4, n, n)), np.zeros((4, len(left), n))
+            return lambda: np.matmul(left, matrices, out=half)
+
+        def contract() -> Call:
+            return lambda: (rows[:1] @ rows.T) @ rows
+
+        def pair_sums() -> Call:
+            v = np.ones((128, 1, 128))
+            return lambda: _core.pair_sums(v, gap, energies, energies, True)
+
+        def copy() -> Call:
+            here, there = np.zeros(_COPIED_BYTES, np.uint8), np.zeros(_COPIED_BYTES, np.uint8)
+            return lambda: np.copyto(there, here)
+
+        def rate(amount: float, make: Callable[[], Call]) -> float:
+            return amount * _frequency(make, threads)
+
+        return cls(
+            rate(auxiliary * width, integrals),
+            rate(n * n, expand),
+            rate(4 * 2.0 * len(left) * n * n, multiply),
+            rate(rows.size, contract),
+            rate(128 * 128, pair_sums),
+            rate(_COPIED_BYTES, copy),
+            disk.read_bytes_per_s,
+            disk.write_bytes_per_s,
+        )
 
 
 def scf(integrals: ThreeIndex, rates: Rates, threads: int) -> Forecast:
@@ -92,13 +128,14 @@ def scf(integrals: ThreeIndex, rates: Rates, threads: int) -> Forecast:
     plan, size = integrals.plan, integrals.world.size
     n, columns = integrals.pairs.functions, integrals.pairs.columns
     rows = integrals.metric_functions
-    team, passes = threads * size, CYCLES + 2
+    workers, passes = threads * size, CYCLES + 2
     disk = (rows - plan.memory_rows) * columns * _DOUBLE
     made = rows * columns / rates.integrals + rows**2 * columns / rates.flops
     half, whole = 2.0 * rows * integrals.orbitals * n**2, rows * integrals.orbitals * n**2
     used = (half + whole) / rates.flops + rows * n**2 / rates.expanded + rows * columns / rates.contracted
-    seconds = max(made / team, disk / rates.written) + rows**3 / rates.flops
-    seconds += passes * max(used / team, disk / rates.read)
+    used += _COPIES * disk / rates.copied
+    seconds = max(made / workers, disk / rates.written) + rows**3 / rates.flops
+    seconds += passes * (max(used / workers, disk / rates.read) + _DRIVER * n**3 / rates.flops)
     memory = size * (plan.memory_bytes + max(plan.build_bytes, plan.iterate_bytes))
     return Forecast(memory, disk, disk, passes * disk, seconds)
 
@@ -112,7 +149,7 @@ def mp2(
     threads: int,
 ) -> Forecast:
     """`same`: pairs of spins whose orbitals are correlated, (0, 0) alone of closed shells."""
-    n, rows, team = sizes.functions, sizes.auxiliary, threads * size
+    n, rows, workers = sizes.functions, sizes.auxiliary, threads * size
     shapes = list(zip(sizes.occupied, sizes.virtual, strict=True))
     made = rows * sizes.columns / rates.integrals + rows * n**2 / rates.expanded
     made += sum(2.0 * rows * o * n * (n + v) for o, v in shapes) / rates.flops
@@ -123,26 +160,35 @@ def mp2(
         pairs = o_a * (o_a + 1) / 2 if a == b else o_a * o_b
         paired += pairs * (2.0 * rows / rates.flops + 1.0 / rates.summed) * v_a * v_b
         if not plan.in_memory:
-            held = None
-            for block, tile in pair_tasks(o_a, o_b, plan.block, plan.tile, a == b):
-                read += (tile[1] - tile[0]) * v_b * rows * _DOUBLE
-                read += 0 if block == held else (block[1] - block[0]) * v_a * rows * _DOUBLE
-                held = block
+            tasks = pair_tasks(o_a, o_b, plan.block, plan.tile, a == b)
+            read += sum((tile[1] - tile[0]) * v_b * rows * _DOUBLE for _, tile in tasks)
+            # Processes share the tiles of a block, and each of them holds the block.
+            for block, count in Counter(block for block, _ in tasks).items():
+                read += min(size, count) * (block[1] - block[0]) * v_a * rows * _DOUBLE
     deep, wide = plan.chunk  # what is stored are whole chunks
     disk = sum(-(-rows // deep) * deep * -(-o // wide) * wide * v * _DOUBLE for o, v in shapes)
     disk = 0 if plan.in_memory else disk
-    seconds = max(made / team, disk / rates.written) + rows**3 / rates.flops
-    seconds += max(fitted / team, disk / rates.written + disk / rates.read)
-    seconds += max(paired / team, read / rates.read)
+    fitted_read = disk
+    if disk <= size * plan.cache_bytes:  # nothing of it leaves the caches
+        fitted_read, read = 0, 0.0
+    seconds = max(made / workers, disk / rates.written) + rows**3 / rates.flops
+    seconds += max(fitted / workers, disk / rates.written + fitted_read / rates.read)
+    seconds += max(paired / workers, read / rates.read)
     memory = size * (plan.memory_bytes + max(plan.transform_bytes, plan.fit_bytes, plan.pair_bytes))
     return Forecast(memory, disk, 2 * disk, int(read), seconds)
 
 
-def _frequency(call: Callable[[], Any]) -> float:
-    """Calls a second."""
-    call()
-    count, begin = 0, time.perf_counter()
-    while (passed := time.perf_counter() - begin) < _SAMPLE_S or count == 0:
+def _frequency(make: Callable[[], Call], threads: int) -> float:
+    """Calls a second of one thread, while others call what `make` has made for them."""
+    counts = [0.0] * threads
+
+    def sample(thread: int, call: Call) -> None:
         call()
-        count += 1
-    return count / passed
+        count, begin = 0, time.perf_counter()
+        while (passed := time.perf_counter() - begin) < _SAMPLE_S or count == 0:
+            call()
+            count += 1
+        counts[thread] += count / passed
+
+    team.each([make() for _ in range(threads)], threads, sample)
+    return sum(counts) / threads

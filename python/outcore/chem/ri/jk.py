@@ -143,7 +143,8 @@ class _Worker:
         if groups:
             self._matrices = np.zeros((matrices_at_once(n), n, n))
             both = 2 if any(right is not None for each in groups for _, right, _ in each) else 1
-            self._half = np.empty((both, max(1, integrals.plan.batch_rows // both) * most * n))
+            self._half = np.empty((both, max(1, integrals.plan.half_rows // both) * most * n))
+            self._product = np.empty((n, n))
 
     def add(self, batch: Batch) -> None:
         """Rows of a batch, which is released."""
@@ -171,4 +172,7 @@ class _Worker:
             for side, half in zip(sides, halves, strict=True):
                 np.matmul(side, self._matrices[: len(part)], out=half[first : first + len(part)])
         x, y = halves[0].reshape(-1, n), halves[-1].reshape(-1, n)
-        total += sign * (x.T @ y)  # of x with itself BLAS does half the work
+        np.matmul(x.T, y, out=self._product)  # of x with itself BLAS does half the work
+        if sign != 1.0:
+            self._product *= sign
+        total += self._product

@@ -53,8 +53,10 @@ class Metric:
     def _factorize(self, auxmol: Mole) -> Matrix:
         """L^-1, or the scaled eigenvectors."""
         try:
-            # The transpose of a symmetric matrix is itself, and LAPACK works on it in place.
-            overlap = np.asarray(auxmol.intor("int2c2e", hermi=1)).T
+            # The transpose of a symmetric matrix is itself, and one of both LAPACK works on in place.
+            overlap = np.asarray(auxmol.intor("int2c2e", hermi=1))
+            if not overlap.flags.f_contiguous:
+                overlap = overlap.T
             upper = linalg.cholesky(overlap, lower=False, overwrite_a=True, check_finite=False)
             inverse, status = linalg.lapack.dtrtri(upper, lower=0, overwrite_c=1)
             assert status == 0

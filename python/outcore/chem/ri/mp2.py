@@ -127,6 +127,7 @@ class MP2:
         self.plan: TransformPlan | None = None
         self.dropped = self.auxiliary = self.integral_bytes = 0
         self.auxiliary_title = ""
+        self.waited_seconds = 0.0  # for integrals from the disk, by this process
         self.found: set[str] = set()  # stages that another run had done, "" if one was not
         self.e_corr = self.e_os = self.e_ss = 0.0
         self.pair_energies: dict[str, Matrix] = {}
@@ -237,6 +238,7 @@ class MP2:
             self._pairs,
             self._sizes.auxiliary,
             orbitals,
+            self.threads,
             None if self.plan.in_memory else self.world.scratch,
         )
         same = [(case.first, case.second) for case in self._cases()]
@@ -270,6 +272,7 @@ class MP2:
             for each in integrals.values():
                 if each.stage == TRANSFORMED:
                     each.fit(metric, self.threads)
+                    self.waited_seconds += each.waited_seconds
         self.auxiliary = min(each.rows for each in integrals.values())
         self.dropped = sizes.auxiliary - self.auxiliary
         self.auxiliary_title, self.integral_bytes = auxiliary.title(auxmol), sizes.bytes
@@ -316,6 +319,7 @@ class MP2:
         stream = reader.tiles(tasks[task] for task in tasks_of(counter, len(tasks)))
         while done.more():
             self._pairs_until(done.deadline(), case, first, second, stream, done)
+        self.waited_seconds += reader.waited_seconds
         sums = done.result()
         if case.same:  # j above i is i above j
             lower = np.tril(sums, -1)

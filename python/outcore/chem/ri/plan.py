@@ -11,11 +11,14 @@ STORAGES = ("auto", "disk")  # what fits stays in memory; all on disk
 
 _MIB = 1 << 20
 _DOUBLE = 8
-SCF_MATRICES = 28  # of n*n doubles, which an SCF driver with DIIS over 8 vectors holds
-BLAS_BYTES = 4 * _MIB  # work space of BLAS, integral code and threads
-TRANSFER_BYTES = 16 * _MIB  # of collective transfers of disk arrays, at one process
+SCF_MATRICES = 28  # of n*n doubles for each spin, which an SCF driver with DIIS over 8 vectors holds
+_LANE_BYTES, _MOST_LANES = (
+    2 * _MIB,
+    8,
+)  # that a collective transfer of a disk array reads into, at one process
 PANEL = 192  # auxiliary functions that are fitted at once
 READ_AHEAD = 1  # batches of rows under way while threads work on others
+_INNER = 512  # rows of a product of matrices that BLAS is at its best with
 _CHUNK_BYTES = 128 << 10  # what a disk array reads and checks as a whole
 _WIDEST_SLAB = 2048
 _MOST_ROWS = 32  # of a batch; more do not make BLAS faster
@@ -25,13 +28,14 @@ _CACHE_BYTES = 2 * _MIB  # of a disk array at one process, at least
 @dataclass(frozen=True)
 class IntegralSizes:
     """What is to be fitted: functions, auxiliary functions, kept columns, orbitals of one spin that exchange is
-    made of, and the largest product of two shells."""
+    made of, the largest product of two shells, and how many spins have densities of their own."""
 
     functions: int
     auxiliary: int
     columns: int
     orbitals: int
     largest_pair: int
+    spins: int = 1
 
     @property
     def bytes(self) -> int:
@@ -46,6 +50,7 @@ class IntegralPlan:
     width: int  # columns of a slab
     chunk_rows: int
     batch_rows: int
+    half_rows: int  # of a batch, that are half transformed at once
     memory_rows: int  # that stay in memory
     cache_bytes: int  # of the disk array
     build_bytes: int  # beside what is there already, while integrals are made
@@ -84,6 +89,11 @@ def plan_integrals(
     return partly.plan(rows, -(-rows // processes) * row)
 
 
+def blas_bytes(threads: int) -> int:
+    """Work space of the BLAS of NumPy in each thread, and of those of SciPy and PySCF, with integral code."""
+    return (6 + 4 * threads) * _MIB
+
+
 @dataclass(frozen=True)
 class _Integrals:
     """What slabs of `width` columns and batches of `rows` rows take."""
@@ -107,25 +117,33 @@ class _Integrals:
         )
 
     @property
+    def half_rows(self) -> int:
+        """So many that BLAS is at its best, and no more."""
+        return min(self.rows, -(-_INNER // self.sizes.orbitals))
+
+    @property
     def cache_bytes(self) -> int:
-        return 4 * _CACHE_BYTES if self.width > 1 and self.on_disk else _CACHE_BYTES if self.on_disk else 0
+        return _CACHE_BYTES if self.on_disk else 0
 
     @property
     def build_bytes(self) -> int:
         """The metric; for each thread a slab, and the panel that is fitted; what is on its way to the disk."""
         slabs = self.threads * self.slab_width * (self.sizes.auxiliary + PANEL)
-        return (self.sizes.auxiliary**2 + slabs) * _DOUBLE + self.cache_bytes + 4 * BLAS_BYTES
+        return (self.sizes.auxiliary**2 + slabs) * _DOUBLE + self.cache_bytes + blas_bytes(self.threads)
 
     @property
     def iterate_bytes(self) -> int:
         """Matrices of the SCF; for each thread expanded ones, two sums and a product, and half transformed rows;
         batches that are used and read."""
-        n = self.sizes.functions
-        matrices = (SCF_MATRICES + self.threads * (matrices_at_once(n) + 3)) * n**2
-        rows = self.rows * self.threads * n * self.sizes.orbitals
+        n, spins = self.sizes.functions, self.sizes.spins
+        matrices = (SCF_MATRICES * spins + self.threads * (matrices_at_once(n) + spins + 2)) * n**2
+        half = self.threads * self.half_rows * n * self.sizes.orbitals
+        total = (matrices + half) * _DOUBLE + blas_bytes(self.threads)
         if self.on_disk:
-            rows += self.rows * (self.threads + READ_AHEAD) * self.sizes.columns
-        return (matrices + rows) * _DOUBLE + BLAS_BYTES + (TRANSFER_BYTES if self.on_disk else 0)
+            batch = self.rows * self.sizes.columns * _DOUBLE
+            lanes = min(-(-batch // _LANE_BYTES), _MOST_LANES)
+            total += (self.threads + READ_AHEAD) * batch + lanes * _LANE_BYTES + self.cache_bytes
+        return total
 
     @property
     def bytes(self) -> int:
@@ -136,6 +154,7 @@ class _Integrals:
             self.slab_width,
             self.chunk_rows,
             self.rows,
+            self.half_rows,
             memory_rows,
             self.cache_bytes,
             self.build_bytes,
@@ -210,7 +229,7 @@ def plan_transform(
     n, virtual = sizes.functions, max(sizes.virtual)
     products = sum(o * v for o, v in zip(sizes.occupied, sizes.virtual, strict=True))
     per_row = threads * (sizes.columns + products) * _DOUBLE
-    fixed = 4 * BLAS_BYTES + threads * matrices_at_once(n) * (n + most) * n * _DOUBLE
+    fixed = blas_bytes(threads) + threads * matrices_at_once(n) * (n + most) * n * _DOUBLE
     shell = min(sizes.auxiliary, _LARGEST_SHELL)
     metric = sizes.auxiliary**2 * _DOUBLE
 

@@ -11,7 +11,7 @@ from outcore.world import World
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
-_UNFORESEEN_BYTES = 4 << 20  # at each process: modules that are loaded later, memory in pieces
+_UNFORESEEN_BYTES = 8 << 20  # at each process: modules that are loaded later, memory in pieces
 
 JOB: Any = object()  # default of `comm`: all processes of the job
 

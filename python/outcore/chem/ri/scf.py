@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pyscf import lib
 from pyscf.df import df_jk
-from pyscf.scf import dhf, hf, uhf
+from pyscf.scf import dhf, hf, rohf, uhf
 
 from outcore.chem.driver import RootDriven
 from outcore.chem.ri.fitting import DensityFitting
+from outcore.chem.ri.team import blas_of_one_thread
 from outcore.errors import OutcoreError
 
 if TYPE_CHECKING:
@@ -35,6 +36,15 @@ class OutOfCoreFitting(RootDriven):
     @property
     def world(self) -> World:
         return self.with_df.world
+
+    def scf(self, dm0: Any = None, **kwargs: Any) -> Any:
+        """As RootDriven's. What PySCF does between two J and K is little, and threads of BLAS look for more work
+        for a while before they sleep: they would take more from the next J and K than they give."""
+        self.prepare()  # this gains by them
+        with blas_of_one_thread():
+            return super().scf(dm0, **kwargs)
+
+    kernel = scf
 
     def prepare(self) -> None:
         self.with_df.integrals()
@@ -61,7 +71,8 @@ def density_fit(mf: Any, auxbasis: Any = None, **settings: Any) -> Any:
     Range-separated hybrids get integrals of both operators, each with half of the memory. Raises OutcoreError
     (ENOTSUP) for relativistic four-component and periodic methods.
     """
-    if not isinstance(mf, hf.SCF) or isinstance(mf, dhf.DHF) or hasattr(mf, "cell"):
+    # In its variables: an object that is asked for what it has not loads all of PySCF.
+    if not isinstance(mf, hf.SCF) or isinstance(mf, dhf.DHF) or "cell" in vars(mf):
         raise OutcoreError(
             errno.ENOTSUP,
             "fit densities out of core",
@@ -71,7 +82,8 @@ def density_fit(mf: Any, auxbasis: Any = None, **settings: Any) -> Any:
     if isinstance(mf, hf.KohnShamDFT):
         omega, _, _ = mf._numint.rsh_and_hybrid_coeff(mf.xc, spin=mf.mol.spin)
         operators = 2 if omega else 1
-    fitting = DensityFitting(mf.mol, auxbasis, operators=operators, **settings)
+    spins = 1 if isinstance(mf, hf.RHF) and not isinstance(mf, rohf.ROHF) else 2
+    fitting = DensityFitting(mf.mol, auxbasis, operators=operators, spins=spins, **settings)
     fitted = df_jk.density_fit(mf, with_df=fitting)
     return lib.set_class(fitted, (OutOfCoreFitting, fitted.__class__))
 

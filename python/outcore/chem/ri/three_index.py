@@ -58,7 +58,7 @@ class ThreeIndex:
     Args:
         world: the processes.
         mol, auxmol: with the orbital basis, and with the auxiliary one.
-        orbitals: of one spin, that exchange is made of: what memory is planned for.
+        orbitals: of one spin, that exchange is made of, and how many `spins` differ: what memory is planned for.
         free_bytes: says how much memory of this process can be used, after what the plan needs is there.
         threshold: of the screening of pairs (see Pairs).
         storage: see plan.STORAGES.
@@ -72,6 +72,7 @@ class ThreeIndex:
         auxmol: Mole,
         *,
         orbitals: int,
+        spins: int,
         free_bytes: Callable[[], int],
         threads: int,
         threshold: float,
@@ -97,6 +98,7 @@ class ThreeIndex:
                     unlimited.kept_columns,
                     orbitals,
                     int(sizes.max()) ** 2,
+                    spins,
                 ),
                 free,
                 world.size,
@@ -107,6 +109,7 @@ class ThreeIndex:
         self._auxmol, self.orbitals, self.metric_functions = auxmol, orbitals, int(auxmol.nao)
         self._in_memory = 0
         self.rows, self.dropped, self.seconds = self.metric_functions, 0, 0.0
+        self.waited_seconds = 0.0  # for rows from the disk, so far, by this process
         self.resumed = keeper is not None and self._open(keeper, facts)
         self.pairs = pair_lists.Pairs(bounds, sizes, threshold, self.plan.width)
         self._facts = facts
@@ -132,6 +135,7 @@ class ThreeIndex:
             self.pairs,
             self.metric_functions,
             self.orbitals,
+            self._threads,
             self.world.scratch if self.plan.memory_rows < self.metric_functions else None,
         )
         return forecast_scf(self, rates, self._threads)
@@ -243,8 +247,10 @@ class ThreeIndex:
                     section = buffer.section(np.s_[: end - begin, :])
                     under_way.append((begin, buffer, disk.read(section, np.s_[begin:end, :])))
                 begin, buffer, transfer = under_way.popleft()
+                asked = time.monotonic()
                 with offering(None if self._keeper is None else self._keeper.directory / NAME):
                     transfer.wait()
+                self.waited_seconds += time.monotonic() - asked
                 mine = begin + world.rank * size
                 rows = buffer.local[: max(0, min(size, len(disk) - mine))]
                 if len(rows):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -47,6 +48,7 @@ class TileReader:
         self._tile_buffers: deque[Matrix] = deque()
         self._made = 0
         self._block: Tile | None = None
+        self.waited_seconds = 0.0  # for tiles and blocks, so far
 
     def tiles(self, tasks: Iterable[tuple[Range, Range]]) -> Iterator[tuple[Tile, Tile]]:
         """Block and tile of each task; valid until the next."""
@@ -64,8 +66,14 @@ class TileReader:
                 return
             wanted, tile = ahead.popleft()
             block = self._hold(wanted)
-            yield block, tile.ready()
+            yield block, self._ready(tile)
             self._give_back(tile)
+
+    def _ready(self, tile: Tile) -> Tile:
+        asked = time.monotonic()
+        tile.ready()
+        self.waited_seconds += time.monotonic() - asked
+        return tile
 
     def _start(self, task: tuple[Range, Range]) -> Tile:
         begin, end = task[1]
@@ -97,7 +105,7 @@ class TileReader:
                         self._plan.block * self._first.rows * self._first.orbitals.shape[1]
                     )
                 values = _shaped(self._block_buffer, self._first, end - begin)
-                self._block = Tile(begin, end, values, self._first.get(begin, end, values)).ready()
+                self._block = self._ready(Tile(begin, end, values, self._first.get(begin, end, values)))
         return self._block
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,7 @@ class Transformed:
         occupied, virtual = orbitals.shape
         shape = (auxiliary, occupied, virtual)
         self._array: GlobalArray | DiskArray
+        self.waited_seconds = 0.0  # of reading by `fit`, the mean of threads
         self.stage = ""  # the last that is complete
         if kept is not None and (found := kept.open(plan.cache_bytes)) is not None:
             self._array, self.stage, self.rows = found, found.metadata["stage"], found.metadata["rows"]
@@ -126,15 +128,19 @@ class Transformed:
         rows, occupied, virtual = self._array.shape
         tile = self._plan.tile
         buffers = [np.empty(rows * tile * virtual) for _ in range(threads)]
+        waited = [0.0] * threads
 
         def fit(thread: int, begin: int) -> None:
             width = min(tile, occupied - begin)
             block = buffers[thread][: rows * width * virtual].reshape(rows, width, virtual)
+            asked = time.monotonic()
             self._array.get(np.s_[:, begin : begin + width], block)
+            waited[thread] += time.monotonic() - asked
             metric.fit(block.reshape(rows, -1))
             self._array.put(np.s_[: metric.rank, begin : begin + width], block[: metric.rank])
 
         team.each(range(self.world.rank * tile, occupied, tile * self.world.size), threads, fit)
+        self.waited_seconds += sum(waited) / threads
 
     # ---- orbitals ----
 

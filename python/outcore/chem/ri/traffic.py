@@ -1,0 +1,75 @@
+"""What a stage moved to and from the disks, how fast, and how much of that was hidden behind computing."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from outcore import report, trace
+
+if TYPE_CHECKING:
+    from outcore.world import World
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Of all processes. `read_seconds` and `write_seconds`: at least one request was under way, at the process
+    where that was longest. `waited_seconds`: threads stood still for what was read, the mean of all."""
+
+    written_bytes: int = 0
+    read_bytes: int = 0
+    write_seconds: float = 0.0
+    read_seconds: float = 0.0
+    waited_seconds: float = 0.0
+
+    @property
+    def overlapped(self) -> float | None:
+        """Share of the time of reading that passed while this program computed; None: nothing was read."""
+        if self.read_seconds == 0:
+            return None
+        return 1.0 - min(self.waited_seconds / self.read_seconds, 1.0)
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self) | {"overlapped": self.overlapped}
+
+    def __str__(self) -> str:
+        parts = [
+            f"{bytes_ / 1e6:.0f} MB {kind}, {bytes_ / seconds / 1e9:.2f} GB/s while under way"
+            for kind, bytes_, seconds in (
+                ("written", self.written_bytes, self.write_seconds),
+                ("read", self.read_bytes, self.read_seconds),
+            )
+            if seconds > 0
+        ]
+        if self.overlapped is not None:
+            parts.append(f"{100 * self.overlapped:.0f} % of the time of reading overlapped with computing")
+        return "disk: " + ("; ".join(parts) or "not used")
+
+
+class Watch:
+    """Counts from when it is made."""
+
+    def __init__(self) -> None:
+        self._before = self._now()
+
+    @staticmethod
+    def _now() -> tuple[int, int, float, float]:
+        taken: dict[str, Any] = trace.snapshot()
+        device = taken["layers"]["device"]
+        written, read = (
+            sum(device[name]["bytes"] for name in names) for names in (report.WRITES, report.READS)
+        )
+        return written, read, taken["device_write_busy_ns"] * 1e-9, taken["device_read_busy_ns"] * 1e-9
+
+    def traffic(self, world: World, waited_seconds: float) -> Traffic:
+        """Since then; `waited_seconds` is this process's. Collective."""
+        written, read, writing, reading = (
+            after - before for after, before in zip(self._now(), self._before, strict=True)
+        )
+        return Traffic(
+            int(world.all_reduce(written)),
+            int(world.all_reduce(read)),
+            float(world.all_reduce(writing, "max")),
+            float(world.all_reduce(reading, "max")),
+            float(world.all_reduce(waited_seconds)) / world.size,
+        )
