@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -39,7 +40,7 @@ class Task:
     processes: int = 1
 
 
-class Peer:
+class Peer(ABC):
     """A library that has an array in `self.array` (opened by `create` and `open`) and moves sections of it."""
 
     def __init__(self, task: Task) -> None:
@@ -50,11 +51,11 @@ class Peer:
         self.source: Matrix = np.fromfile(task.source).reshape(n, n)
         self.target: Matrix = np.zeros((n, n))
 
-    def create(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def create(self) -> None: ...
 
-    def open(self, writing: bool = False) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def open(self, writing: bool = False) -> None: ...
 
     def close(self) -> None:
         self.array = None
