@@ -18,6 +18,13 @@ def water(count: int) -> list[str]:
     ]
 
 
+def waters(count: int) -> list[str]:
+    """Water molecules on a grid of 3 A, two by two in a layer."""
+    spots = [(3.0 * (n // 4), 3.0 * (n // 2 % 2), 3.0 * (n % 2)) for n in range(count)]
+    atoms = (("O", 0.0, 0.0), ("H", 0.757, 0.587), ("H", -0.757, 0.587))
+    return [f"{name} {x} {y + dy:.3f} {z + dz:.3f}" for x, y, z in spots for name, dy, dz in atoms]
+
+
 def alkane(carbons: int) -> list[str]:
     """All-trans: C-C 1.53 A, C-H 1.09 A, CCC 112.7 degrees, HCH 106.5 degrees."""
     half, turn = math.radians(112.7) / 2, math.radians(106.5) / 2

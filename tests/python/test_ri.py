@@ -6,11 +6,13 @@ import errno
 import os
 import subprocess
 import sys
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from outcore import World
 from outcore.errors import OutcoreError
 
 pytest.importorskip("pyscf")
@@ -19,6 +21,8 @@ from pyscf import scf as reference
 from pyscf.mp import dfmp2_native, dfump2_native
 
 from outcore.chem import ri
+from outcore.chem.ri import auxiliary
+from outcore.chem.ri.metric import Metric
 from outcore.chem.ri.plan import IntegralSizes, plan_integrals
 from outcore.chem.ri.three_index import ThreeIndex
 
@@ -309,6 +313,22 @@ def test_a_linearly_dependent_auxiliary_basis_is_reduced_and_reported(water):
         assert mf.kernel() == pytest.approx(plain.kernel(), abs=1e-7)
         assert mf.with_df.three_index.dropped > 0
         assert "linearly dependent" in mf.with_df.three_index.summary(mf.with_df.auxmol)
+
+
+def test_a_metric_takes_the_memory_that_is_planned_for(water):
+    """Also one that must be diagonalised: twice its size while it is made, once when it is there."""
+    basis = {name: gto.load("cc-pvqz-jkfit", name) for name in ("O", "H")}
+    for auxbasis in (basis, basis | {"O": basis["O"] * 2}):
+        auxmol = auxiliary.build(water, auxbasis)
+        size = int(auxmol.nao) ** 2 * 8
+        with World("self") as world:
+            tracemalloc.start()
+            metric = Metric(world, auxmol)
+            held, peak = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+        assert 0.9 * size < held < 1.1 * size
+        assert peak < 2.2 * size
+        assert (metric.dropped > 0) == (auxbasis is not basis)
 
 
 def test_too_little_memory_says_how_much_is_needed(water):

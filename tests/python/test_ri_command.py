@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -211,6 +212,46 @@ def test_memory_stays_within_the_budget(tmp_path, arguments):
     data = json.loads(results.read_text())
     assert 100e6 < data["peak_memory_bytes"] <= data["memory_budget_bytes"] == 175_000_000
     assert "MB of 175 MB" in output
+
+
+def proportional_bytes(path: Path) -> int:
+    """Memory of the processes that work on a file, each page shared by n of them counted as 1/n in each."""
+    total = 0
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_text().split("\0")
+            if str(path) in words and "python" in words[0] and "mpiexec" not in words[0]:
+                rollup = (process / "smaps_rollup").read_text()
+                total += 1024 * int(re.search(r"^Pss: +(\d+)", rollup, re.MULTILINE)[1])
+        except OSError:  # it has ended
+            continue
+    return total
+
+
+@pytest.mark.launcher
+def test_processes_together_stay_within_the_budget(tmp_path):
+    """What they share, libraries and arrays, is there once, though it is in the figure of each of them."""
+    pytest.importorskip("mpi4py")
+    path = tmp_path / "ethane.xyz"
+    path.write_text(ETHANE)
+    line = [
+        sys.executable,
+        "-m",
+        "outcore",
+        "rimp2",
+        str(path),
+        "--scratch",
+        str(tmp_path),
+        "--basis",
+        "cc-pvtz",
+    ]
+    with subprocess.Popen([*line, "--memory", "360MB", "--ranks", "2"], stdout=subprocess.PIPE) as process:
+        most = 0
+        while process.poll() is None:
+            most = max(most, proportional_bytes(path))
+            time.sleep(0.02)
+    assert process.returncode == 0
+    assert 150e6 < most <= 360e6
 
 
 def test_what_the_disk_did_is_told(tmp_path):

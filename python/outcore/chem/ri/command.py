@@ -163,6 +163,7 @@ class _Run:
             self._say(integrals.summary(mf.with_df.auxmol))
             self._results |= {
                 "auxiliary_functions": integrals.rows,
+                "integral_bytes": integrals.bytes,
                 "integral_seconds": integrals.seconds,
                 "integrals_found": integrals.resumed,
             }

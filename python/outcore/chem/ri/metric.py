@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Matrix = NDArray[np.float64]
 
 LINEAR_DEPENDENCE = 1e-7  # of eigenvalues that are left out; PySCF's bound
-_PIECE_BYTES = 8 << 20  # broadcast at once, and worked on at once where a copy is needed
+_PIECE_BYTES = 8 << 20  # broadcast at once
 
 
 class Metric:
@@ -26,7 +26,8 @@ class Metric:
 
     B = L^-1 (P|mn) with the Cholesky factor L of the metric. A metric that is not positive definite within
     rounding is diagonalised instead, eigenvalues up to LINEAR_DEPENDENCE are left out, and B has `rank` rows,
-    fewer than `functions`. Collective to make; rank 0 decides, all have the same factor, bit by bit.
+    fewer than `functions`. Collective to make; rank 0 decides, all have the same factor, bit by bit. Making it
+    takes twice the memory of the metric, as eigenvectors have a place of their own; once made, once.
     """
 
     def __init__(self, world: World, auxmol: Mole) -> None:
@@ -63,10 +64,15 @@ class Metric:
             return np.asarray(inverse).T
         except linalg.LinAlgError:
             overlap = np.asarray(auxmol.intor("int2c2e", hermi=1))
+            if not overlap.flags.f_contiguous:
+                overlap = overlap.T
         values, vectors = linalg.eigh(overlap, overwrite_a=True, check_finite=False)
+        del overlap  # destroyed, and as large as the vectors
         self.smallest = float(values[0])
-        kept = values > LINEAR_DEPENDENCE
-        return np.ascontiguousarray((vectors[:, kept] / np.sqrt(values[kept])).T)
+        first = int(np.searchsorted(values, LINEAR_DEPENDENCE, side="right"))
+        kept = vectors[:, first:]
+        kept /= np.sqrt(values[first:])
+        return np.asarray(kept.T)
 
     def fit(self, block: Matrix) -> Matrix:
         """(P|x) as rows of `block` [functions][any] becomes B: in place, in its first `rank` rows, which are
@@ -77,7 +83,7 @@ class Metric:
                 last = min(first + PANEL, self.rank)
                 block[first:last] = self._factor[first:last, :last] @ block[:last]
             return block
-        columns = max(1, _PIECE_BYTES // (8 * self.functions))
+        columns = max(1, PANEL * block.shape[1] // self.functions)  # a copy as large as a panel
         for begin in range(0, block.shape[1], columns):
             piece = block[:, begin : begin + columns]
             piece[: self.rank] = self._factor @ piece

@@ -127,9 +127,11 @@ class _Integrals:
 
     @property
     def build_bytes(self) -> int:
-        """The metric; for each thread a slab, and the panel that is fitted; what is on its way to the disk."""
+        """The metric, twice while it is made; then for each thread a slab, and the panel that is fitted; what is on
+        its way to the disk."""
+        metric = self.sizes.auxiliary**2
         slabs = self.threads * self.slab_width * (self.sizes.auxiliary + PANEL)
-        return (self.sizes.auxiliary**2 + slabs) * _DOUBLE + self.cache_bytes + blas_bytes(self.threads)
+        return (metric + max(metric, slabs)) * _DOUBLE + self.cache_bytes + blas_bytes(self.threads)
 
     @property
     def iterate_bytes(self) -> int:
@@ -237,7 +239,7 @@ def plan_transform(
         return (block + tiles * tile) * sizes.orbital_bytes + threads * tile * virtual**2 * _DOUBLE
 
     def fit_bytes(tile: int) -> int:
-        return metric + threads * tile * sizes.orbital_bytes
+        return metric + max(metric, threads * tile * sizes.orbital_bytes)
 
     share = sum(
         -(-o // processes) * v * sizes.auxiliary * _DOUBLE
@@ -247,14 +249,14 @@ def plan_transform(
     left = free_bytes - fixed - share
     rows = min(max(left // per_row, 0), _MOST_ROWS)
     # A process that is alone has everything in its memory, and copies nothing.
-    need = max(metric, pair_bytes(1, tile) if processes > 1 else pair_bytes(0, tile, 0))
+    need = max(2 * metric, pair_bytes(1, tile) if processes > 1 else pair_bytes(0, tile, 0))
     if storage == "auto" and rows >= shell and need <= left:
         block = (
             most if processes == 1 else min(most, max(1, (left - pair_bytes(0, tile)) // sizes.orbital_bytes))
         )
         pair = pair_bytes(0, tile, 0) if processes == 1 else pair_bytes(block, tile)
         return TransformPlan(
-            int(rows), True, (1, 1), int(block), tile, 0, share, int(rows * per_row), metric, int(pair)
+            int(rows), True, (1, 1), int(block), tile, 0, share, int(rows * per_row), 2 * metric, int(pair)
         )
 
     least = fixed + _CACHE_BYTES + max(shell * per_row, fit_bytes(1), pair_bytes(1, 1))

@@ -149,15 +149,19 @@ class ThreeIndex:
         self.plan = replace(self.plan, width=disk.metadata["width"], chunk_rows=disk.chunk[0])
         return True
 
+    @property
+    def bytes(self) -> int:
+        """Of all rows, wherever they are."""
+        return self.rows * self.pairs.columns * 8
+
     def summary(self, auxmol: Mole) -> str:
         """For people: what was made, and where it is."""
         every = self.pairs.functions * (self.pairs.functions + 1) // 2
         lost = f", {self.dropped} linearly dependent ones left out" if self.dropped else ""
-        size = self.rows * self.pairs.columns * 8
         inside = self._in_memory * self.pairs.columns * 8
         return (
             f"{self.rows} auxiliary functions ({auxiliary.title(auxmol)}){lost}, {self.pairs.kept} of "
-            f"{every} products of functions: {size / 1e6:.0f} MB, {inside / 1e6:.0f} MB of it in memory, "
+            f"{every} products of functions: {self.bytes / 1e6:.0f} MB, {inside / 1e6:.0f} MB of it in memory, "
             f"{'found' if self.resumed else 'made'} in {self.seconds:.1f} s"
         )
 
