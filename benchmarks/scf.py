@@ -106,7 +106,7 @@ def _run(options: BenchOptions, case: Case) -> list[Claim]:
         single["ours, disk, page cache bypassed"] = lambda: _ours(
             geometry, basis, options.scratch, "disk", "direct"
         )
-    if case.peers and case.repeats > 1:
+    if case.peers:
         single[_LOOSE] = lambda: _ours(geometry, basis, options.scratch, "direct", threshold=10 * THRESHOLD)
     if case.peers:
         single[_SEMIDIRECT] = lambda: _ours(geometry, basis, options.scratch, "semidirect", disk_bytes=half)

@@ -15,7 +15,7 @@ pytest.importorskip("matplotlib")
 from outcore.report import Counter, ProcessCounters, Report
 from outcore.study.cases import INTERFACES, MOLECULES, Case, Device
 from outcore.study.chemio_hf import BUDGETS
-from outcore.study.passion import FULL, IO_SHARE, QUICK, SECTIONS, Passion, calibrated
+from outcore.study.passion import FULL, IO_SHARE, QUICK, SECTIONS, Passion, calibrated, corrected
 from outcore.study.runner import Outcome, OutOfTime, Runner
 
 
@@ -51,7 +51,25 @@ def test_plain_records_on_the_calibrated_storage_take_the_share_of_the_study():
     moving = pilot.case.buffer_bytes / device.bandwidth_bytes_per_s
     each = device.latency_s + overhead
     io = 10_000 * (2 * each + moving) + 1000 * (3 * each + moving)
-    assert io / (io + 20.0) == pytest.approx(IO_SHARE, abs=0.02)  # two digits are kept
+    assert io / (io + 20.0) == pytest.approx(IO_SHARE, abs=0.005)  # three digits are kept
+
+
+@pytest.mark.parametrize("slowness", [0.7, 1.0, 1.4])
+def test_a_trial_corrects_the_calibration(slowness):
+    """Requests that take longer than was computed get a storage that is as much faster."""
+    overhead = 2e-5
+    device = Device(1e9, 1e-4, 4)
+
+    def io(on, moved=10_000, requests=2):
+        each = on.latency_s + overhead
+        return slowness * moved * (requests * each + 65536 / on.bandwidth_bytes_per_s)
+
+    compute = 1.9
+    trial = outcome(
+        Case("LARGE", interface="fortran", device=device), compute + io(device), read=(10_000, io(device))
+    )
+    better = io(corrected(device, trial, overhead))
+    assert better / (better + compute) == pytest.approx(IO_SHARE, abs=0.005)
 
 
 def test_every_case_of_a_section_has_files_of_its_own():

@@ -65,13 +65,16 @@ class Passion:
         return Device(**json.loads(path.read_text())["device"]) if path.is_file() else None
 
     def device(self) -> Device:
-        """The emulated storage, calibrated at first by a run on that of the machine. Its file may be written by
-        hand, for another one."""
+        """The emulated storage, calibrated at first by a run on that of the machine and one on what came of it. Its
+        file may be written by hand, for another one."""
         known = self.known_device()
         if known is not None:
             return known
         pilot = self.runner.run(Case(self.plan.sizes[-1]))
-        made = calibrated(pilot, overhead_s())
+        overhead = overhead_s()
+        made = calibrated(pilot, overhead)
+        trial = self.runner.run(Case(self.plan.sizes[-1], interface="fortran", device=made))
+        made = corrected(made, trial, overhead)
         content = {"device": asdict(made), "io_share_aimed_at": IO_SHARE, "calibrated_with": pilot.case.key}
         self._device_file.write_text(json.dumps(content, indent=1) + "\n")
         return made
@@ -199,9 +202,24 @@ def calibrated(pilot: Outcome[Case], overhead_s: float) -> Device:
     io_s = IO_SHARE / (1 - IO_SHARE) * pilot.compute_seconds
     moved = pilot.reads + pilot.writes
     each_s = io_s / (2 * pilot.reads + 3 * pilot.writes + _MOVING * moved)
-    latency = _rounded(max(each_s - overhead_s, 0.1 * each_s))  # less than that no storage can be made to be
     bandwidth = _rounded(pilot.case.buffer_bytes / (_MOVING * each_s))
-    return Device(bandwidth, latency, _DISKS, _STRIPE)
+    return Device(bandwidth, _latency(each_s, overhead_s), _DISKS, _STRIPE)
+
+
+def corrected(device: Device, trial: Outcome[Case], overhead_s: float) -> Device:
+    """The storage on which the plain records of a trial on `device` would have taken IO_SHARE of the run, every
+    request being slower or faster by the same factor."""
+    factor = IO_SHARE / (1 - IO_SHARE) * trial.compute_seconds / trial.io_seconds
+    return replace(
+        device,
+        bandwidth_bytes_per_s=_rounded(device.bandwidth_bytes_per_s / factor),
+        latency_s=_latency(factor * (device.latency_s + overhead_s), overhead_s),
+    )
+
+
+def _latency(each_s: float, overhead_s: float) -> float:
+    """Of a storage whose requests are to take `each_s`. Less than a tenth of that no storage can be made to be."""
+    return _rounded(max(each_s - overhead_s, 0.1 * each_s))
 
 
 _PROBE = """
@@ -233,4 +251,4 @@ def overhead_s() -> float:
 
 
 def _rounded(value: float) -> float:
-    return float(f"{value:.2g}")
+    return float(f"{value:.3g}")
