@@ -65,7 +65,7 @@ def calibrate(buffers: list[Record], seconds: float) -> int:
 
 
 def run(options: BenchOptions) -> list[Claim]:
-    count, repeats = (100, 5) if options.quick else (250, 11)
+    count, repeats = (100, 5) if options.quick else (250, 31)
     buffers = records(DEPTH)
     read, computed, both = [], [], []
     with ExclusiveFile("overlap", scratch=options.scratch, cache="direct", keep=True) as file:
