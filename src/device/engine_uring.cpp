@@ -113,7 +113,10 @@ class UringEngine final : public Engine {
     return {};
   }
 
-  void wake() noexcept { eventfd_write(wake_.get(), 1); }
+  void wake() noexcept {
+    core_.leave_mine();
+    eventfd_write(wake_.get(), 1);
+  }
 
   // ---- what follows runs in the ring's thread
 
@@ -130,6 +133,7 @@ class UringEngine final : public Engine {
       start_queued(ring);
       // The last tasks may have ended without an operation in the ring; nobody wakes us after stop().
       if (ending_ && free_.size() == depth_) continue;
+      core_.here();
       io_uring_submit_and_wait(ring.get(), 1);
       complete(ring);
     }
@@ -225,6 +229,7 @@ class UringEngine final : public Engine {
   const unsigned depth_;
   Descriptor wake_;
   std::uint64_t wake_count_ = 0;
+  WorkerCore core_;
 
   std::mutex mutex_;  ///< guards these three
   std::deque<std::shared_ptr<Task>> incoming_;
