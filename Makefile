@@ -5,9 +5,13 @@ SHELL := /bin/bash
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 OUTCORE := $(VENV)/bin/outcore
+TOOLS := PATH="$(abspath $(VENV))/bin:$$PATH"
 READY := $(VENV)/.ready
 BUILT := $(VENV)/.built
 STUB := python/outcore/_core.pyi
+
+# One build for the Python package, the C++ tests and the compiler warnings.
+BUILD := build/dev
 
 # What the native module is made of; Python sources are used in place and need no build.
 NATIVE := CMakeLists.txt pyproject.toml $(shell find src include bindings -type f 2>/dev/null)
@@ -29,7 +33,8 @@ $(READY): scripts/setup.sh pyproject.toml
 
 $(BUILT): $(READY) $(NATIVE)
 	@echo "building Outcore"
-	@$(PYTHON) -m pip install --quiet --no-build-isolation --no-deps --editable .
+	@$(PYTHON) -m pip install --quiet --no-build-isolation --no-deps --editable . -C build-dir=$(BUILD) \
+	  -C cmake.define.OUTCORE_TESTS=ON $(if $(CI),-C cmake.define.OUTCORE_WERROR=ON)
 	@touch $@
 
 demo: $(BUILT)  ## Hartree-Fock of C14H8F6 with its integrals on disk, on two processes
@@ -52,8 +57,8 @@ lint: $(BUILT)  ## formatters, compiler warnings as errors, ruff, mypy, stub up 
 	$(VENV)/bin/shellcheck scripts/*.sh .ci/run
 	@scripts/stubs.sh $(PYTHON) build/_core.pyi
 	diff -u $(STUB) build/_core.pyi || { echo "$(STUB) is out of date: run make stubs" >&2; exit 1; }
-	@PATH="$(abspath $(VENV))/bin:$$PATH" cmake --preset warnings >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
-	PATH="$(abspath $(VENV))/bin:$$PATH" cmake --build build/tests
+	@$(TOOLS) cmake -B $(BUILD) -DOUTCORE_WERROR=ON >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
+	$(TOOLS) cmake --build $(BUILD) --target all outcore_tests
 
 format: $(READY)  ## format all sources
 	$(VENV)/bin/clang-format -i $(CXX_FILES)

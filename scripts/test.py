@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 TOOLS = Path(sys.executable).parent  # of the virtual environment: mpiexec, perhaps cmake and ninja
 STAGE_LIMIT_S = 900.0
+CORES = len(os.sched_getaffinity(0))
 
 
 @dataclass(frozen=True)
@@ -69,13 +70,23 @@ def run(command: Sequence[str | Path], environment: Mapping[str, str] | None = N
 
 def cpp(sanitize: str) -> Result:
     """Builds the C++ tests and runs them with ctest; counts are those that each program prints at its end."""
-    directory = BUILD / (f"sanitize-{sanitize.replace(',', '-')}" if sanitize else "tests")
+    directory = BUILD / (f"sanitize-{sanitize.replace(',', '-')}" if sanitize else "dev")
     log = directory / "Testing" / "Temporary" / "LastTest.log"
     log.unlink(missing_ok=True)
-    configure = ["cmake", "--preset", "tests", "-B", directory, f"-DOUTCORE_SANITIZE={sanitize}"]
-    if run([*configure, "--log-level=WARNING"]) or run(["cmake", "--build", directory]):
+    configure = ["cmake", "-B", directory]
+    if sanitize:
+        configure += [
+            "-G",
+            "Ninja",
+            "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
+            "-DOUTCORE_TESTS=ON",
+            "-DOUTCORE_PYTHON=OFF",
+        ]
+        configure += [f"-DOUTCORE_SANITIZE={sanitize}"]
+    build = ["cmake", "--build", directory, "--target", "outcore_tests"]
+    if run([*configure, "--log-level=WARNING"]) or run(build):
         return Result(broken="does not build")
-    ctest = ["ctest", "--test-dir", directory, "--output-on-failure", "--timeout", "120"]
+    ctest = ["ctest", "--test-dir", directory, "--output-on-failure", "--timeout", "120", "-j", str(CORES)]
     problem = run(ctest, sanitizer_options())
     counts = re.findall(r"^(\d+) passed, (\d+) failed$", log.read_text(errors="replace"), re.MULTILINE)
     passed, failed = (sum(int(count[i]) for count in counts) for i in (0, 1))
@@ -86,17 +97,19 @@ def pytest(
     tests: str,
     *,
     ranks: int = 1,
+    workers: int = 1,
     python: Path = Path(sys.executable),
     environment: Mapping[str, str] | None = None,
     leave_out: str = "",
 ) -> Result:
     """Runs pytest on a directory, with `ranks` > 1 in each of so many processes; counts are those of rank 0.
-    Tests with the marker `leave_out` are not run."""
+    With `workers` > 1 so many tests run at a time. Tests with the marker `leave_out` are not run."""
     report = BUILD / "reports" / f"{Path(tests).name}-{ranks}.xml"
     report.unlink(missing_ok=True)
     launcher = [TOOLS / "mpiexec", "-n", str(ranks)] if ranks > 1 else []
     options = ["-q", "--color=yes" if sys.stdout.isatty() else "--color=no", f"--junitxml={report}"]
     options += ["-m", f"not {leave_out}"] if leave_out else []
+    options += ["-n", str(workers), "--dist", "worksteal"] if workers > 1 else []
     problem = run([*launcher, python, "-u", "-m", "pytest", tests, *options], environment)
     if not report.exists():
         return Result(broken=problem or "no report")
@@ -141,7 +154,7 @@ def sanitized_python(sanitize: str) -> Result:
     environment = sanitizer_options()
     environment["LD_PRELOAD"] = f"{runtime} {cxx}"  # libasan looks for __cxa_throw when it starts
     environment["ASAN_OPTIONS"] += ":detect_leaks=0"  # the interpreter itself leaves much behind
-    return pytest("tests/python", python=python, environment=environment, leave_out="launcher")
+    return pytest("tests/python", workers=CORES, python=python, environment=environment, leave_out="launcher")
 
 
 def main() -> int:
@@ -154,7 +167,7 @@ def main() -> int:
     os.environ["PATH"] = f"{TOOLS}{os.pathsep}{os.environ['PATH']}"
     stages: dict[str, Callable[[], Result]] = {"C++": lambda: cpp(sanitize)}
     if not sanitize:
-        stages["Python"] = lambda: pytest("tests/python")
+        stages["Python"] = lambda: pytest("tests/python", workers=CORES)
         stages["2 processes"] = lambda: pytest("tests/mpi", ranks=2)
         stages["4 processes"] = lambda: pytest("tests/mpi", ranks=4)
         stages["2 hosts"] = lambda: pytest("tests/hosts")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import sys
+import time
 
 import pytest
 from _pytest.terminal import TerminalReporter
@@ -26,6 +27,24 @@ def comm():
     if world is None:
         pytest.skip("runs under a launcher: mpiexec -n 2 python -m pytest tests/mpi")
     return world
+
+
+@pytest.fixture(scope="session")
+def computed_once(comm):
+    """`computed_once(key, compute)`: what `compute()` gives at rank 0, once for each key, at every rank. The others
+    sleep meanwhile: within MPI they would take turns with it on the same cores."""
+    kept = {}
+
+    def value(key, compute):
+        if key not in kept:
+            result = compute() if comm.rank == 0 else None
+            arrived = comm.Ibarrier()
+            while not arrived.Test():
+                time.sleep(0.01)
+            kept[key] = comm.bcast(result)
+        return kept[key]
+
+    return value
 
 
 @pytest.fixture(autouse=True)

@@ -25,16 +25,11 @@ def molecule(**given) -> gto.Mole:
     return gto.M(verbose=0, **given)
 
 
-def expected(comm, method, correlated, mol, frozen):
-    """Energies of PySCF, computed once."""
-    if comm.rank == 0:
-        mf = getattr(reference, method)(mol).density_fit()
-        mf.conv_tol = 1e-12
-        mf.kernel()
-        values = mf.e_tot, correlated(mf, frozen=frozen).kernel()
-    else:
-        values = None
-    return comm.bcast(values)
+def pyscfs_energies(method, correlated, mol, frozen):
+    mf = getattr(reference, method)(mol).density_fit()
+    mf.conv_tol = 1e-12
+    mf.kernel()
+    return mf.e_tot, correlated(mf, frozen=frozen).kernel()
 
 
 @pytest.mark.parametrize("storage", ["auto", "disk"])
@@ -46,9 +41,13 @@ def expected(comm, method, correlated, mol, frozen):
         ("UHF", dfump2_native.DFUMP2, {"atom": OXYGEN, "basis": "6-31g*", "spin": 2}, 2),
     ],
 )
-def test_energies_are_pyscfs_on_every_process(comm, storage, nodes, method, correlated, given, frozen):
+def test_energies_are_pyscfs_on_every_process(
+    comm, computed_once, storage, nodes, method, correlated, given, frozen
+):
     mol = molecule(**given)
-    scf_energy, correlation = expected(comm, method, correlated, mol, frozen)
+    scf_energy, correlation = computed_once(
+        f"{method} {given} {frozen}", lambda: pyscfs_energies(method, correlated, mol, frozen)
+    )
     with World(nodes=nodes) as world, getattr(ri, method)(mol, storage=storage, comm=world) as mf:
         mf.conv_tol = 1e-12
         assert mf.kernel() == pytest.approx(scf_energy, abs=1e-9)
@@ -66,11 +65,11 @@ def test_rows_can_be_read_by_each_process_alone(comm):
         np.testing.assert_allclose(everyone[0], everyone[-1], atol=1e-12)
 
 
-def test_range_separated_hybrids_on_every_process(comm):
+def test_range_separated_hybrids_on_every_process(comm, computed_once):
     mol = molecule(atom=WATER, basis="6-31g")
     mf = dft.RKS(mol, xc="camb3lyp")
     mf.grids.level = 0
-    theirs = comm.bcast(mf.density_fit().kernel() if comm.rank == 0 else None)
+    theirs = computed_once("camb3lyp", lambda: mf.density_fit().kernel())
     with ri.density_fit(mf, storage="disk") as ours:
         assert ours.kernel() == pytest.approx(theirs, abs=1e-7)
         assert len(set(comm.allgather(ours.e_tot))) == 1

@@ -271,7 +271,7 @@ def test_a_run_that_was_killed_goes_on_from_its_integrals_and_its_last_cycle(tmp
     command = [sys.executable, "-u", "-m", "outcore", "scf", str(BIPHENYL), "--basis", "sto-3g"]
     command += ["--integrals", integrals, "--ranks", "2", "--scratch", str(tmp_path)]
     if integrals == "semidirect":
-        command += ["--disk", "8MB"]
+        command += ["--disk", "18MB"]
     command += ["--keep-integrals", str(tmp_path), "--checkpoint", str(saved)]
     run = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
     assert run.stdout is not None
