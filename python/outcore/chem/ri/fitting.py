@@ -138,7 +138,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         """B in blocks of rows [rows][n(n+1)/2], each its own, as PySCF packs pairs."""
         integrals = self.integrals()
         for batch in integrals.rows_of(blksize or self.blockdim):
-            yield lib.pack_tril(integrals.pairs.scatter(batch.rows))
+            yield lib.pack_tril(integrals.matrices(batch.rows))
 
     def get_jk(
         self,

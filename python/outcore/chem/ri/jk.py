@@ -103,10 +103,10 @@ def jk(integrals: ThreeIndex, request: Request, threads: int, orbitals: int) -> 
     with world.together("J and K", len(groups), columns is None):
         if failure is not None:
             raise failure
-        coulomb = None if columns is None else sum(worker.coulomb for worker in workers)
-        exchange = [sum(worker.exchange[k] for worker in workers) for k in range(len(groups))]
-    j = None if coulomb is None else pairs.scatter(world.all_reduce(coulomb))
-    k = world.all_reduce(np.stack(exchange)) if exchange else None
+        coulomb, exchange = _Worker.total(workers)
+    k = world.all_reduce(exchange) if groups else None
+    del exchange
+    j = None if columns is None else integrals.matrices(world.all_reduce(coulomb))
     return j, k
 
 
@@ -139,12 +139,23 @@ class _Worker:
         self._integrals, self._columns, self._groups = integrals, columns, groups
         n = integrals.pairs.functions
         self.coulomb: Any = 0.0 if columns is None else np.zeros_like(columns)
-        self.exchange = [np.zeros((n, n)) for _ in groups]
+        self.exchange = np.zeros((len(groups), n, n))
         if groups:
             self._matrices = np.zeros((matrices_at_once(n), n, n))
             both = 2 if any(right is not None for each in groups for _, right, _ in each) else 1
             self._half = np.empty((both, max(1, integrals.plan.half_rows // both) * most * n))
             self._product = np.empty((n, n))
+
+    @staticmethod
+    def total(workers: list[_Worker]) -> tuple[Any, Matrix]:
+        """J and K of all. The list is empty afterwards: what they worked in is given back before more is taken."""
+        coulomb, exchange = workers[0].coulomb, workers[0].exchange
+        workers.pop(0)
+        while workers:
+            worker = workers.pop()
+            coulomb += worker.coulomb
+            exchange += worker.exchange
+        return coulomb, exchange
 
     def add(self, batch: Batch) -> None:
         """Rows of a batch, which is released."""

@@ -85,18 +85,10 @@ class Pairs:
     def gather(self, matrices: Matrix) -> Matrix:
         """Matrices [...][n][n] as rows [...][columns], so that a product with a row of integrals sums over all m
         and n: the symmetric part counts."""
-        symmetric = (matrices[..., self._row, self._column] + matrices[..., self._column, self._row]) / 2
-        return np.ascontiguousarray(symmetric * self._weight)
-
-    def scatter(self, rows: Matrix) -> Matrix:
-        """Rows [...][columns] as symmetric matrices [...][n][n]."""
-        n = self.functions
-        result = np.zeros((*rows.shape[:-1], n, n))
-        real = self._weight > 0
-        row, column = self._row[real], self._column[real]
-        result[..., row, column] = rows[..., real]
-        result[..., column, row] = rows[..., real]
-        return result
+        symmetric = matrices[..., self._row, self._column]
+        symmetric += matrices[..., self._column, self._row]
+        symmetric *= self._weight / 2
+        return np.ascontiguousarray(symmetric)
 
 
 def native(mol: Mole, auxmol: Mole) -> Any:

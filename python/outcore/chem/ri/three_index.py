@@ -274,6 +274,13 @@ class ThreeIndex:
                 with suppress(OutcoreError):
                     transfer.wait()
 
+    def matrices(self, rows: Matrix) -> Matrix:
+        """Rows [count][columns] as symmetric matrices [count][n][n]."""
+        n = self.pairs.functions
+        result = np.zeros((len(rows), n, n))
+        self.native.expand(self.pairs.table, np.ascontiguousarray(rows), result, 1)
+        return result
+
     def _begins(self, size: int) -> list[int]:
         return [size * rank for rank in range(self.world.size)]
 
