@@ -367,7 +367,7 @@ void ChunkClient::ask_for_chunks(const Task& portion, int component) {
     for (int i = 0; i < chunk.rank(); ++i) {
       const std::int64_t step = portion.section.step[i];
       offset += (portion.section.box.begin[i] + piece.first[i] * step - chunk.begin[i]) * stride[i];
-      stride[i] *= step;
+      if (piece.count[i] > 1) stride[i] *= step;  // else of any size
     }
     const auto ready = [portion, stride, offset, first = piece.first, count = piece.count,
                         element_bytes = grid.element_bytes()](const std::byte* data,

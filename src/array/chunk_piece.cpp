@@ -72,7 +72,8 @@ void for_each_piece(const ChunkGrid& grid, int component, const SteppedBox& sect
                         piece.stride_bytes = chunk_stride;
                         for (int i = 0; i < chunk.rank(); ++i) {
                           piece.offset += (inside.box.begin[i] - chunk.begin[i]) * chunk_stride[i];
-                          piece.stride_bytes[i] *= section.step[i];
+                          if (piece.count[i] > 1)
+                            piece.stride_bytes[i] *= section.step[i];  // else of any size
                         }
                         piece.whole = piece.count == chunk.shape();
                         visit(piece);

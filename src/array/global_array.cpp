@@ -160,7 +160,7 @@ GlobalArray::Request GlobalArray::start(Way way, const Box& box, const Extents& 
       piece.count[i] = (left + step[i] - 1) / step[i];
       offset += (box.begin[i] + first - part.begin[i]) * piece.stride_bytes[i];
       piece.memory += first / step[i] * memory.stride_bytes[i];
-      piece.stride_bytes[i] *= step[i];
+      if (piece.count[i] > 1) piece.stride_bytes[i] *= step[i];  // else of any size
     }
     piece.offset = offset;
     move(way, piece, alpha, request);

@@ -175,7 +175,7 @@ def mp2(
     seconds += max(fitted / workers, disk / rates.written + fitted_read / rates.read)
     seconds += max(paired / workers, read / rates.read)
     memory = size * (plan.memory_bytes + max(plan.transform_bytes, plan.fit_bytes, plan.pair_bytes))
-    return Forecast(memory, disk, 2 * disk, int(read), seconds)
+    return Forecast(memory, disk, 2 * disk, int(read + fitted_read), seconds)
 
 
 def _frequency(make: Callable[[], Call], threads: int) -> float:
