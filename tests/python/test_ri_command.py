@@ -204,6 +204,7 @@ def own_process(command: str, path: Path, results: Path, *arguments: str) -> str
     return answer.stdout
 
 
+@pytest.mark.memory
 @pytest.mark.parametrize("arguments", [("--storage", "disk"), (), ("--uhf",)])
 def test_memory_stays_within_the_budget(tmp_path, arguments):
     """One that leaves so little beside what a process has anyway that not all integrals fit."""

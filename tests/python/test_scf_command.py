@@ -182,12 +182,7 @@ def test_bad_input_on_two_processes_is_said_once(water, tmp_path):
     assert "Traceback" not in run.stderr
 
 
-of_the_program_alone = pytest.mark.skipif(
-    "libasan" in os.environ.get("LD_PRELOAD", ""), reason="the memory of the sanitizer would be counted"
-)
-
-
-@of_the_program_alone
+@pytest.mark.memory
 def test_memory_stays_below_the_budget(tmp_path):
     results = tmp_path / "results.json"
     run = outcore(
@@ -199,7 +194,7 @@ def test_memory_stays_below_the_budget(tmp_path):
 
 
 @pytest.mark.launcher
-@of_the_program_alone
+@pytest.mark.memory
 def test_memory_of_two_processes_stays_below_the_budget(tmp_path):
     pytest.importorskip("mpi4py")
     results = tmp_path / "results.json"

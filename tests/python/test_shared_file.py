@@ -183,6 +183,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.launcher
 @pytest.mark.parametrize("nodes", ["hosts", "processes"])
 def test_a_killed_job_leaves_nothing_after_the_next_start(tmp_path, nodes):
     command = [launch.find_launcher(), "-n", "2", sys.executable, "-c", JOB, tmp_path, nodes]
