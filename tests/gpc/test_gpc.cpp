@@ -462,9 +462,9 @@ TEST("a procedure that calls on while its world is closing fails, and so does th
     const auto echoes = world.register_procedure("echo", echo);
     const auto calls_on =
         world.register_procedure("call on late",
-                                 [&](Call) {
-                                   running = true;
-                                   while (true) {  // until this process is closing
+                                 [&world, &running, echoes](Call) {
+                                   running = true;  // the last time that it is sure to be there
+                                   while (true) {   // until this process is closing
                                      world.call(0, echoes, {}).wait();
                                      std::this_thread::sleep_for(std::chrono::milliseconds(1));
                                    }
