@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <future>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -192,9 +193,10 @@ TEST("payloads beyond the memory of the target wait at their callers") {
 
 TEST("a call may be answered later, by another thread") {
   on_ranks(2, [](World& world) {
-    std::thread answers;
-    const auto procedure = world.register_procedure(
-        "later", [&](Call call) { answers = std::thread([call]() mutable { call.answer(call.header()); }); });
+    std::promise<std::thread> answers;
+    const auto procedure = world.register_procedure("later", [&](Call call) {
+      answers.set_value(std::thread([call]() mutable { call.answer(call.header()); }));
+    });
     const int number = 42 + world.rank();
     auto request = world.call(1 - world.rank(), procedure, std::as_bytes(std::span(&number, 1)), {},
                               {.most_reply_bytes = 4});
@@ -203,7 +205,7 @@ TEST("a call may be answered later, by another thread") {
     std::memcpy(&reply, request.reply().data(), sizeof reply);
     check::equal(reply, number);
     world.barrier();
-    answers.join();
+    answers.get_future().get().join();
   });
 }
 
