@@ -33,8 +33,10 @@ $(READY): scripts/setup.sh pyproject.toml
 
 $(BUILT): $(READY) $(NATIVE)
 	@echo "building Outcore"
-	@$(PYTHON) -m pip install --quiet --no-build-isolation --no-deps --editable . -C build-dir=$(BUILD) \
-	  -C cmake.define.OUTCORE_TESTS=ON $(if $(CI),-C cmake.define.OUTCORE_WERROR=ON)
+	@$(PYTHON) -m pip install --quiet --no-build-isolation --no-deps --editable . \
+	  --config-settings build-dir=$(BUILD) \
+	  --config-settings cmake.define.OUTCORE_TESTS=ON \
+	  $(if $(CI),--config-settings cmake.define.OUTCORE_WERROR=ON)
 	@touch $@
 
 demo: $(BUILT)  ## Hartree-Fock of C14H8F6 with its integrals on disk, on two processes

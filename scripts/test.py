@@ -152,7 +152,16 @@ def sanitized_python(sanitize: str) -> Result:
         "-C",
         f"build-dir={directory}",
     ]  # where the C++ tests are
-    if run([*install, "-C", "cmake.build-type=RelWithDebInfo", "-C", "cmake.define.OUTCORE_PYTHON=ON", "."]):
+    if run(
+        [
+            *install,
+            "--config-settings",
+            "cmake.build-type=RelWithDebInfo",
+            "--config-settings",
+            "cmake.define.OUTCORE_PYTHON=ON",
+            ".",
+        ]
+    ):
         return Result(broken="does not build")
     runtime = subprocess.check_output(["g++", "-print-file-name=libasan.so"], text=True).strip()
     cxx = subprocess.check_output(["g++", "-print-file-name=libstdc++.so"], text=True).strip()
