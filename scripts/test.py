@@ -146,22 +146,9 @@ def sanitized_python(sanitize: str) -> Result:
     )
     (there / "dependencies.pth").write_text(f"{here}\n")
     install = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--force-reinstall"]
-    install += [
-        "--no-build-isolation",
-        "--no-deps",
-        "-C",
-        f"build-dir={directory}",
-    ]  # where the C++ tests are
-    if run(
-        [
-            *install,
-            "--config-settings",
-            "cmake.build-type=RelWithDebInfo",
-            "--config-settings",
-            "cmake.define.OUTCORE_PYTHON=ON",
-            ".",
-        ]
-    ):
+    # A build of its own: beside this Python CMake finds other headers of MPI than beside the usual one.
+    install += ["--no-build-isolation", "--no-deps", "--config-settings", f"build-dir={directory / 'python'}"]
+    if run([*install, "--config-settings", f"cmake.define.OUTCORE_SANITIZE={sanitize}", "."]):
         return Result(broken="does not build")
     runtime = subprocess.check_output(["g++", "-print-file-name=libasan.so"], text=True).strip()
     cxx = subprocess.check_output(["g++", "-print-file-name=libstdc++.so"], text=True).strip()
