@@ -70,12 +70,15 @@ double service_s() {
 /// What a call needs at both sides.
 class Calls {
  public:
-  explicit Calls(outcore::World& world) : world_(world), memory_(std::make_shared<Bytes>(1 << 20)) {
-    bytes_ = world.register_procedure("bytes", [this](outcore::Call call) {
-      std::size_t size = 0;
-      std::memcpy(&size, call.header().data(), sizeof size);
-      call.answer(std::span(*memory_).first(size), memory_);
-    });
+  /// Answers come out of one-sided memory, or else out of memory of the process itself.
+  explicit Calls(outcore::World& world)
+      : world_(world),
+        region_(std::make_shared<outcore::World::Region>(world.allocate(1 << 20, "answers"))),
+        own_(std::make_shared<Bytes>(1 << 20)) {
+    bytes_ = world.register_procedure(
+        "bytes", [this](outcore::Call call) { call.answer({region_->local(), size_in(call)}, region_); });
+    own_bytes_ = world.register_procedure(
+        "own bytes", [this](outcore::Call call) { call.answer({own_->data(), size_in(call)}, own_); });
     hold_ = world.register_procedure(
         "hold", [this](outcore::Call call) { held_ = std::make_unique<outcore::Call>(std::move(call)); });
     release_ = world.register_procedure("release", [this](outcore::Call call) {
@@ -86,9 +89,10 @@ class Calls {
     });
   }
 
-  void get(std::span<std::byte> reply) {
+  void get(std::span<std::byte> reply, bool own = false) {
     const std::size_t size = reply.size();
-    world_.call(target, bytes_, std::as_bytes(std::span(&size, 1)), {}, {.reply = reply}).wait();
+    world_.call(target, own ? own_bytes_ : bytes_, std::as_bytes(std::span(&size, 1)), {}, {.reply = reply})
+        .wait();
   }
   void release() { world_.call(target, release_, {}).wait(); }
 
@@ -112,9 +116,16 @@ class Calls {
   }
 
  private:
+  static std::size_t size_in(const outcore::Call& call) {
+    std::size_t size = 0;
+    std::memcpy(&size, call.header().data(), sizeof size);
+    return size;
+  }
+
   outcore::World& world_;
-  std::shared_ptr<Bytes> memory_;
-  std::uint32_t bytes_ = 0, hold_ = 0, release_ = 0;
+  std::shared_ptr<outcore::World::Region> region_;
+  std::shared_ptr<Bytes> own_;
+  std::uint32_t bytes_ = 0, own_bytes_ = 0, hold_ = 0, release_ = 0;
   std::unique_ptr<outcore::Call> held_;
   std::atomic<bool> released_{false};
 };
@@ -165,9 +176,12 @@ class Transfers {
       state();
     } else {
       std::this_thread::sleep_for(20ms);
-      for (const std::size_t size : sizes)
-        results_.keep(name, size,
-                      median_of(repeats(size), [&] { calls_.get(std::span(here_).first(size)); }));
+      for (const std::size_t size : sizes) {
+        const auto reply = std::span(here_).first(size);
+        results_.keep(name, size, median_of(repeats(size), [&] { calls_.get(reply); }));
+        if (name == "polling")
+          results_.keep("own memory", size, median_of(repeats(size), [&] { calls_.get(reply, true); }));
+      }
       name == "idle" ? world_.barrier() : calls_.release();
     }
   }
@@ -231,14 +245,14 @@ double computation() {
 /// A service at rest.
 class Service {
  public:
-  Service() : world_(outcore::transport::mpi(MPI_Comm_c2f(MPI_COMM_WORLD))), calls_(world_) {
+  Service() : world_(outcore::transport::mpi(MPI_Comm_c2f(MPI_COMM_WORLD))) {
+    world_.register_procedure("answer", [](outcore::Call call) { call.answer(); });
     std::this_thread::sleep_for(50ms);
   }
   outcore::World& world() { return world_; }
 
  private:
   outcore::World world_;
-  Calls calls_;
 };
 
 void share_of_a_core(const char* name, Results& results) {

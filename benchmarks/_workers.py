@@ -8,6 +8,7 @@ were wrong. Started under MPI, the first process takes the commands for all.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import shutil
 import subprocess
@@ -18,7 +19,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
+from outcore import _core
 from outcore.bench import DeviceRate, device_rate, huge_pages
+from outcore.errors import OutcoreError
 from outcore.launch import find_launcher, launched
 
 Answer = tuple[float, float, bool]
@@ -33,6 +36,20 @@ def python_worker(module: str, *arguments: str, mpi_processes: int = 1) -> list[
     code = "import sys; from outcore import bench; bench.load(sys.argv.pop(1)).main()"
     command = [sys.executable, "-c", code, module, *arguments]
     return command if mpi_processes == 1 else [str(find_launcher()), "-n", str(mpi_processes), *command]
+
+
+def compile_worker(source: str, directory: Path) -> Path:
+    """The program made of a C++ file beside this one, with Outcore and the MPI of the launcher."""
+    compiler = find_launcher().with_name("mpicxx")
+    if not shutil.which(compiler):
+        raise OutcoreError(errno.ENOENT, f"compile {source}", path=str(compiler))
+    package = Path(_core.__file__).parent
+    library, target = package / "lib", directory / Path(source).stem
+    command = [str(compiler), "-O2", "-std=c++20", f"-I{package / 'include'}"]
+    command += [str(Path(__file__).with_name(source)), "-o", str(target)]
+    command += [f"-L{library}", "-loutcore", f"-Wl,-rpath,{library}"]
+    subprocess.run(command, check=True)
+    return target
 
 
 class Workers:

@@ -1,24 +1,26 @@
 """Procedure calls: round trips to a process that is idle, polls, computes or sleeps, and what a service costs.
 
-One process calls a procedure at another one, which answers with 8 bytes to 1 MiB; an MPI ping-pong and a one-sided
-get (MPI_Win_allocate, lock_all, get, flush) move the same, in turns. In two settings: the processes of a host,
-where MPI gets by a copy out of shared memory, and as between hosts: over TCP, and without the bells that processes
-of a host ring for each other. Each process is bound to a core. The worker is in C++, compiled here, so that no
-interpreter is measured.
+One process calls a procedure at another one, which answers with 8 bytes to 1 MiB of its one-sided memory; an MPI
+ping-pong and a one-sided get (MPI_Win_allocate, lock_all, get, flush) move the same, in turns. A process that
+polls answers also out of memory that is its own, which MPI cannot get at, for comparison. In two settings: the
+processes of a host, where MPI gets by a copy out of shared memory, and as between hosts: over TCP, and without
+the bells that processes of a host ring for each other. Each process is bound to a core. The worker is in C++,
+compiled here, so that no interpreter is measured.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import shutil
 import statistics
 import subprocess
 from pathlib import Path
 
-from outcore import _core, launch
+from outcore import launch
 from outcore.bench import BenchOptions, Claim, at_most
 from outcore.errors import OutcoreError
+
+from ._workers import compile_worker
 
 Values = dict[tuple[str, int], list[float]]  # of what, size of the reply in bytes: one for each round
 
@@ -35,19 +37,6 @@ TCP = {
 }
 SETTINGS: dict[str, dict[str, str]] = {ONE_HOST: {}, HOSTS: TCP}
 LIMIT_S = 300
-
-
-def compile_worker(directory: Path) -> Path:
-    compiler = launch.find_launcher().with_name("mpicxx")
-    if not shutil.which(compiler):
-        raise OutcoreError(errno.ENOENT, "compile the worker of bench gpc", path=str(compiler))
-    package = Path(_core.__file__).parent
-    source = Path(__file__).with_name("_gpc_worker.cpp")
-    target = directory / "gpc_worker"
-    command = [str(compiler), "-O2", "-std=c++20", f"-I{package / 'include'}", str(source), "-o", str(target)]
-    library = package / "lib"
-    subprocess.run([*command, f"-L{library}", "-loutcore", f"-Wl,-rpath,{library}"], check=True)
-    return target
 
 
 def measure(worker: Path, setting: str, options: BenchOptions) -> Values:
@@ -85,22 +74,24 @@ def _transfers(values: Values, setting: str, options: BenchOptions) -> list[Clai
     for size, text in SIZES.items():
         times = {
             name: f"{us(values, name, size):.3g}"
-            for name in ("polling", "idle", "computing", "asleep", "get", "ping-pong")
+            for name in ("polling", "own memory", "idle", "computing", "asleep", "get", "ping-pong")
         }
         options.say(f"{setting}, {text}, us: " + ", ".join(f"{name} {time}" for name, time in times.items()))
-        how = f"{setting}; reply of {text}; call {times['polling']} us, get {times['get']} us"
-        how += (
-            f", ping-pong {times['ping-pong']} us; median of {len(values['get', size])} ratios taken in turns"
-        )
-        for peer, its_bar in (("get", at_most(2)), ("ping-pong", None)):
+        peers = f"get {times['get']} us, ping-pong {times['ping-pong']} us"
+        turns = f"median of {len(values['get', size])} ratios taken in turns"
+        for name, memory, peer, its_bar in (
+            ("polling", "", "get", at_most(2)),
+            ("polling", "", "ping-pong", None),
+            ("own memory", ", out of its own memory", "get", None),
+        ):
             claims.append(
                 Claim(
-                    f"call of {text} to a process that polls, {setting}, against {peer}",
-                    ratio(values, "polling", peer, size),
+                    f"call of {text} to a process that polls{memory}, {setting}, against {peer}",
+                    ratio(values, name, peer, size),
                     "x",
                     its_bar,
                     "MPI",
-                    how,
+                    f"{setting}; reply of {text}; call {times[name]} us, {peers}; {turns}",
                 )
             )
     for state in ("idle", "computing", "asleep"):
@@ -130,7 +121,7 @@ def _services(values: Values, setting: str) -> list[Claim]:
 
 
 def run(options: BenchOptions) -> list[Claim]:
-    worker = compile_worker(options.scratch)
+    worker = compile_worker("_gpc_worker.cpp", options.scratch)
     claims: list[Claim] = []
     for setting in SETTINGS:
         values = measure(worker, setting, options)

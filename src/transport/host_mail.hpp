@@ -14,6 +14,7 @@
 
 #include "outcore/transport/messages.hpp"
 #include "outcore/transport/transport.hpp"
+#include "transport/mapping.hpp"
 
 namespace outcore::transport {
 
@@ -29,6 +30,7 @@ struct Letter {
   std::uint64_t token = 0;       ///< what the sender calls the transfer
   const std::byte* data = nullptr;
   std::uint64_t data_bytes = 0;
+  SharedPlace place{0, 0, -1};   ///< of the data, if it lies in memory that processes share
   std::int32_t errno_value = 0;  ///< 0: it was taken
 };
 
@@ -58,8 +60,10 @@ class Mailbox {
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 /// Packets are put into the mailbox of the receiver. Of bulk data only the address is told: the receiver
-/// copies it from the memory of the sender (process_vm_readv), if the system lets it, which is tried in the
-/// beginning. Methods are called by one thread at a time, but for `is_busy`.
+/// copies it, from memory that both have mapped, as one-sided memory on one node is, or else from the memory
+/// of the sender (process_vm_readv), if the system lets it, which is tried in the beginning. The first takes
+/// a third of the time: the system looks at each page. Methods are called by one thread at a time, but for
+/// `is_busy`.
 class HostMail {
  public:
   /// Collective; `bells` have room for a Mailbox beside each bell. OUTCORE_FETCH=no: bulk data is not

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
 
 namespace outcore::transport {
 
@@ -25,5 +28,16 @@ class Mapping {
   std::size_t size_bytes_;
   bool shared_;
 };
+
+/// Where bytes lie in memory that processes of a host share, whatever address each of them sees it at.
+struct SharedPlace {
+  std::uint64_t device, inode;  ///< of the file that is mapped
+  std::int64_t offset;
+};
+
+/// Of bytes of this process; nothing if no shared Mapping holds all of them. Any thread.
+[[nodiscard]] std::optional<SharedPlace> shared_place(std::span<const std::byte> bytes) noexcept;
+/// Copies from there; false if this process has no Mapping of it. Any thread.
+[[nodiscard]] bool copy_shared(const SharedPlace& from, std::span<std::byte> into) noexcept;
 
 }  // namespace outcore::transport

@@ -111,6 +111,30 @@ inline void bulk_meets_its_receive(Transport& transport) {
     }
 }
 
+/// Out of memory that the processes reach by loads, where the receiver may copy it itself; also several parts
+/// of it.
+inline void bulk_comes_out_of_shared_memory(Transport& transport) {
+  constexpr std::size_t size = 3'000'001, begin = 4097;
+  const auto messages = transport.messages();
+  const auto segment = transport.allocate(begin + size, true);
+  const int next = (transport.rank() + 1) % transport.size();
+  const int previous = (transport.rank() + transport.size() - 1) % transport.size();
+  const auto whole = pattern(size, transport.rank()), part = pattern(size / 3, transport.rank());
+  const auto sent = std::span(segment->local() + begin, size);
+  std::copy(whole.begin(), whole.end(), sent.begin());
+  std::vector<std::byte> got(size), got_part(size / 3);
+  Inbox inbox;
+  messages->receive_bulk(previous, 5, got, 1);
+  messages->receive_bulk(previous, 6, got_part, 2);
+  messages->send_bulk(next, 5, sent, 3);
+  messages->send_bulk(next, 6, sent.first(part.size()), 4);
+  serve_until(*messages, inbox, [&] { return inbox.done.size() == 4; });
+  for (const auto& [token, errno_value] : inbox.done) check::equal(errno_value, 0);
+  check::is_true(got == pattern(size, previous), "other bytes than were sent");
+  check::is_true(std::equal(got_part.begin(), got_part.end(), got.begin()), "the part");
+  transport.barrier();
+}
+
 /// Between all pairs at once, more than are looked at in one poll, in different orders at both ends.
 inline void tags_tell_transfers_apart(Transport& transport) {
   constexpr std::uint32_t transfers = 200, spread = Messages::most_tag / transfers;
@@ -205,6 +229,7 @@ inline void add_messages(const std::string& name, const Run& run, int count) {
   test("packets keep their order", packets_keep_their_order);
   test("more packets than are kept are not lost", more_packets_than_are_kept_are_not_lost);
   test("bulk meets its receive", bulk_meets_its_receive);
+  test("bulk comes out of shared memory", bulk_comes_out_of_shared_memory);
   test("tags tell transfers apart", tags_tell_transfers_apart);
   test("a receiver may send", a_receiver_may_send);
   test("waiting ends when something comes", waiting_ends_when_something_comes);
