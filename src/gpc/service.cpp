@@ -22,7 +22,7 @@ constexpr auto alone = 20us;    // from then on it yields to threads that comput
 constexpr auto crowded = 30us;  // a yield that lasts as long: they need the core
 constexpr auto just_now = 20us, stand_by_time = 100us;
 constexpr auto alert = 50us;  // bulk data need several steps of both sides, the first of them soon
-constexpr int idle_share = 200;
+constexpr int idle_share = 320;
 constexpr auto alive_every = 1s;  // how often it is asked whether targets are alive
 constexpr auto busy = 4ms;        // traffic as recent as this keeps naps short
 constexpr std::chrono::microseconds shortest_nap = 50us, longest_nap = 1000us, told_nap = 100ms;
@@ -248,27 +248,26 @@ void Service::serve_ready() {
       if (ready_.empty()) return;
       auto served = std::move(ready_.front());
       ready_.pop_front();
+      const auto procedure = procedures_[served->procedure].procedure;
       lock.unlock();
       serves = true;
-      execute(std::move(served));
+      execute(std::move(served), *procedure);
       serves = false;
     }
     deliver();
   }
 }
 
-void Service::execute(std::shared_ptr<Served> served) {
-  std::shared_ptr<const Procedure> procedure;
-  std::string name;
-  {
-    const std::lock_guard guard(mutex_);
-    const Entry& entry = procedures_[served->procedure];
-    procedure = entry.procedure;
-    name = entry.name;
-  }
+/// Whoever calls this keeps the procedure, which may be removed as soon as the call is answered.
+void Service::execute(std::shared_ptr<Served> served, const Procedure& procedure) {
   try {
-    (*procedure)(Call(served));
+    procedure(Call(served));
   } catch (...) {
+    std::string name;
+    {
+      const std::lock_guard guard(mutex_);
+      name = procedures_[served->procedure].name;
+    }
     const Error error = transport::current_error("procedure '" + name + "'");
     end(*served, [&] { protocol_.fail(*served, Error(error.errno_value(), error.context(), rank_)); });
   }
@@ -296,9 +295,10 @@ void Service::work() {
     }
     auto served = std::move(to_work_.front());
     to_work_.pop_front();
+    const auto procedure = procedures_[served->procedure].procedure;
     lock.unlock();
     works_for = served.get();
-    execute(std::move(served));
+    execute(std::move(served), *procedure);
     works_for = nullptr;
     deliver();
     lock.lock();

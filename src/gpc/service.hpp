@@ -80,7 +80,7 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   [[nodiscard]] std::chrono::microseconds nap(bool any);
   void deliver();
   void serve_ready();
-  void execute(std::shared_ptr<Served> served);
+  void execute(std::shared_ptr<Served> served, const Procedure& procedure);
   template <class How>
   bool end(Served& served, const How& how);
   void need_worker();
