@@ -226,16 +226,13 @@ std::vector<int> ArrayDirectory::share(World& world, int components) const {
 void ArrayDirectory::commit(transport::Transport& group, std::span<const std::byte> manifest) {
   constexpr std::string_view what = "commit disk array";
   const std::string last = file(std::string(manifest_name)), next = file(std::string(next_name));
+  fresh_ = false;  // see syncs
   if (placement_ == Placement::shared)
     return world::agree(group, what, [&] {
-      if (!leads_) return;
-      store::write_durably(last, manifest);
-      sync_name();
+      if (leads_) store::write_durably(last, manifest);
     });
   world::agree(group, what, [&] {
-    if (!leads_) return;
-    store::write_durably(next, manifest);
-    sync_name();
+    if (leads_) store::write_durably(next, manifest);
   });
   world::agree(group, what, [&] {
     if (!leads_) return;
@@ -244,11 +241,15 @@ void ArrayDirectory::commit(transport::Transport& group, std::span<const std::by
   });
 }
 
-void ArrayDirectory::sync_name() {
-  if (!fresh_) return;
-  const fs::path parent = fs::path(path_).parent_path();
-  store::sync_directory(parent.empty() ? "." : parent);
-  fresh_ = false;
+std::vector<std::function<void()>> ArrayDirectory::syncs(bool has_tables) const {
+  std::vector<std::function<void()>> all;
+  if (has_tables) all.emplace_back([this] { store::sync_directory(path_); });
+  if (fresh_)
+    all.emplace_back([this] {
+      const fs::path parent = fs::path(path_).parent_path();
+      store::sync_directory(parent.empty() ? "." : parent);
+    });
+  return all;
 }
 
 void ArrayDirectory::remove_tables_but(std::uint64_t generation) const {

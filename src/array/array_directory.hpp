@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -50,7 +51,10 @@ class ArrayDirectory {
   /// Collective. The components this process is to own; each has one owner, on a node that has its file.
   [[nodiscard]] std::vector<int> share(World& world, int components) const;
 
-  /// Collective, in any thread that has a group: the tables are on stable storage.
+  /// What puts the names of tables that this process has written, if it has, and before the first commit that
+  /// of the directory, on stable storage; for store::sync_together. To be run before `commit`.
+  [[nodiscard]] std::vector<std::function<void()>> syncs(bool has_tables) const;
+  /// Collective, in any thread that has a group: the tables are on stable storage, with their names.
   void commit(transport::Transport& group, std::span<const std::byte> manifest);
 
   void remove_tables_but(std::uint64_t generation) const;  ///< what other states have left
@@ -61,7 +65,6 @@ class ArrayDirectory {
  private:
   /// `is_new`: this process has made the directory, also if this throws.
   void make(World& world, Placement placement, bool overwrite, bool& is_new);
-  void sync_name();
 
   std::string path_;                        ///< as this process sees it
   Placement placement_ = Placement::local;  // as that of a scratch array is

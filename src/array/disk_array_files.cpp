@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -211,15 +212,21 @@ void DiskArray::State::commit(const TransferQueue::Context& context, const std::
   world::agree(group, what, [&] {
     pause.emplace(*store, std::span(&all, 1), false);
     store->deal_with_changes();
+    std::vector<device::File> tables;
+    std::vector<std::function<void()>> syncs;
     for (const array::OwnedComponent& each : components()) {
-      each.file->flush();
+      syncs.emplace_back([&each] { each.file->flush(); });
       if (!persistent) continue;
       const std::vector<std::byte> table = each.file->encode_table();
-      store::write_durably(directory.file(array::table_name(each.index, next)), table);
+      tables.push_back(store::write_unsynced(directory.file(array::table_name(each.index, next)), table));
       const auto c = static_cast<std::size_t>(each.index);
       facts[2 * c] = static_cast<std::int64_t>(table.size());
       facts[2 * c + 1] = store::crc32c(table);
     }
+    for (device::File& table : tables) syncs.emplace_back([&table] { table.flush(); });
+    if (persistent)
+      for (auto& each : directory.syncs(!tables.empty())) syncs.push_back(std::move(each));
+    store::sync_together(syncs);
   });
   if (!persistent) {
     metadata = new_metadata;

@@ -3,12 +3,15 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
+#include <thread>
 
 #include "device/descriptor.hpp"
-#include "outcore/device/file.hpp"
+#include "device/worker.hpp"
 #include "outcore/error.hpp"
 
 namespace outcore::store {
@@ -24,11 +27,7 @@ void sync_directory(const std::string& path) {
 void write_durably(const std::string& path, std::span<const std::byte> bytes, device::Engine* engine) {
   const std::string beside = path + ".new";
   try {
-    device::File file(beside, {.truncate = true,
-                               .cache = device::Cache::buffered,
-                               .expected_bytes = static_cast<std::int64_t>(bytes.size()),
-                               .engine = engine});
-    file.write(bytes, 0);
+    device::File file = write_unsynced(beside, bytes, engine);
     file.flush();
     file.close();
     if (std::rename(beside.c_str(), path.c_str()) != 0)
@@ -39,6 +38,43 @@ void write_durably(const std::string& path, std::span<const std::byte> bytes, de
   }
   const std::string directory = std::filesystem::path(path).parent_path();
   sync_directory(directory.empty() ? "." : directory);
+}
+
+device::File write_unsynced(const std::string& path, std::span<const std::byte> bytes,
+                            device::Engine* engine) {
+  device::File file(path, {.truncate = true,
+                           .cache = device::Cache::buffered,
+                           .expected_bytes = static_cast<std::int64_t>(bytes.size()),
+                           .engine = engine});
+  file.write(bytes, 0);
+  return file;
+}
+
+void sync_together(std::span<const std::function<void()>> syncs) {
+  constexpr std::size_t most_threads = 8;
+  const std::size_t threads = std::min(syncs.size(), most_threads);
+  std::vector<std::exception_ptr> failures(syncs.size());
+  const auto run = [&](std::size_t first) {
+    for (std::size_t i = first; i < syncs.size(); i += threads) try {
+        syncs[i]();
+      } catch (...) {
+        failures[i] = std::current_exception();
+      }
+  };
+  struct Others {  // end before what they refer to
+    ~Others() {
+      for (std::thread& each : threads) each.join();
+    }
+    std::vector<std::thread> threads;
+  };
+  {
+    Others others;
+    for (std::size_t first = 1; first < threads; ++first)
+      others.threads.push_back(device::start_thread("outcore-sync", [&run, first] { run(first); }));
+    run(0);
+  }
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
 }
 
 std::vector<std::byte> read_whole(const std::string& path, std::int64_t most_bytes, device::Engine* engine) {

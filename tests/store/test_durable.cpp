@@ -1,7 +1,10 @@
 // Small files are there in full or not at all.
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <functional>
+#include <vector>
 
 #include "check.hpp"
 #include "device/support.hpp"
@@ -60,6 +63,27 @@ TEST("when this returns, a crash loses nothing of it") {
   write_durably(scratch.file(), bytes, engine.get());
   check::equal(engine->crash(), 0);
   check::is_true(read_whole(scratch.file(), 100'000) == bytes);
+}
+
+TEST("a file that is flushed later is kept from then on") {
+  const Scratch scratch;
+  const auto engine = device::make_fault_engine(device::make_thread_engine(1), {.lose_unsynced = true});
+  const Bytes bytes = pattern(50'000, 1);
+  device::File file = write_unsynced(scratch.file(), bytes, engine.get());
+  file.flush();
+  check::equal(engine->crash(), 0);
+  check::is_true(read_whole(scratch.file(), 100'000) == bytes);
+}
+
+TEST("of what is synced together all is run, and the first error thrown") {
+  std::atomic<int> runs = 0;
+  std::vector<std::function<void()>> syncs(30, [&] { ++runs; });
+  const auto fail = [&](int errno_value) { throw Error(errno_value, {.attempted = "flush"}); };
+  syncs[5] = [&] { fail(EIO); };
+  syncs[9] = [&] { fail(ENOSPC); };
+  check::equal(check::throws<Error>([&] { sync_together(syncs); }).errno_value(), EIO);
+  check::equal(runs.load(), 28);
+  sync_together({});
 }
 
 TEST("what a crash left beside the file does not matter") {

@@ -1,13 +1,15 @@
-// Small files that are there in full or not at all.
+// Small files that are there in full or not at all, and what waits for stable storage.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "outcore/device/engine.hpp"
+#include "outcore/device/file.hpp"
 
 namespace outcore::store {
 
@@ -16,6 +18,16 @@ namespace outcore::store {
 /// leave and the next call overwrites), which then takes its name. One writer at a time.
 void write_durably(const std::string& path, std::span<const std::byte> bytes,
                    device::Engine* engine = nullptr);
+
+/// For a file that is of no use before another one names it: written, but on stable storage only after its
+/// `flush` and sync_directory. What was there is replaced.
+[[nodiscard]] device::File write_unsynced(const std::string& path, std::span<const std::byte> bytes,
+                                          device::Engine* engine = nullptr);
+
+/// Runs all of these, each of which waits for stable storage, at the same time: a file system commits at once
+/// what it is asked for at once, and one after the other each takes some milliseconds. All are run to their
+/// end; then the first error is thrown.
+void sync_together(std::span<const std::function<void()>> syncs);
 
 /// All of a file. Throws Error: EFBIG if it is larger than `most_bytes`, before memory is taken for it, and
 /// what opening and reading throw.
