@@ -1,4 +1,4 @@
-/* The shared files of Global Arrays for bench sf: takes the commands of _sf_worker.py (see there) from the
+/* The shared files of Global Arrays for bench sf: takes the commands of _sf_worker.cpp (see there) from the
  * standard input of rank 0 and answers in the same way. Argument: directory. */
 #define _GNU_SOURCE
 #include <ga.h>
