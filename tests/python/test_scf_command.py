@@ -335,7 +335,9 @@ def test_a_semidirect_run_says_what_it_keeps_and_what_it_recomputes(water, capsy
     assert scf(water, "--basis", "6-31g*", "--integrals", "semidirect", "--disk", "40kB") == 0
     output = capsys.readouterr().out
     assert "% of the integrals, worth least for their bytes, are recomputed" in output
-    assert "0 MB on disk" in output and "s were expected" in output
+    # Two threads fill a record each, and one alone may be as large as the disk: then neither has room.
+    assert "0 MB on disk" in output or "found no place" in output
+    assert "s were expected" in output
 
 
 def test_no_disk_at_all_is_a_direct_run(water, capsys):
