@@ -24,7 +24,8 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 TOOLS = Path(sys.executable).parent  # of the virtual environment: mpiexec, perhaps cmake and ninja
-STAGE_LIMIT_S = 900.0
+STAGE_LIMIT_S = 900.0  # of tests; with a sanitizer they take longer
+SANITIZED_LIMIT_S = 2700.0
 CORES = len(os.sched_getaffinity(0))
 
 
@@ -48,8 +49,13 @@ class Result:
         return f"{self.passed} passed, {self.failed} failed{skipped}{broken}"
 
 
-def run(command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> str:
-    """Runs a command; empty if it succeeded, else what went wrong. One that hangs is killed with its children."""
+def run(
+    command: Sequence[str | Path],
+    environment: Mapping[str, str] | None = None,
+    limit_s: float | None = STAGE_LIMIT_S,
+) -> str:
+    """Runs a command; empty if it succeeded, else what went wrong. One that hangs, which is to take longer than
+    `limit_s`, is killed with its children. None: it does not hang, as compilers do not."""
     process = subprocess.Popen(
         command,
         cwd=ROOT,
@@ -58,12 +64,12 @@ def run(command: Sequence[str | Path], environment: Mapping[str, str] | None = N
         start_new_session=True,
     )
     try:
-        status = process.wait(STAGE_LIMIT_S)
+        status = process.wait(limit_s)
     except BaseException as error:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         if isinstance(error, subprocess.TimeoutExpired):
-            return f"hung, killed after {STAGE_LIMIT_S:g} s"
+            return f"hung, killed after {limit_s:g} s"
         raise
     return f"exit status {status}" if status else ""
 
@@ -84,10 +90,10 @@ def cpp(sanitize: str) -> Result:
         ]
         configure += [f"-DOUTCORE_SANITIZE={sanitize}"]
     build = ["cmake", "--build", directory, "--target", "outcore_tests"]
-    if run([*configure, "--log-level=WARNING"]) or run(build):
+    if run([*configure, "--log-level=WARNING"]) or run(build, limit_s=None):
         return Result(broken="does not build")
     ctest = ["ctest", "--test-dir", directory, "--output-on-failure", "--timeout", "120", "-j", str(CORES)]
-    problem = run(ctest, sanitizer_options())
+    problem = run(ctest, sanitizer_options(), SANITIZED_LIMIT_S if sanitize else STAGE_LIMIT_S)
     counts = re.findall(r"^(\d+) passed, (\d+) failed$", log.read_text(errors="replace"), re.MULTILINE)
     passed, failed = (sum(int(count[i]) for count in counts) for i in (0, 1))
     return Result(passed, failed, broken=problem if problem and not failed else "")
@@ -101,6 +107,7 @@ def pytest(
     python: Path = Path(sys.executable),
     environment: Mapping[str, str] | None = None,
     leave_out: str = "",
+    limit_s: float = STAGE_LIMIT_S,
 ) -> Result:
     """Runs pytest on a directory, with `ranks` > 1 in each of so many processes; counts are those of rank 0.
     With `workers` > 1 so many tests run at a time. Tests with the markers `leave_out` are not run."""
@@ -110,7 +117,7 @@ def pytest(
     options = ["-q", "--color=yes" if sys.stdout.isatty() else "--color=no", f"--junitxml={report}"]
     options += ["-m", f"not ({leave_out})"] if leave_out else []
     options += ["-n", str(workers), "--dist", "worksteal"] if workers > 1 else []
-    problem = run([*launcher, python, "-u", "-m", "pytest", tests, *options], environment)
+    problem = run([*launcher, python, "-u", "-m", "pytest", tests, *options], environment, limit_s)
     if not report.exists():
         return Result(broken=problem or "no report")
     suite = next(ElementTree.parse(report).iter("testsuite"))
@@ -148,7 +155,8 @@ def sanitized_python(sanitize: str) -> Result:
     install = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--force-reinstall"]
     # A build of its own: beside this Python CMake finds other headers of MPI than beside the usual one.
     install += ["--no-build-isolation", "--no-deps", "--config-settings", f"build-dir={directory / 'python'}"]
-    if run([*install, "--config-settings", f"cmake.define.OUTCORE_SANITIZE={sanitize}", "."]):
+    install += ["--config-settings", f"cmake.define.OUTCORE_SANITIZE={sanitize}", "."]
+    if run(install, limit_s=None):
         return Result(broken="does not build")
     runtime = subprocess.check_output(["g++", "-print-file-name=libasan.so"], text=True).strip()
     cxx = subprocess.check_output(["g++", "-print-file-name=libstdc++.so"], text=True).strip()
@@ -156,7 +164,12 @@ def sanitized_python(sanitize: str) -> Result:
     environment["LD_PRELOAD"] = f"{runtime} {cxx}"  # libasan looks for __cxa_throw when it starts
     environment["ASAN_OPTIONS"] += ":detect_leaks=0"  # the interpreter itself leaves much behind
     return pytest(
-        "tests/python", workers=CORES, python=python, environment=environment, leave_out="launcher or memory"
+        "tests/python",
+        workers=CORES,
+        python=python,
+        environment=environment,
+        leave_out="launcher or memory",
+        limit_s=SANITIZED_LIMIT_S,
     )
 
 
