@@ -84,6 +84,10 @@ std::vector<std::byte> short_bytes(const Error& error) {
 
 }  // namespace
 
+Error died(int process) {
+  return {ECONNRESET, {.attempted = "call process " + std::to_string(process), .detail = "it has died"}};
+}
+
 Bytes::Bytes(std::size_t size) : size_bytes(size) {
   if (size > Messages::most_packet_bytes)
     large = device::Buffer(size);
@@ -374,8 +378,10 @@ void Protocol::bulk_done(std::uint64_t token, int errno_value) {
   transfers_.erase(found);
   if (transfer.pending) {
     if (errno_value != 0)
-      abandon(transfer.pending, Error(errno_value, {.attempted = "exchange data with process " +
-                                                                 std::to_string(transfer.peer)}));
+      abandon(transfer.pending, errno_value == ECONNRESET
+                                    ? died(transfer.peer)
+                                    : Error(errno_value, {.attempted = "exchange data with process " +
+                                                                       std::to_string(transfer.peer)}));
     else
       leg_done(transfer.pending);
   } else if (transfer.arriving) {

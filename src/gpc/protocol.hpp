@@ -35,6 +35,9 @@ struct Bytes {
   std::size_t size_bytes = 0;
 };
 
+/// What calls of a process that has died fail with.
+[[nodiscard]] Error died(int process);
+
 /// A call at its caller.
 struct Pending {
   int target = 0;

@@ -376,9 +376,7 @@ void Service::watch() {
   {
     const std::lock_guard guard(mutex_);
     for (const int target : protocol_.targets())
-      if (!messages_->alive(target))
-        protocol_.lost(target, Error(ECONNRESET, {.attempted = "call process " + std::to_string(target),
-                                                  .detail = "it has died"}));
+      if (!messages_->alive(target)) protocol_.lost(target, died(target));
   }
   deliver();
 }

@@ -92,7 +92,14 @@ class Network {
       : plan_(plan), clock_(clock), ports_(static_cast<std::size_t>(plan.processes)) {}
   Port& port(int process) { return ports_[static_cast<std::size_t>(process)]; }
 
-  void kill(int process) { dead_ = process; }
+  /// Transfers with it end with an error, or not at all.
+  void kill(int process) {
+    dead_ = process;
+    for (const auto& [key, side] : sides_) {
+      const auto& [from, to, tag] = key;
+      if (from == process || to == process) break_off(from, to, side.sends, side.token);
+    }
+  }
 
   void send(int from, int to, std::span<const std::byte> packet) {
     if (from == dead_ || to == dead_) return;
@@ -102,7 +109,7 @@ class Network {
   }
 
   void bulk(int from, int to, std::uint32_t tag, bool sends, std::span<std::byte> data, std::uint64_t token) {
-    if (from == dead_ || to == dead_) return;
+    if (from == dead_ || to == dead_) return break_off(from, to, sends, token);
     const auto key = std::make_tuple(from, to, tag);
     const auto found = sides_.find(key);
     if (found == sides_.end()) {
@@ -115,7 +122,11 @@ class Network {
     const Side mine{sends, data, token};
     const Side &source = sends ? mine : other, &target = sends ? other : mine;
     clock_.after(1 + below(plan_.random, plan_.longest_delay), [=, this] {
-      if (from == dead_ || to == dead_) return;
+      if (from == dead_ || to == dead_) {
+        break_off(from, to, true, source.token);
+        break_off(from, to, false, target.token);
+        return;
+      }
       if (source.data.size() != target.data.size()) throw std::logic_error("sides of a transfer differ");
       std::copy(source.data.begin(), source.data.end(), target.data.begin());
       // The sides notice at different times.
@@ -138,6 +149,14 @@ class Network {
     std::span<std::byte> data;
     std::uint64_t token;
   };
+
+  /// One side of a transfer with a process that is dead.
+  void break_off(int from, int to, bool sends, std::uint64_t token) {
+    const int side = sends ? from : to;
+    if (side == dead_ || below(plan_.random, 2) == 0) return;
+    clock_.after(below(plan_.random, plan_.longest_delay),
+                 [=, this] { port(side).bulk_done(token, ECONNRESET); });
+  }
 
   void launch(int from, int to) {
     Pair& pair = pairs_[{from, to}];

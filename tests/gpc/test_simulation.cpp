@@ -34,6 +34,8 @@ class Job {
       check::equal(call->endings, 1);
       if (plan_.fault_percent == 0 && call->target != plan_.dying)
         check::is_true(!call->pending->error, "failed without a fault");
+      if (plan_.fault_percent == 0 && call->pending->error)
+        check::equal(std::string(call->pending->error->what()), gpc::died(plan_.dying).what());
     }
     for (std::size_t rank = 0; rank < processes_.size(); ++rank) {
       if (static_cast<int>(rank) == plan_.dying) continue;
@@ -69,8 +71,7 @@ class Job {
     for (int rank = 0; rank < plan_.processes; ++rank)
       if (rank != plan_.dying)
         clock_.after(below(plan_.random, 10 * plan_.longest_delay), [this, rank] {
-          processes_[static_cast<std::size_t>(rank)]->protocol().lost(
-              plan_.dying, Error(ECONNRESET, {.attempted = "simulated call"}));
+          processes_[static_cast<std::size_t>(rank)]->protocol().lost(plan_.dying, gpc::died(plan_.dying));
         });
   }
 

@@ -160,12 +160,12 @@ import os, pathlib, signal, sys, time
 import outcore
 
 world = outcore.World(memory="100MB")
-world.register("echo", lambda caller, header, payload: payload)
+world.register("sleep", lambda caller, header, payload: time.sleep(30))
 world.register("die", lambda caller, header, payload: os.kill(os.getpid(), signal.SIGKILL))
 world.barrier()
 if world.rank == 0:
     begin, said = time.monotonic(), []
-    requests = [world.call(1, "die"), world.call(1, "echo", payload=bytes(100_000))]
+    requests = [world.call(1, "die"), world.call(1, "sleep", payload=bytes(100_000))]
     for request in requests:
         try:
             request.wait()
