@@ -17,13 +17,14 @@ namespace {
 /// Fetched at once, so that packets need not wait for long.
 constexpr std::size_t fetched_at_once = 1 << 20;
 
-/// Reads memory of another process. 0 or an errno value.
+/// Reads memory of another process. 0 or an errno value: ECONNRESET if it has ended.
 int read_memory(int pid, const std::byte* from, std::span<std::byte> into) noexcept {
   while (!into.empty()) {
     const iovec mine{into.data(), into.size()}, its{const_cast<std::byte*>(from), into.size()};
     const ssize_t moved = process_vm_readv(pid, &mine, 1, &its, 1, 0);
     if (moved < 0 && errno == EINTR) continue;
-    if (moved <= 0) return moved < 0 ? errno : EFAULT;
+    if (moved < 0) return errno == ESRCH ? ECONNRESET : errno;
+    if (moved == 0) return EFAULT;
     into = into.subspan(static_cast<std::size_t>(moved));
     from += moved;
   }
@@ -210,8 +211,14 @@ bool HostMail::fetch_some(Messages::Receiver& receiver) {
     if (error == 0 && fetch.done_bytes < fetch.into.size()) break;
     const Fetch done = fetch;
     fetching_.pop_front();
-    receiver.bulk_done(done.token, error);  // who waits for the data comes first
-    put(process, {.kind = Letter::Kind::taken, .token = done.offer.token, .errno_value = error}, {});
+    const Letter taken{.kind = Letter::Kind::taken, .token = done.offer.token, .errno_value = error};
+    try {
+      receiver.bulk_done(done.token, error);  // who waits for the data comes first
+    } catch (...) {
+      put(process, taken, {});  // its sender has no part in that
+      throw;
+    }
+    put(process, taken, {});
   }
   return true;
 }

@@ -1,16 +1,21 @@
-// Mailboxes, from threads. Messages by mail as a whole pass the conformance suite, over MPI.
+// Mailboxes, from threads, and what becomes of a failure. Messages by mail as a whole pass the conformance
+// suite, over MPI.
 #include <cstring>
 #include <memory>
+#include <new>
 #include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "check.hpp"
+#include "transport/doorbells.hpp"
 #include "transport/host_mail.hpp"
 
+using outcore::transport::HostMail;
 using outcore::transport::Letter;
 using outcore::transport::Mailbox;
+using outcore::transport::Messages;
 
 namespace {
 
@@ -83,6 +88,28 @@ TEST("letters of each of many writers keep their order, and none is lost") {
   }
   for (std::thread& thread : threads) thread.join();
   check::is_true(in_order);
+}
+
+TEST("a sender hears that its data were taken, also when the receiver fails with them") {
+  struct Failing : Messages::Receiver {
+    std::vector<std::uint64_t> done;
+    void packet(int, std::span<const std::byte>) override {}
+    void bulk_done(std::uint64_t token, int) override {
+      done.push_back(token);
+      if (token == 8) throw std::bad_alloc();
+    }
+  } receiver;
+  const auto transport = outcore::transport::self();
+  outcore::transport::Doorbells bells(*transport, sizeof(Mailbox));
+  HostMail mail(*transport, bells);
+  const int data = 42;
+  int into = 0, packets = 1;
+  mail.receive_bulk(0, 1, std::as_writable_bytes(std::span(&into, 1)), 8);
+  mail.send_bulk(0, 1, bytes_of(data), 7);
+  check::throws<std::bad_alloc>([&] { mail.poll(receiver, packets); });
+  check::equal(into, 42);
+  mail.poll(receiver, packets);
+  check::is_true(receiver.done == std::vector<std::uint64_t>{8, 7});
 }
 
 TEST_MAIN
