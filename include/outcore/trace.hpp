@@ -126,6 +126,7 @@ void add_busy(bool write, std::uint64_t nanoseconds) noexcept;
 /// Totals are those of all operations that happened before the call: numbers and bytes exactly, times with
 /// those of quick requests sampled.
 [[nodiscard]] Snapshot snapshot() noexcept;
+/// What other threads count at the same time may be lost, or bring a counter back to what it was.
 void reset_counters() noexcept;
 
 /// Starts recording events into a new buffer of `capacity` records (64 bytes each, allocated here), dropping

@@ -45,7 +45,7 @@ Way CachePolicy::nonblocking(Kind kind, std::int64_t offset, std::int64_t size) 
   return way == Way::scattered && looks_for_misses() == 0 ? Way::buffered : way;
 }
 
-Way CachePolicy::way_of(Kind kind, std::int64_t offset, std::int64_t size) const {
+Way CachePolicy::way_of(Kind kind, std::int64_t offset, std::int64_t size) {
   switch (options_.cache) {
     case Cache::buffered:
       return Way::buffered;
@@ -76,12 +76,15 @@ std::uint8_t CachePolicy::looks_for_misses() noexcept {
 }
 
 /// The first pass over a file that is not in memory is read directly, as fast as the device goes. Who comes a
-/// second time will come again: then the page cache is filled, if the file fits well.
-bool CachePolicy::worth_caching() const {
+/// second time will come again: then the page cache is filled, if the file fits well, and the kernel reads
+/// ahead, in large pages.
+bool CachePolicy::worth_caching() {
   const std::int64_t read_bytes = read_directly_.load(std::memory_order_relaxed);
   if (read_bytes == 0) return false;
   const std::int64_t size = length();
-  return size >= 0 && size <= cached_most_bytes_ && read_bytes >= size;
+  if (size < 0 || size > cached_most_bytes_ || read_bytes < size) return false;
+  if (!filled_.exchange(true, std::memory_order_relaxed)) posix_fadvise(fd_, 0, 0, POSIX_FADV_NORMAL);
+  return true;
 }
 
 // ---- what is in the page cache

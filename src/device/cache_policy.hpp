@@ -40,9 +40,9 @@ class CachePolicy {
   using Kind = Operation::Kind;
 
   [[nodiscard]] std::int64_t run(const Operation& operation) const noexcept;
-  [[nodiscard]] Way way_of(Kind kind, std::int64_t offset, std::int64_t size) const;
+  [[nodiscard]] Way way_of(Kind kind, std::int64_t offset, std::int64_t size);
   [[nodiscard]] std::uint8_t looks_for_misses() noexcept;
-  [[nodiscard]] bool worth_caching() const;
+  [[nodiscard]] bool worth_caching();
   [[nodiscard]] std::int64_t length() const noexcept;
   void warm(std::int64_t length_bytes);
 
@@ -53,6 +53,7 @@ class CachePolicy {
   std::int64_t cached_most_bytes_ = 0;
 
   std::atomic<std::int64_t> read_directly_{0};  ///< bytes of the first pass over the file, so far
+  std::atomic<bool> filled_{false};             ///< the kernel was told to read ahead
   std::atomic<std::int64_t> lost_ns_{0};        ///< by scattered blocking reads, waiting for the disk
   std::atomic<std::uint32_t> since_miss_{0};    ///< small reads since the last that was seen to wait
   std::atomic<std::int64_t> resident_begin_{0}, resident_end_{0};  ///< last range found in the page cache

@@ -35,6 +35,10 @@ namespace {
 /// Larger copies to or from the page cache are handed to the kernel's own threads: done in the ring's thread
 /// they would hold up everything else. For smaller ones, that costs more than the copy.
 constexpr std::int64_t inline_copy_bytes = 256 << 10;
+/// Direct requests from here on are given to the kernel one by one: of what it gets at once it makes one of
+/// up to 4 MiB, all of which then arrives late and together, while processor and disk wait for each other in
+/// turn.
+constexpr std::int64_t large_bytes = 256 << 10;
 
 class Ring {
  public:
@@ -61,6 +65,7 @@ class Ring {
 struct Slot {
   std::shared_ptr<Task> task;
   Operation::Kind kind = Operation::Kind::read;
+  bool direct = false, handed_on = false;  ///< past the page cache; copied by a thread of the kernel
   __kernel_timespec pause{};
 };
 
@@ -70,7 +75,7 @@ class UringEngine final : public Engine {
     if (!wake_) throw Error(errno, {.attempted = "eventfd"});
     std::promise<int> opened;
     auto result = opened.get_future();
-    thread_ = start_worker("outcore-ring", [this, &opened] { work(opened); });
+    thread_ = start_thread("outcore-ring", [this, &opened] { work(opened); });
     if (const int error = result.get(); error != 0) {
       thread_.join();
       throw Error(error, {.attempted = "io_uring_setup", .detail = hint(error)});
@@ -128,15 +133,25 @@ class UringEngine final : public Engine {
     const int error = ring.open(depth_ + 1);  // one more for the wake-up
     opened.set_value(error);
     if (error != 0) return;
+    set_wakes(wakes_);
     listen(ring);
     while (take_incoming()) {
       start_queued(ring);
       // The last tasks may have ended without an operation in the ring; nobody wakes us after stop().
       if (ending_ && free_.size() == depth_) continue;
+      adapt();
       core_.here();
       io_uring_submit_and_wait(ring.get(), 1);
       complete(ring);
     }
+  }
+
+  /// When a direct request has ended, the disk idles until the next one is there. A copy is work for a core:
+  /// the kernel's threads that make it, which are as the ring's when they are started, are not to interrupt a
+  /// caller that makes the next block ready meanwhile.
+  void adapt() noexcept {
+    const Wakes wakes = copies_ > 0 && direct_ == 0 ? Wakes::later : Wakes::soon;
+    if (wakes != std::exchange(wakes_, wakes)) set_wakes(wakes);
   }
 
   /// Moves new tasks to the queue. False when there is nothing left to do, ever. Callers must wake us from
@@ -200,8 +215,13 @@ class UringEngine final : public Engine {
       case Operation::Kind::resident:
         break;  // run by advance()
     }
-    if (o.copies && !o.cached_only && o.size_bytes > inline_copy_bytes) sqe->flags |= IOSQE_ASYNC;
     io_uring_sqe_set_data(sqe, slot);
+    slot->direct = !o.copies && (o.kind == Operation::Kind::read || o.kind == Operation::Kind::write);
+    slot->handed_on = o.copies && !o.cached_only && o.size_bytes > inline_copy_bytes;
+    direct_ += slot->direct;
+    copies_ += slot->handed_on;
+    if (slot->handed_on) sqe->flags |= IOSQE_ASYNC;
+    if (slot->direct && o.size_bytes >= large_bytes) io_uring_submit(ring.get());
   }
 
   void listen(Ring& ring) noexcept {
@@ -220,6 +240,8 @@ class UringEngine final : public Engine {
         listen(ring);
         continue;
       }
+      direct_ -= slot->direct;
+      copies_ -= slot->handed_on;
       const bool pause_over = slot->kind == Operation::Kind::pause && value == -ETIME;
       slot->task->result(pause_over ? 0 : value);
       advance(ring, slot);
@@ -240,6 +262,8 @@ class UringEngine final : public Engine {
   std::deque<std::shared_ptr<Task>> queued_;  ///< waiting for a slot
   std::vector<Slot> slots_;
   std::vector<Slot*> free_;
+  unsigned direct_ = 0, copies_ = 0;  ///< slots of each kind in the ring
+  Wakes wakes_ = Wakes::soon;
   std::thread thread_;
 };
 

@@ -145,8 +145,10 @@ void File::State::open_direct(const FileStatus& about) {
   if (!direct) return;
   const FileStatus again = status_of(direct.get());
   if (again.st_dev != about.st_dev || again.st_ino != about.st_ino) direct.reset();  // renamed meanwhile
-  // Ragged ends must not bring other pages into the page cache, least of all in one piece with theirs.
-  if (options.cache == Cache::direct) posix_fadvise(buffered.get(), 0, 0, POSIX_FADV_RANDOM);
+  // Ragged ends must not bring other pages into the page cache, least of all in one piece with theirs; and
+  // what the kernel reads ahead of small requests (up to 8 MiB) would look as if it were in memory, so that
+  // we follow it, slower than the disk.
+  if (options.cache != Cache::buffered) posix_fadvise(buffered.get(), 0, 0, POSIX_FADV_RANDOM);
 }
 
 FileStatus File::State::status_of(int fd) const {
@@ -464,6 +466,10 @@ std::int64_t File::write(std::span<const iovec> list, std::int64_t offset) {
 bool File::resident(std::int64_t offset, std::int64_t size_bytes) {
   return state_->options.cache != Cache::direct && state_->buffered && size_bytes > 0 &&
          state_->policy->resident(offset, size_bytes);
+}
+bool File::write_is_copy(std::int64_t offset, std::size_t size_bytes) const {
+  return state_->policy->nonblocking(Kind::write, offset, static_cast<std::int64_t>(size_bytes)) ==
+         Way::buffered;
 }
 Request File::async_read(std::span<std::byte> buffer, std::int64_t offset, const trace::Asker& asker) {
   const iovec entry = entry_for(buffer);

@@ -4,9 +4,12 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -40,8 +43,33 @@ template <class Body>
 std::thread start_worker(const char* name, Body body) {
   std::thread thread = start_thread(name, std::move(body));
   const sched_param none{};
-  pthread_setschedparam(thread.native_handle(), SCHED_BATCH, &none);  // inherited by the kernel's own workers
+  pthread_setschedparam(thread.native_handle(), SCHED_BATCH, &none);
   return thread;
+}
+
+/// What becomes of whoever computes on a core when the calling thread is woken there.
+enum class Wakes {
+  soon,   ///< it is interrupted, by threads that the caller starts, too, the kernel's own among them
+  later,  ///< it goes on to the end of its time slice (1 to 4 ms), as with `start_worker`
+};
+
+/// Linux from 6.12 on interrupts for a thread that asks for a short slice, earlier ones for any that has
+/// slept. Where there is one core only, it is the caller's of the library: nothing interrupts it.
+inline void set_wakes(Wakes wakes) noexcept {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < 2) wakes = Wakes::later;
+  struct {  // sched_attr, which the C library has from 2.41 on
+    std::uint32_t size, policy;
+    std::uint64_t flags;
+    std::int32_t nice;
+    std::uint32_t priority;
+    std::uint64_t slice_ns, deadline_ns, period_ns;
+  } attributes{};
+  attributes.size = sizeof attributes;
+  attributes.policy = wakes == Wakes::soon ? SCHED_OTHER : SCHED_BATCH;
+  attributes.nice = getpriority(PRIO_PROCESS, 0);
+  attributes.slice_ns = wakes == Wakes::soon ? 100'000 : 0;  // the shortest there is
+  syscall(SYS_sched_setattr, 0, &attributes, 0);             // only a wish
 }
 
 /// Where a worker runs, so that whoever wakes it can send it to another core. The scheduler wakes a thread on

@@ -6,8 +6,17 @@
 #include <utility>
 
 #include "outcore/error.hpp"
+#include "outcore/trace.hpp"
 
 namespace outcore::device {
+namespace {
+
+/// Stay in the cache of a core, beside what its thread works on.
+constexpr std::size_t copied_bytes = 256 << 10;
+constexpr std::uint64_t slow_copy_ns = 2'000'000;
+constexpr unsigned blocks_after_slow_copy = 64;
+
+}  // namespace
 
 WriteBehind::WriteBehind(File& file, std::size_t block_bytes, unsigned blocks)
     : file_(file), block_bytes_(block_bytes), blocks_(blocks) {}
@@ -24,8 +33,11 @@ void WriteBehind::start(std::int64_t offset) {
   Block& block = free_block();
   block.offset = offset;
   block.used = 0;
+  block.copied = not_copied_ == 0 && file_.write_is_copy(offset, block_bytes_);
+  if (not_copied_ > 0) --not_copied_;
+  const std::size_t size = block.copied ? std::min(copied_bytes, block_bytes_) : block_bytes_;
   // The first block ends where the others begin: at a multiple of the block size, as direct I/O likes it.
-  block.limit = block_bytes_ - static_cast<std::size_t>(offset) % block_bytes_;
+  block.limit = size - static_cast<std::size_t>(offset) % size;
   filling_ = &block;
 }
 
@@ -111,10 +123,21 @@ void WriteBehind::send(Block& block) {
       earlier = std::current_exception();
     }
   }
-  block.request = file_.async_write(std::span(block.memory, block.used), block.offset);
-  block.under_way = true;
-  ++under_way_;
+  if (block.copied) {
+    copy(block);
+  } else {
+    block.request = file_.async_write(std::span(block.memory, block.used), block.offset);
+    block.under_way = true;
+    ++under_way_;
+  }
   if (earlier) std::rethrow_exception(earlier);
+}
+
+void WriteBehind::copy(Block& block) {
+  next_ = static_cast<std::size_t>(&block - blocks_.data());  // its memory is in the cache
+  const std::uint64_t start_ns = trace::now_ns();
+  file_.write(std::span(block.memory, block.used), block.offset);
+  if (trace::now_ns() - start_ns > slow_copy_ns) not_copied_ = blocks_after_slow_copy;
 }
 
 void WriteBehind::finish(Block& block) {

@@ -1,4 +1,7 @@
-// Consecutive small writes, gathered into blocks that are written while the next is filled.
+// Consecutive small writes, gathered into blocks. Blocks that go to the device are written while the next is
+// filled. Those that go to the page cache are copied there by the caller, in whose core's cache they are:
+// another core would have to fetch them first. But if such a copy has to wait (too much of the page cache is
+// not yet on the disk), the engine waits for the next ones.
 #pragma once
 
 #include <cstddef>
@@ -47,6 +50,7 @@ class WriteBehind {
     std::size_t used = 0, limit = 0;
     Request request;
     bool under_way = false;
+    bool copied = false;  ///< to the page cache, by the caller
 
     [[nodiscard]] std::int64_t end() const noexcept { return offset + static_cast<std::int64_t>(used); }
     [[nodiscard]] bool meets(std::int64_t from, std::int64_t to) const noexcept {
@@ -56,6 +60,7 @@ class WriteBehind {
 
   void append(std::span<const std::byte> data);
   void send(Block& block);
+  void copy(Block& block);
   void finish(Block& block);
   Block& free_block();
 
@@ -66,6 +71,7 @@ class WriteBehind {
   Block* filling_ = nullptr;
   std::size_t next_ = 0;  ///< blocks are used in turn, so this one is free or was sent off first
   unsigned under_way_ = 0;
+  unsigned not_copied_ = 0;  ///< blocks that the engine is yet to get after a copy that had to wait
 };
 
 }  // namespace outcore::device

@@ -36,21 +36,38 @@ struct Cell {
   std::array<std::atomic<std::uint64_t>, size_classes> by_size, bytes_by_size;
 };
 
-// Threads spread over shards so that they seldom share a cache line; a reader adds the shards up.
 struct alignas(64) Shard {
   std::array<std::array<Cell, ops>, layers> cells;
 };
 
-constinit std::array<Shard, 16> g_shards{};
+// The first threads have a shard each, which nobody else writes: an atomic addition would wait until the
+// record that was just copied is in the cache. The others share what is left. A reader adds the shards up;
+// those never used take no memory.
+constexpr std::uint32_t own_shards = 56, common_shards = 8;
+constinit std::array<Shard, own_shards + common_shards> g_shards{};
 constinit std::atomic<std::uint64_t> g_process_start_ns{0};
-
-void add(std::atomic<std::uint64_t>& to, std::uint64_t value) noexcept {
-  if (value) to.fetch_add(value, std::memory_order_relaxed);
-}
 
 std::uint64_t get(const std::atomic<std::uint64_t>& from) noexcept {
   return from.load(std::memory_order_relaxed);
 }
+
+/// The cell in which a thread counts.
+struct Counting {
+  Counting(std::uint32_t thread, Layer layer, Op op) noexcept
+      : own(thread < own_shards),
+        cell(g_shards[own ? thread : own_shards + thread % common_shards]
+                 .cells[std::size_t(layer)][std::size_t(op)]) {}
+
+  void add(std::atomic<std::uint64_t>& to, std::uint64_t value) const noexcept {
+    if (own)
+      to.store(get(to) + value, std::memory_order_relaxed);
+    else if (value)
+      to.fetch_add(value, std::memory_order_relaxed);
+  }
+
+  const bool own;
+  Cell& cell;
+};
 
 std::size_t size_class(std::int64_t bytes) noexcept {
   std::size_t index = 0;
@@ -62,14 +79,15 @@ std::uint64_t duration_ns(const Event& event) noexcept {
   return event.end_ns > event.start_ns ? event.end_ns - event.start_ns : 0;
 }
 
-void count(Cell& cell, const Event& event) noexcept {
+void count(const Event& event) noexcept {
+  const Counting by(event.thread, event.layer, event.op);
   const std::size_t index = size_class(event.bytes);
-  add(cell.by_size[index], 1);
-  add(cell.bytes_by_size[index], std::uint64_t(std::max<std::int64_t>(event.bytes, 0)));
-  add(cell.failed, event.failed);
-  add(cell.nanoseconds, duration_ns(event) * event.stands_for);
-  add(cell.waited_ns, event.waited_ns * event.stands_for);
-  add(cell.sequential, event.sequential);
+  by.add(by.cell.by_size[index], 1);
+  by.add(by.cell.bytes_by_size[index], std::uint64_t(std::max<std::int64_t>(event.bytes, 0)));
+  by.add(by.cell.failed, event.failed);
+  by.add(by.cell.nanoseconds, duration_ns(event) * event.stands_for);
+  by.add(by.cell.waited_ns, event.waited_ns * event.stands_for);
+  by.add(by.cell.sequential, event.sequential);
 }
 
 void add_to(Counter& sum, const Cell& cell) noexcept {
@@ -295,18 +313,17 @@ void record(Event event) noexcept {
   if (event.layer >= Layer::count || event.op >= Op::count) return;
   event.thread = thread_number();
   if (event.op != Op::async_read && event.op != Op::async_write) event.waited_ns = duration_ns(event);
-  Shard& shard = g_shards[event.thread % g_shards.size()];
-  count(shard.cells[std::size_t(event.layer)][std::size_t(event.op)], event);
+  count(event);
   store(event);
 }
 
 void count(Layer layer, Op op, std::int64_t bytes, bool sequential) noexcept {
   if (layer >= Layer::count || op >= Op::count) return;
-  Cell& cell = g_shards[thread_number() % g_shards.size()].cells[std::size_t(layer)][std::size_t(op)];
+  const Counting by(thread_number(), layer, op);
   const std::size_t index = size_class(bytes);
-  add(cell.by_size[index], 1);
-  add(cell.bytes_by_size[index], std::uint64_t(bytes));
-  if (sequential) add(cell.sequential, 1);
+  by.add(by.cell.by_size[index], 1);
+  by.add(by.cell.bytes_by_size[index], std::uint64_t(bytes));
+  if (sequential) by.add(by.cell.sequential, 1);
 }
 
 std::uint64_t transfer_begins(bool write) noexcept {
@@ -322,8 +339,8 @@ void add_busy(bool write, std::uint64_t nanoseconds) noexcept {
 
 void add_waited(Layer layer, Op op, std::uint64_t nanoseconds) noexcept {
   if (layer >= Layer::count || op >= Op::count) return;
-  Shard& shard = g_shards[thread_number() % g_shards.size()];
-  add(shard.cells[std::size_t(layer)][std::size_t(op)].waited_ns, nanoseconds);
+  const Counting by(thread_number(), layer, op);
+  by.add(by.cell.waited_ns, nanoseconds);
 }
 
 Snapshot snapshot() noexcept {

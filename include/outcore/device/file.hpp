@@ -62,6 +62,8 @@ class File {
   /// Whether the page cache holds the range, so that reading it waits for nothing (but for pages dropped just
   /// now). False also where the kernel cannot tell, beyond the end of the file, and for Cache::direct.
   [[nodiscard]] bool resident(std::int64_t offset, std::int64_t size_bytes);
+  /// Whether a write would be a copy into the page cache, as far as is known without asking the system.
+  [[nodiscard]] bool write_is_copy(std::int64_t offset, std::size_t size_bytes) const;
 
   /// Nonblocking: return within microseconds, proceed without further calls, complete at the request.
   /// Reported as the blocking ones are.

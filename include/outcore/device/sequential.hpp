@@ -15,7 +15,7 @@ struct SequentialOptions {
   std::int64_t most_bytes = 4 << 20;    ///< larger reads are passed on as they are
   std::size_t block_bytes = 1 << 20;    ///< small requests reach the device in blocks of this size
   unsigned write_blocks = 3;            ///< one being filled, the others on their way to the file
-  unsigned read_blocks = 4;             ///< one being used, the others read ahead
+  unsigned read_blocks = 8;             ///< one being used, the others read ahead
 };
 
 /// Blocking reads and writes of any size on a file, where runs of small sequential requests move at streaming
