@@ -130,6 +130,8 @@ class World {
     [[nodiscard]] std::int64_t offset() const noexcept { return offset_; }
     [[nodiscard]] std::byte* local() const { return segment().local() + offset_; }
     [[nodiscard]] std::int64_t size_bytes() const noexcept { return size_bytes_; }
+    /// Equal at all processes, and no other region of this world's.
+    [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
     [[nodiscard]] explicit operator bool() const noexcept { return entry_ != nullptr; }
 
    private:
@@ -137,6 +139,7 @@ class World {
     void release() noexcept;
     std::shared_ptr<world::Entry> entry_;
     std::int64_t offset_ = 0, size_bytes_ = 0;
+    std::uint64_t number_ = 0;
   };
   /// Error(ENOMEM) if the budget of any process does not allow it. Aligned to 64 bytes.
   [[nodiscard]] Region allocate(std::int64_t size_bytes, std::string_view what);

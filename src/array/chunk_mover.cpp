@@ -3,16 +3,19 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <utility>
 
 namespace outcore::array {
 namespace {
 
-constexpr std::int64_t lane_bytes = 2 << 20;  // of which some keep a disk busy
-constexpr std::int64_t most_lanes = 8;
-constexpr std::int64_t least_lanes = 2;  // of chunks that are larger than that
+constexpr std::int64_t lane_bytes = 1 << 20;
+constexpr std::int64_t lanes_of_disk = 10;  // keep it busy; it gets slower with more
+constexpr std::int64_t least_lanes = 3;     // of a process: one is filled or emptied
+constexpr std::int64_t least_large = 2;     // of chunks that are larger than a lane
 
-std::int64_t lane_count(std::int64_t slot_bytes) noexcept {
-  return std::clamp(most_lanes * lane_bytes / slot_bytes, least_lanes, most_lanes);
+std::int64_t lane_count(std::int64_t slot_bytes, int processes) noexcept {
+  const std::int64_t lanes = std::max((lanes_of_disk + processes - 1) / processes, least_lanes);
+  return std::clamp(lanes * lane_bytes / slot_bytes, least_large, lanes);
 }
 
 std::int64_t slots_of_lane(std::int64_t slot_bytes) noexcept {
@@ -21,7 +24,7 @@ std::int64_t slots_of_lane(std::int64_t slot_bytes) noexcept {
 
 }  // namespace
 
-ChunkMover::ChunkMover(const ChunkGrid& grid, std::span<const OwnedComponent> components)
+ChunkMover::ChunkMover(const ChunkGrid& grid, std::span<const OwnedComponent> components, int processes)
     : grid_(grid),
       components_(components),
       slot_bytes_(components.empty() ? grid.chunk_bytes()
@@ -29,21 +32,18 @@ ChunkMover::ChunkMover(const ChunkGrid& grid, std::span<const OwnedComponent> co
       lane_slots_(slots_of_lane(slot_bytes_)),
       chunk_stride_bytes_(row_major(grid.chunk(), grid.element_bytes())) {
   if (components.empty()) return;
-  lanes_.resize(static_cast<std::size_t>(lane_count(slot_bytes_)));
-  buffer_ = device::Buffer(static_cast<std::size_t>(memory_bytes(slot_bytes_)));
+  lanes_.resize(static_cast<std::size_t>(lane_count(slot_bytes_, processes)));
+  buffer_ = device::Buffer(static_cast<std::size_t>(memory_bytes(slot_bytes_, processes)));
   for (std::size_t i = 0; i < lanes_.size(); ++i)
     lanes_[i].memory = buffer_.data() + static_cast<std::int64_t>(i) * lane_slots_ * slot_bytes_;
 }
 
 ChunkMover::~ChunkMover() {
-  try {
-    finish();
-  } catch (const std::exception&) {  // of a transfer that has failed already
-  }
+  drop();
 }
 
-std::int64_t ChunkMover::memory_bytes(std::int64_t slot_bytes) noexcept {
-  return lane_count(slot_bytes) * slots_of_lane(slot_bytes) * slot_bytes;
+std::int64_t ChunkMover::memory_bytes(std::int64_t slot_bytes, int processes) noexcept {
+  return lane_count(slot_bytes, processes) * slots_of_lane(slot_bytes) * slot_bytes;
 }
 
 /// Waits for all requests, then throws the first error.
@@ -71,6 +71,7 @@ void ChunkMover::finish() {
     lane.runs.clear();
     lane.slots = 0;
   }
+  reading_ = ahead_ = 0;
   if (first) std::rethrow_exception(first);
 }
 
@@ -176,24 +177,79 @@ void ChunkMover::fill_and_write(Lane& lane, const Box& box, const Counterpart& f
   }
 }
 
-void ChunkMover::read(const Box& box, std::span<const std::unique_ptr<Counterpart>> to) {
-  std::size_t under_way = 0;  // lanes, of which the oldest is the next to be used again
-  const auto oldest = [&]() -> Lane& { return lanes_[(next_ + lanes_.size() - under_way) % lanes_.size()]; };
+void ChunkMover::begin_reading(const Box& box) {
+  std::size_t begun = ahead_;
   for_each_batch(box, [&](const std::vector<Run>& runs, std::int64_t slots) {
-    if (under_way == lanes_.size()) {
-      deliver(oldest(), box, to);
-      --under_way;
+    if (begun > 0) {
+      --begun;
+    } else if (reading_ < lanes_.size()) {
+      start_reading(runs, slots, box);
+      ++ahead_;
     }
-    Lane& lane = next_lane();
-    lane.runs = runs;
-    lane.slots = slots;
-    start_reading(lane, box);
-    ++under_way;
   });
-  for (; under_way > 0; --under_way) deliver(oldest(), box, to);
 }
 
-void ChunkMover::start_reading(Lane& lane, const Box& box) {
+void ChunkMover::read(const Box& box, std::span<const std::unique_ptr<Counterpart>> to,
+                      const std::function<void()>& all_begun) {
+  std::size_t mine = std::exchange(ahead_, 0);
+  const auto oldest = [&]() -> Lane& { return lanes_[(next_ + lanes_.size() - reading_) % lanes_.size()]; };
+  const auto deliver_oldest = [&] {
+    deliver(oldest(), box, to);
+    --reading_;
+    --mine;
+  };
+  try {
+    std::size_t begun = mine;
+    for_each_batch(box, [&](const std::vector<Run>& runs, std::int64_t slots) {
+      if (begun > 0) {
+        --begun;
+        return;
+      }
+      if (reading_ == lanes_.size()) deliver_oldest();
+      const bool last_lane = reading_ == lanes_.size() - 1;
+      if (last_lane) oldest().wait();  // what takes its place on the disk is begun before it is delivered
+      start_reading(runs, slots, box);
+      ++mine;
+      if (last_lane) deliver_oldest();
+    });
+    while (mine > 0) {
+      oldest().wait();
+      if (all_begun) all_begun();
+      deliver_oldest();
+    }
+  } catch (...) {
+    drop();
+    throw;
+  }
+}
+
+/// What is being read is not wanted any more.
+void ChunkMover::drop() noexcept {
+  try {
+    finish();
+  } catch (const std::exception&) {  // of a transfer that has failed already, or nobody waits for
+  }
+}
+
+/// Takes the next lane, or, if it throws, none.
+void ChunkMover::start_reading(const std::vector<Run>& runs, std::int64_t slots, const Box& box) {
+  Lane& lane = next_lane();
+  try {
+    lane.runs = runs;
+    lane.slots = slots;
+    request(lane, box);
+  } catch (...) {
+    next_ = (next_ + lanes_.size() - 1) % lanes_.size();
+    try {
+      lane.wait();
+    } catch (const std::exception&) {  // the first error counts
+    }
+    throw;
+  }
+  ++reading_;
+}
+
+void ChunkMover::request(Lane& lane, const Box& box) {
   std::byte* memory = lane.memory;
   for (const Run& run : lane.runs) {
     const store::Component& file = *run.component->file;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -17,21 +18,26 @@
 namespace outcore::array {
 
 /// Moves what lies in a box and in components of this process. Chunks travel in lanes: pieces of one buffer,
-/// a few MiB each, that are filled, written (or read, emptied) and used again in turn, so that the disk
-/// always has several requests while the processor copies. A mover either writes or reads.
+/// of 1 MiB or a chunk each, that are filled, written (or read, emptied) and used again in turn, so that the
+/// disk always has several requests while the processor copies. A mover either writes or reads. `processes`:
+/// that share a disk, and move at the same time; each has fewer lanes then.
 class ChunkMover {
  public:
-  ChunkMover(const ChunkGrid& grid, std::span<const OwnedComponent> components);
+  ChunkMover(const ChunkGrid& grid, std::span<const OwnedComponent> components, int processes);
   ~ChunkMover();  ///< waits
 
   /// Memory that a mover for chunks of so many bytes uses.
-  [[nodiscard]] static std::int64_t memory_bytes(std::int64_t slot_bytes) noexcept;
+  [[nodiscard]] static std::int64_t memory_bytes(std::int64_t slot_bytes, int processes) noexcept;
 
   /// Begins to write a box with elements from the counterpart, which may be changed when it returns; the
   /// writes may still be under way. Chunks that the box covers in part keep the rest of their elements.
   void write(const Box& box, const Counterpart& from);
-  /// Reads a box into all the counterparts.
-  void read(const Box& box, std::span<const std::unique_ptr<Counterpart>> to);
+  /// Goes on to begin reading the box that is read next, as far as there are lanes.
+  void begin_reading(const Box& box);
+  /// Reads a box into all the counterparts. Once nothing of it is left to begin, `all_begun` is called when
+  /// there is a lane to be used. If it throws, nothing is under way any more.
+  void read(const Box& box, std::span<const std::unique_ptr<Counterpart>> to,
+            const std::function<void()>& all_begun = {});
   void finish();  ///< all of it is done; throws the first error
 
  private:
@@ -50,11 +56,13 @@ class ChunkMover {
   Lane& next_lane();
   template <class Visit>
   void for_each_batch(const Box& box, Visit visit);
+  void drop() noexcept;
   template <class Visit>
   void for_each_chunk(const Lane& lane, Visit visit) const;
   void read_old(Lane& lane, const Box& box);
   void fill_and_write(Lane& lane, const Box& box, const Counterpart& from);
-  void start_reading(Lane& lane, const Box& box);
+  void start_reading(const std::vector<Run>& runs, std::int64_t slots, const Box& box);
+  void request(Lane& lane, const Box& box);
   void deliver(Lane& lane, const Box& box, std::span<const std::unique_ptr<Counterpart>> to);
   void wait_for_write(const OwnedComponent& component, std::int64_t slot, const Lane& reader);
 
@@ -65,6 +73,8 @@ class ChunkMover {
   device::Buffer buffer_;
   std::vector<Lane> lanes_;
   std::size_t next_ = 0;
+  std::size_t reading_ = 0;  ///< lanes, of which the oldest is the next to be used again
+  std::size_t ahead_ = 0;    ///< of these, the newest: of the box that is read next
   Pending pending_;
 };
 

@@ -102,16 +102,30 @@ void ChunkStore::prefetch(int component, const SteppedBox& section) {
   });
 }
 
-ChunkStore::Pause::Pause(ChunkStore& store, std::span<const Box> boxes, bool drop) {
+namespace {
+
+/// Whether a slot of the component holds anything of the boxes, which live longer than the answer.
+std::function<bool(std::int64_t slot)> touching(const ChunkGrid& grid, int component,
+                                                std::span<const Box> boxes) {
+  return [&grid, component, boxes](std::int64_t slot) {
+    const Box chunk = grid.chunk_box(grid.chunk_at(component, slot));
+    return std::ranges::any_of(boxes, [&](const Box& box) { return !intersection(chunk, box).empty(); });
+  };
+}
+
+}  // namespace
+
+ChunkStore::Pause::Pause(ChunkStore& store, std::span<const Box> boxes, bool drop) : store_(store) {
   for (const OwnedComponent& owner : store.components_)
     pauses_.push_back(std::make_unique<store::ChunkCache::Pause>(
-        *owner.cache,
-        [&, component = owner.index](std::int64_t slot) {
-          const Box chunk = store.grid_.chunk_box(store.grid_.chunk_at(component, slot));
-          return std::ranges::any_of(boxes,
-                                     [&](const Box& box) { return !intersection(chunk, box).empty(); });
-        },
-        drop));
+        *owner.cache, touching(store.grid_, owner.index, boxes), drop));
+}
+
+bool ChunkStore::Pause::extend(const Box& box) {
+  for (std::size_t i = 0; i < pauses_.size(); ++i)
+    if (!pauses_[i]->extend(touching(store_.grid_, store_.components_[i].index, std::span(&box, 1))))
+      return false;
+  return true;
 }
 
 }  // namespace outcore::array

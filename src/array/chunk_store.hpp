@@ -53,8 +53,11 @@ class ChunkStore {
   class Pause {
    public:
     Pause(ChunkStore& store, std::span<const Box> boxes, bool drop);
+    /// For one more box. False, and this may last no longer, if somebody waits for the end.
+    [[nodiscard]] bool extend(const Box& box);
 
    private:
+    ChunkStore& store_;
     std::vector<std::unique_ptr<store::ChunkCache::Pause>> pauses_;
   };
 

@@ -25,10 +25,11 @@ class AccountedMover {
   explicit AccountedMover(DiskArray::State& state) : world_(state.world) {
     const auto components = state.components();
     if (!components.empty())
-      reserved_bytes_ = ChunkMover::memory_bytes(components.front().file->geometry().stride_bytes());
+      reserved_bytes_ =
+          ChunkMover::memory_bytes(components.front().file->geometry().stride_bytes(), world_.node_size());
     world_.budget().reserve(reserved_bytes_, "buffers of a disk array");
     try {
-      mover_.emplace(state.grid, components);
+      mover_.emplace(state.grid, components, world_.node_size());
     } catch (...) {
       world_.budget().release(reserved_bytes_);
       throw;
@@ -61,10 +62,10 @@ class Forgetting {
   array::ChunkClient& client_;
 };
 
-std::string text(const Section& section) {
-  std::string order;
+std::string text(const GlobalArray& array, const Section& section) {
+  std::string order = std::to_string(array.number()) + " ";
   for (const int axis : section.order) order += std::to_string(axis) + ",";
-  return section.box.text() + " " + order;
+  return order + section.box.text();
 }
 
 /// A box as numbers that can be sent.
@@ -122,7 +123,7 @@ void DiskArray::State::check_writable() const {
 }
 
 CollectiveRequest DiskArray::State::submit(std::string_view what, const std::string& arguments,
-                                           const std::function<Part()>& prepare) {
+                                           const std::function<Part()>& prepare, TransferQueue::Begin begin) {
   std::exception_ptr problem;
   Part part;
   try {
@@ -131,11 +132,12 @@ CollectiveRequest DiskArray::State::submit(std::string_view what, const std::str
     problem = std::current_exception();
   }
   const std::string named = std::string(what) + " " + std::to_string(id) + " " + arguments;
-  CollectiveRequest request =
-      queue.submit(std::string(what) + ", " + text(), fingerprint(std::as_bytes(std::span(named))), problem,
-                   [part, name = std::string(what)](const TransferQueue::Context& context) {
-                     world::agree(context.transport, name, [&] { part(context); });
-                   });
+  CollectiveRequest request = queue.submit(
+      std::string(what) + ", " + text(), fingerprint(std::as_bytes(std::span(named))), problem,
+      [part, name = std::string(what)](const TransferQueue::Context& context) {
+        world::agree(context.transport, name, [&] { part(context); });
+      },
+      std::move(begin));
   std::erase_if(requests, [](const auto& each) {
     const std::lock_guard lock(each->mutex);
     return each->done && (each->delivered || !each->error);
@@ -169,11 +171,61 @@ void DiskArray::State::let_go() noexcept {
 
 // ---- transfers
 
+/// What reads that follow one another use in turn, so that the disk always has work.
+class DiskArray::State::Reader {
+ public:
+  Reader(State& state, const Box& box) : pause(*state.store, std::span(&box, 1), false), mover(state) {}
+
+  ChunkStore::Pause pause;
+  AccountedMover mover;
+};
+
+namespace {
+
+/// What this process does of a collective read into a global array, which may begin while the read before
+/// ends.
+class Reading {
+ public:
+  Reading(DiskArray::State& state, const Box& box) : state_(state), box_(box) {}
+
+  void into(SectionCounterpart target) {
+    targets_[0] = std::make_unique<SectionCounterpart>(std::move(target));
+  }
+
+  /// As much as there is room for. Does nothing if somebody else waits for the caches.
+  void begin() {
+    if (!reader_) {
+      std::shared_ptr<DiskArray::State::Reader> reader = state_.reader.lock();
+      if (!reader)
+        state_.reader = reader = std::make_shared<DiskArray::State::Reader>(state_, box_);
+      else if (!reader->pause.extend(box_))
+        return;
+      reader_ = std::move(reader);
+    }
+    reader_->mover->begin_reading(box_);
+  }
+
+  void run(const TransferQueue::Context& context) {
+    if (!reader_) begin();
+    reader_->mover->read(box_, targets_, context.begin_next);
+    state_.world.flush();  // all of it has arrived when the others are told so
+    reader_.reset();
+  }
+
+ private:
+  DiskArray::State& state_;
+  const Box box_;
+  std::unique_ptr<array::Counterpart> targets_[1];
+  std::shared_ptr<DiskArray::State::Reader> reader_;
+};
+
+}  // namespace
+
 CollectiveRequest DiskArray::write(const GlobalArray& from, const Section& section, const Box& box) {
   State& state = *state_;
   state.check_open("write");
   state.world.flush();  // what this process put into the global array has arrived before the others begin
-  return state.submit("write disk array", text(section) + box.text(), [&]() -> State::Part {
+  return state.submit("write disk array", text(from, section) + box.text(), [&]() -> State::Part {
     state.check_writable();
     state.check_box(box);
     state.check_type("write from", from.type());
@@ -192,17 +244,16 @@ CollectiveRequest DiskArray::read(GlobalArray& to, const Section& section, const
   State& state = *state_;
   state.check_open("read");
   state.world.flush();
-  return state.submit("read disk array", text(section) + box.text(), [&]() -> State::Part {
-    state.check_box(box);
-    state.check_type("read into", to.type());
-    return [&state, box, target = SectionCounterpart(to, section, box)](const TransferQueue::Context&) {
-      const ChunkStore::Pause pause(*state.store, std::span(&box, 1), false);
-      AccountedMover mover(state);
-      const std::unique_ptr<array::Counterpart> targets[] = {std::make_unique<SectionCounterpart>(target)};
-      mover->read(box, targets);
-      state.world.flush();  // all of it has arrived when the others are told so
-    };
-  });
+  const auto reading = std::make_shared<Reading>(state, box);
+  return state.submit(
+      "read disk array", text(to, section) + box.text(),
+      [&]() -> State::Part {
+        state.check_box(box);
+        state.check_type("read into", to.type());
+        reading->into(SectionCounterpart(to, section, box));
+        return [reading](const TransferQueue::Context& context) { reading->run(context); };
+      },
+      [reading] { reading->begin(); });
 }
 
 CollectiveRequest DiskArray::write(const Strided& from, const Box& box) {

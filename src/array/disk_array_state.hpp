@@ -44,6 +44,8 @@ struct DiskArray::State {
   std::shared_ptr<array::ChunkClient> client;  ///< noncollective access
   std::vector<std::shared_ptr<void>>
       known;  ///< to the services of this world, and of those it is shared with
+  class Reader;
+  std::weak_ptr<Reader> reader;  ///< of collective reads, while there is one; the queue's
   std::vector<std::shared_ptr<CollectiveRequest::State>> requests;  ///< not known to be complete and seen
 
   [[nodiscard]] store::Geometry geometry(int component) const;
@@ -55,7 +57,7 @@ struct DiskArray::State {
   /// makes its part; if it or a part throws anywhere, all get the error.
   using Part = std::function<void(const TransferQueue::Context&)>;
   CollectiveRequest submit(std::string_view what, const std::string& arguments,
-                           const std::function<Part()>& prepare);
+                           const std::function<Part()>& prepare, TransferQueue::Begin begin = {});
   std::exception_ptr
   undelivered();  ///< waits for all transfers; the first error that nobody has seen, or null
   [[nodiscard]] std::span<const array::OwnedComponent> components() const noexcept;

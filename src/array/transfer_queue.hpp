@@ -42,17 +42,23 @@ class TransferQueue {
     transport::Transport& transport;
     transport::Segment& segment;
     std::int64_t stage_offset, stage_half_bytes;
+    /// A read that has begun all it has to calls it when it has room for more, so that the disk has work
+    /// until the next one runs.
+    std::function<void()> begin_next;
   };
   /// Called in the background at all processes once all have submitted it with the same fingerprint and
   /// nobody with a problem; else all get the error. Errors it throws must have been thrown at all processes.
   using Job = std::function<void(const Context&)>;
+  /// What a read does of its job before it runs, once all have submitted it, while the read before it ends;
+  /// at this process alone, perhaps several times. If it throws, the job does it again.
+  using Begin = std::function<void()>;
 
   [[nodiscard]] std::uint64_t next_number() noexcept {
     return ++number_;
   }  ///< collective: the same everywhere
 
   [[nodiscard]] CollectiveRequest submit(std::string what, std::uint64_t fingerprint,
-                                         std::exception_ptr problem, Job job);
+                                         std::exception_ptr problem, Job job, Begin begin = {});
 
  private:
   struct Entry {
@@ -60,11 +66,15 @@ class TransferQueue {
     std::uint64_t fingerprint;
     std::exception_ptr problem;
     Job job;
+    Begin begin;  ///< empty: of a job that does not only read
     std::shared_ptr<CollectiveRequest::State> state;
+    bool entered = false;  ///< by all
   };
 
   void run();
   void work_off(Entry& entry);
+  void enter(const Entry& entry);
+  [[nodiscard]] Entry* next_read();
 
   std::unique_ptr<transport::Transport> transport_;
   World::Region stage_;

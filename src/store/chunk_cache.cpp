@@ -51,7 +51,7 @@ std::int64_t ChunkCache::most_dirty() const noexcept {
 /// The entry of a chunk, for this thread alone.
 ChunkCache::Place ChunkCache::take(Lock& lock, std::int64_t slot) {
   while (true) {
-    changed_.wait(lock, [&] { return !alone_; });
+    wait_for_end_of_pause(lock);
     if (const auto found = index_.find(slot); found != index_.end()) {
       const Place entry = found->second;
       if (!entry->busy) {
@@ -290,7 +290,7 @@ void ChunkCache::change(std::int64_t slot, bool whole, const Change& visit) {
 /// before, and cannot.
 void ChunkCache::promise_change(Lock& lock) {
   while (true) {
-    changed_.wait(lock, [&] { return !alone_; });
+    wait_for_end_of_pause(lock);
     if (dirty_ < most_dirty()) break;
     if (!grow()) write_one(lock);
   }
@@ -400,8 +400,14 @@ void ChunkCache::write_one(Lock& lock) {
 
 // ---- all of it
 
-void ChunkCache::enter_alone(Lock& lock) {
+void ChunkCache::wait_for_end_of_pause(Lock& lock) {
+  ++waiting_;
   changed_.wait(lock, [&] { return !alone_; });
+  --waiting_;
+}
+
+void ChunkCache::enter_alone(Lock& lock) {
+  wait_for_end_of_pause(lock);
   alone_ = true;
   changed_.wait(lock, [&] { return busy_ == 0; });
 }
@@ -426,6 +432,18 @@ std::exception_ptr ChunkCache::write_all(Lock& lock, const std::function<bool(st
   return first;
 }
 
+/// Called alone. Nothing is under way for these chunks, and they are written, or it throws the first failure.
+void ChunkCache::settle(Lock& lock, const std::function<bool(std::int64_t)>& concerned) {
+  for (Entry& entry : entries_) {
+    if (entry.reads.empty() || !concerned(entry.slot)) continue;
+    try {
+      finish_reads(entry);
+    } catch (const std::exception&) {  // who needs it will meet it again
+    }
+  }
+  if (std::exception_ptr failure = write_all(lock, concerned)) std::rethrow_exception(failure);
+}
+
 void ChunkCache::flush() {
   const Pause pause(*this, [](std::int64_t) { return true; }, false);
 }
@@ -435,17 +453,12 @@ ChunkCache::Pause::Pause(ChunkCache& cache, const std::function<bool(std::int64_
     : cache_(cache) {
   Lock lock(cache.mutex_);
   cache.enter_alone(lock);
-  for (Entry& entry : cache.entries_) {
-    if (entry.reads.empty() || !concerned(entry.slot)) continue;
-    try {
-      cache.finish_reads(entry);
-    } catch (const std::exception&) {  // who needs it will meet it again
-    }
-  }
-  if (std::exception_ptr failure = cache.write_all(lock, concerned)) {
+  try {
+    cache.settle(lock, concerned);
+  } catch (...) {
     cache.alone_ = false;
     cache.changed_.notify_all();
-    std::rethrow_exception(failure);
+    throw;
   }
   if (!drop) return;
   for (Place next = cache.entries_.begin(); next != cache.entries_.end();) {
@@ -461,6 +474,13 @@ ChunkCache::Pause::Pause(ChunkCache& cache, const std::function<bool(std::int64_
   cache.arenas_.clear();
   if (cache.options_.account) cache.options_.account(-cache.chunks_ * cache.stride_bytes_);
   cache.chunks_ = 0;
+}
+
+bool ChunkCache::Pause::extend(const std::function<bool(std::int64_t slot)>& concerned) {
+  Lock lock(cache_.mutex_);
+  if (cache_.waiting_ > 0) return false;
+  cache_.settle(lock, concerned);
+  return true;
 }
 
 ChunkCache::Pause::~Pause() {

@@ -66,6 +66,8 @@ class ChunkCache {
    public:
     Pause(ChunkCache& cache, const std::function<bool(std::int64_t slot)>& concerned, bool drop);
     ~Pause();
+    /// More chunks are concerned, from now on. False, and nothing is done, if somebody waits for the end.
+    [[nodiscard]] bool extend(const std::function<bool(std::int64_t slot)>& concerned);
     Pause(const Pause&) = delete;
     Pause& operator=(const Pause&) = delete;
 
@@ -120,7 +122,9 @@ class ChunkCache {
   void write_one(Lock& lock);
   [[nodiscard]] std::exception_ptr write_all(Lock& lock, const std::function<bool(std::int64_t)>& concerned);
 
+  void wait_for_end_of_pause(Lock& lock);
   void enter_alone(Lock& lock);
+  void settle(Lock& lock, const std::function<bool(std::int64_t)>& concerned);
 
   [[nodiscard]] std::span<std::byte> stride_of(const Entry& entry) const noexcept;
   [[nodiscard]] std::int64_t most_dirty() const noexcept;
@@ -141,6 +145,7 @@ class ChunkCache {
   std::int64_t writing_ = 0;                  ///< entries of these
   int busy_ = 0;
   bool alone_ = false;    ///< a pause or a flush
+  int waiting_ = 0;       ///< threads, for the end of it
   bool failing_ = false;  ///< the last write failed: wait until one must be tried
 };
 

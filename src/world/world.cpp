@@ -52,6 +52,7 @@ struct World::State {
   std::optional<std::string> scratch;  // null: not chosen yet
   WorldOptions options;                // for its parts
   std::unique_ptr<world::Pool> pool;
+  std::uint64_t regions = 0;  // that were ever allocated
   std::shared_ptr<void> companion;
   std::unique_ptr<gpc::Service> service;  // from the first procedure on
 
@@ -258,6 +259,7 @@ World::Region World::allocate(std::int64_t size_bytes, std::string_view what) {
   region.entry_->budget = state_->budget;
   region.offset_ = region.entry_->place.offset;
   region.size_bytes_ = size_bytes;
+  region.number_ = ++state_->regions;
   return region;
 }
 
@@ -267,6 +269,7 @@ World::Region& World::Region::operator=(Region&& other) noexcept {
     entry_ = std::move(other.entry_);
     offset_ = other.offset_;
     size_bytes_ = other.size_bytes_;
+    number_ = other.number_;
   }
   return *this;
 }

@@ -199,6 +199,67 @@ TEST("transfers are worked off in order, several outstanding at once") {
   });
 }
 
+/// Reads of bands of rows, all outstanding at once, each begun while the one before it ends.
+TEST("reads that follow one another bring what each asked for") {
+  const TemporaryDirectory directory;
+  for (const int processes : {1, 3})
+    in_worlds(processes, options_in(directory), [](World& world) {
+      const Extents shape{96, 40'000};  // bands of more bytes than are read at once, and of fewer
+      const Box all = Box::whole(shape);
+      DiskArray disk(world, shape, ElementType::float64, {.chunk = {8, 1000}});
+      GlobalArray source(world, shape, ElementType::float64);
+      fill(source, 3);
+      disk.write(source, {.box = all}, all).wait();
+      constexpr std::int64_t heights[] = {40, 1, 7, 30, 18};
+      std::vector<std::unique_ptr<GlobalArray>> bands;
+      std::vector<CollectiveRequest> requests;
+      std::int64_t first = 0;
+      for (const std::int64_t height : heights) {
+        bands.push_back(
+            std::make_unique<GlobalArray>(world, Extents{height, shape[1]}, ElementType::float64));
+        const Box box{{first, 0}, {first += height, shape[1]}};
+        requests.push_back(disk.read(*bands.back(), {.box = Box::whole(bands.back()->shape())}, box));
+      }
+      for (CollectiveRequest& each : requests) each.wait();
+      first = 0;
+      for (const auto& band : bands) {
+        Model expected(band->shape());
+        for_each_index(Box::whole(band->shape()), [&](const Extents& index) {
+          expected.data[expected.at(index)] = value_at({index[0] + first, index[1]}, 3);
+        });
+        expect_equal(*band, expected);
+        first += band->shape()[0];
+      }
+      disk.close();
+    });
+}
+
+TEST("a read that was begun ahead sees what others put before they asked for it") {
+  const TemporaryDirectory directory;
+  in_worlds(2, options_in(directory), [](World& world) {
+    const Extents shape{64, 1000};
+    const Box all = Box::whole(shape), half{{32, 0}, shape};
+    DiskArray disk(world, shape, ElementType::float64, {.chunk = {8, 1000}});
+    GlobalArray first(world, shape, ElementType::float64), second(world, shape, ElementType::float64);
+    for (int round = 1; round <= 20; ++round) {
+      CollectiveRequest earlier = disk.read(first, {.box = all}, all);
+      if (world.rank() == 1) {
+        Model model(half.shape());
+        std::ranges::fill(model.data, round);
+        disk.put(half, model.memory(Box::whole(half.shape())));
+      }
+      CollectiveRequest later = disk.read(second, {.box = half}, half);
+      earlier.wait();
+      later.wait();
+      Model seen(half.shape());
+      second.get(half, seen.memory(Box::whole(half.shape())));
+      check::is_true(std::ranges::all_of(seen.data, [&](double value) { return value == round; }));
+      world.barrier();
+    }
+    disk.close();
+  });
+}
+
 TEST("what was never written reads as zeros") {
   const TemporaryDirectory directory;
   in_worlds(2, options_in(directory), [](World& world) {
@@ -382,6 +443,19 @@ TEST("other boxes at other processes of one section are an error at all") {
     GlobalArray array(world, {10, 10}, ElementType::float64);
     const Box box{{0, 0}, {5, world.rank() == 2 ? 4 : 5}};
     check::equal(errno_of([&] { disk.write(array, {.box = box}, box).wait(); }), EINVAL);
+    disk.close();
+  });
+}
+
+TEST("other global arrays at other processes are an error at all") {
+  const TemporaryDirectory directory;
+  in_worlds(2, options_in(directory), [](World& world) {
+    const Box box{{0, 0}, {5, 5}};
+    DiskArray disk(world, {10, 10}, ElementType::float64);
+    GlobalArray first(world, {10, 10}, ElementType::float64), second(world, {10, 10}, ElementType::float64);
+    GlobalArray& mine = world.rank() == 0 ? first : second;
+    check::equal(errno_of([&] { disk.read(mine, {.box = box}, box).wait(); }), EINVAL);
+    check::equal(errno_of([&] { disk.write(mine, {.box = box}, box).wait(); }), EINVAL);
     disk.close();
   });
 }

@@ -283,6 +283,30 @@ TEST("while it is paused the component holds what was put, and others wait") {
   check::equal(first_byte(cache, 2), 2);
 }
 
+TEST("a pause is extended to more chunks, but not while somebody waits for its end") {
+  const Geometry geometry = odd();
+  Disk disk;
+  Component component = disk.create(geometry);
+  ChunkCache cache(component, {});
+  for (const int slot : {1, 3, 5}) fill(cache, slot, slot);  // no neighbours, which are written together
+  const auto only = [](std::int64_t wanted) {
+    return [wanted](std::int64_t slot) { return slot == wanted; };
+  };
+  std::thread other;
+  {
+    ChunkCache::Pause pause(cache, only(1), false);
+    check::equal(disk.writes.load(), 1);
+    check::is_true(pause.extend(only(3)));
+    check::equal(disk.writes.load(), 2);
+    check::equal(static_cast<int>(*read(component, 3, 1).data()), 3);
+    other = std::thread([&] { check::equal(first_byte(cache, 1), 1); });
+    while (pause.extend(only(1))) std::this_thread::yield();  // until the other is there
+    check::is_true(!pause.extend(only(5)));
+    check::equal(disk.writes.load(), 2);
+  }
+  other.join();
+}
+
 TEST("threads that add to the same chunks lose nothing") {
   for (const std::int64_t chunks : {2, 5, 100}) {
     Disk disk;

@@ -38,6 +38,8 @@ class GlobalArray {
   GlobalArray(World& world, ElementType type, const MakeDistribution& make);
 
   [[nodiscard]] World& world() const noexcept { return *world_; }
+  /// Equal at all processes, and no other array of this world's.
+  [[nodiscard]] std::uint64_t number() const noexcept { return region_.number(); }
   [[nodiscard]] const Extents& shape() const noexcept { return distribution_->shape(); }
   [[nodiscard]] ElementType type() const noexcept { return type_; }
   [[nodiscard]] std::size_t element_bytes() const noexcept { return element_bytes_; }
