@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Matrix = NDArray[np.float64]
 
+_CACHED_BYTES = 1 << 20  # of rows that are used twice for J stay in the cache of a core
 _NEGLIGIBLE = 1e-14  # occupations below it, relative to the largest, are rounding
 
 
@@ -94,8 +95,15 @@ def jk(integrals: ThreeIndex, request: Request, threads: int, orbitals: int) -> 
     workers = [_Worker(integrals, columns, groups, orbitals) for _ in range(threads)]
     batches = integrals.batches(threads)
     failure: Exception | None = None
+
+    def use(thread: int, batch: Batch) -> None:
+        try:
+            workers[thread].add(batch.rows)
+        finally:  # another thread may wait for its buffer
+            batch.release()
+
     try:
-        team.each(batches, threads, lambda thread, batch: workers[thread].add(batch))
+        team.each(batches, threads, use)
     except Exception as error:
         failure = error
     finally:
@@ -157,17 +165,19 @@ class _Worker:
             exchange += worker.exchange
         return coulomb, exchange
 
-    def add(self, batch: Batch) -> None:
-        """Rows of a batch, which is released."""
+    def add(self, rows: Matrix) -> None:
+        """What rows contribute."""
         if self._columns is not None:
-            self.coulomb += (self._columns @ batch.rows.T) @ batch.rows
+            few = max(1, _CACHED_BYTES // rows[0].nbytes)
+            for first in range(0, len(rows), few):
+                part = rows[first : first + few]
+                self.coulomb += (self._columns @ part.T) @ part
         if self._groups:
             for groups, total in zip(self._groups, self.exchange, strict=True):
                 for group in groups:
-                    rows = max(1, len(self._half[0]) // (len(group[0]) * self._integrals.pairs.functions))
-                    for first in range(0, len(batch.rows), rows):
-                        self._add(batch.rows[first : first + rows], group, total)
-        batch.release()
+                    at_once = max(1, len(self._half[0]) // (len(group[0]) * self._integrals.pairs.functions))
+                    for first in range(0, len(rows), at_once):
+                        self._add(rows[first : first + at_once], group, total)
 
     def _add(self, rows: Matrix, group: Group, total: Matrix) -> None:
         left, right, sign = group

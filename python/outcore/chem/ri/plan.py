@@ -12,17 +12,15 @@ STORAGES = ("auto", "disk")  # what fits stays in memory; all on disk
 _MIB = 1 << 20
 _DOUBLE = 8
 SCF_MATRICES = 28  # of n*n doubles for each spin, which an SCF driver with DIIS over 8 vectors holds
-_LANE_BYTES, _MOST_LANES = (
-    2 * _MIB,
-    8,
-)  # that a collective transfer of a disk array reads into, at one process
+_LANE_BYTES, _MOST_LANES = _MIB, 10  # that a collective transfer of a disk array reads into, at one process
 PANEL = 192  # auxiliary functions that are fitted at once
-READ_AHEAD = 1  # batches of rows under way while threads work on others
+READ_AHEAD = 3  # batches of rows under way while threads work on others: one is begun as another ends
 _INNER = 512  # rows of a product of matrices that BLAS is at its best with
 _CHUNK_BYTES = 128 << 10  # what a disk array reads and checks as a whole
 _WIDEST_SLAB = 2048
-_MOST_ROWS = 32  # of a batch; more do not make BLAS faster
+_MOST_ROWS = 16  # of a batch; more do not make BLAS faster
 _CACHE_BYTES = 2 * _MIB  # of a disk array at one process, at least
+_PAGE_BYTES = 2 * _MIB  # large buffers take whole huge pages
 
 
 @dataclass(frozen=True)
@@ -142,8 +140,8 @@ class _Integrals:
         half = self.threads * self.half_rows * n * self.sizes.orbitals
         total = (matrices + half) * _DOUBLE + blas_bytes(self.threads)
         if self.on_disk:
-            batch = self.rows * self.sizes.columns * _DOUBLE
-            lanes = min(-(-batch // _LANE_BYTES), _MOST_LANES)
+            batch = -(-self.rows * self.sizes.columns * _DOUBLE // _PAGE_BYTES) * _PAGE_BYTES
+            lanes = min(2 * -(-batch // _LANE_BYTES), _MOST_LANES)  # the next read begins while one ends
             total += (self.threads + READ_AHEAD) * batch + lanes * _LANE_BYTES + self.cache_bytes
         return total
 

@@ -3,7 +3,7 @@ that goes and on disk beyond."""
 
 from __future__ import annotations
 
-import queue
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
@@ -238,38 +238,40 @@ class ThreeIndex:
                 )
                 for _ in range(min(threads + READ_AHEAD, len(rounds)))
             ]
-        free: queue.SimpleQueue[GlobalArray] = queue.SimpleQueue()
-        for buffer in self._buffers:
-            free.put(buffer)
-        under_way: deque[tuple[int, GlobalArray, CollectiveTransfer]] = deque()
-        waiting = deque(rounds)
+        # Used in turn, not as they come free: threads end in any order, and all processes must read into the same.
+        free = [threading.Semaphore() for _ in self._buffers]
+        under_way: deque[tuple[int, int, CollectiveTransfer]] = deque()
+        waiting = deque(enumerate(rounds))
+
+        def start(turn: int, begin: int) -> None:
+            assert self._buffers is not None
+            end = min(begin + size * world.size, len(disk))
+            section = self._buffers[turn].section(np.s_[: end - begin, :])
+            under_way.append((turn, begin, disk.read(section, np.s_[begin:end, :])))
+
         try:
             while waiting or under_way:
-                while waiting and (not free.empty() or not under_way):
-                    buffer, begin = free.get(), waiting.popleft()
-                    end = min(begin + len(buffer), len(disk))
-                    section = buffer.section(np.s_[: end - begin, :])
-                    under_way.append((begin, buffer, disk.read(section, np.s_[begin:end, :])))
-                begin, buffer, transfer = under_way.popleft()
+                while waiting:
+                    count, begin = waiting[0]
+                    turn = count % len(free)
+                    if not free[turn].acquire(blocking=not under_way):
+                        break
+                    waiting.popleft()
+                    start(turn, begin)
+                turn, begin, transfer = under_way.popleft()
                 asked = time.monotonic()
                 with offering(None if self._keeper is None else self._keeper.directory / NAME):
                     transfer.wait()
                 self.waited_seconds += time.monotonic() - asked
                 mine = begin + world.rank * size
-                rows = buffer.local[: max(0, min(size, len(disk) - mine))]
+                rows = self._buffers[turn].local[: max(0, min(size, len(disk) - mine))]
                 if len(rows):
-                    yield Batch(
-                        self._in_memory + mine,
-                        rows,
-                        lambda buffer=buffer: free.put(buffer),  # type: ignore[misc]
-                    )
+                    yield Batch(self._in_memory + mine, rows, free[turn].release)
                 else:
-                    free.put(buffer)
+                    free[turn].release()
         finally:  # an error here must not leave others waiting
-            for begin in waiting:
-                end = min(begin + size * world.size, len(disk))
-                section = self._buffers[0].section(np.s_[: end - begin, :])
-                under_way.append((begin, self._buffers[0], disk.read(section, np.s_[begin:end, :])))
+            for count, begin in waiting:
+                start(count % len(free), begin)
             for _, _, transfer in under_way:
                 with suppress(OutcoreError):
                     transfer.wait()
