@@ -26,6 +26,7 @@ BUILD = ROOT / "build"
 TOOLS = Path(sys.executable).parent  # of the virtual environment: mpiexec, perhaps cmake and ninja
 STAGE_LIMIT_S = 900.0  # of tests; with a sanitizer they take longer
 SANITIZED_LIMIT_S = 2700.0
+PROGRAM_LIMIT_S = 400  # of C++ tests, of which one computes for one to two minutes
 CORES = len(os.sched_getaffinity(0))
 
 
@@ -92,7 +93,8 @@ def cpp(sanitize: str) -> Result:
     build = ["cmake", "--build", directory, "--target", "outcore_tests"]
     if run([*configure, "--log-level=WARNING"]) or run(build, limit_s=None):
         return Result(broken="does not build")
-    ctest = ["ctest", "--test-dir", directory, "--output-on-failure", "--timeout", "120", "-j", str(CORES)]
+    ctest = ["ctest", "--test-dir", directory, "--output-on-failure", "-j", str(CORES)]
+    ctest += ["--timeout", str(PROGRAM_LIMIT_S)]
     problem = run(ctest, sanitizer_options(), SANITIZED_LIMIT_S if sanitize else STAGE_LIMIT_S)
     counts = re.findall(r"^(\d+) passed, (\d+) failed$", log.read_text(errors="replace"), re.MULTILINE)
     passed, failed = (sum(int(count[i]) for count in counts) for i in (0, 1))

@@ -18,9 +18,24 @@ inline constexpr int terms = 3;
 /// First function of each shell of the basis being used; the integral function has no other way to know.
 inline std::vector<int> first;
 
-inline double factor(int x, int p, int q) {
+inline double factor_by_formula(int x, int p, int q) {
   if (p < q) std::swap(p, q);
   return std::sin(1.0 + 0.7 * p + 0.3 * q + 1.1 * x) * std::exp(-0.15 * (p - q)) / (1 + x);
+}
+
+/// A_x(p,q). Those of the first functions are computed once: a reference takes millions of them.
+inline double factor(int x, int p, int q) {
+  constexpr int known = 256;
+  static const std::vector<double> table = [] {
+    std::vector<double> values;
+    values.reserve(std::size_t(terms) * known * known);
+    for (int i = 0; i < terms; ++i)
+      for (int j = 0; j < known; ++j)
+        for (int k = 0; k < known; ++k) values.push_back(factor_by_formula(i, j, k));
+    return values;
+  }();
+  if (std::max(p, q) >= known) return factor_by_formula(x, p, q);
+  return table[std::size_t((x * known + p) * known + q)];
 }
 
 inline double integral(int p, int q, int r, int s) {
