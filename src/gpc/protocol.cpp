@@ -1,7 +1,6 @@
 #include "gpc/protocol.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <cerrno>
 #include <cstring>
@@ -44,23 +43,10 @@ struct CreditHead {
 
 constexpr std::size_t most_error_bytes = Messages::most_packet_bytes - sizeof(ReplyHead);
 
-class Packet {
- public:
-  template <class Head>
-  explicit Packet(const Head& head) {
-    append(std::as_bytes(std::span(&head, 1)));
-  }
-  void append(std::span<const std::byte> part) {
-    assert(size_ + part.size() <= bytes_.size());
-    std::copy(part.begin(), part.end(), bytes_.begin() + static_cast<std::ptrdiff_t>(size_));
-    size_ += part.size();
-  }
-  [[nodiscard]] std::span<const std::byte> span() const noexcept { return std::span(bytes_).first(size_); }
-
- private:
-  std::array<std::byte, Messages::most_packet_bytes> bytes_;
-  std::size_t size_ = 0;
-};
+template <class Head>
+std::span<const std::byte> bytes_of(const Head& head) noexcept {
+  return std::as_bytes(std::span(&head, 1));
+}
 
 template <class Head>
 Head head_of(std::span<const std::byte> packet) {
@@ -151,12 +137,10 @@ void Protocol::launch(int process, const std::shared_ptr<Pending>& pending) {
   head.bulk =
       sizeof head + pending->header.size_bytes + pending->payload.size() > Messages::most_packet_bytes;
   if (head.bulk) head.tag = next_tag(process);
-  Packet packet(head);
-  packet.append(pending->header.span());
-  if (!head.bulk) packet.append(pending->payload);
   pending->legs = head.bulk ? 2 : 1;
   pending_.emplace(head.number, pending);
-  outlet_.send(process, packet.span());
+  const auto payload = head.bulk ? std::span<const std::byte>() : pending->payload;
+  outlet_.send(process, {bytes_of(head), pending->header.span(), payload});
   if (head.bulk)
     outlet_.send_bulk(process, head.tag, pending->payload,
                       begin_transfer({.peer = process, .pending = pending}));
@@ -329,7 +313,8 @@ std::uint16_t Protocol::credits() const noexcept {
 
 void Protocol::yield(Served& served) {
   if (std::exchange(served.yielded, true) || lane(served.caller).lost) return;
-  outlet_.send(served.caller, Packet(CreditHead{.credits = credits()}).span());
+  const CreditHead head{.credits = credits()};
+  outlet_.send(served.caller, {bytes_of(head)});
 }
 
 void Protocol::end(const Served& served) {
@@ -355,9 +340,7 @@ void Protocol::reply(const Served& served, std::span<const std::byte> bytes, int
   head.yielded = served.yielded;
   head.credits = credits();
   if (head.bulk) head.tag = next_tag(served.caller);
-  Packet packet(head);
-  if (!head.bulk) packet.append(bytes);
-  outlet_.send(served.caller, packet.span());
+  outlet_.send(served.caller, {bytes_of(head), head.bulk ? std::span<const std::byte>() : bytes});
   if (head.bulk) {
     if (!keeper) {
       auto copy = std::make_shared<Bytes>(bytes);

@@ -419,7 +419,7 @@ std::chrono::microseconds Service::nap(bool any) {
   return nap_;
 }
 
-void Service::send(int to, std::span<const std::byte> packet) {
+void Service::send(int to, transport::Parts packet) {
   attempt([&] { messages_->send(to, packet); });
 }
 void Service::send_bulk(int to, std::uint32_t tag, std::span<const std::byte> data, std::uint64_t token) {

@@ -71,6 +71,11 @@ void Doorbells::ring(int process) noexcept {
   if (bell->asleep.load() != 0) futex(bell->rings, FUTEX_WAKE, INT_MAX, nullptr);
 }
 
+void Doorbells::ring_sleeper(int process) noexcept {
+  const Bell* bell = bells_[static_cast<std::size_t>(process)];
+  if (bell && bell->asleep.load() != 0) ring(process);
+}
+
 std::byte* Doorbells::memory(int process) const noexcept {
   Bell* const bell = shared_ ? bells_[static_cast<std::size_t>(process)] : nullptr;
   return bell ? reinterpret_cast<std::byte*>(bell + 1) : nullptr;
@@ -86,10 +91,7 @@ void Doorbells::sleep(std::uint32_t seen, std::chrono::microseconds longest) noe
   thread_local const int exact = prctl(PR_SET_TIMERSLACK, 1000UL);  // by default a nap of 20 us lasts 75
   (void)exact;
   const timespec time{.tv_sec = longest.count() / 1'000'000, .tv_nsec = longest.count() % 1'000'000 * 1000};
-  Bell& bell = mine();
-  bell.asleep.store(1);
-  futex(bell.rings, FUTEX_WAIT, seen, &time);  // looks at the word once more: who rang before has counted
-  bell.asleep.store(0);
+  futex(mine().rings, FUTEX_WAIT, seen, &time);  // looks at the word once more: who rang before has counted
 }
 
 }  // namespace outcore::transport

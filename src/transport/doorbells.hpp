@@ -31,16 +31,28 @@ class Doorbells {
 
   /// Wakes a process that sleeps. Nothing if it is out of reach.
   void ring(int process) noexcept;
+  /// The same, but `rings` of a process that is awake do not change: for what it finds by looking before it
+  /// sleeps. (A process that polls reads them all the time; to change them would cost it, and the caller, the
+  /// way of a cache line.)
+  void ring_sleeper(int process) noexcept;
 
   /// How often this process was rung; modulo 2^32.
   [[nodiscard]] std::uint32_t rings() const noexcept { return mine().rings; }
   /// False if a process of the own host has ended, or is about to; of others nothing is known.
   [[nodiscard]] bool alive(int process) const;
 
-  /// Sleeps until rings() is not `seen`, but no longer than `longest`.
-  void sleep(std::uint32_t seen, std::chrono::microseconds longest) noexcept;
+  /// Sleeps until rings() is not `seen`, but no longer than `longest`, and not if `come()` says that there is
+  /// something. What others do before `ring_sleeper` (seq_cst) is seen by `come`, or it wakes.
+  template <class Come>
+  void sleep(std::uint32_t seen, std::chrono::microseconds longest, const Come& come) noexcept {
+    mine().asleep.store(1);
+    if (!come()) sleep(seen, longest);
+    mine().asleep.store(0);
+  }
 
  private:
+  void sleep(std::uint32_t seen, std::chrono::microseconds longest) noexcept;
+
   struct alignas(64) Bell {
     std::atomic<std::uint32_t> rings, asleep;
     std::atomic<std::int32_t> pid;  // 0: not known yet

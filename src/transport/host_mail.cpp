@@ -31,6 +31,18 @@ int read_memory(int pid, const std::byte* from, std::span<std::byte> into) noexc
   return 0;
 }
 
+template <class Word>
+std::span<const std::byte> bytes_of(const Word& word) noexcept {
+  return std::as_bytes(std::span(&word, 1));
+}
+
+template <class Word>
+Word read_as(std::span<const std::byte> bytes) noexcept {
+  Word word;
+  std::memcpy(&word, bytes.data(), sizeof word);
+  return word;
+}
+
 bool copied_from_shared(SharedPlace place, std::size_t done_bytes, std::span<std::byte> into) noexcept {
   if (place.offset < 0) return false;
   place.offset += static_cast<std::int64_t>(done_bytes);
@@ -41,7 +53,7 @@ bool copied_from_shared(SharedPlace place, std::size_t done_bytes, std::span<std
 
 // ---- a mailbox ----
 
-bool Mailbox::put(const Letter& letter, std::span<const std::byte> packet) noexcept {
+bool Mailbox::put(const Letter& letter, Parts packet) noexcept {
   std::uint64_t place = written_.load(std::memory_order_relaxed);
   for (;;) {
     Slot& slot = slots_[place % slots];
@@ -53,15 +65,15 @@ bool Mailbox::put(const Letter& letter, std::span<const std::byte> packet) noexc
     }
     if (!written_.compare_exchange_weak(place, place + 1, std::memory_order_relaxed)) continue;
     slot.letter = letter;
-    std::copy(packet.begin(), packet.end(), slot.packet.begin());
-    slot.turn.store(free_turn + 1, std::memory_order_release);
+    gather(packet, slot.packet.data());
+    slot.turn.store(free_turn + 1);  // before the writer looks whether the reader sleeps
     return true;
   }
 }
 
 Mailbox::Slot* Mailbox::look(std::uint64_t read) noexcept {
   Slot& slot = slots_[read % slots];
-  return slot.turn.load(std::memory_order_acquire) == 2 * (read / slots) + 1 ? &slot : nullptr;
+  return slot.turn.load() == 2 * (read / slots) + 1 ? &slot : nullptr;
 }
 
 void Mailbox::free(Slot& slot) noexcept {
@@ -101,19 +113,17 @@ Mailbox* HostMail::box(int process) const noexcept {
   return memory ? std::launder(reinterpret_cast<Mailbox*>(memory)) : nullptr;
 }
 
-void HostMail::send(int to, std::span<const std::byte> packet) {
-  put(to, {.kind = Letter::Kind::packet, .size_bytes = static_cast<std::uint32_t>(packet.size())}, packet);
+void HostMail::send(int to, Parts packet) {
+  put(to, Letter::Kind::packet, packet);
 }
 
 void HostMail::send_bulk(int to, std::uint32_t tag, std::span<const std::byte> data, std::uint64_t token) {
-  put(to,
-      {.kind = Letter::Kind::offer,
-       .tag = tag,
-       .token = token,
-       .data = data.data(),
-       .data_bytes = data.size(),
-       .place = shared_place(data).value_or(SharedPlace{0, 0, -1})},
-      {});
+  const Offer offer{.tag = tag,
+                    .token = token,
+                    .data = data.data(),
+                    .data_bytes = data.size(),
+                    .place = shared_place(data).value_or(SharedPlace{0, 0, -1})};
+  put(to, Letter::Kind::offer, {bytes_of(offer)});
 }
 
 void HostMail::receive_bulk(int from, std::uint32_t tag, std::span<std::byte> into, std::uint64_t token) {
@@ -122,18 +132,23 @@ void HostMail::receive_bulk(int from, std::uint32_t tag, std::span<std::byte> in
     expected_.emplace(Key{from, tag}, Expected{into, token});
     return;
   }
-  fetching_.push_back({found->second, into, token});
+  fetching_.push_back({from, found->second, into, token});
   offered_.erase(found);
   busy_ = true;
   bells_.ring(rank_);
 }
 
+bool HostMail::try_put(int to, Letter::Kind kind, Parts packet) {
+  const auto size = static_cast<std::uint32_t>(size_of(packet));
+  return box(to)->put({.kind = kind, .from = rank_, .size_bytes = size}, packet);
+}
+
 /// Letters to one process keep their order, also those that wait.
-void HostMail::put(int to, Letter letter, std::span<const std::byte> packet) {
-  letter.from = rank_;
-  const auto waiting = unsent_.find(to);
-  if (waiting == unsent_.end() && box(to)->put(letter, packet)) return bells_.ring(to);
-  unsent_[to].push_back({letter, {packet.begin(), packet.end()}});
+void HostMail::put(int to, Letter::Kind kind, Parts packet) {
+  if (!unsent_.contains(to) && try_put(to, kind, packet)) return bells_.ring_sleeper(to);
+  Unsent unsent{kind, std::vector<std::byte>(size_of(packet))};
+  gather(packet, unsent.packet.data());
+  unsent_[to].push_back(std::move(unsent));
   busy_ = true;
   bells_.ring(rank_);
 }
@@ -143,11 +158,11 @@ bool HostMail::put_unsent() {
   for (auto each = unsent_.begin(); each != unsent_.end();) {
     auto& [to, letters] = *each;
     bool some = false;
-    while (!letters.empty() && box(to)->put(letters.front().letter, letters.front().packet)) {
+    while (!letters.empty() && try_put(to, letters.front().kind, {letters.front().packet})) {
       letters.pop_front();
       some = true;
     }
-    if (some) bells_.ring(to);
+    if (some) bells_.ring_sleeper(to);
     any |= some;
     // A full mailbox whose owner is gone stays full: nobody will read what was for it.
     const bool done = letters.empty() || (!some && !bells_.alive(to));
@@ -168,27 +183,38 @@ bool HostMail::poll(Messages::Receiver& receiver, int& packets) {
   return any;
 }
 
+bool HostMail::has_come() const noexcept {
+  return reaches(rank_) && box(rank_)->look(read_.load(std::memory_order_relaxed)) != nullptr;
+}
+
 bool HostMail::take(Messages::Receiver& receiver, int& packets) {
-  struct Taken {  // free again, also if a receiver throws
+  struct Freed {  // again, also if a receiver throws
     Mailbox::Slot& slot;
-    ~Taken() { Mailbox::free(slot); }
+    ~Freed() { Mailbox::free(slot); }
   };
   Mailbox& mine = *box(rank_);
   bool any = false;
-  for (Mailbox::Slot* slot = nullptr; packets > 0 && (slot = mine.look(read_)); any = true) {
-    ++read_;
-    const Taken taken{*slot};
+  std::uint64_t read = read_.load(std::memory_order_relaxed);
+  for (Mailbox::Slot* slot = nullptr; packets > 0 && (slot = mine.look(read)); any = true) {
+    read_.store(++read, std::memory_order_relaxed);
+    const Freed freed{*slot};
     const Letter& letter = slot->letter;
+    const std::span packet = std::span(slot->packet).first(letter.size_bytes);
     if (letter.kind == Letter::Kind::packet) {
       --packets;
-      receiver.packet(letter.from, std::span(slot->packet).first(letter.size_bytes));
+      receiver.packet(letter.from, packet);
     } else if (letter.kind == Letter::Kind::taken) {
-      receiver.bulk_done(letter.token, letter.errno_value);
-    } else if (const auto found = expected_.find({letter.from, letter.tag}); found != expected_.end()) {
-      fetching_.push_back({letter, found->second.into, found->second.token});
-      expected_.erase(found);
+      const auto word = read_as<Taken>(packet);
+      receiver.bulk_done(word.token, word.errno_value);
     } else {
-      offered_.emplace(Key{letter.from, letter.tag}, letter);
+      const auto offer = read_as<Offer>(packet);
+      const auto found = expected_.find({letter.from, offer.tag});
+      if (found != expected_.end()) {
+        fetching_.push_back({letter.from, offer, found->second.into, found->second.token});
+        expected_.erase(found);
+      } else {
+        offered_.emplace(Key{letter.from, offer.tag}, offer);
+      }
     }
   }
   return any;
@@ -200,7 +226,7 @@ bool HostMail::fetch_some(Messages::Receiver& receiver) {
     const auto part =
         fetch.into.subspan(fetch.done_bytes).first(std::min(left, fetch.into.size() - fetch.done_bytes));
     const std::byte* from = fetch.offer.data + fetch.done_bytes;
-    const int process = fetch.offer.from;
+    const int process = fetch.from;
     int error = fetch.into.size() == fetch.offer.data_bytes ? 0 : EMSGSIZE;
     if (error == 0 && process == rank_)
       std::copy_n(from, part.size(), part.begin());
@@ -211,14 +237,14 @@ bool HostMail::fetch_some(Messages::Receiver& receiver) {
     if (error == 0 && fetch.done_bytes < fetch.into.size()) break;
     const Fetch done = fetch;
     fetching_.pop_front();
-    const Letter taken{.kind = Letter::Kind::taken, .token = done.offer.token, .errno_value = error};
+    const Taken taken{.token = done.offer.token, .errno_value = error};
     try {
       receiver.bulk_done(done.token, error);  // who waits for the data comes first
     } catch (...) {
-      put(process, taken, {});  // its sender has no part in that
+      put(process, Letter::Kind::taken, {bytes_of(taken)});  // its sender has no part in that
       throw;
     }
-    put(process, taken, {});
+    put(process, Letter::Kind::taken, {bytes_of(taken)});
   }
   return true;
 }

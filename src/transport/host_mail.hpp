@@ -21,26 +21,34 @@ namespace outcore::transport {
 class Doorbells;
 
 /// What is put into a mailbox: a packet; or word of a bulk transfer, whose data the receiver fetches itself.
+/// Small: it travels from the cache of one core to that of another.
 struct Letter {
   enum class Kind : std::uint32_t { packet, offer, taken };
   Kind kind = Kind::packet;
   std::int32_t from = 0;
-  std::uint32_t size_bytes = 0;  ///< of the packet
-  std::uint32_t tag = 0;         ///< of an offer
-  std::uint64_t token = 0;       ///< what the sender calls the transfer
+  std::uint32_t size_bytes = 0;  ///< of what follows: the packet, an Offer or a Taken
+};
+
+struct Offer {
+  std::uint32_t tag = 0;
+  std::uint64_t token = 0;  ///< what the sender calls the transfer
   const std::byte* data = nullptr;
   std::uint64_t data_bytes = 0;
-  SharedPlace place{0, 0, -1};   ///< of the data, if it lies in memory that processes share
-  std::int32_t errno_value = 0;  ///< 0: it was taken
+  SharedPlace place{0, 0, -1};  ///< of the data, if it lies in memory that processes share
+};
+
+struct Taken {
+  std::uint64_t token = 0;       ///< that of the offer
+  std::int32_t errno_value = 0;  ///< 0: it went well
 };
 
 /// A ring of letters, for one reader and any number of writers, in zeroed memory that they share.
 class Mailbox {
  public:
-  /// False: it is full. Any process and thread.
-  [[nodiscard]] bool put(const Letter& letter, std::span<const std::byte> packet) noexcept;
+  /// False: it is full. Any process and thread. `letter.size_bytes` is that of the parts.
+  [[nodiscard]] bool put(const Letter& letter, Parts packet) noexcept;
 
-  struct Slot {
+  struct alignas(64) Slot {
     std::atomic<std::uint64_t> turn;  // 2 n: free for the n-th time; 2 n + 1: filled for the n-th time
     Letter letter;
     std::array<std::byte, Messages::most_packet_bytes> packet;
@@ -63,7 +71,7 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 /// copies it, from memory that both have mapped, as one-sided memory on one node is, or else from the memory
 /// of the sender (process_vm_readv), if the system lets it, which is tried in the beginning. The first takes
 /// a third of the time: the system looks at each page. Methods are called by one thread at a time, but for
-/// `is_busy`.
+/// `is_busy` and `has_come`.
 class HostMail {
  public:
   /// Collective; `bells` have room for a Mailbox beside each bell. OUTCORE_FETCH=no: bulk data is not
@@ -73,7 +81,7 @@ class HostMail {
   [[nodiscard]] bool reaches(int process) const noexcept { return box(process) != nullptr; }
   [[nodiscard]] bool fetches() const noexcept { return fetches_; }
 
-  void send(int to, std::span<const std::byte> packet);
+  void send(int to, Parts packet);
   void send_bulk(int to, std::uint32_t tag, std::span<const std::byte> data, std::uint64_t token);
   void receive_bulk(int from, std::uint32_t tag, std::span<std::byte> into, std::uint64_t token);
   /// As Messages::poll; `packets` is diminished by those that were delivered.
@@ -84,10 +92,13 @@ class HostMail {
 
   /// There is something to be done, without anybody ringing.
   [[nodiscard]] bool is_busy() const noexcept { return busy_.load(std::memory_order_relaxed); }
+  /// There is a letter. Whoever put it in afterwards has seen what this thread wrote (seq_cst) before.
+  [[nodiscard]] bool has_come() const noexcept;
 
  private:
   struct Fetch {  // bulk data that this process copies
-    Letter offer;
+    int from;
+    Offer offer;
     std::span<std::byte> into;
     std::uint64_t token;
     std::size_t done_bytes = 0;
@@ -97,14 +108,15 @@ class HostMail {
     std::uint64_t token;
   };
   struct Unsent {
-    Letter letter;
+    Letter::Kind kind;
     std::vector<std::byte> packet;
   };
   using Key = std::pair<int, std::uint32_t>;  // sender, tag
 
   [[nodiscard]] Mailbox* box(int process) const noexcept;
   [[nodiscard]] bool try_fetching(Transport& transport) const;
-  void put(int to, Letter letter, std::span<const std::byte> packet);
+  void put(int to, Letter::Kind kind, Parts packet);
+  [[nodiscard]] bool try_put(int to, Letter::Kind kind, Parts packet);
   bool put_unsent();
   bool take(Messages::Receiver& receiver, int& packets);
   bool fetch_some(Messages::Receiver& receiver);
@@ -112,9 +124,9 @@ class HostMail {
   int rank_;
   Doorbells& bells_;
   bool fetches_ = false;
-  std::uint64_t read_ = 0;                              // letters of the own box
+  std::atomic<std::uint64_t> read_{0};                  // letters of the own box
   std::unordered_map<int, std::deque<Unsent>> unsent_;  // to boxes that were full
-  std::map<Key, Letter> offered_;                       // that nobody has asked for yet
+  std::map<Key, Offer> offered_;                        // that nobody has asked for yet
   std::map<Key, Expected> expected_;                    // that nobody has offered yet
   std::deque<Fetch> fetching_;
   std::atomic<bool> busy_{false};

@@ -16,11 +16,13 @@ class MemoryMessages final : public Messages {
     box.closed = true;
   }
 
-  void send(int to, std::span<const std::byte> packet) override {
+  void send(int to, Parts packet) override {
+    std::vector<std::byte> bytes(size_of(packet));
+    gather(packet, bytes.data());
     auto& box = office_->box(to);
     {
       const std::lock_guard guard(box.mutex);
-      box.packets.push_back({rank_, {packet.begin(), packet.end()}});
+      box.packets.push_back({rank_, std::move(bytes)});
     }
     box.changed.notify_one();
   }

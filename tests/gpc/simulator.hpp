@@ -101,10 +101,10 @@ class Network {
     }
   }
 
-  void send(int from, int to, std::span<const std::byte> packet) {
+  void send(int from, int to, std::vector<std::byte> packet) {
     if (from == dead_ || to == dead_) return;
     Pair& pair = pairs_[{from, to}];
-    pair.packets.emplace_back(packet.begin(), packet.end());
+    pair.packets.push_back(std::move(packet));
     if (pair.under_way < most_under_way) launch(from, to);
   }
 
@@ -202,7 +202,11 @@ class Process final : Protocol::Outlet {
   std::function<void(const std::shared_ptr<Pending>&)> on_complete;
 
  private:
-  void send(int to, std::span<const std::byte> packet) override { network_.send(rank_, to, packet); }
+  void send(int to, transport::Parts packet) override {
+    std::vector<std::byte> bytes(transport::size_of(packet));
+    transport::gather(packet, bytes.data());
+    network_.send(rank_, to, std::move(bytes));
+  }
   void send_bulk(int to, std::uint32_t tag, std::span<const std::byte> data, std::uint64_t token) override {
     network_.bulk(rank_, to, tag, true, {const_cast<std::byte*>(data.data()), data.size()}, token);
   }

@@ -52,10 +52,10 @@ inline void packets_keep_their_order(Transport& transport) {
     return i % 7 == 0 ? 0 : static_cast<std::size_t>(i) * 131 % (Messages::most_packet_bytes + 1);
   };
   for (int i = 0; i < packets; ++i) {
-    for (int to = 0; to < transport.size(); ++to) messages->send(to, pattern(size_of(i), i));
+    for (int to = 0; to < transport.size(); ++to) messages->send(to, {pattern(size_of(i), i)});
     if (i % 10 == 0) (void)messages->poll(inbox);
   }
-  messages->send(transport.rank(), pattern(Messages::most_packet_bytes, 1));
+  messages->send(transport.rank(), {pattern(Messages::most_packet_bytes, 1)});
   serve_until(*messages, inbox,
               [&] { return inbox.count == static_cast<std::size_t>(packets * transport.size() + 1); });
   for (int from = 0; from < transport.size(); ++from)
@@ -70,7 +70,7 @@ inline void more_packets_than_are_kept_are_not_lost(Transport& transport) {
   constexpr std::size_t packets = 10 * Messages::packets_at_once;
   const auto messages = transport.messages();
   Inbox inbox;
-  for (std::size_t i = 0; i < packets; ++i) messages->send(0, pattern(1000, static_cast<int>(i)));
+  for (std::size_t i = 0; i < packets; ++i) messages->send(0, {pattern(1000, static_cast<int>(i))});
   transport.barrier();
   const std::size_t expected =
       transport.rank() == 0 ? packets * static_cast<std::size_t>(transport.size()) : 1;
@@ -211,8 +211,8 @@ inline void wake_ends_a_wait(Transport& transport) {
 inline void messages_do_not_mix_with_others(Transport& transport) {
   const auto first = transport.messages(), second = transport.messages();
   Inbox one, two;
-  first->send(0, pattern(10, 1));
-  second->send(0, pattern(20, 2));
+  first->send(0, {pattern(10, 1)});
+  second->send(0, {pattern(20, 2)});
   transport.barrier();
   const auto expected = transport.rank() == 0 ? static_cast<std::size_t>(transport.size()) : 0;
   serve_until(*second, two, [&] { return two.count == expected; });

@@ -37,7 +37,7 @@ std::optional<std::pair<int, int>> take(Mailbox& box, std::uint64_t& read) {
 }
 
 bool put(Mailbox& box, int from, int value) {
-  return box.put({.from = from, .size_bytes = sizeof value}, bytes_of(value));
+  return box.put({.from = from, .size_bytes = sizeof value}, {bytes_of(value)});
 }
 
 }  // namespace

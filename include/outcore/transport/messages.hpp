@@ -1,13 +1,28 @@
 // Messages: small packets and bulk data between two processes, under the procedure calls.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
 
 namespace outcore::transport {
+
+/// A packet where it is sent from: its parts, one behind the other. Only as an argument.
+using Parts = std::initializer_list<std::span<const std::byte>>;
+
+[[nodiscard]] inline std::size_t size_of(Parts parts) noexcept {
+  std::size_t size = 0;
+  for (const auto part : parts) size += part.size();
+  return size;
+}
+
+inline void gather(Parts parts, std::byte* into) noexcept {
+  for (const auto part : parts) into = std::copy(part.begin(), part.end(), into);
+}
 
 /// What a back-end provides so that processes can call one another. It keeps no table of processes.
 ///
@@ -40,7 +55,7 @@ class Messages {
   Messages& operator=(const Messages&) = delete;
 
   /// At most most_packet_bytes, which are copied. Also to this process itself.
-  virtual void send(int to, std::span<const std::byte> packet) = 0;
+  virtual void send(int to, Parts packet) = 0;
   /// The memory must stay until bulk_done(token).
   virtual void send_bulk(int to, std::uint32_t tag, std::span<const std::byte> data, std::uint64_t token) = 0;
   /// Exactly as many bytes as are sent.

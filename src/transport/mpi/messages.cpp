@@ -120,19 +120,19 @@ class MpiMessages final : public Messages {
     }
   }
 
-  void send(int to, std::span<const std::byte> packet) override {
-    if (packet.size() > most_packet_bytes)
-      throw Error(EMSGSIZE,
-                  {.attempted = "send a packet", .size_bytes = static_cast<std::int64_t>(packet.size())});
+  void send(int to, Parts packet) override {
+    const std::size_t size = size_of(packet);
+    if (size > most_packet_bytes)
+      throw Error(EMSGSIZE, {.attempted = "send a packet", .size_bytes = static_cast<std::int64_t>(size)});
     const auto lock = open();
     if (mail_.reaches(to)) return mail_.send(to, packet);
     if (spare_.empty()) spare_.push_back(std::make_unique<Packet>());
     auto memory = std::move(spare_.back());
     spare_.pop_back();
-    std::copy(packet.begin(), packet.end(), memory->begin());
+    gather(packet, memory->data());
     MPI_Request request = MPI_REQUEST_NULL;
-    const auto size = static_cast<int>(packet.size());
-    check(MPI_Isend(memory->data(), size, MPI_BYTE, to, packet_tag, comm_, &request), "send a packet");
+    check(MPI_Isend(memory->data(), static_cast<int>(size), MPI_BYTE, to, packet_tag, comm_, &request),
+          "send a packet");
     if (over_mpi::test(std::span(&request, 1), "send a packet"))
       spare_.push_back(std::move(memory));
     else
@@ -174,7 +174,8 @@ class MpiMessages final : public Messages {
 
   void wait(microseconds longest) override {
     const std::uint32_t heard = heard_;
-    if (!woken_.exchange(false) && untested_ == 0 && !mail_.is_busy()) bells_.sleep(heard, nap(longest));
+    if (!woken_.exchange(false) && untested_ == 0 && !mail_.is_busy())
+      bells_.sleep(heard, nap(longest), [this] { return mail_.has_come(); });
     woken_ = false;
     if (bells_.rings() != heard) stir();
     untested_ = under_way_.load();
