@@ -207,9 +207,10 @@ class Reading {
 
   void run(const TransferQueue::Context& context) {
     if (!reader_) begin();
-    reader_->mover->read(box_, targets_, context.begin_next);
+    const auto reader =
+        std::move(reader_);  // gone before anybody is told of an error, as the array may be then
+    reader->mover->read(box_, targets_, context.begin_next);
     state_.world.flush();  // all of it has arrived when the others are told so
-    reader_.reset();
   }
 
  private:

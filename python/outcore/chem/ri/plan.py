@@ -19,6 +19,7 @@ _INNER = 512  # rows of a product of matrices that BLAS is at its best with
 _CHUNK_BYTES = 128 << 10  # what a disk array reads and checks as a whole
 _WIDEST_SLAB = 2048
 _MOST_ROWS = 16  # of a batch; more do not make BLAS faster
+_MOST_TRANSFORMED_ROWS = 32  # no fewer than the functions of a shell
 _CACHE_BYTES = 2 * _MIB  # of a disk array at one process, at least
 _PAGE_BYTES = 2 * _MIB  # large buffers take whole huge pages
 
@@ -245,7 +246,7 @@ def plan_transform(
     )
     tile = min(_MOST_TILE, most)
     left = free_bytes - fixed - share
-    rows = min(max(left // per_row, 0), _MOST_ROWS)
+    rows = min(max(left // per_row, 0), _MOST_TRANSFORMED_ROWS)
     # A process that is alone has everything in its memory, and copies nothing.
     need = max(2 * metric, pair_bytes(1, tile) if processes > 1 else pair_bytes(0, tile, 0))
     if storage == "auto" and rows >= shell and need <= left:
@@ -273,7 +274,7 @@ def plan_transform(
         tile -= 1
     block = (left - pair_bytes(0, tile)) // sizes.orbital_bytes
     block = min(max(block - block % tile, tile), -(-most // tile) * tile)
-    rows = min(max(left // per_row, shell), _MOST_ROWS)
+    rows = min(max(left // per_row, shell), _MOST_TRANSFORMED_ROWS)
     deep = max(1, min(sizes.auxiliary, _CHUNK_BYTES // (tile * virtual * _DOUBLE)))
     return TransformPlan(
         int(rows),
