@@ -85,21 +85,23 @@ ChunkMover::Lane& ChunkMover::next_lane() {
   return lane;
 }
 
-/// Visits runs of all components in the box, as many as fit into a lane at a time.
+/// Visits runs of all components in the box, as many as fit into a lane at a time, until `visit` returns
+/// false.
 template <class Visit>
 void ChunkMover::for_each_batch(const Box& box, Visit visit) {
   std::vector<Run> batch;
   std::int64_t slots = 0;
+  bool wanted = true;
   const auto hand_over = [&] {
     if (batch.empty()) return;
-    visit(batch, slots);
+    wanted = visit(batch, slots);
     batch.clear();
     slots = 0;
   };
   for (const OwnedComponent& component : components_)
     grid_.for_each_run(component.index, box, lane_slots_, [&](const ChunkGrid::Run& run) {
       std::int64_t first = run.first_slot, left = run.count;
-      while (left > 0) {
+      while (left > 0 && wanted) {
         const std::int64_t count = std::min(left, lane_slots_ - slots);
         batch.push_back({&component, first, count});
         slots += count;
@@ -108,7 +110,7 @@ void ChunkMover::for_each_batch(const Box& box, Visit visit) {
         if (slots == lane_slots_) hand_over();
       }
     });
-  hand_over();
+  if (wanted) hand_over();
 }
 
 /// Visits (component, slot, box of the chunk, its memory).
@@ -131,6 +133,7 @@ void ChunkMover::write(const Box& box, const Counterpart& from) {
     read_old(lane, box);
     if (before) fill_and_write(*before, box, from);
     before = &lane;
+    return true;
   });
   if (before) fill_and_write(*before, box, from);
 }
@@ -178,14 +181,16 @@ void ChunkMover::fill_and_write(Lane& lane, const Box& box, const Counterpart& f
 }
 
 void ChunkMover::begin_reading(const Box& box) {
+  if (reading_ == lanes_.size()) return;
   std::size_t begun = ahead_;
   for_each_batch(box, [&](const std::vector<Run>& runs, std::int64_t slots) {
     if (begun > 0) {
       --begun;
-    } else if (reading_ < lanes_.size()) {
+    } else {
       start_reading(runs, slots, box);
       ++ahead_;
     }
+    return reading_ < lanes_.size();
   });
 }
 
@@ -203,7 +208,7 @@ void ChunkMover::read(const Box& box, std::span<const std::unique_ptr<Counterpar
     for_each_batch(box, [&](const std::vector<Run>& runs, std::int64_t slots) {
       if (begun > 0) {
         --begun;
-        return;
+        return true;
       }
       if (reading_ == lanes_.size()) deliver_oldest();
       const bool last_lane = reading_ == lanes_.size() - 1;
@@ -211,6 +216,7 @@ void ChunkMover::read(const Box& box, std::span<const std::unique_ptr<Counterpar
       start_reading(runs, slots, box);
       ++mine;
       if (last_lane) deliver_oldest();
+      return true;
     });
     while (mine > 0) {
       oldest().wait();

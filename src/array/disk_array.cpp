@@ -192,23 +192,20 @@ class Reading {
     targets_[0] = std::make_unique<SectionCounterpart>(std::move(target));
   }
 
-  /// As much as there is room for. Does nothing if somebody else waits for the caches.
+  /// While the read before it ends: as much as there is room for in its lanes. Does nothing if that is of
+  /// another array, or somebody waits for the caches.
   void begin() {
     if (!reader_) {
-      std::shared_ptr<DiskArray::State::Reader> reader = state_.reader.lock();
-      if (!reader)
-        state_.reader = reader = std::make_shared<DiskArray::State::Reader>(state_, box_);
-      else if (!reader->pause.extend(box_))
-        return;
+      auto reader = state_.reader.lock();
+      if (!reader || !reader->pause.extend(box_)) return;
       reader_ = std::move(reader);
     }
     reader_->mover->begin_reading(box_);
   }
 
   void run(const TransferQueue::Context& context) {
-    if (!reader_) begin();
-    const auto reader =
-        std::move(reader_);  // gone before anybody is told of an error, as the array may be then
+    auto reader = std::move(reader_);  // gone before anybody is told of an error, as the array may be then
+    if (!reader) state_.reader = reader = std::make_shared<DiskArray::State::Reader>(state_, box_);
     reader->mover->read(box_, targets_, context.begin_next);
     state_.world.flush();  // all of it has arrived when the others are told so
   }

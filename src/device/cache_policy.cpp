@@ -112,8 +112,20 @@ bool CachePolicy::resident(std::int64_t offset, std::int64_t size) {
 // ---- what became of requests
 
 void CachePolicy::completed(const Transfer& transfer) noexcept {
-  if (!transfer.is_write() && transfer.direct_bytes() > 0)
+  if (transfer.is_write()) return;
+  if (transfer.direct_bytes() > 0)
     read_directly_.fetch_add(transfer.direct_bytes(), std::memory_order_relaxed);
+  if (transfer.missed() && transfer.size_bytes() < Transfer::direct_above_bytes) note_miss(transfer);
+}
+
+/// Small reads that wait for the disk one after another have nobody who reads ahead for them (as
+/// SequentialBuffer does, after two): the kernel shall.
+void CachePolicy::note_miss(const Transfer& transfer) noexcept {
+  constexpr std::uint32_t a_run = 4;
+  if (!transfer.sequential || options_.cache != Cache::automatic)
+    return sequential_misses_.store(0, std::memory_order_relaxed);
+  if (sequential_misses_.fetch_add(1, std::memory_order_relaxed) + 1 == a_run)
+    posix_fadvise(fd_, 0, 0, POSIX_FADV_NORMAL);
 }
 
 /// Blocking reads that wait for the disk, all over a file that fits well into memory, will come by most of

@@ -43,6 +43,7 @@ class CachePolicy {
   [[nodiscard]] Way way_of(Kind kind, std::int64_t offset, std::int64_t size);
   [[nodiscard]] std::uint8_t looks_for_misses() noexcept;
   [[nodiscard]] bool worth_caching();
+  void note_miss(const Transfer& transfer) noexcept;
   [[nodiscard]] std::int64_t length() const noexcept;
   void warm(std::int64_t length_bytes);
 
@@ -52,10 +53,11 @@ class CachePolicy {
   /// The file fits well into memory up to this size; Cache::automatic writes larger ones directly.
   std::int64_t cached_most_bytes_ = 0;
 
-  std::atomic<std::int64_t> read_directly_{0};  ///< bytes of the first pass over the file, so far
-  std::atomic<bool> filled_{false};             ///< the kernel was told to read ahead
-  std::atomic<std::int64_t> lost_ns_{0};        ///< by scattered blocking reads, waiting for the disk
-  std::atomic<std::uint32_t> since_miss_{0};    ///< small reads since the last that was seen to wait
+  std::atomic<std::int64_t> read_directly_{0};       ///< bytes of the first pass over the file, so far
+  std::atomic<bool> filled_{false};                  ///< the kernel was told to read ahead
+  std::atomic<std::int64_t> lost_ns_{0};             ///< by scattered blocking reads, waiting for the disk
+  std::atomic<std::uint32_t> since_miss_{0};         ///< small reads since the last that was seen to wait
+  std::atomic<std::uint32_t> sequential_misses_{0};  ///< in succession, of small reads
   std::atomic<std::int64_t> resident_begin_{0}, resident_end_{0};  ///< last range found in the page cache
   std::atomic<bool> warmed_{false};  ///< all of the file is being read into the page cache, or was
   std::shared_ptr<Warming> warming_;

@@ -147,7 +147,7 @@ void File::State::open_direct(const FileStatus& about) {
   if (again.st_dev != about.st_dev || again.st_ino != about.st_ino) direct.reset();  // renamed meanwhile
   // Ragged ends must not bring other pages into the page cache, least of all in one piece with theirs; and
   // what the kernel reads ahead of small requests (up to 8 MiB) would look as if it were in memory, so that
-  // we follow it, slower than the disk.
+  // SequentialBuffer follows it, slower than the disk. CachePolicy takes it back for who reads without that.
   if (options.cache != Cache::buffered) posix_fadvise(buffered.get(), 0, 0, POSIX_FADV_RANDOM);
 }
 

@@ -60,13 +60,13 @@ void ReadAhead::read_on() {
 bool ReadAhead::take_resident() {
   head_ = 0;  // always the same memory
   Block& next = next_block();
+  const std::size_t most = std::min({next_bytes_, copied_bytes, block_bytes_ / 2});
+  before_(next_offset_, static_cast<std::int64_t>(most));
   try {
     const std::int64_t left = file_.length() - next_offset_;
     ended_ = left <= 0;
     if (ended_) return true;
-    const std::size_t most = std::min({next_bytes_, copied_bytes, block_bytes_ / 2});
     const std::int64_t size = std::min(left, static_cast<std::int64_t>(most));
-    before_(next_offset_, size);
     next.asked = next.valid = static_cast<std::size_t>(size);
     next.memory += off_page_bytes;
     const std::span memory(next.memory, next.asked);

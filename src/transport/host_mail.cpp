@@ -183,8 +183,14 @@ bool HostMail::poll(Messages::Receiver& receiver, int& packets) {
   return any;
 }
 
+/// A thread that polls meanwhile may take the letter that was looked for, and leave the one after it.
 bool HostMail::has_come() const noexcept {
-  return reaches(rank_) && box(rank_)->look(read_.load(std::memory_order_relaxed)) != nullptr;
+  if (!reaches(rank_)) return false;
+  for (;;) {
+    const std::uint64_t read = read_;
+    if (box(rank_)->look(read)) return true;
+    if (read_ == read) return false;
+  }
 }
 
 bool HostMail::take(Messages::Receiver& receiver, int& packets) {
@@ -196,7 +202,7 @@ bool HostMail::take(Messages::Receiver& receiver, int& packets) {
   bool any = false;
   std::uint64_t read = read_.load(std::memory_order_relaxed);
   for (Mailbox::Slot* slot = nullptr; packets > 0 && (slot = mine.look(read)); any = true) {
-    read_.store(++read, std::memory_order_relaxed);
+    read_ = ++read;  // before the slot is freed, for `has_come`
     const Freed freed{*slot};
     const Letter& letter = slot->letter;
     const std::span packet = std::span(slot->packet).first(letter.size_bytes);

@@ -53,7 +53,8 @@ class Mailbox {
     Letter letter;
     std::array<std::byte, Messages::most_packet_bytes> packet;
   };
-  /// The next letter, or null. The place `read` counts the letters that were taken. Only by the owner.
+  /// The next letter, or null. The place `read` counts the letters that were taken. Only by threads of the
+  /// owner, of which one takes letters; to another, only whether there is one is of use.
   [[nodiscard]] Slot* look(std::uint64_t read) noexcept;
   static void free(Slot& slot) noexcept;
 

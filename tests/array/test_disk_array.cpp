@@ -238,11 +238,11 @@ TEST("a read that was begun ahead sees what others put before they asked for it"
   const TemporaryDirectory directory;
   in_worlds(2, options_in(directory), [](World& world) {
     const Extents shape{64, 1000};
-    const Box all = Box::whole(shape), half{{32, 0}, shape};
+    const Box lower{{0, 0}, {32, 1000}}, half{{32, 0}, shape};
     DiskArray disk(world, shape, ElementType::float64, {.chunk = {8, 1000}});
     GlobalArray first(world, shape, ElementType::float64), second(world, shape, ElementType::float64);
     for (int round = 1; round <= 20; ++round) {
-      CollectiveRequest earlier = disk.read(first, {.box = all}, all);
+      CollectiveRequest earlier = disk.read(first, {.box = lower}, lower);
       if (world.rank() == 1) {
         Model model(half.shape());
         std::ranges::fill(model.data, round);
@@ -552,6 +552,36 @@ TEST("a flipped bit in the data is found by whoever reads it") {
     check::contains(error.what(), "component.0");
     check::contains(error.what(), "chunk");
     disk.close();
+  });
+}
+
+TEST("an array may go as soon as a read has failed") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/array";
+  const Extents shape{64, 512};
+  const Box all = Box::whole(shape), lower{{0, 0}, {32, 512}}, upper{{32, 0}, shape};
+  in_worlds(2, options_in(directory), [&](World& world) {
+    GlobalArray memory(world, shape, ElementType::float64);
+    for (int round = 0; round < 20; ++round) {
+      auto disk =
+          std::make_unique<DiskArray>(world, shape, ElementType::float64,
+                                      DiskArrayOptions{.path = path, .overwrite = true, .chunk = {8, 512}});
+      fill(memory, round);
+      disk->write(memory, {.box = all}, all).wait();
+      disk->close();
+      if (world.rank() == 0) {
+        std::fstream file(path + "/component.0", std::ios::in | std::ios::out | std::ios::binary);
+        file.seekp(5000);
+        file.put('x');
+      }
+      world.barrier();
+      disk = std::make_unique<DiskArray>(DiskArray::open(world, path));
+      CollectiveRequest first = disk->read(memory, {.box = lower}, lower);
+      CollectiveRequest second = disk->read(memory, {.box = upper}, upper);  // begun while the first fails
+      check::equal(errno_of([&] { first.wait(); }), EIO);
+      disk.reset();
+      world.barrier();
+    }
   });
 }
 

@@ -117,6 +117,14 @@ TEST("a few random reads bring nothing but their own pages") {
   check::is_true(cold.resident() <= 6 * 2 * 4096);
 }
 
+TEST("small sequential reads are read ahead of by the kernel") {
+  const ColdFile cold;
+  File file(cold.path());
+  Bytes record(1600);
+  for (int i = 0; i < 100; ++i) file.read(record, 1600 * i);
+  check::is_true(cold.resident() >= 2 * 100 * 1600);
+}
+
 TEST("random reads that wait for long bring all of a file that fits into memory") {
   const ColdFile cold;
   {

@@ -84,8 +84,8 @@ TEST("sequential records reach the page cache in blocks that the caller copies")
     const Requests written = device_requests();
     check::is_true(written.writes - before.writes <= 42, "two plain writes, then 39 or 40 blocks");
     same(read_records(s.buffer, data.size()), data);
-    check::is_true(device_requests().reads - written.reads <= 46,
-                   "two plain reads, then blocks that grow to 256 KiB");
+    check::is_true(device_requests().reads - written.reads <= 28,
+                   "two plain reads, then blocks that grow to 512 KiB");
     return written.nonblocking_writes == before.nonblocking_writes;
   };
   bool copied = false;

@@ -23,7 +23,7 @@ from pyscf.mp import dfmp2_native, dfump2_native
 from outcore.chem import ri
 from outcore.chem.ri import auxiliary
 from outcore.chem.ri.metric import Metric
-from outcore.chem.ri.plan import IntegralSizes, plan_integrals
+from outcore.chem.ri.plan import IntegralSizes, TransformSizes, plan_integrals, plan_transform
 from outcore.chem.ri.three_index import ThreeIndex
 
 WATER = "O 0 0 0; H 0 0.757 0.587; H 0 -0.757 0.587"
@@ -341,6 +341,14 @@ def test_two_spins_are_planned_for():
     sizes = IntegralSizes(300, 1500, 40_000, 70, 25)
     one, two = (plan_integrals(replace(sizes, spins=spins), 1 << 30, 1, 2, "disk") for spins in (1, 2))
     assert two.iterate_bytes - one.iterate_bytes >= 28 * 300**2 * 8
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_mp2_stays_in_memory_where_that_is_enough(processes):
+    sizes = TransformSizes(300, 40_000, 1500, (40,), (240,))
+    plan = plan_transform(sizes, 8 << 30, processes, 2)
+    assert plan.in_memory
+    assert plan.memory_bytes == sizes.bytes // processes
 
 
 def test_too_little_memory_for_mp2_says_how_much_is_needed(water_scf):

@@ -1,7 +1,10 @@
 // Mailboxes, from threads, and what becomes of a failure. Messages by mail as a whole pass the conformance
 // suite, over MPI.
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <thread>
@@ -88,6 +91,59 @@ TEST("letters of each of many writers keep their order, and none is lost") {
   }
   for (std::thread& thread : threads) thread.join();
   check::is_true(in_order);
+}
+
+/// Two letters come at about the same time: one is taken by a thread that polls, which then does something
+/// else, when the other thread is about to sleep.
+TEST("who is about to sleep sees the letter behind one that is just taken") {
+  struct Counting : Messages::Receiver {
+    void packet(int, std::span<const std::byte>) override {}
+    void bulk_done(std::uint64_t, int) override {}
+  } receiver;
+  constexpr int rounds = 20'000;
+  const auto transport = outcore::transport::self();
+  outcore::transport::Doorbells bells(*transport, sizeof(Mailbox));
+  HostMail mail(*transport, bells);
+  auto& box = *std::launder(reinterpret_cast<Mailbox*>(bells.memory(0)));
+  std::mutex polling;
+  const auto takes_one = [&] {
+    const std::lock_guard lock(polling);
+    int packets = 1;
+    mail.poll(receiver, packets);
+    return packets == 0;
+  };
+  std::atomic<int> taken{0};
+  const auto round_ends = [&](int round) {
+    for (++taken; taken < 2 * (round + 1);) std::this_thread::yield();
+  };
+  std::thread sender([&] {
+    for (int i = 0; i < rounds; ++i) {
+      for (int letter = 0; letter < 2; ++letter) {
+        check::is_true(put(box, 0, i));
+        bells.ring_sleeper(0);
+      }
+      while (taken < 2 * (i + 1)) std::this_thread::yield();
+    }
+  });
+  std::thread poller([&] {
+    for (int i = 0; i < rounds; ++i) {
+      while (!takes_one()) std::this_thread::yield();
+      round_ends(i);
+    }
+  });
+  bool overslept = false;
+  constexpr std::chrono::seconds longest(2);
+  for (int i = 0; i < rounds; ++i) {
+    for (std::uint32_t seen = bells.rings(); !takes_one(); seen = bells.rings()) {
+      const auto asleep = std::chrono::steady_clock::now();
+      bells.sleep(seen, longest, [&] { return mail.has_come(); });
+      overslept |= std::chrono::steady_clock::now() - asleep >= longest;
+    }
+    round_ends(i);
+  }
+  sender.join();
+  poller.join();
+  check::is_true(!overslept);
 }
 
 TEST("a sender hears that its data were taken, also when the receiver fails with them") {

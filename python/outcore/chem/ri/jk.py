@@ -14,7 +14,8 @@ from outcore.chem.ri import team
 from outcore.chem.ri.plan import matrices_at_once
 
 if TYPE_CHECKING:
-    from outcore.chem.ri.three_index import Batch, ThreeIndex
+    from outcore.chem.ri.disk_pass import Batch
+    from outcore.chem.ri.three_index import ThreeIndex
 
 Matrix = NDArray[np.float64]
 

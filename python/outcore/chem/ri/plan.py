@@ -12,7 +12,7 @@ STORAGES = ("auto", "disk")  # what fits stays in memory; all on disk
 _MIB = 1 << 20
 _DOUBLE = 8
 SCF_MATRICES = 28  # of n*n doubles for each spin, which an SCF driver with DIIS over 8 vectors holds
-_LANE_BYTES, _MOST_LANES = _MIB, 10  # that a collective transfer of a disk array reads into, at one process
+_LANES_BYTES = 10 * _MIB  # that a collective transfer of a disk array reads into, at one process
 PANEL = 192  # auxiliary functions that are fitted at once
 READ_AHEAD = 3  # batches of rows under way while threads work on others: one is begun as another ends
 _INNER = 512  # rows of a product of matrices that BLAS is at its best with
@@ -142,8 +142,7 @@ class _Integrals:
         total = (matrices + half) * _DOUBLE + blas_bytes(self.threads)
         if self.on_disk:
             batch = -(-self.rows * self.sizes.columns * _DOUBLE // _PAGE_BYTES) * _PAGE_BYTES
-            lanes = min(2 * -(-batch // _LANE_BYTES), _MOST_LANES)  # the next read begins while one ends
-            total += (self.threads + READ_AHEAD) * batch + lanes * _LANE_BYTES + self.cache_bytes
+            total += (self.threads + READ_AHEAD) * batch + _LANES_BYTES + self.cache_bytes
         return total
 
     @property

@@ -3,12 +3,9 @@ that goes and on disk beyond."""
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import deque
 from collections.abc import Callable, Generator, Iterator
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,19 +13,19 @@ from numpy.typing import NDArray
 
 from outcore.chem.ri import auxiliary, team
 from outcore.chem.ri import pairs as pair_lists
+from outcore.chem.ri.disk_pass import Batch, DiskPass
 from outcore.chem.ri.forecast import Forecast, Rates
 from outcore.chem.ri.forecast import scf as forecast_scf
-from outcore.chem.ri.keep import Keeper, identity, offering
+from outcore.chem.ri.keep import Keeper, identity
 from outcore.chem.ri.metric import Metric
 from outcore.chem.ri.plan import READ_AHEAD, IntegralPlan, IntegralSizes, plan_integrals
 from outcore.disk_array import DiskArray
-from outcore.errors import OutcoreError
 from outcore.global_array import GlobalArray
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
 
-    from outcore._core import CollectiveTransfer, Counter
+    from outcore._core import Counter
     from outcore.chem.integrals import Progress
     from outcore.sectioned import Transfer
     from outcore.world import World
@@ -37,15 +34,6 @@ Matrix = NDArray[np.float64]
 
 STAGE = "three-index integrals"
 NAME = "three_index"  # of the array that is kept
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Some rows B[begin : begin + len(rows), :], valid until they are released."""
-
-    begin: int
-    rows: Matrix
-    release: Callable[[], None] = lambda: None
 
 
 class ThreeIndex:
@@ -218,63 +206,31 @@ class ThreeIndex:
         are read ahead, collectively: all processes ask for batches until there are none, or close the iterator.
         As many as `threads` may be in use at a time; `release` each."""
         size = self.plan.batch_rows
-        if self._disk is not None:  # begin to read before anything else
-            disk = self._read_all(self._disk, threads)
-        if self._memory is not None:
-            local, begin = self._memory.local, self._memory.patch[0].start
-            for first in range(0, len(local), size):
-                yield Batch(begin + first, local[first : first + size])
-        if self._disk is not None:
-            yield from disk
-
-    def _read_all(self, disk: DiskArray, threads: int) -> Generator[Batch, None, None]:
-        """Rows on disk, in rounds of a batch for each process, from disk to where they are needed."""
-        size, world = self.plan.batch_rows, self.world
-        rounds = range(0, len(disk), size * world.size)
-        if self._buffers is None:
-            self._buffers = [
-                GlobalArray(
-                    world, (size * world.size, self.pairs.columns), distribution=[self._begins(size), [0]]
-                )
-                for _ in range(min(threads + READ_AHEAD, len(rounds)))
-            ]
-        # Used in turn, not as they come free: threads end in any order, and all processes must read into the same.
-        free = [threading.Semaphore() for _ in self._buffers]
-        under_way: deque[tuple[int, int, CollectiveTransfer]] = deque()
-        waiting = deque(enumerate(rounds))
-
-        def start(turn: int, begin: int) -> None:
-            assert self._buffers is not None
-            end = min(begin + size * world.size, len(disk))
-            section = self._buffers[turn].section(np.s_[: end - begin, :])
-            under_way.append((turn, begin, disk.read(section, np.s_[begin:end, :])))
-
+        disk = None if self._disk is None else self._begin_pass(self._disk, threads)  # before anything else
         try:
-            while waiting or under_way:
-                while waiting:
-                    count, begin = waiting[0]
-                    turn = count % len(free)
-                    if not free[turn].acquire(blocking=not under_way):
-                        break
-                    waiting.popleft()
-                    start(turn, begin)
-                turn, begin, transfer = under_way.popleft()
-                asked = time.monotonic()
-                with offering(None if self._keeper is None else self._keeper.directory / NAME):
-                    transfer.wait()
-                self.waited_seconds += time.monotonic() - asked
-                mine = begin + world.rank * size
-                rows = self._buffers[turn].local[: max(0, min(size, len(disk) - mine))]
-                if len(rows):
-                    yield Batch(self._in_memory + mine, rows, free[turn].release)
-                else:
-                    free[turn].release()
-        finally:  # an error here must not leave others waiting
-            for count, begin in waiting:
-                start(count % len(free), begin)
-            for _, _, transfer in under_way:
-                with suppress(OutcoreError):
-                    transfer.wait()
+            if self._memory is not None:
+                local, begin = self._memory.local, self._memory.patch[0].start
+                for first in range(0, len(local), size):
+                    yield Batch(begin + first, local[first : first + size])
+            if disk is not None:
+                for batch in disk.batches():
+                    yield replace(batch, begin=self._in_memory + batch.begin)
+        finally:
+            if disk is not None:
+                disk.close()  # an error here must not leave others waiting
+                self.waited_seconds += disk.waited_seconds
+
+    def _begin_pass(self, disk: DiskArray, threads: int) -> DiskPass:
+        size, world = self.plan.batch_rows, self.world
+        if self._buffers is None:
+            begins = [size * rank for rank in range(world.size)]
+            rounds = -(-len(disk) // (size * world.size))
+            self._buffers = [
+                GlobalArray(world, (size * world.size, self.pairs.columns), distribution=[begins, [0]])
+                for _ in range(min(threads + READ_AHEAD, rounds))
+            ]
+        kept_at = None if self._keeper is None else self._keeper.directory / NAME
+        return DiskPass(world, disk, self._buffers, size, kept_at)
 
     def matrices(self, rows: Matrix) -> Matrix:
         """Rows [count][columns] as symmetric matrices [count][n][n]."""
@@ -282,9 +238,6 @@ class ThreeIndex:
         result = np.zeros((len(rows), n, n))
         self.native.expand(self.pairs.table, np.ascontiguousarray(rows), result, 1)
         return result
-
-    def _begins(self, size: int) -> list[int]:
-        return [size * rank for rank in range(self.world.size)]
 
     def rows_of(self, size: int) -> Iterator[Batch]:
         """All rows, in batches of at most `size`, for this process alone. Not collective."""
