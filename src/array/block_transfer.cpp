@@ -97,12 +97,18 @@ void write_blocks(const TransferQueue::Context& context, ChunkMover& mover, cons
   const BlockCounterpart own(memory, boxes[rank], type);
   if (all_equal(boxes)) {  // the same data everywhere
     part.run([&] {
-      if (!boxes[rank].empty()) mover.write(boxes[rank], own);
+      if (boxes[rank].empty()) return;
+      mover.reserve(boxes[rank]);
+      mover.write(boxes[rank], own);
       mover.finish();
     });
     part.end();
     return;
   }
+  part.run([&] {
+    for (const Box& box : boxes)
+      if (!box.empty()) mover.reserve(box);
+  });
   const std::vector<Portions> portions = portions_of(boxes, grid, most_elements(context, type));
   Pending pending;
   for (std::int64_t round = 0; round < rounds(portions); ++round) {

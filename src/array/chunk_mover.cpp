@@ -2,20 +2,26 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <exception>
+#include <limits>
 #include <utility>
 
 namespace outcore::array {
 namespace {
 
 constexpr std::int64_t lane_bytes = 1 << 20;
-constexpr std::int64_t lanes_of_disk = 10;  // keep it busy; it gets slower with more
-constexpr std::int64_t least_lanes = 3;     // of a process: one is filled or emptied
-constexpr std::int64_t least_large = 2;     // of chunks that are larger than a lane
+constexpr std::int64_t depth_of_disk = 10;  // lanes under way keep it busy; it gets slower with more
+constexpr std::int64_t least_depth = 2;     // of a process
+
+/// Of lanes under way.
+std::int64_t depth(std::int64_t slot_bytes, int processes) noexcept {
+  const std::int64_t most = std::max((depth_of_disk + processes - 1) / processes, least_depth);
+  return std::clamp<std::int64_t>(most * lane_bytes / slot_bytes, 1, most);
+}
 
 std::int64_t lane_count(std::int64_t slot_bytes, int processes) noexcept {
-  const std::int64_t lanes = std::max((lanes_of_disk + processes - 1) / processes, least_lanes);
-  return std::clamp(lanes * lane_bytes / slot_bytes, least_large, lanes);
+  return 2 * depth(slot_bytes, processes);
 }
 
 std::int64_t slots_of_lane(std::int64_t slot_bytes) noexcept {
@@ -30,6 +36,7 @@ ChunkMover::ChunkMover(const ChunkGrid& grid, std::span<const OwnedComponent> co
       slot_bytes_(components.empty() ? grid.chunk_bytes()
                                      : components.front().file->geometry().stride_bytes()),
       lane_slots_(slots_of_lane(slot_bytes_)),
+      depth_(depth(slot_bytes_, processes)),
       chunk_stride_bytes_(row_major(grid.chunk(), grid.element_bytes())) {
   if (components.empty()) return;
   lanes_.resize(static_cast<std::size_t>(lane_count(slot_bytes_, processes)));
@@ -44,6 +51,10 @@ ChunkMover::~ChunkMover() {
 
 std::int64_t ChunkMover::memory_bytes(std::int64_t slot_bytes, int processes) noexcept {
   return lane_count(slot_bytes, processes) * slots_of_lane(slot_bytes) * slot_bytes;
+}
+
+bool ChunkMover::Lane::done() const noexcept {
+  return std::ranges::all_of(requests, [](const store::Component::Request& each) { return each.done(); });
 }
 
 /// Waits for all requests, then throws the first error.
@@ -124,18 +135,40 @@ void ChunkMover::for_each_chunk(const Lane& lane, Visit visit) const {
     }
 }
 
+/// Chunks that lie scattered are not worth a call for each.
+void ChunkMover::reserve(const Box& box) {
+  for (const OwnedComponent& component : components_)
+    grid_.for_each_run(component.index, box, std::numeric_limits<std::int64_t>::max(),
+                       [&](const ChunkGrid::Run& run) {
+                         if (run.count * slot_bytes_ >= lane_bytes)
+                           component.file->reserve(run.first_slot, run.count);
+                       });
+}
+
 void ChunkMover::write(const Box& box, const Counterpart& from) {
+  std::deque<Lane*> filled;
+  const auto begin_writes = [&](std::size_t most_left) {
+    for (; filled.size() > most_left || (!filled.empty() && !busy()); filled.pop_front())
+      begin_write(*filled.front());
+  };
   Lane* before = nullptr;  // one lane later, so that what it has to read first has arrived
+  const auto fill_before = [&] {
+    if (!before) return;
+    fill(*before, box, from);
+    filled.push_back(before);
+  };
   for_each_batch(box, [&](const std::vector<Run>& runs, std::int64_t slots) {
+    begin_writes(lanes_.size() - static_cast<std::size_t>(depth_) - 1);
     Lane& lane = next_lane();
     lane.runs = runs;
     lane.slots = slots;
     read_old(lane, box);
-    if (before) fill_and_write(*before, box, from);
+    fill_before();
     before = &lane;
     return true;
   });
-  if (before) fill_and_write(*before, box, from);
+  fill_before();
+  begin_writes(0);
 }
 
 /// Begins to read the chunks that the box covers in part; those never written are zeros.
@@ -163,7 +196,7 @@ void ChunkMover::wait_for_write(const OwnedComponent& component, std::int64_t sl
           lane.wait();
 }
 
-void ChunkMover::fill_and_write(Lane& lane, const Box& box, const Counterpart& from) {
+void ChunkMover::fill(Lane& lane, const Box& box, const Counterpart& from) {
   lane.wait();
   for_each_chunk(lane, [&](const OwnedComponent&, std::int64_t, const Box& chunk, std::byte* memory) {
     const Box part = intersection(box, chunk);
@@ -172,6 +205,9 @@ void ChunkMover::fill_and_write(Lane& lane, const Box& box, const Counterpart& f
     from.get(part, {first, chunk_stride_bytes_}, pending_);
   });
   pending_.wait();
+}
+
+void ChunkMover::begin_write(Lane& lane) {
   std::byte* memory = lane.memory;
   for (const Run& run : lane.runs) {
     const std::span slots(memory, static_cast<std::size_t>(run.count * slot_bytes_));
@@ -181,7 +217,7 @@ void ChunkMover::fill_and_write(Lane& lane, const Box& box, const Counterpart& f
 }
 
 void ChunkMover::begin_reading(const Box& box) {
-  if (reading_ == lanes_.size()) return;
+  if (!can_read_more()) return;
   std::size_t begun = ahead_;
   for_each_batch(box, [&](const std::vector<Run>& runs, std::int64_t slots) {
     if (begun > 0) {
@@ -190,14 +226,27 @@ void ChunkMover::begin_reading(const Box& box) {
       start_reading(runs, slots, box);
       ++ahead_;
     }
-    return reading_ < lanes_.size();
+    return can_read_more();
   });
+}
+
+/// The disk has as much to do as is good for it.
+bool ChunkMover::busy() const noexcept {
+  return std::ranges::count_if(lanes_, [](const Lane& each) { return !each.done(); }) >= depth_;
+}
+
+bool ChunkMover::can_read_more() const noexcept {
+  return reading_ < lanes_.size() && !busy();
+}
+
+/// Of those that are read.
+ChunkMover::Lane& ChunkMover::oldest() noexcept {
+  return lanes_[(next_ + lanes_.size() - reading_) % lanes_.size()];
 }
 
 void ChunkMover::read(const Box& box, std::span<const std::unique_ptr<Counterpart>> to,
                       const std::function<void()>& all_begun) {
   std::size_t mine = std::exchange(ahead_, 0);
-  const auto oldest = [&]() -> Lane& { return lanes_[(next_ + lanes_.size() - reading_) % lanes_.size()]; };
   const auto deliver_oldest = [&] {
     deliver(oldest(), box, to);
     --reading_;
@@ -210,12 +259,14 @@ void ChunkMover::read(const Box& box, std::span<const std::unique_ptr<Counterpar
         --begun;
         return true;
       }
-      if (reading_ == lanes_.size()) deliver_oldest();
-      const bool last_lane = reading_ == lanes_.size() - 1;
-      if (last_lane) oldest().wait();  // what takes its place on the disk is begun before it is delivered
+      while (!can_read_more()) {
+        if (reading_ == lanes_.size() || oldest().done())
+          deliver_oldest();
+        else
+          oldest().wait();  // what takes its place on the disk is begun before it is delivered
+      }
       start_reading(runs, slots, box);
       ++mine;
-      if (last_lane) deliver_oldest();
       return true;
     });
     while (mine > 0) {

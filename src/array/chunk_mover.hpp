@@ -18,9 +18,11 @@
 namespace outcore::array {
 
 /// Moves what lies in a box and in components of this process. Chunks travel in lanes: pieces of one buffer,
-/// of 1 MiB or a chunk each, that are filled, written (or read, emptied) and used again in turn, so that the
-/// disk always has several requests while the processor copies. A mover either writes or reads. `processes`:
-/// that share a disk, and move at the same time; each has fewer lanes then.
+/// of 1 MiB or a chunk each, that are filled, written (or read, emptied) and used again in turn. So many are
+/// under way that the disk is busy; as many others are filled before they can be written, or emptied while
+/// those after them are read: a disk behind a host completes all that is under way at once, and would have
+/// nothing to do until some of it was worked off. A mover either writes or reads. `processes`: that share a
+/// disk, and move at the same time; each has fewer lanes then.
 class ChunkMover {
  public:
   ChunkMover(const ChunkGrid& grid, std::span<const OwnedComponent> components, int processes);
@@ -29,6 +31,9 @@ class ChunkMover {
   /// Memory that a mover for chunks of so many bytes uses.
   [[nodiscard]] static std::int64_t memory_bytes(std::int64_t slot_bytes, int processes) noexcept;
 
+  /// Space on the disk for a box that is going to be written, before anything is: it waits for what is under
+  /// way. Throws Error(ENOSPC).
+  void reserve(const Box& box);
   /// Begins to write a box with elements from the counterpart, which may be changed when it returns; the
   /// writes may still be under way. Chunks that the box covers in part keep the rest of their elements.
   void write(const Box& box, const Counterpart& from);
@@ -50,9 +55,13 @@ class ChunkMover {
     std::vector<Run> runs;
     std::int64_t slots = 0;
     std::vector<store::Component::Request> requests;
+    [[nodiscard]] bool done() const noexcept;
     void wait();
   };
 
+  [[nodiscard]] bool busy() const noexcept;
+  [[nodiscard]] bool can_read_more() const noexcept;
+  [[nodiscard]] Lane& oldest() noexcept;
   Lane& next_lane();
   template <class Visit>
   void for_each_batch(const Box& box, Visit visit);
@@ -60,7 +69,8 @@ class ChunkMover {
   template <class Visit>
   void for_each_chunk(const Lane& lane, Visit visit) const;
   void read_old(Lane& lane, const Box& box);
-  void fill_and_write(Lane& lane, const Box& box, const Counterpart& from);
+  void fill(Lane& lane, const Box& box, const Counterpart& from);
+  void begin_write(Lane& lane);
   void start_reading(const std::vector<Run>& runs, std::int64_t slots, const Box& box);
   void request(Lane& lane, const Box& box);
   void deliver(Lane& lane, const Box& box, std::span<const std::unique_ptr<Counterpart>> to);
@@ -69,11 +79,12 @@ class ChunkMover {
   const ChunkGrid& grid_;
   std::span<const OwnedComponent> components_;
   std::int64_t slot_bytes_, lane_slots_;
+  std::int64_t depth_;  ///< lanes under way at a time
   Extents chunk_stride_bytes_;
   device::Buffer buffer_;
   std::vector<Lane> lanes_;
   std::size_t next_ = 0;
-  std::size_t reading_ = 0;  ///< lanes, of which the oldest is the next to be used again
+  std::size_t reading_ = 0;  ///< lanes that are read and not delivered yet
   std::size_t ahead_ = 0;    ///< of these, the newest: of the box that is read next
   Pending pending_;
 };

@@ -232,6 +232,7 @@ CollectiveRequest DiskArray::write(const GlobalArray& from, const Section& secti
       const Forgetting copies(*state.client);
       const ChunkStore::Pause pause(*state.store, std::span(&box, 1), true);
       AccountedMover mover(state);
+      mover->reserve(box);
       mover->write(box, source);
       mover->finish();
     };

@@ -19,6 +19,21 @@ constexpr std::int64_t most_piece_bytes = 4 << 20;
 
 // ---- writing
 
+void Component::reserve(std::int64_t first_slot, std::int64_t count) {
+  const Geometry& geometry = state_->geometry();
+  state_->check_slots("reserve", first_slot, count,
+                      static_cast<std::size_t>(count * geometry.stride_bytes()));
+  if (state_->encodes()) return;
+  for (std::int64_t slot = first_slot, end = first_slot + count; slot < end;) {
+    const int side = state_->table.next_side(slot);
+    std::int64_t next = slot + 1;
+    while (next < end && state_->table.next_side(next) == side) ++next;
+    if (!state_->file.reserve(geometry.offset_of(slot, side), (next - slot) * geometry.stride_bytes()))
+      return;
+    slot = next;
+  }
+}
+
 Component::Request Component::async_write(std::int64_t first_slot, std::int64_t count,
                                           std::span<std::byte> memory) {
   state_->check_slots("write", first_slot, count, memory.size());

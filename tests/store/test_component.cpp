@@ -264,6 +264,33 @@ TEST("preallocation takes the space of one side") {
   check::is_true(space_of(scratch.file()) >= 64 * (128 << 10) && space_of(scratch.file()) < 65 * (128 << 10));
 }
 
+TEST("space is reserved for the version that is written next, and for nothing else") {
+  const Scratch scratch;
+  Geometry geometry = large();
+  geometry.shadow = true;
+  Component component = Component::create(scratch.file(), geometry);
+  component.reserve(10, 20);
+  const std::int64_t reserved = space_of(scratch.file());
+  check::is_true(reserved >= 20 * geometry.slot_bytes && reserved < 21 * geometry.slot_bytes);
+  write(component, 10, content(geometry, 20, 1));
+  component.flush();
+  check::is_true(space_of(scratch.file()) < 21 * geometry.slot_bytes, "it was written there");
+  component.committed();
+  component.reserve(10, 20);
+  check::is_true(space_of(scratch.file()) >= 40 * geometry.slot_bytes, "beside the version that is there");
+  same_slots(geometry, read(component, 10, 20), content(geometry, 20, 1));
+}
+
+TEST("no space is reserved for chunks that are compressed, or beyond the end") {
+  const Scratch scratch;
+  Geometry geometry = large();
+  geometry.codec = {.codec = Codec::blosc2};
+  Component component = Component::create(scratch.file(), geometry);
+  component.reserve(0, 64);
+  check::is_true(space_of(scratch.file()) < geometry.slot_bytes);
+  check::equal(check::throws<Error>([&] { component.reserve(60, 5); }).errno_value(), EINVAL);
+}
+
 TEST("a chunk that shrinks takes the pages it needs, one that does not is stored as it is") {
   const Scratch scratch;
   Geometry geometry = large();

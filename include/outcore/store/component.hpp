@@ -89,6 +89,11 @@ class Component {
   [[nodiscard]] const SlotTable& table() const noexcept;
   [[nodiscard]] const std::string& path() const noexcept;
 
+  /// Reserves space on the disk for slots that are about to be written, if they are written as they are, in
+  /// one piece for those that lie together: files then take them in faster. Nothing where the file system
+  /// cannot. Waits for requests under way. Throws Error: ENOSPC, EINVAL for slots that are not there.
+  void reserve(std::int64_t first_slot, std::int64_t count);
+
   /// In memory, as on disk, slots lie geometry().stride_bytes() apart, and the memory has the size of
   /// `count` strides. Aligned to 4096 it is read and written in place: take it from device::Buffer. Checksums
   /// are computed, and chunks compressed, within this call, while the first part of the data is on its way.
