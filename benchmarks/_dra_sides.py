@@ -61,6 +61,7 @@ class Problem:
 
 class Side(Protocol):
     name: str
+    is_peer: bool
 
     def seconds(self, case: Case) -> float: ...
 
@@ -74,7 +75,7 @@ class Raw:
     """Sequential direct requests of 1 MiB, 8 under way, once over a file of the size of the section."""
 
     def __init__(self, problem: Problem) -> None:
-        self.name = RAW
+        self.name, self.is_peer = RAW, False
         self.problem = problem
         self.tool = ""
         self.path = problem.scratch / "raw"
@@ -118,7 +119,7 @@ class Group:
         """`launch`: the command that starts all processes, to be given the task; None for a Python peer, whose
         processes are started here."""
         self.candidate, self.problem = candidate, problem
-        self.name = candidate.name
+        self.name, self.is_peer = candidate.name, candidate.kind != OURS
         self.directory = Path(tempfile.mkdtemp(dir=problem.scratch, prefix=candidate.kind))
         self.sure_cold = True
         if launch is None:

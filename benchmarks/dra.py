@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -91,6 +91,8 @@ def run(options: BenchOptions) -> list[Claim]:
         for each in groups:  # MPI takes huge pages when it starts, if there are any
             each.workers.wait_until_ready()
         times = take_turns(options, sides, effort)
+        chosen = chosen.only(times)
+        groups = [each for each in groups if each.name in times]
         show(problem, times)
         slices = measure_slices(options, problem, groups, effort)
         sure_cold = all(each.sure_cold for each in groups)
@@ -111,6 +113,13 @@ class Chosen:
 
     overall: list[Candidate]
     all: list[Candidate]
+
+    def only(self, names: Container[str]) -> Chosen:
+        """Without those that have failed since."""
+        return Chosen(
+            [each for each in self.overall if each.name in names],
+            [each for each in self.all if each.name in names],
+        )
 
 
 def choose(candidates: Sequence[Candidate], times: Mapping[str, Mapping[Case, Sequence[float]]]) -> Chosen:
@@ -153,7 +162,9 @@ def pilot(options: BenchOptions, problem: Problem, peers: Peers, effort: Effort)
 
 
 def take_turns(options: BenchOptions, sides: Sequence[Side], effort: Effort) -> Times:
-    """Each turn begins with another side, so that nobody always comes after the same."""
+    """Each turn begins with another side, so that nobody always comes after the same. A peer that fails is left out
+    from then on, with what was measured of it."""
+    sides = list(sides)
     times: Times = {side.name: {case: [] for case in CASES} for side in sides}
     start = time.perf_counter()
     for turn in range(effort.most):
@@ -161,8 +172,15 @@ def take_turns(options: BenchOptions, sides: Sequence[Side], effort: Effort) -> 
             break
         first = turn % len(sides)
         for side in [*sides[first:], *sides[:first]]:
-            for case in CASES:
-                times[side.name][case].append(side.seconds(case))
+            try:
+                for case in CASES:
+                    times[side.name][case].append(side.seconds(case))
+            except Failed as error:
+                if not side.is_peer:
+                    raise
+                options.say(f"left out: {error}")
+                sides.remove(side)
+                del times[side.name]
         options.say(f"turn {turn + 1} of at most {effort.most}, {time.perf_counter() - start:.0f} s")
     return times
 

@@ -38,6 +38,36 @@ def test_the_best_of_each_peer_and_of_each_case_are_chosen():
     assert {each.name for each in chosen.all} == {steady.name, reader.name, other.name}
 
 
+class FakeSide:
+    def __init__(self, name, is_peer, fails_after):
+        self.name, self.is_peer, self._left = name, is_peer, fails_after
+
+    def seconds(self, case):
+        self._left -= 1
+        if self._left < 0:
+            raise workers.Failed(f"{self.name}: ended")
+        return 1.0
+
+
+def test_a_peer_that_fails_is_left_out_and_the_others_go_on(tmp_path):
+    said = []
+    options = bench.BenchOptions(quick=False, scratch=tmp_path, say=said.append)
+    everything = [FakeSide("raw", False, 99), FakeSide("A, chunk x", True, 8), FakeSide("ours", False, 99)]
+    times = dra.take_turns(options, everything, dra.Effort(10, 0, least=3, most=3, seconds=0, slices=0))
+    assert set(times) == {"raw", "ours"}
+    assert all(len(runs) == 3 for cases in times.values() for runs in cases.values())
+    assert said[1] == "left out: A, chunk x: ended"
+    assert dra.Chosen([candidate("x")], [candidate("x"), candidate("y")]).only({"A, chunk y"}).all == [
+        candidate("y")
+    ]
+
+
+def test_what_fails_of_ours_ends_the_benchmark(tmp_path):
+    options = bench.BenchOptions(quick=False, scratch=tmp_path)
+    with pytest.raises(workers.Failed):
+        dra.take_turns(options, [FakeSide("ours", False, 2)], dra.QUICK)
+
+
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("processes", [1, 2, 3])
 def test_processes_share_the_section_at_chunks(tmp_path, first, processes):
