@@ -40,7 +40,7 @@ ChunkMover::ChunkMover(const ChunkGrid& grid, std::span<const OwnedComponent> co
       chunk_stride_bytes_(row_major(grid.chunk(), grid.element_bytes())) {
   if (components.empty()) return;
   lanes_.resize(static_cast<std::size_t>(lane_count(slot_bytes_, processes)));
-  buffer_ = device::Buffer(static_cast<std::size_t>(memory_bytes(slot_bytes_, processes)));
+  buffer_ = device::Buffer(static_cast<std::size_t>(lane_bytes_of_all(slot_bytes_, processes)));
   for (std::size_t i = 0; i < lanes_.size(); ++i)
     lanes_[i].memory = buffer_.data() + static_cast<std::int64_t>(i) * lane_slots_ * slot_bytes_;
 }
@@ -49,8 +49,13 @@ ChunkMover::~ChunkMover() {
   drop();
 }
 
-std::int64_t ChunkMover::memory_bytes(std::int64_t slot_bytes, int processes) noexcept {
+std::int64_t ChunkMover::lane_bytes_of_all(std::int64_t slot_bytes, int processes) noexcept {
   return lane_count(slot_bytes, processes) * slots_of_lane(slot_bytes) * slot_bytes;
+}
+
+std::int64_t ChunkMover::memory_bytes(const store::Geometry& geometry, int processes) noexcept {
+  const bool staged = geometry.codec.codec != store::Codec::none || geometry.blocks() > 1;
+  return (staged ? 2 : 1) * lane_bytes_of_all(geometry.stride_bytes(), processes);
 }
 
 bool ChunkMover::Lane::done() const noexcept {
@@ -135,21 +140,20 @@ void ChunkMover::for_each_chunk(const Lane& lane, Visit visit) const {
     }
 }
 
-/// Chunks that lie scattered are not worth a call for each.
 void ChunkMover::reserve(const Box& box) {
   for (const OwnedComponent& component : components_)
-    grid_.for_each_run(component.index, box, std::numeric_limits<std::int64_t>::max(),
-                       [&](const ChunkGrid::Run& run) {
-                         if (run.count * slot_bytes_ >= lane_bytes)
-                           component.file->reserve(run.first_slot, run.count);
-                       });
+    grid_.for_each_run(
+        component.index, box, std::numeric_limits<std::int64_t>::max(),
+        [&](const ChunkGrid::Run& run) { component.file->reserve(run.first_slot, run.count); });
 }
 
 void ChunkMover::write(const Box& box, const Counterpart& from) {
   std::deque<Lane*> filled;
-  const auto begin_writes = [&](std::size_t most_left) {
-    for (; filled.size() > most_left || (!filled.empty() && !busy()); filled.pop_front())
-      begin_write(*filled.front());
+  const auto begin_writes = [&] {
+    for (; !filled.empty() && !busy(); filled.pop_front()) begin_write(*filled.front());
+  };
+  const auto reduce_filled = [&](std::size_t most) {
+    for (begin_writes(); filled.size() > most; begin_writes()) wait_for_one();
   };
   Lane* before = nullptr;  // one lane later, so that what it has to read first has arrived
   const auto fill_before = [&] {
@@ -158,8 +162,9 @@ void ChunkMover::write(const Box& box, const Counterpart& from) {
     filled.push_back(before);
   };
   for_each_batch(box, [&](const std::vector<Run>& runs, std::int64_t slots) {
-    begin_writes(lanes_.size() - static_cast<std::size_t>(depth_) - 1);
+    reduce_filled(lanes_.size() - static_cast<std::size_t>(depth_) - 1);
     Lane& lane = next_lane();
+    begin_writes();  // it may have been waited for, and others have ended with it
     lane.runs = runs;
     lane.slots = slots;
     read_old(lane, box);
@@ -168,7 +173,7 @@ void ChunkMover::write(const Box& box, const Counterpart& from) {
     return true;
   });
   fill_before();
-  begin_writes(0);
+  reduce_filled(0);
 }
 
 /// Begins to read the chunks that the box covers in part; those never written are zeros.
@@ -237,6 +242,12 @@ bool ChunkMover::busy() const noexcept {
 
 bool ChunkMover::can_read_more() const noexcept {
   return reading_ < lanes_.size() && !busy();
+}
+
+/// Until the oldest that is under way is not, if there is one.
+void ChunkMover::wait_for_one() {
+  for (std::size_t i = 0; i < lanes_.size(); ++i)
+    if (Lane& lane = lanes_[(next_ + i) % lanes_.size()]; !lane.done()) return lane.wait();
 }
 
 /// Of those that are read.

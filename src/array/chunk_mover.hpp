@@ -28,8 +28,9 @@ class ChunkMover {
   ChunkMover(const ChunkGrid& grid, std::span<const OwnedComponent> components, int processes);
   ~ChunkMover();  ///< waits
 
-  /// Memory that a mover for chunks of so many bytes uses.
-  [[nodiscard]] static std::int64_t memory_bytes(std::int64_t slot_bytes, int processes) noexcept;
+  /// Memory that a mover of components like this uses: lanes, and what requests decompress from, or cut out
+  /// of.
+  [[nodiscard]] static std::int64_t memory_bytes(const store::Geometry& geometry, int processes) noexcept;
 
   /// Space on the disk for a box that is going to be written, before anything is: it waits for what is under
   /// way. Throws Error(ENOSPC).
@@ -59,7 +60,9 @@ class ChunkMover {
     void wait();
   };
 
+  [[nodiscard]] static std::int64_t lane_bytes_of_all(std::int64_t slot_bytes, int processes) noexcept;
   [[nodiscard]] bool busy() const noexcept;
+  void wait_for_one();
   [[nodiscard]] bool can_read_more() const noexcept;
   [[nodiscard]] Lane& oldest() noexcept;
   Lane& next_lane();

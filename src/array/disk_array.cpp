@@ -25,8 +25,7 @@ class AccountedMover {
   explicit AccountedMover(DiskArray::State& state) : world_(state.world) {
     const auto components = state.components();
     if (!components.empty())
-      reserved_bytes_ =
-          ChunkMover::memory_bytes(components.front().file->geometry().stride_bytes(), world_.node_size());
+      reserved_bytes_ = ChunkMover::memory_bytes(components.front().file->geometry(), world_.node_size());
     world_.budget().reserve(reserved_bytes_, "buffers of a disk array");
     try {
       mover_.emplace(state.grid, components, world_.node_size());

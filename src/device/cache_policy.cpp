@@ -115,7 +115,10 @@ void CachePolicy::completed(const Transfer& transfer) noexcept {
   if (transfer.is_write()) return;
   if (transfer.direct_bytes() > 0)
     read_directly_.fetch_add(transfer.direct_bytes(), std::memory_order_relaxed);
-  if (transfer.missed() && transfer.size_bytes() < Transfer::direct_above_bytes) note_miss(transfer);
+  const bool small = transfer.size_bytes() < Transfer::direct_above_bytes;
+  if (small && transfer.missed()) note_miss(transfer);
+  if (!small && sequential_misses_.load(std::memory_order_relaxed) != 0)  // somebody reads ahead
+    sequential_misses_.store(0, std::memory_order_relaxed);
 }
 
 /// Small reads that wait for the disk one after another have nobody who reads ahead for them (as

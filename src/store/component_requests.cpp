@@ -15,6 +15,9 @@ namespace {
 /// enough to be checked while the next one is under way.
 constexpr std::int64_t most_piece_bytes = 4 << 20;
 
+/// Smaller pieces are not worth a call.
+constexpr std::int64_t least_reserved_bytes = 1 << 20;
+
 }  // namespace
 
 // ---- writing
@@ -28,8 +31,8 @@ void Component::reserve(std::int64_t first_slot, std::int64_t count) {
     const int side = state_->table.next_side(slot);
     std::int64_t next = slot + 1;
     while (next < end && state_->table.next_side(next) == side) ++next;
-    if (!state_->file.reserve(geometry.offset_of(slot, side), (next - slot) * geometry.stride_bytes()))
-      return;
+    const std::int64_t bytes = (next - slot) * geometry.stride_bytes();
+    if (bytes >= least_reserved_bytes && !state_->file.reserve(geometry.offset_of(slot, side), bytes)) return;
     slot = next;
   }
 }

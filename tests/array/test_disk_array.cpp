@@ -204,13 +204,13 @@ TEST("reads that follow one another bring what each asked for") {
   const TemporaryDirectory directory;
   for (const int processes : {1, 3})
     in_worlds(processes, options_in(directory), [](World& world) {
-      const Extents shape{96, 40'000};  // bands of more bytes than are read at once, and of fewer
+      const Extents shape{140, 40'000};  // bands of more bytes than are read at once, and of fewer
       const Box all = Box::whole(shape);
       DiskArray disk(world, shape, ElementType::float64, {.chunk = {8, 1000}});
       GlobalArray source(world, shape, ElementType::float64);
       fill(source, 3);
       disk.write(source, {.box = all}, all).wait();
-      constexpr std::int64_t heights[] = {40, 1, 7, 30, 18};
+      constexpr std::int64_t heights[] = {84, 1, 7, 30, 18};
       std::vector<std::unique_ptr<GlobalArray>> bands;
       std::vector<CollectiveRequest> requests;
       std::int64_t first = 0;
@@ -555,23 +555,62 @@ TEST("a flipped bit in the data is found by whoever reads it") {
   });
 }
 
+TEST("chunks that are larger than a lane are written and read") {
+  const TemporaryDirectory directory;
+  for (const int processes : {1, 2})
+    in_worlds(processes, options_in(directory), [](World& world) {
+      const Extents shape{4, 300'000};
+      const Box all = Box::whole(shape);
+      DiskArray disk(world, shape, ElementType::float64, {.chunk = {1, 300'000}, .group = 1});  // 2.4 MB
+      GlobalArray source(world, shape, ElementType::float64), back(world, shape, ElementType::float64);
+      fill(source, 5);
+      disk.write(source, {.box = all}, all).wait();
+      disk.read(back, {.box = all}, all).wait();
+      Model expected(shape);
+      for_each_index(all,
+                     [&](const Extents& index) { expected.data[expected.at(index)] = value_at(index, 5); });
+      expect_equal(back, expected);
+      disk.close();
+    });
+}
+
+TEST("space on the disk is reserved before anything is written, by either kind of write") {
+  const TemporaryDirectory directory;
+  in_worlds(1, options_in(directory), [](World& world) {
+    const Extents shape{64, 40'000};
+    const Box all = Box::whole(shape);
+    GlobalArray source(world, shape, ElementType::float64);
+    Model model(shape);
+    for (const bool blocks : {false, true}) {
+      DiskArray disk(world, shape, ElementType::float64, {.chunk = {8, 1000}});
+      trace::reset_counters();
+      (blocks ? disk.write(model.memory(all), all) : disk.write(source, {.box = all}, all)).wait();
+      const trace::Snapshot now = trace::snapshot();
+      const auto& reserved =
+          now.counters[std::size_t(trace::Layer::device)][std::size_t(trace::Op::preallocate)];
+      check::is_true(reserved.bytes >= 64 * 40'000 * 8);
+      disk.close();
+    }
+  });
+}
+
 TEST("an array may go as soon as a read has failed") {
   const TemporaryDirectory directory;
   const std::string path = directory.path() + "/array";
-  const Extents shape{64, 512};
-  const Box all = Box::whole(shape), lower{{0, 0}, {32, 512}}, upper{{32, 0}, shape};
+  const Extents shape{4096, 512};
+  const Box all = Box::whole(shape), lower{{0, 0}, {2048, 512}}, upper{{2048, 0}, shape};
   in_worlds(2, options_in(directory), [&](World& world) {
     GlobalArray memory(world, shape, ElementType::float64);
-    for (int round = 0; round < 20; ++round) {
-      auto disk =
-          std::make_unique<DiskArray>(world, shape, ElementType::float64,
-                                      DiskArrayOptions{.path = path, .overwrite = true, .chunk = {8, 512}});
-      fill(memory, round);
+    fill(memory, 1);
+    for (int round = 0; round < 8; ++round) {
+      auto disk = std::make_unique<DiskArray>(
+          world, shape, ElementType::float64,
+          DiskArrayOptions{.path = path, .overwrite = true, .chunk = {32, 512}, .group = 1});
       disk->write(memory, {.box = all}, all).wait();
       disk->close();
       if (world.rank() == 0) {
         std::fstream file(path + "/component.0", std::ios::in | std::ios::out | std::ios::binary);
-        file.seekp(5000);
+        file.seekp(31 * (128 << 10) + 5000);  // in the last chunk here of the first half
         file.put('x');
       }
       world.barrier();

@@ -90,8 +90,9 @@ class Component {
   [[nodiscard]] const std::string& path() const noexcept;
 
   /// Reserves space on the disk for slots that are about to be written, if they are written as they are, in
-  /// one piece for those that lie together: files then take them in faster. Nothing where the file system
-  /// cannot. Waits for requests under way. Throws Error: ENOSPC, EINVAL for slots that are not there.
+  /// pieces of 1 MiB or more that lie together: files then take them in faster. Nothing where the file system
+  /// cannot. What it has reserved stays when it fails, as what was written does. Waits for requests under
+  /// way. Throws Error: ENOSPC, EINVAL for slots that are not there.
   void reserve(std::int64_t first_slot, std::int64_t count);
 
   /// In memory, as on disk, slots lie geometry().stride_bytes() apart, and the memory has the size of
