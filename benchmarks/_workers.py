@@ -111,8 +111,11 @@ class Workers:
         return self._errors.read()[-2000:].strip() or "no message"
 
     def close(self) -> None:
+        """Also again."""
         for process in self._processes:
             assert process.stdin is not None
+            if process.stdin.closed:
+                continue
             try:
                 process.stdin.write("quit\n")
                 process.stdin.close()

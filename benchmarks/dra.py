@@ -91,12 +91,13 @@ def run(options: BenchOptions) -> list[Claim]:
         for each in groups:  # MPI takes huge pages when it starts, if there are any
             each.workers.wait_until_ready()
         times = take_turns(options, sides, effort)
+        failed = [each.name for each in chosen.all if each.name not in times]
         chosen = chosen.only(times)
         groups = [each for each in groups if each.name in times]
         show(problem, times)
         slices = measure_slices(options, problem, groups, effort)
         sure_cold = all(each.sure_cold for each in groups)
-    return claims(Measured(problem, peers, chosen, times, slices, raw.tool, sure_cold))
+    return claims(Measured(problem, peers, chosen, times, slices, raw.tool, sure_cold, failed))
 
 
 def ours(processes: int) -> Candidate:
@@ -115,11 +116,12 @@ class Chosen:
     all: list[Candidate]
 
     def only(self, names: Container[str]) -> Chosen:
-        """Without those that have failed since."""
-        return Chosen(
-            [each for each in self.overall if each.name in names],
-            [each for each in self.all if each.name in names],
-        )
+        """Without those that have failed since; another of the same peer stands in for it."""
+        left = [each for each in self.all if each.name in names]
+        overall = [each for each in self.overall if each.name in names]
+        kinds = {each.kind for each in overall}
+        stand_ins = {each.kind: each for each in reversed(left) if each.kind not in kinds}
+        return Chosen([*overall, *stand_ins.values()], left)
 
 
 def choose(candidates: Sequence[Candidate], times: Mapping[str, Mapping[Case, Sequence[float]]]) -> Chosen:
@@ -179,6 +181,7 @@ def take_turns(options: BenchOptions, sides: Sequence[Side], effort: Effort) -> 
                 if not side.is_peer:
                     raise
                 options.say(f"left out: {error}")
+                side.close()  # others of it may still want a core
                 sides.remove(side)
                 del times[side.name]
         options.say(f"turn {turn + 1} of at most {effort.most}, {time.perf_counter() - start:.0f} s")
@@ -228,6 +231,7 @@ class Measured:
     slices: Mapping[str, Mapping[str, Sequence[float]]]
     raw_tool: str
     sure_cold: bool
+    failed: Sequence[str] = ()  # peers that were left out
 
     def median(self, name: str, case: Case) -> float:
         return statistics.median(self.times[name][case])
@@ -242,6 +246,7 @@ class Measured:
         n, turns = self.problem.section, len(next(iter(self.times["raw device"].values())))
         cold = "pages of the files dropped" if self.sure_cold else "page cache perhaps NOT dropped"
         missing = f"; not here: {', '.join(self.peers.missing)}" if self.peers.missing else ""
+        missing += f"; failed and left out: {' and '.join(self.failed)}" if self.failed else ""
         return f"{n}x{n} doubles in {2 * n}x{2 * n}, open to close; {cold}; medians of {turns} turns{missing}"
 
 

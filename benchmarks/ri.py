@@ -285,7 +285,7 @@ def _disk_claims(case: Case, options: BenchOptions) -> list[Claim]:
 def _largest_open(directory: Path) -> Path:
     """The largest file of this process that has no name any more, and had one under a directory."""
     descriptors = [each for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
-    ours = [each for each in descriptors if str(each.readlink()).startswith(f"{directory}/")]
+    ours = [each for each in descriptors if str(each.readlink()).startswith(f"{directory.resolve()}/")]
     largest = max(ours, key=lambda each: each.stat().st_size)
     return Path(f"/proc/{os.getpid()}/fd", largest.name)
 

@@ -10,9 +10,9 @@
 namespace outcore::array {
 namespace {
 
-constexpr std::int64_t lane_bytes = 1 << 20;
-constexpr std::int64_t depth_of_disk = 10;  // lanes under way keep it busy; it gets slower with more
-constexpr std::int64_t least_depth = 2;     // of a process
+constexpr std::int64_t lane_bytes = 768 << 10;  // 6 chunks of the usual size; 15 MiB in all
+constexpr std::int64_t depth_of_disk = 10;      // lanes under way keep it busy; it gets slower with more
+constexpr std::int64_t least_depth = 2;         // of a process
 
 /// Of lanes under way.
 std::int64_t depth(std::int64_t slot_bytes, int processes) noexcept {

@@ -18,11 +18,11 @@
 namespace outcore::array {
 
 /// Moves what lies in a box and in components of this process. Chunks travel in lanes: pieces of one buffer,
-/// of 1 MiB or a chunk each, that are filled, written (or read, emptied) and used again in turn. So many are
-/// under way that the disk is busy; as many others are filled before they can be written, or emptied while
-/// those after them are read: a disk behind a host completes all that is under way at once, and would have
-/// nothing to do until some of it was worked off. A mover either writes or reads. `processes`: that share a
-/// disk, and move at the same time; each has fewer lanes then.
+/// of 768 KiB or a chunk each, that are filled, written (or read, emptied) and used again in turn. So many
+/// are under way that the disk is busy; as many others are filled before they can be written, or emptied
+/// while those after them are read: a disk behind a host completes all that is under way at once, and would
+/// have nothing to do until some of it was worked off. A mover either writes or reads. `processes`: that
+/// share a disk, and move at the same time; each has fewer lanes then.
 class ChunkMover {
  public:
   ChunkMover(const ChunkGrid& grid, std::span<const OwnedComponent> components, int processes);

@@ -42,6 +42,11 @@ class FakeSide:
     def __init__(self, name, is_peer, fails_after):
         self.name, self.is_peer, self._left = name, is_peer, fails_after
 
+        self.closed = False
+
+    def close(self):
+        self.closed = True
+
     def seconds(self, case):
         self._left -= 1
         if self._left < 0:
@@ -57,9 +62,9 @@ def test_a_peer_that_fails_is_left_out_and_the_others_go_on(tmp_path):
     assert set(times) == {"raw", "ours"}
     assert all(len(runs) == 3 for cases in times.values() for runs in cases.values())
     assert said[1] == "left out: A, chunk x: ended"
-    assert dra.Chosen([candidate("x")], [candidate("x"), candidate("y")]).only({"A, chunk y"}).all == [
-        candidate("y")
-    ]
+    assert [side.closed for side in everything] == [False, True, False]
+    x, y = candidate("x"), candidate("y")
+    assert dra.Chosen([x], [x, y]).only({y.name}) == dra.Chosen([y], [y])
 
 
 def test_what_fails_of_ours_ends_the_benchmark(tmp_path):

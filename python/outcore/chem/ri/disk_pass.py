@@ -36,8 +36,8 @@ class Batch:
 
 
 class DiskPass:
-    """Rows in rounds of a batch for each process, from disk to where they are needed. Making it begins the first
-    reads; all processes go on with `batches` until there are none, or `close` it, which ends it for all.
+    """Rows in rounds of a batch for each process, from disk to where they are needed. All processes `start` it, go
+    on with `batches` until there are none, and `close` it, which is all that remains after an error.
 
     Args:
         disk: two dimensions [rows][columns].
@@ -55,6 +55,9 @@ class DiskPass:
         self._free = [threading.Semaphore() for _ in buffers]
         self._waiting = deque(enumerate(range(0, len(disk), size * world.size)))
         self._under_way: deque[tuple[int, int, CollectiveTransfer]] = deque()
+
+    def start(self) -> None:
+        """Begins as many reads as there are buffers. Collective."""
         self._start_free()
 
     def batches(self) -> Generator[Batch, None, None]:
@@ -76,8 +79,7 @@ class DiskPass:
     def close(self) -> None:
         """Takes part in the reads that are left, for which others wait."""
         while self._waiting:
-            count, begin = self._waiting.popleft()
-            self._start(count % len(self._free), begin)
+            self._start_next()
         while self._under_way:
             with suppress(OutcoreError):
                 self._under_way.popleft()[2].wait()
@@ -85,14 +87,16 @@ class DiskPass:
     def _start_free(self) -> None:
         """Begins reads into buffers that are free, at least one."""
         while self._waiting:
-            count, begin = self._waiting[0]
-            turn = count % len(self._free)
+            turn = self._waiting[0][0] % len(self._free)
             if not self._free[turn].acquire(blocking=not self._under_way):
                 break
-            self._waiting.popleft()
-            self._start(turn, begin)
+            self._start_next()
 
-    def _start(self, turn: int, begin: int) -> None:
+    def _start_next(self) -> None:
+        """Stays the next if it cannot be started."""
+        count, begin = self._waiting[0]
+        turn = count % len(self._free)
         end = min(begin + self._size * self._world.size, len(self._disk))
         section = self._buffers[turn].section(np.s_[: end - begin, :])
         self._under_way.append((turn, begin, self._disk.read(section, np.s_[begin:end, :])))
+        self._waiting.popleft()

@@ -206,8 +206,10 @@ class ThreeIndex:
         are read ahead, collectively: all processes ask for batches until there are none, or close the iterator.
         As many as `threads` may be in use at a time; `release` each."""
         size = self.plan.batch_rows
-        disk = None if self._disk is None else self._begin_pass(self._disk, threads)  # before anything else
+        disk = None if self._disk is None else self._pass(self._disk, threads)
         try:
+            if disk is not None:
+                disk.start()  # before anything else
             if self._memory is not None:
                 local, begin = self._memory.local, self._memory.patch[0].start
                 for first in range(0, len(local), size):
@@ -220,7 +222,7 @@ class ThreeIndex:
                 disk.close()  # an error here must not leave others waiting
                 self.waited_seconds += disk.waited_seconds
 
-    def _begin_pass(self, disk: DiskArray, threads: int) -> DiskPass:
+    def _pass(self, disk: DiskArray, threads: int) -> DiskPass:
         size, world = self.plan.batch_rows, self.world
         if self._buffers is None:
             begins = [size * rank for rank in range(world.size)]
