@@ -43,6 +43,7 @@ class CachePolicy {
   [[nodiscard]] Way way_of(Kind kind, std::int64_t offset, std::int64_t size);
   [[nodiscard]] std::uint8_t looks_for_misses() noexcept;
   [[nodiscard]] bool worth_caching();
+  [[nodiscard]] bool seems_resident(std::int64_t offset, std::int64_t size);
   void note_miss(const Transfer& transfer) noexcept;
   [[nodiscard]] std::int64_t length() const noexcept;
   void warm(std::int64_t length_bytes);
@@ -59,6 +60,7 @@ class CachePolicy {
   std::atomic<std::uint32_t> since_miss_{0};         ///< small reads since the last that was seen to wait
   std::atomic<std::uint32_t> sequential_misses_{0};  ///< in succession, of small reads
   std::atomic<std::int64_t> resident_begin_{0}, resident_end_{0};  ///< last range found in the page cache
+  std::atomic<std::uint32_t> found_resident_{0};  ///< large blocking reads in succession that were there
   std::atomic<bool> warmed_{false};  ///< all of the file is being read into the page cache, or was
   std::shared_ptr<Warming> warming_;
   std::atomic<Warming*> begun_{};  ///< the same, once it has begun

@@ -10,6 +10,7 @@
 
 #include "check.hpp"
 #include "file/temporary_directory.hpp"
+#include "outcore/device/buffer.hpp"
 #include "outcore/device/fault.hpp"
 #include "outcore/device/file.hpp"
 
@@ -46,8 +47,9 @@ class ColdFile {
     for (const unsigned char page : pages) count += page & 1;
     return 4096 * count;
   }
-  void load() const {
-    Bytes bytes(file_bytes);
+  void load(std::int64_t size = file_bytes) const {
+    Bytes bytes(static_cast<std::size_t>(size));
+    posix_fadvise(fd_, 0, 0, POSIX_FADV_RANDOM);  // nothing is read ahead
     (void)!pread(fd_, bytes.data(), bytes.size(), 0);
   }
 
@@ -100,6 +102,26 @@ TEST("a range beyond the end is not resident") {
   cold.load();
   File file(cold.path());
   check::is_true(!file.resident(file_bytes - 5'000, 10'000));
+}
+
+TEST("large reads of what the page cache holds use it, up to where it ends") {
+  constexpr std::int64_t record = 256 << 10, loaded = 36 * record;
+  const ColdFile cold;
+  cold.load(loaded);
+  std::vector<std::int64_t> direct;
+  const auto engine =
+      make_fault_engine(make_thread_engine(1), {.script = [&](std::uint64_t, const Operation& o) {
+                          if (o.kind == Operation::Kind::read && (fcntl(o.fd, F_GETFL) & O_DIRECT))
+                            direct.push_back(o.offset);
+                          return Fault::none;
+                        }});
+  File file(cold.path(), {.engine = engine.get()});
+  if (!file.resident(0, 4096) || !file.direct_available()) return;  // told above
+  const Buffer got(record);                                         // aligned, as direct reads need it
+  for (std::int64_t offset = 0; offset < file_bytes; offset += record) file.read(got.span(), offset);
+  check::is_true(!direct.empty());
+  check::is_true(std::ranges::all_of(direct, [&](std::int64_t at) { return at >= loaded; }));
+  check::is_true(cold.resident() < loaded + 2 * record);  // nor was the rest brought there
 }
 
 TEST("with direct I/O nothing counts as resident") {
