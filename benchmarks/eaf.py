@@ -171,7 +171,7 @@ class Effort:
 
 
 PILOT = Effort(50_000_000, 200_000_000, least=3, most=3, seconds_a_run=3)
-FULL = Effort(200_000_000, 1_000_000_000, least=7, noise=0.015, seconds=22)
+FULL = Effort(200_000_000, 1_000_000_000, least=7, noise=0.015, seconds=40)
 QUICK_PILOT = Effort(8_000_000, 16_000_000, least=1, most=1, seconds_a_run=0.3)
 QUICK = Effort(32_000_000, 64_000_000, least=2, seconds=0)
 

@@ -223,6 +223,7 @@ void bind_disk_array(nb::module_& module) {
           },
           nb::keep_alive<0, 1>(), "world"_a, "path"_a, "read_only"_a, "own_cache_bytes"_a,
           "others_cache_bytes"_a)
+      .def_static("transfer_bytes", &DiskArray::transfer_bytes, "world"_a)
       .def(
           "share",
           [](DiskArray& self, World& parent) {

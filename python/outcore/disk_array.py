@@ -147,6 +147,12 @@ class DiskArray(DiskArrayAccess, Closing):
         """An array that another group of processes has shared with `world`. Not collective."""
         return AttachedDiskArray(world, handle, client_cache=client_cache)
 
+    @staticmethod
+    def transfer_bytes(world: World) -> int:
+        """Bytes of memory of a process that a collective transfer takes from the budget of the world while it goes
+        on, for an array without codec, in chunks of the usual size (128 KiB) or smaller ones."""
+        return _core.DiskArray.transfer_bytes(world)
+
     def share(self, parent: World) -> bytes:
         """Opens the array to processes outside of its world, which was split from `parent`: any process of the
         parent that has the bytes returned can `attach` to it. Collective over the world of the array."""

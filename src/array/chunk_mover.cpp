@@ -5,42 +5,37 @@
 #include <deque>
 #include <exception>
 #include <limits>
-#include <utility>
 
 namespace outcore::array {
 namespace {
 
-constexpr std::int64_t lane_bytes = 768 << 10;  // 6 chunks of the usual size; 15 MiB in all
-constexpr std::int64_t depth_of_disk = 10;      // lanes under way keep it busy; it gets slower with more
-constexpr std::int64_t least_depth = 2;         // of a process
-
-/// Of lanes under way.
-std::int64_t depth(std::int64_t slot_bytes, int processes) noexcept {
-  const std::int64_t most = std::max((depth_of_disk + processes - 1) / processes, least_depth);
-  return std::clamp<std::int64_t>(most * lane_bytes / slot_bytes, 1, most);
-}
-
-std::int64_t lane_count(std::int64_t slot_bytes, int processes) noexcept {
-  return 2 * depth(slot_bytes, processes);
-}
-
-std::int64_t slots_of_lane(std::int64_t slot_bytes) noexcept {
-  return std::max<std::int64_t>(lane_bytes / slot_bytes, 1);
-}
+constexpr std::int64_t largest_lane_bytes = 1 << 20;  // 8 chunks of the usual size
+constexpr std::int64_t depth_of_disk = 10;  // lanes under way keep it busy; it gets slower with more
+constexpr std::int64_t least_depth = 2;     // of a process
+constexpr std::int64_t share_of_budget = 12;
 
 }  // namespace
 
-ChunkMover::ChunkMover(const ChunkGrid& grid, std::span<const OwnedComponent> components, int processes)
+ChunkMover::Lanes::Lanes(std::int64_t slot_bytes, std::int64_t budget_bytes, int processes) noexcept {
+  const std::int64_t most = std::max((depth_of_disk + processes - 1) / processes, least_depth);
+  const std::int64_t bytes = std::min(budget_bytes / share_of_budget / (2 * most), largest_lane_bytes);
+  depth = std::clamp<std::int64_t>(most * bytes / slot_bytes, 1, most);
+  slots = std::max<std::int64_t>(bytes / slot_bytes, 1);
+}
+
+ChunkMover::ChunkMover(const ChunkGrid& grid, std::span<const OwnedComponent> components,
+                       std::int64_t budget_bytes, int processes)
     : grid_(grid),
       components_(components),
       slot_bytes_(components.empty() ? grid.chunk_bytes()
                                      : components.front().file->geometry().stride_bytes()),
-      lane_slots_(slots_of_lane(slot_bytes_)),
-      depth_(depth(slot_bytes_, processes)),
       chunk_stride_bytes_(row_major(grid.chunk(), grid.element_bytes())) {
   if (components.empty()) return;
-  lanes_.resize(static_cast<std::size_t>(lane_count(slot_bytes_, processes)));
-  buffer_ = device::Buffer(static_cast<std::size_t>(lane_bytes_of_all(slot_bytes_, processes)));
+  const Lanes all(slot_bytes_, budget_bytes, processes);
+  depth_ = all.depth;
+  lane_slots_ = all.slots;
+  lanes_.resize(static_cast<std::size_t>(all.count()));
+  buffer_ = device::Buffer(static_cast<std::size_t>(all.count() * all.slots * slot_bytes_));
   for (std::size_t i = 0; i < lanes_.size(); ++i)
     lanes_[i].memory = buffer_.data() + static_cast<std::int64_t>(i) * lane_slots_ * slot_bytes_;
 }
@@ -49,13 +44,10 @@ ChunkMover::~ChunkMover() {
   drop();
 }
 
-std::int64_t ChunkMover::lane_bytes_of_all(std::int64_t slot_bytes, int processes) noexcept {
-  return lane_count(slot_bytes, processes) * slots_of_lane(slot_bytes) * slot_bytes;
-}
-
-std::int64_t ChunkMover::memory_bytes(const store::Geometry& geometry, int processes) noexcept {
-  const bool staged = geometry.codec.codec != store::Codec::none || geometry.blocks() > 1;
-  return (staged ? 2 : 1) * lane_bytes_of_all(geometry.stride_bytes(), processes);
+std::int64_t ChunkMover::memory_bytes(std::int64_t slot_bytes, bool staged, std::int64_t budget_bytes,
+                                      int processes) noexcept {
+  const Lanes all(slot_bytes, budget_bytes, processes);
+  return (staged ? 2 : 1) * all.count() * all.slots * slot_bytes;
 }
 
 bool ChunkMover::Lane::done() const noexcept {
@@ -87,7 +79,8 @@ void ChunkMover::finish() {
     lane.runs.clear();
     lane.slots = 0;
   }
-  reading_ = ahead_ = 0;
+  reading_ = 0;
+  ahead_.clear();
   if (first) std::rethrow_exception(first);
 }
 
@@ -221,18 +214,20 @@ void ChunkMover::begin_write(Lane& lane) {
   }
 }
 
-void ChunkMover::begin_reading(const Box& box) {
-  if (!can_read_more()) return;
-  std::size_t begun = ahead_;
+bool ChunkMover::begin_reading(std::size_t before, const Box& box) {
+  if (before == ahead_.size()) ahead_.push_back(0);
+  std::size_t& begun = ahead_[before];
+  std::size_t batch = 0;
+  bool all = true;
   for_each_batch(box, [&](const std::vector<Run>& runs, std::int64_t slots) {
-    if (begun > 0) {
-      --begun;
-    } else {
-      start_reading(runs, slots, box);
-      ++ahead_;
-    }
-    return can_read_more();
+    if (batch++ < begun) return true;
+    all = can_read_more();
+    if (!all) return false;
+    start_reading(runs, slots, box);
+    ++begun;
+    return true;
   });
+  return all;
 }
 
 /// The disk has as much to do as is good for it.
@@ -257,7 +252,11 @@ ChunkMover::Lane& ChunkMover::oldest() noexcept {
 
 void ChunkMover::read(const Box& box, std::span<const std::unique_ptr<Counterpart>> to,
                       const std::function<void()>& all_begun) {
-  std::size_t mine = std::exchange(ahead_, 0);
+  std::size_t mine = 0;
+  if (!ahead_.empty()) {
+    mine = ahead_.front();
+    ahead_.pop_front();
+  }
   const auto deliver_oldest = [&] {
     deliver(oldest(), box, to);
     --reading_;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <span>
@@ -18,19 +19,21 @@
 namespace outcore::array {
 
 /// Moves what lies in a box and in components of this process. Chunks travel in lanes: pieces of one buffer,
-/// of 768 KiB or a chunk each, that are filled, written (or read, emptied) and used again in turn. So many
-/// are under way that the disk is busy; as many others are filled before they can be written, or emptied
-/// while those after them are read: a disk behind a host completes all that is under way at once, and would
-/// have nothing to do until some of it was worked off. A mover either writes or reads. `processes`: that
-/// share a disk, and move at the same time; each has fewer lanes then.
+/// of 1 MiB or a chunk each, that are filled, written (or read, emptied) and used again in turn. So many are
+/// under way that the disk is busy; as many others are filled before they can be written, or emptied while
+/// those after them are read: a disk behind a host completes all that is under way at once, and would have
+/// nothing to do until some of it was worked off. A mover either writes or reads. All lanes take no more than
+/// a twelfth of the budget, but for large chunks. `processes`: that share a disk, and move at the same time;
+/// each has fewer lanes then.
 class ChunkMover {
  public:
-  ChunkMover(const ChunkGrid& grid, std::span<const OwnedComponent> components, int processes);
+  ChunkMover(const ChunkGrid& grid, std::span<const OwnedComponent> components, std::int64_t budget_bytes,
+             int processes);
   ~ChunkMover();  ///< waits
 
-  /// Memory that a mover of components like this uses: lanes, and what requests decompress from, or cut out
-  /// of.
-  [[nodiscard]] static std::int64_t memory_bytes(const store::Geometry& geometry, int processes) noexcept;
+  /// Memory that a mover uses: lanes, and, `staged`, what requests decompress from, or cut out of.
+  [[nodiscard]] static std::int64_t memory_bytes(std::int64_t slot_bytes, bool staged,
+                                                 std::int64_t budget_bytes, int processes) noexcept;
 
   /// Space on the disk for a box that is going to be written, before anything is: it waits for what is under
   /// way. Throws Error(ENOSPC).
@@ -38,8 +41,9 @@ class ChunkMover {
   /// Begins to write a box with elements from the counterpart, which may be changed when it returns; the
   /// writes may still be under way. Chunks that the box covers in part keep the rest of their elements.
   void write(const Box& box, const Counterpart& from);
-  /// Goes on to begin reading the box that is read next, as far as there are lanes.
-  void begin_reading(const Box& box);
+  /// Goes on to begin reading a box that is going to be read, as far as there are lanes; true once all of it
+  /// has been begun. `before`: so many boxes are read first, which have been begun, all of them.
+  bool begin_reading(std::size_t before, const Box& box);
   /// Reads a box into all the counterparts. Once nothing of it is left to begin, `all_begun` is called when
   /// there is a lane to be used. If it throws, nothing is under way any more.
   void read(const Box& box, std::span<const std::unique_ptr<Counterpart>> to,
@@ -47,6 +51,12 @@ class ChunkMover {
   void finish();  ///< all of it is done; throws the first error
 
  private:
+  struct Lanes {
+    std::int64_t depth;  ///< under way at a time
+    std::int64_t slots;  ///< of one
+    Lanes(std::int64_t slot_bytes, std::int64_t budget_bytes, int processes) noexcept;
+    [[nodiscard]] std::int64_t count() const noexcept { return 2 * depth; }
+  };
   struct Run {
     const OwnedComponent* component;
     std::int64_t first_slot, count;
@@ -60,7 +70,6 @@ class ChunkMover {
     void wait();
   };
 
-  [[nodiscard]] static std::int64_t lane_bytes_of_all(std::int64_t slot_bytes, int processes) noexcept;
   [[nodiscard]] bool busy() const noexcept;
   void wait_for_one();
   [[nodiscard]] bool can_read_more() const noexcept;
@@ -81,14 +90,14 @@ class ChunkMover {
 
   const ChunkGrid& grid_;
   std::span<const OwnedComponent> components_;
-  std::int64_t slot_bytes_, lane_slots_;
-  std::int64_t depth_;  ///< lanes under way at a time
+  std::int64_t slot_bytes_, lane_slots_ = 0;
+  std::int64_t depth_ = 0;
   Extents chunk_stride_bytes_;
   device::Buffer buffer_;
   std::vector<Lane> lanes_;
   std::size_t next_ = 0;
-  std::size_t reading_ = 0;  ///< lanes that are read and not delivered yet
-  std::size_t ahead_ = 0;    ///< of these, the newest: of the box that is read next
+  std::size_t reading_ = 0;        ///< lanes that are read and not delivered yet
+  std::deque<std::size_t> ahead_;  ///< of these, the newest: of each of the boxes that are read next
   Pending pending_;
 };
 

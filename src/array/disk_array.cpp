@@ -24,13 +24,18 @@ class AccountedMover {
  public:
   explicit AccountedMover(DiskArray::State& state) : world_(state.world) {
     const auto components = state.components();
-    if (!components.empty())
-      reserved_bytes_ = ChunkMover::memory_bytes(components.front().file->geometry(), world_.node_size());
-    world_.budget().reserve(reserved_bytes_, "buffers of a disk array");
+    Budget& budget = world_.budget();
+    if (!components.empty()) {
+      const store::Geometry& geometry = components.front().file->geometry();
+      const bool staged = geometry.codec.codec != store::Codec::none || geometry.blocks() > 1;
+      reserved_bytes_ =
+          ChunkMover::memory_bytes(geometry.stride_bytes(), staged, budget.limit_bytes(), world_.node_size());
+    }
+    budget.reserve(reserved_bytes_, "buffers of a disk array");
     try {
-      mover_.emplace(state.grid, components, world_.node_size());
+      mover_.emplace(state.grid, components, budget.limit_bytes(), world_.node_size());
     } catch (...) {
-      world_.budget().release(reserved_bytes_);
+      budget.release(reserved_bytes_);
       throw;
     }
   }
@@ -181,8 +186,8 @@ class DiskArray::State::Reader {
 
 namespace {
 
-/// What this process does of a collective read into a global array, which may begin while the read before
-/// ends.
+/// What this process does of a collective read into a global array, which may begin while reads before it
+/// end.
 class Reading {
  public:
   Reading(DiskArray::State& state, const Box& box) : state_(state), box_(box) {}
@@ -191,15 +196,15 @@ class Reading {
     targets_[0] = std::make_unique<SectionCounterpart>(std::move(target));
   }
 
-  /// While the read before it ends: as much as there is room for in its lanes. Does nothing if that is of
-  /// another array, or somebody waits for the caches.
-  void begin() {
+  /// While a read before it ends: as much as there is room for in its lanes; true if that was all. Does
+  /// nothing if that is of another array, or somebody waits for the caches.
+  bool begin(std::size_t before) {
     if (!reader_) {
       auto reader = state_.reader.lock();
-      if (!reader || !reader->pause.extend(box_)) return;
+      if (!reader || !reader->pause.extend(box_)) return false;
       reader_ = std::move(reader);
     }
-    reader_->mover->begin_reading(box_);
+    return reader_->mover->begin_reading(before, box_);
   }
 
   void run(const TransferQueue::Context& context) {
@@ -251,7 +256,7 @@ CollectiveRequest DiskArray::read(GlobalArray& to, const Section& section, const
         reading->into(SectionCounterpart(to, section, box));
         return [reading](const TransferQueue::Context& context) { reading->run(context); };
       },
-      [reading] { reading->begin(); });
+      [reading](std::size_t before) { return reading->begin(before); });
 }
 
 CollectiveRequest DiskArray::write(const Strided& from, const Box& box) {
@@ -420,6 +425,10 @@ bool DiskArray::read_only() const noexcept {
 }
 bool DiskArray::closed() const noexcept {
   return !state_->open;
+}
+
+std::int64_t DiskArray::transfer_bytes(World& world) noexcept {
+  return ChunkMover::memory_bytes(usual_chunk_bytes, false, world.budget().limit_bytes(), world.node_size());
 }
 
 void DiskArray::prepare(World& world) {

@@ -35,6 +35,7 @@ namespace array {
 namespace {
 
 constexpr std::int64_t stage_half_bytes = 4 << 20;
+constexpr std::size_t most_ahead = 4;  // reads; small ones have little to do for a disk
 
 }  // namespace
 
@@ -85,21 +86,29 @@ void TransferQueue::enter(const Entry& entry) {
   world::enter(*transport_, entry.what, entry.fingerprint);
 }
 
-/// The next job, if it is the same read at all processes, with no problem at any: all have entered it. Else
-/// null. Collective. Nobody but this thread takes what is in the queue.
-TransferQueue::Entry* TransferQueue::next_read() {
-  Entry* next = nullptr;
+/// The jobs that come next, as far as they are the same reads at all processes, with no problem at any: all
+/// have entered them. Collective. Nobody but this thread takes what is in the queue.
+std::vector<TransferQueue::Entry*> TransferQueue::next_reads() {
+  std::vector<Entry*> next;
   {
     const std::lock_guard lock(mutex_);
-    if (!entries_.empty() && entries_.front().begin && !entries_.front().problem) next = &entries_.front();
+    for (Entry& each : entries_) {
+      if (next.size() == most_ahead || !each.begin || each.problem) break;
+      next.push_back(&each);
+    }
   }
-  const auto call =
-      next ? static_cast<std::int64_t>(fingerprint(std::as_bytes(std::span(next->what)), next->fingerprint))
-           : 0;
-  std::int64_t smallest[] = {call, ~call, next ? 1 : 0};
+  std::int64_t smallest[3 * most_ahead] = {};
+  for (std::size_t i = 0; i < next.size(); ++i) {
+    const auto call = fingerprint(std::as_bytes(std::span(next[i]->what)), next[i]->fingerprint);
+    smallest[3 * i] = static_cast<std::int64_t>(call);
+    smallest[3 * i + 1] = ~static_cast<std::int64_t>(call);
+    smallest[3 * i + 2] = 1;
+  }
   transport_->all_reduce(std::span(smallest), transport::Reduction::min);
-  if (smallest[0] != ~smallest[1] || smallest[2] == 0) return nullptr;
-  next->entered = true;
+  std::size_t same = 0;
+  while (same < next.size() && smallest[3 * same] == ~smallest[3 * same + 1] && smallest[3 * same + 2] == 1)
+    next[same++]->entered = true;
+  next.resize(same);
   return next;
 }
 
@@ -107,12 +116,14 @@ void TransferQueue::work_off(Entry& entry) {
   std::exception_ptr error;
   try {
     if (!entry.entered) enter(entry);
-    Entry* next = entry.begin ? next_read() : nullptr;
+    std::vector<Entry*> next;
+    if (entry.begin) next = next_reads();
     const auto begin_next = [&next] {
       try {
-        if (next) next->begin();
+        for (std::size_t i = 0; i < next.size() && next[i]->begin(i); ++i) {
+        }
       } catch (...) {  // its job meets it again, and is the one to tell of it
-        next = nullptr;
+        next.clear();
       }
     };
     entry.job({*transport_, stage_.segment(), stage_.offset(), stage_half_bytes, begin_next});

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "outcore/array/disk_array.hpp"
 #include "outcore/transport/transport.hpp"
@@ -43,15 +44,16 @@ class TransferQueue {
     transport::Segment& segment;
     std::int64_t stage_offset, stage_half_bytes;
     /// A read that has begun all it has to calls it when it has room for more, so that the disk has work
-    /// until the next one runs.
+    /// until the next ones run.
     std::function<void()> begin_next;
   };
   /// Called in the background at all processes once all have submitted it with the same fingerprint and
   /// nobody with a problem; else all get the error. Errors it throws must have been thrown at all processes.
   using Job = std::function<void(const Context&)>;
-  /// What a read does of its job before it runs, once all have submitted it, while the read before it ends;
-  /// at this process alone, perhaps several times. If it throws, the job does it again.
-  using Begin = std::function<void()>;
+  /// What a read does of its job before it runs, once all have submitted it, while `before` others come first
+  /// and have begun all they have to, or the one that runs ends; at this process alone, perhaps several
+  /// times. Returns whether it has begun all of it. If it throws, the job does it again.
+  using Begin = std::function<bool(std::size_t before)>;
 
   [[nodiscard]] std::uint64_t next_number() noexcept {
     return ++number_;
@@ -74,7 +76,7 @@ class TransferQueue {
   void run();
   void work_off(Entry& entry);
   void enter(const Entry& entry);
-  [[nodiscard]] Entry* next_read();
+  [[nodiscard]] std::vector<Entry*> next_reads();
 
   std::unique_ptr<transport::Transport> transport_;
   World::Region stage_;

@@ -339,7 +339,10 @@ def test_too_little_memory_says_how_much_is_needed(water):
 
 def test_two_spins_are_planned_for():
     sizes = IntegralSizes(300, 1500, 40_000, 70, 25)
-    one, two = (plan_integrals(replace(sizes, spins=spins), 1 << 30, 1, 2, "disk") for spins in (1, 2))
+    one, two = (
+        plan_integrals(replace(sizes, spins=spins), 1 << 30, 1, 2, "disk", transfer_bytes=20 << 20)
+        for spins in (1, 2)
+    )
     assert two.iterate_bytes - one.iterate_bytes >= 28 * 300**2 * 8
 
 

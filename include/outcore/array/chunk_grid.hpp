@@ -9,6 +9,8 @@
 
 namespace outcore {
 
+inline constexpr std::int64_t usual_chunk_bytes = 128 << 10;  ///< what is read, and checked, as a whole
+
 /// Shape of chunks for an array that is read and written in sections like `typical_section`: of that shape,
 /// as far as `target_bytes` go; nearly cubic, so that sections of all shapes run equally well, if it is of
 /// rank 0 (unknown). Sides divide the array evenly and are multiples of eight where that can be. Never larger
@@ -16,7 +18,7 @@ namespace outcore {
 /// is no array's, and for a section of another rank or with sides below one.
 [[nodiscard]] Extents choose_chunk(const Extents& shape, std::size_t element_bytes,
                                    const Extents& typical_section = {},
-                                   std::int64_t target_bytes = 128 << 10);
+                                   std::int64_t target_bytes = usual_chunk_bytes);
 
 /// Chunks are numbered in row-major order of the grid; those at the upper edges are full-size, too, and reach
 /// beyond the array. Chunk k belongs to component (k / group) % components, in which it has the slot

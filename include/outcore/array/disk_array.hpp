@@ -125,6 +125,9 @@ class DiskArray : public DiskArrayAccess {
   [[nodiscard]] std::string share(World& parent);
   /// Makes what the disk arrays of a world need. Collective. Done by the first array, too.
   static void prepare(World& world);
+  /// Memory of a process that a collective transfer takes from the budget while it goes on, of an array
+  /// without codec, in chunks of the usual size or smaller ones.
+  [[nodiscard]] static std::int64_t transfer_bytes(World& world) noexcept;
 
   [[nodiscard]] int components() const noexcept;          ///< files
   [[nodiscard]] int owner(int component) const noexcept;  ///< the process that has it

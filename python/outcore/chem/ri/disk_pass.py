@@ -78,11 +78,13 @@ class DiskPass:
 
     def close(self) -> None:
         """Takes part in the reads that are left, for which others wait."""
-        while self._waiting:
-            self._start_next()
-        while self._under_way:
-            with suppress(OutcoreError):
-                self._under_way.popleft()[2].wait()
+        try:
+            while self._waiting:
+                self._start_next()
+        finally:
+            while self._under_way:
+                with suppress(OutcoreError):
+                    self._under_way.popleft()[2].wait()
 
     def _start_free(self) -> None:
         """Begins reads into buffers that are free, at least one."""

@@ -93,7 +93,7 @@ def jk(integrals: ThreeIndex, request: Request, threads: int, orbitals: int) -> 
     pairs, world = integrals.pairs, integrals.world
     columns = None if request.densities is None else pairs.gather(request.densities)
     groups = [_groups(each, orbitals) for each in request.factors or ()]
-    workers = [_Worker(integrals, columns, groups, orbitals) for _ in range(threads)]
+    workers = list[_Worker]()
     batches = integrals.batches(threads)
     failure: Exception | None = None
 
@@ -104,6 +104,7 @@ def jk(integrals: ThreeIndex, request: Request, threads: int, orbitals: int) -> 
             batch.release()
 
     try:
+        workers += [_Worker(integrals, columns, groups, orbitals) for _ in range(threads)]
         team.each(batches, threads, use)
     except Exception as error:
         failure = error

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from outcore.errors import OutcoreError
 
@@ -12,7 +14,6 @@ STORAGES = ("auto", "disk")  # what fits stays in memory; all on disk
 _MIB = 1 << 20
 _DOUBLE = 8
 SCF_MATRICES = 28  # of n*n doubles for each spin, which an SCF driver with DIIS over 8 vectors holds
-_LANES_BYTES = 15 * _MIB  # that a collective transfer of a disk array reads into, at one process
 PANEL = 192  # auxiliary functions that are fitted at once
 READ_AHEAD = 3  # batches of rows under way while threads work on others: one is begun as another ends
 _INNER = 512  # rows of a product of matrices that BLAS is at its best with
@@ -65,10 +66,19 @@ def check_storage(storage: str) -> str:
 
 
 def plan_integrals(
-    sizes: IntegralSizes, free_bytes: int, processes: int, threads: int, storage: str = "auto"
+    sizes: IntegralSizes,
+    free_bytes: int,
+    processes: int,
+    threads: int,
+    storage: str = "auto",
+    *,
+    transfer_bytes: int,
 ) -> IntegralPlan:
-    """The plan for `free_bytes` at each process. Raises OutcoreError (ENOMEM) if nothing fits, with what does."""
-    least = _Integrals(sizes, threads, on_disk=True, width=1, rows=1)
+    """The plan for `free_bytes` at each process, of which a collective transfer of a disk array takes
+    `transfer_bytes`. Raises OutcoreError (ENOMEM) if nothing fits, with what does."""
+    from_disk = partial(_Integrals, sizes, threads, transfer_bytes)
+    in_memory = partial(_Integrals, sizes, threads, None)
+    least = from_disk(width=1, rows=1)
     if free_bytes < least.bytes:
         raise OutcoreError(
             errno.ENOMEM,
@@ -79,10 +89,10 @@ def plan_integrals(
         )
     row = sizes.columns * _DOUBLE
     share = -(-sizes.auxiliary // processes) * row
-    whole = _largest(sizes, free_bytes - share, threads, on_disk=False)
+    whole = _largest(in_memory, free_bytes - share)
     if storage == "auto" and whole.bytes + share <= free_bytes:
         return whole.plan(sizes.auxiliary, share)
-    partly = _largest(sizes, free_bytes, threads, on_disk=True)
+    partly = _largest(from_disk, free_bytes)
     rows = 0 if storage == "disk" else (free_bytes - partly.bytes) // row * processes
     rows = min(rows - rows % (partly.rows * processes), sizes.auxiliary)
     return partly.plan(rows, -(-rows // processes) * row)
@@ -99,9 +109,13 @@ class _Integrals:
 
     sizes: IntegralSizes
     threads: int
-    on_disk: bool
+    transfer_bytes: int | None  # None: nothing is on disk
     width: int
     rows: int
+
+    @property
+    def on_disk(self) -> bool:
+        return self.transfer_bytes is not None
 
     @property
     def chunk_rows(self) -> int:
@@ -140,9 +154,9 @@ class _Integrals:
         matrices = (SCF_MATRICES * spins + self.threads * (matrices_at_once(n) + spins + 2)) * n**2
         half = self.threads * self.half_rows * n * self.sizes.orbitals
         total = (matrices + half) * _DOUBLE + blas_bytes(self.threads)
-        if self.on_disk:
+        if self.transfer_bytes is not None:
             batch = -(-self.rows * self.sizes.columns * _DOUBLE // _PAGE_BYTES) * _PAGE_BYTES
-            total += (self.threads + READ_AHEAD) * batch + _LANES_BYTES + self.cache_bytes
+            total += (self.threads + READ_AHEAD) * batch + self.transfer_bytes + self.cache_bytes
         return total
 
     @property
@@ -163,14 +177,14 @@ class _Integrals:
         )
 
 
-def _largest(sizes: IntegralSizes, free_bytes: int, threads: int, *, on_disk: bool) -> _Integrals:
+def _largest(integrals: Callable[..., _Integrals], free_bytes: int) -> _Integrals:
     """The widest slabs and the longest batches that fit, though the least if none does."""
     width, rows = _WIDEST_SLAB, _MOST_ROWS
-    while width > 1 and _Integrals(sizes, threads, on_disk, width, 1).build_bytes > free_bytes:
+    while width > 1 and integrals(width=width, rows=1).build_bytes > free_bytes:
         width //= 2
-    while rows > 1 and _Integrals(sizes, threads, on_disk, width, rows).iterate_bytes > free_bytes:
+    while rows > 1 and integrals(width=width, rows=rows).iterate_bytes > free_bytes:
         rows //= 2
-    return _Integrals(sizes, threads, on_disk, width, rows)
+    return integrals(width=width, rows=rows)
 
 
 def matrices_at_once(n: int) -> int:

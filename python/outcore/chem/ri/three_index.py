@@ -4,7 +4,7 @@ that goes and on disk beyond."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -92,10 +92,11 @@ class ThreeIndex:
                 world.size,
                 threads,
                 storage,
+                transfer_bytes=DiskArray.transfer_bytes(world),
             )
             facts = {"what": STAGE, "problem": identity(mol, auxmol, settings=(threshold, mol.omega))}
         self._auxmol, self.orbitals, self.metric_functions = auxmol, orbitals, int(auxmol.nao)
-        self._in_memory = 0
+        self.rows_in_memory = 0
         self.rows, self.dropped, self.seconds = self.metric_functions, 0, 0.0
         self.waited_seconds = 0.0  # for rows from the disk, so far, by this process
         self.resumed = keeper is not None and self._open(keeper, facts)
@@ -109,7 +110,7 @@ class ThreeIndex:
         start = time.monotonic()
         metric = Metric(self.world, self._auxmol)
         self.rows, self.dropped = metric.rank, metric.dropped
-        self._in_memory = min(self.plan.memory_rows, self.rows)
+        self.rows_in_memory = min(self.plan.memory_rows, self.rows)
         self._make_arrays()
         self._fill(metric, progress)
         if self._keeper is not None and self._disk is not None:
@@ -146,7 +147,7 @@ class ThreeIndex:
         """For people: what was made, and where it is."""
         every = self.pairs.functions * (self.pairs.functions + 1) // 2
         lost = f", {self.dropped} linearly dependent ones left out" if self.dropped else ""
-        inside = self._in_memory * self.pairs.columns * 8
+        inside = self.rows_in_memory * self.pairs.columns * 8
         return (
             f"{self.rows} auxiliary functions ({auxiliary.title(auxmol)}){lost}, {self.pairs.kept} of "
             f"{every} products of functions: {self.bytes / 1e6:.0f} MB, {inside / 1e6:.0f} MB of it in memory, "
@@ -154,7 +155,7 @@ class ThreeIndex:
         )
 
     def _make_arrays(self) -> None:
-        columns, inside = self.pairs.columns, self._in_memory
+        columns, inside = self.pairs.columns, self.rows_in_memory
         if inside:
             begins = [inside * rank // self.world.size for rank in range(self.world.size)]
             self._memory = GlobalArray(self.world, (inside, columns), distribution=[begins, [0]])
@@ -191,7 +192,7 @@ class ThreeIndex:
 
     def _put(self, begin: int, block: Matrix) -> list[Transfer]:
         box = slice(begin, begin + self.pairs.width)
-        inside = self._in_memory
+        inside = self.rows_in_memory
         transfers = []
         if self._memory is not None:
             transfers.append(self._memory.put_async((slice(0, inside), box), block[:inside]))
@@ -201,26 +202,12 @@ class ThreeIndex:
 
     # ---- reading ----
 
-    def batches(self, threads: int) -> Generator[Batch, None, None]:
-        """This process's share of the rows, in batches; all processes together go over all of them. Those on disk
-        are read ahead, collectively: all processes ask for batches until there are none, or close the iterator.
-        As many as `threads` may be in use at a time; `release` each."""
-        size = self.plan.batch_rows
+    def batches(self, threads: int) -> Batches:
+        """This process's share of the rows, in batches; all processes together go over all of them. As many as
+        `threads` may be in use at a time; `release` each. Collective, see Batches."""
+        memory = None if self._memory is None else (self._memory.patch[0].start, self._memory.local)
         disk = None if self._disk is None else self._pass(self._disk, threads)
-        try:
-            if disk is not None:
-                disk.start()  # before anything else
-            if self._memory is not None:
-                local, begin = self._memory.local, self._memory.patch[0].start
-                for first in range(0, len(local), size):
-                    yield Batch(begin + first, local[first : first + size])
-            if disk is not None:
-                for batch in disk.batches():
-                    yield replace(batch, begin=self._in_memory + batch.begin)
-        finally:
-            if disk is not None:
-                disk.close()  # an error here must not leave others waiting
-                self.waited_seconds += disk.waited_seconds
+        return Batches(self, memory, disk)
 
     def _pass(self, disk: DiskArray, threads: int) -> DiskPass:
         size, world = self.plan.batch_rows, self.world
@@ -252,7 +239,7 @@ class ThreeIndex:
 
     def _get(self, begin: int, end: int, buffer: Matrix) -> list[Transfer]:
         """Starts to read rows, which may lie on both sides of the border between memory and disk."""
-        inside = self._in_memory
+        inside = self.rows_in_memory
         transfers = []
         if begin < inside and self._memory is not None:
             part = buffer[: min(end, inside) - begin]
@@ -269,6 +256,38 @@ class ThreeIndex:
             if array is not None:
                 array.close()
         self._memory = self._disk = self._buffers = None
+
+
+class Batches:
+    """Rows in memory, then those on disk, which are read ahead, collectively: all processes take batches until
+    there are none, or close this, which is all that remains after an error."""
+
+    def __init__(
+        self, integrals: ThreeIndex, memory: tuple[int, Matrix] | None, disk: DiskPass | None
+    ) -> None:
+        self._integrals, self._memory, self._disk = integrals, memory, disk
+        if disk is not None:
+            disk.start()  # before anything else
+        self._every = self._generate()
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self._every
+
+    def _generate(self) -> Iterator[Batch]:
+        if self._memory is not None:
+            (begin, rows), size = self._memory, self._integrals.plan.batch_rows
+            for first in range(0, len(rows), size):
+                yield Batch(begin + first, rows[first : first + size])
+        if self._disk is not None:
+            for batch in self._disk.batches():
+                yield replace(batch, begin=self._integrals.rows_in_memory + batch.begin)
+
+    def close(self) -> None:
+        """Takes part in what others go on with."""
+        if self._disk is not None:
+            self._disk.close()
+            self._integrals.waited_seconds += self._disk.waited_seconds
+            self._disk = None
 
 
 def tasks_of(counter: Counter, count: int) -> Iterator[int]:
