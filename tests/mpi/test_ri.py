@@ -95,7 +95,7 @@ def test_a_process_without_memory_for_its_part_of_j_and_k_ends_them_for_all(comm
         expected = mf.with_df.build().get_jk(density)
         with monkeypatch.context() as patch:
             if comm.rank == comm.size - 1:
-                patch.setattr(jk, "_Worker", no_memory)
+                patch.setattr(jk, "JkWorker", no_memory)
             with pytest.raises((MemoryError, OutcoreError), match="no room for K"):
                 mf.with_df.get_jk(density)
         np.testing.assert_array_equal(mf.with_df.get_jk(density), expected)

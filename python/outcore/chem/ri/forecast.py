@@ -14,6 +14,7 @@ import numpy as np
 
 from outcore import _core
 from outcore.chem.ri import team
+from outcore.chem.ri.jk import Group, JkWorker
 from outcore.chem.ri.plan import TransformPlan, TransformSizes, pair_tasks
 
 Call = Callable[[], Any]
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 CYCLES = 10  # of an SCF, as a rule
 _SAMPLE_S = 0.02
 _COPIED_BYTES = 4 << 20
-_COPIES = 3  # that a byte from the disk costs: read, checked, and put where it is used
+_COPIES = (
+    10  # in the cache of a core, that take as long as a byte from the disk: asked for, checked, put in place
+)
 _DRIVER = 90  # times n^3 operations, of products of matrices, is what a cycle takes beside J and K
 _DOUBLE = 8
 
@@ -63,7 +66,6 @@ class Rates:
     integrals: float  # a second
     expanded: float  # elements
     flops: float  # of products of matrices
-    contracted: float  # elements of a row in J
     summed: float  # elements of pair energies
     copied: float  # bytes
     read: float  # bytes
@@ -81,7 +83,7 @@ class Rates:
         n = pairs.functions
         disk = RawRates(math.inf, math.inf) if scratch is None else measure_rates(Path(scratch))
         some, width = pairs.sample(40)
-        rows, left = np.zeros((8, pairs.columns)), np.ones((max(orbitals, 1), n))
+        row, left = np.zeros((1, pairs.columns)), np.ones((max(orbitals, 1), n))
         energies, gap = np.ones(128), np.array([-1.0])
         shells = native.auxiliary_shells
 
@@ -91,14 +93,11 @@ class Rates:
 
         def expand() -> Call:
             matrix = np.zeros((1, n, n))
-            return lambda: native.expand(pairs.table, rows[:1], matrix, 1)
+            return lambda: native.expand(pairs.table, row, matrix, 1)
 
         def multiply() -> Call:
             matrices, half = np.zeros((4, n, n)), np.zeros((4, len(left), n))
             return lambda: np.matmul(left, matrices, out=half)
-
-        def contract() -> Call:
-            return lambda: (rows[:1] @ rows.T) @ rows
 
         def pair_sums() -> Call:
             v = np.ones((128, 1, 128))
@@ -115,12 +114,25 @@ class Rates:
             rate(auxiliary * width, integrals),
             rate(n * n, expand),
             rate(4 * 2.0 * len(left) * n * n, multiply),
-            rate(rows.size, contract),
             rate(128 * 128, pair_sums),
             rate(_COPIED_BYTES, copy),
             disk.read_bytes_per_s,
             disk.write_bytes_per_s,
         )
+
+
+def jk_rate(integrals: ThreeIndex, threads: int) -> float:
+    """Rows a second from which one thread makes J and K while others do the same, by a sample."""
+    pairs, spins, rows = integrals.pairs, integrals.spins, integrals.plan.half_rows
+    orbitals = np.ones((max(integrals.orbitals, 1), pairs.functions))
+
+    def use() -> Call:
+        columns, groups = np.zeros((spins, pairs.columns)), list[list[Group]]()
+        groups += [[(orbitals, None, 1.0)]] * spins
+        worker, some = JkWorker(integrals, columns, groups, len(orbitals)), np.zeros((rows, pairs.columns))
+        return lambda: worker.add(some)
+
+    return rows * _frequency(use, threads, 4 * _SAMPLE_S)  # nearly all of the time of an SCF
 
 
 def scf(integrals: ThreeIndex, rates: Rates, threads: int) -> Forecast:
@@ -131,9 +143,7 @@ def scf(integrals: ThreeIndex, rates: Rates, threads: int) -> Forecast:
     workers, passes = threads * size, CYCLES + 2
     disk = (rows - plan.memory_rows) * columns * _DOUBLE
     made = rows * columns / rates.integrals + rows**2 * columns / rates.flops
-    half, whole = 2.0 * rows * integrals.orbitals * n**2, rows * integrals.orbitals * n**2
-    used = (half + whole) / rates.flops + rows * n**2 / rates.expanded + rows * columns / rates.contracted
-    used += _COPIES * disk / rates.copied
+    used = rows / jk_rate(integrals, threads) + _COPIES * disk / rates.copied
     seconds = max(made / workers, disk / rates.written) + rows**3 / rates.flops
     seconds += passes * (max(used / workers, disk / rates.read) + _DRIVER * n**3 / rates.flops)
     memory = size * (plan.memory_bytes + max(plan.build_bytes, plan.iterate_bytes))
@@ -178,14 +188,14 @@ def mp2(
     return Forecast(memory, disk, 2 * disk, int(read + fitted_read), seconds)
 
 
-def _frequency(make: Callable[[], Call], threads: int) -> float:
+def _frequency(make: Callable[[], Call], threads: int, seconds: float = _SAMPLE_S) -> float:
     """Calls a second of one thread, while others call what `make` has made for them."""
     counts = [0.0] * threads
 
     def sample(thread: int, call: Call) -> None:
         call()
         count, begin = 0, time.perf_counter()
-        while (passed := time.perf_counter() - begin) < _SAMPLE_S or count == 0:
+        while (passed := time.perf_counter() - begin) < seconds or count == 0:
             call()
             count += 1
         counts[thread] += count / passed

@@ -93,7 +93,7 @@ def jk(integrals: ThreeIndex, request: Request, threads: int, orbitals: int) -> 
     pairs, world = integrals.pairs, integrals.world
     columns = None if request.densities is None else pairs.gather(request.densities)
     groups = [_groups(each, orbitals) for each in request.factors or ()]
-    workers = list[_Worker]()
+    workers = list[JkWorker]()
     batches = integrals.batches(threads)
     failure: Exception | None = None
 
@@ -104,7 +104,7 @@ def jk(integrals: ThreeIndex, request: Request, threads: int, orbitals: int) -> 
             batch.release()
 
     try:
-        workers += [_Worker(integrals, columns, groups, orbitals) for _ in range(threads)]
+        workers += [JkWorker(integrals, columns, groups, orbitals) for _ in range(threads)]
         team.each(batches, threads, use)
     except Exception as error:
         failure = error
@@ -113,7 +113,7 @@ def jk(integrals: ThreeIndex, request: Request, threads: int, orbitals: int) -> 
     with world.together("J and K", len(groups), columns is None):
         if failure is not None:
             raise failure
-        coulomb, exchange = _Worker.total(workers)
+        coulomb, exchange = JkWorker.total(workers)
     k = world.all_reduce(exchange) if groups else None
     del exchange
     j = None if columns is None else integrals.matrices(world.all_reduce(coulomb))
@@ -140,7 +140,7 @@ def _groups(factors: Factors, most: int) -> list[Group]:
     ]
 
 
-class _Worker:
+class JkWorker:
     """The part of one thread: J as a row of columns, K = sum_P sum_i sign_i (B_P left_i)(B_P right_i)^T."""
 
     def __init__(
@@ -157,7 +157,7 @@ class _Worker:
             self._product = np.empty((n, n))
 
     @staticmethod
-    def total(workers: list[_Worker]) -> tuple[Any, Matrix]:
+    def total(workers: list[JkWorker]) -> tuple[Any, Matrix]:
         """J and K of all. The list is empty afterwards: what they worked in is given back before more is taken."""
         coulomb, exchange = workers[0].coulomb, workers[0].exchange
         workers.pop(0)

@@ -95,7 +95,8 @@ class ThreeIndex:
                 transfer_bytes=DiskArray.transfer_bytes(world),
             )
             facts = {"what": STAGE, "problem": identity(mol, auxmol, settings=(threshold, mol.omega))}
-        self._auxmol, self.orbitals, self.metric_functions = auxmol, orbitals, int(auxmol.nao)
+        self._auxmol, self.metric_functions = auxmol, int(auxmol.nao)
+        self.orbitals, self.spins = orbitals, spins
         self.rows_in_memory = 0
         self.rows, self.dropped, self.seconds = self.metric_functions, 0, 0.0
         self.waited_seconds = 0.0  # for rows from the disk, so far, by this process
