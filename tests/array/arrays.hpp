@@ -8,6 +8,8 @@
 #include <random>
 #include <vector>
 
+#include "check.hpp"
+#include "file/temporary_directory.hpp"
 #include "outcore/array/global_array.hpp"
 #include "outcore/box.hpp"
 #include "outcore/world.hpp"
@@ -55,6 +57,29 @@ struct Model {
   Extents shape;
   std::vector<double> data;
 };
+
+inline WorldOptions options_in(const TemporaryDirectory& directory, bool distant = false) {
+  return {.memory_bytes = 1 << 30, .scratch = directory.path(), .node_for_each_process = distant};
+}
+
+inline double value_at(const Extents& index, double salt) {
+  double value = salt;
+  for (const std::int64_t each : index.values()) value = value * 131 + static_cast<double>(each);
+  return value;
+}
+
+/// Every process puts its share of the section.
+inline void fill(GlobalArray& array, double salt) {
+  Model model(array.shape());
+  const Box all = Box::whole(array.shape());
+  for_each_index(all, [&](const Extents& index) { model.data[model.at(index)] = value_at(index, salt); });
+  if (array.world().rank() == 0) array.put(all, model.memory(all));
+  array.sync();
+}
+
+inline int errno_of(const std::function<void()>& body) {
+  return check::throws<Error>(body).errno_value();
+}
 
 inline Extents random_shape(std::mt19937& random, int rank, std::int64_t most) {
   Extents shape = Extents::filled(rank, 1);

@@ -1,0 +1,225 @@
+// What disk arrays refuse, and what they do when something fails: on one to four processes.
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <numeric>
+#include <string>
+
+#include "array/arrays.hpp"
+#include "check.hpp"
+#include "file/temporary_directory.hpp"
+#include "outcore/array/disk_array.hpp"
+#include "outcore/error.hpp"
+
+using namespace outcore;
+using outcore::test::errno_of;
+using outcore::test::fill;
+using outcore::test::in_worlds;
+using outcore::test::Model;
+using outcore::test::options_in;
+namespace fs = std::filesystem;
+
+TEST("a directory with other files is never replaced") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/thesis";
+  fs::create_directory(path);
+  std::ofstream(path + "/chapter1") << "text";
+  in_worlds(2, options_in(directory), [&](World& world) {
+    check::equal(
+        errno_of([&] { DiskArray(world, {10}, ElementType::int32, {.path = path, .overwrite = true}); }),
+        EEXIST);
+  });
+  check::is_true(fs::exists(path + "/chapter1"));
+}
+
+TEST("an array that one node refuses leaves nothing on the others") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/on{node}";
+  fs::create_directory(directory.path() + "/on2");
+  std::ofstream(directory.path() + "/on2/chapter1") << "text";
+  in_worlds(3, options_in(directory, true), [&](World& world) {
+    check::equal(errno_of([&] { DiskArray(world, {10}, ElementType::int32, {.path = path}); }), EEXIST);
+    world.transport().barrier();
+    check::is_true(!fs::exists(directory.path() + "/on0"), "on node 0");
+    check::is_true(!fs::exists(directory.path() + "/on1"), "on node 1");
+  });
+  check::is_true(fs::exists(directory.path() + "/on2/chapter1"), "what was there before stays");
+}
+
+TEST("an array opened to read refuses to be written") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/array";
+  in_worlds(2, options_in(directory), [&](World& world) {
+    DiskArray(world, {10}, ElementType::float64, {.path = path}).close();
+    DiskArray disk = DiskArray::open(world, path);
+    Model model({10});
+    check::equal(errno_of([&] { disk.write(model.memory({{0}, {10}}), {{0}, {10}}).wait(); }), EROFS);
+    disk.close();
+  });
+}
+
+TEST("a bad box at one process is an error at all") {
+  const TemporaryDirectory directory;
+  in_worlds(3, options_in(directory), [](World& world) {
+    DiskArray disk(world, {10, 10}, ElementType::float64);
+    Model model({20, 20});
+    const Box good{{0, 0}, {5, 5}}, bad{{0, 0}, {5, 11}};
+    const Box& box = world.rank() == 1 ? bad : good;
+    const Error error = check::throws<Error>([&] { disk.write(model.memory(good), box).wait(); });
+    check::equal(error.errno_value(), EINVAL);
+    check::contains(error.what(), "[0:5, 0:11]");
+    disk.close();
+  });
+}
+
+TEST("other boxes at other processes of one section are an error at all") {
+  const TemporaryDirectory directory;
+  in_worlds(3, options_in(directory), [](World& world) {
+    DiskArray disk(world, {10, 10}, ElementType::float64);
+    GlobalArray array(world, {10, 10}, ElementType::float64);
+    const Box box{{0, 0}, {5, world.rank() == 2 ? 4 : 5}};
+    check::equal(errno_of([&] { disk.write(array, {.box = box}, box).wait(); }), EINVAL);
+    disk.close();
+  });
+}
+
+TEST("other global arrays at other processes are an error at all") {
+  const TemporaryDirectory directory;
+  in_worlds(2, options_in(directory), [](World& world) {
+    const Box box{{0, 0}, {5, 5}};
+    DiskArray disk(world, {10, 10}, ElementType::float64);
+    GlobalArray first(world, {10, 10}, ElementType::float64), second(world, {10, 10}, ElementType::float64);
+    GlobalArray& mine = world.rank() == 0 ? first : second;
+    check::equal(errno_of([&] { disk.read(mine, {.box = box}, box).wait(); }), EINVAL);
+    check::equal(errno_of([&] { disk.write(mine, {.box = box}, box).wait(); }), EINVAL);
+    disk.close();
+  });
+}
+
+TEST("a read that meets a write at another process is an error at all") {
+  const TemporaryDirectory directory;
+  in_worlds(2, options_in(directory), [](World& world) {
+    const Box box{{0, 0}, {5, 5}};
+    DiskArray disk(world, {10, 10}, ElementType::float64);
+    GlobalArray array(world, {10, 10}, ElementType::float64);
+    check::equal(errno_of([&] {
+                   if (world.rank() == 0)
+                     disk.write(array, {.box = box}, box).wait();
+                   else
+                     disk.read(array, {.box = box}, box).wait();
+                 }),
+                 EINVAL);
+    disk.close();
+  });
+}
+
+TEST("sections that do not fit are refused") {
+  const TemporaryDirectory directory;
+  in_worlds(1, options_in(directory), [](World& world) {
+    DiskArray disk(world, {10, 10}, ElementType::float64);
+    GlobalArray array(world, {10, 10}, ElementType::float64), numbers(world, {10, 10}, ElementType::int32);
+    const Box box{{0, 0}, {4, 5}}, turned{{0, 0}, {5, 4}}, outside{{8, 8}, {12, 13}};
+    check::equal(errno_of([&] { disk.write(array, {.box = turned}, box).wait(); }), EINVAL);
+    check::equal(errno_of([&] { disk.write(array, {.box = outside}, box).wait(); }), EINVAL);
+    check::equal(errno_of([&] { disk.write(array, {.box = box, .order = {0, 0}}, box).wait(); }), EINVAL);
+    check::equal(errno_of([&] { disk.write(numbers, {.box = box}, box).wait(); }), EINVAL);
+    disk.write(array, {.box = turned, .order = {1, 0}}, box).wait();
+    disk.close();
+  });
+}
+
+TEST("an error that nobody waited for fails the close") {
+  const TemporaryDirectory directory;
+  in_worlds(2, options_in(directory), [](World& world) {
+    DiskArray disk(world, {10}, ElementType::float64);
+    Model model({20});
+    (void)disk.write(model.memory({{0}, {20}}), {{0}, {20}});
+    check::equal(errno_of([&] { disk.close(); }), EINVAL);
+    disk.close();
+  });
+}
+
+TEST("a closed array says so") {
+  const TemporaryDirectory directory;
+  in_worlds(1, options_in(directory), [](World& world) {
+    DiskArray disk(world, {10}, ElementType::float64);
+    Model model({10});
+    disk.close();
+    check::equal(errno_of([&] { disk.write(model.memory({{0}, {10}}), {{0}, {10}}).wait(); }), EBADF);
+  });
+}
+
+TEST("buffers that exceed the budget of one process are an error at all") {
+  const TemporaryDirectory directory;
+  in_worlds(2, options_in(directory), [](World& world) {
+    DiskArray disk(world, {64}, ElementType::float64, {.chunk = {1}});
+    Model model({64});
+    const std::int64_t rest = world.budget().limit_bytes() - world.budget().used_bytes();
+    if (world.rank() == 1) world.budget().reserve(rest, "everything");
+    const Error error =
+        check::throws<Error>([&] { disk.write(model.memory({{0}, {64}}), {{0}, {64}}).wait(); });
+    check::equal(error.errno_value(), ENOMEM);
+    check::contains(error.what(), "disk array");
+    if (world.rank() == 1) world.budget().release(rest);
+    disk.close();
+  });
+}
+
+TEST("a flipped bit in the data is found by whoever reads it") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/array";
+  const Extents shape{64, 64};
+  const Box all = Box::whole(shape);
+  in_worlds(2, options_in(directory), [&](World& world) {
+    DiskArray disk(world, shape, ElementType::float64, {.path = path, .chunk = {16, 16}});
+    Model model(shape);
+    std::iota(model.data.begin(), model.data.end(), 0.0);
+    disk.write(model.memory(all), all);
+    disk.close();
+    if (world.rank() == 0) {
+      std::fstream file(path + "/component.0", std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(5000);
+      file.put('x');
+    }
+    world.barrier();
+    disk = DiskArray::open(world, path);
+    const Error error = check::throws<Error>([&] { disk.read(model.memory(all), all).wait(); });
+    check::equal(error.errno_value(), EIO);
+    check::contains(error.what(), "component.0");
+    check::contains(error.what(), "chunk");
+    disk.close();
+  });
+}
+
+TEST("an array may go as soon as a read has failed") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/array";
+  const Extents shape{4096, 512};
+  const Box all = Box::whole(shape), lower{{0, 0}, {2048, 512}}, upper{{2048, 0}, shape};
+  in_worlds(2, options_in(directory), [&](World& world) {
+    GlobalArray memory(world, shape, ElementType::float64);
+    fill(memory, 1);
+    for (int round = 0; round < 8; ++round) {
+      auto disk = std::make_unique<DiskArray>(
+          world, shape, ElementType::float64,
+          DiskArrayOptions{.path = path, .overwrite = true, .chunk = {32, 512}, .group = 1});
+      disk->write(memory, {.box = all}, all).wait();
+      disk->close();
+      if (world.rank() == 0) {
+        std::fstream file(path + "/component.0", std::ios::in | std::ios::out | std::ios::binary);
+        file.seekp(31 * (128 << 10) + 5000);  // in the last chunk here of the first half
+        file.put('x');
+      }
+      world.barrier();
+      disk = std::make_unique<DiskArray>(DiskArray::open(world, path));
+      CollectiveRequest first = disk->read(memory, {.box = lower}, lower);
+      CollectiveRequest second = disk->read(memory, {.box = upper}, upper);  // begun while the first fails
+      check::equal(errno_of([&] { first.wait(); }), EIO);
+      disk.reset();
+      world.barrier();
+    }
+  });
+}
+
+TEST_MAIN
