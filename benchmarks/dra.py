@@ -1,8 +1,9 @@
 """Disk resident arrays against h5py, TensorStore, zarr, Global Arrays' DRA and the raw device (ChemIO's benchmark).
 
 A section of 5000x5000 doubles of a global array goes to and from a disk array of 10000x10000, aligned with its
-chunks and offset by one, to a new array and to one that is there; the array is closed and opened again between. A
-write ends when the data are on stable storage, for all; reads are cold. Then slices of 9000x1 and 1x9000.
+chunks and offset by one, to a new array, and twice to one that is there: who keeps what was committed until there
+is something newer needs more space, the first time. The array is closed and opened again between. A write ends when
+the data are on stable storage, for all; reads are cold. Then slices of 9000x1 and 1x9000.
 
 The peers have settings (shape of chunks, caches, kind of I/O, processes). A pilot finds those that are best over
 all cases for each peer, and those that are best in a single case. Then all of these take turns with ours and with

@@ -28,10 +28,10 @@ def test_the_best_of_each_peer_and_of_each_case_are_chosen():
     steady, reader, slow = candidate("steady"), candidate("reader"), candidate("slow")
     other = candidate("other", "B")
     times = {
-        steady.name: times_of([2, 2, 2, 2, 2, 2]),
-        reader.name: times_of([9, 1, 9, 9, 1, 9]),
-        slow.name: times_of([8, 8, 8, 8, 8, 8]),
-        other.name: times_of([3, 3, 3, 3, 3, 3]),
+        steady.name: times_of([2] * len(sides.CASES)),
+        reader.name: times_of([1 if case.operation == "read" else 9 for case in sides.CASES]),
+        slow.name: times_of([8] * len(sides.CASES)),
+        other.name: times_of([3] * len(sides.CASES)),
     }
     chosen = dra.choose([steady, reader, slow, other, candidate("failed")], times)
     assert chosen.overall == [steady, other]
@@ -161,8 +161,8 @@ def measured(tmp_path, ours=1.0, peer=2.0, raw=0.95, slices=(1.0, 1.5)):
     problem = sides.Problem(10, 20, tmp_path / "section", tmp_path)
     settings = candidate("best")
     peers = sides.Peers({"A": "A 1.0"}, {"B": "pip install B"}, None)
-    times = {sides.RAW: times_of([raw] * 6), settings.name: times_of([peer] * 6)}
-    times |= {dra.ours(2).name: times_of([ours] * 6), dra.ours(4).name: times_of([ours * 1.1] * 6)}
+    seconds = {sides.RAW: raw, settings.name: peer, dra.ours(2).name: ours, dra.ours(4).name: ours * 1.1}
+    times = {name: times_of([each] * len(sides.CASES)) for name, each in seconds.items()}
     both = {"tall": [slices[0]], "wide": [slices[1]]}
     return dra.Measured(
         problem,
