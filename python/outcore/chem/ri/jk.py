@@ -89,12 +89,15 @@ def _tagged_orbitals(dm: Any, count: int) -> list[Matrix | None]:
 
 def jk(integrals: ThreeIndex, request: Request, threads: int, orbitals: int) -> tuple[Any, Any]:
     """J and K [count][n][n], or None: the sums over all processes, the same bits at each. Collective; the request
-    must be the same at all. At most `orbitals` of them are transformed at once, which bounds the memory."""
+    must be the same at all. At most `orbitals` of them are transformed at once, which bounds the memory. `threads`:
+    at most."""
     pairs, world = integrals.pairs, integrals.world
     columns = None if request.densities is None else pairs.gather(request.densities)
     groups = [_groups(each, orbitals) for each in request.factors or ()]
+    if not groups and integrals.rows_in_memory < integrals.rows:
+        threads = max(1, threads - 1)  # J alone waits for the disk: whoever reads has a core then
     workers = list[JkWorker]()
-    batches = integrals.batches(threads)
+    batches = integrals.batches()
     failure: Exception | None = None
 
     def use(thread: int, batch: Batch) -> None:

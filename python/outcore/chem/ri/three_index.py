@@ -203,21 +203,21 @@ class ThreeIndex:
 
     # ---- reading ----
 
-    def batches(self, threads: int) -> Batches:
-        """This process's share of the rows, in batches; all processes together go over all of them. As many as
-        `threads` may be in use at a time; `release` each. Collective, see Batches."""
+    def batches(self) -> Batches:
+        """This process's share of the rows, in batches; all processes together go over all of them. Each thread may
+        use one at a time; `release` each. Collective, see Batches."""
         memory = None if self._memory is None else (self._memory.patch[0].start, self._memory.local)
-        disk = None if self._disk is None else self._pass(self._disk, threads)
+        disk = None if self._disk is None else self._pass(self._disk)
         return Batches(self, memory, disk)
 
-    def _pass(self, disk: DiskArray, threads: int) -> DiskPass:
+    def _pass(self, disk: DiskArray) -> DiskPass:
         size, world = self.plan.batch_rows, self.world
         if self._buffers is None:
             begins = [size * rank for rank in range(world.size)]
             rounds = -(-len(disk) // (size * world.size))
             self._buffers = [
                 GlobalArray(world, (size * world.size, self.pairs.columns), distribution=[begins, [0]])
-                for _ in range(min(threads + READ_AHEAD, rounds))
+                for _ in range(min(self._threads + READ_AHEAD, rounds))
             ]
         kept_at = None if self._keeper is None else self._keeper.directory / NAME
         return DiskPass(world, disk, self._buffers, size, kept_at)
