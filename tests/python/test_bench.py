@@ -212,6 +212,17 @@ def test_device_rate_of_one_pass_over_a_file(monkeypatch, tool, operation):
     assert rate.bytes_per_s > 1e6
 
 
+def test_free_memory_is_kept_while_it_is_measured(tmp_path):
+    setting = tmp_path / "min_free_ms"
+    setting.write_text("7\n")
+    with pytest.raises(KeyboardInterrupt), bench.free_memory_kept(setting):
+        assert setting.read_text() == "100000"
+        raise KeyboardInterrupt
+    assert setting.read_text() == "7\n"
+    with bench.free_memory_kept(tmp_path / "not" / "there"):
+        pass
+
+
 def test_memory_is_claimed_on_all_processors():
     before = os.sched_getaffinity(0)
     bench.claim_memory(1 << 20)
