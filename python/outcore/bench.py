@@ -157,8 +157,8 @@ def _cached_pages(fd: int) -> int:
 
 def claim_memory(size_bytes: int) -> None:
     """Takes and frees memory. A virtual machine gives free memory back to its host, and who gets it next pays for
-    it: not those who are measured (see free_memory_kept). Free memory is kept by processor, so each takes and frees a
-    part."""
+    it: not those who are measured (see free_memory_kept). Free memory is kept by processor, so each takes and
+    frees a part."""
 
     def take(processor: int, size: int) -> None:
         os.sched_setaffinity(0, {processor})  # of this thread
@@ -174,9 +174,9 @@ _KEPT_MS = Path("/sys/module/page_reporting/parameters/min_free_ms")
 
 @contextmanager
 def free_memory_kept(setting: Path = _KEPT_MS) -> Iterator[None]:
-    """Meanwhile nothing goes back to the host of a virtual machine that has not been free for 100 s, where the kernel
-    can be told so, and we may: whoever takes memory that the host has waits for it, ten times as long as it writes.
-    """
+    """Meanwhile no memory goes back to the host of a virtual machine that has not been free for 100 s, where the
+    kernel can be told so, and we may: whoever takes it again waits for the host, up to ten times as long as for the
+    copy into it."""
     try:
         before = setting.read_text()
         setting.write_text("100000")
