@@ -383,6 +383,31 @@ TEST("chunks that are larger than a lane are written and read") {
     });
 }
 
+TEST("a transfer takes a twelfth of the budget at most") {
+  const TemporaryDirectory directory;
+  WorldOptions options = options_in(directory);
+  options.memory_bytes = 48 << 20;
+  in_worlds(1, options, [](World& world) {
+    const std::int64_t most = world.budget().limit_bytes() / 12;
+    check::is_true(DiskArray::transfer_bytes(world) <= most && DiskArray::transfer_bytes(world) > most / 2);
+    const Extents shape{128, 16'000};
+    const Box all = Box::whole(shape);
+    DiskArray disk(world, shape, ElementType::float64, {.chunk = {1, 16'000}});
+    GlobalArray array(world, shape, ElementType::float64), back(world, shape, ElementType::float64);
+    fill(array, 7);
+    disk.write(array, {.box = all}, all).wait();
+    const std::int64_t rest = world.budget().limit_bytes() - world.budget().used_bytes() - most;
+    world.budget().reserve(rest, "all but a twelfth");
+    disk.read(back, {.box = all}, all).wait();
+    world.budget().release(rest);
+    Model expected(shape);
+    for_each_index(all,
+                   [&](const Extents& index) { expected.data[expected.at(index)] = value_at(index, 7); });
+    expect_equal(back, expected);
+    disk.close();
+  });
+}
+
 TEST("space on the disk is reserved before anything is written, by either kind of write") {
   const TemporaryDirectory directory;
   in_worlds(1, options_in(directory), [](World& world) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <numeric>
 #include <string>
+#include <vector>
 
 #include "array/arrays.hpp"
 #include "check.hpp"
@@ -15,9 +16,11 @@
 using namespace outcore;
 using outcore::test::errno_of;
 using outcore::test::fill;
+using outcore::test::for_each_index;
 using outcore::test::in_worlds;
 using outcore::test::Model;
 using outcore::test::options_in;
+using outcore::test::value_at;
 namespace fs = std::filesystem;
 
 TEST("a directory with other files is never replaced") {
@@ -218,6 +221,48 @@ TEST("an array may go as soon as a read has failed") {
       check::equal(errno_of([&] { first.wait(); }), EIO);
       disk.reset();
       world.barrier();
+    }
+  });
+}
+
+TEST("reads that were begun ahead while one failed bring what they asked for") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/array";
+  const Extents shape{1024, 512}, quarter{256, 512};
+  const Box all = Box::whole(shape), whole = Box::whole(quarter);
+  in_worlds(2, options_in(directory), [&](World& world) {
+    GlobalArray source(world, shape, ElementType::float64);
+    fill(source, 2);
+    DiskArray disk(world, shape, ElementType::float64, {.path = path, .chunk = {32, 512}, .group = 1});
+    disk.write(source, {.box = all}, all).wait();
+    disk.close();
+    if (world.rank() == 0) {
+      std::fstream file(path + "/component.0", std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(3 * (128 << 10) + 5000);  // in the last chunk here of the first quarter
+      file.put('x');
+    }
+    world.barrier();
+    for (int round = 0; round < 8; ++round) {
+      disk = DiskArray::open(world, path);
+      std::vector<std::unique_ptr<GlobalArray>> quarters;
+      std::vector<CollectiveRequest> reads;
+      for (std::int64_t first = 0; first < shape[0]; first += quarter[0]) {
+        quarters.push_back(std::make_unique<GlobalArray>(world, quarter, ElementType::float64));
+        reads.push_back(
+            disk.read(*quarters.back(), {.box = whole}, {{first, 0}, {first + quarter[0], quarter[1]}}));
+      }
+      check::equal(errno_of([&] { reads[0].wait(); }), EIO);
+      for (std::size_t i = 1; i < reads.size(); ++i) {
+        reads[i].wait();
+        Model got(quarter), expected(quarter);
+        quarters[i]->get(whole, got.memory(whole));
+        for_each_index(whole, [&](const Extents& index) {
+          expected.data[expected.at(index)] =
+              value_at({index[0] + static_cast<std::int64_t>(i) * quarter[0], index[1]}, 2);
+        });
+        check::is_true(got.data == expected.data);
+      }
+      disk.close();
     }
   });
 }
