@@ -16,7 +16,7 @@ from pyscf import scf as reference
 from pyscf.mp import dfmp2_native, dfump2_native
 
 from outcore.chem import ri
-from outcore.chem.ri import jk
+from outcore.chem.ri import disk_pass, jk
 
 WATER = "O 0 0 0; H 0 0.757 0.587; H 0 -0.757 0.587"
 OXYGEN = "O 0 0 0; O 0 0 1.2"
@@ -97,6 +97,21 @@ def test_a_process_without_memory_for_its_part_of_j_and_k_ends_them_for_all(comm
             if comm.rank == comm.size - 1:
                 patch.setattr(jk, "JkWorker", no_memory)
             with pytest.raises((MemoryError, OutcoreError), match="no room for K"):
+                mf.with_df.get_jk(density)
+        np.testing.assert_array_equal(mf.with_df.get_jk(density), expected)
+
+
+def test_a_process_that_cannot_begin_to_read_ends_j_and_k_for_all(comm, monkeypatch):
+    def cannot(_pass):
+        raise OutcoreError(errno.EINTR, "begin to read")
+
+    with ri.RHF(molecule(atom=WATER, basis="6-31g*"), storage="disk") as mf:
+        density = mf.get_init_guess()
+        expected = mf.with_df.build().get_jk(density)
+        with monkeypatch.context() as patch:
+            if comm.rank == comm.size - 1:
+                patch.setattr(disk_pass.DiskPass, "start", cannot)
+            with pytest.raises(OutcoreError, match="begin to read"):
                 mf.with_df.get_jk(density)
         np.testing.assert_array_equal(mf.with_df.get_jk(density), expected)
 

@@ -267,14 +267,14 @@ class Batches:
         self, integrals: ThreeIndex, memory: tuple[int, Matrix] | None, disk: DiskPass | None
     ) -> None:
         self._integrals, self._memory, self._disk = integrals, memory, disk
-        if disk is not None:
-            disk.start()  # before anything else
         self._every = self._generate()
 
     def __iter__(self) -> Iterator[Batch]:
         return self._every
 
     def _generate(self) -> Iterator[Batch]:
+        if self._disk is not None:
+            self._disk.start()  # before anything else; an error of it is one of whoever takes batches
         if self._memory is not None:
             (begin, rows), size = self._memory, self._integrals.plan.batch_rows
             for first in range(0, len(rows), size):
