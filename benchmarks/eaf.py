@@ -320,7 +320,7 @@ def stream_rate(program: Path, directory: Path, operation: str, seconds: float, 
 
 def raw_claims(options: BenchOptions) -> list[Claim]:
     """Both on one file, in memory of huge pages, in short turns: the rate of a disk changes within seconds."""
-    seconds, size_bytes, repeats = (0.3, 256 << 20, 5) if options.quick else (1.0, 1 << 30, 15)
+    seconds, size_bytes, repeats = (0.3, 256 << 20, 5) if options.quick else (0.5, 1 << 30, 41)
     claims = []
     path = options.scratch / "raw"
     path.write_bytes(np.random.default_rng(1).bytes(size_bytes))

@@ -281,7 +281,7 @@ def _fio_rate(
         "fio", "--name=raw", f"--filename={path}", f"--rw={'rand' if random else ''}{operation}",
         f"--bs={block_bytes}", f"--iodepth={depth}", f"--size={size_bytes}", "--direct=1", f"--ioengine={engine}",
         "--output-format=json", "--fallocate=posix",
-        *(["--end_fsync=1"] if seconds is None else [f"--runtime={seconds}", "--time_based"]),
+        *(["--end_fsync=1"] if seconds is None else [f"--runtime={round(seconds * 1000)}ms", "--time_based"]),
         *(["--iomem=shmhuge"] if huge_pages else []),
     ]  # fmt: skip
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
