@@ -6,7 +6,10 @@ computation is repeated so often that it takes about as long as the reading, whe
 
 from __future__ import annotations
 
+import os
 import statistics
+import subprocess
+import sys
 import time
 from collections import deque
 from pathlib import Path
@@ -86,11 +89,32 @@ def call_seconds(
     return seconds
 
 
-def call_claims(file: ExclusiveFile, buffers: list[Record], count: int, rounds: int) -> list[Claim]:
+def wake_seconds(buffers: list[Record], count: int, rounds: int) -> list[float]:
+    """What each of `count` writes to a pipe takes that wakes a sleeping process, with computing between them: a
+    nonblocking call has to wake a thread of the engine, or of the system, too."""
+    command = [sys.executable, "-c", "import os\nwhile os.read(0, 1): pass"]
+    seconds = []
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as reader:
+        assert reader.stdin
+        for i in range(count):
+            compute(buffers[i % DEPTH], rounds)
+            start = time.perf_counter()
+            os.write(reader.stdin.fileno(), b"x")
+            seconds.append(time.perf_counter() - start)
+        reader.stdin.close()
+    return seconds
+
+
+def call_claims(
+    options: BenchOptions, file: ExclusiveFile, buffers: list[Record], count: int, rounds: int
+) -> list[Claim]:
+    wake = statistics.median(wake_seconds(buffers, count, rounds)) * 1e6
     how = (
         f"{count} calls on a file on the disk (direct), {DEPTH} under way, the same thread computing between them, "
-        f"about as long as one of them is under way; median"
+        f"about as long as one of them is under way; median. To wake a sleeping process through a pipe alone took "
+        f"{wake:.1f} us"
     )
+    options.say(f"to wake a sleeping process through a pipe takes {wake:.1f} us")
     claims = []
     for operation in ("read", "write"):
         seconds = call_seconds(file, operation, buffers, count, rounds)
@@ -118,7 +142,7 @@ def run(options: BenchOptions) -> list[Claim]:
             drop_page_cache(place)
             both.append(read_and_compute(file, buffers, count, rounds))
         per_call = max(1, rounds * CALL_BYTES // RECORD_BYTES)
-        calls = call_claims(file, buffers, count * RECORD_BYTES // CALL_BYTES, per_call)
+        calls = call_claims(options, file, buffers, count * RECORD_BYTES // CALL_BYTES, per_call)
         file.delete()
     ratios = [together / max(alone) for together, *alone in zip(both, read, computed, strict=True)]
     options.say(
