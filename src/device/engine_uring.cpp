@@ -40,8 +40,8 @@ constexpr std::int64_t inline_copy_bytes = 256 << 10;
 /// up to 4 MiB, all of which then arrives late and together, while processor and disk wait for each other in
 /// turn.
 constexpr std::int64_t large_bytes = 256 << 10;
-/// What a caller who waited for a request takes to be woken by its end and to begin the next one.
-constexpr std::uint64_t moment_ns = 100'000;
+/// What a caller who waited for requests takes to be woken by their end and to begin the next ones.
+constexpr std::uint64_t moment_ns = 200'000;
 
 class Ring {
  public:
@@ -89,13 +89,10 @@ class UringEngine final : public Engine {
   const char* name() const noexcept override { return "uring"; }
 
   void submit(std::shared_ptr<Task> task) override {
-    bool was_asleep = false, soon = false;
+    bool was_asleep = false;
     {
       std::lock_guard lock(mutex_);
       if (!stopping_) {
-        if (idle_since_ns_ != 0)
-          caller_waits_ = trace::now_ns() - std::exchange(idle_since_ns_, 0) < moment_ns;
-        soon = caller_waits_;
         incoming_.push_back(std::move(task));
         was_asleep = std::exchange(asleep_, false);
       }
@@ -103,7 +100,7 @@ class UringEngine final : public Engine {
     if (task)  // still ours: the engine has stopped
       run_to_end(*this, *task);
     else if (was_asleep)
-      wake(soon);
+      wake();
   }
 
   void stop() noexcept override {
@@ -112,7 +109,7 @@ class UringEngine final : public Engine {
       stopping_ = true;
       asleep_ = false;
     }
-    wake(true);
+    wake();
     if (thread_.joinable()) thread_.join();
   }
 
@@ -124,9 +121,13 @@ class UringEngine final : public Engine {
     return {};
   }
 
-  /// `here`: on the caller's core, if it is there.
-  void wake(bool here) noexcept {
-    if (!here) core_.leave_mine();
+  /// A disk without a request idles until the next one. Whoever begins that within a moment after the end of
+  /// several waits for the disk rather than computes, and starting the ring's thread on the core of that
+  /// caller, which is awake, takes half the time of sending it to another (140 instead of 270 us of the 4 ms
+  /// of 8 MiB, on a disk that ends all it has been given at once). But the first call of each turn then lasts
+  /// 40 us.
+  void wake() noexcept {
+    if (trace::now_ns() - idle_since_ns_.load(std::memory_order_relaxed) > moment_ns) core_.leave_mine();
     eventfd_write(wake_.get(), 1);
   }
 
@@ -151,7 +152,7 @@ class UringEngine final : public Engine {
       io_uring_submit_and_wait(ring.get(), 1);
       const unsigned busy = direct_;
       complete(ring);
-      if (busy > 0 && direct_ == 0 && queued_.empty()) note_idle(busy);
+      if (busy > 1 && direct_ == 0) idle_since_ns_.store(trace::now_ns(), std::memory_order_relaxed);
     }
   }
 
@@ -161,21 +162,6 @@ class UringEngine final : public Engine {
   void adapt() noexcept {
     const Wakes wakes = copies_ > 0 && direct_ == 0 ? Wakes::later : Wakes::soon;
     if (wakes != std::exchange(wakes_, wakes)) set_wakes(wakes);
-  }
-
-  /// A disk without a request idles until the next one. Whoever begins that within a moment after the end of
-  /// several waits for the disk rather than computes, and starting the ring's thread on the core of that
-  /// caller, which is awake, takes half the time of sending it to another (140 instead of 270 us of the 4 ms
-  /// of 8 MiB, on a disk that ends all it has been given at once). But the first call of each turn then lasts
-  /// 40 us.
-  void note_idle(unsigned ended) noexcept {
-    std::lock_guard lock(mutex_);
-    if (ended == 1)
-      caller_waits_ = false;
-    else if (!incoming_.empty())
-      caller_waits_ = true;
-    else
-      idle_since_ns_ = trace::now_ns();
   }
 
   /// Moves new tasks to the queue. False when there is nothing left to do, ever. Callers must wake us from
@@ -276,13 +262,12 @@ class UringEngine final : public Engine {
   Descriptor wake_;
   std::uint64_t wake_count_ = 0;
   WorkerCore core_;
+  std::atomic<std::uint64_t> idle_since_ns_ = 0;  ///< when the last of several direct requests ended
 
-  std::mutex mutex_;  ///< guards these
+  std::mutex mutex_;  ///< guards these three
   std::deque<std::shared_ptr<Task>> incoming_;
   bool asleep_ = false;  ///< the ring's thread will not look at `incoming_` unless woken
   bool stopping_ = false;
-  std::uint64_t idle_since_ns_ = 0;  ///< when the last of several direct requests ended; 0: another came
-  bool caller_waits_ = false;        ///< it came within a moment
 
   bool ending_ = false;                       ///< `stopping_`, as last seen by the ring's thread
   std::deque<std::shared_ptr<Task>> queued_;  ///< waiting for a slot
