@@ -69,6 +69,10 @@ class CallRequest {
   std::shared_ptr<gpc::Pending> pending_;
 };
 
+/// Throws Error(EDEADLK) in a procedure that was not registered as one that may block: there the wait would
+/// never end. For those who wait for several calls, and want to begin with none.
+void check_may_wait_for_calls();
+
 struct CallOptions {
   /// Where the reply goes; it must stay until the request is done. Empty: memory is taken when it comes.
   std::span<std::byte> reply = {};

@@ -60,12 +60,13 @@ class World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
   /// Processes of equal color form a world of their own, ordered by key, then rank; null for a negative
-  /// color. It has its own arrays, gates and procedures, and shares the memory budget and the scratch
-  /// directory of this one. Either may be closed before the other. Collective over this world.
-  [[nodiscard]] std::unique_ptr<World> split(int color, int key = 0);
+  /// color. It has its own arrays, gates and procedures, and shares the memory budget of this one, and its
+  /// scratch directory unless another one is given. Either may be closed before the other. Collective over
+  /// this world.
+  [[nodiscard]] std::unique_ptr<World> split(int color, int key = 0, const std::string& scratch = {});
   /// The two steps of it: who they are, and the world of them, collective over them alone.
   [[nodiscard]] std::unique_ptr<transport::Transport> split_transport(int color, int key);
-  World(std::unique_ptr<transport::Transport> part, World& whole);
+  World(std::unique_ptr<transport::Transport> part, World& whole, const std::string& scratch = {});
 
   /// Collective, idempotent; frees all one-sided memory. While a process waits here for the others to close,
   /// their other collective calls are errors, so that one that ends early keeps nobody waiting.
@@ -84,8 +85,15 @@ class World {
   /// Directory of this process's scratch. If none was given it is chosen here, which may throw Error(ENOENT).
   [[nodiscard]] const std::string& scratch() const;
 
-  /// Something of a layer above that lives as long as the world; destroyed first when the world closes.
-  [[nodiscard]] std::shared_ptr<void>& companion();
+  /// Something of a layer above that lives as long as the world.
+  class Companion {
+   public:
+    virtual ~Companion() = default;  ///< first of all when the world has been closed by all
+    /// This process is going to wait for the others to close: collective calls of theirs that meet elsewhere
+    /// than in the gate of the world must become errors, too.
+    virtual void closing() noexcept = 0;
+  };
+  [[nodiscard]] std::shared_ptr<Companion>& companion();
 
   void flush();    ///< all one-sided operations of this process have arrived, as Segment::flush says
   void barrier();  ///< collective; flushes one-sided operations first

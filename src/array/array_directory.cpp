@@ -1,5 +1,7 @@
 #include "array/array_directory.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,39 +38,25 @@ std::string on_this_node(std::string path, const World& world) {
 }
 
 bool is_ours(const std::string& name) {
-  return name == manifest_name || name == next_name || name.starts_with(store::Visibility::mark_name) ||
+  std::string_view written = name;
+  if (written.ends_with(".new")) written.remove_suffix(4);
+  return written == manifest_name || written == next_name || name.starts_with(store::Visibility::mark_name) ||
          name.starts_with("component.") || name.starts_with("table.");
 }
 
-/// Deletes an array: first what makes it one, so that half of an array is none.
-void delete_array(const std::string& path) {
+/// Deletes the files of an array: first what makes it one, so that half of an array is none.
+void delete_files(const std::string& path) {
   fs::remove(path + "/" + std::string(manifest_name));
   std::vector<fs::path> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(path))
     if (is_ours(entry.path().filename())) files.push_back(entry.path());
   for (const fs::path& file : files) fs::remove(file);
-  fs::remove(path);
 }
 
 void refuse_foreign(const std::string& path) {
   for (const fs::directory_entry& entry : fs::directory_iterator(path))
     if (const std::string name = entry.path().filename(); !is_ours(name))
       fail(EEXIST, "create disk array", path, "it holds '" + name + "', which belongs to no array");
-}
-
-/// Returns whether it made it; else it was there, and empty.
-bool make_directory(const std::string& path, bool overwrite) {
-  if (::mkdir(path.c_str(), 0777) == 0) return true;
-  if (errno != EEXIST || !fs::is_directory(path)) fail(errno, "create disk array", path);
-  const bool committed = fs::exists(path + "/" + std::string(manifest_name));
-  if (!overwrite && (committed || !fs::is_empty(path)))
-    fail(EEXIST, "create disk array", path,
-         committed ? "there is an array; say overwrite to replace it" : "the directory is not empty");
-  refuse_foreign(path);
-  if (fs::is_empty(path)) return false;
-  delete_array(path);
-  if (::mkdir(path.c_str(), 0777) != 0) fail(errno, "create disk array", path);
-  return true;
 }
 
 /// Filesystem errors carry no word of ours.
@@ -122,12 +110,12 @@ ArrayDirectory ArrayDirectory::create(World& world, const std::string& path, Pla
                                       bool overwrite) {
   ArrayDirectory made;
   made.path_ = on_this_node(path, world);
-  bool is_new = false;
   try {
-    made.make(world, placement, overwrite, is_new);
+    made.make(world, placement, overwrite);
   } catch (const Error&) {  // by all processes
-    if (is_new) try {
-        delete_array(made.path_);
+    if (made.is_new_) try {
+        delete_files(made.path_);
+        fs::remove(made.path_);
       } catch (const fs::filesystem_error&) {  // the other failure is the one to tell of
       }
     throw;
@@ -135,12 +123,42 @@ ArrayDirectory ArrayDirectory::create(World& world, const std::string& path, Pla
   return made;
 }
 
-void ArrayDirectory::make(World& world, Placement placement, bool overwrite, bool& is_new) {
+/// What may fail for others that are at it comes before anything is touched.
+void ArrayDirectory::make_directory(bool overwrite) {
+  constexpr std::string_view what = "create disk array";
+  const bool made = ::mkdir(path_.c_str(), 0777) == 0;
+  if (!made && (errno != EEXIST || !fs::is_directory(path_))) fail(errno, what, path_);
+  lock(what);
+  is_new_ = made;
+  const bool committed = fs::exists(file(std::string(manifest_name)));
+  if (!overwrite && (committed || !fs::is_empty(path_)))
+    fail(EEXIST, what, path_,
+         committed ? "there is an array; say overwrite to replace it" : "the directory is not empty");
+  refuse_foreign(path_);
+  delete_files(path_);
+}
+
+void ArrayDirectory::lock(std::string_view what) {
+  device::Descriptor directory(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) fail(errno, what, path_);
+  const int refused = ::flock(directory.get(), LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+  // A file system that has no locks cannot help: then it is on the user.
+  const bool has_none = refused == ENOLCK || refused == EOPNOTSUPP || refused == ENOSYS || refused == EINVAL;
+  if (refused != 0 && refused != EWOULDBLOCK && !has_none) fail(refused, what, path_);
+  struct stat mine{}, there{};
+  const bool same = ::fstat(directory.get(), &mine) == 0 && ::stat(path_.c_str(), &there) == 0 &&
+                    mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
+  if (refused == EWOULDBLOCK || !same)
+    fail(EBUSY, what, path_, "somebody else is writing, making or deleting it");
+  lock_ = std::move(directory);
+}
+
+void ArrayDirectory::make(World& world, Placement placement, bool overwrite) {
   constexpr std::string_view what = "create disk array";
   store::Visibility seen;
   world.together(what, 0, [&] {
     if (world.rank() != 0) return;
-    translated(what, path_, [&] { is_new = make_directory(path_, overwrite); });
+    translated(what, path_, [&] { make_directory(overwrite); });
     seen.leave_mark(path_);
   });
   seen.look(world, path_);
@@ -153,11 +171,12 @@ void ArrayDirectory::make(World& world, Placement placement, bool overwrite, boo
     if (world.rank() == 0)
       seen.remove_mark();
     else if (leads_ && !seen.by_me())
-      translated(what, path_, [&] { is_new = make_directory(path_, overwrite); });
+      translated(what, path_, [&] { make_directory(overwrite); });
   });
 }
 
-ArrayDirectory ArrayDirectory::open(World& world, const std::string& path, std::vector<std::byte>& manifest) {
+ArrayDirectory ArrayDirectory::open(World& world, const std::string& path, bool read_only,
+                                    std::vector<std::byte>& manifest) {
   constexpr std::string_view what = "open disk array";
   ArrayDirectory found;
   found.path_ = on_this_node(path, world);
@@ -197,6 +216,13 @@ ArrayDirectory ArrayDirectory::open(World& world, const std::string& path, std::
     found.placement_ = store::Manifest::decode(manifest, place).shared ? Placement::shared : Placement::local;
   });
   found.leads_ = world.rank() == 0 || (found.placement_ == Placement::local && world.node_rank() == 0);
+  if (read_only) return found;
+  world.together(what, 0, [&] {
+    if (!found.leads_ || !fs::is_directory(place)) return;
+    found.lock(what);
+    if (generation_in(last) > static_cast<std::uint64_t>(generation))
+      fail(EBUSY, what, place, "somebody else has written it just now");
+  });
   return found;
 }
 
@@ -227,18 +253,22 @@ void ArrayDirectory::commit(transport::Transport& group, std::span<const std::by
   constexpr std::string_view what = "commit disk array";
   const std::string last = file(std::string(manifest_name)), next = file(std::string(next_name));
   fresh_ = false;  // see syncs
-  if (placement_ == Placement::shared)
-    return world::agree(group, what, [&] {
-      if (leads_) store::write_durably(last, manifest);
+  bool replaced = false;
+  try {
+    world::agree(group, what, [&] {
+      if (leads_ && placement_ == Placement::shared) store::write_durably(last, manifest, nullptr, &replaced);
+      if (leads_ && placement_ == Placement::local) store::write_durably(next, manifest);
     });
-  world::agree(group, what, [&] {
-    if (leads_) store::write_durably(next, manifest);
-  });
-  world::agree(group, what, [&] {
-    if (!leads_) return;
-    if (::rename(next.c_str(), last.c_str()) != 0) fail(errno, what, last);
-    store::sync_directory(path_);
-  });
+    if (placement_ == Placement::shared) return;
+    world::agree(group, what, [&] {
+      if (leads_) store::rename_durably(next, last, &replaced);
+    });
+  } catch (const Error&) {  // by all processes
+    std::int64_t any = replaced ? 1 : 0;
+    group.all_reduce(std::span(&any, 1), transport::Reduction::max);
+    uncertain_ = any != 0;
+    throw;
+  }
 }
 
 std::vector<std::function<void()>> ArrayDirectory::syncs(bool has_tables) const {
@@ -265,7 +295,11 @@ void ArrayDirectory::remove_tables_but(std::uint64_t generation) const {
 
 void ArrayDirectory::remove(transport::Transport& group) const {
   world::agree(group, "remove disk array", [&] {
-    if (leads_ && fs::exists(path_)) translated("remove disk array", path_, [&] { delete_array(path_); });
+    if (leads_ && fs::exists(path_))
+      translated("remove disk array", path_, [&] {
+        delete_files(path_);
+        fs::remove(path_);
+      });
   });
 }
 

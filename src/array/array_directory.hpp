@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "device/descriptor.hpp"
 #include "outcore/array/disk_array.hpp"
 #include "outcore/store/manifest.hpp"
 #include "outcore/store/slot_table.hpp"
@@ -39,10 +40,14 @@ class ArrayDirectory {
   ArrayDirectory() = default;
 
   /// Collective. `path` as given, with "{node}". Throws Error(EEXIST) if there is something, and it is not an
-  /// array that may be replaced. Then no process leaves a directory that it made.
+  /// array that may be replaced; Error(EBUSY) if somebody is writing it. Then no process leaves a directory
+  /// that it made.
   static ArrayDirectory create(World& world, const std::string& path, Placement placement, bool overwrite);
   /// Collective. Finds the placement of what is there; `manifest` is what was committed last, as bytes.
-  static ArrayDirectory open(World& world, const std::string& path, std::vector<std::byte>& manifest);
+  /// Throws Error(EBUSY) if somebody is writing it, unless `read_only`.
+  static ArrayDirectory open(World& world, const std::string& path, bool read_only,
+                             std::vector<std::byte>& manifest);
+  void unlock() noexcept { (void)lock_.reset(); }  ///< nothing is written here any more
 
   [[nodiscard]] Placement placement() const noexcept { return placement_; }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
@@ -56,6 +61,9 @@ class ArrayDirectory {
   [[nodiscard]] std::vector<std::function<void()>> syncs(bool has_tables) const;
   /// Collective, in any thread that has a group: the tables are on stable storage, with their names.
   void commit(transport::Transport& group, std::span<const std::byte> manifest);
+  /// A commit has failed so late that its state may be the one that is found. Nothing must be written any
+  /// more: it could belong to that state. The same everywhere.
+  [[nodiscard]] bool uncertain() const noexcept { return uncertain_; }
 
   void remove_tables_but(std::uint64_t generation) const;  ///< what other states have left
 
@@ -63,13 +71,17 @@ class ArrayDirectory {
   void remove(transport::Transport& group) const;
 
  private:
-  /// `is_new`: this process has made the directory, also if this throws.
-  void make(World& world, Placement placement, bool overwrite, bool& is_new);
+  void make(World& world, Placement placement, bool overwrite);
+  void make_directory(bool overwrite);
+  void lock(std::string_view what);
 
   std::string path_;                        ///< as this process sees it
   Placement placement_ = Placement::local;  // as that of a scratch array is
   bool leads_ = false;                      ///< this process writes what is common to the directory
   bool fresh_ = false;                      ///< made here: the first commit makes its name durable, too
+  bool is_new_ = false;                     ///< this process has made the directory
+  bool uncertain_ = false;
+  device::Descriptor lock_;  ///< of the directory: who leads keeps other writers out, until it ends
 };
 
 }  // namespace outcore::array

@@ -9,7 +9,7 @@
 namespace outcore::array {
 
 ArrayServices& ArrayServices::of(World& world) {
-  std::shared_ptr<void>& companion = world.companion();
+  std::shared_ptr<World::Companion>& companion = world.companion();
   if (!companion) companion = std::make_shared<ArrayServices>(world);
   return *static_cast<ArrayServices*>(companion.get());
 }

@@ -9,12 +9,14 @@
 
 namespace outcore::array {
 
-struct ArrayServices {
+struct ArrayServices final : World::Companion {
   explicit ArrayServices(World& world) : queue(world), chunks(world) {}  ///< collective
   /// Those of a world, made by the first call, which is collective.
   [[nodiscard]] static ArrayServices& of(World& world);
   /// Those that are there; Error(EINVAL) if there are none.
   [[nodiscard]] static ArrayServices& present(World& world, std::string_view attempted);
+
+  void closing() noexcept override { queue.closing(); }
 
   TransferQueue queue;
   ChunkService chunks;

@@ -90,6 +90,14 @@ Box Portions::operator[](std::int64_t i) const {
   return portion;
 }
 
+void reserve_blocks(ChunkMover& mover, std::span<const Box> boxes) {
+  const bool same = all_equal(boxes);
+  for (const Box& box : boxes) {
+    if (!box.empty()) mover.reserve(box);
+    if (same) return;
+  }
+}
+
 void write_blocks(const TransferQueue::Context& context, ChunkMover& mover, const ChunkGrid& grid,
                   ElementType type, const Strided& memory, std::span<const Box> boxes) {
   Part part;
@@ -98,21 +106,17 @@ void write_blocks(const TransferQueue::Context& context, ChunkMover& mover, cons
   if (all_equal(boxes)) {  // the same data everywhere
     part.run([&] {
       if (boxes[rank].empty()) return;
-      mover.reserve(boxes[rank]);
       mover.write(boxes[rank], own);
       mover.finish();
     });
     part.end();
     return;
   }
-  part.run([&] {
-    for (const Box& box : boxes)
-      if (!box.empty()) mover.reserve(box);
-  });
   const std::vector<Portions> portions = portions_of(boxes, grid, most_elements(context, type));
   Pending pending;
+  Part shows;  // goes on when this process fails to write: the others take what it shows
   for (std::int64_t round = 0; round < rounds(portions); ++round) {
-    part.run([&] {
+    shows.run([&] {
       if (round >= portions[rank].count()) return;
       const Box mine = portions[rank][round];
       own.get(mine, staged(context, round, mine, type), pending);
@@ -131,6 +135,7 @@ void write_blocks(const TransferQueue::Context& context, ChunkMover& mover, cons
   }
   part.run([&] { mover.finish(); });
   part.end();
+  shows.end();
 }
 
 void read_blocks(const TransferQueue::Context& context, ChunkMover& mover, const ChunkGrid& grid,

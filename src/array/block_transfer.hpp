@@ -23,6 +23,10 @@ class Portions {
   Extents step_, first_, counts_;  // all portions but the first of an axis begin at multiples of the step
 };
 
+/// Space on the disks of this process for boxes that are going to be written. Throws Error(ENOSPC): all must
+/// hear of that before any writes.
+void reserve_blocks(ChunkMover& mover, std::span<const Box> boxes);
+
 /// The boxes of all processes, in order of rank, and memory of this one. Collective, in the thread of the
 /// queue. Owners of chunks take what they need from portions that the others show in one-sided memory, round
 /// by round. An error of one process stops its own part; all take part in all rounds. Throws what happened

@@ -48,6 +48,7 @@ void DiskArrayRequest::State::wait() {
       changed_.wait(lock);
       continue;
     }
+    check_may_wait_for_calls();
     CallRequest call = calls_.front();
     lock.unlock();
     try {
@@ -383,12 +384,12 @@ void ChunkClient::ask_for_chunks(const Task& portion, int component) {
                        load(portion, component, chunk, memory, loaded);
                      }))
       return;
+    portion.request->end_part(nullptr);  // what follows has parts of its own, and may throw
     Task single = portion;
     Extents first;
     single.section = portion.section.within(chunk, first);
     single.memory.data = at(portion.memory, first);
     ask(single, component);
-    portion.request->end_part(nullptr);
   });
 }
 

@@ -326,19 +326,35 @@ void ChunkMover::request(Lane& lane, const Box& box) {
       lane.requests.push_back(file.async_read(run.first_slot, run.count, slots));
       continue;
     }
-    for (std::int64_t i = 0; i < run.count; ++i) {  // of large chunks no more than what lies in between
-      const Box chunk = grid_.chunk_box(grid_.chunk_at(run.component->index, run.first_slot + i));
-      const Box part = intersection(box, chunk);
-      std::int64_t begin = 0, end = static_cast<std::int64_t>(grid_.element_bytes());
-      for (int k = 0; k < part.rank(); ++k) {
-        begin += (part.begin[k] - chunk.begin[k]) * chunk_stride_bytes_[k];
-        end += (part.end[k] - 1 - chunk.begin[k]) * chunk_stride_bytes_[k];
-      }
-      const auto size = static_cast<std::size_t>(end - begin);
-      const auto first = static_cast<std::size_t>(i * slot_bytes_ + begin);
-      lane.requests.push_back(file.async_read_part(run.first_slot + i, begin, slots.subspan(first, size)));
+    for (std::int64_t i = 0; i < run.count; ++i) {
+      const std::int64_t slot = run.first_slot + i;
+      for_each_touched(
+          box, grid_.chunk_box(grid_.chunk_at(run.component->index, slot)),
+          [&](std::int64_t begin, std::int64_t end) {
+            const auto size = static_cast<std::size_t>(end - begin);
+            const auto first = static_cast<std::size_t>(i * slot_bytes_ + begin);
+            lane.requests.push_back(file.async_read_part(slot, begin, slots.subspan(first, size)));
+          });
     }
   }
+}
+
+/// Visits the bytes of a large chunk that the box touches, and holes that cost less than another request.
+template <class Visit>
+void ChunkMover::for_each_touched(const Box& box, const Box& chunk, Visit visit) const {
+  const Box part = intersection(box, chunk);
+  ChunkPiece piece{.count = part.shape(), .stride_bytes = chunk_stride_bytes_};
+  for (int k = 0; k < part.rank(); ++k)
+    piece.offset += (part.begin[k] - chunk.begin[k]) * chunk_stride_bytes_[k];
+  std::int64_t begin = piece.offset, end = piece.offset;
+  piece.for_each_row(grid_.element_bytes(), [&](std::int64_t from, std::int64_t to) {
+    if (from - end > store::worth_a_request_bytes) {
+      visit(begin, end);
+      begin = from;
+    }
+    end = to;
+  });
+  visit(begin, end);
 }
 
 void ChunkMover::deliver(Lane& lane, const Box& box, std::span<const std::unique_ptr<Counterpart>> to) {

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "array/chunk_piece.hpp"
 #include "array/chunk_store.hpp"
 #include "array/counterpart.hpp"
 #include "outcore/array/chunk_grid.hpp"
@@ -85,6 +86,8 @@ class ChunkMover {
   void begin_write(Lane& lane);
   void start_reading(const std::vector<Run>& runs, std::int64_t slots, const Box& box);
   void request(Lane& lane, const Box& box);
+  template <class Visit>
+  void for_each_touched(const Box& box, const Box& chunk, Visit visit) const;
   void deliver(Lane& lane, const Box& box, std::span<const std::unique_ptr<Counterpart>> to);
   void wait_for_write(const OwnedComponent& component, std::int64_t slot, const Lane& reader);
 

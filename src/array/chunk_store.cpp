@@ -68,10 +68,11 @@ void ChunkStore::change(int component, const SteppedBox& section, bool sets,
   const OwnedComponent& owner = owned(component);
   if (read_only_)
     throw Error(EROFS, {.attempted = "write to a disk array", .detail = "it was opened read-only"});
-  changed_ = true;
+  if (frozen_) throw Error(EIO, {.attempted = "write to a disk array", .detail = std::string(why_frozen)});
   for_each_piece(grid_, component, section, [&](const ChunkPiece& piece) {
     const bool whole = sets && piece.whole;
     owner.cache->change(piece.slot, whole, [&](std::span<std::byte> chunk) {
+      changed_ = true;  // here, where no commit is going on that would take it for its own
       if (whole && piece.count != grid_.chunk()) std::ranges::fill(chunk, std::byte{0});  // beyond the array
       visit(piece, chunk.data() + piece.offset);
     });

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "array/chunk_piece.hpp"
@@ -47,6 +48,11 @@ class ChunkStore {
   /// Something was put since this was last asked and said to have been dealt with.
   [[nodiscard]] bool changed() const noexcept { return changed_; }
   void deal_with_changes() noexcept { changed_ = false; }
+  /// From now on changes are Error(EIO).
+  void freeze() noexcept { frozen_ = true; }
+  static constexpr std::string_view why_frozen =
+      "a commit failed when its state may have been taken for the present one already: close the array, and "
+      "open it again";
 
   /// While it lives nobody is in the caches, and the components hold what was put into the boxes. `drop`: the
   /// caches know nothing of the boxes afterwards.
@@ -71,7 +77,7 @@ class ChunkStore {
   const ElementType type_;
   const bool read_only_;
   std::vector<OwnedComponent> components_;
-  std::atomic<bool> changed_{false};
+  std::atomic<bool> changed_{false}, frozen_{false};
 };
 
 }  // namespace outcore::array

@@ -54,16 +54,19 @@ class AccountedMover {
   std::optional<ChunkMover> mover_;
 };
 
-/// Copies of chunks that were made before or while something was written are not right any more.
+/// Copies of chunks that were made before or while something was written are not right any more. The owners
+/// have written when all have agreed that it was done.
 class Forgetting {
  public:
-  explicit Forgetting(array::ChunkClient& client) : client_(client) {}
-  ~Forgetting() { client_.forget_copies(); }
+  explicit Forgetting(array::ChunkClient* client) : client_(client) {}
+  ~Forgetting() {
+    if (client_) client_->forget_copies();
+  }
   Forgetting(const Forgetting&) = delete;
   Forgetting& operator=(const Forgetting&) = delete;
 
  private:
-  array::ChunkClient& client_;
+  array::ChunkClient* client_;
 };
 
 std::string text(const GlobalArray& array, const Section& section) {
@@ -95,9 +98,12 @@ std::vector<Box> all_boxes(transport::Transport& group, const Box& mine) {
 
 // ---- the state
 
+std::string DiskArray::State::kind() const {
+  return std::string(name(type)) + " disk array " + grid.shape().text();
+}
+
 std::string DiskArray::State::text() const {
-  return std::string(name(type)) + " disk array " + grid.shape().text() +
-         (persistent ? " in " + directory.path() : "");
+  return kind() + (persistent ? " in " + directory.path() : "");
 }
 
 void DiskArray::State::check_open(std::string_view attempted) const {
@@ -124,10 +130,13 @@ void DiskArray::State::check_type(std::string_view attempted, ElementType other)
 void DiskArray::State::check_writable() const {
   if (read_only)
     throw Error(EROFS, {.attempted = "write to the " + text(), .detail = "it was opened read-only"});
+  if (directory.uncertain())
+    throw Error(EIO, {.attempted = "write to the " + text(), .detail = std::string(ChunkStore::why_frozen)});
 }
 
 CollectiveRequest DiskArray::State::submit(std::string_view what, const std::string& arguments,
-                                           const std::function<Part()>& prepare, TransferQueue::Begin begin) {
+                                           const std::function<Part()>& prepare, Effect effect,
+                                           TransferQueue::Begin begin) {
   std::exception_ptr problem;
   Part part;
   try {
@@ -137,8 +146,9 @@ CollectiveRequest DiskArray::State::submit(std::string_view what, const std::str
   }
   const std::string named = std::string(what) + " " + std::to_string(id) + " " + arguments;
   CollectiveRequest request = queue.submit(
-      std::string(what) + ", " + text(), fingerprint(std::as_bytes(std::span(named))), problem,
-      [part, name = std::string(what)](const TransferQueue::Context& context) {
+      std::string(what) + ", " + kind(), fingerprint(std::as_bytes(std::span(named))), problem,
+      [this, part, effect, name = std::string(what)](const TransferQueue::Context& context) {
+        const Forgetting copies(effect == Effect::writes ? client.get() : nullptr);  // when all have written
         world::agree(context.transport, name, [&] { part(context); });
       },
       std::move(begin));
@@ -227,20 +237,23 @@ CollectiveRequest DiskArray::write(const GlobalArray& from, const Section& secti
   State& state = *state_;
   state.check_open("write");
   state.world.flush();  // what this process put into the global array has arrived before the others begin
-  return state.submit("write disk array", text(from, section) + box.text(), [&]() -> State::Part {
-    state.check_writable();
-    state.check_box(box);
-    state.check_type("write from", from.type());
-    return [&state, box, source = SectionCounterpart(from, section, box)](const TransferQueue::Context&) {
-      state.changed = true;
-      const Forgetting copies(*state.client);
-      const ChunkStore::Pause pause(*state.store, std::span(&box, 1), true);
-      AccountedMover mover(state);
-      mover->reserve(box);
-      mover->write(box, source);
-      mover->finish();
-    };
-  });
+  return state.submit(
+      "write disk array", text(from, section) + box.text(),
+      [&]() -> State::Part {
+        state.check_writable();
+        state.check_box(box);
+        state.check_type("write from", from.type());
+        return [&state, box, source = SectionCounterpart(from, section, box)](const TransferQueue::Context&) {
+          state.check_writable();  // a commit before it may have failed
+          state.changed = true;
+          const ChunkStore::Pause pause(*state.store, std::span(&box, 1), true);
+          AccountedMover mover(state);
+          mover->reserve(box);
+          mover->write(box, source);
+          mover->finish();
+        };
+      },
+      State::Effect::writes);
 }
 
 CollectiveRequest DiskArray::read(GlobalArray& to, const Section& section, const Box& box) {
@@ -256,28 +269,32 @@ CollectiveRequest DiskArray::read(GlobalArray& to, const Section& section, const
         reading->into(SectionCounterpart(to, section, box));
         return [reading](const TransferQueue::Context& context) { reading->run(context); };
       },
-      [reading](std::size_t before) { return reading->begin(before); });
+      State::Effect::none, [reading](std::size_t before) { return reading->begin(before); });
 }
 
 CollectiveRequest DiskArray::write(const Strided& from, const Box& box) {
   State& state = *state_;
   state.check_open("write");
-  return state.submit("write blocks to disk array", "", [&]() -> State::Part {
-    state.check_writable();
-    state.check_box(box);
-    return [&state, from, box](const TransferQueue::Context& context) {
-      state.changed = true;
-      const Forgetting copies(*state.client);
-      const std::vector<Box> boxes = all_boxes(context.transport, box);
-      std::optional<ChunkStore::Pause> pause;
-      std::optional<AccountedMover> mover;
-      world::agree(context.transport, "write blocks to disk array", [&] {
-        pause.emplace(*state.store, boxes, true);
-        mover.emplace(state);
-      });
-      array::write_blocks(context, **mover, state.grid, state.type, from, boxes);
-    };
-  });
+  return state.submit(
+      "write blocks to disk array", "",
+      [&]() -> State::Part {
+        state.check_writable();
+        state.check_box(box);
+        return [&state, from, box](const TransferQueue::Context& context) {
+          state.check_writable();  // a commit before it may have failed
+          state.changed = true;
+          const std::vector<Box> boxes = all_boxes(context.transport, box);
+          std::optional<ChunkStore::Pause> pause;
+          std::optional<AccountedMover> mover;
+          world::agree(context.transport, "write blocks to disk array", [&] {
+            pause.emplace(*state.store, boxes, true);
+            mover.emplace(state);
+            array::reserve_blocks(**mover, boxes);
+          });
+          array::write_blocks(context, **mover, state.grid, state.type, from, boxes);
+        };
+      },
+      State::Effect::writes);
 }
 
 CollectiveRequest DiskArray::read(const Strided& to, const Box& box) {
@@ -344,6 +361,7 @@ void DiskArray::drop() {
   State& state = *state_;
   (void)state.undelivered();  // whoever cares has called close
   state.let_go();
+  state.directory.unlock();
 }
 
 void DiskArray::flush() {
@@ -378,12 +396,15 @@ void DiskArray::close() {
                   // Others may have put something here that they alone know of.
                   std::int64_t changed = state.changed || state.store->changed() ? 1 : 0;
                   context.transport.all_reduce(std::span(&changed, 1), transport::Reduction::max);
-                  if (state.persistent && changed) state.commit(context, state.metadata);
+                  if (!state.persistent || !changed) return;
+                  state.check_writable();
+                  state.commit(context, state.metadata);
                 };
               })
       .wait();
   state.requests.clear();
   state.let_go();
+  state.directory.unlock();
 }
 
 void DiskArray::remove() {
@@ -398,6 +419,7 @@ void DiskArray::remove() {
   });
   request.wait();
   state.requests.clear();
+  state.directory.unlock();
 }
 
 // ---- what it is

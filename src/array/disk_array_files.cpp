@@ -159,6 +159,7 @@ void DiskArray::State::create(const Make& make) {
   } catch (const Error&) {  // by all processes
     let_go();
     if (persistent) directory.remove(world.transport());
+    directory.unlock();
     throw;
   }
   changed = true;
@@ -167,12 +168,15 @@ void DiskArray::State::create(const Make& make) {
 void DiskArray::State::load(const std::string& path, bool only_read, const DiskArrayCaches& wanted_caches) {
   constexpr std::string_view what = "open disk array";
   const std::string arguments = path + std::to_string(only_read);
-  world.together(what, fingerprint(std::as_bytes(std::span(arguments))), [] {});
+  std::optional<Error> refused;
+  if (!wanted_caches.refusal.empty())
+    refused.emplace(EINVAL, ErrorContext{.attempted = std::string(what), .detail = wanted_caches.refusal});
+  world::enter(world.transport(), what, fingerprint(std::as_bytes(std::span(arguments))), refused);
   persistent = true;
   read_only = only_read;
   caches = wanted_caches;
   std::vector<std::byte> bytes;
-  directory = array::ArrayDirectory::open(world, path, bytes);
+  directory = array::ArrayDirectory::open(world, path, read_only, bytes);
   store::Manifest manifest;
   world.together(what, 0, [&] {
     manifest = store::Manifest::decode(bytes, directory.path());
@@ -204,6 +208,7 @@ void DiskArray::State::load(const std::string& path, bool only_read, const DiskA
 void DiskArray::State::commit(const TransferQueue::Context& context, const std::string& new_metadata) {
   constexpr std::string_view what = "commit disk array";
   transport::Transport& group = context.transport;
+  changed = persistent;  // until it has succeeded: the stores forget that they were changed before that
   const std::uint64_t next = generation + 1;
   const auto count = static_cast<std::size_t>(grid.components());
   std::vector<std::int64_t> facts(2 * count);  // size and checksum of each table, from its owner
@@ -247,12 +252,24 @@ void DiskArray::State::commit(const TransferQueue::Context& context, const std::
     manifest.components.push_back({array::component_name(static_cast<int>(c)),
                                    array::table_name(static_cast<int>(c), next), facts[2 * c],
                                    static_cast<std::uint32_t>(facts[2 * c + 1])});
-  directory.commit(group, manifest.encode());
+  try {
+    directory.commit(group, manifest.encode());
+  } catch (const Error&) {  // by all processes
+    if (directory.uncertain()) store->freeze();
+    throw;
+  }
   generation = next;
   metadata = new_metadata;
   changed = false;
   world::agree(group, what, [&] {
-    for (const array::OwnedComponent& each : components()) each.file->committed();
+    // All components first: whose table did not know of it would overwrite what has been committed.
+    std::exception_ptr failure;
+    for (const array::OwnedComponent& each : components()) try {
+        each.file->committed();
+      } catch (...) {
+        if (!failure) failure = std::current_exception();
+      }
+    if (failure) std::rethrow_exception(failure);
     directory.remove_tables_but(generation);
   });
 }

@@ -51,13 +51,16 @@ struct DiskArray::State {
   [[nodiscard]] store::Geometry geometry(int component) const;
   [[nodiscard]] store::ComponentOptions component_options(int component) const;
   [[nodiscard]] store::ChunkCacheOptions cache_options(std::size_t components) const;
+  [[nodiscard]] std::string kind() const;  ///< the same on all nodes
   [[nodiscard]] std::string text() const;  ///< for messages
 
   /// Submits a job of which every process does a part. `prepare` checks the arguments of this process and
   /// makes its part; if it or a part throws anywhere, all get the error.
   using Part = std::function<void(const TransferQueue::Context&)>;
+  enum class Effect : std::uint8_t { none, writes };
   CollectiveRequest submit(std::string_view what, const std::string& arguments,
-                           const std::function<Part()>& prepare, TransferQueue::Begin begin = {});
+                           const std::function<Part()>& prepare, Effect effect = Effect::none,
+                           TransferQueue::Begin begin = {});
   std::exception_ptr
   undelivered();  ///< waits for all transfers; the first error that nobody has seen, or null
   [[nodiscard]] std::span<const array::OwnedComponent> components() const noexcept;

@@ -1,8 +1,12 @@
 #include "array/transfer_queue.hpp"
 
+#include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "device/worker.hpp"
+#include "outcore/error.hpp"
+#include "transport/remote_error.hpp"
 #include "world/gate.hpp"
 
 namespace outcore {
@@ -53,11 +57,20 @@ TransferQueue::~TransferQueue() {
   thread_.join();
 }
 
+void TransferQueue::closing() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  changed_.notify_one();
+}
+
 CollectiveRequest TransferQueue::submit(std::string what, std::uint64_t fingerprint,
                                         std::exception_ptr problem, Job job, Begin begin) {
   auto state = std::make_shared<CollectiveRequest::State>();
   {
     const std::lock_guard lock(mutex_);
+    if (closing_) throw Error(EBADF, {.attempted = what, .detail = "the world is being closed"});
     entries_.push_back(
         {std::move(what), fingerprint, std::move(problem), std::move(job), std::move(begin), state});
   }
@@ -68,8 +81,8 @@ CollectiveRequest TransferQueue::submit(std::string what, std::uint64_t fingerpr
 void TransferQueue::run() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return stop_ || !entries_.empty(); });
-    if (entries_.empty()) return;
+    changed_.wait(lock, [&] { return closing_ || stop_ || !entries_.empty(); });
+    if (entries_.empty()) break;
     Entry entry = std::move(entries_.front());
     entries_.pop_front();
     lock.unlock();
@@ -77,13 +90,27 @@ void TransferQueue::run() {
     entry = {};  // what the job holds goes before the next begins
     lock.lock();
   }
+  const bool closing = closing_;
+  lock.unlock();
+  if (closing) wait_for_others_to_close();
+}
+
+void TransferQueue::wait_for_others_to_close() noexcept {
+  try {
+    while (!world::enter_to_close(*transport_)) {
+    }
+  } catch (...) {  // the transport has failed, and so has all that the others could ask for
+  }
 }
 
 void TransferQueue::enter(const Entry& entry) {
-  world::agree(*transport_, entry.what, [&] {
+  std::optional<Error> failure;
+  try {
     if (entry.problem) std::rethrow_exception(entry.problem);
-  });
-  world::enter(*transport_, entry.what, entry.fingerprint);
+  } catch (...) {
+    failure = transport::current_error(entry.what);
+  }
+  world::enter(*transport_, entry.what, entry.fingerprint, failure);
 }
 
 /// The jobs that come next, as far as they are the same reads at all processes, with no problem at any: all

@@ -36,7 +36,10 @@ namespace array {
 class TransferQueue {
  public:
   explicit TransferQueue(World& world);
-  ~TransferQueue();  ///< collective; works off what was submitted
+  ~TransferQueue();  ///< works off what was submitted
+  /// Collective, like the end of the world, but does not wait: what others submit, and this process has not,
+  /// is an error there from now on, and so is what is submitted here.
+  void closing() noexcept;
 
   /// What a job may use: the group, and two halves of one-sided memory for what passes between processes.
   struct Context {
@@ -74,6 +77,7 @@ class TransferQueue {
   };
 
   void run();
+  void wait_for_others_to_close() noexcept;
   void work_off(Entry& entry);
   void enter(const Entry& entry);
   [[nodiscard]] std::vector<Entry*> next_reads();
@@ -84,7 +88,7 @@ class TransferQueue {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Entry> entries_;
-  bool stop_ = false;
+  bool closing_ = false, stop_ = false;
   std::thread thread_;
 };
 

@@ -50,7 +50,10 @@ void verify_component(const std::string& path, const store::Manifest& manifest, 
                       Verification& result) {
   const std::string data = path + "/" + array::component_name(c);
   if (grid.slots(c) == 0) return;
-  if (!manifest.shared && ::access(data.c_str(), F_OK) != 0) return;  // on the disk of another node
+  if (!manifest.shared && ::access(data.c_str(), F_OK) != 0) {
+    ++result.elsewhere;
+    return;
+  }
   const store::Component component =
       store::Component::open(data, array::read_table(manifest, c, path),
                              {.read_only = true, .describe = [&](std::int64_t slot) {

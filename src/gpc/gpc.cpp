@@ -43,6 +43,10 @@ void Call::fail(const Error& error) {
   served->service->fail(*served, error);
 }
 
+void check_may_wait_for_calls() {
+  gpc::Service::check_may_wait();
+}
+
 void CallRequest::wait() {
   if (!pending_) return;
   if (!done()) pending_->service->wait(*pending_);

@@ -138,10 +138,14 @@ CallRequest Service::call(int process, std::uint32_t procedure, std::span<const 
   return CallRequest(std::move(pending));
 }
 
-void Service::wait(const Pending& pending) {
+void Service::check_may_wait() {
   if (serves)
     throw Error(EDEADLK, {.attempted = "wait for a call",
                           .detail = "in a procedure that was not registered as one that may block"});
+}
+
+void Service::wait(const Pending& pending) {
+  check_may_wait();
   const auto start = Clock::now();
   for (auto now = start; !pending.done.load(std::memory_order_acquire) && now - start < spin;
        now = Clock::now()) {
@@ -332,8 +336,8 @@ void Service::run() {
     const bool any = round();
     {
       const std::lock_guard guard(mutex_);
-      // What this process has sent must be gone before it ends.
-      if (stopping_ && protocol_.transfers() == 0 && to_work_.empty()) return;
+      // What this process has sent must be gone before it ends, if it can go.
+      if (stopping_ && (protocol_.transfers() == 0 || broken_) && to_work_.empty()) return;
     }
     const auto longest = nap(any);
     if (!any && longest.count() > 0) messages_->wait(longest);

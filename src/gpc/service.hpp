@@ -40,6 +40,7 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   CallRequest call(int process, std::uint32_t procedure, std::span<const std::byte> header,
                    std::span<const std::byte> payload, CallOptions options);
   void wait(const Pending& pending);
+  static void check_may_wait();  ///< see check_may_wait_for_calls
   /// Lets messages go on, for those who wait.
   void step();
 

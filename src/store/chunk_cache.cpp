@@ -12,8 +12,6 @@ constexpr std::int64_t arena_bytes = 2 << 20;
 constexpr std::int64_t least_chunks = 2;  // one that is changed, one that is read
 constexpr std::size_t most_writing = 8;   // requests
 constexpr std::int64_t most_write_bytes = 2 << 20;
-/// A request takes as long as reading so much.
-constexpr std::int64_t worth_a_request_bytes = 256 << 10;
 
 }  // namespace
 

@@ -16,28 +16,48 @@
 
 namespace outcore::store {
 
-void sync_directory(const std::string& path) {
-  const device::Descriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+namespace {
+
+device::Descriptor open_directory(const std::string& path) {
+  device::Descriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory) throw Error(errno, {.attempted = "open", .path = path});
+  return directory;
+}
+
+void sync(const device::Descriptor& directory, const std::string& path) {
   // File systems that cannot do it say so, and need it not.
   if (::fsync(directory.get()) != 0 && errno != EINVAL && errno != EROFS)
     throw Error(errno, {.attempted = "flush", .path = path});
 }
 
-void write_durably(const std::string& path, std::span<const std::byte> bytes, device::Engine* engine) {
+}  // namespace
+
+void sync_directory(const std::string& path) {
+  sync(open_directory(path), path);
+}
+
+void rename_durably(const std::string& from, const std::string& to, bool* renamed) {
+  const std::string parent = std::filesystem::path(to).parent_path();
+  const std::string place = parent.empty() ? "." : parent;
+  const device::Descriptor directory = open_directory(place);  // before: it may fail
+  if (std::rename(from.c_str(), to.c_str()) != 0)
+    throw Error(errno, {.attempted = "rename to " + to, .path = from});
+  if (renamed) *renamed = true;
+  sync(directory, place);
+}
+
+void write_durably(const std::string& path, std::span<const std::byte> bytes, device::Engine* engine,
+                   bool* replaced) {
   const std::string beside = path + ".new";
   try {
     device::File file = write_unsynced(beside, bytes, engine);
     file.flush();
     file.close();
-    if (std::rename(beside.c_str(), path.c_str()) != 0)
-      throw Error(errno, {.attempted = "rename to " + path, .path = beside});
+    rename_durably(beside, path, replaced);
   } catch (...) {
     ::unlink(beside.c_str());
     throw;
   }
-  const std::string directory = std::filesystem::path(path).parent_path();
-  sync_directory(directory.empty() ? "." : directory);
 }
 
 device::File write_unsynced(const std::string& path, std::span<const std::byte> bytes,

@@ -115,6 +115,7 @@ void StripedFile::Request::State::finish() {
 }
 
 std::int64_t StripedFile::Request::State::wait() {
+  if ((!distant.empty() || copying) && !done()) check_may_wait_for_calls();
   const std::lock_guard guard(mutex_);
   if (!finished_) finish();
   delivered_ = true;

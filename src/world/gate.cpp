@@ -15,7 +15,7 @@ namespace {
 
 /// What a process came with. Exchanged by all only to say who strays.
 struct Arrival {
-  std::uint64_t fingerprint;
+  std::int64_t call;
   char what[56];
 };
 
@@ -30,51 +30,15 @@ std::string quoted(const Arrival& arrival) {
   return "'" + std::string(arrival.what) + "'";
 }
 
-}  // namespace
+constexpr std::int64_t nobody = std::numeric_limits<std::int64_t>::max();
 
-void enter(transport::Transport& transport, std::string_view what, std::uint64_t fingerprint) {
-  // All came with the same if the smallest is the largest: two numbers, however many processes there are.
-  const auto call =
-      static_cast<std::int64_t>(outcore::fingerprint(std::as_bytes(std::span(what)), fingerprint));
-  std::int64_t smallest[] = {call, ~call};
-  transport.all_reduce(std::span(smallest), transport::Reduction::min);
-  if (smallest[0] == ~smallest[1]) return;
-
-  Arrival mine{fingerprint, {}};
-  what.copy(mine.what, sizeof mine.what - 1);
-  const auto all = gather(transport, mine);
-  // Compared with the call that most made, so that the process that is named is the one that strays.
-  std::size_t most = 0, votes = 0;
-  const auto same = [&](const Arrival& a, const Arrival& b) {
-    return a.fingerprint == b.fingerprint && std::strcmp(a.what, b.what) == 0;
-  };
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const auto count = static_cast<std::size_t>(
-        std::count_if(all.begin(), all.end(), [&](const Arrival& each) { return same(each, all[i]); }));
-    if (count > votes) {
-      most = i;
-      votes = count;
-    }
-  }
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (same(all[i], all[most])) continue;
-    const bool arguments = std::strcmp(all[i].what, all[most].what) == 0;
-    const auto stray = static_cast<int>(i);
-    throw Error(EINVAL,
-                {.attempted = "collective call " + quoted(all[most]),
-                 .detail = "process " + std::to_string(stray) +
-                           (arguments ? " came with other arguments than process "
-                                      : " called " + quoted(all[i]) + " instead, other than process ") +
-                           std::to_string(most)},
-                stray);
-  }
+std::int64_t rank_if(const transport::Transport& transport, const std::optional<Error>& failure) {
+  return failure ? transport.rank() : nobody;
 }
 
-void leave(transport::Transport& transport, const std::optional<Error>& failure) {
-  constexpr std::int64_t nobody = std::numeric_limits<std::int64_t>::max();
-  std::int64_t first = failure ? transport.rank() : nobody;
-  transport.all_reduce(std::span(&first, 1), transport::Reduction::min);
-  if (first == nobody) return;
+/// All throw the error of process `first`.
+[[noreturn]] void throw_that_of(transport::Transport& transport, std::int64_t first,
+                                const std::optional<Error>& failure) {
   const auto root = static_cast<int>(first);
   std::vector<std::byte> message;
   if (transport.rank() == root) message = transport::to_bytes(*failure);
@@ -83,6 +47,78 @@ void leave(transport::Transport& transport, const std::optional<Error>& failure)
   message.resize(static_cast<std::size_t>(size));
   transport.broadcast(message, root);
   throw transport::error_from(message);
+}
+
+/// The first thing of every gate: three numbers, however many processes there are.
+struct Meeting {
+  Meeting(transport::Transport& transport, std::string_view what, std::uint64_t fingerprint,
+          const std::optional<Error>& failure)
+      : call(static_cast<std::int64_t>(outcore::fingerprint(std::as_bytes(std::span(what)), fingerprint))) {
+    std::int64_t smallest[] = {call, ~call, rank_if(transport, failure)};
+    transport.all_reduce(std::span(smallest), transport::Reduction::min);
+    same = smallest[0] == ~smallest[1];  // the smallest is the largest
+    first_failed = smallest[2];
+  }
+  [[nodiscard]] bool good() const noexcept { return same && first_failed == nobody; }
+
+  std::int64_t call;
+  bool same;
+  std::int64_t first_failed;
+};
+
+/// All throw why they do not go on.
+[[noreturn]] void refuse(transport::Transport& transport, const Meeting& meeting, std::string_view what,
+                         const std::optional<Error>& failure) {
+  if (meeting.first_failed != nobody) throw_that_of(transport, meeting.first_failed, failure);
+  Arrival mine{meeting.call, {}};
+  what.copy(mine.what, sizeof mine.what - 1);
+  const auto all = gather(transport, mine);
+  // Compared with the call that most made, so that the process that is named is the one that strays.
+  std::size_t most = 0, votes = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto count = static_cast<std::size_t>(
+        std::count_if(all.begin(), all.end(), [&](const Arrival& each) { return each.call == all[i].call; }));
+    if (count > votes) {
+      most = i;
+      votes = count;
+    }
+  }
+  const auto stray = static_cast<std::size_t>(
+      std::find_if(all.begin(), all.end(), [&](const Arrival& each) { return each.call != all[most].call; }) -
+      all.begin());
+  const bool arguments = std::strcmp(all[stray].what, all[most].what) == 0;
+  throw Error(EINVAL,
+              {.attempted = "collective call " + quoted(all[most]),
+               .detail = "process " + std::to_string(stray) +
+                         (arguments ? " came with other arguments than process "
+                                    : " called " + quoted(all[stray]) + " instead, other than process ") +
+                         std::to_string(most)},
+              static_cast<int>(stray));
+}
+
+}  // namespace
+
+void enter(transport::Transport& transport, std::string_view what, std::uint64_t fingerprint,
+           const std::optional<Error>& failure) {
+  const Meeting meeting(transport, what, fingerprint, failure);
+  if (!meeting.good()) refuse(transport, meeting, what, failure);
+}
+
+bool enter_to_close(transport::Transport& transport) {
+  constexpr std::string_view what = "close";
+  const Meeting meeting(transport, what, 0, {});
+  if (meeting.good()) return true;
+  try {
+    refuse(transport, meeting, what, {});
+  } catch (const Error&) {  // of those who called something; if the transport has failed, it will again
+    return false;
+  }
+}
+
+void leave(transport::Transport& transport, const std::optional<Error>& failure) {
+  std::int64_t first = rank_if(transport, failure);
+  transport.all_reduce(std::span(&first, 1), transport::Reduction::min);
+  if (first != nobody) throw_that_of(transport, first, failure);
 }
 
 void agree(transport::Transport& transport, std::string_view what, const std::function<void()>& step) {

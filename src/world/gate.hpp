@@ -14,7 +14,13 @@
 namespace outcore::world {
 
 /// Returns when all processes have come with the same fingerprint; if they have not, all throw Error(EINVAL).
-void enter(transport::Transport& transport, std::string_view what, std::uint64_t fingerprint);
+/// With a failure, what a process came with is not even worth comparing: all throw that of the lowest rank.
+void enter(transport::Transport& transport, std::string_view what, std::uint64_t fingerprint,
+           const std::optional<Error>& failure = {});
+
+/// What a process says that is about to leave for good, while the others may still call something: true once
+/// they all say so, false if another has called something else, which is an error there.
+[[nodiscard]] bool enter_to_close(transport::Transport& transport);
 
 /// All throw the error of the lowest rank that comes with one, if any does. An error that all have thrown
 /// already, in a gate within, stays what it is.

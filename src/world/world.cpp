@@ -32,17 +32,6 @@ std::vector<int> nodes_of_all(transport::Transport& transport, bool each_its_own
   return transport::numbers_of_names(transport, mine);
 }
 
-/// False if another process has called something else, which is an error there.
-bool arrived_to_close(transport::Transport& transport) {
-  try {
-    world::enter(transport, "close", 0);
-    return true;
-  } catch (const Error& error) {
-    if (error.errno_value() != EINVAL) throw;
-    return false;
-  }
-}
-
 }  // namespace
 
 struct World::State {
@@ -53,7 +42,7 @@ struct World::State {
   WorldOptions options;                // for its parts
   std::unique_ptr<world::Pool> pool;
   std::uint64_t regions = 0;  // that were ever allocated
-  std::shared_ptr<void> companion;
+  std::shared_ptr<World::Companion> companion;
   std::unique_ptr<gpc::Service> service;  // from the first procedure on
 
   transport::Transport& open() const {
@@ -93,17 +82,21 @@ World::World(std::unique_ptr<transport::Transport> given, const WorldOptions& op
   state.pool = std::make_unique<world::Pool>(transport, state.node_count == 1);
 }
 
-World::World(std::unique_ptr<transport::Transport> part, World& whole)
-    : World(std::move(part), whole.state_->options) {}
+World::World(std::unique_ptr<transport::Transport> part, World& whole, const std::string& scratch)
+    : World(std::move(part), [&] {
+        WorldOptions options = whole.state_->options;
+        if (!scratch.empty()) options.scratch = scratch;
+        return options;
+      }()) {}
 
 std::unique_ptr<transport::Transport> World::split_transport(int color, int key) {
   together("split", 0, [] {});
   return state_->transport->split(color, key);
 }
 
-std::unique_ptr<World> World::split(int color, int key) {
+std::unique_ptr<World> World::split(int color, int key, const std::string& scratch) {
   auto part = split_transport(color, key);
-  return part ? std::make_unique<World>(std::move(part), *this) : nullptr;
+  return part ? std::make_unique<World>(std::move(part), *this, scratch) : nullptr;
 }
 
 World::~World() {
@@ -117,9 +110,10 @@ void World::close() {
   if (closed()) return;
   std::exception_ptr failure;
   try {
+    if (state_->companion) state_->companion->closing();
     flush();
     if (state_->service) state_->service->finish();
-    while (!arrived_to_close(*state_->transport)) {
+    while (!world::enter_to_close(*state_->transport)) {
     }
   } catch (const Error& error) {
     // If the transport has ended there is nothing left to free, and nobody to wait for.
@@ -170,7 +164,7 @@ const std::string& World::scratch() const {
   return state_->scratch ? *state_->scratch : file::default_scratch();
 }
 
-std::shared_ptr<void>& World::companion() {
+std::shared_ptr<World::Companion>& World::companion() {
   (void)state_->open();
   return state_->companion;
 }

@@ -450,4 +450,26 @@ TEST("of large chunks no more is read than the blocks that are touched") {
   });
 }
 
+TEST("of large chunks the blocks between those that are touched are not read") {
+  const TemporaryDirectory directory;
+  in_worlds(1, options_in(directory), [](World& world) {
+    const Extents shape{4, 512, 512};
+    DiskArray disk(world, shape, ElementType::float64, {.chunk = shape});  // 8 MiB, 2 for each of the first
+    Model model(shape), back(shape);
+    std::iota(model.data.begin(), model.data.end(), 0.0);
+    disk.write(model.memory(Box::whole(shape)), Box::whole(shape)).wait();
+    trace::reset_counters();
+    const Box rows{{0, 300, 100}, {4, 302, 200}};
+    disk.read(back.memory(rows), rows).wait();
+    for_each_index(rows, [&](const Extents& index) {
+      check::equal(back.data[back.at(index)], model.data[model.at(index)]);
+    });
+    const trace::Snapshot now = trace::snapshot();
+    const trace::Counter& read =
+        now.counters[std::size_t(trace::Layer::device)][std::size_t(trace::Op::async_read)];
+    check::is_true(read.bytes > 0 && read.bytes <= 4 * 2 * (128 << 10), "at most two blocks of each");
+    disk.close();
+  });
+}
+
 TEST_MAIN

@@ -451,6 +451,73 @@ TEST("copies of chunks of others are kept until sync, and until this process cha
   });
 }
 
+TEST("a copy that was on its way while all wrote is not kept") {
+  const TemporaryDirectory directory;
+  in_worlds(2, options_in(directory, true), [](World& world) {
+    const Extents shape{64, 64};
+    const Box all = Box::whole(shape);
+    DiskArray disk(world, shape, ElementType::float64,
+                   {.chunk = {16, 16}, .group = 100, .caches = {.others_bytes = 1 << 20}});
+    GlobalArray source(world, shape, ElementType::float64);
+    Model model(shape), back(shape);
+    for (int round = 1; round <= 60; ++round) {
+      std::ranges::fill(model.data, round);
+      if (world.rank() == 0) source.put(all, model.memory(all));
+      world.barrier();
+      auto early = disk.async_get(all, back.memory(all));  // all chunks are of process 0
+      disk.write(source, {.box = all}, all).wait();
+      early.wait();
+      disk.get(all, back.memory(all));
+      check::is_true(back.data == model.data, "old elements after a write");
+      world.barrier();
+    }
+    disk.close();
+  });
+}
+
+TEST("a get whose copies find no memory fails or succeeds, and ends") {
+  const TemporaryDirectory directory;
+  in_worlds(2, {.memory_bytes = 64 << 20, .scratch = directory.path(), .node_for_each_process = true},
+            [](World& world) {
+              const Extents shape{256, 256};
+              DiskArray disk(world, shape, ElementType::float64,
+                             {.chunk = {64, 64}, .group = 100, .caches = {0, 1 << 20}});
+              Model model(shape);
+              const Box part{{0, 0}, {256, 200}};  // not together in memory
+              if (world.rank() == 0) disk.put(part, model.memory(part));
+              world.barrier();
+              if (world.rank() == 1) {
+                Budget& budget = world.budget();
+                const std::int64_t rest = budget.limit_bytes() - budget.used_bytes();
+                budget.reserve(rest, "all that is left");
+                check::equal(errno_of([&] { disk.get(part, model.memory(part)); }), ENOMEM);
+                budget.release(rest);
+                disk.get(part, model.memory(part));
+              }
+              world.barrier();
+              disk.close();
+            });
+}
+
+TEST("waiting for others in a procedure that must not block is an error, and nothing else") {
+  const TemporaryDirectory directory;
+  in_worlds(2, options_in(directory, true), [](World& world) {
+    const Extents shape{8, 8};
+    const Box all = Box::whole(shape);
+    DiskArray disk(world, shape, ElementType::float64, {.chunk = {8, 8}, .group = 100});
+    Model model(shape);
+    const auto gets = world.register_procedure("get", [&](Call call) {
+      disk.get(all, model.memory(all));  // from process 0
+      call.answer();
+    });
+    if (world.rank() == 0) check::equal(errno_of([&] { world.call(1, gets, {}).wait(); }), EDEADLK);
+    world.barrier();
+    disk.get(all, model.memory(all));
+    world.barrier();
+    disk.close();
+  });
+}
+
 TEST("many threads of a process use an array at once") {
   const TemporaryDirectory directory;
   in_worlds(2, options_in(directory, true), [](World& world) {

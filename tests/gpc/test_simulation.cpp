@@ -1,6 +1,7 @@
 // The protocol under thousands of simulated histories. OUTCORE_SEED=n replays one, OUTCORE_SEEDS=n runs more.
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <iostream>
 #include <utility>
 
@@ -29,14 +30,15 @@ class Job {
     if (plan_.dying >= 0) clock_.at(below(plan_.random, 20 * plan_.longest_delay), [this] { kill(); });
     while (clock_.step()) {
     }
-    for (const auto& call : calls_) {
-      if (call->from == plan_.dying) continue;
-      check::equal(call->endings, 1);
-      if (plan_.fault_percent == 0 && call->target != plan_.dying)
-        check::is_true(!call->pending->error, "failed without a fault");
-      if (plan_.fault_percent == 0 && call->pending->error)
-        check::equal(std::string(call->pending->error->what()), gpc::died(plan_.dying).what());
-    }
+    for (const auto& list : {std::cref(calls_), std::cref(gets_)})
+      for (const auto& call : list.get()) {
+        if (call->from == plan_.dying) continue;
+        check::equal(call->endings, 1);
+        if (plan_.fault_percent == 0 && call->target != plan_.dying)
+          check::is_true(!call->pending->error, "failed without a fault");
+        if (plan_.fault_percent == 0 && call->pending->error)
+          check::equal(std::string(call->pending->error->what()), gpc::died(plan_.dying).what());
+      }
     for (std::size_t rank = 0; rank < processes_.size(); ++rank) {
       if (static_cast<int>(rank) == plan_.dying) continue;
       const gpc::Protocol& protocol = processes_[rank]->protocol();

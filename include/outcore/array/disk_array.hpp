@@ -30,6 +30,8 @@ struct DiskArrayCaches {
   /// Of chunks of other processes that this one has read, for data that is mostly read: they are read again
   /// after `sync`, and after writes of this process. 0: none.
   std::int64_t others_bytes = 0;
+  /// What is wrong with the arguments of this process, if anything is: all get Error(EINVAL).
+  std::string refusal = {};
 };
 
 struct DiskArrayOptions {
@@ -90,10 +92,11 @@ class DiskArray : public DiskArrayAccess {
   using Make = std::function<void(Extents& shape, ElementType& type, DiskArrayOptions& options)>;
   DiskArray(World& world, const Make& make);
   /// Opens a persistent array, made by any number of processes. Error: ENOENT (no array there, or never
-  /// committed), EIO (damaged: what and where), ENOTSUP (written by another version or byte order).
+  /// committed), EIO (damaged: what and where), ENOTSUP (written by another version or byte order), EBUSY (to
+  /// write, while somebody else does).
   [[nodiscard]] static DiskArray open(World& world, const std::string& path, bool read_only = true,
                                       const DiskArrayCaches& caches = {});
-  ~DiskArray();  ///< collective; closes without committing, waits for transfers under way
+  ~DiskArray();  ///< closes without committing, waits for transfers under way; not collective but for those
   DiskArray(DiskArray&&) noexcept;
   DiskArray& operator=(DiskArray&&) noexcept;
 

@@ -18,10 +18,12 @@ struct ArrayFacts {
 
 struct Verification {
   std::int64_t chunks = 0;          ///< read
+  std::int64_t elsewhere = 0;       ///< components that are not here, on local disks: of other nodes
   std::vector<std::string> damage;  ///< what was found, each with file, chunk and offset
 };
 /// Reads all of an array, of one node's part if it is on local disks, and checks every checksum. What is
-/// damaged is collected. Must not run while the array is written.
+/// damaged is collected. Which parts belong to this node nobody has noted, so one that has been lost on local
+/// disks counts as elsewhere; opening the array on all nodes tells. Must not run while the array is written.
 [[nodiscard]] Verification verify_array(const std::string& path);
 
 }  // namespace outcore

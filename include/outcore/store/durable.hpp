@@ -16,8 +16,12 @@ namespace outcore::store {
 /// When this returns the file holds `bytes`, on stable storage; if it throws, or the machine stops meanwhile,
 /// it holds those or what it held before. Written to a file beside it (`path` + ".new", which a crash may
 /// leave and the next call overwrites), which then takes its name. One writer at a time.
+/// `replaced`: set once the file may hold the new bytes, also if it throws after that.
 void write_durably(const std::string& path, std::span<const std::byte> bytes,
-                   device::Engine* engine = nullptr);
+                   device::Engine* engine = nullptr, bool* replaced = nullptr);
+
+/// Gives a file another name, in place of what has it, on stable storage. `renamed`: as `replaced` above.
+void rename_durably(const std::string& from, const std::string& to, bool* renamed = nullptr);
 
 /// For a file that is of no use before another one names it: written, but on stable storage only after its
 /// `flush` and sync_directory. What was there is replaced.

@@ -1,0 +1,138 @@
+// Commits that fail, and those who want to write one array at the same time.
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <string>
+
+#include "array/arrays.hpp"
+#include "check.hpp"
+#include "file/temporary_directory.hpp"
+#include "outcore/array/disk_array.hpp"
+#include "outcore/error.hpp"
+
+using namespace outcore;
+using outcore::test::errno_of;
+using outcore::test::in_worlds;
+using outcore::test::Model;
+using outcore::test::options_in;
+namespace fs = std::filesystem;
+
+namespace {
+
+const Extents shape{40, 30};
+const Box all = Box::whole(shape);
+
+/// All of an array, put by process 0 without the others.
+void put(World& world, DiskArray& disk, double value) {
+  Model model(shape);
+  std::ranges::fill(model.data, value);
+  if (world.rank() == 0) disk.put(all, model.memory(all));
+  world.barrier();
+}
+
+/// What the array that was committed last holds, everywhere.
+double committed_value(World& world, const std::string& path) {
+  DiskArray disk = DiskArray::open(world, path);
+  Model model(shape);
+  disk.read(model.memory(all), all).wait();
+  disk.close();
+  for (const double each : model.data) check::equal(each, model.data[0]);
+  return model.data[0];
+}
+
+}  // namespace
+
+TEST("what was put before a commit that failed is committed by close") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/array";
+  in_worlds(2, options_in(directory), [&](World& world) {
+    DiskArray(world, shape, ElementType::float64, {.path = path}).close();
+    DiskArray disk = DiskArray::open(world, path, false);
+    put(world, disk, 3);
+    const std::string in_the_way = path + "/table.0.2";
+    if (world.rank() == 0) fs::create_directory(in_the_way);
+    world.barrier();
+    check::equal(errno_of([&] { disk.flush(); }), EISDIR);
+    world.barrier();
+    if (world.rank() == 0) fs::remove(in_the_way);
+    world.barrier();
+    disk.close();
+    check::equal(committed_value(world, path), 3.0);
+  });
+}
+
+TEST("a commit that took effect on one node only ends writing, and the new state is found later") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/on{node}";
+  in_worlds(2, options_in(directory, true), [&](World& world) {
+    DiskArray disk(world, shape, ElementType::float64, {.path = path, .chunk = {8, 8}, .group = 1});
+    put(world, disk, 1);
+    disk.flush();
+    const std::string manifest = directory.path() + "/on1/manifest", kept = directory.path() + "/kept";
+    if (world.rank() == 1) {
+      fs::rename(manifest, kept);
+      fs::create_directory(manifest);  // a file cannot take its name
+    }
+    put(world, disk, 2);
+    check::equal(errno_of([&] { disk.flush(); }), EISDIR);
+    Model model(shape);
+    check::equal(errno_of([&] { disk.write(model.memory(all), all).wait(); }), EIO);
+    check::equal(errno_of([&] { disk.put(all, model.memory(all)); }), EIO);
+    check::equal(errno_of([&] { disk.flush(); }), EIO);
+    check::contains(check::throws<Error>([&] { disk.close(); }).what(), "open it again");
+    disk.drop();
+    world.barrier();
+    if (world.rank() == 1) {
+      fs::remove(manifest);
+      fs::rename(kept, manifest);
+    }
+    world.barrier();
+    check::equal(committed_value(world, path), 2.0);
+    DiskArray again = DiskArray::open(world, path, false);
+    put(world, again, 3);
+    again.close();
+    check::equal(committed_value(world, path), 3.0);
+  });
+}
+
+TEST("an array that somebody writes can be read, but neither written nor replaced by another") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/array";
+  in_worlds(2, options_in(directory), [&](World& world) {
+    DiskArray disk(world, shape, ElementType::float64, {.path = path});
+    const auto make = [&](bool overwrite) {
+      DiskArray(world, shape, ElementType::float64, {.path = path, .overwrite = overwrite});
+    };
+    check::equal(errno_of([&] { make(false); }), EBUSY);
+    put(world, disk, 4);
+    disk.flush();
+    check::equal(errno_of([&] { make(true); }), EBUSY);
+    check::equal(errno_of([&] { (void)DiskArray::open(world, path, false); }), EBUSY);
+    check::equal(committed_value(world, path), 4.0);
+    put(world, disk, 5);
+    disk.close();
+    check::equal(committed_value(world, path), 5.0);
+    DiskArray next = DiskArray::open(world, path, false);
+    check::equal(errno_of([&] { make(true); }), EBUSY);
+    next.drop();
+    make(true);
+    check::equal(errno_of([&] { (void)DiskArray::open(world, path); }), ENOENT);
+  });
+}
+
+TEST("closing the world at one process makes errors of what the others ask of disk arrays") {
+  const TemporaryDirectory directory;
+  in_worlds(3, options_in(directory), [&](World& world) {
+    DiskArray disk(world, shape, ElementType::float64);
+    Model model(shape);
+    if (world.rank() == 1) return;
+    const Error error = check::throws<Error>([&] { disk.write(model.memory(all), all).wait(); });
+    check::equal(error.errno_value(), EINVAL);
+    check::contains(error.what(), "'close'");
+    check::equal(errno_of([&] { disk.close(); }), EINVAL);
+    if (world.rank() == 2) return;
+    check::equal(errno_of([&] { disk.read(model.memory(all), all).wait(); }), EINVAL);
+  });
+}
+
+TEST_MAIN
