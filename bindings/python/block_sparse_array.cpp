@@ -120,13 +120,13 @@ void bind_block_sparse_array(nb::module_& module) {
       .def_static(
           "open",
           [](World& world, const std::string& path, bool read_only, std::int64_t own_cache_bytes,
-             std::int64_t others_cache_bytes) {
+             std::int64_t others_cache_bytes, const std::string& refusal) {
             const nb::gil_scoped_release released;
-            return std::make_unique<BlockSparseArray>(
-                BlockSparseArray::open(world, path, read_only, {own_cache_bytes, others_cache_bytes}));
+            return std::make_unique<BlockSparseArray>(BlockSparseArray::open(
+                world, path, read_only, {own_cache_bytes, others_cache_bytes, refusal}));
           },
           nb::keep_alive<0, 1>(), "world"_a, "path"_a, "read_only"_a, "own_cache_bytes"_a,
-          "others_cache_bytes"_a)
+          "others_cache_bytes"_a, "refusal"_a)
       .def("get", &move_tile<Way::get>, "tile"_a, "memory"_a, "alpha"_a = nb::none(), "waits"_a = false)
       .def("put", &move_tile<Way::put>, "tile"_a, "memory"_a, "alpha"_a = nb::none(), "waits"_a = false)
       .def("accumulate", &move_tile<Way::accumulate>, "tile"_a, "memory"_a, "alpha"_a, "waits"_a = false)

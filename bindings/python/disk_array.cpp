@@ -216,13 +216,13 @@ void bind_disk_array(nb::module_& module) {
       .def_static(
           "open",
           [](World& world, const std::string& path, bool read_only, std::int64_t own_cache_bytes,
-             std::int64_t others_cache_bytes) {
+             std::int64_t others_cache_bytes, const std::string& refusal) {
             const nb::gil_scoped_release released;
             return std::make_unique<DiskArray>(
-                DiskArray::open(world, path, read_only, {own_cache_bytes, others_cache_bytes}));
+                DiskArray::open(world, path, read_only, {own_cache_bytes, others_cache_bytes, refusal}));
           },
           nb::keep_alive<0, 1>(), "world"_a, "path"_a, "read_only"_a, "own_cache_bytes"_a,
-          "others_cache_bytes"_a)
+          "others_cache_bytes"_a, "refusal"_a)
       .def_static("transfer_bytes", &DiskArray::transfer_bytes, "world"_a)
       .def(
           "share",
@@ -276,10 +276,12 @@ void bind_disk_array(nb::module_& module) {
       "verify_array",
       [](const std::string& path) {
         const nb::gil_scoped_release released;
-        return verify_array(path).damage;
+        Verification found = verify_array(path);
+        return std::pair(std::move(found.damage), found.elsewhere);
       },
       "path"_a,
-      "Read all of a persistent array and check every checksum; what is damaged, one line for each.");
+      "Read all of a persistent array and check every checksum: what is damaged, one line for each, and how "
+      "many components are not here, but on local disks of other nodes.");
 }
 
 }  // namespace outcore::python

@@ -304,6 +304,7 @@ void bind_array(nb::module_& module) {
       .def_prop_ro("local", &local, nb::sig("def local(self) -> numpy.typing.NDArray"),
                    "NumPy view of the memory of this process.")
       .def_prop_ro("closed", &GlobalArray::closed)
+      .def_prop_ro("number", &GlobalArray::number, "Of this array in its world; equal at all processes.")
       .def("get", &get, "begin"_a, "end"_a, "step"_a, "memory"_a)
       .def("put", &put, "begin"_a, "end"_a, "step"_a, "memory"_a)
       .def("accumulate", &accumulate, "begin"_a, "end"_a, "step"_a, "memory"_a, "alpha"_a)

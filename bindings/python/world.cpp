@@ -53,9 +53,9 @@ std::unique_ptr<Group> split(World& world, int color, int key) {
   return transport ? std::make_unique<Group>(std::move(transport)) : nullptr;
 }
 
-void make_of_group(World* self, Group& group, World& whole) {
+void make_of_group(World* self, Group& group, World& whole, const std::string& scratch) {
   const nb::gil_scoped_release released;
-  new (self) World(std::move(group.transport), whole);
+  new (self) World(std::move(group.transport), whole, scratch);
 }
 
 /// The bytes of every process, of any length each, in order of rank.
@@ -193,7 +193,7 @@ void bind_world(nb::module_& module) {
   nb::class_<World>(module, "World", nb::is_weak_referenceable(), "Native part of outcore.World.")
       .def("__init__", &make, "communicator"_a.none(), "memory_bytes"_a, "scratch"_a,
            "node_for_each_process"_a, "refusal"_a = "")
-      .def("__init__", &make_of_group, "group"_a, "whole"_a)
+      .def("__init__", &make_of_group, "group"_a, "whole"_a, "scratch"_a)
       .def("split_group", &split, "color"_a, "key"_a,
            "The processes of this color as a group; None for a negative color. Collective.")
       .def_prop_ro("rank", &World::rank, "Number of this process, from 0.")

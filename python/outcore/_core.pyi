@@ -345,7 +345,7 @@ class World:
         refusal: str = "",
     ) -> None: ...
     @overload
-    def __init__(self, group: Group, whole: World) -> None: ...
+    def __init__(self, group: Group, whole: World, scratch: str) -> None: ...
     def split_group(self, color: int, key: int) -> Group:
         """
         The processes of this color as a group; None for a negative color. Collective.
@@ -925,6 +925,10 @@ class GlobalArray:
 
     @property
     def closed(self) -> bool: ...
+    @property
+    def number(self) -> int:
+        """Of this array in its world; equal at all processes."""
+
     def get(
         self, begin: Sequence[int], end: Sequence[int], step: Sequence[int], memory: object
     ) -> Transfer: ...
@@ -1071,7 +1075,7 @@ class DiskArray(DiskArrayAccess):
     ) -> None: ...
     @staticmethod
     def open(
-        world: World, path: str, read_only: bool, own_cache_bytes: int, others_cache_bytes: int
+        world: World, path: str, read_only: bool, own_cache_bytes: int, others_cache_bytes: int, refusal: str
     ) -> DiskArray: ...
     @staticmethod
     def transfer_bytes(world: World) -> int: ...
@@ -1126,9 +1130,9 @@ def array_facts(path: str) -> dict[str, str]:
     What the manifest of a persistent array says. Raises OutcoreError if it is none, or damaged.
     """
 
-def verify_array(path: str) -> list[str]:
+def verify_array(path: str) -> tuple[list[str], int]:
     """
-    Read all of a persistent array and check every checksum; what is damaged, one line for each.
+    Read all of a persistent array and check every checksum: what is damaged, one line for each, and how many components are not here, but on local disks of other nodes.
     """
 
 class SharedRequest:
@@ -1371,7 +1375,7 @@ class BlockSparseArray:
     ) -> None: ...
     @staticmethod
     def open(
-        world: World, path: str, read_only: bool, own_cache_bytes: int, others_cache_bytes: int
+        world: World, path: str, read_only: bool, own_cache_bytes: int, others_cache_bytes: int, refusal: str
     ) -> BlockSparseArray: ...
     def get(
         self, tile: Sequence[int], memory: object, alpha: object | None = None, waits: bool = False

@@ -35,7 +35,7 @@ def collective(what: str, sections: Sequence[Section], *arguments: object) -> It
     Afterwards what it put has arrived, and all know how it went: if it failed anywhere, all raise the same
     OutcoreError. The body must not wait for other processes."""
     world = sections[0].array.world
-    said = [(s.begin, s.end, s.array.shape, s.dtype.name, s.array.world is world) for s in sections]
+    said = [(s.array._native.number, s.begin, s.end, s.dtype.name, s.array.world is world) for s in sections]
     world.flush()
     with world.together(what, said, arguments):
         try:

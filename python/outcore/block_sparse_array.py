@@ -19,7 +19,7 @@ import numpy as np
 
 from outcore import _core
 from outcore.collective import Closing
-from outcore.disk_array import cache_bytes
+from outcore.disk_array import cache_bytes, open_arguments
 from outcore.errors import OutcoreError
 from outcore.global_array import DTYPES
 from outcore.indexing import as_elements
@@ -116,8 +116,8 @@ class BlockSparseArray(Closing):
         Raises: OutcoreError as DiskArray.open does; EINVAL if it is not block-sparse.
         """
         array = cls.__new__(cls)
-        caches = cache_bytes(cache, client_cache)
-        array._take(world, _core.BlockSparseArray.open(world, os.fspath(path), read_only, *caches))
+        name, caches, refusal = open_arguments(path, cache, client_cache)
+        array._take(world, _core.BlockSparseArray.open(world, name, read_only, *caches, refusal))
         return array
 
     # ---- what it is ----

@@ -18,6 +18,7 @@ So a process that is killed at any moment leaves the previous checkpoint or the 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import shutil
@@ -63,7 +64,7 @@ def save(
     processes), or the job is killed, the previous checkpoint is there, untouched.
     """
     arrays = {key: np.asarray(each) if isinstance(each, np.generic) else each for key, each in arrays.items()}
-    _check(world, arrays)
+    _check(world, arrays, meta)
     root = _root(world, name, placement)
     try:
         generation = int(root.metadata["generation"]) + 1
@@ -79,11 +80,10 @@ def save(
                 files.append(file)
                 if isinstance(array, DiskArray):
                     _copy(world, array, file)
-                elif isinstance(array, GlobalArray):
-                    under_way.append(file.write(array))
                 elif array.size:
-                    under_way.append(file.write(array.reshape(file.shape)))
-                if not isinstance(array, GlobalArray | DiskArray):
+                    source = array if isinstance(array, GlobalArray) else array.reshape(file.shape)
+                    under_way.append(file.write(source))
+                if not isinstance(array, DiskArray):
                     entries[key]["shape"] = list(array.shape)
             for request in under_way:
                 request.wait()
@@ -144,12 +144,13 @@ class Checkpoint(Mapping[str, Any]):
         if entry["kind"] == "disk":
             return file
         with file:
+            shape = tuple(entry.get("shape", file.shape))
             if entry["kind"] == "global":
-                array = GlobalArray(self._world, file.shape, file.dtype)
-                file.read(array).wait()
+                array = GlobalArray(self._world, shape, file.dtype)
+                if 0 not in shape:
+                    file.read(array).wait()
                 return array
             block = np.zeros(file.shape, file.dtype)
-            shape = tuple(entry["shape"])
             if 0 not in shape:
                 file.read(block).wait()
             return block.reshape(shape) if 0 not in shape else np.zeros(shape, file.dtype)
@@ -176,11 +177,15 @@ class Checkpoint(Mapping[str, Any]):
     ) -> None: ...
 
 
-def _check(world: World, arrays: Mapping[str, Any]) -> None:
-    """All processes come with the same names and kinds of arrays."""
-    problem = next((key for key in arrays if not _NAME.fullmatch(key)), None)
-    kinds = [(key, _kind(array)) for key, array in arrays.items()]
+def _check(world: World, arrays: Mapping[str, Any], meta: Any) -> None:
+    """All processes come with the same names and kinds of arrays, and words that can be kept."""
+    problem = next((key for key in arrays if not isinstance(key, str) or not _NAME.fullmatch(key)), None)
+    kinds = [(str(key), _kind(array)) for key, array in arrays.items()]
     with world.together("save checkpoint", kinds):
+        try:
+            json.dumps(meta)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise OutcoreError(errno.EINVAL, "save checkpoint", detail=f"meta: {error}") from error
         if problem is not None:
             raise OutcoreError(
                 errno.EINVAL,
@@ -238,9 +243,10 @@ def _make_empty(place: Path) -> None:
 
 
 def _remove_others(present: Path) -> None:
+    # The checkpoint is safe: what cannot be removed now goes with the next one.
     for each in present.parent.glob("arrays.*"):
         if each != present:
-            shutil.rmtree(each)
+            shutil.rmtree(each, ignore_errors=True)
 
 
 def _file_for(world: World, array: Any, path: Path, codec: str, placement: str) -> DiskArray:

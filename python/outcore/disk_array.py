@@ -138,8 +138,8 @@ class DiskArray(DiskArrayAccess, Closing):
         there), EIO (damaged; the message says what and where), ENOTSUP (of another version or byte order).
         """
         array = cls.__new__(cls)
-        caches = cache_bytes(cache, client_cache)
-        array._take(world, _core.DiskArray.open(world, os.fspath(path), read_only, *caches))
+        name, caches, refusal = open_arguments(path, cache, client_cache)
+        array._take(world, _core.DiskArray.open(world, name, read_only, *caches, refusal))
         return array
 
     @staticmethod
@@ -280,10 +280,12 @@ class DiskArray(DiskArrayAccess, Closing):
 
         Raises OutcoreError if that failed, or a transfer that nobody waited for.
         """
-        if metadata is ...:
-            self._native.flush()
-        else:
-            self._native.flush(json.dumps(metadata))
+        try:
+            text = None if metadata is ... else json.dumps(metadata)
+        except (TypeError, ValueError, RecursionError) as error:  # must not leave the others waiting
+            self._native.refuse(errno.EINVAL, f"flush {self!r}", f"metadata: {error}").wait()
+            return
+        self._native.flush(text)
 
     def close(self) -> None:
         """Flushes a persistent array, lets a scratch array vanish. Collective; may be repeated."""
@@ -297,6 +299,16 @@ class DiskArray(DiskArrayAccess, Closing):
 def cache_bytes(own: int | str | None, others: int | str | None) -> tuple[int, int]:
     """Memory for chunks of this process (-1: the default) and for those of others."""
     return -1 if own is None else parse_bytes(own), 0 if others is None else parse_bytes(others)
+
+
+def open_arguments(
+    path: str | os.PathLike[str], own: int | str | None, others: int | str | None
+) -> tuple[str, tuple[int, int], str]:
+    """As native calls take them, and what is wrong with them, which must not leave the others waiting."""
+    try:
+        return os.fspath(path), cache_bytes(own, others), ""
+    except (TypeError, ValueError, OverflowError, OutcoreError) as error:
+        return "", (-1, 0), str(error) or type(error).__name__
 
 
 def _numbers(values: Any) -> list[int]:

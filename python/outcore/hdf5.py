@@ -13,6 +13,7 @@ import errno
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,14 +66,22 @@ def import_array(
                 facts = _facts(source, file, dataset)
         shape, dtype, metadata = world.broadcast(facts)
         array = DiskArray(world, shape, dtype, path=path, metadata=metadata, **options)
-        for box in _pieces(array):
-            piece = None
-            with world.together(f"import from {os.fspath(file)}"):
-                if source is not None:
-                    with _translated("read", file):
-                        piece = source[dataset][box]
-            array.write(_or_nothing(piece, array), box if piece is not None else None).wait()
+        try:
+            _fill(array, source, dataset, file)
+        except OutcoreError:  # at all processes
+            array.remove()
+            raise
     return array
+
+
+def _fill(array: DiskArray, source: Any, dataset: str, file: str | os.PathLike[str]) -> None:
+    for box in _pieces(array):
+        piece = None
+        with array.world.together(f"import from {os.fspath(file)}"):
+            if source is not None:
+                with _translated("read", file):
+                    piece = source[dataset][box]
+        array.write(_or_nothing(piece, array), box if piece is not None else None).wait()
 
 
 class _opened:
@@ -92,10 +101,16 @@ class _opened:
         return self.handle
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        if kind is not None:  # at all processes
+            with suppress(OSError, RuntimeError, ValueError):
+                self._close()
+            return
+        with self.world.together(f"close {os.fspath(self.file)}"), _translated("close", self.file):
+            self._close()  # the others find it complete
+
+    def _close(self) -> None:
         if self.handle is not None:
             self.handle.close()
-        if kind is None:
-            self.world.barrier()  # the others find it complete
 
 
 class _translated:

@@ -91,16 +91,18 @@ class World(_core.World):
         )
         _open.append(self)
 
-    def split(self, color: int, key: int = 0) -> World | None:
+    def split(self, color: int, key: int = 0, scratch: str | os.PathLike[str] | None = None) -> World | None:
         """Processes of equal color as a world of their own, ordered by `key`, then rank here; None for a negative
-        color. It has its own arrays and collective calls, and shares budget and scratch with this one. Its arrays
-        can be reached from all of this world (`DiskArray.share`). Collective; so is closing each part, over its
-        processes."""
+        color. It has its own arrays and collective calls, and shares the budget with this one, and its scratch
+        directory unless the group is given a disk of its own. Its arrays can be reached from all of this world
+        (`DiskArray.share`). Collective; so is closing each part, over its processes.
+
+        Raises: OutcoreError at all processes of a group if its scratch directory is none."""
         group = self.split_group(color, key)
         if group is None:
             return None
         part = World.__new__(World)
-        _core.World.__init__(part, group, self)
+        _core.World.__init__(part, group, self, "" if scratch is None else os.fspath(scratch))
         part.comm = None
         _open.append(part)
         return part

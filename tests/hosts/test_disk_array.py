@@ -128,3 +128,36 @@ def test_any_process_gets_puts_and_accumulates_anywhere(clean):
         processes=4,
     )
     assert said == ["local True True"] * 4
+
+
+SAVE = """
+import numpy as np
+import outcore
+
+with outcore.World() as world:
+    with outcore.GlobalArray(world, (300, 500)) as g:
+        for cycle in range(2):
+            if world.rank == 0:
+                g[...] = np.arange(150_000.0).reshape(300, 500) + cycle
+            g.sync()
+            outcore.checkpoint.save(world, directory / "scratch" / "job", {"g": g}, cycle)
+    tell("saved")
+"""
+
+LOAD = """
+import numpy as np
+import outcore
+
+with outcore.World() as world:
+    saved = outcore.checkpoint.load(world, directory / "scratch" / "job")
+    with saved["g"] as g:
+        tell(saved.meta, np.array_equal(g[...], np.arange(150_000.0).reshape(300, 500) + 1))
+        world.barrier()
+"""
+
+
+def test_a_checkpoint_on_local_disks_is_loaded_by_other_processes(clean):
+    assert clean.run(SAVE, 4) == ["saved"] * 4
+    assert sizes(clean.directory / "host1") >= 8 * 50_000
+    assert clean.run(LOAD, 2) == ["1 True"] * 2
+    assert clean.run(LOAD, 3) == ["1 True"] * 3

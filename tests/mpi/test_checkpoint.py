@@ -150,3 +150,23 @@ def test_a_directory_of_something_else_is_not_replaced(comm, world, name):
     with pytest.raises(OutcoreError, match=r"thesis\.tex"):
         checkpoint.save(world, name, {"a": np.arange(3)})
     assert (name / "thesis.tex").exists()
+
+
+def test_a_global_array_without_elements_comes_back(world, name):
+    with GlobalArray(world, (0, 4)) as nothing, filled(world, (3, 4), 1.0) as g:
+        checkpoint.save(world, name, {"nothing": nothing, "g": g})
+    saved = checkpoint.load(world, name)
+    with saved["nothing"] as nothing, saved["g"] as g:
+        assert nothing.shape == (0, 4)
+        assert (g[...] == 1.0).all()
+        world.barrier()
+
+
+def test_words_that_one_process_cannot_keep_are_an_error_at_all(world, name):
+    checkpoint.save(world, name, {"a": np.zeros(3)}, "first")
+    with pytest.raises(OutcoreError, match="meta") as caught:
+        checkpoint.save(world, name, {"a": np.ones(3)}, object() if world.rank == 1 else "second")
+    assert caught.value.errno == errno.EINVAL
+    with pytest.raises(OutcoreError, match=r"letters|other arguments"):
+        checkpoint.save(world, name, {world.rank: np.ones(3)})
+    assert checkpoint.load(world, name).meta == "first"

@@ -3,6 +3,7 @@
 import errno
 import os
 import subprocess
+import time
 
 import numpy as np
 import pytest
@@ -23,9 +24,13 @@ def world(comm, shared_tmp_path, request):
 
 
 @pytest.fixture(scope="module")
-def lasting_world(comm, tmp_path_factory):
-    directory = comm.bcast(tmp_path_factory.mktemp("arrays"))
-    with outcore.World(comm, memory="500MB", scratch=directory) as world:
+def lasting_directory(comm, tmp_path_factory):
+    return comm.bcast(tmp_path_factory.mktemp("arrays"))
+
+
+@pytest.fixture(scope="module")
+def lasting_world(comm, lasting_directory):
+    with outcore.World(comm, memory="500MB", scratch=lasting_directory) as world:
         yield world
 
 
@@ -67,6 +72,43 @@ def test_sections_are_those_of_numpy(lasting_world, case, dtype, codec):
             expected[box] = part
             assert np.array_equal(target[...], expected)
             world.barrier()
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+@given(
+    case=shapes_and_boxes(),
+    dtype=st.sampled_from(DTYPES),
+    codec=st.sampled_from(["none", "blosc2"]),
+    writers=st.integers(1, 4),
+    readers=st.integers(1, 4),
+)
+def test_what_some_processes_write_others_read(
+    lasting_world, lasting_directory, case, dtype, codec, writers, readers
+):
+    """The first `writers` processes write, the last `readers` read, each lot a world of its own."""
+    world = lasting_world
+    shape, chunk, box, order = case
+    path = lasting_directory / f"from {writers} to {readers}"
+    expected = np.zeros(shape, dtype)
+    expected[box] = elements(expected[box].shape, dtype)
+    group = world.split(0 if world.rank < writers else -1)
+    if group is not None:
+        with (
+            group,
+            DiskArray(group, shape, dtype, path=path, chunk=chunk, codec=codec, overwrite=True) as disk,
+        ):
+            disk.write(expected[box], box).wait()
+    world.barrier()
+    group = world.split(0 if world.rank >= world.size - readers else -1)
+    if group is not None:
+        with group, DiskArray.open(group, path) as disk:
+            turned = np.transpose(expected, order)
+            with GlobalArray(group, turned.shape, dtype) as target:
+                disk.read(target, order=[int(axis) for axis in np.argsort(order)]).wait()
+                assert np.array_equal(target[...], turned)
+                group.barrier()
+            assert np.array_equal(disk[box], expected[box])
+    world.barrier()
 
 
 def test_several_transfers_are_outstanding_at_once(world):
@@ -221,12 +263,44 @@ def test_a_disk_that_fills_is_one_error_and_earlier_content_is_intact(world, sma
         with pytest.raises(OutcoreError, match="free") as caught:
             disk.write(data + 1).wait()
         assert caught.value.errno == errno.ENOSPC
-        disk._native.drop()
+        assert len({repr(each) for each in world.gather(str(caught.value)) or [0]}) == 1
+        block = data[700 + world.rank : 701 + world.rank, :100]  # it can be used on
+        disk.write(block, np.s_[300 + world.rank : 301 + world.rank, :100]).wait()
+        disk.flush()
     with DiskArray.open(world, small_disk / "array") as disk:
         back = np.zeros(shape)
         disk.read(back).wait()
         assert np.array_equal(back[:300], data[:300])
+        assert np.array_equal(back[300 : 300 + world.size, :100], data[700 : 700 + world.size, :100])
+        back[:, :100][300 : 300 + world.size] = 0
         assert not back[300:].any()
+
+
+@pytest.mark.parametrize("codec", ["none", "blosc2"])
+def test_blocks_that_do_not_fit_leave_old_elements_or_new_ones(comm, small_disk, codec):
+    """Each process is a node of its own, and the disk of the last one fills."""
+    with outcore.World(comm, memory="500MB", scratch=small_disk, nodes="processes") as world:
+        links = small_disk.parent
+        full = world.rank == world.size - 1
+        (links / f"disk{world.rank}").symlink_to(small_disk if full else links)
+        world.barrier()
+        rows = 1400  # 11 MB on each disk
+        data = np.random.default_rng(world.rank).random((rows, 1000))
+        box = np.s_[world.rank * rows : (world.rank + 1) * rows]
+        path = links / "disk{node}" / "array"
+        shape = (world.size * rows, 1000)
+        with DiskArray(world, shape, path=path, codec=codec, placement="local", expected_bytes=1000) as disk:
+            disk.write(data[:100], np.s_[world.rank * rows : world.rank * rows + 100]).wait()
+            with pytest.raises(OutcoreError) as caught:
+                disk.write(data + 1, box).wait()
+            assert caught.value.errno == errno.ENOSPC
+            old = np.zeros_like(data)
+            old[:100] = data[:100]
+            back = np.zeros_like(data)
+            disk.read(back, box).wait()
+            assert np.all((back == old) | (back == data + 1))
+            disk._native.drop()
+        world.barrier()
 
 
 def test_an_error_that_one_process_has_seen_fails_the_flush_at_all(world, shared_tmp_path):
@@ -256,3 +330,81 @@ def test_an_array_outlives_its_world_without_use(comm, shared_tmp_path):
     with pytest.raises(OutcoreError) as caught:
         disk.read(np.zeros((10, 10)))
     assert caught.value.errno == errno.EBADF
+
+
+def test_metadata_that_one_process_cannot_keep_are_an_error_at_all(world, shared_tmp_path):
+    path = shared_tmp_path / "array"
+    with DiskArray(world, 10, path=path, metadata="old") as disk:
+        with pytest.raises(OutcoreError, match="metadata") as caught:
+            disk.flush({"new": object()} if world.rank == 1 else {"new": 1})
+        assert caught.value.errno == errno.EINVAL
+    with DiskArray.open(world, path) as disk:
+        assert disk.metadata == "old"
+
+
+def test_a_wrong_argument_of_one_process_opens_nothing_at_all(world, shared_tmp_path):
+    path = shared_tmp_path / "array"
+    DiskArray(world, 10, path=path).close()
+    with pytest.raises(OutcoreError, match="plenty") as caught:
+        DiskArray.open(world, path, cache="plenty" if world.rank == 1 else None)
+    assert caught.value.errno == errno.EINVAL
+
+
+def test_a_transfer_goes_on_while_nobody_waits(world):
+    """All that is asked of the request is whether it is complete."""
+    data = np.random.default_rng(5).random((600, 600))
+    with DiskArray(world, data.shape) as disk, GlobalArray(world, data.shape) as g:
+        request = disk.write(data)
+        while not request.done:
+            time.sleep(0.001)
+        request = disk.read(g)
+        while not request.test():
+            time.sleep(0.001)
+        assert np.array_equal(g[...], data)
+        world.barrier()
+
+
+def test_the_typical_section_shapes_the_chunks(world):
+    with (
+        DiskArray(world, (4096, 4096), typical=(1, 4096)) as rows,
+        DiskArray(world, (4096, 4096), typical=(4096, 1)) as columns,
+    ):
+        assert rows.chunk[1] > 8 * rows.chunk[0]
+        assert columns.chunk == rows.chunk[::-1]
+
+
+@pytest.mark.parametrize("rank", [5, 6, 7, 8])
+def test_arrays_of_many_dimensions(world, rank):
+    random = np.random.default_rng(rank)
+    shape = tuple(int(n) for n in random.integers(1, 5, rank))
+    order = [int(axis) for axis in random.permutation(rank)]
+    data = random.random(shape)
+    box = tuple(slice(int(n) // 3, int(n)) for n in shape)
+    with (
+        GlobalArray(world, shape) as g,
+        DiskArray(world, shape, chunk=[max(1, n // 2) for n in shape]) as disk,
+        GlobalArray(world, np.transpose(data[box], order).shape) as turned,
+    ):
+        if world.rank == 0:
+            g[...] = data
+        g.sync()
+        assert np.array_equal(g[box], data[box])
+        disk.write(g).wait()
+        back = [int(axis) for axis in np.argsort(order)]
+        disk.read(turned, box, order=back).wait()
+        assert np.array_equal(turned[...], np.transpose(data[box], order))
+        assert np.array_equal(disk[box], data[box])
+        world.barrier()
+
+
+def test_removed_arrays_are_gone(world, shared_tmp_path):
+    path = shared_tmp_path / ("on{node}" if world.node_count > 1 else "array")
+    disk = DiskArray(world, (30, 30), path=path)
+    disk.write(np.ones((30, 30))).wait()
+    disk.flush()
+    disk.remove()
+    with pytest.raises(OutcoreError) as caught:
+        DiskArray.open(world, path)
+    assert caught.value.errno == errno.ENOENT
+    world.barrier()
+    assert list(shared_tmp_path.glob("on*")) == list(shared_tmp_path.glob("array")) == []

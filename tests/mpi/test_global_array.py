@@ -226,6 +226,28 @@ def test_mathematics_is_that_of_numpy(world):
                 world.barrier()
 
 
+@pytest.mark.parametrize("dtype", ["int64", "float32", "complex128"])
+def test_mathematics_of_sections_is_that_of_numpy(world, dtype):
+    x, y = (10 * some((17, 13), seed) for seed in (1, 2))
+    x, y = x.astype(dtype), y.astype(dtype)
+    here, there = np.s_[2:11, 3:12], np.s_[5:14, 1:10]
+    for how in distributions(world, x.shape):
+        with holding(world, x, **how) as a, holding(world, y) as b, holding(world, y, **how) as c:
+            expected = y.copy()
+            am.add(c.section(here), a.section(there), b.section(here), alpha=2, beta=-1)
+            expected[here] = 2 * x[there] - y[here]
+            am.scale(c.section(there), 3)
+            expected[there] *= 3
+            am.copy(c.section(np.s_[0:2, :]), a.section(np.s_[9:11, :]))
+            expected[0:2] = x[9:11]
+            am.fill(c.section(np.s_[16:, 5:]), 4)
+            expected[16:, 5:] = 4
+            assert np.allclose(c[...], expected)
+            dot = (x[there] * y[here]).sum()
+            assert np.isclose(am.dot(a.section(there), b.section(here)), dot, rtol=1e-4)
+            world.barrier()
+
+
 def test_products_are_those_of_numpy(world, monkeypatch):
     monkeypatch.setattr("outcore.array_linalg.TILE", 5)
     monkeypatch.setattr("outcore.array_linalg.DEPTH", 4)
@@ -273,6 +295,11 @@ def test_different_arguments_are_refused_at_all(world):
         world, errno.EINVAL, lambda: GlobalArray(world, 10, "float32" if world.rank == last else "float64")
     )
     same_error(world, errno.EINVAL, lambda: GlobalArray(world, 10, block=1 + world.rank))
+
+
+def test_other_arrays_of_the_same_shape_are_refused_at_all(world):
+    with GlobalArray(world, 10) as a, GlobalArray(world, 10) as b:
+        same_error(world, errno.EINVAL, lambda: am.fill(b if world.rank else a, 1), "other arguments")
 
 
 def test_arguments_that_are_wrong_at_one_process_are_refused_at_all(world):

@@ -78,3 +78,20 @@ def test_what_is_no_handle_is_refused(world):
         with pytest.raises(OutcoreError, match="handle") as caught:
             DiskArray.attach(world, handle)
         assert caught.value.errno == errno.EINVAL
+
+
+def test_a_group_may_have_a_disk_of_its_own(world, shared_tmp_path):
+    color = world.rank % 2
+    place = shared_tmp_path / f"disk{color}"
+    if world.rank < 2:
+        place.mkdir(exist_ok=True)
+    world.barrier()
+    with world.split(color, scratch=place) as group:
+        assert group.scratch.startswith(str(place))
+        with DiskArray(group, (20, 20)) as d:
+            d.write(np.full((20, 20), color + 1.0)).wait()
+            assert np.all(d[...] == color + 1)
+            group.barrier()
+    with pytest.raises(OutcoreError):
+        world.split(color, scratch=shared_tmp_path / "nowhere")
+    world.barrier()

@@ -152,19 +152,19 @@ def test_many_small_requests_are_outstanding(world, placement):
     """OUTCORE_TEST_REQUESTS: how many; a million takes minutes."""
     count = int(os.environ.get("OUTCORE_TEST_REQUESTS", "10000"))
     wave = max(count // 10, 1)
-    values = np.arange(wave, dtype=np.int64)
+    values = np.arange(count, dtype=np.int64)
+    back = np.zeros_like(values)
+
+    def place(k):
+        return (k * world.size + world.rank) * 8
+
     with SharedFile(world, "many", typical_request=4096, placement=placement) as file:
-        for first in range(0, count, wave):
-            requests = [
-                file.awrite(values[k : k + 1], ((first + k) * world.size + world.rank) * 8)
-                for k in range(wave)
-            ]
-            for request in requests:
-                request.wait()
-        back = np.zeros(wave, np.int64)
-        requests = [file.aread(back[k : k + 1], (k * world.size + world.rank) * 8) for k in range(wave)]
-        for request in requests:
-            request.wait()
+        for begin, array in ((file.awrite, values), (file.aread, back)):
+            for first in range(0, count, wave):
+                last = min(first + wave, count)
+                requests = [begin(array[k : k + 1], place(k)) for k in range(first, last)]
+                for request in requests:
+                    request.wait()
         assert np.array_equal(back, values)
 
 

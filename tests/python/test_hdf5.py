@@ -72,3 +72,31 @@ def test_a_file_that_is_no_hdf5_is_an_error_of_ours(world, tmp_path):
     (tmp_path / "x.h5").write_text("text")
     with pytest.raises(OutcoreError, match=r"x\.h5"):
         hdf5.import_array(world, tmp_path / "x.h5", "a")
+
+
+def test_an_import_that_fails_leaves_no_array(world, tmp_path, monkeypatch):
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["t2"] = np.zeros((50, 60))
+
+    def fail(*_):
+        raise OSError(errno.EIO, "a bad sector, say")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(h5py.Dataset, "__getitem__", fail)
+        with pytest.raises(OutcoreError, match="bad sector"):
+            hdf5.import_array(world, tmp_path / "x.h5", "t2", path=tmp_path / "array")
+    hdf5.import_array(world, tmp_path / "x.h5", "t2", path=tmp_path / "array").close()
+
+
+def test_a_file_that_cannot_be_closed_is_an_error_of_ours(world, tmp_path, monkeypatch):
+    close = h5py.File.close
+
+    def fail(self):
+        close(self)
+        raise OSError(errno.ENOSPC, "no room, say")
+
+    with DiskArray(world, 10) as disk:
+        monkeypatch.setattr(h5py.File, "close", fail)
+        with pytest.raises(OutcoreError) as caught:
+            hdf5.export_array(disk, tmp_path / "x.h5", "a")
+    assert caught.value.errno == errno.ENOSPC

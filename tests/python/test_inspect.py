@@ -99,3 +99,14 @@ def test_a_damaged_array_is_refused(array, tmp_path):
     flip(array / "manifest", 60)
     with outcore.World(scratch=tmp_path) as world, pytest.raises(OutcoreError, match="manifest"):
         DiskArray.open(world, array)
+
+
+def test_parts_of_other_nodes_are_counted(tmp_path, capsys):
+    path = tmp_path / "array"
+    with outcore.World(scratch=tmp_path) as world:
+        DiskArray(world, 10, path=path, placement="local").close()
+    assert cli.run(["verify", str(path)]) == 0
+    assert "not here" not in capsys.readouterr().out
+    (path / "component.0").unlink()
+    assert cli.run(["verify", str(path)]) == 0
+    assert "1 parts are not here" in capsys.readouterr().out

@@ -317,6 +317,7 @@ def test_a_restart_may_have_another_number_of_processes(water, tmp_path):
         command += ["--scratch", str(tmp_path), option, str(saved), "--json", str(results)]
         answer = subprocess.run(command, check=False, capture_output=True, text=True)
         assert answer.returncode == 0, answer.stderr
+        assert ("restart from cycle" in answer.stdout) == (option == "--restart")
         energies.append(json.loads(results.read_text())["energy_hartree"])
     assert energies[1:] == pytest.approx([energies[0]] * 2, abs=1e-9)
 
