@@ -5,6 +5,9 @@
 #include <deque>
 #include <exception>
 #include <limits>
+#include <optional>
+
+#include "outcore/device/engine.hpp"
 
 namespace outcore::array {
 namespace {
@@ -12,7 +15,7 @@ namespace {
 constexpr std::int64_t largest_lane_bytes = 1 << 20;  // 8 chunks of the usual size
 constexpr std::int64_t depth_of_disk = 10;  // lanes under way keep it busy; it gets slower with more
 constexpr std::int64_t least_depth = 2;     // of a process
-constexpr std::int64_t share_of_budget = 12;
+constexpr std::int64_t share_of_budget = 12, share_for_three = 24;
 
 }  // namespace
 
@@ -21,6 +24,8 @@ ChunkMover::Lanes::Lanes(std::int64_t slot_bytes, std::int64_t budget_bytes, int
   const std::int64_t bytes = std::min(budget_bytes / share_of_budget / (2 * most), largest_lane_bytes);
   depth = std::clamp<std::int64_t>(most * bytes / slot_bytes, 1, most);
   slots = std::max<std::int64_t>(bytes / slot_bytes, 1);
+  const std::int64_t third_batch_bytes = 3 * depth * slots * slot_bytes;
+  batches = third_batch_bytes <= budget_bytes / share_for_three ? 3 : 2;
 }
 
 ChunkMover::ChunkMover(const ChunkGrid& grid, std::span<const OwnedComponent> components,
@@ -219,6 +224,7 @@ bool ChunkMover::begin_reading(std::size_t before, const Box& box) {
   std::size_t& begun = ahead_[before];
   std::size_t batch = 0;
   bool all = true;
+  const device::Burst burst;
   for_each_batch(box, [&](const std::vector<Run>& runs, std::int64_t slots) {
     if (batch++ < begun) return true;
     all = can_read_more();
@@ -264,21 +270,25 @@ void ChunkMover::read(const Box& box, std::span<const std::unique_ptr<Counterpar
   };
   try {
     std::size_t begun = mine;
+    std::optional<device::Burst> burst;  // ends before anything is waited for
     for_each_batch(box, [&](const std::vector<Run>& runs, std::int64_t slots) {
       if (begun > 0) {
         --begun;
         return true;
       }
+      if (!can_read_more()) burst.reset();
       while (!can_read_more()) {
         if (reading_ == lanes_.size() || oldest().done())
           deliver_oldest();
         else
           oldest().wait();  // what takes its place on the disk is begun before it is delivered
       }
+      if (!burst) burst.emplace();
       start_reading(runs, slots, box);
       ++mine;
       return true;
     });
+    burst.reset();
     while (mine > 0) {
       oldest().wait();
       if (all_begun) all_begun();

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #ifndef SYS_cachestat
 #define SYS_cachestat 451
@@ -81,6 +82,33 @@ std::int64_t call(const Operation& o) {
 std::int64_t Engine::run_plainly(const Operation& operation) noexcept {
   const std::int64_t value = call(operation);
   return value >= 0 ? value : -errno;
+}
+
+// ---- bursts
+
+namespace {
+
+thread_local int bursts = 0;           // of this thread, one within another
+thread_local Engine* engine_of_burst;  // that has been given something; another one is not held
+
+}  // namespace
+
+Burst::Burst() noexcept {
+  ++bursts;
+}
+
+Burst::~Burst() {
+  if (--bursts == 0) begin_now();
+}
+
+void Burst::begin_now() noexcept {
+  if (engine_of_burst) std::exchange(engine_of_burst, nullptr)->end_burst();
+}
+
+bool Burst::holds(Engine& engine) noexcept {
+  if (bursts == 0 || (engine_of_burst && engine_of_burst != &engine)) return false;
+  engine_of_burst = &engine;
+  return true;
 }
 
 }  // namespace outcore::device

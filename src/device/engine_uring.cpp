@@ -89,18 +89,28 @@ class UringEngine final : public Engine {
   const char* name() const noexcept override { return "uring"; }
 
   void submit(std::shared_ptr<Task> task) override {
+    const bool held = Burst::holds(*this);
     bool was_asleep = false;
     {
       std::lock_guard lock(mutex_);
       if (!stopping_) {
         incoming_.push_back(std::move(task));
-        was_asleep = std::exchange(asleep_, false);
+        was_asleep = !held && std::exchange(asleep_, false);
       }
     }
     if (task)  // still ours: the engine has stopped
       run_to_end(*this, *task);
     else if (was_asleep)
       wake();
+  }
+
+  void end_burst() noexcept override {
+    bool was_asleep = false;
+    {
+      std::lock_guard lock(mutex_);
+      was_asleep = !incoming_.empty() && std::exchange(asleep_, false);
+    }
+    if (was_asleep) wake();
   }
 
   void stop() noexcept override {

@@ -358,6 +358,7 @@ void File::State::waited(const Transfer& transfer, std::uint64_t nanoseconds) no
 // ---- the file as a whole
 
 void File::State::wait_for_all() const {
+  Burst::begin_now();
   for (;;) {
     const std::uint32_t count = under_way.load(std::memory_order_acquire);
     if (count == 0) return;

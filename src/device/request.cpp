@@ -5,6 +5,7 @@
 
 #include "device/completion.hpp"
 #include "device/transfer.hpp"
+#include "outcore/device/engine.hpp"
 #include "outcore/trace.hpp"
 
 namespace outcore::device {
@@ -24,6 +25,7 @@ std::int64_t take_result(Transfer& transfer) {
 /// Waits, and books the time to the transfer's file.
 void wait_for(Transfer& transfer) {
   if (transfer.done()) return;
+  Burst::begin_now();
   const std::uint64_t start_ns = trace::now_ns();
   transfer.wait();
   transfer.owner().waited(transfer, trace::now_ns() - start_ns);
@@ -73,6 +75,7 @@ void wait_all(std::span<Request> requests) {
 
 std::size_t wait_any(std::span<Request> requests) {
   if (requests.empty()) throw Error(EINVAL, {.attempted = "wait for any of no requests"});
+  Burst::begin_now();
   const std::uint64_t start_ns = trace::now_ns();
   for (bool waited = false;; waited = true) {
     const std::uint32_t seen = completion_count();

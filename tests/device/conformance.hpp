@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <deque>
@@ -14,6 +15,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "outcore/device/buffer.hpp"
 #include "outcore/device/engine.hpp"
@@ -52,6 +54,37 @@ inline void ragged_and_aligned_ranges(Setting& s) {
       check::equal(file.read(back, offset), std::int64_t(size));
       same(back, part);
     }
+}
+
+/// Nobody has to wait for what was begun in a burst: it goes on at its end.
+inline void bursts(Setting& s) {
+  File file = s.open();
+  const Bytes data = pattern(8 << 16, 3);
+  std::vector<Request> requests;
+  {
+    const Burst burst;
+    {
+      const Burst within;
+      for (std::int64_t k = 0; k < 8; ++k)
+        requests.push_back(
+            file.async_write(std::span(data).subspan(static_cast<std::size_t>(k << 16), 1 << 16), k << 16));
+    }
+  }
+  while (!std::ranges::all_of(requests, [](const Request& each) { return each.done(); }))
+    std::this_thread::yield();
+  wait_all(requests);
+  Bytes back(data.size());
+  {
+    const Burst burst;
+    Request first = file.async_read(std::span(back).first(1 << 18), 0);
+    Request second = file.async_read(std::span(back).subspan(1 << 18), 1 << 18);
+    check::equal(second.wait(), std::int64_t{1} << 18);  // in the burst
+    check::equal(first.wait(), std::int64_t{1} << 18);
+  }
+  same(back, data);
+  const Burst burst;
+  (void)file.async_write(data, 0);
+  file.close();
 }
 
 inline void aligned_memory(Setting& s) {
@@ -470,6 +503,7 @@ inline void add(const std::string& engine, const Maker& make) {
   const std::vector<std::pair<const char*, Body>> bodies{
       {"ragged and aligned ranges", ragged_and_aligned_ranges},
       {"aligned memory", aligned_memory},
+      {"bursts", bursts},
       {"end of file", end_of_file},
       {"empty requests", empty_requests},
       {"holes read as zeros", holes_read_as_zeros},

@@ -57,6 +57,22 @@ class Engine {
   static std::int64_t run_plainly(const Operation& operation) noexcept;
   /// Completes everything submitted and ends the threads; a later submit runs in the calling thread.
   virtual void stop() noexcept = 0;
+  /// What was submitted in a burst is begun now, if it has not been.
+  virtual void end_burst() noexcept {}
+};
+
+/// While it lives, requests that this thread begins may stay with the engine, which begins them together: at
+/// the end, or when the thread waits for a request. For who begins several in a row, so that the engine is
+/// woken once, and the disk not sent off with the first alone. May be nested.
+class Burst {
+ public:
+  Burst() noexcept;
+  ~Burst();
+  Burst(const Burst&) = delete;
+  Burst& operator=(const Burst&) = delete;
+  static void begin_now() noexcept;  ///< what this thread's bursts hold
+  /// For an engine, in submit: it need not begin yet.
+  [[nodiscard]] static bool holds(Engine& engine) noexcept;
 };
 
 /// Throws Error (ENOSYS, EPERM, ...) when the kernel or the build has no io_uring.
