@@ -226,7 +226,8 @@ ArrayDirectory ArrayDirectory::open(World& world, const std::string& path, bool 
   return found;
 }
 
-std::vector<int> ArrayDirectory::share(World& world, int components) const {
+std::vector<int> ArrayDirectory::share(World& world, const ChunkGrid& grid) const {
+  const int components = grid.components();
   std::vector<int> mine;
   if (placement_ == Placement::shared) {
     for (int c = world.rank(); c < components; c += world.size()) mine.push_back(c);
@@ -240,6 +241,10 @@ std::vector<int> ArrayDirectory::share(World& world, int components) const {
   world.transport().all_reduce(std::span(node), transport::Reduction::min);
   int turn = 0;
   for (int c = 0; c < components; ++c) {
+    if (grid.slots(c) == 0) {  // there is no file
+      if (world.rank() == 0) mine.push_back(c);
+      continue;
+    }
     if (node[static_cast<std::size_t>(c)] == nowhere)
       fail(ENOENT, "open disk array", file(component_name(c)),
            "no node of this job has this part of the array");

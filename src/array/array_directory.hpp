@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "device/descriptor.hpp"
+#include "outcore/array/chunk_grid.hpp"
 #include "outcore/array/disk_array.hpp"
 #include "outcore/store/manifest.hpp"
 #include "outcore/store/slot_table.hpp"
@@ -54,7 +55,7 @@ class ArrayDirectory {
   [[nodiscard]] std::string file(const std::string& name) const { return path_ + "/" + name; }
 
   /// Collective. The components this process is to own; each has one owner, on a node that has its file.
-  [[nodiscard]] std::vector<int> share(World& world, int components) const;
+  [[nodiscard]] std::vector<int> share(World& world, const ChunkGrid& grid) const;
 
   /// What puts the names of tables that this process has written, if it has, and before the first commit that
   /// of the directory, on stable storage; for store::sync_together. To be run before `commit`.

@@ -187,7 +187,7 @@ void DiskArray::State::load(const std::string& path, bool only_read, const DiskA
     grid = manifest.grid();
   });
   id = queue.next_number();
-  const std::vector<int> mine = directory.share(world, grid.components());
+  const std::vector<int> mine = directory.share(world, grid);
   owners = owners_of_all(world, mine, grid.components());
   world.together(what, 0, [&] {
     make_store();

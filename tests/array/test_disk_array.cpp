@@ -317,6 +317,27 @@ TEST("an array on local disks is found part by part") {
   });
 }
 
+TEST("an array on local disks of which some nodes have nothing is found") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/disk{node}";
+  in_worlds(3, options_in(directory, true), [&](World& world) {
+    DiskArray disk(world, {1}, ElementType::float64, {.path = path});
+    double value = 7;
+    if (world.rank() == 2) disk.put({{0}, {1}}, {reinterpret_cast<std::byte*>(&value), {8}});
+    world.barrier();
+    disk.close();
+  });
+  for (const int readers : {1, 2, 3})
+    in_worlds(readers, options_in(directory, true), [&](World& world) {
+      DiskArray disk = DiskArray::open(world, path);
+      double value = 0;
+      disk.get({{0}, {1}}, {reinterpret_cast<std::byte*>(&value), {8}});
+      check::equal(value, 7.0);
+      world.barrier();
+      disk.close();
+    });
+}
+
 TEST("what was not committed is not there") {
   const TemporaryDirectory directory;
   const std::string path = directory.path() + "/array";

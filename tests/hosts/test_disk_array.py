@@ -135,10 +135,10 @@ import numpy as np
 import outcore
 
 with outcore.World() as world:
-    with outcore.GlobalArray(world, (300, 500)) as g:
+    with outcore.GlobalArray(world, (1000, 1000)) as g:
         for cycle in range(2):
             if world.rank == 0:
-                g[...] = np.arange(150_000.0).reshape(300, 500) + cycle
+                g[...] = np.arange(1e6).reshape(1000, 1000) + cycle
             g.sync()
             outcore.checkpoint.save(world, directory / "scratch" / "job", {"g": g}, cycle)
     tell("saved")
@@ -151,13 +151,13 @@ import outcore
 with outcore.World() as world:
     saved = outcore.checkpoint.load(world, directory / "scratch" / "job")
     with saved["g"] as g:
-        tell(saved.meta, np.array_equal(g[...], np.arange(150_000.0).reshape(300, 500) + 1))
+        tell(saved.meta, np.array_equal(g[...], np.arange(1e6).reshape(1000, 1000) + 1))
         world.barrier()
 """
 
 
 def test_a_checkpoint_on_local_disks_is_loaded_by_other_processes(clean):
     assert clean.run(SAVE, 4) == ["saved"] * 4
-    assert sizes(clean.directory / "host1") >= 8 * 50_000
+    assert sizes(clean.directory / "host1") >= 8 * 400_000
     assert clean.run(LOAD, 2) == ["1 True"] * 2
     assert clean.run(LOAD, 3) == ["1 True"] * 3
