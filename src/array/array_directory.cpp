@@ -149,7 +149,8 @@ void ArrayDirectory::lock(std::string_view what) {
   const bool same = ::fstat(directory.get(), &mine) == 0 && ::stat(path_.c_str(), &there) == 0 &&
                     mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
   if (refused == EWOULDBLOCK || !same)
-    fail(EBUSY, what, path_, "somebody else, or another handle of this job, is writing, making or deleting it");
+    fail(EBUSY, what, path_,
+         "somebody else, or another handle of this job, is writing, making or deleting it");
   lock_ = std::move(directory);
 }
 
