@@ -121,6 +121,7 @@ class Protocol {
   [[nodiscard]] std::size_t calls() const noexcept { return pending_.size() + waiting_; }  ///< not complete
   [[nodiscard]] std::size_t transfers() const noexcept { return transfers_.size(); }  ///< bulk, under way
   [[nodiscard]] std::size_t served() const noexcept { return served_; }  ///< calls here that have not ended
+  [[nodiscard]] std::int64_t held_bytes() const noexcept { return held_bytes_; }  ///< of bulk payloads here
   /// The call to this process that will be sent next, if at least so many wait for that; else null.
   [[nodiscard]] std::shared_ptr<Pending> waiting_for(int process, std::size_t at_least) const;
   [[nodiscard]] std::vector<int> targets() const;  ///< processes at which calls are not complete

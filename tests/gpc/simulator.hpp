@@ -40,6 +40,7 @@ struct Plan {
     limits.most_served = static_cast<int>(1 + below(random, 16));
     limits.most_held_bytes = 1 + below(random, 40'000);
     fault_percent = below(random, 3) == 0 ? below(random, 30) : 0;
+    yield_percent = below(random, 2) == 0 ? below(random, 60) : 0;
     dying = processes > 2 && below(random, 4) == 0 ? static_cast<int>(below(random, processes)) : -1;
   }
   std::uint64_t seed;
@@ -47,6 +48,7 @@ struct Plan {
   int processes;
   std::int64_t longest_delay;  // of a packet, in units of simulated time
   std::int64_t fault_percent;  // of disk operations
+  std::int64_t yield_percent;  // of calls, which give their credit back and take long
   int dying;                   // a process that does, or -1
   Protocol::Limits limits;
 };
@@ -199,6 +201,8 @@ class Process final : Protocol::Outlet {
 
   [[nodiscard]] Protocol& protocol() noexcept { return protocol_; }
   [[nodiscard]] std::vector<std::int64_t>& disk() noexcept { return disk_; }
+  /// Most calls of one caller that were here in full at once and had not given their credit back.
+  [[nodiscard]] int most_of_one_caller() const noexcept { return most_of_one_caller_; }
   std::function<void(const std::shared_ptr<Pending>&)> on_complete;
 
  private:
@@ -215,9 +219,22 @@ class Process final : Protocol::Outlet {
   }
   void complete(std::shared_ptr<Pending> pending) override { on_complete(pending); }
 
-  /// The disk takes its time, and fails now and then: before it has changed anything.
   void serve(std::shared_ptr<Served> served) override {
-    clock_.after(below(plan_.random, 3 * plan_.longest_delay), [this, served] {
+    most_of_one_caller_ = std::max(most_of_one_caller_, ++counted_[served->caller]);
+    const bool yields = below(plan_.random, 100) < plan_.yield_percent;
+    const std::int64_t until = below(plan_.random, 3 * plan_.longest_delay);
+    if (yields)
+      clock_.after(until, [this, served] {
+        --counted_[served->caller];
+        protocol_.yield(*served);
+      });
+    carry_out(until + (yields ? below(plan_.random, 10 * plan_.longest_delay) : 0), served);
+  }
+
+  /// The disk takes its time, and fails now and then: before it has changed anything.
+  void carry_out(std::int64_t delay, std::shared_ptr<Served> served) {
+    clock_.after(delay, [this, served] {
+      if (!served->yielded) --counted_[served->caller];
       if (below(plan_.random, 100) < plan_.fault_percent) {
         protocol_.fail(*served, Error(EIO, {.attempted = "simulated transfer"}, rank_));
         return;
@@ -247,6 +264,8 @@ class Process final : Protocol::Outlet {
   Clock& clock_;
   Network& network_;
   std::vector<std::int64_t> disk_ = std::vector<std::int64_t>(accumulated);
+  std::map<int, int> counted_;  // by caller: calls here in full that count
+  int most_of_one_caller_ = 0;
 };
 
 }  // namespace simulator

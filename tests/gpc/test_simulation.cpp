@@ -28,8 +28,7 @@ class Job {
     for (std::int64_t i = 0; i < wanted; ++i)
       clock_.at(below(plan_.random, 20 * plan_.longest_delay), [this] { start(); });
     if (plan_.dying >= 0) clock_.at(below(plan_.random, 20 * plan_.longest_delay), [this] { kill(); });
-    while (clock_.step()) {
-    }
+    while (clock_.step()) check_bounds();
     for (const auto& list : {std::cref(calls_), std::cref(gets_)})
       for (const auto& call : list.get()) {
         if (call->from == plan_.dying) continue;
@@ -56,6 +55,7 @@ class Job {
 
  private:
   static constexpr std::int64_t row = Process::accumulated;
+  static constexpr std::int64_t longest_bytes = 8 * row;  // of a payload
 
   struct Call {
     std::shared_ptr<Pending> pending = std::make_shared<Pending>();
@@ -65,6 +65,17 @@ class Job {
     Process::Operation operation = Process::get;
     std::function<void(const Call&)> check = [](const Call&) {};
   };
+
+  /// What a process holds for others has a bound, whatever they ask for.
+  void check_bounds() {
+    const int most_calls = std::max(plan_.limits.credits_at_first, plan_.limits.most_credits);
+    for (const auto& process : processes_) {
+      check::is_true(process->most_of_one_caller() <= most_calls, "more calls of one caller than granted");
+      check::is_true(
+          process->protocol().held_bytes() <= std::max(plan_.limits.most_held_bytes, longest_bytes),
+          "more payload held than the limit, or one");
+    }
+  }
 
   /// A process dies; the others hear of it some time later.
   void kill() {

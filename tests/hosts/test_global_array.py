@@ -1,4 +1,4 @@
-"""Global arrays whose parts lie on several hosts."""
+"""Global arrays whose parts lie on several hosts, and node arrays, of which each host has its own."""
 
 from __future__ import annotations
 
@@ -52,3 +52,29 @@ def test_one_sided_while_the_target_computes(hosts):
         processes=2,
     )
     assert said == ["51.0 True"]
+
+
+def test_a_node_array_is_shared_by_the_processes_of_its_host(hosts):
+    said = hosts.run(
+        """
+        import outcore
+
+        with outcore.World() as world:
+            for cycle in range(1 + world.node):  # more often on the second host: no host waits for another
+                with outcore.NodeArray(world, (world.node_size, 1001)) as array:
+                    array.view[world.node_rank, :] = 10 * cycle + world.rank
+                    array.barrier()
+                    tell(world.rank, cycle, array.view[:, 1000].tolist())
+                    array.barrier()
+            world.barrier()
+        """,
+        processes=4,
+    )
+    assert said == [
+        "0 0 [0.0, 1.0]",
+        "1 0 [0.0, 1.0]",
+        "2 0 [2.0, 3.0]",
+        "2 1 [12.0, 13.0]",
+        "3 0 [2.0, 3.0]",
+        "3 1 [12.0, 13.0]",
+    ]

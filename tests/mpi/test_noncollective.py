@@ -67,38 +67,60 @@ def test_any_process_gets_and_puts_what_it_indexes(world):
             world.barrier()
 
 
-def test_a_stress_of_mixed_operations_leaves_what_numpy_says(world):
-    """All processes put into rows of their own and accumulate anywhere, with many requests outstanding."""
-    shape, rounds = (16 * world.size, 50), 6
+OWN = 16  # columns of each process in the test that follows
+
+
+def deeds(random, rank, shape, shared):
+    """What a process does in a round: it puts into half of its own columns, gets from the others, and accumulates
+    anywhere from the column `shared` on."""
+    columns = OWN * rank + random.permutation(OWN)
+    for i in range(20):
+        kind = ("put", "accumulate", "get")[i % 3]
+        if kind == "accumulate":
+            rows, places = random_index(random, (shape[0], shape[1] - shared), steps=False)
+            box = (rows, slice(places.start + shared, places.stop + shared))
+        else:
+            half = 0 if kind == "put" else OWN // 2
+            box = (random_index(random, shape[:1], steps=False)[0], int(columns[half + i % (OWN // 2)]))
+        yield kind, box, random.integers(0, 100, size=np.zeros(shape)[box].shape)
+
+
+@pytest.mark.parametrize("codec", ["none", "blosc2"])
+@pytest.mark.parametrize("client_cache", [None, "100kB"])
+def test_a_stress_of_mixed_operations_leaves_what_numpy_says(world, codec, client_cache):
+    """Gets, puts and accumulates of all processes are under way together, and meet in the same chunks."""
+    shared = OWN * world.size
+    shape = (40, shared + 24)
     streams = [np.random.default_rng(100 + rank) for rank in range(world.size)]
+    own_random = np.random.default_rng(world.rank)
     model = np.zeros(shape, np.int64)
-    with DiskArray(world, shape, "int64", chunk=(8, 16), cache=1) as d:
-        for round_ in range(rounds):
-            requests, memory = [], []
+    options = {"chunk": (8, 24), "cache": 1, "client_cache": client_cache, "codec": codec}
+    with DiskArray(world, shape, "int64", **options) as d:
+        for _ in range(6):
+            before = model.copy()
+            accumulates, gets = [], []
             for rank, random in enumerate(streams):
-                for _ in range(20):
-                    if round_ % 2:
-                        box = random_index(random, shape, steps=False)
-                        value = random.integers(0, 100, size=model[box].shape)
+                mine = rank == world.rank
+                for kind, box, value in deeds(random, rank, shape, shared):
+                    if kind == "get":
+                        gets += [(box, d.get_async(box))] if mine else []
+                    elif kind == "accumulate":
                         model[box] += 3 * value
-                        if rank == world.rank:
-                            requests.append(d.acc_async(box, value, alpha=3))
+                        accumulates += [d.acc_async(box, value, alpha=3)] if mine else []
                     else:
-                        row = 16 * rank + int(random.integers(0, 16))
-                        value = random.integers(0, 100, size=shape[1])
-                        model[row] = value
-                        if rank == world.rank:
-                            d.put(np.s_[row], value)
-                    memory.append(value)
-            for request in requests[::2]:
+                        model[box] = value
+                        if mine:
+                            d.put_async(box, value).wait()  # where they overlap, the last counts
+            for box, get in gets:
+                assert np.array_equal(get.wait(), before[box])
+            for request in accumulates[::2]:
                 request.wait()
             d.sync()
             world.barrier()
-            random = np.random.default_rng(round_ * 10 + world.rank)
-            boxes = [random_index(random, shape, steps=False) for _ in range(10)]
+            d.sync()  # forgets copies of what others have changed since
+            boxes = [random_index(own_random, shape, steps=False) for _ in range(10)]
             d.prefetch(boxes)
-            gets = [d.get_async(box) for box in boxes]
-            for box, get in zip(boxes, gets, strict=True):
+            for box, get in [(box, d.get_async(box)) for box in boxes]:
                 assert np.array_equal(get.wait(), model[box])
             world.barrier()
 
