@@ -62,7 +62,8 @@ def shared_tmp_path(comm, tmp_path):
 def pytest_collection_modifyitems(items):
     for item in items:
         # A process stuck inside MPI does not come back to Python's signal handlers: only a thread can end it.
-        item.add_marker(pytest.mark.timeout(TEST_LIMIT_S, method="thread"), append=False)
+        if not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(TEST_LIMIT_S, method="thread"))
 
 
 @pytest.hookimpl(tryfirst=True)
