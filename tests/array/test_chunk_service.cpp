@@ -23,10 +23,12 @@ using outcore::test::Model;
 namespace {
 
 std::atomic<int> write_failure, read_failure;  // errno, of the disks of all owners
+std::atomic<bool> held;                        // the disks of all owners do nothing
 
 device::FaultPlan failing() {
   device::FaultPlan plan;
   plan.script = [](std::uint64_t, const device::Operation& operation) {
+    held.wait(true);
     const int failure = operation.kind == device::Operation::Kind::write  ? write_failure.load()
                         : operation.kind == device::Operation::Kind::read ? read_failure.load()
                                                                           : 0;
@@ -122,6 +124,27 @@ TEST("an owner whose disk fails tells the one who asked, and serves on") {
       }
       world.barrier();
     }
+  });
+}
+
+TEST("requests return before the disks of the owners have done anything") {
+  for_worlds([](World& world, const std::string& directory) {
+    FaultyArray array(world, directory, 0);
+    if (world.rank() == 0) {
+      Model model({32, 32}), back({32, 32});
+      std::iota(model.data.begin(), model.data.end(), 0.0);
+      array.transfer(array::Way::put, all, model);
+      held = true;
+      DiskArrayRequest request(
+          array.client().start(array::Way::get, {all, {1, 1}}, back.memory(all), nullptr, false));
+      const bool early = request.test();
+      held = false;
+      held.notify_all();
+      check::is_true(!early);
+      request.wait();
+      check::is_true(back.data == model.data);
+    }
+    world.barrier();
   });
 }
 
