@@ -34,6 +34,10 @@ class Call {
   [[nodiscard]] std::span<std::byte> payload() const noexcept;
   [[nodiscard]] std::int64_t most_reply_bytes() const noexcept;  ///< what the caller has room for
 
+  /// Where a reply may be put so that it need not be sent: memory of most_reply_bytes() that the caller sees,
+  /// aligned to pages. Empty if there is none. Answer with what lies at its begin.
+  [[nodiscard]] std::span<std::byte> room() const noexcept;
+
   /// The reply, which is copied. Longer than the caller has room for: it gets Error(EMSGSIZE) instead.
   void answer(std::span<const std::byte> reply = {});
   /// Without a copy: `keeper` holds the memory of the reply, and is let go when it has been sent.

@@ -219,6 +219,11 @@ void ChunkService::serve(Arrays& arrays, Budget& budget, Call call) {
   switch (asked.way) {
     case Way::get: {
       if (bytes > call.most_reply_bytes()) refuse(EMSGSIZE, std::to_string(bytes) + " bytes were asked for");
+      if (const auto room = call.room(); static_cast<std::int64_t>(room.size()) >= bytes && bytes > 0) {
+        store->get(asked.component, section, Packed(room.data(), element_bytes));
+        call.answer(room.first(static_cast<std::size_t>(bytes)));
+        return;
+      }
       auto reply = std::make_shared<Reply>(budget, bytes);
       store->get(asked.component, section, Packed(reply->span().data(), element_bytes));
       call.answer(reply->span(), reply);

@@ -24,6 +24,10 @@ std::int64_t Call::most_reply_bytes() const noexcept {
   return served_->most_reply_bytes;
 }
 
+std::span<std::byte> Call::room() const noexcept {
+  return served_->room;
+}
+
 std::shared_ptr<gpc::Served> Call::take() {
   if (!served_) throw Error(EBADF, {.attempted = "answer a call", .detail = "it was answered"});
   return std::exchange(served_, nullptr);

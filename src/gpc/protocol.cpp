@@ -25,12 +25,15 @@ struct CallHead {
   std::uint32_t procedure = 0;
   std::uint64_t number = 0;
   std::int64_t payload_bytes = 0, most_reply_bytes = 0;
-  std::uint32_t tag = 0, unused = 0;
+  std::uint32_t tag = 0;
+  // Where they lie in the memory that the caller has in common with others; -1: not there.
+  std::int32_t payload_at = -1, reply_at = -1;
+  std::uint32_t unused = 0;
 };
 struct ReplyHead {
   Kind kind = Kind::reply;
-  bool bulk = false, yielded = false;
-  std::uint16_t credits = 0;
+  bool bulk = false, yielded = false, placed = false;  // placed: it lies where the call said
+  std::uint16_t credits = 0, unused = 0;
   std::int32_t errno_value = 0;
   std::uint64_t number = 0;
   std::int64_t size_bytes = 0;
@@ -85,6 +88,23 @@ Bytes::Bytes(std::span<const std::byte> from) : Bytes(from.size()) {
   std::copy(from.begin(), from.end(), span().begin());
 }
 
+void Pending::place(Places& places) {
+  const auto room = static_cast<std::size_t>(reply_room());
+  if (sizeof(CallHead) + header.size_bytes + payload.size() > Messages::most_packet_bytes)
+    payload_place = places.try_take(payload.size());
+  if (payload_place) payload_place.fill(payload);
+  // Large replies are better off in the huge pages of the target's own memory: disks write to them twice as
+  // fast.
+  if (sizeof(ReplyHead) + room > Messages::most_packet_bytes && room <= Places::unit_bytes)
+    reply_place = places.try_take(room);
+}
+
+void Pending::settle() noexcept {
+  if (reply_placed) std::copy_n(reply_place.data(), reply.size(), reply.data());
+  payload_place.clear();
+  reply_place.clear();
+}
+
 Protocol::Lane& Protocol::lane(int process) {
   return lanes_.try_emplace(process, Lane{.credits = limits_.credits_at_first}).first->second;
 }
@@ -126,20 +146,21 @@ void Protocol::launch_waiting(int process) {
 }
 
 void Protocol::launch(int process, const std::shared_ptr<Pending>& pending) {
-  const auto& options = pending->options;
   CallHead head;
   head.header_bytes = static_cast<std::uint16_t>(pending->header.size_bytes);
   head.procedure = pending->procedure;
   head.number = pending->number = next_number_++;
   head.payload_bytes = static_cast<std::int64_t>(pending->payload.size());
-  head.most_reply_bytes =
-      options.reply.empty() ? options.most_reply_bytes : static_cast<std::int64_t>(options.reply.size());
-  head.bulk =
-      sizeof head + pending->header.size_bytes + pending->payload.size() > Messages::most_packet_bytes;
+  head.most_reply_bytes = pending->reply_room();
+  if (pending->payload_place) head.payload_at = pending->payload_place.offset();
+  if (pending->reply_place) head.reply_at = pending->reply_place.offset();
+  const bool sent = !pending->payload_place;
+  head.bulk = sent && sizeof head + pending->header.size_bytes + pending->payload.size() >
+                          Messages::most_packet_bytes;
   if (head.bulk) head.tag = next_tag(process);
   pending->legs = head.bulk ? 2 : 1;
   pending_.emplace(head.number, pending);
-  const auto payload = head.bulk ? std::span<const std::byte>() : pending->payload;
+  const auto payload = head.bulk || !sent ? std::span<const std::byte>() : pending->payload;
   outlet_.send(process, {bytes_of(head), pending->header.span(), payload});
   if (head.bulk)
     outlet_.send_bulk(process, head.tag, pending->payload,
@@ -165,11 +186,12 @@ void Protocol::reply_arrived(int from, std::span<const std::byte> packet) {
       into = pending->own_reply.span();
     }
     pending->reply = into.first(size);
+    pending->reply_placed = head.placed;
     if (head.bulk) {
       ++pending->legs;
       outlet_.receive_bulk(from, head.tag, pending->reply,
                            begin_transfer({.peer = from, .pending = pending}));
-    } else {
+    } else if (!head.placed) {
       std::copy(body.begin(), body.end(), pending->reply.begin());
     }
   }
@@ -195,6 +217,10 @@ void Protocol::abandon(const std::shared_ptr<Pending>& pending, const Error& err
 }
 
 void Protocol::finish(std::shared_ptr<Pending> pending, const Error& error) {
+  if (pending->legs > 0) {  // the other side has not let go
+    pending->payload_place.forfeit();
+    pending->reply_place.forfeit();
+  }
   pending->error = error;
   pending->reply = {};
   outlet_.complete(std::move(pending));
@@ -263,9 +289,18 @@ void Protocol::call_arrived(int from, std::span<const std::byte> packet) {
   served->procedure = head.procedure;
   served->most_reply_bytes = head.most_reply_bytes;
   served->header = Bytes(packet.subspan(sizeof head, head.header_bytes));
+  served->bulk = head.bulk;
+  const auto placed = [&](std::int32_t at, std::int64_t size) {
+    return outlet_.common(from).subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(size));
+  };
+  if (head.reply_at >= 0) served->room = placed(head.reply_at, head.most_reply_bytes);
   ++served_;
   if (++lane(from).served == 1) ++callers_;
-  if (head.bulk) {
+  if (head.payload_at >= 0) {
+    served->payload.lent = placed(head.payload_at, head.payload_bytes).data();
+    served->payload.size_bytes = static_cast<std::size_t>(head.payload_bytes);
+    outlet_.serve(std::move(served));
+  } else if (head.bulk) {
     served->payload.size_bytes = static_cast<std::size_t>(head.payload_bytes);
     arrivals_.push_back({std::move(served), head.tag});
     receive_payloads();
@@ -287,6 +322,13 @@ void Protocol::receive_payloads() {
     outlet_.receive_bulk(arrival.served->caller, arrival.tag, arrival.served->payload.span(),
                          begin_transfer({.peer = arrival.served->caller, .arriving = arrival.served}));
   }
+}
+
+std::span<const std::byte> Served::put_into_room(std::span<const std::byte> reply) const noexcept {
+  const bool fits_packet = sizeof(ReplyHead) + reply.size() <= Messages::most_packet_bytes;
+  if (fits_packet || reply.size() > room.size() || reply.data() == room.data()) return reply;
+  std::copy(reply.begin(), reply.end(), room.begin());
+  return room.first(reply.size());
 }
 
 void Protocol::answer(const Served& served, std::span<const std::byte> bytes,
@@ -320,9 +362,7 @@ void Protocol::yield(Served& served) {
 void Protocol::end(const Served& served) {
   --served_;
   if (--lane(served.caller).served == 0) --callers_;
-  const bool bulk =
-      sizeof(CallHead) + served.header.size_bytes + served.payload.size_bytes > Messages::most_packet_bytes;
-  if (bulk) held_bytes_ -= static_cast<std::int64_t>(served.payload.size_bytes);
+  if (served.bulk) held_bytes_ -= static_cast<std::int64_t>(served.payload.size_bytes);
 }
 
 void Protocol::reply(const Served& served, std::span<const std::byte> bytes, int errno_value,
@@ -336,11 +376,13 @@ void Protocol::reply(const Served& served, std::span<const std::byte> bytes, int
   head.errno_value = errno_value;
   head.number = served.number;
   head.size_bytes = static_cast<std::int64_t>(bytes.size());
-  head.bulk = sizeof head + bytes.size() > Messages::most_packet_bytes;
+  head.placed = !bytes.empty() && bytes.data() == served.room.data();
+  head.bulk = !head.placed && sizeof head + bytes.size() > Messages::most_packet_bytes;
   head.yielded = served.yielded;
   head.credits = credits();
   if (head.bulk) head.tag = next_tag(served.caller);
-  outlet_.send(served.caller, {bytes_of(head), head.bulk ? std::span<const std::byte>() : bytes});
+  outlet_.send(served.caller,
+               {bytes_of(head), head.bulk || head.placed ? std::span<const std::byte>() : bytes});
   if (head.bulk) {
     if (!keeper) {
       auto copy = std::make_shared<Bytes>(bytes);

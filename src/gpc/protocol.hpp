@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "gpc/places.hpp"
 #include "outcore/device/buffer.hpp"
 #include "outcore/gpc.hpp"
 #include "outcore/transport/messages.hpp"
@@ -27,11 +28,12 @@ struct Bytes {
   explicit Bytes(std::size_t size);
   explicit Bytes(std::span<const std::byte> from);
   [[nodiscard]] std::span<std::byte> span() const noexcept {
-    return {large.data() ? large.data() : small.get(), size_bytes};
+    return {lent ? lent : large.data() ? large.data() : small.get(), size_bytes};
   }
 
   std::unique_ptr<std::byte[]> small;
   device::Buffer large;
+  std::byte* lent = nullptr;  // memory of others
   std::size_t size_bytes = 0;
 };
 
@@ -54,7 +56,17 @@ struct Pending {
   std::atomic<bool> delivered{false};  // the error was thrown
   Service* service = nullptr;
 
+  [[nodiscard]] std::int64_t reply_room() const noexcept {
+    return options.reply.empty() ? options.most_reply_bytes : static_cast<std::int64_t>(options.reply.size());
+  }
+  /// Finds room for the payload and the reply where processes of a host see it. Before the call.
+  void place(Places& places);
+  /// Takes the reply out of there, and gives the room back. When it is complete, before it is done.
+  void settle() noexcept;
+
   // Of the protocol.
+  Places::Place payload_place, reply_place;
+  bool reply_placed = false;
   std::uint64_t number = 0;
   int legs = 0;  // what must come before it is complete: the reply, the end of bulk transfers
 };
@@ -66,11 +78,16 @@ struct Served {
   Served(const Served&) = delete;
   Served& operator=(const Served&) = delete;
 
+  /// Copies a reply that would have to travel as bulk data into the room, if there is. Where it lies then.
+  [[nodiscard]] std::span<const std::byte> put_into_room(std::span<const std::byte> reply) const noexcept;
+
   int caller = 0;
   std::uint64_t number = 0;
   std::uint32_t procedure = 0;
   std::int64_t most_reply_bytes = 0;
   Bytes header, payload;
+  std::span<std::byte> room;   // for the reply, at the caller; empty: out of sight
+  bool bulk = false;           // its payload travelled as bulk data
   Service* service = nullptr;  // once it has been handed over
   bool ended = false;
   bool yielded = false;  // its credit was given back before
@@ -78,8 +95,8 @@ struct Served {
 
 /// All calls of one process, to it and from it. Between a pair of processes no more calls are under way than
 /// the target has granted with its last reply; the rest waits at the caller. A target grants more the fewer
-/// callers it has. Payloads and replies that do not fit into a packet are bulk data, which the other side
-/// takes when it has memory for it.
+/// callers it has. Payloads and replies that do not fit into a packet lie at the caller where the target sees
+/// them, if there is room; else they are bulk data, which the other side takes when it has memory for it.
 class Protocol {
  public:
   struct Limits {
@@ -98,6 +115,8 @@ class Protocol {
                            std::uint64_t token) = 0;
     virtual void receive_bulk(int from, std::uint32_t tag, std::span<std::byte> into,
                               std::uint64_t token) = 0;
+    /// See transport::Messages.
+    [[nodiscard]] virtual std::span<std::byte> common(int process) const noexcept = 0;
     virtual void serve(std::shared_ptr<Served> served) = 0;       ///< it is here in full
     virtual void complete(std::shared_ptr<Pending> pending) = 0;  ///< with its reply or error
   };

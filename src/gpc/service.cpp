@@ -41,6 +41,7 @@ Service::Service(transport::Transport& transport)
       size_(transport.size()),
       protocol_(transport.rank(), *this),
       messages_(transport.messages()),
+      places_(std::make_shared<Places>(messages_->common(transport.rank()))),
       thrift_(idle_share) {
   // Not a worker that yields to others: it must take the core of a thread that computes.
   thread_ = device::start_thread("outcore-gpc", [this] { run(); });
@@ -119,6 +120,7 @@ CallRequest Service::call(int process, std::uint32_t procedure, std::span<const 
   pending->payload = payload;
   pending->options = std::move(options);
   pending->service = this;
+  if (!messages_->common(process).empty()) pending->place(*places_);
   std::unique_lock lock(mutex_);
   while (!serves) {
     const auto before = protocol_.waiting_for(process, most_waiting);
@@ -197,6 +199,7 @@ void Service::deliver() {
     completed_.pop_front();
     ++delivering_;
     lock.unlock();
+    pending->settle();
     if (const auto then = std::move(pending->options.then))
       then(pending->reply, pending->error ? &*pending->error : nullptr);
     pending->done.store(true, std::memory_order_release);
@@ -210,14 +213,18 @@ void Service::deliver() {
 // ---- the target's side ----
 
 /// False if the call has ended before: copies of it may be answered by different threads.
-template <class How>
-bool Service::end(Served& served, const How& how) {
+bool Service::claim(Served& served) {
   const std::lock_guard guard(mutex_);
-  if (std::exchange(served.ended, true)) return false;
+  return !std::exchange(served.ended, true);
+}
+
+/// By who has claimed it.
+template <class How>
+void Service::end(Served& served, const How& how) {
+  const std::lock_guard guard(mutex_);
   how();
   if (--procedures_[served.procedure].active == 0) idle_.notify_all();
   if (protocol_.transfers() > 0 && !messages_->is_told()) messages_->wake();  // it looks more often meanwhile
-  return true;
 }
 
 void Service::serve(std::shared_ptr<Served> served) {
@@ -273,6 +280,7 @@ void Service::execute(std::shared_ptr<Served> served, const Procedure& procedure
       name = procedures_[served->procedure].name;
     }
     const Error error = transport::current_error("procedure '" + name + "'");
+    if (!claim(*served)) return;
     end(*served, [&] { protocol_.fail(*served, Error(error.errno_value(), error.context(), rank_)); });
   }
 }
@@ -310,17 +318,20 @@ void Service::work() {
 }
 
 void Service::answer(Served& served, std::span<const std::byte> reply, std::shared_ptr<const void> keeper) {
-  if (!end(served, [&] { protocol_.answer(served, reply, std::move(keeper)); })) throw answered();
+  if (!claim(served)) throw answered();
+  reply = served.put_into_room(reply);
+  end(served, [&] { protocol_.answer(served, reply, std::move(keeper)); });
 }
 
 void Service::fail(Served& served, const Error& error) {
-  if (!end(served, [&] { protocol_.fail(served, error); })) throw answered();
+  if (!claim(served)) throw answered();
+  end(served, [&] { protocol_.fail(served, error); });
 }
 
 void Service::drop(Served& served) noexcept {
   const Error error(ECANCELED, {.attempted = "serve a call", .detail = "the procedure did not answer"},
                     rank_);
-  (void)end(served, [&] { protocol_.fail(served, error); });
+  if (claim(served)) end(served, [&] { protocol_.fail(served, error); });
 }
 
 // ---- the serving thread ----
@@ -431,6 +442,9 @@ void Service::send_bulk(int to, std::uint32_t tag, std::span<const std::byte> da
 }
 void Service::receive_bulk(int from, std::uint32_t tag, std::span<std::byte> into, std::uint64_t token) {
   attempt([&] { messages_->receive_bulk(from, tag, into, token); });
+}
+std::span<std::byte> Service::common(int process) const noexcept {
+  return messages_->common(process);
 }
 void Service::complete(std::shared_ptr<Pending> pending) {
   completed_.push_back(std::move(pending));

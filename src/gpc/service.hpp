@@ -63,6 +63,7 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   void send(int to, transport::Parts packet) override;
   void send_bulk(int to, std::uint32_t tag, std::span<const std::byte> data, std::uint64_t token) override;
   void receive_bulk(int from, std::uint32_t tag, std::span<std::byte> into, std::uint64_t token) override;
+  [[nodiscard]] std::span<std::byte> common(int process) const noexcept override;
   void serve(std::shared_ptr<Served> served) override;
   void complete(std::shared_ptr<Pending> pending) override;
   void packet(int from, std::span<const std::byte> packet) override;
@@ -82,8 +83,9 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   void deliver();
   void serve_ready();
   void execute(std::shared_ptr<Served> served, const Procedure& procedure);
+  [[nodiscard]] bool claim(Served& served);
   template <class How>
-  bool end(Served& served, const How& how);
+  void end(Served& served, const How& how);
   void need_worker();
   void block(bool begins);
 
@@ -91,6 +93,7 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   mutable std::mutex mutex_;  // of all that follows, but where it is said
   Protocol protocol_;
   std::unique_ptr<transport::Messages> messages_;
+  std::shared_ptr<Places> places_;  // no lock
   std::deque<Entry> procedures_;
   std::deque<std::shared_ptr<Served>> ready_, to_work_;
   std::deque<std::shared_ptr<Pending>> completed_;

@@ -149,6 +149,7 @@ struct StripedComponents::Asked {
 
   void answer() {
     if (request.write) return call.answer();
+    if (!reply) return call.answer(call.room().first(static_cast<std::size_t>(request.size_bytes)));
     const std::span<const std::byte> bytes(reply.get(), static_cast<std::size_t>(request.size_bytes));
     call.answer(bytes, std::move(reply));
   }
@@ -169,7 +170,8 @@ void StripedComponents::serve(Call call) {
     refuse("a payload of " + std::to_string(call.payload().size()) + " bytes for pieces of " +
            std::to_string(request.size_bytes));
   auto asked = std::make_shared<Asked>(std::move(call), std::move(request));
-  if (!asked->request.write) {
+  const bool placed = asked->request.size_bytes <= static_cast<std::int64_t>(asked->call.room().size());
+  if (!asked->request.write && !placed) {
     asked->reply = replies->try_take(asked->request.size_bytes);
     if (!asked->reply) return postpone(std::move(asked));
   }
@@ -177,7 +179,9 @@ void StripedComponents::serve(Call call) {
 }
 
 void StripedComponents::begin(const std::shared_ptr<Asked>& asked) {
-  asked->lay_out(asked->request.write ? asked->call.payload().data() : asked->reply.get());
+  asked->lay_out(asked->request.write ? asked->call.payload().data()
+                 : asked->reply       ? asked->reply.get()
+                                      : asked->call.room().data());
   if (serve_at_once(*asked)) return;
   for (const Asked::Part& part : asked->parts)
     for (const Runs::Run& run : part.runs.runs()) {

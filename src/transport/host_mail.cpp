@@ -113,6 +113,13 @@ Mailbox* HostMail::box(int process) const noexcept {
   return memory ? std::launder(reinterpret_cast<Mailbox*>(memory)) : nullptr;
 }
 
+std::span<std::byte> HostMail::common(int process) const noexcept {
+  const auto memory = reinterpret_cast<std::uintptr_t>(bells_.memory(process));
+  if (memory == 0) return {};
+  const std::uintptr_t begin = (memory + sizeof(Mailbox) + page_bytes - 1) / page_bytes * page_bytes;
+  return {reinterpret_cast<std::byte*>(begin), Messages::common_bytes};
+}
+
 void HostMail::send(int to, Parts packet) {
   put(to, Letter::Kind::packet, packet);
 }

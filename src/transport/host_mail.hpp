@@ -74,12 +74,17 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 /// a third of the time: the system looks at each page. Methods are called by one thread at a time, but for
 /// `is_busy` and `has_come`.
 class HostMail {
+  static constexpr std::size_t page_bytes = 4096;
+
  public:
-  /// Collective; `bells` have room for a Mailbox beside each bell. OUTCORE_FETCH=no: bulk data is not
-  /// fetched.
+  /// Beside each bell.
+  static constexpr std::size_t memory_bytes = sizeof(Mailbox) + page_bytes + Messages::common_bytes;
+
+  /// Collective; `bells` have memory_bytes beside each bell. OUTCORE_FETCH=no: bulk data is not fetched.
   HostMail(Transport& transport, Doorbells& bells);
 
   [[nodiscard]] bool reaches(int process) const noexcept { return box(process) != nullptr; }
+  [[nodiscard]] std::span<std::byte> common(int process) const noexcept;  ///< see Messages
   [[nodiscard]] bool fetches() const noexcept { return fetches_; }
 
   void send(int to, Parts packet);

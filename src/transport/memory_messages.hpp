@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "outcore/transport/messages.hpp"
+#include "transport/mapping.hpp"
 
 namespace outcore::transport {
 
@@ -36,6 +37,7 @@ class PostOffice {
     std::deque<std::uint64_t> done;       // tokens of transfers that have ended
     std::vector<Side> offered, expected;  // to this rank, by others; by this rank
     bool woken = false, closed = false;
+    Mapping common{Messages::common_bytes};
   };
 
   explicit PostOffice(int ranks) : boxes_(static_cast<std::size_t>(ranks)) {}

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "gpc/protocol.hpp"
+#include "transport/mapping.hpp"
 
 namespace simulator {
 
@@ -41,11 +42,12 @@ struct Plan {
     limits.most_held_bytes = 1 + below(random, 40'000);
     fault_percent = below(random, 3) == 0 ? below(random, 30) : 0;
     yield_percent = below(random, 2) == 0 ? below(random, 60) : 0;
+    hosts = static_cast<int>(1 + below(random, 3));
     dying = processes > 2 && below(random, 4) == 0 ? static_cast<int>(below(random, processes)) : -1;
   }
   std::uint64_t seed;
   Random random;
-  int processes;
+  int processes, hosts;
   std::int64_t longest_delay;  // of a packet, in units of simulated time
   std::int64_t fault_percent;  // of disk operations
   std::int64_t yield_percent;  // of calls, which give their credit back and take long
@@ -92,6 +94,13 @@ class Network {
   };
   Network(Plan& plan, Clock& clock)
       : plan_(plan), clock_(clock), ports_(static_cast<std::size_t>(plan.processes)) {}
+  /// Processes of one host see one another's.
+  [[nodiscard]] std::span<std::byte> common(int from, int process) {
+    if (from % plan_.hosts != process % plan_.hosts) return {};
+    auto& memory = common_[process];
+    if (!memory) memory = std::make_unique<transport::Mapping>(transport::Messages::common_bytes);
+    return {memory->data(), transport::Messages::common_bytes};
+  }
   Port& port(int process) { return ports_[static_cast<std::size_t>(process)]; }
 
   /// Transfers with it end with an error, or not at all.
@@ -180,6 +189,7 @@ class Network {
   int dead_ = -1;
   std::vector<Port> ports_;
   std::map<std::pair<int, int>, Pair> pairs_;
+  std::map<int, std::unique_ptr<transport::Mapping>> common_;
   std::map<std::tuple<int, int, std::uint32_t>, Side> sides_;
 };
 
@@ -193,13 +203,22 @@ class Process final : Protocol::Outlet {
   };
 
   Process(int rank, Plan& plan, Clock& clock, Network& network)
-      : protocol_(rank, *this, plan.limits), rank_(rank), plan_(plan), clock_(clock), network_(network) {
+      : protocol_(rank, *this, plan.limits),
+        rank_(rank),
+        plan_(plan),
+        clock_(clock),
+        network_(network),
+        places_(std::make_shared<gpc::Places>(network.common(rank, rank))) {
     network_.port(rank) = {
         [this](int from, std::span<const std::byte> packet) { protocol_.packet(from, packet); },
         [this](std::uint64_t token, int error) { protocol_.bulk_done(token, error); }};
   }
 
   [[nodiscard]] Protocol& protocol() noexcept { return protocol_; }
+  void call(const std::shared_ptr<Pending>& pending) {
+    if (!common(pending->target).empty()) pending->place(*places_);
+    protocol_.call(pending);
+  }
   [[nodiscard]] std::vector<std::int64_t>& disk() noexcept { return disk_; }
   /// Most calls of one caller that were here in full at once and had not given their credit back.
   [[nodiscard]] int most_of_one_caller() const noexcept { return most_of_one_caller_; }
@@ -217,7 +236,13 @@ class Process final : Protocol::Outlet {
   void receive_bulk(int from, std::uint32_t tag, std::span<std::byte> into, std::uint64_t token) override {
     network_.bulk(from, rank_, tag, false, into, token);
   }
-  void complete(std::shared_ptr<Pending> pending) override { on_complete(pending); }
+  [[nodiscard]] std::span<std::byte> common(int process) const noexcept override {
+    return network_.common(rank_, process);
+  }
+  void complete(std::shared_ptr<Pending> pending) override {
+    pending->settle();
+    on_complete(pending);
+  }
 
   void serve(std::shared_ptr<Served> served) override {
     most_of_one_caller_ = std::max(most_of_one_caller_, ++counted_[served->caller]);
@@ -247,7 +272,7 @@ class Process final : Protocol::Outlet {
                                                   static_cast<std::size_t>(request.count));
       if (served->procedure == get) {
         auto copy = std::make_shared<std::vector<std::int64_t>>(place.begin(), place.end());
-        protocol_.answer(*served, std::as_bytes(std::span(*copy)), copy);
+        protocol_.answer(*served, served->put_into_room(std::as_bytes(std::span(*copy))), copy);
         return;
       }
       std::vector<std::int64_t> values(place.size());
@@ -263,6 +288,7 @@ class Process final : Protocol::Outlet {
   Plan& plan_;
   Clock& clock_;
   Network& network_;
+  std::shared_ptr<gpc::Places> places_;
   std::vector<std::int64_t> disk_ = std::vector<std::int64_t>(accumulated);
   std::map<int, int> counted_;  // by caller: calls here in full that count
   int most_of_one_caller_ = 0;

@@ -49,8 +49,9 @@ void echo(Call call) {
 TEST("header and payload arrive, the reply comes back, of any size") {
   on_ranks(3, [](World& world) {
     const auto echoes = world.register_procedure("echo", echo);
-    for (const std::size_t count :
-         {std::size_t{0}, std::size_t{1}, std::size_t{500}, std::size_t{1100}, std::size_t{300'000}}) {
+    // Within a packet, in one place and in several, and beyond them.
+    for (const std::size_t count : std::initializer_list<std::size_t>{0, 1, 500, 1100, 16'382, 16'383, 60'000,
+                                                                      65'536, 65'537, 300'000}) {
       const auto sent = counting(count);
       const std::vector<int> header{world.rank(), 17};
       std::vector<int> reply(count + 2);
@@ -73,6 +74,54 @@ TEST("a reply without memory of the caller gets some") {
     auto request = world.call(1 - world.rank(), echoes, {}, bytes_of(sent), {.most_reply_bytes = 1 << 20});
     request.wait();
     check::is_true(std::memcmp(request.reply().data(), sent.data(), sent.size() * sizeof(int)) == 0);
+    world.barrier();
+  });
+}
+
+TEST("a reply that was put into the room of the caller arrives there") {
+  on_ranks(2, [](World& world) {
+    const auto squares = world.register_procedure("squares", [](Call call) {
+      const auto room = call.room();
+      check::equal(static_cast<std::int64_t>(room.size()), call.most_reply_bytes());
+      const std::span numbers(reinterpret_cast<int*>(room.data()), room.size() / sizeof(int));
+      for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int>(i * i);
+      call.answer(room.first(room.size() / 2));
+    });
+    for (const bool own : {false, true}) {
+      std::vector<int> memory(4000, -1);
+      CallOptions options{.most_reply_bytes = 16'000};
+      if (own) options = {.reply = std::as_writable_bytes(std::span(memory))};
+      auto request = world.call(1 - world.rank(), squares, {}, {}, options);
+      request.wait();
+      check::equal(request.reply().size(), 8000U);
+      for (int i = 0; i < 2000; ++i) {
+        int number = 0;
+        std::memcpy(&number, request.reply().data() + 4 * i, sizeof number);
+        check::equal(number, i * i);
+      }
+      if (own) check::is_true(memory[1999] == 1999 * 1999 && memory[2000] == -1);
+    }
+    world.barrier();
+  });
+}
+
+TEST("more calls than there are places for their payloads and replies all get through") {
+  on_ranks(2, [](World& world) {
+    const auto echoes = world.register_procedure("echo", echo);
+    constexpr std::size_t calls = 300, count = 10'000;
+    std::vector<std::vector<int>> sent, replies(calls, std::vector<int>(count));
+    std::vector<CallRequest> requests;
+    for (std::size_t i = 0; i < calls; ++i) {
+      sent.push_back(counting(count));
+      sent[i][0] = static_cast<int>(i);
+    }
+    for (std::size_t i = 0; i < calls; ++i)
+      requests.push_back(world.call(1 - world.rank(), echoes, {}, bytes_of(sent[i]),
+                                    {.reply = std::as_writable_bytes(std::span(replies[i]))}));
+    for (std::size_t i = 0; i < calls; ++i) {
+      requests[i].wait();
+      check::is_true(replies[i] == sent[i]);
+    }
     world.barrier();
   });
 }

@@ -144,7 +144,7 @@ class Job {
     pending.header = gpc::Bytes(std::as_bytes(std::span(&call.request, 1)));
     pending.payload = std::as_bytes(std::span(call.values));
     by_pending_[call.pending.get()] = &call;
-    processes_[static_cast<std::size_t>(from)]->protocol().call(call.pending);
+    processes_[static_cast<std::size_t>(from)]->call(call.pending);
   }
 
   void ended(const std::shared_ptr<Pending>& pending) {

@@ -64,6 +64,34 @@ inline void packets_keep_their_order(Transport& transport) {
   check::equal(inbox.packets[transport.rank()].back().size(), Messages::most_packet_bytes);
 }
 
+/// Where two processes have memory in common, each sees what the other has written to its own.
+inline void what_is_in_common_is_seen_alike(Transport& transport) {
+  const auto messages = transport.messages();
+  const auto size = static_cast<std::size_t>(transport.size());
+  const auto own = messages->common(transport.rank());
+  std::vector<std::byte> sees(size), all(size * size);
+  for (std::size_t i = 0; i < size; ++i) {
+    const auto memory = messages->common(static_cast<int>(i));
+    if (memory.empty()) continue;
+    sees[i] = std::byte{1};
+    check::equal(memory.size(), Messages::common_bytes);
+    check::equal(reinterpret_cast<std::uintptr_t>(memory.data()) % 4096, 0U);
+    check::is_true(std::ranges::all_of(memory, [](std::byte each) { return each == std::byte{0}; }));
+  }
+  transport.all_gather(sees, all);
+  for (std::size_t i = 0; i < size; ++i)
+    check::is_true(all[i * size + static_cast<std::size_t>(transport.rank())] == sees[i],
+                   "only one sees the other");
+  if (!own.empty()) std::ranges::copy(pattern(own.size(), transport.rank()), own.begin());
+  transport.barrier();
+  for (std::size_t i = 0; i < size; ++i) {
+    const auto memory = messages->common(static_cast<int>(i));
+    if (!memory.empty())
+      check::is_true(std::ranges::equal(memory, pattern(memory.size(), static_cast<int>(i))));
+  }
+  transport.barrier();
+}
+
 /// Nobody looks before all are sent. Then they are delivered no faster than wanted. All look until the
 /// receiver says that it has everything.
 inline void more_packets_than_are_kept_are_not_lost(Transport& transport) {
@@ -227,6 +255,7 @@ inline void add_messages(const std::string& name, const Run& run, int count) {
     add_test(name, run, count, "messages: " + what, body);
   };
   test("packets keep their order", packets_keep_their_order);
+  test("what is in common is seen alike", what_is_in_common_is_seen_alike);
   test("more packets than are kept are not lost", more_packets_than_are_kept_are_not_lost);
   test("bulk meets its receive", bulk_meets_its_receive);
   test("bulk comes out of shared memory", bulk_comes_out_of_shared_memory);

@@ -40,6 +40,7 @@ class Messages {
   static constexpr std::uint32_t most_tag = (1U << 14) - 1;
   /// What packets that have come are kept in: this many, whatever the number of senders (96 KiB).
   static constexpr int packets_at_once = 24;
+  static constexpr std::size_t common_bytes = 4 << 20;
 
   /// What `poll` calls. Neither may call `poll`.
   struct Receiver {
@@ -60,6 +61,12 @@ class Messages {
   virtual void send_bulk(int to, std::uint32_t tag, std::span<const std::byte> data, std::uint64_t token) = 0;
   /// Exactly as many bytes as are sent.
   virtual void receive_bulk(int from, std::uint32_t tag, std::span<std::byte> into, std::uint64_t token) = 0;
+
+  /// What a process has in common with others of its host: memory that they see as it does, so that what lies
+  /// there need not be sent. That of `process`, which may be this one, as this one sees it: common_bytes,
+  /// aligned to pages, zero at first. Empty if they have none in common, and then for both. Any thread, as
+  /// long as this.
+  [[nodiscard]] virtual std::span<std::byte> common(int process) const noexcept = 0;
 
   /// Delivers what has come, but no more than `packets` packets. Returns whether there was anything.
   virtual bool poll(Receiver& receiver, int packets = packets_at_once) = 0;

@@ -96,7 +96,7 @@ class MpiMessages final : public Messages {
  public:
   MpiMessages(Transport& transport, MPI_Comm comm)
       : rank_(transport.rank()),
-        bells_(transport, sizeof(Mailbox)),
+        bells_(transport, HostMail::memory_bytes),
         mail_(transport, bells_),
         at_finalize_([this] { end(); }) {
     MPI_Request request = MPI_REQUEST_NULL;
@@ -159,6 +159,8 @@ class MpiMessages final : public Messages {
     });
     add(request, {.process = from, .packet = nullptr, .token = token, .is_receive = true});
   }
+
+  std::span<std::byte> common(int process) const noexcept override { return mail_.common(process); }
 
   bool poll(Receiver& receiver, int packets) override {
     const std::uint32_t heard = bells_.rings();

@@ -1,0 +1,54 @@
+// Places for payloads and replies in memory that the processes of a host share.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "outcore/transport/messages.hpp"
+
+namespace outcore::gpc {
+
+/// Room that is used again: 64 units, of which each place is a run. Any thread.
+class Places : public std::enable_shared_from_this<Places> {
+ public:
+  static constexpr std::size_t unit_bytes = transport::Messages::common_bytes / 64;
+  static constexpr std::size_t largest_bytes = 4 * unit_bytes;
+
+  explicit Places(std::span<std::byte> memory) noexcept : memory_(memory) {}
+
+  /// A run of units, free again when it is destroyed.
+  class Place {
+   public:
+    Place() noexcept = default;
+    ~Place() { clear(); }
+    Place(Place&& other) noexcept { *this = std::move(other); }
+    Place& operator=(Place&& other) noexcept;
+
+    explicit operator bool() const noexcept { return units_ != 0; }
+    [[nodiscard]] std::byte* data() const noexcept { return all_->memory_.data() + offset(); }
+    [[nodiscard]] std::int32_t offset() const noexcept;  ///< in the memory of all
+    /// Copies to its begin, past the caches: those of whoever used it last, a disk's host perhaps, would have
+    /// to give up each line before it could be written to (20 us for 32 kB).
+    void fill(std::span<const std::byte> from) const noexcept;
+    void clear() noexcept;
+    /// Nobody knows who may still write there: it is not used again.
+    void forfeit() noexcept { units_ = 0; }
+
+   private:
+    friend class Places;
+    std::shared_ptr<Places> all_;
+    std::uint64_t units_ = 0;
+  };
+
+  /// Empty if there is none: for what is too large, or while too much is under way.
+  [[nodiscard]] Place try_take(std::size_t size_bytes) noexcept;
+
+ private:
+  std::span<std::byte> memory_;
+  std::atomic<std::uint64_t> taken_{0};  // a bit for each unit
+};
+
+}  // namespace outcore::gpc
