@@ -10,7 +10,6 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <new>
 #include <string>
 
@@ -30,16 +29,6 @@ void futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
 bool each_its_own_node() {
   const char* nodes = std::getenv("OUTCORE_NODES");
   return nodes && std::strcmp(nodes, "processes") == 0;
-}
-
-/// A process that has ended stays in /proc, as a zombie, until its parent has asked how.
-bool exists(std::int32_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string line;
-  if (!std::getline(file, line)) return false;
-  const auto name_end = line.rfind(')');  // "17 (name) S ..."
-  const char state = name_end + 2 < line.size() ? line[name_end + 2] : 'X';
-  return state != 'Z' && state != 'X';
 }
 
 }  // namespace
@@ -84,7 +73,7 @@ std::byte* Doorbells::memory(int process) const noexcept {
 bool Doorbells::alive(int process) const {
   const Bell* bell = bells_[static_cast<std::size_t>(process)];
   const std::int32_t pid = bell ? bell->pid.load() : 0;
-  return pid == 0 || exists(pid);
+  return pid == 0 || process_exists(pid);
 }
 
 void Doorbells::sleep(std::uint32_t seen, std::chrono::microseconds longest) noexcept {

@@ -16,6 +16,15 @@ std::string host_name() {
   return std::string(name) + "/" + boot.substr(0, 8);
 }
 
+bool process_exists(int pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  if (!std::getline(file, line)) return false;
+  const auto name_end = line.rfind(')');  // "17 (name) S ..."
+  const char state = name_end + 2 < line.size() ? line[name_end + 2] : 'X';
+  return state != 'Z' && state != 'X';
+}
+
 std::vector<int> numbers_of_names(Transport& transport, const std::string& name) {
   struct Name {
     char text[256];

@@ -2,15 +2,13 @@
 
 import errno
 import gc
-import subprocess
-import sys
 import threading
 
 import numpy as np
 import pytest
 
 import outcore
-from outcore import OutcoreError, launch
+from outcore import OutcoreError
 
 
 @pytest.fixture
@@ -153,50 +151,3 @@ def test_call_after_close(tmp_path):
     with pytest.raises(OutcoreError) as caught:
         world.call(0, number)
     assert caught.value.errno == errno.EBADF
-
-
-DEATH = """
-import os, pathlib, signal, sys, time
-import outcore
-
-world = outcore.World(memory="100MB")
-world.register("sleep", lambda caller, header, payload: time.sleep(30))
-world.register("die", lambda caller, header, payload: os.kill(os.getpid(), signal.SIGKILL))
-world.barrier()
-if world.rank == 0:
-    begin, said = time.monotonic(), []
-    requests = [world.call(1, "die"), world.call(1, "sleep", payload=bytes(100_000))]
-    for request in requests:
-        try:
-            request.wait()
-        except outcore.OutcoreError as error:
-            said.append(str(error))
-    said.append(f"{time.monotonic() - begin < 5}")
-    pathlib.Path(sys.argv[1] + ".new").write_text("\\n".join(said))
-    os.rename(sys.argv[1] + ".new", sys.argv[1])
-    os._exit(0)
-time.sleep(30)
-"""
-
-
-# The launcher sees the death of its child, and would end the job: the process that dies is a child of that.
-GUARD = """
-import pathlib, subprocess, sys, time
-
-child = subprocess.Popen([sys.executable, "-c", sys.argv[1], sys.argv[2]], close_fds=False)
-child.wait()
-until = time.monotonic() + 20
-while not pathlib.Path(sys.argv[2]).exists() and time.monotonic() < until:
-    time.sleep(0.05)
-"""
-
-
-@pytest.mark.launcher
-def test_calls_of_a_process_that_dies_are_errors_soon(tmp_path):
-    """Where the launcher lets the others live."""
-    result = tmp_path / "result"
-    command = [str(launch.find_launcher()), "-n", "2", sys.executable, "-c", GUARD, DEATH, str(result)]
-    subprocess.run(command, capture_output=True, check=False, timeout=60)
-    lines = result.read_text().splitlines()
-    assert lines[:2] == ["rank 0: call process 1: Connection reset by peer (it has died)"] * 2
-    assert lines[2] == "True"  # within seconds

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -14,6 +15,7 @@ namespace outcore::transport::over_mpi {
 namespace {
 
 constexpr int tests_before_sleep = 20;  // a few microseconds
+constexpr std::chrono::seconds watch_every{1};
 
 }  // namespace
 
@@ -45,12 +47,18 @@ bool test(std::span<MPI_Request> requests, const char* attempted) {
   return done != 0;
 }
 
-void wait(std::span<MPI_Request> requests, const char* attempted) {
+void wait(std::span<MPI_Request> requests, const char* attempted, const std::function<void()>& watch) {
   for (int attempt = 0; attempt < tests_before_sleep; ++attempt) {
     if (test(requests, attempted)) return;
     std::this_thread::yield();
   }
-  for (Pause pause; !test(requests, attempted);) pause();
+  using Clock = std::chrono::steady_clock;
+  auto watched = Clock::now();
+  for (Pause pause; !test(requests, attempted); pause()) {
+    if (!watch || Clock::now() - watched < watch_every) continue;
+    watch();
+    watched = Clock::now();
+  }
 }
 
 bool finalized() noexcept {

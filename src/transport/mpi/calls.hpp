@@ -21,10 +21,11 @@ void check(int code, const char* attempted);
 [[nodiscard]] int error_class(int code) noexcept;
 [[nodiscard]] int errno_of(int code) noexcept;  ///< 0 if the call succeeded
 
-/// Completes requests, asleep while they are not. Returns at once for those that are.
-void wait(std::span<MPI_Request> requests, const char* attempted);
-inline void wait(MPI_Request request, const char* attempted) {
-  wait(std::span(&request, 1), attempted);
+/// Completes requests, asleep while they are not. Returns at once for those that are. `watch` is called each
+/// second, and may throw.
+void wait(std::span<MPI_Request> requests, const char* attempted, const std::function<void()>& watch = {});
+inline void wait(MPI_Request request, const char* attempted, const std::function<void()>& watch = {}) {
+  wait(std::span(&request, 1), attempted, watch);
 }
 [[nodiscard]] bool test(std::span<MPI_Request> requests, const char* attempted);
 

@@ -94,14 +94,18 @@ class Requests {
 /// happened, as all waiting here.
 class MpiMessages final : public Messages {
  public:
-  MpiMessages(Transport& transport, MPI_Comm comm)
+  MpiMessages(Transport& transport, MPI_Comm comm, std::shared_ptr<Session> session,
+              std::vector<int> session_ranks)
       : rank_(transport.rank()),
+        session_(std::move(session)),
+        session_ranks_(std::move(session_ranks)),
         bells_(transport, HostMail::memory_bytes),
         mail_(transport, bells_),
         at_finalize_([this] { end(); }) {
     MPI_Request request = MPI_REQUEST_NULL;
+    const auto watch = [this] { session_->watch(session_ranks_); };
     check(MPI_Comm_idup(comm, &comm_, &request), "duplicate a communicator");
-    over_mpi::wait(request, "duplicate a communicator");
+    over_mpi::wait(request, "duplicate a communicator", watch);
     check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "set an error handler");
     all_by_mail_ = true;
     for (int i = 0; i < transport.size(); ++i) all_by_mail_ &= mail_.reaches(i);
@@ -111,10 +115,12 @@ class MpiMessages final : public Messages {
     if (finalized()) return;
     try {
       mail_.put_all();
-      over_mpi::wait(requests_.all(), "end messages");
+      session_->check_whole();
+      const auto watch = [this] { session_->watch(session_ranks_); };
+      over_mpi::wait(requests_.all(), "end messages", watch);
       MPI_Request request = MPI_REQUEST_NULL;
       check(MPI_Ibarrier(comm_, &request), "end messages");
-      over_mpi::wait(request, "end messages");
+      over_mpi::wait(request, "end messages", watch);
       MPI_Comm_free(&comm_);
     } catch (const Error&) {  // MPI has failed; there is nobody left to tell
     }
@@ -126,6 +132,7 @@ class MpiMessages final : public Messages {
       throw Error(EMSGSIZE, {.attempted = "send a packet", .size_bytes = static_cast<std::int64_t>(size)});
     const auto lock = open();
     if (mail_.reaches(to)) return mail_.send(to, packet);
+    session_->check_whole();
     if (spare_.empty()) spare_.push_back(std::make_unique<Packet>());
     auto memory = std::move(spare_.back());
     spare_.pop_back();
@@ -142,6 +149,7 @@ class MpiMessages final : public Messages {
   void send_bulk(int to, std::uint32_t tag, std::span<const std::byte> data, std::uint64_t token) override {
     const auto lock = open();
     if (fetched(to)) return mail_.send_bulk(to, tag, data, token);
+    session_->check_whole();
     MPI_Request request = MPI_REQUEST_NULL;
     with_bytes(data.size(), [&](int count, MPI_Datatype type) {
       check(MPI_Isend(data.data(), count, type, to, bulk_tag(tag), comm_, &request), "send");
@@ -153,6 +161,7 @@ class MpiMessages final : public Messages {
   void receive_bulk(int from, std::uint32_t tag, std::span<std::byte> into, std::uint64_t token) override {
     const auto lock = open();
     if (fetched(from)) return mail_.receive_bulk(from, tag, into, token);
+    session_->check_whole();
     MPI_Request request = MPI_REQUEST_NULL;
     with_bytes(into.size(), [&](int count, MPI_Datatype type) {
       check(MPI_Irecv(into.data(), count, type, from, bulk_tag(tag), comm_, &request), "receive");
@@ -166,6 +175,7 @@ class MpiMessages final : public Messages {
     const std::uint32_t heard = bells_.rings();
     (void)open();
     bool any = mail_.poll(receiver, packets);
+    if (!all_by_mail_) session_->check_whole();
     if (!all_by_mail_)
       for (; packets > 0 && take_packet(receiver); --packets) any = true;
     if (packets > 0) heard_ = heard;
@@ -243,6 +253,7 @@ class MpiMessages final : public Messages {
     std::vector<Requests::Done> done;
     {
       const auto lock = open();
+      session_->check_whole();
       done = requests_.test();
       const std::size_t left = requests_.size();
       under_way_ = left;
@@ -281,6 +292,8 @@ class MpiMessages final : public Messages {
   }
 
   int rank_;
+  std::shared_ptr<Session> session_;
+  std::vector<int> session_ranks_;
   Doorbells bells_;
   HostMail mail_;
   bool all_by_mail_ = false;  // packets never go by MPI
@@ -304,8 +317,9 @@ class MpiMessages final : public Messages {
 
 }  // namespace
 
-std::unique_ptr<Messages> messages(Transport& transport, MPI_Comm comm) {
-  return std::make_unique<MpiMessages>(transport, comm);
+std::unique_ptr<Messages> messages(Transport& transport, MPI_Comm comm, std::shared_ptr<Session> session,
+                                   std::vector<int> session_ranks) {
+  return std::make_unique<MpiMessages>(transport, comm, std::move(session), std::move(session_ranks));
 }
 
 }  // namespace outcore::transport::over_mpi

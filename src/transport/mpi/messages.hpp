@@ -2,14 +2,17 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "outcore/transport/transport.hpp"
-#include "transport/mpi/calls.hpp"
+#include "transport/mpi/session.hpp"
 
 namespace outcore::transport::over_mpi {
 
-/// Collective over `transport`, whose communicator is `comm`. From the begin of MPI_Finalize on all calls
-/// throw Error(ESHUTDOWN).
-[[nodiscard]] std::unique_ptr<Messages> messages(Transport& transport, MPI_Comm comm);
+/// Collective over `transport`, whose communicator is `comm`; `session_ranks` are its processes as the
+/// session numbers them. From the begin of MPI_Finalize on all calls throw Error(ESHUTDOWN).
+[[nodiscard]] std::unique_ptr<Messages> messages(Transport& transport, MPI_Comm comm,
+                                                 std::shared_ptr<Session> session,
+                                                 std::vector<int> session_ranks);
 
 }  // namespace outcore::transport::over_mpi

@@ -3,10 +3,17 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <numeric>
+#include <string>
 
 #include "outcore/error.hpp"
+#include "transport/host.hpp"
 #include "transport/thrift.hpp"
 
 namespace outcore::transport::over_mpi {
@@ -38,10 +45,11 @@ Session::Session(MPI_Comm comm) {
   check(MPI_Comm_size(comm_, &size), "ask for the size of a communicator");
   poked_ns_ = std::vector<std::atomic<std::int64_t>>(static_cast<std::size_t>(size));
   sent_ = std::vector<std::atomic<std::int64_t>>(static_cast<std::size_t>(size));
+  meet_neighbours();
 }
 
 Session::~Session() {
-  if (finalized()) {  // the thread has ended, and with MPI has gone what it had
+  if (finalized() || broken()) {  // the thread has ended, and with MPI has gone what it had
     stop();
     return;
   }
@@ -52,6 +60,50 @@ Session::~Session() {
     MPI_Comm_free(&comm_);
   } catch (const Error&) {  // MPI has failed; there is nobody left to tell
   }
+}
+
+/// Processes of one host see one another's numbers, unless they are in containers of their own.
+void Session::meet_neighbours() {
+  struct Name {
+    char host[376];
+    std::int64_t pid;
+  };
+  int rank = 0;
+  check(MPI_Comm_rank(comm_, &rank), "ask for the rank");
+  Name mine{.host = {}, .pid = getpid()};
+  std::array<char, 64> container{};
+  if (readlink("/proc/self/ns/pid", container.data(), container.size() - 1) < 0) return;
+  (host_name() + " " + container.data()).copy(mine.host, sizeof mine.host - 1);
+  std::vector<Name> all(sent_.size());
+  MPI_Request request = MPI_REQUEST_NULL;
+  check(MPI_Iallgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, comm_, &request),
+        "gather");
+  wait(request, "gather");
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (static_cast<int>(i) != rank && std::strcmp(all[i].host, mine.host) == 0)
+      neighbours_.emplace(static_cast<int>(i), static_cast<int>(all[i].pid));
+}
+
+void Session::watch(std::span<const int> processes) {
+  check_whole();
+  for (const int process : processes) {
+    const auto found = neighbours_.find(process);
+    if (found == neighbours_.end() || process_exists(found->second)) continue;
+    const std::lock_guard guard(mutex_);
+    if (!broken()) {
+      abort_.emplace([] { MPI_Abort(MPI_COMM_WORLD, 1); });
+      dead_ = process;
+      broken_.store(true, std::memory_order_release);
+    }
+    break;
+  }
+  check_whole();
+}
+
+void Session::check_whole() const {
+  if (broken())
+    throw Error(ECONNRESET, {.attempted = "wait for the other processes",
+                             .detail = "process " + std::to_string(dead_) + " has died"});
 }
 
 void Session::serve() {
@@ -80,7 +132,7 @@ void Session::run() {
   microseconds nap = shortest;
   Thrift thrift(idle_share);
   std::unique_lock lock(mutex_);
-  while (!stopping_) {
+  while (!stopping_ && !broken()) {
     lock.unlock();
     if (receive()) traffic();
     const bool busy = now_ns() - last_traffic_ns_.load(std::memory_order_relaxed) < busy_ns;
@@ -108,6 +160,7 @@ bool Session::receive() {
 }
 
 void Session::poke(int process) noexcept {
+  if (broken()) return;
   auto& last = poked_ns_[static_cast<std::size_t>(process)];
   std::int64_t before = last.load(std::memory_order_relaxed);
   const std::int64_t now = now_ns();
@@ -128,7 +181,11 @@ void Session::drain() {
   check(MPI_Iallreduce(MPI_IN_PLACE, expected.data(), static_cast<int>(expected.size()), MPI_INT64_T, MPI_SUM,
                        comm_, &request),
         "end the service");
-  wait(request, "end the service");
+  wait(request, "end the service", [&] {
+    std::vector<int> everybody(expected.size());
+    std::iota(everybody.begin(), everybody.end(), 0);
+    watch(everybody);
+  });
   while (received_ < expected[static_cast<std::size_t>(rank)])
     if (!receive()) std::this_thread::sleep_for(shortest);
 }

@@ -9,7 +9,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "transport/mpi/calls.hpp"
@@ -29,11 +31,19 @@ class Session {
 
   void serve();                     ///< starts the thread, if it does not run yet
   void poke(int process) noexcept;  ///< rank in the communicator of the session; at most each 2 ms
+  /// Throws Error(ECONNRESET) if one of these processes (ranks in the communicator of the session) has died:
+  /// MPI would let those who wait for it wait forever. Only those of the own host are known. From then on MPI
+  /// is not called any more: what is under way may be going to memory that has another use by now. So
+  /// MPI_Finalize ends the job.
+  void watch(std::span<const int> processes);
+  [[nodiscard]] bool broken() const noexcept { return broken_.load(std::memory_order_acquire); }
+  void check_whole() const;  ///< throws what `watch` threw
   void traffic() noexcept { last_traffic_ns_.store(now_ns(), std::memory_order_relaxed); }
 
  private:
   [[nodiscard]] static std::int64_t now_ns() noexcept;
   void run();
+  void meet_neighbours();
   bool receive();
   void stop() noexcept;
   void drain();
@@ -43,6 +53,11 @@ class Session {
   std::vector<std::atomic<std::int64_t>> poked_ns_;
   std::vector<std::atomic<std::int64_t>> sent_;
   std::int64_t received_ = 0;  // by one thread at a time
+
+  std::unordered_map<int, int> neighbours_;  // of the own host: rank, process number
+  std::atomic<bool> broken_{false};
+  std::atomic<int> dead_{-1};  // the first that was found
+  std::optional<AtFinalize> abort_;
 
   std::mutex mutex_;
   std::condition_variable wake_;

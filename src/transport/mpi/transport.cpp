@@ -57,11 +57,13 @@ class Mpi final : public Transport {
   }
 
   ~Mpi() override {
-    if (!finalized()) MPI_Comm_free(&comm_);
+    if (!finalized() && !session_->broken()) MPI_Comm_free(&comm_);
   }
 
   std::string description() const override { return "mpi: " + library_version(); }
   std::string host() const override { return host_name(); }
+
+  void watch() override { session_->watch(session_ranks_); }
 
   void barrier() override {
     run("wait for the other processes", [&](MPI_Request* request) { return MPI_Ibarrier(comm_, request); });
@@ -119,7 +121,7 @@ class Mpi final : public Transport {
 
   std::unique_ptr<Messages> messages() override {
     check_alive();
-    return over_mpi::messages(*this, comm_);
+    return over_mpi::messages(*this, comm_, session_, session_ranks_);
   }
 
   std::unique_ptr<Segment> allocate(std::size_t size_bytes, bool shared) override {
@@ -131,9 +133,10 @@ class Mpi final : public Transport {
   template <class Call>
   void run(const char* attempted, const Call& call) {
     check_alive();
+    session_->check_whole();
     MPI_Request request = MPI_REQUEST_NULL;
     check(call(&request), attempted);
-    wait(request, attempted);
+    wait(request, attempted, [this] { watch(); });
     session_->traffic();
   }
 

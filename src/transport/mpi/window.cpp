@@ -21,6 +21,7 @@ namespace {
 constexpr std::int64_t largest_bytes = 1 << 30;  // of one operation: MPI counts in int
 // Large transfers over TCP go on only while MPI is called, and one-sided operations never take long.
 constexpr std::chrono::microseconds longest_nap{100};
+constexpr int naps_to_watch = 10'000;      // a second
 constexpr std::int64_t slow_ns = 200'000;  // of a flush: the target is served by its thread
 
 /// The same elements as a piece, its axes sorted so that the target is walked through in order, the positive
@@ -132,6 +133,7 @@ class Pending final : public Operation::State {
   std::vector<std::vector<std::byte>> memory;
 
   bool test() override {
+    session_->check_whole();
     if (!over_mpi::test(requests, attempted_)) return false;
     requests.clear();
     return true;
@@ -144,6 +146,7 @@ class Pending final : public Operation::State {
     Pause pause(longest_nap);
     for (int naps = 0; !test(); ++naps) {
       if (naps >= 3) session_->poke(process_);
+      if (naps % naps_to_watch == naps_to_watch - 1) session_->watch({&process_, 1});
       pause();
     }
   }
@@ -199,7 +202,7 @@ class Window final : public Segment {
   }
 
   ~Window() override {
-    if (finalized()) return;
+    if (finalized() || session_->broken()) return;
     MPI_Win_unlock_all(window_);
     MPI_Win_free(&window_);
   }
@@ -245,7 +248,7 @@ class Window final : public Segment {
 
   std::int64_t fetch_add(int process, std::int64_t offset, std::int64_t value) override {
     check_number(process, offset, static_cast<int>(session_ranks_.size()), size_bytes_);
-    check_alive();
+    ready();
     std::int64_t before = 0;
     check(MPI_Fetch_and_op(&value, &before, MPI_INT64_T, process, offset, MPI_SUM, window_), "fetch and add");
     flush_one(process);
@@ -255,7 +258,7 @@ class Window final : public Segment {
   std::int64_t compare_swap(int process, std::int64_t offset, std::int64_t expected,
                             std::int64_t value) override {
     check_number(process, offset, static_cast<int>(session_ranks_.size()), size_bytes_);
-    check_alive();
+    ready();
     std::int64_t before = 0;
     check(MPI_Compare_and_swap(&value, &expected, &before, MPI_INT64_T, process, offset, window_),
           "compare and swap");
@@ -264,7 +267,7 @@ class Window final : public Segment {
   }
 
   void flush() override {
-    check_alive();
+    ready();
     if (dirty_.exchange(false)) {
       if (slow_)
         for (std::size_t i = 0; i < session_ranks_.size(); ++i)
@@ -275,6 +278,11 @@ class Window final : public Segment {
   }
 
  private:
+  void ready() const {
+    check_alive();
+    session_->check_whole();
+  }
+
   /// On each node MPI may put the memory into /dev/shm; a process that touches more than fits there is
   /// killed.
   static bool fits_shared_memory(Transport& transport, std::size_t size_bytes) {
@@ -300,7 +308,7 @@ class Window final : public Segment {
   }
 
   std::unique_ptr<Pending> begin(const Piece& piece, const char* attempted) {
-    check_alive();
+    ready();
     session_->traffic();
     return std::make_unique<Pending>(session_, session_ranks_[static_cast<std::size_t>(piece.process)],
                                      attempted);
