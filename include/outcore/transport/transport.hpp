@@ -101,8 +101,8 @@ class Transport {
   /// Name of the host, equal for processes that share one.
   [[nodiscard]] virtual std::string host() const = 0;
 
-  /// For those who wait for others by looking at memory, each second or so; collectives do it themselves. Throws
-  /// Error(ECONNRESET) if it is found that a process has died. From then on collectives do so at once.
+  /// For those who wait for others by looking at memory, each second or so; collectives do it themselves.
+  /// Throws Error(ECONNRESET) if it is found that a process has died. From then on collectives do so at once.
   virtual void watch() {}
 
   virtual void barrier() = 0;
