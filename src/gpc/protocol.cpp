@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "transport/mapping.hpp"
 #include "transport/remote_error.hpp"
 
 namespace outcore::gpc {
@@ -93,10 +94,7 @@ void Pending::place(Places& places) {
   if (sizeof(CallHead) + header.size_bytes + payload.size() > Messages::most_packet_bytes)
     payload_place = places.try_take(payload.size());
   if (payload_place) payload_place.fill(payload);
-  // Large replies are better off in the huge pages of the target's own memory: disks write to them twice as
-  // fast.
-  if (sizeof(ReplyHead) + room > Messages::most_packet_bytes && room <= Places::unit_bytes)
-    reply_place = places.try_take(room);
+  if (sizeof(ReplyHead) + room > Messages::most_packet_bytes) reply_place = places.try_take(room);
 }
 
 void Pending::settle() noexcept {
@@ -327,6 +325,8 @@ void Protocol::receive_payloads() {
 std::span<const std::byte> Served::put_into_room(std::span<const std::byte> reply) const noexcept {
   const bool fits_packet = sizeof(ReplyHead) + reply.size() <= Messages::most_packet_bytes;
   if (fits_packet || reply.size() > room.size() || reply.data() == room.data()) return reply;
+  // One copy fewer as bulk data: out of memory that the caller sees, and what is large.
+  if (reply.size() > Places::unit_bytes || transport::shared_place(reply)) return reply;
   std::copy(reply.begin(), reply.end(), room.begin());
   return room.first(reply.size());
 }

@@ -78,7 +78,8 @@ struct Served {
   Served(const Served&) = delete;
   Served& operator=(const Served&) = delete;
 
-  /// Copies a reply that would have to travel as bulk data into the room, if there is. Where it lies then.
+  /// Copies a reply that would have to travel as bulk data into the room, if there is, and it is not large.
+  /// Where it lies then.
   [[nodiscard]] std::span<const std::byte> put_into_room(std::span<const std::byte> reply) const noexcept;
 
   int caller = 0;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -170,8 +171,7 @@ void StripedComponents::serve(Call call) {
     refuse("a payload of " + std::to_string(call.payload().size()) + " bytes for pieces of " +
            std::to_string(request.size_bytes));
   auto asked = std::make_shared<Asked>(std::move(call), std::move(request));
-  const bool placed = asked->request.size_bytes <= static_cast<std::int64_t>(asked->call.room().size());
-  if (!asked->request.write && !placed) {
+  if (!asked->request.write && !suits_room(*asked)) {
     asked->reply = replies->try_take(asked->request.size_bytes);
     if (!asked->reply) return postpone(std::move(asked));
   }
@@ -199,6 +199,15 @@ void StripedComponents::begin(const std::shared_ptr<Asked>& asked) {
         asked->ended(&error, rank);
       }
     }
+}
+
+/// What is large and comes from the disk is better off in memory of huge pages: it is read twice as fast.
+bool StripedComponents::suits_room(const Asked& asked) {
+  if (asked.request.size_bytes > static_cast<std::int64_t>(asked.call.room().size())) return false;
+  return asked.request.size_bytes <= ReplyMemory::small_bytes ||
+         std::ranges::all_of(asked.request.pieces, [&](const AskedPiece& piece) {
+           return at(static_cast<int>(piece.component)).resident(piece.offset, piece.size_bytes);
+         });
 }
 
 /// Small reads that wait for nothing. Handing them to another thread would cost more.

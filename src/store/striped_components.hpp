@@ -79,6 +79,7 @@ struct StripedComponents {
 
  private:
   struct Asked;
+  bool suits_room(const Asked& asked);
   bool serve_at_once(Asked& asked);
   void begin(const std::shared_ptr<Asked>& asked);
   void postpone(std::shared_ptr<Asked> asked);
