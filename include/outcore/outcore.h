@@ -1,5 +1,5 @@
 /** @file outcore.h
- *  @brief The C interface of Outcore: exclusive access files (EAF) and shared files (SF).
+ *  @brief The C interface of Outcore: exclusive access files (EAF), shared files (SF) and record files (RF).
  *
  *  An exclusive access file is a byte-addressable scratch file of one process: integrals, intermediates,
  *  vectors. Two processes that open "ints" have two files. A file vanishes with its process, also when that
@@ -7,6 +7,9 @@
  *
  *  A shared file is a byte-addressable scratch file of all processes of a world: created and closed by all
  *  together, read and written by any of them at any time. Bytes that nobody has written are zeros.
+ *
+ *  A record file keeps numbered records in a shared file: of any size each, and of another one when they are
+ *  written again. Blocks of compressed vectors, say.
  *
  *  Source: the Exclusive Access Files and Shared Files of the ChemIO project (Nieplocha, Foster, Kendall,
  * "ChemIO: high-performance parallel I/O for computational chemistry applications", IJHPCA 12, 1998).
@@ -219,7 +222,17 @@ typedef struct oc_sf_options {
   int placement;                 /**< One of OC_PLACEMENT_*. */
   int components_per_node;       /**< Files on each node; 0: one for each process, at most 8. */
   int cache;                     /**< One of OC_CACHE_*. */
+  /** Memory of this process for copies of what lies on other nodes, 0: none. With it, a process that reads
+   * what others have written since it read there before has to call oc_sf_sync() first. */
+  int64_t client_cache_bytes;
 } oc_sf_options;
+
+/** A piece of a list. */
+typedef struct oc_sf_part {
+  int64_t offset;
+  void* buffer; /**< A write only reads from it. */
+  int64_t bytes;
+} oc_sf_part;
 
 /** @brief Creates a shared file. Collective.
  *
@@ -248,6 +261,20 @@ int oc_sf_awrite(int file, int64_t offset, const void* buffer, int64_t bytes, in
 /** @brief Begins a read, and returns at once. The I/O goes on without further calls.
  *  @param[out] request The request, for oc_sf_wait(). */
 int oc_sf_aread(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* request);
+
+/** @brief Writes all pieces of a list, as one request. They must not overlap.
+ *  @param[in] parts Needed during the call only; their buffers as those of other requests. */
+int oc_sf_writev(int file, int count, const oc_sf_part* parts);
+
+/** @brief Fills all pieces of a list, as one request: small ones that lie close together are read together.
+ */
+int oc_sf_readv(int file, int count, const oc_sf_part* parts);
+
+/** @brief Begins what oc_sf_writev() does. */
+int oc_sf_awritev(int file, int count, const oc_sf_part* parts, int64_t* request);
+
+/** @brief Begins what oc_sf_readv() does. */
+int oc_sf_areadv(int file, int count, const oc_sf_part* parts, int64_t* request);
 
 /** @brief Waits until a request is complete, and ends it.
  *  @return EINVAL (no such request, or waited for before), or what the read or write came to. */
@@ -286,6 +313,72 @@ int oc_sf_stat(int file, int64_t* free_bytes, char* type, size_t type_size);
 
 /** @brief Text for a return code, as oc_eaf_strerror(). */
 const char* oc_sf_strerror(int code);
+
+/** Hints for a record file. All bytes zero but `records` mean the defaults. */
+typedef struct oc_rf_options {
+  int64_t records;              /**< They are numbered 0 to records - 1. */
+  int64_t hard_limit_bytes;     /**< Of the file; a put beyond it is EFBIG. 0: none. */
+  int64_t soft_limit_bytes;     /**< Size it will have, 0: unknown. More than is free: ENOSPC. */
+  int64_t typical_record_bytes; /**< Sets the stripe, and what a process takes at once. 0: unknown. */
+  int placement;                /**< One of OC_PLACEMENT_*. */
+  int cache;                    /**< One of OC_CACHE_*. */
+} oc_rf_options;
+
+/** @brief Creates a record file, without records. Collective; a scratch file, as shared files are.
+ *
+ *  Any process writes and reads any record at any time, without help of the others. A record is a whole: a
+ *  get returns what one put wrote, never a mixture. A put that fails leaves the record as it was.
+ *  @return EINVAL (name, hints, or hints that differ), EBADF (world), ENOSPC, ENOENT, EACCES (scratch). */
+int oc_rf_create(int world, const char* name, const oc_rf_options* options, int* file);
+
+/** @brief Writes a record, of any size, in place of what it was before. It is visible to all on return.
+ *  @return EINVAL (number, negative size), EFBIG (beyond the hard limit), EBADF, ENOSPC, EIO. */
+int oc_rf_put(int file, int64_t record, const void* buffer, int64_t bytes);
+
+/** @brief Reads a record into a buffer that is long enough. What lies behind it there may be changed.
+ *  @param[out] size Of the record; may be NULL.
+ *  @return ENOENT (there is none), EMSGSIZE (longer than `bytes`), EINVAL (number), EBADF, EIO. */
+int oc_rf_get(int file, int64_t record, void* buffer, int64_t bytes, int64_t* size);
+
+/** @brief Begins a put. It takes effect when it has been waited for, or in oc_rf_sync(). */
+int oc_rf_aput(int file, int64_t record, const void* buffer, int64_t bytes, int64_t* request);
+
+/** @brief Begins a get. */
+int oc_rf_aget(int file, int64_t record, void* buffer, int64_t bytes, int64_t* request);
+
+/** @brief Waits until a request is complete, and ends it.
+ *  @param[out] size Of the record; may be NULL.
+ *  @return EINVAL (no such request, or waited for before), or what the put or get came to. */
+int oc_rf_wait(int64_t request, int64_t* size);
+
+/** @brief Tells whether a request is complete, without blocking. It must still be waited for.
+ *  @param[out] done 1 if complete or failed, else 0. */
+int oc_rf_probe(int64_t request, int* done);
+
+/** @brief Size of a record. ENOENT if there is none. Not collective. */
+int oc_rf_size(int file, int64_t record, int64_t* bytes);
+
+/** @brief How long a buffer for a record must be: its size, and at most a ninth and 64 bytes more. Reads
+ * nothing from the disk. ENOENT if there is none. */
+int oc_rf_capacity(int file, int64_t record, int64_t* bytes);
+
+/** @brief Removes a record, if there is one. Not collective. */
+int oc_rf_erase(int file, int64_t record);
+
+/** @brief Makes all puts of this process complete and visible to all. Not collective.
+ *  @return The error of a put that nobody waited for. */
+int oc_rf_sync(int file);
+
+/** @brief oc_rf_sync() of all processes, and on stable storage. Collective. */
+int oc_rf_flush(int file);
+
+/** @brief Waits for everything and closes the file; its records are gone. Collective.
+ *
+ *  The handle is closed also when an error is returned. */
+int oc_rf_close(int file);
+
+/** @brief Text for a return code, as oc_eaf_strerror(). */
+const char* oc_rf_strerror(int code);
 
 #ifdef __cplusplus
 }

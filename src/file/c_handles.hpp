@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <span>
@@ -15,6 +16,8 @@
 #include "outcore/device/file.hpp"
 #include "outcore/error.hpp"
 #include "outcore/outcore.h"
+#include "outcore/store/placement.hpp"
+#include "outcore/world.hpp"
 
 namespace outcore::file::c {
 
@@ -101,7 +104,10 @@ int guarded(Body body) noexcept {
 [[nodiscard]] std::span<std::byte> memory(void* buffer, std::int64_t bytes);
 [[nodiscard]] std::span<const std::byte> memory(const void* buffer, std::int64_t bytes);
 
-/// One of OC_CACHE_*.
+[[nodiscard]] std::shared_ptr<World> world_of(int world);  ///< Error(EBADF) if there is none
+
+/// One of OC_PLACEMENT_*, one of OC_CACHE_*.
+[[nodiscard]] Placement placement_of(int placement, const char* attempted);
 [[nodiscard]] device::Cache cache_of(int cache);
 
 /// Hands out what is known of a file system; either place may be NULL.

@@ -1,9 +1,13 @@
-// The C interface of worlds and shared files.
+// The C interface of shared files.
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "file/c_handles.hpp"
@@ -13,8 +17,6 @@
 
 namespace {
 
-using outcore::Error;
-using outcore::Placement;
 using outcore::World;
 using outcore::file::SharedFile;
 using outcore::file::SharedFileOptions;
@@ -32,7 +34,6 @@ struct Outstanding {
 };
 
 // Leaked: at exit, nothing that is collective happens any more.
-auto& worlds = *new Table<int, std::shared_ptr<World>>;
 auto& files = *new Table<int, OpenFile>;
 auto& requests = *new Table<std::int64_t, Outstanding>;
 
@@ -40,81 +41,47 @@ std::shared_ptr<SharedFile> file_of(int file) {
   return files.get(file, EBADF, "file").file;
 }
 
-template <class Transport>
-int make_world(const oc_world_options* options, int* world, Transport transport) {
-  return guarded([&] {
-    if (!world) invalid("make a world", "world is NULL");
-    const oc_world_options given = options ? *options : oc_world_options{};
-    *world = worlds.add(std::make_shared<World>(
-        transport(), outcore::WorldOptions{.memory_bytes = given.memory_bytes,
-                                           .scratch = given.scratch ? given.scratch : "",
-                                           .node_for_each_process = given.node_for_each_process != 0}));
-    return OC_OK;
-  });
-}
-
-Placement placement_of(int placement) {
-  switch (placement) {
-    case OC_PLACEMENT_AUTOMATIC:
-      return Placement::automatic;
-    case OC_PLACEMENT_SHARED:
-      return Placement::shared;
-    case OC_PLACEMENT_LOCAL:
-      return Placement::local;
-    default:
-      invalid("create shared file", "placement is none of OC_PLACEMENT_*");
-  }
-}
-
 SharedFileOptions translate(const oc_sf_options& options) {
   return {.hard_limit_bytes = options.hard_limit_bytes,
           .soft_limit_bytes = options.soft_limit_bytes,
           .reserve = options.reserve != 0,
           .typical_request_bytes = options.typical_request_bytes,
-          .placement = placement_of(options.placement),
+          .placement = placement_of(options.placement, "create shared file"),
           .components_per_node = options.components_per_node,
-          .cache = cache_of(options.cache)};
+          .cache = cache_of(options.cache),
+          .client_cache_bytes = options.client_cache_bytes};
+}
+
+/// The pieces of a list, as those of a SharedFile.
+template <class Part>
+std::vector<Part> parts_of(int count, const oc_sf_part* parts, const char* attempted) {
+  if (count < 0 || (!parts && count > 0)) invalid(attempted, "there is no list of pieces");
+  std::vector<Part> list;
+  for (const oc_sf_part& part : std::span(parts, static_cast<std::size_t>(count)))
+    list.push_back({.offset = part.offset, .memory = memory(part.buffer, part.bytes)});
+  return list;
+}
+
+/// Begins a request and gives it a number.
+template <class Begin>
+int begun(int file, std::int64_t* request, const char* attempted, Begin begin) {
+  return guarded([&] {
+    if (!request) invalid(attempted, "request is NULL");
+    auto open = file_of(file);
+    auto its_request = begin(*open);
+    *request = requests.add({std::move(its_request), std::move(open)});
+    return OC_OK;
+  });
 }
 
 }  // namespace
 
 extern "C" {
 
-int oc_world_self(const oc_world_options* options, int* world) {
-  return make_world(options, world, [] { return outcore::transport::self(); });
-}
-
-int oc_world_mpi(int communicator, const oc_world_options* options, int* world) {
-  return make_world(options, world, [&] { return outcore::transport::mpi(communicator); });
-}
-
-int oc_world_rank(int world, int* rank, int* size) {
-  return guarded([&] {
-    const auto found = worlds.get(world, EBADF, "world");
-    if (rank) *rank = found->rank();
-    if (size) *size = found->size();
-    return OC_OK;
-  });
-}
-
-int oc_world_barrier(int world) {
-  return guarded([&] {
-    worlds.get(world, EBADF, "world")->barrier();
-    return OC_OK;
-  });
-}
-
-int oc_world_close(int world) {
-  return guarded([&] {
-    worlds.take(world, EBADF, "world")->close();
-    return OC_OK;
-  });
-}
-
 int oc_sf_create(int world, const char* name, const oc_sf_options* options, int* file) {
   return guarded([&] {
     if (!file) invalid("create shared file", "file is NULL");
-    auto its_world = worlds.get(world, EBADF, "world");
+    auto its_world = world_of(world);
     auto made =
         std::make_shared<SharedFile>(*its_world, [&](std::string& its_name, SharedFileOptions& its_options) {
           if (!name) invalid("create shared file", "name is NULL");
@@ -141,22 +108,38 @@ int oc_sf_read(int file, int64_t offset, void* buffer, int64_t bytes) {
 }
 
 int oc_sf_awrite(int file, int64_t offset, const void* buffer, int64_t bytes, int64_t* request) {
+  return begun(file, request, "write",
+               [&](SharedFile& open) { return open.async_write(memory(buffer, bytes), offset); });
+}
+
+int oc_sf_aread(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* request) {
+  return begun(file, request, "read",
+               [&](SharedFile& open) { return open.async_read(memory(buffer, bytes), offset); });
+}
+
+int oc_sf_writev(int file, int count, const oc_sf_part* parts) {
   return guarded([&] {
-    if (!request) invalid("write", "request is NULL");
-    auto open = file_of(file);
-    auto begun = open->async_write(memory(buffer, bytes), offset);
-    *request = requests.add({std::move(begun), std::move(open)});
+    file_of(file)->write(parts_of<SharedFile::WritePart>(count, parts, "write"));
     return OC_OK;
   });
 }
 
-int oc_sf_aread(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* request) {
+int oc_sf_readv(int file, int count, const oc_sf_part* parts) {
   return guarded([&] {
-    if (!request) invalid("read", "request is NULL");
-    auto open = file_of(file);
-    auto begun = open->async_read(memory(buffer, bytes), offset);
-    *request = requests.add({std::move(begun), std::move(open)});
+    file_of(file)->read(parts_of<SharedFile::ReadPart>(count, parts, "read"));
     return OC_OK;
+  });
+}
+
+int oc_sf_awritev(int file, int count, const oc_sf_part* parts, int64_t* request) {
+  return begun(file, request, "write", [&](SharedFile& open) {
+    return open.async_write(parts_of<SharedFile::WritePart>(count, parts, "write"));
+  });
+}
+
+int oc_sf_areadv(int file, int count, const oc_sf_part* parts, int64_t* request) {
+  return begun(file, request, "read", [&](SharedFile& open) {
+    return open.async_read(parts_of<SharedFile::ReadPart>(count, parts, "read"));
   });
 }
 
