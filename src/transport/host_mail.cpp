@@ -16,6 +16,8 @@ namespace {
 
 /// Fetched at once, so that packets need not wait for long.
 constexpr std::size_t fetched_at_once = 1 << 20;
+/// To ask whether a process is alive takes as long as many letters.
+constexpr std::chrono::milliseconds look_every{100};
 
 /// Reads memory of another process. 0 or an errno value: ECONNRESET if it has ended.
 int read_memory(int pid, const std::byte* from, std::span<std::byte> into) noexcept {
@@ -141,7 +143,7 @@ void HostMail::receive_bulk(int from, std::uint32_t tag, std::span<std::byte> in
   }
   fetching_.push_back({from, found->second, into, token});
   offered_.erase(found);
-  busy_ = true;
+  fetches_some_ = true;
   bells_.ring(rank_);
 }
 
@@ -156,11 +158,14 @@ void HostMail::put(int to, Letter::Kind kind, Parts packet) {
   Unsent unsent{kind, std::vector<std::byte>(size_of(packet))};
   gather(packet, unsent.packet.data());
   unsent_[to].push_back(std::move(unsent));
-  busy_ = true;
+  wants_room_ = true;
   bells_.ring(rank_);
 }
 
 bool HostMail::put_unsent() {
+  const auto now = std::chrono::steady_clock::now();
+  const bool looks = now - looked_ > look_every;
+  if (looks) looked_ = now;
   bool any = false;
   for (auto each = unsent_.begin(); each != unsent_.end();) {
     auto& [to, letters] = *each;
@@ -172,7 +177,7 @@ bool HostMail::put_unsent() {
     if (some) bells_.ring_sleeper(to);
     any |= some;
     // A full mailbox whose owner is gone stays full: nobody will read what was for it.
-    const bool done = letters.empty() || (!some && !bells_.alive(to));
+    const bool done = letters.empty() || (!some && looks && !bells_.alive(to));
     each = done ? unsent_.erase(each) : std::next(each);
   }
   return any;
@@ -186,7 +191,8 @@ bool HostMail::poll(Messages::Receiver& receiver, int& packets) {
   bool any = !unsent_.empty() && put_unsent();
   any |= reaches(rank_) && take(receiver, packets);
   any |= !fetching_.empty() && fetch_some(receiver);
-  busy_.store(!unsent_.empty() || !fetching_.empty(), std::memory_order_relaxed);
+  wants_room_.store(!unsent_.empty(), std::memory_order_relaxed);
+  fetches_some_.store(!fetching_.empty(), std::memory_order_relaxed);
   return any;
 }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -72,7 +73,7 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 /// copies it, from memory that both have mapped, as one-sided memory on one node is, or else from the memory
 /// of the sender (process_vm_readv), if the system lets it, which is tried in the beginning. The first takes
 /// a third of the time: the system looks at each page. Methods are called by one thread at a time, but for
-/// `is_busy` and `has_come`.
+/// `is_busy`, `wants_room` and `has_come`.
 class HostMail {
   static constexpr std::size_t page_bytes = 4096;
 
@@ -97,7 +98,9 @@ class HostMail {
   void put_all();
 
   /// There is something to be done, without anybody ringing.
-  [[nodiscard]] bool is_busy() const noexcept { return busy_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool is_busy() const noexcept { return fetches_some_.load(std::memory_order_relaxed); }
+  /// Letters wait for room in a mailbox. Nobody rings when there is some.
+  [[nodiscard]] bool wants_room() const noexcept { return wants_room_.load(std::memory_order_relaxed); }
   /// There is a letter. Whoever put it in afterwards has seen what this thread wrote (seq_cst) before.
   [[nodiscard]] bool has_come() const noexcept;
 
@@ -135,7 +138,8 @@ class HostMail {
   std::map<Key, Offer> offered_;                        // that nobody has asked for yet
   std::map<Key, Expected> expected_;                    // that nobody has offered yet
   std::deque<Fetch> fetching_;
-  std::atomic<bool> busy_{false};
+  std::atomic<bool> fetches_some_{false}, wants_room_{false};
+  std::chrono::steady_clock::time_point looked_{};  // whether those whose boxes are full are alive
 };
 
 }  // namespace outcore::transport

@@ -168,4 +168,31 @@ TEST("a sender hears that its data were taken, also when the receiver fails with
   check::is_true(receiver.done == std::vector<std::uint64_t>{8, 7});
 }
 
+TEST("letters that find no room wait for it in their order, and keep nobody busy") {
+  struct Counting : Messages::Receiver {
+    int next = 0;
+    void packet(int, std::span<const std::byte> packet) override {
+      int value = 0;
+      std::memcpy(&value, packet.data(), sizeof value);
+      check::equal(value, next++);
+    }
+    void bulk_done(std::uint64_t, int) override {}
+  } receiver;
+  const auto transport = outcore::transport::self();
+  outcore::transport::Doorbells bells(*transport, sizeof(Mailbox));
+  HostMail mail(*transport, bells);
+  constexpr int letters = 200;
+  for (int i = 0; i < letters; ++i) mail.send(0, {bytes_of(i)});
+  check::is_true(mail.wants_room());
+  check::is_true(!mail.is_busy());
+  for (int turn = 0; turn < letters && mail.wants_room(); ++turn) {
+    int packets = 10;
+    mail.poll(receiver, packets);
+  }
+  check::is_true(!mail.wants_room());
+  int rest = letters;
+  mail.poll(receiver, rest);
+  check::equal(receiver.next, letters);
+}
+
 TEST_MAIN

@@ -21,6 +21,7 @@ using std::chrono::microseconds;
 constexpr int packet_tag = 0, first_bulk_tag = 1;
 constexpr std::size_t tested_at_once = 64;  // of requests under way, perhaps thousands
 constexpr microseconds shortest_nap{20}, longest_unsure_nap{1000};
+constexpr microseconds room_nap{50};  // who reads a full mailbox does not ring, and needs the core
 
 using Packet = std::array<std::byte, Messages::most_packet_bytes>;
 
@@ -187,7 +188,8 @@ class MpiMessages final : public Messages {
   void wait(microseconds longest) override {
     const std::uint32_t heard = heard_;
     if (!woken_.exchange(false) && untested_ == 0 && !mail_.is_busy())
-      bells_.sleep(heard, nap(longest), [this] { return mail_.has_come(); });
+      bells_.sleep(heard, nap(mail_.wants_room() ? std::min(longest, room_nap) : longest),
+                   [this] { return mail_.has_come(); });
     woken_ = false;
     if (bells_.rings() != heard) stir();
     untested_ = under_way_.load();
