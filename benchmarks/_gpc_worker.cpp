@@ -34,10 +34,11 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// Seconds of one of several in turn.
-double median_of(int repeats, const std::function<void()>& body) {
+/// Seconds of one of several in turn, each after a pause.
+double median_of(int repeats, const std::function<void()>& body, std::chrono::milliseconds pause = 0ms) {
   std::vector<double> taken;
   for (int i = 0; i < repeats; ++i) {
+    if (pause > 0ms) std::this_thread::sleep_for(pause);
     const double start = now();
     body();
     taken.push_back(now() - start);
@@ -182,6 +183,9 @@ class Transfers {
         if (name == "polling")
           results_.keep("own memory", size, median_of(repeats(size), [&] { calls_.get(reply, true); }));
       }
+      const auto reply = std::span(here_).first(8);
+      if (name != "polling")
+        results_.keep(name + " after a pause", 8, median_of(9, [&] { calls_.get(reply); }, 5ms));
       name == "idle" ? world_.barrier() : calls_.release();
     }
   }

@@ -101,6 +101,9 @@ def _transfers(values: Values, setting: str, options: BenchOptions) -> list[Clai
         bar = at_most(150) if state == "computing" else None
         name = f"call of 8 B to a process that is {state}, {setting}"
         claims.append(Claim(name, us(values, state, 8), "us", bar, "", how))
+        paused = f"{state} after a pause"
+        how = f"{setting}; medians of 9 calls, each after 5 ms without any, {len(values[paused, 8])} times"
+        claims.append(Claim(f"{name}, after a pause", us(values, paused, 8), "us", bar, "", how))
     return claims
 
 
