@@ -1,9 +1,7 @@
 // Threads of the library.
 #pragma once
 
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,26 +14,9 @@
 #include <utility>
 
 #include "outcore/device/engine.hpp"
+#include "start_thread.hpp"
 
 namespace outcore::device {
-
-/// A named thread that takes no signals: they belong to the threads of the program.
-template <class Body>
-std::thread start_thread(const char* name, Body body) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread;
-  try {
-    thread = std::thread(std::move(body));
-  } catch (...) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_setname_np(thread.native_handle(), name);
-  return thread;
-}
 
 /// One that on a free core starts at once, but never takes the core of the thread that woke it: a nonblocking
 /// call would last as long as the copy it asks for.

@@ -44,7 +44,7 @@ Service::Service(transport::Transport& transport)
       places_(std::make_shared<Places>(messages_->common(transport.rank()))),
       thrift_(idle_share) {
   // Not a worker that yields to others: it must take the core of a thread that computes.
-  thread_ = device::start_thread("outcore-gpc", [this] { run(); });
+  thread_ = start_thread("outcore-gpc", [this] { run(); });
 }
 
 Service::~Service() {
@@ -291,7 +291,7 @@ void Service::need_worker() {
     work_.notify_one();
   } else if (running_workers_ < most_workers) {
     ++running_workers_;
-    workers_.push_back(device::start_thread("outcore-gpc-io", [this] { work(); }));
+    workers_.push_back(start_thread("outcore-gpc-io", [this] { work(); }));
   }
 }
 

@@ -90,7 +90,7 @@ void sync_together(std::span<const std::function<void()>> syncs) {
   {
     Others others;
     for (std::size_t first = 1; first < threads; ++first)
-      others.threads.push_back(device::start_thread("outcore-sync", [&run, first] { run(first); }));
+      others.threads.push_back(start_thread("outcore-sync", [&run, first] { run(first); }));
     run(0);
   }
   for (const std::exception_ptr& failure : failures)

@@ -91,3 +91,30 @@ def test_error_reaches_the_caller(hosts):
         processes=2,
     )
     assert said == ["2 /scratch/of/host1 1"]
+
+
+def test_who_is_quiet_is_rung_through_the_network(hosts):
+    said = hosts.run(
+        """
+        import time
+        import outcore
+
+        def datagrams():  # that have come to this host
+            with open("/proc/net/snmp") as file:
+                names, numbers = (line.split() for line in file if line.startswith("Udp:"))
+            return int(numbers[names.index("InDatagrams")])
+
+        with outcore.World() as world:
+            world.register("datagrams", lambda caller, header, payload: b"%d" % datagrams())
+            world.barrier()
+            if world.rank == 0:
+                seen = []
+                for _ in range(5):
+                    time.sleep(0.02)
+                    seen.append(int(bytes(world.call(1, "datagrams", most_reply_bytes=20).wait())))
+                tell(all(after > before for before, after in zip(seen, seen[1:])))
+            world.barrier()
+        """,
+        processes=2,
+    )
+    assert said == ["True"]

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -110,6 +111,8 @@ class MpiMessages final : public Messages {
     check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "set an error handler");
     all_by_mail_ = true;
     for (int i = 0; i < transport.size(); ++i) all_by_mail_ &= mail_.reaches(i);
+    if (!all_by_mail_)
+      listener_.emplace(session_->far_bells(), FarBells::Bell::messages, [this] { bells_.ring(rank_); });
   }
 
   ~MpiMessages() override {
@@ -138,6 +141,8 @@ class MpiMessages final : public Messages {
     auto memory = std::move(spare_.back());
     spare_.pop_back();
     gather(packet, memory->data());
+    // First: it wakes somebody while this sends.
+    session_->far_bells().ring(session_ranks_[static_cast<std::size_t>(to)], FarBells::Bell::messages);
     MPI_Request request = MPI_REQUEST_NULL;
     check(MPI_Isend(memory->data(), static_cast<int>(size), MPI_BYTE, to, packet_tag, comm_, &request),
           "send a packet");
@@ -226,6 +231,7 @@ class MpiMessages final : public Messages {
       if (incoming_ == MPI_REQUEST_NULL && !start_receive()) return false;
       if (!over_mpi::test(std::span(&incoming_, 1), "receive a packet")) return false;
     }
+    session_->far_bells().met(session_ranks_[static_cast<std::size_t>(sender_)], FarBells::Bell::messages);
     receiver.packet(sender_, std::span(packet_).first(static_cast<std::size_t>(packet_bytes_)));
     return true;
   }
@@ -315,6 +321,7 @@ class MpiMessages final : public Messages {
   std::atomic<std::int64_t> stirred_ns_{0};
   std::atomic<bool> woken_{false};
   AtFinalize at_finalize_;
+  std::optional<FarBells::Listener> listener_;
 };
 
 }  // namespace

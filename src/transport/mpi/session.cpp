@@ -1,7 +1,5 @@
 #include "transport/mpi/session.hpp"
 
-#include <pthread.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -11,8 +9,10 @@
 #include <cstring>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "outcore/error.hpp"
+#include "start_thread.hpp"
 #include "transport/host.hpp"
 #include "transport/thrift.hpp"
 
@@ -62,17 +62,19 @@ Session::~Session() {
   }
 }
 
-/// Processes of one host see one another's numbers, unless they are in containers of their own.
+/// Processes of one host see one another's numbers, unless they are in containers of their own. Others can be
+/// rung.
 void Session::meet_neighbours() {
   struct Name {
-    char host[376];
+    char host[352];
     std::int64_t pid;
+    FarBells::Address bell;
   };
   int rank = 0;
   check(MPI_Comm_rank(comm_, &rank), "ask for the rank");
-  Name mine{.host = {}, .pid = getpid()};
+  Name mine{.host = {}, .pid = getpid(), .bell = far_bells_.address()};
   std::array<char, 64> container{};
-  if (readlink("/proc/self/ns/pid", container.data(), container.size() - 1) < 0) return;
+  const bool sees = readlink("/proc/self/ns/pid", container.data(), container.size() - 1) > 0;
   (host_name() + " " + container.data()).copy(mine.host, sizeof mine.host - 1);
   std::vector<Name> all(sent_.size());
   MPI_Request request = MPI_REQUEST_NULL;
@@ -80,8 +82,11 @@ void Session::meet_neighbours() {
         "gather");
   wait(request, "gather");
   for (std::size_t i = 0; i < all.size(); ++i)
-    if (static_cast<int>(i) != rank && std::strcmp(all[i].host, mine.host) == 0)
+    if (sees && static_cast<int>(i) != rank && std::strcmp(all[i].host, mine.host) == 0)
       neighbours_.emplace(static_cast<int>(i), static_cast<int>(all[i].pid));
+  std::vector<FarBells::Address> bells(all.size());
+  std::ranges::transform(all, bells.begin(), &Name::bell);
+  far_bells_.meet(bells);
 }
 
 void Session::watch(std::span<const int> processes) {
@@ -110,12 +115,14 @@ void Session::serve() {
   const std::lock_guard guard(mutex_);
   if (thread_.joinable() || stopping_) return;
   at_finalize_.emplace([this] { stop(); });  // also of a program that forgets to close the world
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals belong to the threads of the program
-  thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_setname_np(thread_.native_handle(), "outcore-mpi");
+  thread_ = start_thread("outcore-mpi", [this] { run(); });
+  listener_.emplace(far_bells_, FarBells::Bell::memory, [this] {
+    {
+      const std::lock_guard heard(mutex_);
+      rung_ = true;
+    }
+    wake_.notify_all();
+  });
 }
 
 void Session::stop() noexcept {
@@ -125,6 +132,7 @@ void Session::stop() noexcept {
   }
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
+  listener_.reset();
 }
 
 void Session::run() {
@@ -140,7 +148,8 @@ void Session::run() {
     const auto idle_nap = std::max(longest, thrift.nap());
     nap = busy ? shortest : std::min(2 * nap, idle_nap);
     lock.lock();
-    wake_.wait_for(lock, nap, [&] { return stopping_; });
+    wake_.wait_for(lock, nap, [&] { return stopping_ || rung_; });
+    if (std::exchange(rung_, false)) traffic();
   }
 }
 
@@ -166,6 +175,7 @@ void Session::poke(int process) noexcept {
   const std::int64_t now = now_ns();
   if (now - before < poke_every_ns || !last.compare_exchange_strong(before, now, std::memory_order_relaxed))
     return;
+  far_bells_.ring(process, FarBells::Bell::memory);
   MPI_Request request = MPI_REQUEST_NULL;
   if (MPI_Isend(nullptr, 0, MPI_BYTE, process, poke_tag, comm_, &request) != MPI_SUCCESS) return;
   MPI_Request_free(&request);

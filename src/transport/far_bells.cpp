@@ -1,0 +1,151 @@
+#include "transport/far_bells.hpp"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "start_thread.hpp"
+
+namespace outcore::transport {
+namespace {
+
+constexpr std::chrono::milliseconds awake{2};
+
+/// It comes round after half a second: then a ring is left out, at worst.
+std::uint8_t now_in_units() noexcept {
+  return static_cast<std::uint8_t>(std::chrono::steady_clock::now().time_since_epoch() / awake);
+}
+
+sockaddr_in ipv4(std::uint32_t host, std::uint16_t port) noexcept {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = host;
+  address.sin_port = port;
+  return address;
+}
+
+std::uint32_t host_of(const sockaddr* address) noexcept {
+  return reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr;
+}
+
+/// Fills in addresses of this host, and the masks of their networks; its own alone if there is no network.
+void find_hosts(std::array<std::uint32_t, 4>& hosts, std::array<std::uint32_t, 4>& masks) {
+  ifaddrs* all = nullptr;
+  std::size_t found = 0;
+  if (getifaddrs(&all) == 0) {
+    const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(all, &freeifaddrs);
+    for (const ifaddrs* each = all; each && found < hosts.size(); each = each->ifa_next) {
+      const bool is_up = (each->ifa_flags & IFF_UP) != 0 && (each->ifa_flags & IFF_LOOPBACK) == 0;
+      if (!is_up || !each->ifa_addr || !each->ifa_netmask || each->ifa_addr->sa_family != AF_INET) continue;
+      hosts[found] = host_of(each->ifa_addr);
+      masks[found++] = host_of(each->ifa_netmask);
+    }
+  }
+  if (found == 0) hosts[0] = htonl(INADDR_LOOPBACK);
+}
+
+}  // namespace
+
+FarBells::FarBells() {
+  socket_ = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  stop_ = eventfd(0, EFD_CLOEXEC);
+  sockaddr_in address = ipv4(htonl(INADDR_ANY), 0);
+  socklen_t size = sizeof address;
+  auto* const plain = reinterpret_cast<sockaddr*>(&address);
+  if (socket_ < 0 || stop_ < 0 || bind(socket_, plain, size) != 0 || getsockname(socket_, plain, &size) != 0)
+    return;
+  if (getrandom(&mine_.word, sizeof mine_.word, GRND_NONBLOCK) != sizeof mine_.word) return;
+  mine_.port = address.sin_port;
+  find_hosts(mine_.hosts, masks_);
+}
+
+FarBells::~FarBells() {
+  if (thread_.joinable()) {
+    eventfd_write(stop_, 1);
+    thread_.join();
+  }
+  if (socket_ >= 0) close(socket_);
+  if (stop_ >= 0) close(stop_);
+}
+
+void FarBells::meet(std::span<const Address> all) {
+  mine_.word = all[0].word;
+  peers_ = std::vector<Peer>(all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    peers_[i].host = way_to(all[i]);
+    peers_[i].port = all[i].port;
+  }
+}
+
+/// An address in a network that both are in, else any. One that both have is no way from one to the other,
+/// as that of a bridge for containers, unless they have all in common: then they are on one host.
+std::uint32_t FarBells::way_to(const Address& its) const noexcept {
+  if (mine_.port == 0 || its.port == 0) return 0;
+  if (its.hosts == mine_.hosts) return its.hosts[0];
+  std::uint32_t any = 0;
+  for (const std::uint32_t host : its.hosts) {
+    if (host == 0 || std::ranges::find(mine_.hosts, host) != mine_.hosts.end()) continue;
+    for (std::size_t i = 0; i < mine_.hosts.size(); ++i)
+      if (mine_.hosts[i] != 0 && ((mine_.hosts[i] ^ host) & masks_[i]) == 0) return host;
+    if (any == 0) any = host;
+  }
+  return any;
+}
+
+void FarBells::ring(int process, Bell bell) noexcept {
+  Peer& peer = peers_[static_cast<std::size_t>(process)];
+  if (peer.host == 0) return;
+  const std::uint8_t now = now_in_units();
+  const std::uint8_t before =
+      peer.met[static_cast<std::size_t>(bell)].exchange(now, std::memory_order_relaxed);
+  if (static_cast<std::uint8_t>(now - before) <= 1) return;
+  const sockaddr_in to = ipv4(peer.host, peer.port);
+  const Ring ring{.word = mine_.word, .bell = bell};
+  (void)sendto(socket_, &ring, sizeof ring, MSG_DONTWAIT | MSG_NOSIGNAL,
+               reinterpret_cast<const sockaddr*>(&to), sizeof to);
+}
+
+void FarBells::met(int process, Bell bell) noexcept {
+  peers_[static_cast<std::size_t>(process)].met[static_cast<std::size_t>(bell)].store(
+      now_in_units(), std::memory_order_relaxed);
+}
+
+void FarBells::listen() {
+  std::array<pollfd, 2> watched{{{socket_, POLLIN, 0}, {stop_, POLLIN, 0}}};
+  for (;;) {
+    if (poll(watched.data(), watched.size(), -1) < 0) continue;  // no signals come here
+    if (watched[1].revents != 0) return;
+    Ring ring;
+    if (recv(socket_, &ring, sizeof ring, MSG_DONTWAIT | MSG_TRUNC) != sizeof ring || ring.word != mine_.word)
+      continue;
+    const std::lock_guard lock(mutex_);
+    for (const auto& [number, listener] : listeners_)
+      if (listener.first == ring.bell) listener.second();
+  }
+}
+
+FarBells::Listener::Listener(FarBells& bells, Bell bell, std::function<void()> heard) : bells_(bells) {
+  const std::lock_guard lock(bells.mutex_);
+  number_ = bells.next_listener_++;
+  bells.listeners_.emplace(number_, std::pair(bell, std::move(heard)));
+  if (bells.mine_.port != 0 && !bells.thread_.joinable())
+    bells.thread_ = start_thread("outcore-bells", [&bells] { bells.listen(); });
+}
+
+FarBells::Listener::~Listener() {
+  const std::lock_guard lock(bells_.mutex_);
+  bells_.listeners_.erase(number_);
+}
+
+}  // namespace outcore::transport

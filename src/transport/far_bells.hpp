@@ -1,0 +1,89 @@
+// How processes of different hosts wake one another: by a datagram.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace outcore::transport {
+
+/// MPI cannot wake who sleeps until something comes, and who looks all the time takes a core. So who sends
+/// something to a process that may be asleep rings it as well. A ring carries nothing and may be lost, as
+/// where a firewall stops it: whoever can be rung looks now and then all the same.
+///
+/// `ring` and `listen`: any thread.
+class FarBells {
+ public:
+  /// What others have to know to ring this process. Plain bytes.
+  struct Address {
+    std::array<std::uint32_t, 4> hosts{};  ///< IPv4, in network order; 0 is none
+    std::uint64_t word = 0;                ///< rings that do not say it come from strangers
+    std::uint16_t port = 0;
+  };
+
+  /// Without a network there is nobody to ring, and nobody can.
+  FarBells();
+  ~FarBells();
+  FarBells(const FarBells&) = delete;
+  FarBells& operator=(const FarBells&) = delete;
+
+  [[nodiscard]] const Address& address() const noexcept { return mine_; }
+  /// Those of all processes, in the order of their ranks; the word is that of the first. Once, before the
+  /// rest.
+  void meet(std::span<const Address> all);
+
+  /// What is on its way: a message, or an operation on memory of a window.
+  enum class Bell : std::uint32_t { messages, memory };
+
+  /// Not if this was called, or `met`, less than 2 ms ago: who has had something to do looks often for a
+  /// while.
+  void ring(int process, Bell bell) noexcept;
+  /// Something has come from there, where somebody is awake, then.
+  void met(int process, Bell bell) noexcept;
+
+  /// Calls `heard`, from a thread of its own, whenever that bell is rung here, as long as this lives.
+  class Listener {
+   public:
+    Listener(FarBells& bells, Bell bell, std::function<void()> heard);
+    ~Listener();  ///< waits for a call under way
+    Listener(const Listener&) = delete;
+    Listener& operator=(const Listener&) = delete;
+
+   private:
+    FarBells& bells_;
+    int number_;
+  };
+
+ private:
+  struct Peer {
+    std::uint32_t host = 0;  ///< 0: out of reach
+    std::uint16_t port = 0;
+    std::array<std::atomic<std::uint8_t>, 2> met{};  ///< for each bell when, in units of 2 ms
+  };
+  struct Ring {
+    std::uint64_t word = 0;
+    Bell bell{};
+    std::uint32_t unused = 0;
+  };
+
+  [[nodiscard]] std::uint32_t way_to(const Address& its) const noexcept;
+  void listen();
+
+  int socket_ = -1, stop_ = -1;
+  Address mine_;
+  std::array<std::uint32_t, 4> masks_{};  // of the networks of mine_.hosts
+  std::vector<Peer> peers_;
+  std::mutex mutex_;
+  std::map<int, std::pair<Bell, std::function<void()>>> listeners_;
+  int next_listener_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace outcore::transport

@@ -1,0 +1,113 @@
+// Bells between hosts: here all are on one, and ring one another through its network.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+#include "check.hpp"
+#include "transport/far_bells.hpp"
+
+using outcore::transport::FarBells;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Processes 0 and 1.
+struct Two {
+  FarBells first, second;
+  Two() {
+    const std::array all{first.address(), second.address()};
+    first.meet(all);
+    second.meet(all);
+  }
+};
+
+struct Count {
+  std::atomic<int> rings{0};
+  FarBells::Listener listener;
+  Count(FarBells& bells, FarBells::Bell bell) : listener(bells, bell, [this] { ++rings; }) {}
+
+  bool reaches(int wanted) const {
+    for (int turn = 0; turn < 5000 && rings < wanted; ++turn) std::this_thread::sleep_for(1ms);
+    return rings >= wanted;
+  }
+};
+
+/// Sends what is not from one of the two.
+void send_stranger(const FarBells& to, std::size_t size_bytes) {
+  const std::array<std::byte, 64> nonsense{};
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = to.address().hosts[0];
+  address.sin_port = to.address().port;
+  const int socket = ::socket(AF_INET, SOCK_DGRAM, 0);
+  check::equal(sendto(socket, nonsense.data(), size_bytes, 0, reinterpret_cast<const sockaddr*>(&address),
+                      sizeof address),
+               static_cast<ssize_t>(size_bytes));
+  close(socket);
+}
+
+}  // namespace
+
+TEST("a ring is heard by those who listen for that bell, at the process that is rung") {
+  Two two;
+  Count messages(two.second, FarBells::Bell::messages), memory(two.second, FarBells::Bell::memory),
+      own(two.first, FarBells::Bell::messages);
+  two.first.ring(1, FarBells::Bell::messages);
+  check::is_true(messages.reaches(1));
+  two.first.ring(1, FarBells::Bell::memory);
+  check::is_true(memory.reaches(1));
+  check::equal(messages.rings.load(), 1);
+  check::equal(own.rings.load(), 0);
+}
+
+TEST("who was rung or met just now is not rung again, later it is") {
+  Two two;
+  Count count(two.second, FarBells::Bell::messages), memory(two.second, FarBells::Bell::memory);
+  std::this_thread::sleep_for(10ms);
+  const auto begin = std::chrono::steady_clock::now();
+  two.first.met(1, FarBells::Bell::messages);
+  for (int i = 0; i < 10; ++i) two.first.ring(1, FarBells::Bell::messages);
+  const bool quick = std::chrono::steady_clock::now() - begin < 2ms;
+  two.first.ring(1, FarBells::Bell::memory);  // rings arrive in their order
+  check::is_true(memory.reaches(1));
+  if (quick) check::equal(count.rings.load(), 0);
+  std::this_thread::sleep_for(10ms);
+  two.first.ring(1, FarBells::Bell::messages);
+  check::is_true(count.reaches(1));
+}
+
+TEST("strangers are not heard, and do not keep others from being heard") {
+  Two two;
+  Count count(two.second, FarBells::Bell::messages);
+  for (const std::size_t size : {0, 8, 16, 64}) send_stranger(two.second, size);
+  two.first.ring(1, FarBells::Bell::messages);
+  check::is_true(count.reaches(1));
+  std::this_thread::sleep_for(10ms);
+  two.first.ring(1, FarBells::Bell::messages);
+  check::is_true(count.reaches(2));
+  check::equal(count.rings.load(), 2);
+}
+
+TEST("nothing is heard when a listener has gone, and a process without network is left alone") {
+  Two two;
+  {
+    Count gone(two.second, FarBells::Bell::messages);
+    two.first.ring(1, FarBells::Bell::messages);
+    check::is_true(gone.reaches(1));
+  }
+  std::this_thread::sleep_for(10ms);
+  two.first.ring(1, FarBells::Bell::messages);
+  FarBells alone;
+  const std::array all{alone.address(), FarBells::Address{}};
+  alone.meet(all);
+  alone.ring(1, FarBells::Bell::messages);
+}
+
+TEST_MAIN
