@@ -1,9 +1,10 @@
 """One of the two processes of `bench dio`: `_dio_worker.py RESULT quick|full DIRECTORY`. Process 0 reads and writes
 the parts of a shared file that lie at itself and at process 1, and writes the times in seconds for each kind of
-request to RESULT as JSON: lists by `CACHE OPERATION SIZE local|distant`."""
+request to RESULT as JSON: lists by `MEMORY CACHE OPERATION SIZE local|distant`."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import time
@@ -12,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from outcore import SharedFile, World
+from outcore import GlobalArray, SharedFile, World
 
 SIZES = (4 << 10, 16 << 10, 32 << 10, 64 << 10, 256 << 10, 1 << 20)
 MOVED_BYTES = 64 << 20  # in one measurement, unless requests are very small
 MOST_REQUESTS = 2048
 OUTSTANDING = 16
 CACHES = ("buffered", "direct")
+MEMORIES = ("segment", "private")  # the part of a global array, and memory of NumPy
 OWNERS = {"local": 0, "distant": 1}
 
 Buffer = np.ndarray[Any, np.dtype[np.uint8]]
@@ -28,19 +30,19 @@ def count_of(size: int) -> int:
     return min(MOVED_BYTES // size, MOST_REQUESTS)
 
 
-def aligned(size: int) -> Buffer:
-    raw = np.zeros(size + 4096, np.uint8)
+def aligned(raw: Buffer, size: int) -> list[Buffer]:
+    """As many buffers as are needed at a time, in memory with room for them and a page."""
     first = -raw.ctypes.data % 4096
-    return raw[first : first + size]
+    return [raw[at : at + size] for at in range(first, first + OUTSTANDING * size, size)]
 
 
 class Requests:
     """Requests of one size on a file whose stripes lie at both processes by turns."""
 
-    def __init__(self, world: World, size: int, cache: str) -> None:
+    def __init__(self, world: World, size: int, cache: str, memory: Buffer) -> None:
         self.file = SharedFile(world, "dio", typical_request=size, placement="local", cache=cache)
         self.size, self.count = size, count_of(size)
-        self.buffers = [aligned(size) for _ in range(OUTSTANDING)]
+        self.buffers = aligned(memory, size)
 
     def offset(self, k: int, owner: int) -> int:
         in_stripe = self.file.stripe // self.size
@@ -75,12 +77,18 @@ def main() -> None:
     place, extent, scratch = sys.argv[1:]
     results: dict[str, list[float]] = {}
     with World(nodes="processes", scratch=scratch, memory="500MB") as world:
-        for cache in CACHES:
-            for size in SIZES:
-                requests = Requests(world, size, cache)
+        most_bytes = OUTSTANDING * max(SIZES) + 4096
+        with GlobalArray(world, (2, most_bytes // 8), np.int64) as array:
+            memories = {
+                "segment": array.local.reshape(-1).view(np.uint8),
+                "private": np.zeros(most_bytes, np.uint8),
+            }
+            for memory, cache, size in itertools.product(MEMORIES, CACHES, SIZES):
+                memories[memory][...] = 1  # all of it is there
+                requests = Requests(world, size, cache, memories[memory])
                 if world.rank == 0:
                     times = measure(requests, 3 if extent == "quick" else 15)
-                    results |= {f"{cache} {kind}": seconds for kind, seconds in times.items()}
+                    results |= {f"{memory} {cache} {kind}": seconds for kind, seconds in times.items()}
                 world.barrier()
                 requests.file.close()
         if world.rank == 0:

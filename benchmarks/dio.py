@@ -9,6 +9,7 @@ memory of the other process), and as between hosts, over TCP, where both ends of
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import os
 import statistics
@@ -20,12 +21,13 @@ from outcore import launch
 from outcore.bench import BenchOptions, Claim, at_least
 from outcore.errors import OutcoreError
 
-from ._dio_worker import CACHES, OUTSTANDING, SIZES, count_of
+from ._dio_worker import CACHES, MEMORIES, OUTSTANDING, SIZES, count_of
 from .gpc import SETTINGS
 
 LIMIT_S = 600
 BAR_FROM_BYTES = 32 << 10
 WAYS = {"buffered": "in the page cache", "direct": "past the page cache"}
+PLACES = {"segment": "", "private": ", private memory"}
 
 
 def measure(setting: str, options: BenchOptions) -> dict[str, list[float]]:
@@ -53,25 +55,24 @@ def measure(setting: str, options: BenchOptions) -> dict[str, list[float]]:
 
 def claims_of(times: dict[str, list[float]], setting: str) -> list[Claim]:
     claims = []
-    for cache in CACHES:
-        for operation in ("read", "write"):
-            for size in SIZES:
-                local, distant = (
-                    times[f"{cache} {operation} {size} {where}"] for where in ("local", "distant")
-                )
-                moved = size * count_of(size)
-                rates = [moved / statistics.median(each) / 1e9 for each in (local, distant)]
-                claims.append(
-                    Claim(
-                        f"distant {operation}, {size >> 10} kB, {WAYS[cache]}, {setting}, against local",
-                        statistics.median(a / b for a, b in zip(local, distant, strict=True)),
-                        "x",
-                        at_least(0.9) if size >= BAR_FROM_BYTES else None,
-                        "",
-                        f"local {rates[0]:.2f} GB/s, distant {rates[1]:.2f} GB/s; {OUTSTANDING} outstanding; "
-                        f"median of {len(local)} ratios taken in turns",
-                    )
-                )
+    for memory, cache, operation, size in itertools.product(MEMORIES, CACHES, ("read", "write"), SIZES):
+        local, distant = (
+            times[f"{memory} {cache} {operation} {size} {where}"] for where in ("local", "distant")
+        )
+        moved = size * count_of(size)
+        rates = [moved / statistics.median(each) / 1e9 for each in (local, distant)]
+        what = f"distant {operation}, {size >> 10} kB, {WAYS[cache]}{PLACES[memory]}, {setting}"
+        claims.append(
+            Claim(
+                f"{what}, against local",
+                statistics.median(a / b for a, b in zip(local, distant, strict=True)),
+                "x",
+                at_least(0.9) if size >= BAR_FROM_BYTES else None,
+                "",
+                f"local {rates[0]:.2f} GB/s, distant {rates[1]:.2f} GB/s; {OUTSTANDING} outstanding; "
+                f"median of {len(local)} ratios taken in turns",
+            )
+        )
     return claims
 
 

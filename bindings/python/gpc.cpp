@@ -23,6 +23,12 @@ namespace {
 
 using ByteArray = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>, nb::device::cpu>;
 
+using ConstByteArray = nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>, nb::device::cpu>;
+
+ConstByteArray as_array(std::span<const std::byte> bytes, nb::handle owner) {
+  return ConstByteArray(reinterpret_cast<const std::uint8_t*>(bytes.data()), {bytes.size()}, owner);
+}
+
 ByteArray as_array(std::span<std::byte> bytes, nb::handle owner) {
   return ByteArray(reinterpret_cast<std::uint8_t*>(bytes.data()), {bytes.size()}, owner);
 }

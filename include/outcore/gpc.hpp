@@ -29,14 +29,16 @@ class Call {
   explicit Call(std::shared_ptr<gpc::Served> served) noexcept : served_(std::move(served)) {}
 
   [[nodiscard]] int caller() const noexcept;
-  /// Header and payload are here, and may be written to, until the call ends.
-  [[nodiscard]] std::span<std::byte> header() const noexcept;
-  [[nodiscard]] std::span<std::byte> payload() const noexcept;
+  /// Until the call ends. The payload may lie in memory of the caller's program.
+  [[nodiscard]] std::span<const std::byte> header() const noexcept;
+  [[nodiscard]] std::span<const std::byte> payload() const noexcept;
   [[nodiscard]] std::int64_t most_reply_bytes() const noexcept;  ///< what the caller has room for
 
-  /// Where a reply may be put so that it need not be sent: memory of most_reply_bytes() that the caller sees,
-  /// aligned to pages. Empty if there is none. Answer with what lies at its begin.
+  /// Where a reply may be put so that it need not be sent: memory of most_reply_bytes() that the caller sees.
+  /// Empty if there is none. Answer with what lies at its begin.
   [[nodiscard]] std::span<std::byte> room() const noexcept;
+  /// The caller wants the reply just there, so that it is not copied at all.
+  [[nodiscard]] bool room_is_final() const noexcept;
 
   /// The reply, which is copied. Longer than the caller has room for: it gets Error(EMSGSIZE) instead.
   void answer(std::span<const std::byte> reply = {});

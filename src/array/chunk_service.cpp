@@ -24,6 +24,9 @@ constexpr std::size_t most_threads = 3;
 class Packed {
  public:
   Packed(std::byte* next, std::size_t element_bytes) : next_(next), element_bytes_(element_bytes) {}
+  /// Only read from: a Strided has one type of pointer for both directions.
+  Packed(std::span<const std::byte> from, std::size_t element_bytes)
+      : Packed(const_cast<std::byte*>(from.data()), element_bytes) {}
   Strided operator()(const ChunkPiece& piece) {
     const Strided memory{next_, row_major(piece.count, element_bytes_)};
     next_ += piece.elements() * static_cast<std::int64_t>(element_bytes_);
@@ -230,12 +233,11 @@ void ChunkService::serve(Arrays& arrays, Budget& budget, Call call) {
       return;
     }
     case Way::put:
-      store->put(asked.component, section, Packed(call.payload().data(), element_bytes));
+      store->put(asked.component, section, Packed(call.payload(), element_bytes));
       break;
     case Way::accumulate:
       check_accumulated(store->type(), "disk array");
-      store->accumulate(asked.component, section, Packed(call.payload().data(), element_bytes),
-                        asked.alpha.data());
+      store->accumulate(asked.component, section, Packed(call.payload(), element_bytes), asked.alpha.data());
       break;
     case Way::prefetch:
       store->prefetch(asked.component, section);

@@ -14,10 +14,10 @@ gpc::Served::~Served() {
 int Call::caller() const noexcept {
   return served_->caller;
 }
-std::span<std::byte> Call::header() const noexcept {
+std::span<const std::byte> Call::header() const noexcept {
   return served_->header.span();
 }
-std::span<std::byte> Call::payload() const noexcept {
+std::span<const std::byte> Call::payload() const noexcept {
   return served_->payload.span();
 }
 std::int64_t Call::most_reply_bytes() const noexcept {
@@ -26,6 +26,9 @@ std::int64_t Call::most_reply_bytes() const noexcept {
 
 std::span<std::byte> Call::room() const noexcept {
   return served_->room;
+}
+bool Call::room_is_final() const noexcept {
+  return served_->seen_room != nullptr;
 }
 
 std::shared_ptr<gpc::Served> Call::take() {

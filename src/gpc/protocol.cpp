@@ -15,10 +15,11 @@ namespace {
 
 using transport::Messages;
 
-enum class Kind : std::uint8_t { call = 1, reply = 2, credit = 3 };
+enum class Kind : std::uint8_t { call = 1, reply = 2, credit = 3, want = 4 };
 
-// What packets begin with. Behind a call come the header and, unless it travels as bulk, the payload; behind
-// a reply its bytes, or those of an error, unless they travel as bulk.
+// What packets begin with. Behind a call come where its memory is seen, if it says so, the header and, unless
+// it lies somewhere or travels as bulk, the payload; behind a reply its bytes, or those of an error, unless
+// they lie where the call said or travel as bulk.
 struct CallHead {
   Kind kind = Kind::call;
   bool bulk = false;
@@ -29,7 +30,11 @@ struct CallHead {
   std::uint32_t tag = 0;
   // Where they lie in the memory that the caller has in common with others; -1: not there.
   std::int32_t payload_at = -1, reply_at = -1;
-  std::uint32_t unused = 0;
+  std::uint32_t seen = 0;  // 1: memory of the caller's program is shared, too
+};
+/// Where payload and reply lie if that is memory that processes share; else its offset is -1.
+struct Seen {
+  transport::SharedPlace payload = transport::nowhere, reply = transport::nowhere;
 };
 struct ReplyHead {
   Kind kind = Kind::reply;
@@ -39,6 +44,11 @@ struct ReplyHead {
   std::uint64_t number = 0;
   std::int64_t size_bytes = 0;
   std::uint32_t tag = 0;
+};
+/// The target does not see the payload where it lies: it is to be sent as bulk data with the tag of the call.
+struct WantHead {
+  Kind kind = Kind::want;
+  std::uint64_t number = 0;
 };
 struct CreditHead {
   Kind kind = Kind::credit;
@@ -91,14 +101,19 @@ Bytes::Bytes(std::span<const std::byte> from) : Bytes(from.size()) {
 
 void Pending::place(Places& places) {
   const auto room = static_cast<std::size_t>(reply_room());
-  if (sizeof(CallHead) + header.size_bytes + payload.size() > Messages::most_packet_bytes)
-    payload_place = places.try_take(payload.size());
+  if (sizeof(CallHead) + header.size_bytes + payload.size() > Messages::most_packet_bytes) {
+    payload_seen = transport::shared_place(payload);
+    if (!payload_seen) payload_place = places.try_take(payload.size());
+  }
   if (payload_place) payload_place.fill(payload);
-  if (sizeof(ReplyHead) + room > Messages::most_packet_bytes) reply_place = places.try_take(room);
+  if (sizeof(ReplyHead) + room > Messages::most_packet_bytes) {
+    if (!options.reply.empty()) reply_seen = transport::shared_place(options.reply);
+    if (!reply_seen) reply_place = places.try_take(room);
+  }
 }
 
 void Pending::settle() noexcept {
-  if (reply_placed) std::copy_n(reply_place.data(), reply.size(), reply.data());
+  if (reply_placed && reply_place) std::copy_n(reply_place.data(), reply.size(), reply.data());
   payload_place.clear();
   reply_place.clear();
 }
@@ -152,17 +167,30 @@ void Protocol::launch(int process, const std::shared_ptr<Pending>& pending) {
   head.most_reply_bytes = pending->reply_room();
   if (pending->payload_place) head.payload_at = pending->payload_place.offset();
   if (pending->reply_place) head.reply_at = pending->reply_place.offset();
-  const bool sent = !pending->payload_place;
-  head.bulk = sent && sizeof head + pending->header.size_bytes + pending->payload.size() >
+  const Seen seen{.payload = pending->payload_seen.value_or(transport::nowhere),
+                  .reply = pending->reply_seen.value_or(transport::nowhere)};
+  head.seen = pending->payload_seen || pending->reply_seen ? 1 : 0;
+  const auto more = head.seen != 0 ? bytes_of(seen) : std::span<const std::byte>();
+  const bool sent = !pending->payload_place && !pending->payload_seen;
+  head.bulk = sent && sizeof head + more.size() + pending->header.size_bytes + pending->payload.size() >
                           Messages::most_packet_bytes;
-  if (head.bulk) head.tag = next_tag(process);
-  pending->legs = head.bulk ? 2 : 1;
+  if (head.bulk || pending->payload_seen) head.tag = pending->tag = next_tag(process);
+  pending->legs = 1;
   pending_.emplace(head.number, pending);
   const auto payload = head.bulk || !sent ? std::span<const std::byte>() : pending->payload;
-  outlet_.send(process, {bytes_of(head), pending->header.span(), payload});
-  if (head.bulk)
-    outlet_.send_bulk(process, head.tag, pending->payload,
-                      begin_transfer({.peer = process, .pending = pending}));
+  outlet_.send(process, {bytes_of(head), more, pending->header.span(), payload});
+  if (head.bulk) send_payload(pending);
+}
+
+void Protocol::send_payload(const std::shared_ptr<Pending>& pending) {
+  ++pending->legs;
+  outlet_.send_bulk(pending->target, pending->tag, pending->payload,
+                    begin_transfer({.peer = pending->target, .pending = pending}));
+}
+
+void Protocol::want_arrived(std::span<const std::byte> packet) {
+  const auto found = pending_.find(head_of<WantHead>(packet).number);
+  if (found != pending_.end()) send_payload(found->second);
 }
 
 void Protocol::reply_arrived(int from, std::span<const std::byte> packet) {
@@ -276,6 +304,8 @@ void Protocol::packet(int from, std::span<const std::byte> packet) {
       return reply_arrived(from, packet);
     case Kind::credit:
       return credit_arrived(from, packet);
+    case Kind::want:
+      return want_arrived(packet);
   }
 }
 
@@ -286,24 +316,43 @@ void Protocol::call_arrived(int from, std::span<const std::byte> packet) {
   served->number = head.number;
   served->procedure = head.procedure;
   served->most_reply_bytes = head.most_reply_bytes;
-  served->header = Bytes(packet.subspan(sizeof head, head.header_bytes));
+  auto rest = packet.subspan(sizeof head);
+  Seen seen;
+  if (head.seen != 0) {
+    seen = head_of<Seen>(rest);
+    rest = rest.subspan(sizeof seen);
+  }
+  served->header = Bytes(rest.first(head.header_bytes));
+  rest = rest.subspan(head.header_bytes);
   served->bulk = head.bulk;
   const auto placed = [&](std::int32_t at, std::int64_t size) {
     return outlet_.common(from).subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(size));
   };
-  if (head.reply_at >= 0) served->room = placed(head.reply_at, head.most_reply_bytes);
+  const auto reply_bytes = static_cast<std::size_t>(head.most_reply_bytes);
+  if (head.reply_at >= 0)
+    served->room = placed(head.reply_at, head.most_reply_bytes);
+  else if ((served->seen_room = outlet_.see(seen.reply, reply_bytes)))
+    served->room = {served->seen_room.get(), reply_bytes};
+  const auto payload_bytes = static_cast<std::size_t>(head.payload_bytes);
+  const bool is_seen = seen.payload.offset >= 0;
+  if (is_seen && !(served->seen_payload = outlet_.see(seen.payload, payload_bytes))) {
+    const WantHead want{.number = head.number};
+    outlet_.send(from, {bytes_of(want)});
+    served->bulk = true;
+  }
   ++served_;
   if (++lane(from).served == 1) ++callers_;
-  if (head.payload_at >= 0) {
-    served->payload.lent = placed(head.payload_at, head.payload_bytes).data();
-    served->payload.size_bytes = static_cast<std::size_t>(head.payload_bytes);
-    outlet_.serve(std::move(served));
-  } else if (head.bulk) {
-    served->payload.size_bytes = static_cast<std::size_t>(head.payload_bytes);
+  if (served->bulk) {
+    served->payload.size_bytes = payload_bytes;
     arrivals_.push_back({std::move(served), head.tag});
     receive_payloads();
+  } else if (is_seen || head.payload_at >= 0) {
+    served->payload.lent =
+        is_seen ? served->seen_payload.get() : placed(head.payload_at, head.payload_bytes).data();
+    served->payload.size_bytes = payload_bytes;
+    outlet_.serve(std::move(served));
   } else {
-    served->payload = Bytes(packet.subspan(sizeof head + head.header_bytes));
+    served->payload = Bytes(rest);
     outlet_.serve(std::move(served));
   }
 }

@@ -16,6 +16,7 @@
 #include "outcore/device/buffer.hpp"
 #include "outcore/gpc.hpp"
 #include "outcore/transport/messages.hpp"
+#include "transport/mapping.hpp"
 
 namespace outcore::gpc {
 
@@ -59,13 +60,16 @@ struct Pending {
   [[nodiscard]] std::int64_t reply_room() const noexcept {
     return options.reply.empty() ? options.most_reply_bytes : static_cast<std::int64_t>(options.reply.size());
   }
-  /// Finds room for the payload and the reply where processes of a host see it. Before the call.
+  /// Finds out whether processes of a host see the payload and the reply where they are, or else room where
+  /// they do. Before the call.
   void place(Places& places);
   /// Takes the reply out of there, and gives the room back. When it is complete, before it is done.
   void settle() noexcept;
 
   // Of the protocol.
   Places::Place payload_place, reply_place;
+  std::optional<transport::SharedPlace> payload_seen, reply_seen;  // where they are
+  std::uint32_t tag = 0;                                           // of the payload
   bool reply_placed = false;
   std::uint64_t number = 0;
   int legs = 0;  // what must come before it is complete: the reply, the end of bulk transfers
@@ -87,17 +91,19 @@ struct Served {
   std::uint32_t procedure = 0;
   std::int64_t most_reply_bytes = 0;
   Bytes header, payload;
-  std::span<std::byte> room;   // for the reply, at the caller; empty: out of sight
-  bool bulk = false;           // its payload travelled as bulk data
-  Service* service = nullptr;  // once it has been handed over
+  std::span<std::byte> room;                           // for the reply, at the caller; empty: out of sight
+  std::shared_ptr<std::byte> seen_payload, seen_room;  // not null: memory of the program there, kept mapped
+  bool bulk = false;                                   // its payload travelled as bulk data
+  Service* service = nullptr;                          // once it has been handed over
   bool ended = false;
   bool yielded = false;  // its credit was given back before
 };
 
 /// All calls of one process, to it and from it. Between a pair of processes no more calls are under way than
 /// the target has granted with its last reply; the rest waits at the caller. A target grants more the fewer
-/// callers it has. Payloads and replies that do not fit into a packet lie at the caller where the target sees
-/// them, if there is room; else they are bulk data, which the other side takes when it has memory for it.
+/// callers it has. Payloads and replies that do not fit into a packet stay where they are if that is memory
+/// that the target sees; else they lie at the caller where it does, if there is room; else they are bulk
+/// data, which the other side takes when it has memory for it.
 class Protocol {
  public:
   struct Limits {
@@ -118,6 +124,9 @@ class Protocol {
                               std::uint64_t token) = 0;
     /// See transport::Messages.
     [[nodiscard]] virtual std::span<std::byte> common(int process) const noexcept = 0;
+    /// See transport::see_shared.
+    [[nodiscard]] virtual std::shared_ptr<std::byte> see(const transport::SharedPlace& place,
+                                                         std::size_t size_bytes) const noexcept = 0;
     virtual void serve(std::shared_ptr<Served> served) = 0;       ///< it is here in full
     virtual void complete(std::shared_ptr<Pending> pending) = 0;  ///< with its reply or error
   };
@@ -169,6 +178,8 @@ class Protocol {
   std::uint32_t next_tag(int process);
   void launch(int process, const std::shared_ptr<Pending>& pending);
   void launch_waiting(int process);
+  void send_payload(const std::shared_ptr<Pending>& pending);
+  void want_arrived(std::span<const std::byte> packet);
   void call_arrived(int from, std::span<const std::byte> packet);
   void reply_arrived(int from, std::span<const std::byte> packet);
   void credit_arrived(int from, std::span<const std::byte> packet);

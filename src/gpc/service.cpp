@@ -248,6 +248,7 @@ void Service::serve(std::shared_ptr<Served> served) {
 
 /// Runs the procedures that do not block, one at a time.
 void Service::serve_ready() {
+  const device::Burst burst;  // of I/O that they begin
   for (;;) {
     {
       const std::unique_lock serving(serving_, std::try_to_lock);
@@ -369,7 +370,10 @@ void Service::stand_by() {
 
 /// By a thread that goes to sleep after it has polled.
 void Service::relieve() {
-  if (standing_by_.exchange(false)) relieved_.release();
+  if (standing_by_.exchange(false))
+    relieved_.release();
+  else if (!messages_->is_told())
+    messages_->wake();  // what it naps is for times without calls
 }
 
 bool Service::round() {
@@ -445,6 +449,10 @@ void Service::receive_bulk(int from, std::uint32_t tag, std::span<std::byte> int
 }
 std::span<std::byte> Service::common(int process) const noexcept {
   return messages_->common(process);
+}
+std::shared_ptr<std::byte> Service::see(const transport::SharedPlace& place,
+                                        std::size_t size_bytes) const noexcept {
+  return transport::see_shared(place, size_bytes);
 }
 void Service::complete(std::shared_ptr<Pending> pending) {
   completed_.push_back(std::move(pending));

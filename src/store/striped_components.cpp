@@ -179,7 +179,8 @@ void StripedComponents::serve(Call call) {
 }
 
 void StripedComponents::begin(const std::shared_ptr<Asked>& asked) {
-  asked->lay_out(asked->request.write ? asked->call.payload().data()
+  // A payload is only read from: an Extent has one type of pointer for both directions.
+  asked->lay_out(asked->request.write ? const_cast<std::byte*>(asked->call.payload().data())
                  : asked->reply       ? asked->reply.get()
                                       : asked->call.room().data());
   if (serve_at_once(*asked)) return;
@@ -204,7 +205,7 @@ void StripedComponents::begin(const std::shared_ptr<Asked>& asked) {
 /// What is large and comes from the disk is better off in memory of huge pages: it is read twice as fast.
 bool StripedComponents::suits_room(const Asked& asked) {
   if (asked.request.size_bytes > static_cast<std::int64_t>(asked.call.room().size())) return false;
-  return asked.request.size_bytes <= ReplyMemory::small_bytes ||
+  return asked.call.room_is_final() || asked.request.size_bytes <= ReplyMemory::small_bytes ||
          std::ranges::all_of(asked.request.pieces, [&](const AskedPiece& piece) {
            return at(static_cast<int>(piece.component)).resident(piece.offset, piece.size_bytes);
          });

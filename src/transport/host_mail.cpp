@@ -48,7 +48,9 @@ Word read_as(std::span<const std::byte> bytes) noexcept {
 bool copied_from_shared(SharedPlace place, std::size_t done_bytes, std::span<std::byte> into) noexcept {
   if (place.offset < 0) return false;
   place.offset += static_cast<std::int64_t>(done_bytes);
-  return copy_shared(place, into);
+  const auto from = see_shared(place, into.size());
+  if (from) std::copy_n(from.get(), into.size(), into.data());
+  return from != nullptr;
 }
 
 }  // namespace
@@ -131,7 +133,7 @@ void HostMail::send_bulk(int to, std::uint32_t tag, std::span<const std::byte> d
                     .token = token,
                     .data = data.data(),
                     .data_bytes = data.size(),
-                    .place = shared_place(data).value_or(SharedPlace{0, 0, -1})};
+                    .place = shared_place(data).value_or(nowhere)};
   put(to, Letter::Kind::offer, {bytes_of(offer)});
 }
 

@@ -21,53 +21,61 @@ namespace {
 
 constexpr std::size_t huge_page_bytes = 2 << 20;
 
-/// The shared mappings of this process. Whoever copies from one holds the lock, so that it stays.
-struct Shared {
-  using File = std::pair<std::uint64_t, std::uint64_t>;  // device, inode
-  struct Place {
-    File file;
-    std::size_t size_bytes;
-  };
-  std::shared_mutex mutex;
-  std::map<const std::byte*, Place, std::less<>> by_address;
-  std::map<File, std::span<const std::byte>> by_file;
-};
-
-Shared& shared() {
-  static auto& all = *new Shared;  // outlives every mapping
-  return all;
-}
+using File = std::pair<std::uint64_t, std::uint64_t>;  // device, inode
 
 }  // namespace
+
+struct Mapping::Pages {
+  std::byte* data;
+  std::size_t size_bytes;
+  File file{};
+
+  Pages(std::byte* its_data, std::size_t its_size_bytes) : data(its_data), size_bytes(its_size_bytes) {}
+  ~Pages() { munmap(data, size_bytes); }
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+
+  [[nodiscard]] bool has(std::size_t offset, std::size_t bytes) const noexcept {
+    return offset <= size_bytes && bytes <= size_bytes - offset;
+  }
+
+  /// The shared ones of this process.
+  struct All {
+    std::shared_mutex mutex;
+    std::map<const std::byte*, Pages*, std::less<>> by_address;
+    std::map<File, std::shared_ptr<Pages>> by_file;
+  };
+  static All& all() {
+    static auto& instance = *new All;  // outlives every mapping
+    return instance;
+  }
+};
 
 Mapping::Mapping(std::size_t size_bytes) : Mapping(-1, size_bytes, MAP_PRIVATE | MAP_ANONYMOUS) {}
 Mapping::Mapping(int fd, std::size_t size_bytes) : Mapping(fd, size_bytes, MAP_SHARED) {}
 
-Mapping::Mapping(int fd, std::size_t size_bytes, int flags)
-    : size_bytes_(std::max<std::size_t>(size_bytes, 1)), shared_(fd >= 0) {
-  void* data = mmap(nullptr, size_bytes_, PROT_READ | PROT_WRITE, flags | MAP_NORESERVE, fd, 0);
+Mapping::Mapping(int fd, std::size_t size_bytes, int flags) : shared_(fd >= 0) {
+  const std::size_t mapped_bytes = std::max<std::size_t>(size_bytes, 1);
+  void* data = mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE, flags | MAP_NORESERVE, fd, 0);
   if (data == MAP_FAILED)
     throw Error(errno, {.attempted = "map memory", .size_bytes = static_cast<std::int64_t>(size_bytes)});
   data_ = static_cast<std::byte*>(data);
-  if (size_bytes_ >= huge_page_bytes)
-    madvise(data, size_bytes_, MADV_HUGEPAGE);  // if the system likes it, too
+  pages_ = std::make_shared<Pages>(data_, mapped_bytes);
+  if (mapped_bytes >= huge_page_bytes)
+    madvise(data, mapped_bytes, MADV_HUGEPAGE);  // if the system likes it, too
   struct stat status{};
   if (!shared_ || fstat(fd, &status) != 0) return;
-  const std::unique_lock lock(shared().mutex);
-  const Shared::File file{status.st_dev, status.st_ino};
-  if (shared().by_file.try_emplace(file, data_, size_bytes_).second)
-    shared().by_address.insert({data_, {file, size_bytes_}});
+  pages_->file = {status.st_dev, status.st_ino};
+  auto& all = Pages::all();
+  const std::unique_lock lock(all.mutex);
+  if (all.by_file.try_emplace(pages_->file, pages_).second) all.by_address.emplace(data_, pages_.get());
 }
 
 Mapping::~Mapping() {
-  if (shared_) {
-    const std::unique_lock lock(shared().mutex);
-    if (const auto found = shared().by_address.find(data_); found != shared().by_address.end()) {
-      shared().by_file.erase(found->second.file);
-      shared().by_address.erase(found);
-    }
-  }
-  munmap(data_, size_bytes_);
+  if (!shared_) return;
+  auto& all = Pages::all();
+  const std::unique_lock lock(all.mutex);
+  if (all.by_address.erase(data_) > 0) all.by_file.erase(pages_->file);
 }
 
 void Mapping::clear(std::byte* begin, std::size_t size_bytes) const noexcept {
@@ -84,23 +92,24 @@ void Mapping::clear(std::byte* begin, std::size_t size_bytes) const noexcept {
 }
 
 std::optional<SharedPlace> shared_place(std::span<const std::byte> bytes) noexcept {
-  const std::shared_lock lock(shared().mutex);
-  auto after = shared().by_address.upper_bound(bytes.data());
-  if (after == shared().by_address.begin()) return std::nullopt;
-  const auto& [data, place] = *--after;
-  const auto offset = static_cast<std::size_t>(bytes.data() - data);
-  if (offset > place.size_bytes || bytes.size() > place.size_bytes - offset) return std::nullopt;
-  return SharedPlace{place.file.first, place.file.second, static_cast<std::int64_t>(offset)};
+  auto& all = Mapping::Pages::all();
+  const std::shared_lock lock(all.mutex);
+  auto after = all.by_address.upper_bound(bytes.data());
+  if (after == all.by_address.begin()) return std::nullopt;
+  const Mapping::Pages& pages = *(--after)->second;
+  const auto offset = static_cast<std::size_t>(bytes.data() - pages.data);
+  if (!pages.has(offset, bytes.size())) return std::nullopt;
+  return SharedPlace{pages.file.first, pages.file.second, static_cast<std::int64_t>(offset)};
 }
 
-bool copy_shared(const SharedPlace& from, std::span<std::byte> into) noexcept {
-  const std::shared_lock lock(shared().mutex);
-  const auto found = shared().by_file.find({from.device, from.inode});
-  if (found == shared().by_file.end()) return false;
-  const auto offset = static_cast<std::size_t>(from.offset);
-  if (offset > found->second.size() || into.size() > found->second.size() - offset) return false;
-  std::memcpy(into.data(), found->second.data() + offset, into.size());
-  return true;
+std::shared_ptr<std::byte> see_shared(const SharedPlace& place, std::size_t size_bytes) noexcept {
+  auto& all = Mapping::Pages::all();
+  const std::shared_lock lock(all.mutex);
+  const auto found = all.by_file.find({place.device, place.inode});
+  if (found == all.by_file.end() || place.offset < 0) return nullptr;
+  const auto offset = static_cast<std::size_t>(place.offset);
+  if (!found->second->has(offset, size_bytes)) return nullptr;
+  return {found->second, found->second->data + offset};
 }
 
 }  // namespace outcore::transport

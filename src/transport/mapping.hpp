@@ -3,10 +3,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 
 namespace outcore::transport {
+
+/// Where bytes lie in memory that processes of a host share, whatever address each of them sees it at.
+struct SharedPlace {
+  std::uint64_t device, inode;  ///< of the file that is mapped
+  std::int64_t offset;
+};
+inline constexpr SharedPlace nowhere{0, 0, -1};
 
 class Mapping {
  public:
@@ -23,21 +31,20 @@ class Mapping {
   void clear(std::byte* begin, std::size_t size_bytes) const noexcept;
 
  private:
+  friend std::optional<SharedPlace> shared_place(std::span<const std::byte>) noexcept;
+  friend std::shared_ptr<std::byte> see_shared(const SharedPlace&, std::size_t) noexcept;
+  struct Pages;
   Mapping(int fd, std::size_t size_bytes, int flags);
+  std::shared_ptr<Pages> pages_;
   std::byte* data_ = nullptr;
-  std::size_t size_bytes_;
   bool shared_;
-};
-
-/// Where bytes lie in memory that processes of a host share, whatever address each of them sees it at.
-struct SharedPlace {
-  std::uint64_t device, inode;  ///< of the file that is mapped
-  std::int64_t offset;
 };
 
 /// Of bytes of this process; nothing if no shared Mapping holds all of them. Any thread.
 [[nodiscard]] std::optional<SharedPlace> shared_place(std::span<const std::byte> bytes) noexcept;
-/// Copies from there; false if this process has no Mapping of it. Any thread.
-[[nodiscard]] bool copy_shared(const SharedPlace& from, std::span<std::byte> into) noexcept;
+/// That many bytes there, as this process sees them, mapped as long as this is kept; null if it has no
+/// Mapping of all of them. Any thread.
+[[nodiscard]] std::shared_ptr<std::byte> see_shared(const SharedPlace& place,
+                                                    std::size_t size_bytes) noexcept;
 
 }  // namespace outcore::transport

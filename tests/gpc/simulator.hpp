@@ -101,6 +101,14 @@ class Network {
     if (!memory) memory = std::make_unique<transport::Mapping>(transport::Messages::common_bytes);
     return {memory->data(), transport::Messages::common_bytes};
   }
+  /// Of memory that is said to be shared; it is here where it is there. Some processes do not see it.
+  [[nodiscard]] static transport::SharedPlace place_of(std::span<const std::byte> bytes) noexcept {
+    return {1, 1, static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(bytes.data()))};
+  }
+  [[nodiscard]] std::shared_ptr<std::byte> see(const transport::SharedPlace& place) noexcept {
+    if (place.offset < 0 || below(plan_.random, 4) == 0) return nullptr;
+    return {std::make_shared<int>(), reinterpret_cast<std::byte*>(static_cast<std::intptr_t>(place.offset))};
+  }
   Port& port(int process) { return ports_[static_cast<std::size_t>(process)]; }
 
   /// Transfers with it end with an error, or not at all.
@@ -216,7 +224,17 @@ class Process final : Protocol::Outlet {
 
   [[nodiscard]] Protocol& protocol() noexcept { return protocol_; }
   void call(const std::shared_ptr<Pending>& pending) {
-    if (!common(pending->target).empty()) pending->place(*places_);
+    if (!common(pending->target).empty()) {
+      pending->place(*places_);
+      if (pending->payload_place && below(plan_.random, 2) == 0) {
+        pending->payload_place.clear();
+        pending->payload_seen = Network::place_of(pending->payload);
+      }
+      if (pending->reply_place && !pending->options.reply.empty()) {
+        pending->reply_place.clear();
+        pending->reply_seen = Network::place_of(pending->options.reply);
+      }
+    }
     protocol_.call(pending);
   }
   [[nodiscard]] std::vector<std::int64_t>& disk() noexcept { return disk_; }
@@ -235,6 +253,10 @@ class Process final : Protocol::Outlet {
   }
   void receive_bulk(int from, std::uint32_t tag, std::span<std::byte> into, std::uint64_t token) override {
     network_.bulk(from, rank_, tag, false, into, token);
+  }
+  [[nodiscard]] std::shared_ptr<std::byte> see(const transport::SharedPlace& place,
+                                               std::size_t) const noexcept override {
+    return network_.see(place);
   }
   [[nodiscard]] std::span<std::byte> common(int process) const noexcept override {
     return network_.common(rank_, process);

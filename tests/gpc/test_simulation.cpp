@@ -117,7 +117,12 @@ class Job {
     Call& call = begin(Process::get);
     call.target = put.target;
     call.request = put.request;
-    call.pending->options.most_reply_bytes = 8 * put.request.count;
+    if (below(plan_.random, 2) == 0) {
+      call.values.resize(put.values.size());
+      call.pending->options.reply = std::as_writable_bytes(std::span(call.values));
+    } else {
+      call.pending->options.most_reply_bytes = 8 * put.request.count;
+    }
     call.check = [expected = put.values](const Call& done) {
       if (done.pending->error) return;
       const auto reply = done.pending->reply;

@@ -37,6 +37,36 @@ def test_calls_of_all_to_all(world, count):
     world.barrier()
 
 
+@pytest.mark.parametrize("count", [1000, 40_000, 300_000])
+def test_payloads_and_replies_in_arrays_that_processes_share(world, count):
+    """Also those of a group, which targets outside of it do not see."""
+    world.register("add", reply_of)
+    with (
+        world.split(world.rank // 2) as group,
+        outcore.GlobalArray(world, (world.size, count), np.int64) as common,
+        outcore.GlobalArray(group, (group.size, 2 * count), np.int64) as of_group,
+    ):
+        for sent, reply in ((common.local, of_group.local), (of_group.local, common.local)):
+            payload, into = sent.reshape(-1)[:count], reply.reshape(-1)[-count:]
+            for process in range(world.size):
+                payload[...] = np.arange(count) + world.rank
+                into[...] = -1
+                world.call(process, "add", str(process).encode(), payload, reply=into).wait()
+                assert np.array_equal(into, np.arange(count) + world.rank + process)
+                assert np.array_equal(payload, np.arange(count) + world.rank)
+        world.barrier()
+
+
+def test_a_payload_is_not_to_be_changed(world):
+    world.register("change", lambda caller, header, payload: payload.fill(0))
+    with outcore.GlobalArray(world, (world.size, 10_000)) as array:
+        array.local[...] = 1
+        with pytest.raises(OutcoreError, match="read-only"):
+            world.call(world.size - 1, "change", payload=array.local.reshape(-1)).wait()
+        assert np.all(array.local == 1)
+        world.barrier()
+
+
 def test_a_target_that_computes_serves(comm, world):
     """No call of the library, nor of MPI, at the target until the reply is there."""
     served = threading.Event()

@@ -2,15 +2,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstring>
+#include <memory>
 #include <optional>
-#include <vector>
 
 #include "check.hpp"
 #include "transport/mapping.hpp"
 
-using outcore::transport::copy_shared;
 using outcore::transport::Mapping;
+using outcore::transport::see_shared;
 using outcore::transport::shared_place;
 using outcore::transport::SharedPlace;
 
@@ -32,16 +31,14 @@ class File {
 
 }  // namespace
 
-TEST("a place in shared memory is told by file and offset, and copied from") {
+TEST("a place in shared memory is told by file and offset, and seen there") {
   const File file;
   const Mapping shared(file.number(), size);
   for (std::size_t i = 0; i < size; ++i) shared.data()[i] = std::byte(i % 251);
   const auto place = shared_place({shared.data() + 5000, 4000});
   check::is_true(place.has_value());
   check::equal(place->offset, 5000);
-  std::vector<std::byte> got(4000);
-  check::is_true(copy_shared(*place, got));
-  check::equal(std::memcmp(got.data(), shared.data() + 5000, got.size()), 0);
+  check::is_true(see_shared(*place, 4000).get() == shared.data() + 5000);
 }
 
 TEST("bytes outside of shared memory, or across its end, have no place") {
@@ -52,19 +49,30 @@ TEST("bytes outside of shared memory, or across its end, have no place") {
   check::is_true(shared_place({shared.data() + size - 10, 10}).has_value());
 }
 
-TEST("nothing is copied from a place that is not mapped, or past its end") {
+TEST("nothing is seen at a place that is not mapped, or past its end") {
   std::optional<SharedPlace> place;
-  std::vector<std::byte> got(100);
   const File file;
   {
     const Mapping shared(file.number(), size);
-    place = shared_place({shared.data(), got.size()});
-    check::is_true(copy_shared(*place, got));
+    place = shared_place({shared.data(), 100});
+    check::is_true(see_shared(*place, 100) != nullptr);
     SharedPlace late = *place;
     late.offset = size - 99;
-    check::is_true(!copy_shared(late, got));
+    check::is_true(!see_shared(late, 100));
   }
-  check::is_true(!copy_shared(*place, got), "it was unmapped");
+  check::is_true(!see_shared(*place, 100), "it was unmapped");
+  check::is_true(!see_shared(outcore::transport::nowhere, 0));
+}
+
+TEST("what is seen stays mapped when the mapping has gone") {
+  const File file;
+  std::shared_ptr<std::byte> seen;
+  {
+    const Mapping shared(file.number(), size);
+    shared.data()[5000] = std::byte{42};
+    seen = see_shared(*shared_place({shared.data() + 5000, 10}), 10);
+  }
+  check::is_true(*seen == std::byte{42});
 }
 
 TEST_MAIN
