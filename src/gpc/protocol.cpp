@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -70,6 +71,11 @@ Head head_of(std::span<const std::byte> packet) {
   return head;
 }
 
+bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) noexcept {
+  const std::less<> before;
+  return before(a.data(), b.data() + b.size()) && before(b.data(), a.data() + a.size());
+}
+
 /// The bytes of an error, with as much of its text as a packet holds.
 std::vector<std::byte> short_bytes(const Error& error) {
   auto bytes = transport::to_bytes(error);
@@ -107,7 +113,9 @@ void Pending::place(Places& places) {
   }
   if (payload_place) payload_place.fill(payload);
   if (sizeof(ReplyHead) + room > Messages::most_packet_bytes) {
-    if (!options.reply.empty()) reply_seen = transport::shared_place(options.reply);
+    // What a procedure writes there must not change what it still reads.
+    if (!options.reply.empty() && !overlap(payload, options.reply))
+      reply_seen = transport::shared_place(options.reply);
     if (!reply_seen) reply_place = places.try_take(room);
   }
 }

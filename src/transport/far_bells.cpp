@@ -137,10 +137,10 @@ void FarBells::listen() {
 
 FarBells::Listener::Listener(FarBells& bells, Bell bell, std::function<void()> heard) : bells_(bells) {
   const std::lock_guard lock(bells.mutex_);
-  number_ = bells.next_listener_++;
-  bells.listeners_.emplace(number_, std::pair(bell, std::move(heard)));
   if (bells.mine_.port != 0 && !bells.thread_.joinable())
     bells.thread_ = start_thread("outcore-bells", [&bells] { bells.listen(); });
+  number_ = bells.next_listener_++;
+  bells.listeners_.emplace(number_, std::pair(bell, std::move(heard)));
 }
 
 FarBells::Listener::~Listener() {

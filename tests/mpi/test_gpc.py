@@ -57,6 +57,17 @@ def test_payloads_and_replies_in_arrays_that_processes_share(world, count):
         world.barrier()
 
 
+@pytest.mark.parametrize("count", [1000, 300_000])
+def test_a_reply_may_take_the_place_of_its_payload(world, count):
+    world.register("reversed", lambda caller, header, payload: payload.view(np.int64)[::-1])
+    with outcore.GlobalArray(world, (world.size, count), np.int64) as array:
+        values = array.local.reshape(-1)
+        values[...] = np.arange(count)
+        world.call(world.size - 1, "reversed", payload=values, reply=values).wait()
+        assert np.array_equal(values, np.arange(count)[::-1])
+        world.barrier()
+
+
 def test_a_payload_is_not_to_be_changed(world):
     world.register("change", lambda caller, header, payload: payload.fill(0))
     with outcore.GlobalArray(world, (world.size, 10_000)) as array:
