@@ -84,10 +84,10 @@ extern "C" {
 
 int oc_rf_create(int world, const char* name, const oc_rf_options* options, int* file) {
   return guarded([&] {
-    if (!file) invalid("create record file", "file is NULL");
     auto its_world = world_of(world);
     auto made =
         std::make_shared<RecordFile>(*its_world, [&](std::string& its_name, RecordFileOptions& its_options) {
+          if (!file) invalid("create record file", "file is NULL");  // here: all processes see it
           if (!name) invalid("create record file", "name is NULL");
           its_name = name;
           its_options = translate(options ? *options : oc_rf_options{});

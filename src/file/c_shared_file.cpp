@@ -80,10 +80,10 @@ extern "C" {
 
 int oc_sf_create(int world, const char* name, const oc_sf_options* options, int* file) {
   return guarded([&] {
-    if (!file) invalid("create shared file", "file is NULL");
     auto its_world = world_of(world);
     auto made =
         std::make_shared<SharedFile>(*its_world, [&](std::string& its_name, SharedFileOptions& its_options) {
+          if (!file) invalid("create shared file", "file is NULL");  // here: all processes see it
           if (!name) invalid("create shared file", "name is NULL");
           its_name = name;
           its_options = translate(options ? *options : oc_sf_options{});

@@ -100,6 +100,14 @@ static void all_see_that_hints_differ(void) {
   if (size == 1) EXPECT(oc_sf_close(file) == OC_OK);
 }
 
+static void all_see_that_one_has_no_place_for_the_number(void) {
+  oc_rf_options records = {0};
+  int file = 0;
+  records.records = 1;
+  EXPECT(oc_sf_create(world, "nowhere", NULL, rank == 0 ? NULL : &file) == EINVAL);
+  EXPECT(oc_rf_create(world, "nowhere", &records, rank == 0 ? NULL : &file) == EINVAL);
+}
+
 int main(int count, char** arguments) {
   int given = 0, all = 0;
   oc_world_options options = {0};
@@ -111,6 +119,7 @@ int main(int count, char** arguments) {
   reads_what_others_wrote(8 << 20);
   rewrites_records_of_others();
   all_see_that_hints_differ();
+  all_see_that_one_has_no_place_for_the_number();
   EXPECT(oc_world_close(world) == OC_OK);
   MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   if (rank == 0) printf("%d failed\n", all);

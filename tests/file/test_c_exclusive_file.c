@@ -7,18 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "c_check.h"
 #include "outcore/outcore.h"
 
-static int failures = 0;
 static char scratch[] = "/var/tmp/outcore-test-XXXXXX";
-
-#define EXPECT(condition)                                          \
-  do {                                                             \
-    if (!(condition)) {                                            \
-      printf("FAIL  %s:%d: %s\n", __FILE__, __LINE__, #condition); \
-      ++failures;                                                  \
-    }                                                              \
-  } while (0)
 
 static int opened(const char* name) {
   oc_eaf_options options = {0};

@@ -7,19 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "c_check.h"
 #include "outcore/outcore.h"
 
-static int failures = 0;
 static char scratch[] = "/var/tmp/outcore-test-XXXXXX";
 static int world = 0;
-
-#define EXPECT(condition)                                          \
-  do {                                                             \
-    if (!(condition)) {                                            \
-      printf("FAIL  %s:%d: %s\n", __FILE__, __LINE__, #condition); \
-      ++failures;                                                  \
-    }                                                              \
-  } while (0)
 
 static int created(int64_t records) {
   oc_rf_options options = {0};
