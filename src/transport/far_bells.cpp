@@ -80,7 +80,8 @@ FarBells::~FarBells() {
 }
 
 void FarBells::meet(std::span<const Address> all) {
-  mine_.word = all[0].word;
+  const auto first = std::ranges::find_if(all, [](const Address& each) { return each.port != 0; });
+  if (first != all.end()) mine_.word = first->word;
   peers_ = std::vector<Peer>(all.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
     peers_[i].host = way_to(all[i]);

@@ -35,8 +35,8 @@ class FarBells {
   FarBells& operator=(const FarBells&) = delete;
 
   [[nodiscard]] const Address& address() const noexcept { return mine_; }
-  /// Those of all processes, in the order of their ranks; the word is that of the first. Once, before the
-  /// rest.
+  /// Those of all processes, in the order of their ranks; the word is that of the first who can be
+  /// rung. Once, before the rest.
   void meet(std::span<const Address> all);
 
   /// What is on its way: a message, or an operation on memory of a window.

@@ -26,12 +26,14 @@ using File = std::pair<std::uint64_t, std::uint64_t>;  // device, inode
 }  // namespace
 
 struct Mapping::Pages {
-  std::byte* data;
+  std::byte* data = nullptr;
   std::size_t size_bytes;
   File file{};
 
-  Pages(std::byte* its_data, std::size_t its_size_bytes) : data(its_data), size_bytes(its_size_bytes) {}
-  ~Pages() { munmap(data, size_bytes); }
+  explicit Pages(std::size_t its_size_bytes) : size_bytes(its_size_bytes) {}
+  ~Pages() {
+    if (data) munmap(data, size_bytes);
+  }
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
 
@@ -56,11 +58,12 @@ Mapping::Mapping(int fd, std::size_t size_bytes) : Mapping(fd, size_bytes, MAP_S
 
 Mapping::Mapping(int fd, std::size_t size_bytes, int flags) : shared_(fd >= 0) {
   const std::size_t mapped_bytes = std::max<std::size_t>(size_bytes, 1);
+  pages_ = std::make_shared<Pages>(mapped_bytes);
   void* data = mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE, flags | MAP_NORESERVE, fd, 0);
   if (data == MAP_FAILED)
     throw Error(errno, {.attempted = "map memory", .size_bytes = static_cast<std::int64_t>(size_bytes)});
   data_ = static_cast<std::byte*>(data);
-  pages_ = std::make_shared<Pages>(data_, mapped_bytes);
+  pages_->data = data_;
   if (mapped_bytes >= huge_page_bytes)
     madvise(data, mapped_bytes, MADV_HUGEPAGE);  // if the system likes it, too
   struct stat status{};

@@ -112,10 +112,12 @@ void Session::check_whole() const {
 }
 
 void Session::serve() {
-  const std::lock_guard guard(mutex_);
-  if (thread_.joinable() || stopping_) return;
-  at_finalize_.emplace([this] { stop(); });  // also of a program that forgets to close the world
-  thread_ = start_thread("outcore-mpi", [this] { run(); });
+  {
+    const std::lock_guard guard(mutex_);
+    if (thread_.joinable() || stopping_) return;
+    at_finalize_.emplace([this] { stop(); });  // also of a program that forgets to close the world
+    thread_ = start_thread("outcore-mpi", [this] { run(); });
+  }
   listener_.emplace(far_bells_, FarBells::Bell::memory, [this] {
     {
       const std::lock_guard heard(mutex_);
