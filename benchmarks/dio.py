@@ -3,7 +3,8 @@
 Two processes, each a node of its own. Process 0 reads and writes a shared file, 16 requests outstanding, once where
 it lies at process 0 and once where it lies at process 1, which sleeps; through the page cache and past it; into and
 out of its part of a global array, which process 1 sees, and memory of NumPy, which it does not. In two settings, as
-in `bench gpc`: by the means of one host, and as between hosts, over TCP, where both ends of it share the cores with all else.
+in `bench gpc`: by the means of one host, and as between hosts, over TCP, where both ends of it share the cores with
+all else.
 """
 
 from __future__ import annotations

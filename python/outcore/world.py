@@ -165,7 +165,8 @@ class World(_core.World):
         uint8 array, which may lie in memory of the caller: copy what is needed after the call. It returns the
         reply (anything with the buffer protocol) or None. It is run by a thread of this process (several calls
         at once, in any order), also while the process computes, as far as that lets other Python threads run:
-        it may touch this process's part of arrays, and wait. What it raises is raised at the caller, as OutcoreError.
+        it may touch this process's part of arrays, and wait. What it raises is raised at the caller,
+        as OutcoreError.
 
         Raises:
             OutcoreError: EEXIST, if the name is taken; the same at all.
