@@ -66,6 +66,7 @@ NodeArray::NodeArray(World& world, ElementType type, const std::function<Extents
   try {
     world::leave(node, failure);
     segment_ = node.allocate(static_cast<std::size_t>(part_bytes), true);
+    segment_->populate(0, part_bytes);
   } catch (...) {
     release();
     throw;

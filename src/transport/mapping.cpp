@@ -19,9 +19,37 @@
 namespace outcore::transport {
 namespace {
 
-constexpr std::size_t huge_page_bytes = 2 << 20;
+#ifndef MADV_COLLAPSE  // Linux 6.1; not in the C library yet
+constexpr int MADV_COLLAPSE = 25;
+#endif
 
 using File = std::pair<std::uint64_t, std::uint64_t>;  // device, inode
+
+std::uintptr_t round_up(std::uintptr_t value, std::size_t step) {
+  return (value + step - 1) / step * step;
+}
+
+/// As mmap, but at a multiple of `alignment`.
+void* map_aligned(std::size_t size_bytes, std::size_t alignment, int flags, int fd) {
+  void* const room =
+      mmap(nullptr, size_bytes + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return room;
+  const auto begin = reinterpret_cast<std::uintptr_t>(room), first = round_up(begin, alignment);
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::uintptr_t last = first + round_up(size_bytes, page),
+                       end = begin + round_up(size_bytes + alignment, page);
+  void* const data =
+      mmap(reinterpret_cast<void*>(first), size_bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0);
+  if (data == MAP_FAILED) {
+    const int error = errno;
+    munmap(room, size_bytes + alignment);
+    errno = error;
+    return data;
+  }
+  if (first > begin) munmap(room, first - begin);
+  if (end > last) munmap(reinterpret_cast<void*>(last), end - last);
+  return data;
+}
 
 }  // namespace
 
@@ -59,13 +87,14 @@ Mapping::Mapping(int fd, std::size_t size_bytes) : Mapping(fd, size_bytes, MAP_S
 Mapping::Mapping(int fd, std::size_t size_bytes, int flags) : shared_(fd >= 0) {
   const std::size_t mapped_bytes = std::max<std::size_t>(size_bytes, 1);
   pages_ = std::make_shared<Pages>(mapped_bytes);
-  void* data = mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE, flags | MAP_NORESERVE, fd, 0);
+  const bool large = mapped_bytes >= huge_page_bytes;
+  const auto alignment = large ? huge_page_bytes : static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  void* data = map_aligned(mapped_bytes, alignment, flags | MAP_NORESERVE, fd);
   if (data == MAP_FAILED)
     throw Error(errno, {.attempted = "map memory", .size_bytes = static_cast<std::int64_t>(size_bytes)});
   data_ = static_cast<std::byte*>(data);
   pages_->data = data_;
-  if (mapped_bytes >= huge_page_bytes)
-    madvise(data, mapped_bytes, MADV_HUGEPAGE);  // if the system likes it, too
+  if (large) madvise(data, mapped_bytes, MADV_HUGEPAGE);  // if the system likes it, too
   struct stat status{};
   if (!shared_ || fstat(fd, &status) != 0) return;
   pages_->file = {status.st_dev, status.st_ino};
@@ -84,7 +113,7 @@ Mapping::~Mapping() {
 void Mapping::clear(std::byte* begin, std::size_t size_bytes) const noexcept {
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto first = reinterpret_cast<std::uintptr_t>(begin), last = first + size_bytes;
-  const std::uintptr_t whole_first = (first + page - 1) / page * page, whole_last = last / page * page;
+  const std::uintptr_t whole_first = round_up(first, page), whole_last = last / page * page;
   if (whole_first >= whole_last || madvise(reinterpret_cast<void*>(whole_first), whole_last - whole_first,
                                            shared_ ? MADV_REMOVE : MADV_DONTNEED) != 0) {
     std::memset(begin, 0, size_bytes);
@@ -92,6 +121,17 @@ void Mapping::clear(std::byte* begin, std::size_t size_bytes) const noexcept {
   }
   std::memset(begin, 0, whole_first - first);
   std::memset(reinterpret_cast<void*>(whole_last), 0, last - whole_last);
+}
+
+void Mapping::populate(std::byte* begin, std::size_t size_bytes) const noexcept {
+  const auto at = reinterpret_cast<std::uintptr_t>(begin);
+  const std::uintptr_t first = round_up(at, huge_page_bytes),
+                       last = (at + size_bytes) / huge_page_bytes * huge_page_bytes;
+  if (!shared_ || first >= last) return;  // to memory of one process, huge pages come when it is touched
+  for (std::uintptr_t block = first; block < last; block += huge_page_bytes)
+    (void)*reinterpret_cast<const volatile char*>(block);  // one that is empty would not be taken
+  // Unlike MADV_HUGEPAGE also where the system gives shared memory no huge pages by itself, as is usual.
+  madvise(reinterpret_cast<void*>(first), last - first, MADV_COLLAPSE);
 }
 
 std::optional<SharedPlace> shared_place(std::span<const std::byte> bytes) noexcept {

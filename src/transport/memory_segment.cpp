@@ -9,7 +9,11 @@
 namespace outcore::transport {
 namespace {
 
-constexpr std::size_t header_bytes = (sizeof(StripedLocks) + 4095) / 4096 * 4096;
+/// Of large parts the first begins at a huge page. What is not touched of the header costs nothing.
+constexpr std::size_t header_bytes(std::size_t part_bytes) {
+  static_assert(sizeof(StripedLocks) <= huge_page_bytes);
+  return part_bytes >= huge_page_bytes ? huge_page_bytes : (sizeof(StripedLocks) + 4095) / 4096 * 4096;
+}
 
 void get_now(const SharedParts& parts, const Piece& piece) {
   copy_strided(piece.memory, piece.memory_stride_bytes, parts.part(piece.process) + piece.offset,
@@ -85,6 +89,10 @@ class MemorySegment final : public Segment {
     parts_->mapping().clear(local_ + offset, static_cast<std::size_t>(size));
   }
 
+  void populate(std::int64_t offset, std::int64_t size) override {
+    parts_->mapping().populate(local_ + offset, static_cast<std::size_t>(size));
+  }
+
  private:
   void check(const Piece& piece, const char* attempted) const {
     check_piece(piece, parts_->processes(), size_bytes_, attempted);
@@ -103,7 +111,7 @@ class MemorySegment final : public Segment {
 }  // namespace
 
 std::size_t SharedParts::file_bytes(int processes, std::size_t part_bytes) {
-  return header_bytes + static_cast<std::size_t>(processes) * part_bytes;
+  return header_bytes(part_bytes) + static_cast<std::size_t>(processes) * part_bytes;
 }
 
 SharedParts::SharedParts(int processes, std::size_t part_bytes)
@@ -117,7 +125,7 @@ StripedLocks& SharedParts::locks() const noexcept {
 }
 
 std::byte* SharedParts::part(int process) const noexcept {
-  return mapping_.data() + header_bytes + static_cast<std::size_t>(process) * part_bytes_;
+  return mapping_.data() + header_bytes(part_bytes_) + static_cast<std::size_t>(process) * part_bytes_;
 }
 
 std::unique_ptr<Segment> memory_segment(std::shared_ptr<const SharedParts> parts, int rank, Reach reach) {

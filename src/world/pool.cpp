@@ -20,13 +20,14 @@ std::shared_ptr<Entry> Pool::allocate(std::int64_t size_bytes) {
   const bool cleared = reclaim();
   auto place = space_.take(size_bytes);
   if (!place) {
-    add_segment(std::max(segment_bytes, Space::rounded(size_bytes)));
+    add_segment(std::max(segment_bytes, Space::whole_large_pages(size_bytes)));
     place = space_.take(size_bytes);
   }
   if (cleared) transport_.barrier();  // nobody writes to it before all parts are zero
   const auto entry = std::make_shared<Entry>();
   entry->place = *place;
   entry->segment = segments_.at(place->segment).get();
+  entry->segment.load()->populate(place->offset, place->size_bytes);
   entry->size_bytes = size_bytes;
   entries_[next_entry_++] = entry;
   return entry;

@@ -12,7 +12,17 @@ std::int64_t round_up(std::int64_t value, std::int64_t step) {
   return (value + step - 1) / step * step;
 }
 
+/// Where a region of a size, rounded, may begin.
+std::int64_t step_of(std::int64_t size_bytes) {
+  if (size_bytes >= Space::large_page) return Space::large_page;
+  return size_bytes >= by_pages_bytes ? Space::page : Space::alignment;
+}
+
 }  // namespace
+
+std::int64_t Space::whole_large_pages(std::int64_t size_bytes) {
+  return round_up(size_bytes, large_page);
+}
 
 std::int64_t Space::rounded(std::int64_t size_bytes) {
   const std::int64_t least = std::max<std::int64_t>(size_bytes, 1);
@@ -29,7 +39,7 @@ void Space::remove(int segment) {
 
 std::optional<Place> Space::take(std::int64_t size_bytes) {
   const std::int64_t size = rounded(size_bytes);
-  const std::int64_t step = size >= by_pages_bytes ? page : alignment;
+  const std::int64_t step = step_of(size);
   for (auto& [number, segment] : segments_)
     for (auto gap = segment.free.begin(); gap != segment.free.end(); ++gap) {
       const auto [offset, gap_bytes] = *gap;

@@ -19,8 +19,10 @@ class Space {
   static constexpr std::int64_t alignment = 64;
   static constexpr std::int64_t page =
       4096;  ///< larger regions begin and end at pages, to be cleared by pages
+  static constexpr std::int64_t large_page = 2 << 20;  ///< regions of one or more begin at one
 
   [[nodiscard]] static std::int64_t rounded(std::int64_t size_bytes);
+  [[nodiscard]] static std::int64_t whole_large_pages(std::int64_t size_bytes);
 
   void add(int segment, std::int64_t size_bytes);
   void remove(int segment);

@@ -432,6 +432,22 @@ inline void clear_zeros_a_range_of_the_own_part(Transport& transport, bool share
   transport.barrier();
 }
 
+inline void populating_keeps_what_is_there(Transport& transport, bool shared) {
+  constexpr std::int64_t size = 5 << 20, step = 1000;
+  const auto segment = transport.allocate(size, shared);
+  for (std::int64_t at = 0; at < size; at += step)
+    segment->local()[at] = static_cast<std::byte>(transport.rank() + 1);
+  segment->populate(step, size - step);
+  segment->flush();
+  transport.barrier();
+  for (int process = 0; process < transport.size(); ++process) {
+    const auto values = read<std::uint8_t>(*segment, process, 0, size);
+    for (std::int64_t at = 0; at < size; ++at)
+      check::equal(int{values[static_cast<std::size_t>(at)]}, at % step == 0 ? process + 1 : 0);
+  }
+  transport.barrier();
+}
+
 inline void own_part_is_direct(Transport& transport, bool shared) {
   const auto segment = transport.allocate(4096, shared);
   check::is_true(segment->direct(transport.rank()) == segment->local());
@@ -509,6 +525,7 @@ inline void add(const std::string& name, const Run& run, int count) {
     memory("compare_swap has one winner", compare_swap_has_one_winner);
     memory("what is outside is refused", what_is_outside_is_refused);
     memory("clear zeros a range of the own part", clear_zeros_a_range_of_the_own_part);
+    memory("populating keeps what is there", populating_keeps_what_is_there);
     memory("own part is direct", own_part_is_direct);
   }
 }

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "check.hpp"
 #include "transport/mapping.hpp"
@@ -16,10 +17,13 @@ using outcore::transport::SharedPlace;
 namespace {
 
 constexpr std::size_t size = 3 << 12;
+constexpr std::size_t large = 4 * outcore::transport::huge_page_bytes;
 
 class File {
  public:
-  File() : number_(memfd_create("test", MFD_CLOEXEC)) { check::equal(ftruncate(number_, size), 0); }
+  explicit File(std::size_t bytes = size) : number_(memfd_create("test", MFD_CLOEXEC)) {
+    check::equal(ftruncate(number_, static_cast<off_t>(bytes)), 0);
+  }
   ~File() { ::close(number_); }
   File(const File&) = delete;
   File& operator=(const File&) = delete;
@@ -73,6 +77,34 @@ TEST("what is seen stays mapped when the mapping has gone") {
     seen = see_shared(*shared_place({shared.data() + 5000, 10}), 10);
   }
   check::is_true(*seen == std::byte{42});
+}
+
+TEST("what is large begins at a huge page, and all of it can be used") {
+  const File file(large + 5000);
+  const Mapping shared(file.number(), large + 5000), alone(large + 5000);
+  for (const Mapping* each : {&shared, &alone}) {
+    check::equal(reinterpret_cast<std::uintptr_t>(each->data()) % outcore::transport::huge_page_bytes, 0U);
+    each->data()[large + 4999] = std::byte{7};
+    check::is_true(each->data()[large + 4999] == std::byte{7});
+  }
+}
+
+TEST("populating keeps what is there, takes memory inside of the range only, and others see the same") {
+  const File file(large);
+  const Mapping shared(file.number(), large), other(file.number(), large);
+  constexpr std::size_t page = 4096, begin = outcore::transport::huge_page_bytes + page,
+                        bytes = large - outcore::transport::huge_page_bytes - 2 * page;
+  other.data()[begin] = std::byte{1};
+  other.data()[large / 2 + 12345] = std::byte{2};
+  shared.populate(shared.data() + begin, bytes);
+  check::is_true(shared.data()[begin] == std::byte{1});
+  check::is_true(shared.data()[large / 2 + 12345] == std::byte{2});
+  check::is_true(shared.data()[large / 2 + 12346] == std::byte{0});
+  shared.data()[large / 2] = std::byte{3};
+  check::is_true(other.data()[large / 2] == std::byte{3});
+  std::vector<unsigned char> there(large / page);
+  check::equal(mincore(shared.data(), large, there.data()), 0);
+  for (std::size_t i = 0; i < begin / page; ++i) check::equal(there[i] & 1, 0);
 }
 
 TEST_MAIN

@@ -32,6 +32,15 @@ TEST("large regions begin at pages and fill them") {
   check::equal(space.take(1)->offset, 64);  // the gap before it is not lost
 }
 
+TEST("regions of large pages begin at one, and the gap before them is used") {
+  Space space;
+  space.add(0, 4 * Space::large_page);
+  (void)space.take(1);
+  check::equal(space.take(Space::large_page + 1)->offset, Space::large_page);
+  check::equal(space.take(100000)->offset, Space::page);
+  check::equal(Space::whole_large_pages(Space::large_page + 1), 2 * Space::large_page);
+}
+
 TEST("nothing is taken where nothing fits") {
   Space space;
   check::is_true(!space.take(1));

@@ -79,6 +79,9 @@ class Segment {
   /// Zeros a range of the own part; its memory goes back to the system where that is possible. Nobody may
   /// use the range meanwhile.
   virtual void clear(std::int64_t offset, std::int64_t size_bytes);
+  /// A range of the own part is going to be used: its memory is there now, in large pages where the system
+  /// has them. Only makes it faster.
+  virtual void populate(std::int64_t /*offset*/, std::int64_t /*size_bytes*/) {}
 
  protected:
   Segment() = default;
