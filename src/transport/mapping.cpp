@@ -2,19 +2,24 @@
 
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <shared_mutex>
+#include <string>
 #include <utility>
 
 #include "outcore/error.hpp"
+#include "transport/pause.hpp"
 
 namespace outcore::transport {
 namespace {
@@ -57,10 +62,12 @@ struct Mapping::Pages {
   std::byte* data = nullptr;
   std::size_t size_bytes;
   File file{};
+  std::size_t file_offset = 0;
+  bool is_foreign = false;
 
   explicit Pages(std::size_t its_size_bytes) : size_bytes(its_size_bytes) {}
   ~Pages() {
-    if (data) munmap(data, size_bytes);
+    if (data && !is_foreign) munmap(data, size_bytes);
   }
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
@@ -78,6 +85,16 @@ struct Mapping::Pages {
   static All& all() {
     static auto& instance = *new All;  // outlives every mapping
     return instance;
+  }
+
+  static void add(const std::shared_ptr<Pages>& pages) {
+    const std::unique_lock lock(all().mutex);
+    if (all().by_file.try_emplace(pages->file, pages).second)
+      all().by_address.emplace(pages->data, pages.get());
+  }
+  static void remove(const std::byte* data, const File& file) {
+    const std::unique_lock lock(all().mutex);
+    if (all().by_address.erase(data) > 0) all().by_file.erase(file);
   }
 };
 
@@ -98,16 +115,11 @@ Mapping::Mapping(int fd, std::size_t size_bytes, int flags) : shared_(fd >= 0) {
   struct stat status{};
   if (!shared_ || fstat(fd, &status) != 0) return;
   pages_->file = {status.st_dev, status.st_ino};
-  auto& all = Pages::all();
-  const std::unique_lock lock(all.mutex);
-  if (all.by_file.try_emplace(pages_->file, pages_).second) all.by_address.emplace(data_, pages_.get());
+  Pages::add(pages_);
 }
 
 Mapping::~Mapping() {
-  if (!shared_) return;
-  auto& all = Pages::all();
-  const std::unique_lock lock(all.mutex);
-  if (all.by_address.erase(data_) > 0) all.by_file.erase(pages_->file);
+  if (shared_) Pages::remove(data_, pages_->file);
 }
 
 void Mapping::clear(std::byte* begin, std::size_t size_bytes) const noexcept {
@@ -134,6 +146,34 @@ void Mapping::populate(std::byte* begin, std::size_t size_bytes) const noexcept 
   madvise(reinterpret_cast<void*>(first), last - first, MADV_COLLAPSE);
 }
 
+ForeignMapping::ForeignMapping(const std::byte* inside) {
+  const auto address = reinterpret_cast<std::uintptr_t>(inside);
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long begin = 0, end = 0, offset = 0, inode = 0;
+    unsigned int major = 0, minor = 0;
+    char access[5] = {};
+    if (std::sscanf(line.c_str(), "%lx-%lx %4s %lx %x:%x %lu", &begin, &end, access, &offset, &major, &minor,
+                    &inode) != 7 ||
+        address < begin || address >= end)
+      continue;
+    if (access[3] != 's' || inode == 0) return;
+    pages_ = std::make_shared<Mapping::Pages>(end - begin);
+    pages_->is_foreign = true;
+    pages_->data = reinterpret_cast<std::byte*>(begin);
+    pages_->file = {makedev(major, minor), inode};
+    pages_->file_offset = offset;
+    Mapping::Pages::add(pages_);
+    return;
+  }
+}
+
+ForeignMapping::~ForeignMapping() {
+  if (!pages_) return;
+  Mapping::Pages::remove(pages_->data, pages_->file);
+  for (Pause pause; pages_.use_count() > 1;) pause();
+}
+
 std::optional<SharedPlace> shared_place(std::span<const std::byte> bytes) noexcept {
   auto& all = Mapping::Pages::all();
   const std::shared_lock lock(all.mutex);
@@ -142,7 +182,8 @@ std::optional<SharedPlace> shared_place(std::span<const std::byte> bytes) noexce
   const Mapping::Pages& pages = *(--after)->second;
   const auto offset = static_cast<std::size_t>(bytes.data() - pages.data);
   if (!pages.has(offset, bytes.size())) return std::nullopt;
-  return SharedPlace{pages.file.first, pages.file.second, static_cast<std::int64_t>(offset)};
+  return SharedPlace{pages.file.first, pages.file.second,
+                     static_cast<std::int64_t>(pages.file_offset + offset)};
 }
 
 std::shared_ptr<std::byte> see_shared(const SharedPlace& place, std::size_t size_bytes) noexcept {
@@ -150,9 +191,10 @@ std::shared_ptr<std::byte> see_shared(const SharedPlace& place, std::size_t size
   const std::shared_lock lock(all.mutex);
   const auto found = all.by_file.find({place.device, place.inode});
   if (found == all.by_file.end() || place.offset < 0) return nullptr;
+  const auto& pages = found->second;
   const auto offset = static_cast<std::size_t>(place.offset);
-  if (!found->second->has(offset, size_bytes)) return nullptr;
-  return {found->second, found->second->data + offset};
+  if (offset < pages->file_offset || !pages->has(offset - pages->file_offset, size_bytes)) return nullptr;
+  return {pages, pages->data + (offset - pages->file_offset)};
 }
 
 }  // namespace outcore::transport

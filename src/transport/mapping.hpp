@@ -40,6 +40,7 @@ class Mapping {
  private:
   friend std::optional<SharedPlace> shared_place(std::span<const std::byte>) noexcept;
   friend std::shared_ptr<std::byte> see_shared(const SharedPlace&, std::size_t) noexcept;
+  friend class ForeignMapping;
   struct Pages;
   Mapping(int fd, std::size_t size_bytes, int flags);
   std::shared_ptr<Pages> pages_;
@@ -47,10 +48,25 @@ class Mapping {
   bool shared_;
 };
 
-/// Of bytes of this process; nothing if no shared Mapping holds all of them. Any thread.
+/// What somebody else has mapped, as an MPI library has its windows: if other processes share it, it is known
+/// as a Mapping is.
+class ForeignMapping {
+ public:
+  /// All that was mapped together with this byte.
+  explicit ForeignMapping(const std::byte* inside);
+  /// To be destroyed before it is unmapped: waits for who uses it.
+  ~ForeignMapping();
+  ForeignMapping(const ForeignMapping&) = delete;
+  ForeignMapping& operator=(const ForeignMapping&) = delete;
+
+ private:
+  std::shared_ptr<Mapping::Pages> pages_;  // null: it is not shared
+};
+
+/// Of bytes of this process; nothing if no shared mapping that is known holds all of them. Any thread.
 [[nodiscard]] std::optional<SharedPlace> shared_place(std::span<const std::byte> bytes) noexcept;
-/// That many bytes there, as this process sees them, mapped as long as this is kept; null if it has no
-/// Mapping of all of them. Any thread.
+/// That many bytes there, as this process sees them, mapped as long as this is kept; null if it knows of no
+/// mapping of all of them. Any thread.
 [[nodiscard]] std::shared_ptr<std::byte> see_shared(const SharedPlace& place,
                                                     std::size_t size_bytes) noexcept;
 

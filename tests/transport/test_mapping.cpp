@@ -2,13 +2,16 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "check.hpp"
 #include "transport/mapping.hpp"
 
+using outcore::transport::ForeignMapping;
 using outcore::transport::Mapping;
 using outcore::transport::see_shared;
 using outcore::transport::shared_place;
@@ -32,6 +35,12 @@ class File {
  private:
   int number_;
 };
+
+std::byte* mapped(int flags, int file) {
+  void* const data = mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, file, 0);
+  check::is_true(data != MAP_FAILED);
+  return static_cast<std::byte*>(data);
+}
 
 }  // namespace
 
@@ -105,6 +114,45 @@ TEST("populating keeps what is there, takes memory inside of the range only, and
   std::vector<unsigned char> there(large / page);
   check::equal(mincore(shared.data(), large, there.data()), 0);
   for (std::size_t i = 0; i < begin / page; ++i) check::equal(there[i] & 1, 0);
+}
+
+TEST("what others have mapped and share is known, as long as it is told") {
+  const File file;
+  std::byte* const data = mapped(MAP_SHARED, file.number());
+  data[5000] = std::byte{42};
+  {
+    const ForeignMapping foreign(data + 100);
+    const auto place = shared_place({data + 5000, 10});
+    check::is_true(place.has_value());
+    const Mapping own(file.number(), size);  // it is known by the first one
+    check::is_true(see_shared(*place, 10).get() == data + 5000);
+  }
+  check::is_true(!shared_place({data + 5000, 10}));
+  munmap(data, size);
+}
+
+TEST("what others have mapped for themselves alone is not known") {
+  std::byte* const data = mapped(MAP_PRIVATE | MAP_ANONYMOUS, -1);
+  const ForeignMapping foreign(data);
+  check::is_true(!shared_place({data, 10}));
+  munmap(data, size);
+}
+
+TEST("what others have mapped is not given up while somebody sees it") {
+  const File file;
+  std::byte* const data = mapped(MAP_SHARED, file.number());
+  auto foreign = std::make_unique<ForeignMapping>(data);
+  auto seen = see_shared(*shared_place({data, 10}), 10);
+  std::atomic<bool> given_up{false};
+  std::thread other([&] {
+    foreign.reset();
+    given_up = true;
+  });
+  while (shared_place({data, 10})) std::this_thread::yield();
+  check::is_true(!given_up);
+  seen.reset();
+  other.join();
+  munmap(data, size);
 }
 
 TEST_MAIN

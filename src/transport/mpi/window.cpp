@@ -8,10 +8,12 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <thread>
 
 #include "outcore/error.hpp"
 #include "transport/agree.hpp"
+#include "transport/mapping.hpp"
 #include "transport/pause.hpp"
 #include "transport/piece.hpp"
 
@@ -193,6 +195,7 @@ class Window final : public Segment {
     agree(transport, [&] { check(code, "allocate one-sided memory"); });
     local_ = static_cast<std::byte*>(base);
     size_bytes_ = size_bytes;
+    known_.emplace(local_);  // to the procedure calls between processes of a host
     MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN);
     zero(local_, size_bytes);
     check(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_), "open one-sided memory");
@@ -202,6 +205,7 @@ class Window final : public Segment {
   }
 
   ~Window() override {
+    known_.reset();
     if (finalized() || session_->broken()) return;
     MPI_Win_unlock_all(window_);
     MPI_Win_free(&window_);
@@ -354,6 +358,7 @@ class Window final : public Segment {
   int rank_;
   MPI_Aint bytes_ = 0;
   MPI_Win window_ = MPI_WIN_NULL;
+  std::optional<ForeignMapping> known_;
   std::atomic<bool> dirty_{false};  // puts or accumulates may not have arrived
   std::atomic<bool> slow_{false};
 };
