@@ -90,15 +90,21 @@ namespace {
 
 thread_local int bursts = 0;           // of this thread, one within another
 thread_local Engine* engine_of_burst;  // that has been given something; another one is not held
+thread_local Burst::Then then_of_burst = Burst::Then::computes;
 
 }  // namespace
 
-Burst::Burst() noexcept {
+Burst::Burst(Then then) noexcept : before_(std::exchange(then_of_burst, then)) {
   ++bursts;
 }
 
 Burst::~Burst() {
   if (--bursts == 0) begin_now();
+  then_of_burst = before_;
+}
+
+Burst::Then Burst::then() noexcept {
+  return then_of_burst;
 }
 
 void Burst::begin_now() noexcept {

@@ -22,6 +22,7 @@
 
 #include "device/descriptor.hpp"
 #include "device/worker.hpp"
+#include "worker_core.hpp"
 
 #ifndef IORING_SETUP_SINGLE_ISSUER
 #define IORING_SETUP_SINGLE_ISSUER (1U << 12)
@@ -135,9 +136,12 @@ class UringEngine final : public Engine {
   /// several waits for the disk rather than computes, and starting the ring's thread on the core of that
   /// caller, which is awake, takes half the time of sending it to another (140 instead of 270 us of the 4 ms
   /// of 8 MiB, on a disk that ends all it has been given at once). But the first call of each turn then lasts
-  /// 40 us.
+  /// 40 us. Who rests anyway, as a thread that has served calls, leaves its core to it: on the other one,
+  /// their caller may be polling.
   void wake() noexcept {
-    if (trace::now_ns() - idle_since_ns_.load(std::memory_order_relaxed) > moment_ns) core_.leave_mine();
+    const bool computes = Burst::then() == Burst::Then::computes;
+    if (computes && trace::now_ns() - idle_since_ns_.load(std::memory_order_relaxed) > moment_ns)
+      core_.leave_mine();
     eventfd_write(wake_.get(), 1);
   }
 

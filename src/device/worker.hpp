@@ -6,10 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -52,45 +50,6 @@ inline void set_wakes(Wakes wakes) noexcept {
   attributes.slice_ns = wakes == Wakes::soon ? 100'000 : 0;  // the shortest there is
   syscall(SYS_sched_setattr, 0, &attributes, 0);             // only a wish
 }
-
-/// Where a worker runs, so that whoever wakes it can send it to another core. The scheduler wakes a thread on
-/// the core it had last unless it looks for an idle one, which it seldom does where few cores share a cache;
-/// a worker of SCHED_BATCH then waits there for the end of a time slice (4 ms) beside an idle core.
-class WorkerCore {
- public:
-  /// The worker: before it sleeps. It may run anywhere again.
-  void here() noexcept {
-    if (sent_away_.load(std::memory_order_acquire)) {
-      std::lock_guard lock(mutex_);
-      sched_setaffinity(0, sizeof allowed_, &allowed_);
-      sent_away_.store(false, std::memory_order_release);
-    }
-    if (thread_.load(std::memory_order_relaxed) == 0) thread_.store(gettid(), std::memory_order_relaxed);
-    core_.store(sched_getcpu(), std::memory_order_release);
-  }
-
-  /// Whoever wakes the worker: before. Nothing happens where the worker may run on this core only.
-  void leave_mine() noexcept {
-    const int mine = sched_getcpu();
-    if (mine < 0 || core_.load(std::memory_order_acquire) != mine) return;
-    std::lock_guard lock(mutex_);
-    if (sent_away_.load(std::memory_order_relaxed)) return;
-    const pid_t thread = thread_.load(std::memory_order_relaxed);
-    if (sched_getaffinity(thread, sizeof allowed_, &allowed_) != 0) return;
-    cpu_set_t others = allowed_;
-    CPU_CLR(mine, &others);
-    if (CPU_COUNT(&others) == 0 || sched_setaffinity(thread, sizeof others, &others) != 0) return;
-    core_.store(-1, std::memory_order_relaxed);
-    sent_away_.store(true, std::memory_order_release);
-  }
-
- private:
-  std::atomic<int> core_ = -1;
-  std::atomic<pid_t> thread_ = 0;
-  std::atomic<bool> sent_away_ = false;
-  std::mutex mutex_;
-  cpu_set_t allowed_{};  ///< of the worker, before it was sent away
-};
 
 /// All operations of a task, one after another, in the calling thread.
 inline void run_to_end(Engine& engine, Task& task) noexcept {

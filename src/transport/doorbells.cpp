@@ -61,8 +61,10 @@ void Doorbells::ring(int process) noexcept {
 }
 
 void Doorbells::ring_sleeper(int process) noexcept {
-  const Bell* bell = bells_[static_cast<std::size_t>(process)];
-  if (bell && bell->asleep.load() != 0) ring(process);
+  Bell* bell = bells_[static_cast<std::size_t>(process)];
+  if (!bell || bell->asleep.load() == 0) return;
+  bell->sleeper.leave_mine();  // this thread goes on
+  ring(process);
 }
 
 std::byte* Doorbells::memory(int process) const noexcept {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "outcore/transport/transport.hpp"
+#include "worker_core.hpp"
 
 namespace outcore::transport {
 
@@ -32,8 +33,8 @@ class Doorbells {
   /// Wakes a process that sleeps. Nothing if it is out of reach.
   void ring(int process) noexcept;
   /// The same, but `rings` of a process that is awake do not change: for what it finds by looking before it
-  /// sleeps. (A process that polls reads them all the time; to change them would cost it, and the caller, the
-  /// way of a cache line.)
+  /// sleeps. The one that sleeps is woken on another core than this thread's. (A process that polls reads
+  /// them all the time; to change them would cost it, and the caller, the way of a cache line.)
   void ring_sleeper(int process) noexcept;
 
   /// How often this process was rung; modulo 2^32.
@@ -45,9 +46,11 @@ class Doorbells {
   /// something. What others do before `ring_sleeper` (seq_cst) is seen by `come`, or it wakes.
   template <class Come>
   void sleep(std::uint32_t seen, std::chrono::microseconds longest, const Come& come) noexcept {
+    mine().sleeper.here();
     mine().asleep.store(1);
     if (!come()) sleep(seen, longest);
     mine().asleep.store(0);
+    mine().sleeper.anywhere();
   }
 
  private:
@@ -56,6 +59,7 @@ class Doorbells {
   struct alignas(64) Bell {
     std::atomic<std::uint32_t> rings, asleep;
     std::atomic<std::int32_t> pid;  // 0: not known yet
+    WorkerCore sleeper;
   };
   static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 

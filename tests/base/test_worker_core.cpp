@@ -1,10 +1,11 @@
 // Threads of the library: whoever wakes one sends it to another core.
 #include <latch>
+#include <thread>
 
 #include "check.hpp"
-#include "device/worker.hpp"
+#include "worker_core.hpp"
 
-using namespace outcore::device;
+using outcore::WorkerCore;
 
 namespace {
 

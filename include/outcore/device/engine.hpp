@@ -66,13 +66,20 @@ class Engine {
 /// woken once, and the disk not sent off with the first alone. May be nested.
 class Burst {
  public:
-  Burst() noexcept;
+  /// What this thread does when it has begun them: where it rests, the engine may have its core.
+  enum class Then : std::uint8_t { computes, rests };
+  explicit Burst(Then then = Then::computes) noexcept;
   ~Burst();
   Burst(const Burst&) = delete;
   Burst& operator=(const Burst&) = delete;
   static void begin_now() noexcept;  ///< what this thread's bursts hold
   /// For an engine, in submit: it need not begin yet.
   [[nodiscard]] static bool holds(Engine& engine) noexcept;
+  /// For an engine: what this thread does next.
+  [[nodiscard]] static Then then() noexcept;
+
+ private:
+  Then before_;
 };
 
 /// Throws Error (ENOSYS, EPERM, ...) when the kernel or the build has no io_uring.
