@@ -20,7 +20,8 @@ constexpr std::size_t most_waiting = 4096;  // calls to one process that the cal
 constexpr auto spin = 200us;    // of a thread that waits for a reply: to wake it up would take as long
 constexpr auto alone = 20us;    // from then on it yields to threads that compute
 constexpr auto crowded = 30us;  // a yield that lasts as long: they need the core
-constexpr auto just_now = 20us, stand_by_time = 100us;
+constexpr auto just_now = 20us;
+constexpr std::chrono::microseconds stand_by_time{100}, longest_stand_by_time{400};
 constexpr auto alert = 50us;  // bulk data need several steps of both sides, the first of them soon
 constexpr int idle_share = 320;
 constexpr auto alive_every = 1s;  // how often it is asked whether targets are alive
@@ -149,6 +150,7 @@ void Service::check_may_wait() {
 void Service::wait(const Pending& pending) {
   check_may_wait();
   const auto start = Clock::now();
+  polled_ = start;  // also if another thread was faster: it leaves the next ones to this one
   for (auto now = start; !pending.done.load(std::memory_order_acquire) && now - start < spin;
        now = Clock::now()) {
     step();
@@ -157,13 +159,31 @@ void Service::wait(const Pending& pending) {
     std::this_thread::yield();
     if (Clock::now() - before > crowded) break;
   }
-  if (!pending.done.load(std::memory_order_acquire)) {
-    polled_ = Clock::time_point{};
-    relieve();
-  }
   if (works_for) block(true);
+  if (!pending.done.load(std::memory_order_acquire)) listen(pending);
   pending.done.wait(false, std::memory_order_acquire);
   if (works_for) block(false);
+}
+
+/// Sleeps for messages in place of the serving thread, if that stands by: then what ends the call wakes one
+/// thread, not two.
+void Service::listen(const Pending& pending) {
+  if (!messages_->is_told()) messages_->wake();  // naps so far were for times without calls
+  const std::unique_lock listening(listening_, std::try_to_lock);
+  if (!listening) {
+    polled_ = Clock::time_point{};  // who listens is not to stand by for this thread
+    return;
+  }
+  awaited_ = &pending;
+  while (!pending.done) {
+    const bool any = round();
+    if (pending.done) break;
+    if (const auto longest = nap(any); !any && longest.count() > 0) messages_->wait(longest);
+  }
+  awaited_ = nullptr;
+  polled_ = Clock::now();
+  const std::lock_guard guard(standing_by_);
+  if (stands_by_until_ > polled_.load() + longest_stand_by_time) relieved_.notify_one();
 }
 
 /// A worker that waits for another call stands back, so that any number of calls may wait for one another.
@@ -180,9 +200,11 @@ void Service::step() {
   if (!lock) return;  // another thread is about it
   poll();
   polled_ = Clock::now();
+  const bool any = !completed_.empty() || !ready_.empty();
   lock.unlock();
+  if (!any) return;
   deliver();
-  serve_ready();
+  serve_ready(false);
 }
 
 void Service::finish() {
@@ -202,8 +224,9 @@ void Service::deliver() {
     pending->settle();
     if (const auto then = std::move(pending->options.then))
       then(pending->reply, pending->error ? &*pending->error : nullptr);
-    pending->done.store(true, std::memory_order_release);
+    pending->done = true;
     pending->done.notify_all();
+    if (awaited_ == pending.get()) messages_->wake();
     lock.lock();
     --delivering_;
   }
@@ -246,28 +269,35 @@ void Service::serve(std::shared_ptr<Served> served) {
                                 rank_));
 }
 
-/// Runs the procedures that do not block, one at a time.
-void Service::serve_ready() {
-  const device::Burst burst;  // of I/O that they begin
-  for (;;) {
-    {
-      const std::unique_lock serving(serving_, std::try_to_lock);
-      if (!serving) {  // who holds it may have looked already
-        messages_->wake();
-        return;
-      }
-      std::unique_lock lock(mutex_);
-      if (ready_.empty()) return;
-      auto served = std::move(ready_.front());
-      ready_.pop_front();
-      const auto procedure = procedures_[served->procedure].procedure;
-      lock.unlock();
-      serves = true;
-      execute(std::move(served), *procedure);
-      serves = false;
+/// Runs the procedures that do not block, one at a time. `listens`: this thread has nothing else to do.
+/// Another one leaves them to it if there is somebody who runs one.
+void Service::serve_ready(bool listens) {
+  const device::Burst burst(device::Burst::Then::rests);  // of I/O that they begin
+  while (anything_ready()) {
+    std::unique_lock serving(serving_, std::defer_lock);
+    if (listens) {
+      serving.lock();
+    } else if (!serving.try_lock()) {  // who holds it may have looked already
+      messages_->wake();
+      return;
     }
+    std::unique_lock lock(mutex_);
+    if (ready_.empty()) return;
+    auto served = std::move(ready_.front());
+    ready_.pop_front();
+    const auto procedure = procedures_[served->procedure].procedure;
+    lock.unlock();
+    serves = true;
+    execute(std::move(served), *procedure);
+    serves = false;
+    serving.unlock();
     deliver();
   }
+}
+
+bool Service::anything_ready() {
+  const std::lock_guard guard(mutex_);
+  return !ready_.empty();
 }
 
 /// Whoever calls this keeps the procedure, which may be removed as soon as the call is answered.
@@ -339,10 +369,18 @@ void Service::drop(Served& served) noexcept {
 
 void Service::run() {
   prctl(PR_SET_TIMERSLACK, 1000UL);
+  auto longest_stand_by = stand_by_time;
   for (;;) {
     watch();
-    if (attended()) {
-      stand_by();
+    if (attended()) {  // each look takes the core of one that polls
+      stand_by(longest_stand_by);
+      longest_stand_by = std::min(2 * longest_stand_by, longest_stand_by_time);
+      continue;
+    }
+    longest_stand_by = stand_by_time;
+    std::unique_lock listening(listening_, std::try_to_lock);
+    if (!listening) {
+      stand_by(told_nap);
       continue;
     }
     const bool any = round();
@@ -362,18 +400,11 @@ bool Service::attended() const noexcept {
 
 /// Others who send need not wake this thread meanwhile, which would take the core, or the lock, of the one
 /// that polls.
-void Service::stand_by() {
-  standing_by_ = true;
-  (void)relieved_.try_acquire_for(stand_by_time);
-  standing_by_ = false;
-}
-
-/// By a thread that goes to sleep after it has polled.
-void Service::relieve() {
-  if (standing_by_.exchange(false))
-    relieved_.release();
-  else if (!messages_->is_told())
-    messages_->wake();  // what it naps is for times without calls
+void Service::stand_by(std::chrono::microseconds longest) {
+  std::unique_lock lock(standing_by_);  // a semaphore would spin
+  stands_by_until_ = Clock::now() + longest;
+  relieved_.wait_for(lock, longest);
+  stands_by_until_ = Clock::time_point{};
 }
 
 bool Service::round() {
@@ -383,7 +414,7 @@ bool Service::round() {
     any = poll();
   }
   deliver();
-  serve_ready();
+  serve_ready(true);
   return any;
 }
 

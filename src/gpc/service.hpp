@@ -9,7 +9,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <semaphore>
 #include <span>
 #include <string>
 #include <thread>
@@ -75,15 +74,16 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   void work();
   [[nodiscard]] bool round();
   [[nodiscard]] bool attended() const noexcept;
-  void stand_by();
-  void relieve();
+  void stand_by(std::chrono::microseconds longest);
+  void listen(const Pending& pending);
   bool poll();
   void watch();
   template <class Step>
   void attempt(const Step& step) noexcept;
   [[nodiscard]] std::chrono::microseconds nap(bool any);
   void deliver();
-  void serve_ready();
+  void serve_ready(bool listens);
+  [[nodiscard]] bool anything_ready();
   void execute(std::shared_ptr<Served> served, const Procedure& procedure);
   [[nodiscard]] bool claim(Served& served);
   template <class How>
@@ -103,14 +103,18 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   bool finishing_ = false, stopping_ = false;
   int delivering_ = 0;                // calls that have been taken from completed_, and are not done yet
   std::optional<Error> broken_;       // the transport has failed
-  std::chrono::microseconds nap_{0};  // of the serving thread
-  transport::Thrift thrift_;          // of the serving thread
-  std::chrono::steady_clock::time_point last_traffic_{}, last_watch_{};  // of the serving thread
+  std::chrono::microseconds nap_{0};  // of the thread that listens, as the next two
+  transport::Thrift thrift_;
+  std::chrono::steady_clock::time_point last_traffic_{};
+  std::chrono::steady_clock::time_point last_watch_{};  // of the serving thread
   std::mutex serving_;  // held by the thread that runs a procedure that does not block
   // Threads that wait for a reply, or ask for it, poll; the serving thread stands by meanwhile.
-  std::atomic<bool> standing_by_{false};
+  std::mutex listening_;                          // held by the thread that may sleep until messages come
+  std::atomic<const Pending*> awaited_{nullptr};  // by that thread, if it is not the serving one
+  std::mutex standing_by_;                        // of the next
+  std::chrono::steady_clock::time_point stands_by_until_{};  // zero: it does not
+  std::condition_variable relieved_;
   std::atomic<std::chrono::steady_clock::time_point> polled_{};  // by one of them, last
-  std::counting_semaphore<> relieved_{0};
   std::thread thread_;
   std::vector<std::thread> workers_;
   int idle_workers_ = 0, running_workers_ = 0;  // neither: they wait for other calls
