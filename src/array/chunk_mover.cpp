@@ -45,6 +45,10 @@ ChunkMover::ChunkMover(const ChunkGrid& grid, std::span<const OwnedComponent> co
     lanes_[i].memory = buffer_.data() + static_cast<std::int64_t>(i) * lane_slots_ * slot_bytes_;
 }
 
+bool ChunkMover::reads_parts(const store::Geometry& geometry) noexcept {
+  return geometry.codec.codec == store::Codec::none && geometry.slot_bytes > usual_chunk_bytes;
+}
+
 ChunkMover::~ChunkMover() {
   drop();
 }
@@ -332,7 +336,7 @@ void ChunkMover::request(Lane& lane, const Box& box) {
     const store::Component& file = *run.component->file;
     const std::span slots(memory, static_cast<std::size_t>(run.count * slot_bytes_));
     memory += slots.size();
-    if (file.geometry().blocks() == 1 || file.geometry().codec.codec != store::Codec::none) {
+    if (!reads_parts(file.geometry())) {
       lane.requests.push_back(file.async_read(run.first_slot, run.count, slots));
       continue;
     }

@@ -33,6 +33,9 @@ class ChunkMover {
              int processes);
   ~ChunkMover();  ///< waits
 
+  /// Whether a read of a part of a chunk leaves out the rest: only where chunks are large, so that lanes of
+  /// others are read as they lie.
+  [[nodiscard]] static bool reads_parts(const store::Geometry& geometry) noexcept;
   /// Memory that a mover uses: lanes, and, `staged`, what requests decompress from, or cut out of.
   [[nodiscard]] static std::int64_t memory_bytes(std::int64_t slot_bytes, bool staged,
                                                  std::int64_t budget_bytes, int processes) noexcept;

@@ -7,12 +7,15 @@
 #include <utility>
 
 #include "accumulate_strided.hpp"
+#include "outcore/device/engine.hpp"
 #include "outcore/error.hpp"
 
 namespace outcore::array {
 namespace {
 
-constexpr std::size_t pieces_ahead = 8;  // that are being read while one is copied
+// What is being read while a piece is copied: many small ones, because each takes a disk as long.
+constexpr std::int64_t ahead_bytes = 1 << 20;
+constexpr std::int64_t least_pieces_ahead = 8, most_pieces_ahead = 32;
 
 std::vector<ChunkPiece> pieces_in(const ChunkGrid& grid, int component, const SteppedBox& section) {
   std::vector<ChunkPiece> pieces;
@@ -49,10 +52,15 @@ store::Blocks ChunkStore::blocks_of(const OwnedComponent& owner, const ChunkPiec
 void ChunkStore::get(int component, const SteppedBox& section, const MemoryOf& to) {
   const OwnedComponent& owner = owned(component);
   const std::vector<ChunkPiece> pieces = pieces_in(grid_, component, section);
+  const auto pieces_ahead = static_cast<std::size_t>(
+      std::clamp(ahead_bytes / owner.file->geometry().stride_bytes(), least_pieces_ahead, most_pieces_ahead));
   std::size_t ahead = 1;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    for (; ahead < pieces.size() && ahead <= i + pieces_ahead; ++ahead)
-      owner.cache->prefetch(pieces[ahead].slot, blocks_of(owner, pieces[ahead]));
+    if (ahead < pieces.size()) {
+      const device::Burst burst(device::Burst::Then::rests);  // ends before anybody is waited for
+      for (; ahead < pieces.size() && ahead <= i + pieces_ahead; ++ahead)
+        owner.cache->prefetch(pieces[ahead].slot, blocks_of(owner, pieces[ahead]));
+    }
     const ChunkPiece& piece = pieces[i];
     owner.cache->look(piece.slot, blocks_of(owner, piece), [&](std::span<const std::byte> chunk) {
       const Strided memory = to(piece);

@@ -47,6 +47,7 @@ std::atomic<std::uint64_t> scratch_number;  ///< names of scratch files of this 
 store::Geometry DiskArray::State::geometry(int component) const {
   return {.slot_bytes = grid.chunk_bytes(),
           .slots = grid.slots(component),
+          .block_bytes = block_bytes,
           .element_bytes = static_cast<std::uint32_t>(grid.element_bytes()),
           .codec = codec,
           .shadow = persistent};
@@ -127,6 +128,7 @@ void DiskArray::State::create(const Make& make) {
     const Extents chunk =
         options.chunk.rank() > 0 ? options.chunk : choose_chunk(shape, element_bytes, options.typical);
     grid = ChunkGrid(shape, chunk, element_bytes, world.size(), options.group);
+    block_bytes = store::suitable_block_bytes(grid.chunk_bytes());
     caches = options.caches;
   });
   const std::string arguments = grid.shape().text() + std::string(name(type)) + options.path +
@@ -185,6 +187,7 @@ void DiskArray::State::load(const std::string& path, bool only_read, const DiskA
     metadata.assign(reinterpret_cast<const char*>(manifest.user.data()), manifest.user.size());
     generation = manifest.generation;
     grid = manifest.grid();
+    block_bytes = manifest.block_bytes;
   });
   id = queue.next_number();
   const std::vector<int> mine = directory.share(world, grid);
@@ -242,6 +245,7 @@ void DiskArray::State::commit(const TransferQueue::Context& context, const std::
   store::Manifest manifest{.shape = grid.shape(),
                            .chunk = grid.chunk(),
                            .type = type,
+                           .block_bytes = block_bytes,
                            .group = grid.group(),
                            .codec = codec,
                            .shared = directory.placement() == Placement::shared,

@@ -31,6 +31,7 @@ struct DiskArray::State {
   TransferQueue& queue;
   std::uint64_t id = 0;  ///< equal at all processes
   ChunkGrid grid;
+  std::int64_t block_bytes = 0;  ///< of the components
   ElementType type = ElementType::float64;
   store::CodecOptions codec;
   DiskArrayCaches caches;

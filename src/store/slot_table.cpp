@@ -54,6 +54,12 @@ Geometry read_geometry(BodyReader& reader) {
 
 }  // namespace
 
+std::int64_t suitable_block_bytes(std::int64_t slot_bytes) noexcept {
+  constexpr std::int64_t least = 8 << 10, most = 128 << 10;
+  if (slot_bytes >= most) return most;
+  return std::max(slot_bytes / 4 / Geometry::page_bytes * Geometry::page_bytes, least);
+}
+
 void check(const Geometry& geometry) {
   check(geometry.codec);
   if (geometry.slot_bytes < 1 || geometry.slot_bytes > Geometry::most_slot_bytes)

@@ -493,4 +493,34 @@ TEST("of large chunks the blocks between those that are touched are not read") {
   });
 }
 
+TEST("of small chunks a row reads a quarter, also after a commit by who opened the array") {
+  const TemporaryDirectory directory;
+  in_worlds(1, options_in(directory), [&](World& world) {
+    const Extents shape{256, 256};
+    const std::string path = directory.path() + "/array";
+    Model model(shape), back(shape);
+    std::iota(model.data.begin(), model.data.end(), 0.0);
+    {
+      DiskArray disk(world, shape, ElementType::float64, {.path = path, .chunk = {64, 64}});
+      disk.write(model.memory(Box::whole(shape)), Box::whole(shape)).wait();
+      disk.close();
+    }
+    for (const bool commits : {true, false}) {
+      DiskArray disk = DiskArray::open(world, path, !commits);
+      if (commits) disk.flush("again");
+      trace::reset_counters();
+      const Box row{{100, 0}, {101, 256}};
+      disk.get(row, back.memory(row));
+      for_each_index(row, [&](const Extents& index) {
+        check::equal(back.data[back.at(index)], model.data[model.at(index)]);
+      });
+      const trace::Snapshot now = trace::snapshot();
+      const trace::Counter& read =
+          now.counters[std::size_t(trace::Layer::device)][std::size_t(trace::Op::async_read)];
+      check::equal(read.bytes, 4 * 8192);
+      disk.close();
+    }
+  });
+}
+
 TEST_MAIN
