@@ -1,6 +1,7 @@
 """One of the two processes of `bench dio`: `_dio_worker.py RESULT quick|full DIRECTORY`. Process 0 reads and writes
 the parts of a shared file that lie at itself and at process 1, and writes the times in seconds for each kind of
-request to RESULT as JSON: lists by `MEMORY CACHE OPERATION SIZE local|distant`."""
+request to RESULT as JSON: lists by `MEMORY CACHE OPERATION SIZE local|distant`, and by `network OPERATION SIZE`
+what MPI takes to move as much from one to the other, as many messages outstanding."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from mpi4py import MPI
 
 from outcore import GlobalArray, SharedFile, World
 
@@ -73,6 +75,28 @@ def measure(requests: Requests, rounds: int) -> dict[str, list[float]]:
     return times
 
 
+def by_network(size: int, memory: Buffer, rounds: int) -> dict[str, list[float]]:
+    """By both processes; for a read process 1 sends, as the owner does."""
+    buffers, count = aligned(memory, size), count_of(size)
+    times: dict[str, list[float]] = {}
+    for operation, sender in itertools.product(("write", "read"), (0, 1)):
+        if (operation == "read") != (sender == 1):
+            continue
+        for _ in range(rounds):
+            MPI.COMM_WORLD.Barrier()
+            begin = MPI.COMM_WORLD.Isend if MPI.COMM_WORLD.rank == sender else MPI.COMM_WORLD.Irecv
+            requests: list[MPI.Request] = []
+            start = time.perf_counter()
+            for k in range(count):
+                if k >= OUTSTANDING:
+                    requests[k - OUTSTANDING].Wait()
+                requests.append(begin(buffers[k % OUTSTANDING], 1 - MPI.COMM_WORLD.rank))
+            MPI.Request.Waitall(requests[-OUTSTANDING:])
+            MPI.COMM_WORLD.Barrier()  # the receiver has all of it
+            times.setdefault(f"network {operation} {size}", []).append(time.perf_counter() - start)
+    return times
+
+
 def main() -> None:
     place, extent, scratch = sys.argv[1:]
     results: dict[str, list[float]] = {}
@@ -83,6 +107,8 @@ def main() -> None:
                 "segment": array.local.reshape(-1).view(np.uint8),
                 "private": np.zeros(most_bytes, np.uint8),
             }
+            for size in SIZES:
+                results |= by_network(size, memories["private"], 3 if extent == "quick" else 9)
             for memory, cache, size in itertools.product(MEMORIES, CACHES, SIZES):
                 memories[memory][...] = 1  # all of it is there
                 requests = Requests(world, size, cache, memories[memory])

@@ -6,11 +6,13 @@
 #include <utility>
 
 #include "outcore/box.hpp"
+#include "stream_copy.hpp"
 #include "transpose_tile.hpp"
 
 namespace outcore {
 namespace {
 
+constexpr std::size_t streamed_run_bytes = 256;  // shorter ones are mostly parts of lines
 constexpr std::int64_t tile = 32;  // elements in each direction: two tiles fit into the first-level cache
 
 struct Axis {
@@ -47,7 +49,11 @@ template <class Element>
 void copy_row(std::byte* to, const std::byte* from, const Axis& axis) {
   const auto size = static_cast<std::int64_t>(sizeof(Element));
   if (axis.to == size && axis.from == size) {
-    std::memcpy(to, from, static_cast<std::size_t>(axis.count) * sizeof(Element));
+    const std::size_t bytes = static_cast<std::size_t>(axis.count) * sizeof(Element);
+    if (bytes >= streamed_run_bytes && StreamedCopies::wanted())
+      stream_copy(to, from, bytes);
+    else
+      std::memcpy(to, from, bytes);
     return;
   }
   for (std::int64_t i = 0; i < axis.count; ++i)
@@ -133,6 +139,7 @@ void copy_strided(std::byte* to, const Extents& to_stride_bytes, const std::byte
   for (const std::int64_t each : count.values())
     if (each <= 0) return;
   const Plan plan = simplify(to_stride_bytes, from_stride_bytes, count);
+  const StreamedCopies streams(count.product() * static_cast<std::int64_t>(element_bytes));
   switch (element_bytes) {
     case 1:
       return copy<std::uint8_t>(to, from, plan);

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "outcore/device/engine.hpp"
+#include "stream_copy.hpp"
 
 namespace outcore::array {
 namespace {
@@ -373,6 +374,7 @@ void ChunkMover::for_each_touched(const Box& box, const Box& chunk, Visit visit)
 
 void ChunkMover::deliver(Lane& lane, const Box& box, std::span<const std::unique_ptr<Counterpart>> to) {
   lane.wait();
+  const StreamedCopies streams(box.shape().product() * static_cast<std::int64_t>(grid_.element_bytes()));
   for_each_chunk(lane, [&](const OwnedComponent&, std::int64_t, const Box& chunk, std::byte* memory) {
     const Box part = intersection(box, chunk);
     std::byte* first = memory;

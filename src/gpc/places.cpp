@@ -1,12 +1,9 @@
 #include "gpc/places.hpp"
 
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
-
-#include <algorithm>
 #include <bit>
 #include <utility>
+
+#include "stream_copy.hpp"
 
 namespace outcore::gpc {
 
@@ -23,14 +20,8 @@ std::int32_t Places::Place::offset() const noexcept {
 }
 
 void Places::Place::fill(std::span<const std::byte> from) const noexcept {
-  std::byte* to = data();  // aligned
-#ifdef __SSE2__
-  for (; from.size() >= sizeof(__m128i); from = from.subspan(sizeof(__m128i)), to += sizeof(__m128i))
-    _mm_stream_si128(reinterpret_cast<__m128i*>(to),
-                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(from.data())));
-  _mm_sfence();
-#endif
-  std::ranges::copy(from, to);
+  stream_copy(data(), from.data(), from.size());
+  end_streams();
 }
 
 void Places::Place::clear() noexcept {

@@ -1,0 +1,28 @@
+// Copies past the caches of the processor, for what would not stay in them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace outcore {
+
+/// As memcpy, but lines that are written in full are neither read before nor kept: to memory, that is twice
+/// as fast. Others see it after the next `end_streams` of this thread.
+void stream_copy(std::byte* to, const std::byte* from, std::size_t size_bytes) noexcept;
+void end_streams() noexcept;
+
+/// While it lives, copy_strided in this thread streams long runs, if all that is copied meanwhile, so many
+/// bytes, is too much for the caches. May be nested; ends its streams.
+class StreamedCopies {
+ public:
+  explicit StreamedCopies(std::int64_t all_bytes) noexcept;
+  ~StreamedCopies();
+  StreamedCopies(const StreamedCopies&) = delete;
+  StreamedCopies& operator=(const StreamedCopies&) = delete;
+  [[nodiscard]] static bool wanted() noexcept;
+
+ private:
+  bool before_;
+};
+
+}  // namespace outcore
