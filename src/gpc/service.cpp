@@ -153,7 +153,7 @@ void Service::wait(const Pending& pending) {
   polled_ = start;  // also if another thread was faster: it leaves the next ones to this one
   for (auto now = start; !pending.done.load(std::memory_order_acquire) && now - start < spin;
        now = Clock::now()) {
-    step();
+    step(now);
     if (now - start < alone) continue;
     const auto before = Clock::now();
     std::this_thread::yield();
@@ -196,10 +196,14 @@ void Service::block(bool begins) {
 }
 
 void Service::step() {
+  step(Clock::now());
+}
+
+void Service::step(Clock::time_point now) {
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return;  // another thread is about it
   poll();
-  polled_ = Clock::now();
+  polled_.store(now, std::memory_order_relaxed);
   const bool any = !completed_.empty() || !ready_.empty();
   lock.unlock();
   if (!any) return;
@@ -408,11 +412,10 @@ void Service::stand_by(std::chrono::microseconds longest) {
 }
 
 bool Service::round() {
-  bool any = false;
-  {
-    const std::lock_guard guard(mutex_);
-    any = poll();
-  }
+  std::unique_lock lock(mutex_);
+  const bool any = poll(), to_do = !completed_.empty() || !ready_.empty();
+  lock.unlock();
+  if (!to_do) return any;
   deliver();
   serve_ready(true);
   return any;

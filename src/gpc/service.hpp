@@ -70,6 +70,7 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   void packet(int from, std::span<const std::byte> packet) override;
   void bulk_done(std::uint64_t token, int errno_value) override;
 
+  void step(std::chrono::steady_clock::time_point now);
   void run();
   void work();
   [[nodiscard]] bool round();

@@ -79,14 +79,40 @@ std::shared_ptr<std::byte> ReplyMemory::take(std::int64_t wanted_bytes) {
   return take_one(free);
 }
 
-StripedComponents::~StripedComponents() {
-  remove_names();
+Errands::~Errands() {
   {
     const std::lock_guard guard(mutex_);
     stop_ = true;
   }
   changed_.notify_one();
-  if (feeder_.joinable()) feeder_.join();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Errands::add(std::function<void()> errand) {
+  {
+    const std::lock_guard guard(mutex_);
+    waiting_.push_back(std::move(errand));
+    if (!thread_.joinable()) thread_ = device::start_worker(name_, [this] { run(); });
+  }
+  changed_.notify_one();
+}
+
+void Errands::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return stop_ || !waiting_.empty(); });
+    if (waiting_.empty()) return;
+    auto errand = std::move(waiting_.front());
+    waiting_.pop_front();
+    lock.unlock();
+    errand();
+    errand = nullptr;  // what it holds goes without the lock
+    lock.lock();
+  }
+}
+
+StripedComponents::~StripedComponents() {
+  remove_names();
 }
 
 void StripedComponents::remove_names() noexcept {
@@ -173,7 +199,15 @@ void StripedComponents::serve(Call call) {
   auto asked = std::make_shared<Asked>(std::move(call), std::move(request));
   if (!asked->request.write && !suits_room(*asked)) {
     asked->reply = replies->try_take(asked->request.size_bytes);
-    if (!asked->reply) return postpone(std::move(asked));
+    if (!asked->reply)
+      return reads_.add([this, asked] {
+        asked->reply = replies->take(asked->request.size_bytes);
+        try {
+          begin(asked);
+        } catch (...) {
+          asked->call.fail(transport::current_error("serve bytes of a striped file"));
+        }
+      });
   }
   begin(asked);
 }
@@ -184,6 +218,7 @@ void StripedComponents::begin(const std::shared_ptr<Asked>& asked) {
                  : asked->reply       ? asked->reply.get()
                                       : asked->call.room().data());
   if (serve_at_once(*asked)) return;
+  if (copies(*asked)) return copies_.add([this, asked] { copy(*asked); });
   for (const Asked::Part& part : asked->parts)
     for (const Runs::Run& run : part.runs.runs()) {
       const auto list = part.runs.list(run);
@@ -200,6 +235,26 @@ void StripedComponents::begin(const std::shared_ptr<Asked>& asked) {
         asked->ended(&error, rank);
       }
     }
+}
+
+/// Writes into the page cache: the engine would take three threads for one.
+bool StripedComponents::copies(const Asked& asked) {
+  return asked.request.write && std::ranges::all_of(asked.parts, [&](const Asked::Part& part) {
+           return std::ranges::all_of(part.runs.runs(), [&](const Runs::Run& run) {
+             return at(part.component).write_is_copy(run.offset, static_cast<std::size_t>(run.size_bytes));
+           });
+         });
+}
+
+void StripedComponents::copy(Asked& asked) {
+  for (const Asked::Part& part : asked.parts)
+    for (const Runs::Run& run : part.runs.runs()) try {
+        at(part.component).write(part.runs.list(run), run.offset);
+        asked.ended(nullptr, rank);
+      } catch (...) {
+        const Error error = transport::current_error("serve bytes of a striped file");
+        asked.ended(&error, rank);
+      }
 }
 
 /// What is large and comes from the disk is better off in memory of huge pages: it is read twice as fast.
@@ -223,33 +278,6 @@ bool StripedComponents::serve_at_once(Asked& asked) {
       part.runs.zero_beyond(run, at(part.component).read(part.runs.list(run), run.offset));
   asked.answer();
   return true;
-}
-
-void StripedComponents::postpone(std::shared_ptr<Asked> asked) {
-  {
-    const std::lock_guard guard(mutex_);
-    waiting_.push_back(std::move(asked));
-    if (!feeder_.joinable()) feeder_ = device::start_worker("outcore-feeder", [this] { feed(); });
-  }
-  changed_.notify_one();
-}
-
-void StripedComponents::feed() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    changed_.wait(lock, [&] { return stop_ || !waiting_.empty(); });
-    if (waiting_.empty()) return;
-    const std::shared_ptr<Asked> asked = std::move(waiting_.front());
-    waiting_.pop_front();
-    lock.unlock();
-    asked->reply = replies->take(asked->request.size_bytes);
-    try {
-      begin(asked);
-    } catch (...) {
-      asked->call.fail(transport::current_error("serve bytes of a striped file"));
-    }
-    lock.lock();
-  }
 }
 
 }  // namespace outcore::store

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -57,6 +58,26 @@ class ReplyMemory : public std::enable_shared_from_this<ReplyMemory> {
   std::vector<std::byte*> small_, large_;
 };
 
+/// A thread that does one thing after another, in order; started with the first.
+class Errands {
+ public:
+  explicit Errands(const char* name) : name_(name) {}
+  ~Errands();  ///< all are done
+  Errands(const Errands&) = delete;
+  Errands& operator=(const Errands&) = delete;
+  void add(std::function<void()> errand);  ///< which must not throw
+
+ private:
+  void run();
+
+  const char* name_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> waiting_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
 struct StripedComponents {
   std::vector<std::optional<device::File>> files;  ///< by component; none: out of reach
   std::vector<std::string> names;        ///< of files that still have one, and are this process's to remove
@@ -73,24 +94,21 @@ struct StripedComponents {
   void read(int component, std::span<Extent> extents);  ///< blocking; gaps are zeros
   void write(int component, std::span<Extent> extents);
 
-  /// What the procedure does, in the thread that serves: what the page cache holds is read at once, all else
-  /// goes to the engine, whose threads answer.
+  /// What the procedure does, in the thread that serves: what the page cache holds is read at once; what goes
+  /// there is copied by a thread, as it may have to wait for the disk; all else goes to the engine, whose
+  /// threads answer.
   void serve(Call call);
 
  private:
   struct Asked;
   bool suits_room(const Asked& asked);
   bool serve_at_once(Asked& asked);
+  [[nodiscard]] bool copies(const Asked& asked);
+  void copy(Asked& asked);
   void begin(const std::shared_ptr<Asked>& asked);
-  void postpone(std::shared_ptr<Asked> asked);
-  void feed();
 
-  // Reads that wait for memory, and the thread that begins them.
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::shared_ptr<Asked>> waiting_;
-  bool stop_ = false;
-  std::thread feeder_;
+  Errands reads_{"outcore-feeder"};  ///< that wait for memory
+  Errands copies_{"outcore-copier"};
 };
 
 }  // namespace outcore::store
