@@ -21,7 +21,8 @@ class WorkerCore {
   /// The worker: before it sleeps. It may run anywhere again.
   void here() noexcept {
     anywhere();
-    thread_.store(gettid(), std::memory_order_relaxed);
+    thread_local const pid_t mine = gettid();
+    thread_.store(mine, std::memory_order_relaxed);
     core_.store(sched_getcpu() + 1, std::memory_order_release);
   }
 

@@ -17,10 +17,10 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int most_workers = 4;             // that do not wait for other calls
 constexpr std::size_t most_waiting = 4096;  // calls to one process that the caller need not wait for
-constexpr auto spin = 200us;    // of a thread that waits for a reply: to wake it up would take as long
-constexpr auto alone = 20us;    // from then on it yields to threads that compute
-constexpr auto crowded = 30us;  // a yield that lasts as long: they need the core
-constexpr auto just_now = 20us;
+constexpr auto spin = 200us;      // of a thread that waits for a reply: to wake it up would take as long
+constexpr auto alone = 20us;      // from then on it yields to threads that compute
+constexpr auto crowded = 30us;    // a yield that lasts as long: they need the core
+constexpr auto just_now = 100us;  // one step may take as long, of bulk data or over a network
 constexpr std::chrono::microseconds stand_by_time{100}, longest_stand_by_time{400};
 constexpr auto alert = 50us;  // bulk data need several steps of both sides, the first of them soon
 constexpr int idle_share = 320;
@@ -201,9 +201,9 @@ void Service::step() {
 
 void Service::step(Clock::time_point now) {
   std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock) return;  // another thread is about it
-  poll();
-  polled_.store(now, std::memory_order_relaxed);
+  if (!lock) return;          // another thread is about it
+  const bool moved = poll();  // perhaps for long
+  polled_.store(moved ? Clock::now() : now, std::memory_order_relaxed);
   const bool any = !completed_.empty() || !ready_.empty();
   lock.unlock();
   if (!any) return;

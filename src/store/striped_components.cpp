@@ -8,7 +8,6 @@
 #include <cstring>
 #include <utility>
 
-#include "device/worker.hpp"
 #include "outcore/error.hpp"
 #include "transport/remote_error.hpp"
 
@@ -77,38 +76,6 @@ std::shared_ptr<std::byte> ReplyMemory::take(std::int64_t wanted_bytes) {
   auto& free = places(wanted_bytes);
   freed_.wait(lock, [&] { return !free.empty(); });
   return take_one(free);
-}
-
-Errands::~Errands() {
-  {
-    const std::lock_guard guard(mutex_);
-    stop_ = true;
-  }
-  changed_.notify_one();
-  if (thread_.joinable()) thread_.join();
-}
-
-void Errands::add(std::function<void()> errand) {
-  {
-    const std::lock_guard guard(mutex_);
-    waiting_.push_back(std::move(errand));
-    if (!thread_.joinable()) thread_ = device::start_worker(name_, [this] { run(); });
-  }
-  changed_.notify_one();
-}
-
-void Errands::run() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    changed_.wait(lock, [&] { return stop_ || !waiting_.empty(); });
-    if (waiting_.empty()) return;
-    auto errand = std::move(waiting_.front());
-    waiting_.pop_front();
-    lock.unlock();
-    errand();
-    errand = nullptr;  // what it holds goes without the lock
-    lock.lock();
-  }
 }
 
 StripedComponents::~StripedComponents() {

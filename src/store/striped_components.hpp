@@ -3,19 +3,17 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "outcore/device/buffer.hpp"
 #include "outcore/device/file.hpp"
 #include "outcore/gpc.hpp"
+#include "store/errands.hpp"
 #include "store/extents.hpp"
 
 namespace outcore::store {
@@ -56,26 +54,6 @@ class ReplyMemory : public std::enable_shared_from_this<ReplyMemory> {
   std::mutex mutex_;
   std::condition_variable freed_;
   std::vector<std::byte*> small_, large_;
-};
-
-/// A thread that does one thing after another, in order; started with the first.
-class Errands {
- public:
-  explicit Errands(const char* name) : name_(name) {}
-  ~Errands();  ///< all are done
-  Errands(const Errands&) = delete;
-  Errands& operator=(const Errands&) = delete;
-  void add(std::function<void()> errand);  ///< which must not throw
-
- private:
-  void run();
-
-  const char* name_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::function<void()>> waiting_;
-  bool stop_ = false;
-  std::thread thread_;
 };
 
 struct StripedComponents {
