@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <thread>
 
@@ -18,30 +17,35 @@ namespace outcore {
 /// belong to one user.
 class WorkerCore {
  public:
-  /// The worker: before it sleeps. It may run anywhere again.
+  /// The worker: before it sleeps. From now until `awake` it may be sent away.
   void here() noexcept {
-    anywhere();
+    if (!awake()) return;  // who was sending it away before has not ended yet
     thread_local const pid_t mine = gettid();
     thread_.store(mine, std::memory_order_relaxed);
-    core_.store(sched_getcpu() + 1, std::memory_order_release);
+    core_.store(sched_getcpu(), std::memory_order_relaxed);
+    state_.store(home, std::memory_order_release);
   }
 
-  /// The worker that was `here` last may run anywhere again.
-  void anywhere() noexcept {
-    std::uint32_t state = state_.load(std::memory_order_acquire);
-    for (int i = 0; state == leaving && i < patience; ++i) {  // a moment, unless who does it has died
+  /// The worker: after that. It may run anywhere again, and nobody sends it away. False if somebody is just
+  /// doing so, and does not come to an end.
+  bool awake() noexcept {
+    for (int i = 0; i < patience; ++i) {
+      std::uint32_t state = home;
+      if (state_.compare_exchange_strong(state, up, std::memory_order_acq_rel) || state == up) return true;
+      if (state == away) {
+        sched_setaffinity(thread_.load(std::memory_order_relaxed), sizeof allowed_, &allowed_);
+        state_.store(up, std::memory_order_release);
+        return true;
+      }
       std::this_thread::yield();
-      state = state_.load(std::memory_order_acquire);
     }
-    if (state != away) return;
-    sched_setaffinity(thread_.load(std::memory_order_relaxed), sizeof allowed_, &allowed_);
-    state_.store(home, std::memory_order_release);
+    return false;
   }
 
   /// Whoever wakes the worker: before. Nothing happens where the worker may run on this core only.
   void leave_mine() noexcept {
     const int mine = sched_getcpu();
-    if (mine < 0 || core_.load(std::memory_order_acquire) != mine + 1) return;
+    if (mine < 0 || core_.load(std::memory_order_acquire) != mine) return;
     std::uint32_t state = home;
     if (!state_.compare_exchange_strong(state, leaving, std::memory_order_acq_rel)) return;
     const pid_t thread = thread_.load(std::memory_order_relaxed);
@@ -51,17 +55,16 @@ class WorkerCore {
       CPU_CLR(mine, &others);
       gone = CPU_COUNT(&others) > 0 && sched_setaffinity(thread, sizeof others, &others) == 0;
     }
-    if (gone) core_.store(0, std::memory_order_relaxed);
     state_.store(gone ? away : home, std::memory_order_release);
   }
 
  private:
-  static constexpr int patience = 1000;
-  enum State : std::uint32_t { home, leaving, away };
+  static constexpr int patience = 100;
+  enum State : std::uint32_t { up, home, leaving, away };
 
-  std::atomic<std::int32_t> core_ = 0;  ///< that it had last, counted from 1
+  std::atomic<std::int32_t> core_ = 0;  ///< that it had last
   std::atomic<std::int32_t> thread_ = 0;
-  std::atomic<std::uint32_t> state_ = home;
+  std::atomic<std::uint32_t> state_ = up;
   cpu_set_t allowed_{};  ///< to the worker, before it was sent away
 };
 

@@ -33,15 +33,25 @@ ByteArray as_array(std::span<std::byte> bytes, nb::handle owner) {
   return ByteArray(reinterpret_cast<std::uint8_t*>(bytes.data()), {bytes.size()}, owner);
 }
 
+/// It lives as long as any view of it.
+auto payload_of(const Call& call) {
+  if (call.payload_stays()) {
+    nb::capsule owner(new Call(call), [](void* kept) noexcept { delete static_cast<Call*>(kept); });
+    return as_array(call.payload(), owner);
+  }
+  using Bytes = std::vector<std::byte>;
+  auto* const copy = new Bytes(call.payload().begin(), call.payload().end());
+  nb::capsule owner(copy, [](void* kept) noexcept { delete static_cast<Bytes*>(kept); });
+  return as_array(std::span<const std::byte>(*copy), owner);
+}
+
 /// Serves a call by a Python function that returns (fields of an error, reply). It is run by a worker thread:
 /// it may wait for the GIL.
 void serve(const nb::callable& function, Call call) {
   const nb::gil_scoped_acquire locked;
   const auto header = call.header();
-  // The payload lives as long as any view of it.
-  nb::capsule owner(new Call(call), [](void* kept) noexcept { delete static_cast<Call*>(kept); });
-  const nb::tuple result = nb::cast<nb::tuple>(
-      function(call.caller(), nb::bytes(header.data(), header.size()), as_array(call.payload(), owner)));
+  const nb::tuple result =
+      nb::cast<nb::tuple>(function(call.caller(), nb::bytes(header.data(), header.size()), payload_of(call)));
   const nb::tuple error = nb::cast<nb::tuple>(result[0]);
   if (const int errno_value = nb::cast<int>(error[0]); errno_value != 0) {
     const Error failure(errno_value,

@@ -32,6 +32,8 @@ class Call {
   /// Until the call ends. The payload may lie in memory of the caller's program.
   [[nodiscard]] std::span<const std::byte> header() const noexcept;
   [[nodiscard]] std::span<const std::byte> payload() const noexcept;
+  /// Whether the payload is there, if not unchanged, as long as this object, though the call has ended.
+  [[nodiscard]] bool payload_stays() const noexcept;
   [[nodiscard]] std::int64_t most_reply_bytes() const noexcept;  ///< what the caller has room for
 
   /// Where a reply may be put so that it need not be sent: memory of most_reply_bytes() that the caller sees.

@@ -89,16 +89,17 @@ bool CachePolicy::worth_caching() {
 
 // ---- what is in the page cache
 
-/// Asked of the kernel; requests that go on where others ended are asked about together.
+/// Asked of the kernel; requests that go on where others ended are asked about together, but for large ones:
+/// to be wrong about them is to wait for the disk for long.
 bool CachePolicy::resident(std::int64_t offset, std::int64_t size) {
-  constexpr std::int64_t window = 1 << 20, most = 8 << 20;
+  constexpr std::int64_t window = 1 << 20, most = 8 << 20, large = 64 << 10;
   const std::int64_t begin = resident_begin_.load(std::memory_order_relaxed);
   const std::int64_t end = resident_end_.load(std::memory_order_relaxed);
-  if (begin <= offset && offset + size <= end) return true;
+  if (size <= large && begin <= offset && offset + size <= end) return true;
   const auto ask = [&](std::int64_t from, std::int64_t to) {
     return run({.kind = Kind::resident, .fd = fd_, .offset = from, .size_bytes = to - from}) >= to - from;
   };
-  const bool onward = begin <= offset && offset <= end;
+  const bool onward = size <= large && begin <= offset && offset <= end;
   std::int64_t known = onward ? (offset + size + window - 1) / window * window : offset + size;
   if (!ask(onward ? end : offset, known)) {
     known = offset + size;

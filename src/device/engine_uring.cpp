@@ -164,6 +164,7 @@ class UringEngine final : public Engine {
       adapt();
       core_.here();
       io_uring_submit_and_wait(ring.get(), 1);
+      (void)core_.awake();
       const unsigned busy = direct_;
       complete(ring);
       if (busy > 1 && direct_ == 0) idle_since_ns_.store(trace::now_ns(), std::memory_order_relaxed);

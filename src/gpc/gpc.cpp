@@ -20,6 +20,9 @@ std::span<const std::byte> Call::header() const noexcept {
 std::span<const std::byte> Call::payload() const noexcept {
   return served_->payload.span();
 }
+bool Call::payload_stays() const noexcept {
+  return !served_->seen_payload || !transport::is_foreign(served_->seen_payload.get());
+}
 std::int64_t Call::most_reply_bytes() const noexcept {
   return served_->most_reply_bytes;
 }

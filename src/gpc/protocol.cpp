@@ -379,6 +379,11 @@ void Protocol::receive_payloads() {
   }
 }
 
+void Served::let_go() noexcept {
+  for (auto* each : {&seen_payload, &seen_room})
+    if (*each && transport::is_foreign(each->get())) each->reset();
+}
+
 std::span<const std::byte> Served::put_into_room(std::span<const std::byte> reply) const noexcept {
   const bool fits_packet = sizeof(ReplyHead) + reply.size() <= Messages::most_packet_bytes;
   if (fits_packet || reply.size() > room.size() || reply.data() == room.data()) return reply;

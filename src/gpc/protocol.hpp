@@ -85,6 +85,8 @@ struct Served {
   /// Copies a reply that would have to travel as bulk data into the room, if there is, and it is not large.
   /// Where it lies then.
   [[nodiscard]] std::span<const std::byte> put_into_room(std::span<const std::byte> reply) const noexcept;
+  /// Of memory that is not ours to keep, once the call has ended, though copies of it remain.
+  void let_go() noexcept;
 
   int caller = 0;
   std::uint64_t number = 0;

@@ -53,6 +53,11 @@ Service::~Service() {
     const std::lock_guard guard(mutex_);
     stopping_ = true;
   }
+  {
+    const std::lock_guard guard(standing_by_);
+    leaves_ = true;
+  }
+  relieved_.notify_one();
   messages_->wake();
   work_.notify_all();
   thread_.join();
@@ -169,9 +174,11 @@ void Service::wait(const Pending& pending) {
 /// thread, not two.
 void Service::listen(const Pending& pending) {
   if (!messages_->is_told()) messages_->wake();  // naps so far were for times without calls
-  const std::unique_lock listening(listening_, std::try_to_lock);
-  if (!listening) {
-    polled_ = Clock::time_point{};  // who listens is not to stand by for this thread
+  std::unique_lock listening(listening_, std::try_to_lock);
+  if (!listening) {  // who listens tells this thread
+    ++told_;
+    pending.done.wait(false, std::memory_order_acquire);
+    --told_;
     return;
   }
   awaited_ = &pending;
@@ -182,8 +189,9 @@ void Service::listen(const Pending& pending) {
   }
   awaited_ = nullptr;
   polled_ = Clock::now();
+  listening.unlock();
   const std::lock_guard guard(standing_by_);
-  if (stands_by_until_ > polled_.load() + longest_stand_by_time) relieved_.notify_one();
+  if (told_ > 0 || stands_by_until_ > polled_.load() + longest_stand_by_time) relieved_.notify_one();
 }
 
 /// A worker that waits for another call stands back, so that any number of calls may wait for one another.
@@ -250,6 +258,7 @@ template <class How>
 void Service::end(Served& served, const How& how) {
   const std::lock_guard guard(mutex_);
   how();
+  served.let_go();
   if (--procedures_[served.procedure].active == 0) idle_.notify_all();
   if (protocol_.transfers() > 0 && !messages_->is_told()) messages_->wake();  // it looks more often meanwhile
 }
@@ -384,8 +393,8 @@ void Service::run() {
     longest_stand_by = stand_by_time;
     std::unique_lock listening(listening_, std::try_to_lock);
     if (!listening) {
-      stand_by(told_nap);
-      continue;
+      stand_by(told_nap, &listening);
+      if (!listening) continue;
     }
     const bool any = round();
     {
@@ -399,13 +408,15 @@ void Service::run() {
 }
 
 bool Service::attended() const noexcept {
-  return Clock::now() - polled_.load() < just_now;
+  return told_ == 0 && Clock::now() - polled_.load() < just_now;
 }
 
 /// Others who send need not wake this thread meanwhile, which would take the core, or the lock, of the one
-/// that polls.
-void Service::stand_by(std::chrono::microseconds longest) {
+/// that polls. `listening`: not if it can be locked, as who held it looks for this thread afterwards.
+void Service::stand_by(std::chrono::microseconds longest, std::unique_lock<std::mutex>* listening) {
   std::unique_lock lock(standing_by_);  // a semaphore would spin
+  if (listening && listening->try_lock()) return;
+  if (leaves_) return;
   stands_by_until_ = Clock::now() + longest;
   relieved_.wait_for(lock, longest);
   stands_by_until_ = Clock::time_point{};

@@ -75,7 +75,7 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   void work();
   [[nodiscard]] bool round();
   [[nodiscard]] bool attended() const noexcept;
-  void stand_by(std::chrono::microseconds longest);
+  void stand_by(std::chrono::microseconds longest, std::unique_lock<std::mutex>* listening = nullptr);
   void listen(const Pending& pending);
   bool poll();
   void watch();
@@ -112,8 +112,10 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   // Threads that wait for a reply, or ask for it, poll; the serving thread stands by meanwhile.
   std::mutex listening_;                          // held by the thread that may sleep until messages come
   std::atomic<const Pending*> awaited_{nullptr};  // by that thread, if it is not the serving one
-  std::mutex standing_by_;                        // of the next
+  std::atomic<int> told_{0};                      // threads that sleep until they are told, by who listens
+  std::mutex standing_by_;                        // of the next two
   std::chrono::steady_clock::time_point stands_by_until_{};  // zero: it does not
+  bool leaves_ = false;                                      // nobody is to stand by any more
   std::condition_variable relieved_;
   std::atomic<std::chrono::steady_clock::time_point> polled_{};  // by one of them, last
   std::thread thread_;

@@ -50,7 +50,7 @@ class Doorbells {
     mine().asleep.store(1);
     if (!come()) sleep(seen, longest);
     mine().asleep.store(0);
-    mine().sleeper.anywhere();
+    (void)mine().sleeper.awake();
   }
 
  private:

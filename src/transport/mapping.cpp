@@ -16,6 +16,7 @@
 #include <mutex>
 #include <shared_mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "outcore/error.hpp"
@@ -152,12 +153,14 @@ ForeignMapping::ForeignMapping(const std::byte* inside) {
   for (std::string line; std::getline(maps, line);) {
     unsigned long begin = 0, end = 0, offset = 0, inode = 0;
     unsigned int major = 0, minor = 0;
-    char access[5] = {};
-    if (std::sscanf(line.c_str(), "%lx-%lx %4s %lx %x:%x %lu", &begin, &end, access, &offset, &major, &minor,
-                    &inode) != 7 ||
+    char access[5] = {}, path[16] = {};
+    if (std::sscanf(line.c_str(), "%lx-%lx %4s %lx %x:%x %lu %15s", &begin, &end, access, &offset, &major,
+                    &minor, &inode, path) < 7 ||
         address < begin || address >= end)
       continue;
-    if (access[3] != 's' || inode == 0) return;
+    // Of memory by its file: the inodes of other things, as of devices, do not say which bytes these are.
+    const std::string_view name = path;
+    if (access[3] != 's' || !(name.starts_with("/dev/shm/") || name.starts_with("/memfd:"))) return;
     pages_ = std::make_shared<Mapping::Pages>(end - begin);
     pages_->is_foreign = true;
     pages_->data = reinterpret_cast<std::byte*>(begin);
@@ -195,6 +198,15 @@ std::shared_ptr<std::byte> see_shared(const SharedPlace& place, std::size_t size
   const auto offset = static_cast<std::size_t>(place.offset);
   if (offset < pages->file_offset || !pages->has(offset - pages->file_offset, size_bytes)) return nullptr;
   return {pages, pages->data + (offset - pages->file_offset)};
+}
+
+bool is_foreign(const std::byte* seen) noexcept {
+  auto& all = Mapping::Pages::all();
+  const std::shared_lock lock(all.mutex);
+  const auto after = all.by_address.upper_bound(seen);
+  if (after == all.by_address.begin()) return false;
+  const Mapping::Pages& pages = *std::prev(after)->second;
+  return pages.is_foreign && pages.has(static_cast<std::size_t>(seen - pages.data), 1);
 }
 
 }  // namespace outcore::transport

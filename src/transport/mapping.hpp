@@ -40,6 +40,7 @@ class Mapping {
  private:
   friend std::optional<SharedPlace> shared_place(std::span<const std::byte>) noexcept;
   friend std::shared_ptr<std::byte> see_shared(const SharedPlace&, std::size_t) noexcept;
+  friend bool is_foreign(const std::byte*) noexcept;
   friend class ForeignMapping;
   struct Pages;
   Mapping(int fd, std::size_t size_bytes, int flags);
@@ -69,5 +70,8 @@ class ForeignMapping {
 /// mapping of all of them. Any thread.
 [[nodiscard]] std::shared_ptr<std::byte> see_shared(const SharedPlace& place,
                                                     std::size_t size_bytes) noexcept;
+
+/// Whether that is of a ForeignMapping, which waits for who sees it. Any thread.
+[[nodiscard]] bool is_foreign(const std::byte* seen) noexcept;
 
 }  // namespace outcore::transport

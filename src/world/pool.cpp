@@ -53,7 +53,9 @@ bool Pool::reclaim() {
     if (space_.unused(place.segment) &&
         segment->second->size_bytes() > static_cast<std::size_t>(segment_bytes)) {
       space_.remove(place.segment);
+      std::unique_ptr<transport::Segment> gone;  // without the lock: it may wait for who flushes
       const std::lock_guard guard(mutex_);
+      gone = std::move(segment->second);
       segments_.erase(segment);
     } else {
       segment->second->clear(place.offset, place.size_bytes);

@@ -88,4 +88,20 @@ TEST("a worker that may use one core stays there") {
   check::is_true(CPU_EQUAL(&seen.afterwards, &one));
 }
 
+TEST("a worker that is awake is not sent away") {
+  const cpu_set_t everywhere = allowed();
+  allow(only(first_core()));
+  WorkerCore place;
+  place.here();
+  allow(everywhere);
+  check::is_true(place.awake());
+  std::thread waker([&] {
+    allow(only(first_core()));
+    place.leave_mine();
+  });
+  waker.join();
+  const cpu_set_t now = allowed();
+  check::is_true(CPU_EQUAL(&now, &everywhere));
+}
+
 TEST_MAIN

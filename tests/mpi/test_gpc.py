@@ -183,3 +183,23 @@ def test_closing_early_serves_the_others(comm):
             for _ in range(50):
                 reply = world.call(0, "add", b"1", np.arange(10_000)).wait()
                 assert reply.view(np.int64)[-1] == 10_000
+
+
+def test_a_payload_that_is_kept_does_not_keep_the_world_from_closing(comm):
+    kept = []
+
+    def keep(caller, header, payload):
+        kept.append((caller, payload.view(np.float64)))
+        return np.array([len(payload)])
+
+    with (
+        outcore.World(memory="100MB", nodes="processes") as world,
+        outcore.GlobalArray(world, (world.size, 50_000)) as array,
+    ):
+        array.local[...] = world.rank + 1.0
+        world.register("keep", keep)
+        reply = world.call((world.rank + 1) % world.size, "keep", payload=array.local).wait()
+        assert reply.view(np.int64)[0] == 400_000
+        world.barrier()
+    ((caller, values),) = kept
+    assert np.array_equal(values, np.full(50_000, caller + 1.0))
