@@ -222,9 +222,9 @@ void ChunkClient::run(const Task& task) {
   std::exception_ptr failure;
   try {
     const ChunkGrid& grid = layout_.grid;
-    const Box& box = task.section.box;
-    const StreamedCopies streams(
-        task.way == Way::get ? box.shape().product() * static_cast<std::int64_t>(grid.element_bytes()) : 0);
+    const std::int64_t bytes =
+        task.section.shape().product() * static_cast<std::int64_t>(grid.element_bytes());
+    const StreamedCopies streams(task.way == Way::get ? bytes : 0);
     // Of whole chunks, as far as the box has them: one that is set in two parts would be read before.
     const Portions portions(grid.chunks_of(task.section.box), Extents::filled(grid.chunk().rank(), 1),
                             std::max<std::int64_t>(portion_bytes / grid.chunk_bytes(), 1));
