@@ -14,7 +14,10 @@
 namespace outcore::transport::over_mpi {
 namespace {
 
-constexpr int tests_before_sleep = 20;  // a few microseconds
+// Processes that call the same thing at the same time meet within this time, or, where they share a core, so
+// many yields; a sleep and being woken take longer.
+constexpr std::chrono::microseconds awake{50};
+constexpr int least_yields = 20;
 constexpr std::chrono::seconds watch_every{1};
 
 }  // namespace
@@ -48,11 +51,12 @@ bool test(std::span<MPI_Request> requests, const char* attempted) {
 }
 
 void wait(std::span<MPI_Request> requests, const char* attempted, const std::function<void()>& watch) {
-  for (int attempt = 0; attempt < tests_before_sleep; ++attempt) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + awake;
+  for (int yields = 0; yields < least_yields || Clock::now() < end; ++yields) {
     if (test(requests, attempted)) return;
     std::this_thread::yield();
   }
-  using Clock = std::chrono::steady_clock;
   auto watched = Clock::now();
   for (Pause pause; !test(requests, attempted); pause()) {
     if (!watch || Clock::now() - watched < watch_every) continue;
