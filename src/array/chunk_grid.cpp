@@ -12,6 +12,8 @@ namespace outcore {
 namespace {
 
 constexpr std::int64_t most_bytes = std::int64_t{1} << 62;
+constexpr std::int64_t block_times =
+    4;  // as long as for a block a disk takes for its chunk, of eight of them
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) {
   return a / b + (a % b != 0);
@@ -69,6 +71,7 @@ Extents choose_chunk(const Extents& shape, std::size_t element_bytes, const Exte
     refuse(attempted, "the typical section " + typical_section.text() + " is none of it");
 
   Extents section = known ? typical_section : Extents::filled(shape.rank(), 1);
+  if (!known) section[0] = block_times;
   if (known)
     for (int i = 0; i < shape.rank(); ++i) section[i] = std::min(section[i], shape[i]);
   const std::int64_t most_elements =

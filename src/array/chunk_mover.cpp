@@ -46,10 +46,6 @@ ChunkMover::ChunkMover(const ChunkGrid& grid, std::span<const OwnedComponent> co
     lanes_[i].memory = buffer_.data() + static_cast<std::int64_t>(i) * lane_slots_ * slot_bytes_;
 }
 
-bool ChunkMover::reads_parts(const store::Geometry& geometry) noexcept {
-  return geometry.codec.codec == store::Codec::none && geometry.slot_bytes > usual_chunk_bytes;
-}
-
 ChunkMover::~ChunkMover() {
   drop();
 }
@@ -331,45 +327,59 @@ void ChunkMover::start_reading(const std::vector<Run>& runs, std::int64_t slots,
   ++reading_;
 }
 
+/// Chunks that are wanted as good as whole, and lie together, in one piece; of others the blocks that are.
 void ChunkMover::request(Lane& lane, const Box& box) {
   std::byte* memory = lane.memory;
   for (const Run& run : lane.runs) {
     const store::Component& file = *run.component->file;
     const std::span slots(memory, static_cast<std::size_t>(run.count * slot_bytes_));
     memory += slots.size();
-    if (!reads_parts(file.geometry())) {
-      lane.requests.push_back(file.async_read(run.first_slot, run.count, slots));
-      continue;
-    }
+    const auto part = [&](std::int64_t first, std::int64_t count) {
+      return slots.subspan(static_cast<std::size_t>(first * slot_bytes_),
+                           static_cast<std::size_t>(count * slot_bytes_));
+    };
+    std::int64_t whole = 0;  // the first that is read with those behind it
+    const auto read_whole = [&](std::int64_t end) {
+      if (end > whole)
+        lane.requests.push_back(
+            file.async_read(run.first_slot + whole, end - whole, part(whole, end - whole)));
+    };
     for (std::int64_t i = 0; i < run.count; ++i) {
       const std::int64_t slot = run.first_slot + i;
-      for_each_touched(
-          box, grid_.chunk_box(grid_.chunk_at(run.component->index, slot)),
-          [&](std::int64_t begin, std::int64_t end) {
-            const auto size = static_cast<std::size_t>(end - begin);
-            const auto first = static_cast<std::size_t>(i * slot_bytes_ + begin);
-            lane.requests.push_back(file.async_read_part(slot, begin, slots.subspan(first, size)));
-          });
+      const std::vector<Blocks> parts =
+          touched(file.geometry(), box, grid_.chunk_box(grid_.chunk_at(run.component->index, slot)));
+      if (parts.empty()) continue;
+      read_whole(i);
+      whole = i + 1;
+      for (const Blocks& blocks : parts)
+        lane.requests.push_back(file.async_read_blocks(slot, blocks.first, blocks.count, part(i, 1)));
     }
+    read_whole(run.count);
   }
 }
 
-/// Visits the bytes of a large chunk that the box touches, and holes that cost less than another request.
-template <class Visit>
-void ChunkMover::for_each_touched(const Box& box, const Box& chunk, Visit visit) const {
+/// The blocks of a chunk that the box touches, with holes between them that cost less than another request;
+/// none if all of it is to be read.
+std::vector<ChunkMover::Blocks> ChunkMover::touched(const store::Geometry& geometry, const Box& box,
+                                                    const Box& chunk) const {
   const Box part = intersection(box, chunk);
+  if (part.shape() == grid_.chunk() || geometry.codec.codec != store::Codec::none || geometry.blocks() == 1)
+    return {};
   ChunkPiece piece{.count = part.shape(), .stride_bytes = chunk_stride_bytes_};
   for (int k = 0; k < part.rank(); ++k)
     piece.offset += (part.begin[k] - chunk.begin[k]) * chunk_stride_bytes_[k];
-  std::int64_t begin = piece.offset, end = piece.offset;
+  const std::int64_t block_bytes = geometry.block_bytes, hole = store::worth_a_request_bytes / block_bytes;
+  std::vector<Blocks> found;
+  std::int64_t read = 0;
   piece.for_each_row(grid_.element_bytes(), [&](std::int64_t from, std::int64_t to) {
-    if (from - end > store::worth_a_request_bytes) {
-      visit(begin, end);
-      begin = from;
-    }
-    end = to;
+    const std::int64_t first = from / block_bytes, end = (to - 1) / block_bytes + 1;
+    if (found.empty() || first - (found.back().first + found.back().count) > hole)
+      found.push_back({first, 0});
+    found.back().count = end - found.back().first;
   });
-  visit(begin, end);
+  for (const Blocks& each : found) read += each.count;
+  if ((geometry.blocks() - read) * block_bytes < store::worth_a_request_bytes) found.clear();
+  return found;
 }
 
 void ChunkMover::deliver(Lane& lane, const Box& box, std::span<const std::unique_ptr<Counterpart>> to) {

@@ -33,10 +33,7 @@ class ChunkMover {
              int processes);
   ~ChunkMover();  ///< waits
 
-  /// Whether a read of a part of a chunk leaves out the rest: only where chunks are large, so that lanes of
-  /// others are read as they lie.
-  [[nodiscard]] static bool reads_parts(const store::Geometry& geometry) noexcept;
-  /// Memory that a mover uses: lanes, and, `staged`, what requests decompress from, or cut out of.
+  /// Memory that a mover uses: lanes, and, `staged`, what requests decompress from.
   [[nodiscard]] static std::int64_t memory_bytes(std::int64_t slot_bytes, bool staged,
                                                  std::int64_t budget_bytes, int processes) noexcept;
 
@@ -62,6 +59,9 @@ class ChunkMover {
     std::int64_t batches;
     Lanes(std::int64_t slot_bytes, std::int64_t budget_bytes, int processes) noexcept;
     [[nodiscard]] std::int64_t count() const noexcept { return batches * depth; }
+  };
+  struct Blocks {
+    std::int64_t first, count;
   };
   struct Run {
     const OwnedComponent* component;
@@ -91,8 +91,8 @@ class ChunkMover {
   void begin_write(Lane& lane);
   void start_reading(const std::vector<Run>& runs, std::int64_t slots, const Box& box);
   void request(Lane& lane, const Box& box);
-  template <class Visit>
-  void for_each_touched(const Box& box, const Box& chunk, Visit visit) const;
+  [[nodiscard]] std::vector<Blocks> touched(const store::Geometry& geometry, const Box& box,
+                                            const Box& chunk) const;
   void deliver(Lane& lane, const Box& box, std::span<const std::unique_ptr<Counterpart>> to);
   void wait_for_write(const OwnedComponent& component, std::int64_t slot, const Lane& reader);
 

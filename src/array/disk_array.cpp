@@ -27,7 +27,7 @@ class AccountedMover {
     Budget& budget = world_.budget();
     if (!components.empty()) {
       const store::Geometry& geometry = components.front().file->geometry();
-      const bool staged = geometry.codec.codec != store::Codec::none || ChunkMover::reads_parts(geometry);
+      const bool staged = geometry.codec.codec != store::Codec::none;
       reserved_bytes_ =
           ChunkMover::memory_bytes(geometry.stride_bytes(), staged, budget.limit_bytes(), world_.node_size());
     }

@@ -175,12 +175,8 @@ void ChunkCache::begin_reads(Entry& entry, const Blocks& needed) {
     std::size_t end = i + 1;  // of what is read in one request
     for (std::size_t k = end; k < blocks && k - end <= hole; ++k)
       if (missing[k]) end = k + 1;
-    const auto begin_byte = static_cast<std::int64_t>(i) * geometry.block_bytes;
-    const auto end_byte =
-        std::min(static_cast<std::int64_t>(end) * geometry.block_bytes, geometry.slot_bytes);
-    const auto part = stride_of(entry).subspan(static_cast<std::size_t>(begin_byte),
-                                               static_cast<std::size_t>(end_byte - begin_byte));
-    entry.reads.push_back(component_.async_read_part(entry.slot, begin_byte, part));
+    entry.reads.push_back(component_.async_read_blocks(entry.slot, static_cast<std::int64_t>(i),
+                                                       static_cast<std::int64_t>(end - i), stride_of(entry)));
     for (; i < end; ++i) entry.coming.set(i);
   }
 }

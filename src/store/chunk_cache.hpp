@@ -26,8 +26,8 @@ struct ChunkCacheOptions {
   std::function<void(std::int64_t bytes)> account = {};
 };
 
-/// A request takes about as long as reading so much.
-inline constexpr std::int64_t worth_a_request_bytes = 256 << 10;
+/// A request takes about as long as reading so much, with others under way.
+inline constexpr std::int64_t worth_a_request_bytes = 32 << 10;
 
 /// Blocks of a chunk. Each has a checksum, so a part of a chunk is read without the rest.
 using Blocks = std::bitset<Geometry::most_blocks>;

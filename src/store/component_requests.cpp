@@ -1,7 +1,6 @@
 // Writing and reading the slots of a component.
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "outcore/error.hpp"
@@ -155,7 +154,7 @@ Component::Request Component::async_read(std::int64_t first_slot, std::int64_t c
       if (request.staging.size() == 0) request.staging = device::Buffer(memory.size());
       piece.disk = part_of(request.staging.span(), (slot - first_slot) * stride,
                            round_up(table.stored_bytes(slot), Geometry::page_bytes));
-      piece.wanted = content.first(static_cast<std::size_t>(geometry.slot_bytes));
+      piece.decoded = content.first(static_cast<std::size_t>(geometry.slot_bytes));
     }
     slot += piece.count;
     request.begin(piece);
@@ -163,35 +162,25 @@ Component::Request Component::async_read(std::int64_t first_slot, std::int64_t c
   return made;
 }
 
-Component::Request Component::async_read_part(std::int64_t slot, std::int64_t offset,
-                                              std::span<std::byte> memory) const {
+Component::Request Component::async_read_blocks(std::int64_t slot, std::int64_t first, std::int64_t count,
+                                                std::span<std::byte> memory) const {
   const Geometry& geometry = state_->geometry();
-  state_->check_slots("read", slot, 1, static_cast<std::size_t>(geometry.stride_bytes()));
-  const auto size = static_cast<std::int64_t>(memory.size());
-  if (offset < 0 || offset > geometry.slot_bytes || size > geometry.slot_bytes - offset)
+  state_->check_slots("read", slot, 1, memory.size());
+  if (first < 0 || count < 1 || first >= geometry.blocks() || count > geometry.blocks() - first)
     throw Error(EINVAL, {.attempted = "read",
                          .path = path(),
-                         .size_bytes = size,
-                         .detail = "byte " + std::to_string(offset) + " and on of a slot of " +
-                                   std::to_string(geometry.slot_bytes)});
+                         .detail = std::to_string(count) + " blocks from " + std::to_string(first) +
+                                   " on; a slot has " + std::to_string(geometry.blocks())});
+  if (!state_->raw(slot)) return async_read(slot, 1, memory);
   Request made(std::make_unique<Request::State>(state_, false));
-  if (!state_->table.written(slot)) std::ranges::fill(memory, std::byte{0});
-  if (!state_->table.written(slot) || size == 0) return made;
-
-  const bool raw = state_->raw(slot);
-  const std::int64_t block = geometry.block_bytes;
-  const std::int64_t first = raw ? offset / block : 0;
-  const std::int64_t end = std::min(raw ? round_up(offset + size, block) : geometry.stride_bytes(),
-                                    round_up(state_->table.stored_bytes(slot), Geometry::page_bytes));
-  Piece piece{.first_slot = slot,
-              .side = state_->table.side(slot),
-              .first_block = first,
-              .wanted = memory,
-              .wanted_offset = offset};
-  piece.offset = geometry.offset_of(slot, piece.side) + first * block;
-  made.state_->staging = device::Buffer(static_cast<std::size_t>(end - first * block));
-  piece.disk = made.state_->staging.span();
-  made.state_->begin(piece);
+  const std::int64_t begin = first * geometry.block_bytes;
+  const std::int64_t end = std::min((first + count) * geometry.block_bytes, geometry.stride_bytes());
+  const int side = state_->table.side(slot);
+  made.state_->begin({.first_slot = slot,
+                      .side = side,
+                      .first_block = first,
+                      .offset = geometry.offset_of(slot, side) + begin,
+                      .disk = part_of(memory, begin, end - begin)});
   return made;
 }
 
@@ -210,20 +199,9 @@ void Component::Request::State::finish_read(const Piece& piece, std::int64_t mov
     const auto bytes =
         part_of(piece.disk, at, std::min(there, static_cast<std::int64_t>(piece.disk.size()) - at));
     owner->verify(slot, piece.first_block, bytes, piece.offset + at);
-    if (piece.wanted.empty()) continue;
-    if (owner->raw(slot)) {
-      const std::int64_t from = piece.wanted_offset - piece.first_block * geometry.block_bytes;
-      std::memcpy(piece.wanted.data(), bytes.data() + from, piece.wanted.size());
-      continue;
-    }
+    if (piece.decoded.empty()) continue;
     try {
-      if (static_cast<std::int64_t>(piece.wanted.size()) == geometry.slot_bytes) {
-        decode(geometry.codec, geometry.element_bytes, bytes, piece.wanted);
-      } else {
-        const device::Buffer whole(static_cast<std::size_t>(geometry.slot_bytes));
-        decode(geometry.codec, geometry.element_bytes, bytes, whole.span());
-        std::memcpy(piece.wanted.data(), whole.data() + piece.wanted_offset, piece.wanted.size());
-      }
+      decode(geometry.codec, geometry.element_bytes, bytes, piece.decoded);
     } catch (const Error& error) {
       throw Error(error.errno_value(), {.attempted = "decompression",
                                         .path = owner->file.path(),

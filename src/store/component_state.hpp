@@ -30,8 +30,7 @@ struct Piece {
   std::int64_t first_block = 0;    ///< reads of a part: the first block that is read
   std::int64_t offset = 0;         ///< in the file
   std::span<std::byte> disk{};     ///< memory for what is on the disk
-  std::span<std::byte> wanted{};   ///< where it goes, if that is elsewhere
-  std::int64_t wanted_offset = 0;  ///< in the slot, of what is wanted
+  std::span<std::byte> decoded{};  ///< where it is decompressed to
   device::Request request{};
 };
 

@@ -56,8 +56,7 @@ Geometry read_geometry(BodyReader& reader) {
 
 std::int64_t suitable_block_bytes(std::int64_t slot_bytes) noexcept {
   constexpr std::int64_t least = 8 << 10, most = 128 << 10;
-  if (slot_bytes >= most) return most;
-  return std::max(slot_bytes / 4 / Geometry::page_bytes * Geometry::page_bytes, least);
+  return std::clamp(slot_bytes / 8 / Geometry::page_bytes * Geometry::page_bytes, least, most);
 }
 
 void check(const Geometry& geometry) {

@@ -493,6 +493,30 @@ TEST("of large chunks the blocks between those that are touched are not read") {
   });
 }
 
+TEST("a section that ends within chunks reads whole ones in one piece, and of others the blocks it touches") {
+  const TemporaryDirectory directory;
+  in_worlds(1, options_in(directory), [](World& world) {
+    const Extents shape{1024, 512};
+    DiskArray disk(world, shape, ElementType::float64);
+    check::is_true(disk.chunk() == Extents({256, 64}));  // blocks of 32 rows
+    Model model(shape), back(shape);
+    std::iota(model.data.begin(), model.data.end(), 0.0);
+    disk.write(model.memory(Box::whole(shape)), Box::whole(shape)).wait();
+    trace::reset_counters();
+    const Box box{{0, 0}, {300, 512}};
+    disk.read(back.memory(box), box).wait();
+    for_each_index(box, [&](const Extents& index) {
+      check::equal(back.data[back.at(index)], model.data[model.at(index)]);
+    });
+    const trace::Snapshot now = trace::snapshot();
+    const trace::Counter& read =
+        now.counters[std::size_t(trace::Layer::device)][std::size_t(trace::Op::async_read)];
+    check::equal(read.bytes, 8 * (128 << 10) + 8 * 2 * (16 << 10));
+    check::equal(read.count, 1 + 8);
+    disk.close();
+  });
+}
+
 TEST("of small chunks a row reads a quarter, also after a commit by who opened the array") {
   const TemporaryDirectory directory;
   in_worlds(1, options_in(directory), [&](World& world) {

@@ -116,11 +116,15 @@ class Model {
     for (std::int64_t i = 0; i < count; ++i) support::same(slot_in(geometry_, back, i), expected(first + i));
   }
   void read_part() {
-    const std::int64_t slot = upto(geometry_.slots - 1), offset = upto(geometry_.slot_bytes);
-    std::vector<std::byte> back(static_cast<std::size_t>(upto(geometry_.slot_bytes - offset)));
-    component_.async_read_part(slot, offset, back).wait();
+    const std::int64_t slot = upto(geometry_.slots - 1), first = upto(geometry_.blocks() - 1);
+    const std::int64_t count = 1 + upto(geometry_.blocks() - first - 1);
+    const Buffer back(static_cast<std::size_t>(geometry_.stride_bytes()));
+    component_.async_read_blocks(slot, first, count, back.span()).wait();
+    const auto begin = static_cast<std::size_t>(first * geometry_.block_bytes);
+    const auto end =
+        static_cast<std::size_t>(std::min((first + count) * geometry_.block_bytes, geometry_.slot_bytes));
     const auto all = expected(slot);
-    support::same(back, std::span(all).subspan(static_cast<std::size_t>(offset), back.size()));
+    support::same(back.span().subspan(begin, end - begin), std::span(all).subspan(begin, end - begin));
   }
 
   Geometry geometry_;
@@ -177,16 +181,17 @@ TEST("a read around slots that were never written moves only those that were") {
   check::equal(counting.read_bytes.load(), 3 * (128 << 10));
 }
 
-TEST("reading a part of a slot moves the blocks it touches, no more") {
+TEST("reading blocks of a slot moves these, no more") {
   Counting counting;
   const Scratch scratch;
   const Geometry geometry{.slot_bytes = 1 << 20, .slots = 4, .block_bytes = 64 << 10};
   Component component = Component::create(scratch.file(), geometry, {.engine = counting.engine.get()});
   const Buffer data = content(geometry, 4, 1);
   write(component, 0, data);
-  std::vector<std::byte> back(10);
-  component.async_read_part(2, (128 << 10) - 5, back).wait();
-  support::same(back, slot_in(geometry, data, 2).subspan((128 << 10) - 5, 10));
+  const Buffer back(1 << 20);
+  component.async_read_blocks(2, 3, 2, back.span()).wait();
+  support::same(back.span().subspan(192 << 10, 128 << 10),
+                slot_in(geometry, data, 2).subspan(192 << 10, 128 << 10));
   check::equal(counting.read_bytes.load(), 128 << 10);
 }
 
@@ -424,9 +429,13 @@ TEST("slots that are not there, memory of another size, and closed or read-only 
   check::equal(refused([&] { (void)component.async_write(-1, 3, data.span()); }), EINVAL);
   check::equal(refused([&] { (void)component.async_write(0, 2, data.span()); }), EINVAL);
   check::equal(refused([&] { (void)component.async_read(38, 3, data.span()); }), EINVAL);
-  check::equal(refused([&] { (void)component.async_read_part(0, 29'999, data.span().first(2)); }), EINVAL);
-  check::equal(refused([&] { (void)component.async_read_part(0, -1, data.span().first(2)); }), EINVAL);
-  check::equal(refused([&] { (void)component.async_read_part(40, 0, data.span().first(2)); }), EINVAL);
+  const std::span slot = data.span().first(static_cast<std::size_t>(geometry.stride_bytes()));
+  const std::int64_t blocks = geometry.blocks();
+  check::equal(refused([&] { (void)component.async_read_blocks(0, blocks - 1, 2, slot); }), EINVAL);
+  check::equal(refused([&] { (void)component.async_read_blocks(0, -1, 1, slot); }), EINVAL);
+  check::equal(refused([&] { (void)component.async_read_blocks(0, 0, 0, slot); }), EINVAL);
+  check::equal(refused([&] { (void)component.async_read_blocks(40, 0, 1, slot); }), EINVAL);
+  check::equal(refused([&] { (void)component.async_read_blocks(0, 0, 1, slot.first(2)); }), EINVAL);
   write(component, 0, data);
   const auto table = component.encode_table();
   component.close();

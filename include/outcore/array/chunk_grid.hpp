@@ -9,13 +9,14 @@
 
 namespace outcore {
 
-inline constexpr std::int64_t usual_chunk_bytes = 128 << 10;  ///< what is read, and checked, as a whole
+inline constexpr std::int64_t usual_chunk_bytes = 128 << 10;
 
 /// Shape of chunks for an array that is read and written in sections like `typical_section`: of that shape,
-/// as far as `target_bytes` go; nearly cubic, so that sections of all shapes run equally well, if it is of
-/// rank 0 (unknown). Sides divide the array evenly and are multiples of eight where that can be. Never larger
-/// than the array, nor than `target_bytes` but for a single element. Throws Error(EINVAL) for a shape that
-/// is no array's, and for a section of another rank or with sides below one.
+/// as far as `target_bytes` go. If it is of rank 0 (unknown) sections of all shapes shall run equally well:
+/// then sides are nearly equal, but for the first, which is four times as long, because along it a part of a
+/// chunk is read by itself. Sides divide the array evenly and are multiples of eight where that can be. Never
+/// larger than the array, nor than `target_bytes` but for a single element. Throws Error(EINVAL) for a shape
+/// that is no array's, and for a section of another rank or with sides below one.
 [[nodiscard]] Extents choose_chunk(const Extents& shape, std::size_t element_bytes,
                                    const Extents& typical_section = {},
                                    std::int64_t target_bytes = usual_chunk_bytes);

@@ -104,10 +104,11 @@ class Component {
   /// As async_write. Bytes between slot_bytes and the stride are of no meaning.
   [[nodiscard]] Request async_read(std::int64_t first_slot, std::int64_t count,
                                    std::span<std::byte> memory) const;
-  /// The bytes from `offset` on of one slot; no more is read, nor verified, than the blocks they lie in, and
-  /// the whole slot if it is compressed.
-  [[nodiscard]] Request async_read_part(std::int64_t slot, std::int64_t offset,
-                                        std::span<std::byte> memory) const;
+  /// Blocks of one slot, each to its place in the memory of the whole. No more is read, nor verified, but
+  /// where the slot is compressed, or was never written: then all of it. Throws Error(EINVAL) also for blocks
+  /// that are not there.
+  [[nodiscard]] Request async_read_blocks(std::int64_t slot, std::int64_t first, std::int64_t count,
+                                          std::span<std::byte> memory) const;
 
   /// All that was written is on stable storage. Throws the failure of a write that nobody waited for.
   void flush();

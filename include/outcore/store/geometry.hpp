@@ -43,9 +43,8 @@ struct Geometry {
   [[nodiscard]] std::int64_t table_bytes() const noexcept { return slots * (8 + 4 * blocks()); }
 };
 
-/// Size of the blocks of chunks of a size, without a codec: a quarter, so that a row of a small chunk is
-/// read, and verified, without the rest; but not below what a disk reads as fast as less, nor above 128 KiB,
-/// where another request would cost more than it saves.
+/// Size of the blocks of chunks of a size: an eighth, so that a row of a chunk is read, and verified, without
+/// the rest; but not below what a disk reads as fast as less, nor above 128 KiB.
 [[nodiscard]] std::int64_t suitable_block_bytes(std::int64_t slot_bytes) noexcept;
 
 /// Throws Error(EINVAL) for numbers outside of what is said above, and if a file would be larger than 2^62.
