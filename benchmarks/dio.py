@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 
 from outcore import launch
-from outcore.bench import BenchOptions, Claim, at_least
+from outcore.bench import BenchOptions, Claim, at_least, median_claim
 from outcore.errors import OutcoreError
 
 from ._dio_worker import CACHES, MEMORIES, OUTSTANDING, SIZES, count_of
@@ -65,17 +65,18 @@ def claims_of(times: dict[str, list[float]], setting: str) -> list[Claim]:
         rates = [moved / statistics.median(each) / 1e9 for each in (local, distant)]
         what = f"distant {operation}, {size >> 10} kB, {WAYS[cache]}{PLACES[memory]}, {setting}"
         how = f"local {rates[0]:.2f} GB/s, distant {rates[1]:.2f} GB/s"
-        value = statistics.median(a / b for a, b in zip(local, distant, strict=True))
+        ratios = [a / b for a, b in zip(local, distant, strict=True)]
         if setting == ONE_HOST:
             what += ", against local"
         else:
             network = statistics.median(times[f"network {operation} {size}"])
-            how += f", MPI over the network {moved / network / 1e9:.2f} GB/s; {value:.2f} of local"
-            value = max(statistics.median(local), network) / statistics.median(distant)
+            how += f", MPI over the network {moved / network / 1e9:.2f} GB/s"
+            how += f"; {statistics.median(ratios):.2f} of local"
+            ratios = [max(a, network) / b for a, b in zip(local, distant, strict=True)]
             what += ", against the slower of local and network"
         how += f"; {OUTSTANDING} outstanding; {len(local)} times in turns"
         bar = at_least(0.9) if size >= BAR_FROM_BYTES and memory == "segment" else None
-        claims.append(Claim(what, value, "x", bar, "", how))
+        claims.append(median_claim(what, ratios, "x", bar, "", how))
     return claims
 
 

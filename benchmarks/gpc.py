@@ -17,7 +17,7 @@ import subprocess
 from pathlib import Path
 
 from outcore import launch
-from outcore.bench import BenchOptions, Claim, at_most
+from outcore.bench import BenchOptions, Claim, at_most, median_claim
 from outcore.errors import OutcoreError
 
 from ._workers import compile_worker
@@ -63,10 +63,10 @@ def us(values: Values, name: str, size: int) -> float:
     return statistics.median(values[name, size]) * 1e6
 
 
-def ratio(values: Values, name: str, peer: str, size: int) -> float:
-    """How many times as long as the peer: the median of the rounds."""
+def ratios(values: Values, name: str, peer: str, size: int) -> list[float]:
+    """How many times as long as the peer, in each round."""
     pairs = zip(values[name, size], values[peer, size], strict=True)
-    return statistics.median(ours / theirs for ours, theirs in pairs)
+    return [ours / theirs for ours, theirs in pairs]
 
 
 def _transfers(values: Values, setting: str, options: BenchOptions) -> list[Claim]:
@@ -85,9 +85,9 @@ def _transfers(values: Values, setting: str, options: BenchOptions) -> list[Clai
             ("own memory", ", out of its own memory", "get", None),
         ):
             claims.append(
-                Claim(
+                median_claim(
                     f"call of {text} to a process that polls{memory}, {setting}, against {peer}",
-                    ratio(values, name, peer, size),
+                    ratios(values, name, peer, size),
                     "x",
                     its_bar,
                     "MPI",
@@ -111,7 +111,8 @@ def _services(values: Values, setting: str) -> list[Claim]:
     slower = values["slower", 0]
     how = f"{setting}; both processes compute, with and without a service; median of {len(slower)} pairs"
     name = f"computation beside an idle service, {setting}, slower by"
-    claims = [Claim(name, statistics.median(slower) * 100, "%", at_most(1), "itself alone", how)]
+    percent = [each * 100 for each in slower]
+    claims = [median_claim(name, percent, "%", at_most(1), "itself alone", how)]
     for kind, what in (("share", ""), ("share with one-sided memory", " of calls and one-sided memory")):
         share = values[kind, 0]
         how = (

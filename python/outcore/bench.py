@@ -16,6 +16,7 @@ import errno
 import importlib
 import importlib.util
 import json
+import math
 import mmap
 import os
 import pkgutil
@@ -26,7 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -62,10 +63,15 @@ def at_most(number: float) -> Bar:
     return Bar("<=", number)
 
 
+Interval = tuple[float, float]
+
+
 @dataclass(frozen=True)
 class Claim:
     """One measured number. `value` is None if it could not be measured here, and `how` says why; `bar` is None
-    for a number that is only reported. `peer` names what it is compared with, with its version, or is empty."""
+    for a number that is only reported. `peer` names what it is compared with, with its version, or is empty.
+    `interval`: where the value lies (see median_interval); then a bar is missed if all of it misses the bar, so
+    that noise alone does not decide."""
 
     name: str
     value: float | None
@@ -73,18 +79,20 @@ class Claim:
     bar: Bar | None
     peer: str
     how: str
+    interval: Interval | None = None
 
     @property
     def holds(self) -> bool | None:
         """Whether the bar is reached; None if there is no bar or no value."""
         if self.bar is None or self.value is None:
             return None
-        return self.bar.holds(self.value)
+        return any(self.bar.holds(each) for each in self.interval or [self.value])
 
     def as_json(self) -> dict[str, Any]:
         return {
             "name": self.name,
             "value": self.value,
+            "interval": self.interval,
             "unit": self.unit,
             "bar": self.bar and self.bar.number,
             "direction": self.bar and self.bar.direction,
@@ -212,6 +220,29 @@ def _free_huge_pages() -> int:
         if line.startswith("HugePages_Free:"):
             return int(line.split()[1])
     return 0
+
+
+def median_interval(values: Sequence[float]) -> Interval:
+    """Between which of the values the median of what they are drawn from lies, with 95 % at least: by counting signs,
+    whatever the distribution (Conover, Practical Nonparametric Statistics). All of them, if they are fewer than six."""
+    ordered, n = sorted(values), len(values)
+    outside, chance = 0, 0.0
+    while 2 * outside + 2 <= n:
+        chance += math.comb(n, outside) / 2**n
+        if chance > 0.025:
+            break
+        outside += 1
+    first = max(outside - 1, 0)
+    return ordered[first], ordered[n - 1 - first]
+
+
+def median_claim(
+    name: str, values: Sequence[float], unit: str, bar: Bar | None, peer: str, how: str
+) -> Claim:
+    """The median of values measured one after another, with its interval."""
+    low, high = median_interval(values)
+    how += f"; {'95 %' if len(values) >= 6 else 'all'} between {low:.4g} and {high:.4g}"
+    return Claim(name, statistics.median(values), unit, bar, peer, how, (low, high))
 
 
 def interleave(
@@ -441,6 +472,8 @@ def show(claims: Iterable[Mapping[str, Any]]) -> None:
     table = Table("claim", "value", "bar", "holds", "compared with", box=box.SIMPLE)
     for claim in claims:
         value = "not measured" if claim["value"] is None else f"{claim['value']:.4g} {claim['unit']}".rstrip()
+        if claim["interval"]:
+            value += " ({:.3g} to {:.3g})".format(*claim["interval"])
         bar = "" if claim["bar"] is None else f"{claim['direction']} {claim['bar']:g}"
         holds = {True: "yes", False: "NO", None: ""}[claim["holds"]]
         table.add_row(claim["name"], value, bar, holds, claim["peer"])

@@ -67,6 +67,7 @@ def test_claim_as_json():
     assert Claim("rate", 3.5, "GB/s", at_least(2), "fio", "median of 3").as_json() == {
         "name": "rate",
         "value": 3.5,
+        "interval": None,
         "unit": "GB/s",
         "bar": 2,
         "direction": ">=",
@@ -74,6 +75,26 @@ def test_claim_as_json():
         "peer": "fio",
         "how": "median of 3",
     }
+
+
+@pytest.mark.parametrize(
+    ("count", "dropped"),  # at each end
+    [(1, 0), (5, 0), (6, 0), (8, 0), (9, 1), (12, 2), (15, 3), (21, 5), (25, 7)],
+)
+def test_interval_of_a_median_drops_what_chance_allows(count, dropped):
+    values = [float(i) for i in reversed(range(count))]
+    assert bench.median_interval(values) == (dropped, count - 1 - dropped)
+
+
+@pytest.mark.parametrize(
+    ("bar", "holds"),
+    [(at_least(1.2), True), (at_least(1.3), False), (at_most(0.8), True), (at_most(0.7), False)],
+)
+def test_a_bar_is_missed_if_all_of_the_interval_misses_it(bar, holds):
+    claim = bench.median_claim("ratio", [1.0, 0.8, 1.2], "x", bar, "peer", "3 turns")
+    assert (claim.value, claim.interval, claim.holds) == (1.0, (0.8, 1.2), holds)
+    assert claim.how == "3 turns; all between 0.8 and 1.2"
+    assert bench.median_claim("ratio", [1.0] * 6, "x", bar, "", "").how == "; 95 % between 1 and 1"
 
 
 def test_benchmarks_are_found_with_what_they_say(fakes):
