@@ -15,12 +15,15 @@ import numpy as np
 from mpi4py import MPI
 
 from outcore import GlobalArray, World
+from outcore.bench import claim_memory
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 ROWS = 64  # patches on each process: 64 MiB, more than caches hold
 LENGTH = 1 << 17  # elements of a patch that is a row of the array: 1 MiB
 SIDE = 362  # of a patch that is a square: 1 MiB
+LARGE_ROWS = 32  # of a large patch: 32 MiB
+NEW_BYTES = 512 << 20  # of an array that is made and filled
 COMPUTE_S = 3.0
 
 
@@ -38,6 +41,7 @@ class Peers:
         self.window.Lock_all(MPI.MODE_NOCHECK)
         self.private = np.ones((ROWS, LENGTH))
         self.here = np.ones((1, LENGTH))
+        self.large = np.ones((LARGE_ROWS, LENGTH))
         self.square = np.ones((SIDE, SIDE))
         self.type = MPI.DOUBLE.Create_vector(SIDE, SIDE, LENGTH).Commit()
         self.word = np.zeros(1)
@@ -74,6 +78,33 @@ class Peers:
 
     def put_private(self, k: int) -> None:
         np.copyto(self.private[k], self.here[0])
+
+    # ---- large patches, two in turn ----
+
+    def large_patch(self, k: int) -> tuple[slice, slice]:
+        first = ROWS + k % 2 * LARGE_ROWS
+        return slice(first, first + LARGE_ROWS), slice(0, LENGTH)
+
+    def get_large_ours(self, k: int) -> None:
+        self.array.get(self.large_patch(k), out=self.large)
+
+    def put_large_ours(self, k: int) -> None:
+        self.array.put(self.large_patch(k), self.large)
+        self.array.world.flush()
+
+    def get_large_mpi(self, k: int) -> None:
+        self.window.Get([self.large, MPI.DOUBLE], 1, (k % 2 * self.large.size, self.large.size, MPI.DOUBLE))
+        self.window.Flush(1)
+
+    def put_large_mpi(self, k: int) -> None:
+        self.window.Put([self.large, MPI.DOUBLE], 1, (k % 2 * self.large.size, self.large.size, MPI.DOUBLE))
+        self.window.Flush(1)
+
+    def get_large_copy(self, k: int) -> None:
+        np.copyto(self.large, self.array.local[k % 2 * LARGE_ROWS :][:LARGE_ROWS])
+
+    def put_large_copy(self, k: int) -> None:
+        np.copyto(self.array.local[k % 2 * LARGE_ROWS :][:LARGE_ROWS], self.large)
 
     def accumulate_ours(self, k: int) -> None:
         self.array.acc(self.row(k), self.here)
@@ -155,23 +186,49 @@ class Squares(Peers):
         self.matrix.close()
 
 
-def timed(move: Callable[[int], None]) -> float:
-    """Seconds for one patch, of all in turn."""
+def timed(move: Callable[[int], None], patches: int) -> float:
+    """Seconds for one patch, of so many in turn."""
     start = time.perf_counter()
-    for k in range(ROWS):
+    for k in range(patches):
         move(k)
-    return (time.perf_counter() - start) / ROWS
+    return (time.perf_counter() - start) / patches
 
 
-def in_turns(moves: dict[str, Callable[[int], None]], rounds: int) -> dict[str, list[float]]:
+def in_turns(
+    moves: dict[str, Callable[[int], None]], rounds: int, patches: int = ROWS
+) -> dict[str, list[float]]:
     """Times of each, taken in turns, each turn beginning with another."""
     times: dict[str, list[float]] = {name: [] for name in moves}
     for move in moves.values():
-        timed(move)  # memory that is touched for the first time costs more
+        timed(move, patches)  # memory that is touched for the first time costs more
     names = list(moves)
     for turn in range(rounds):
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
-            times[name].append(timed(moves[name]))
+            times[name].append(timed(moves[name], patches))
+    return times
+
+
+def filling(world: World, rounds: int) -> dict[str, list[float]]:
+    """What both processes take to make an array and fill their parts, which is first use of its memory."""
+
+    def ours() -> None:
+        with GlobalArray(world, (NEW_BYTES // 8,)) as array:
+            array.local[...] = 1.0
+
+    def mpi() -> None:
+        window = MPI.Win.Allocate(NEW_BYTES // 2, 8, comm=MPI.COMM_WORLD)
+        np.asarray(window.tomemory()).view(np.float64)[...] = 1.0
+        window.Free()
+
+    times: dict[str, list[float]] = {"fill ours": [], "fill mpi": []}
+    for turn in range(rounds):
+        for name, step in (("fill ours", ours), ("fill mpi", mpi))[:: 1 - turn % 2 * 2]:
+            claim_memory(2 * NEW_BYTES // world.size)
+            world.barrier()
+            start = time.perf_counter()
+            step()
+            world.barrier()
+            times[name].append(time.perf_counter() - start)
     return times
 
 
@@ -214,6 +271,12 @@ def main() -> None:
                 if hasattr(peers, f"{kind}_{who}")
             }
             results |= in_turns(moves, rounds)
+            large = {
+                f"{kind} large {who}": getattr(peers, f"{kind}_large_{who}")
+                for kind in ("get", "put")
+                for who in ("ours", "mpi", "copy")
+            }
+            results |= in_turns(large, rounds, patches=2)
         results |= while_computing(world, peers, 2000)
         peers.close()
         squares = Squares(world)
@@ -226,6 +289,7 @@ def main() -> None:
             results |= in_turns(moves, rounds)
         world.barrier()
         squares.close()
+        results |= filling(world, rounds)
         if world.rank == 0:
             results["peer"] = f"{MPI.Get_library_version().splitlines()[0]} by mpi4py {mpi4py.__version__}"
             results["world"] = repr(world)

@@ -1,4 +1,4 @@
-"""Global arrays: patches of 1 MiB and single words of another process, against memcpy and raw MPI.
+"""Global arrays: patches and single words of another process, and new arrays, against memcpy and raw MPI.
 
 Two processes, in two worlds: one where they share memory, as on a node, and one where each counts as a node, so
 that everything goes through MPI. Process 0 moves what lies at process 1, which meanwhile sleeps, or computes.
@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from outcore import launch
-from outcore.bench import Bar, BenchOptions, Claim, at_least, at_most
+from outcore.bench import Bar, BenchOptions, Claim, at_least, at_most, median_claim
 from outcore.errors import OutcoreError
 
 WORLDS = {"hosts": "memory shared", "processes": "as between nodes"}
 LIMIT_S = 300
+LARGE_BYTES = 32 << 20
 
 
 def measure(nodes: str, options: BenchOptions) -> dict[str, Any]:
@@ -45,11 +46,11 @@ def measure(nodes: str, options: BenchOptions) -> dict[str, Any]:
     return result
 
 
-def ratio(times: dict[str, Any], kind: str, peer: str) -> float:
-    """How many times as fast as the peer; the median of ratios of times taken in turns."""
+def ratios(times: dict[str, Any], kind: str, peer: str) -> list[float]:
+    """How many times as fast as the peer, each of times taken in turns."""
     theirs: list[float] = times[f"{kind} {peer}"]
     ours: list[float] = times[f"{kind} ours"]
-    return statistics.median(a / b for a, b in zip(theirs, ours, strict=True))
+    return [a / b for a, b in zip(theirs, ours, strict=True)]
 
 
 def rate(seconds: list[float], size_bytes: int = 1 << 20) -> str:
@@ -66,9 +67,9 @@ def _transfers(times: dict[str, Any], where: str, options: BenchOptions) -> list
         patch = "362 x 362 elements of a matrix" if "square" in kind else "a contiguous patch"
         how = f"{where}; {patch}, 1 MiB; 64 in turn; median of {len(times[f'{kind} ours'])} ratios taken in turns"
         claims.append(
-            Claim(
+            median_claim(
                 f"{kind}, {where}, against MPI",
-                ratio(times, kind, "mpi"),
+                ratios(times, kind, "mpi"),
                 "x",
                 at_least(0.9),
                 times["peer"],
@@ -77,9 +78,9 @@ def _transfers(times: dict[str, Any], where: str, options: BenchOptions) -> list
         )
         bar: Bar | None = at_least(0.8) if where == WORLDS["hosts"] else None
         claims.append(
-            Claim(
+            median_claim(
                 f"{kind}, {where}, against memcpy",
-                ratio(times, kind, "copy"),
+                ratios(times, kind, "copy"),
                 "x",
                 bar,
                 "NumPy, of the own patch",
@@ -87,9 +88,9 @@ def _transfers(times: dict[str, Any], where: str, options: BenchOptions) -> list
             )
         )
         claims.append(
-            Claim(
+            median_claim(
                 f"{kind}, {where}, against memcpy of private memory",
-                ratio(times, kind, "private"),
+                ratios(times, kind, "private"),
                 "x",
                 None,
                 "NumPy, maybe in huge pages",
@@ -101,8 +102,28 @@ def _transfers(times: dict[str, Any], where: str, options: BenchOptions) -> list
 
 def _accumulate(times: dict[str, Any], where: str) -> Claim:
     how = f"{where}; contiguous float64, 1 MiB; ours {rate(times['accumulate ours'])}"
-    value = ratio(times, "accumulate", "mpi")
-    return Claim(f"accumulate, {where}, against MPI", value, "x", None, times["peer"], how)
+    values = ratios(times, "accumulate", "mpi")
+    return median_claim(f"accumulate, {where}, against MPI", values, "x", None, times["peer"], how)
+
+
+def _large(times: dict[str, Any], where: str) -> list[Claim]:
+    """Patches beyond the caches, and arrays whose memory is used for the first time: no bars, for comparison."""
+    claims = []
+    for kind in ("get large", "put large"):
+        for peer, name in (("mpi", times["peer"]), ("copy", "NumPy, of the own patch")):
+            ours, theirs = (rate(times[f"{kind} {who}"], LARGE_BYTES) for who in ("ours", peer))
+            how = f"{where}; 32 MiB; ours {ours}, {theirs}"
+            who = "MPI" if peer == "mpi" else "memcpy"
+            claims.append(
+                median_claim(
+                    f"{kind}, {where}, against {who}", ratios(times, kind, peer), "x", None, name, how
+                )
+            )
+    ours, theirs = (statistics.median(times[f"fill {who}"]) * 1e3 for who in ("ours", "mpi"))
+    how = f"{where}; by 2 processes, until it is given back; ours {ours:.0f} ms, {theirs:.0f} ms"
+    name = f"making and filling an array of 512 MiB, {where}, against a window of MPI"
+    claims.append(median_claim(name, ratios(times, "fill", "mpi"), "x", None, times["peer"], how))
+    return claims
 
 
 def _words(times: dict[str, Any], where: str) -> list[Claim]:
@@ -126,5 +147,6 @@ def run(options: BenchOptions) -> list[Claim]:
         times = measure(nodes, options)
         claims += _transfers(times, where, options)
         claims.append(_accumulate(times, where))
+        claims += _large(times, where)
         claims += _words(times, where)
     return claims

@@ -223,8 +223,9 @@ def _free_huge_pages() -> int:
 
 
 def median_interval(values: Sequence[float]) -> Interval:
-    """Between which of the values the median of what they are drawn from lies, with 95 % at least: by counting signs,
-    whatever the distribution (Conover, Practical Nonparametric Statistics). All of them, if they are fewer than six."""
+    """Between which of the values the median of what they are drawn from lies, with 95 % at least: by counting
+    signs, whatever the distribution (Conover, Practical Nonparametric Statistics). All, if there are fewer than
+    six."""
     ordered, n = sorted(values), len(values)
     outside, chance = 0, 0.0
     while 2 * outside + 2 <= n:
