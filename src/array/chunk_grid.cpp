@@ -167,11 +167,10 @@ Box ChunkGrid::chunks_of(const Box& box) const noexcept {
 
 namespace {
 
-/// Joins runs that follow one another, and hands them on in pieces that are not too long.
+/// Joins runs that follow one another.
 class RunJoiner {
  public:
-  RunJoiner(std::int64_t most_slots, const std::function<void(const ChunkGrid::Run&)>& visit)
-      : most_slots_(most_slots), visit_(visit) {}
+  explicit RunJoiner(const std::function<void(const ChunkGrid::Run&)>& visit) : visit_(visit) {}
 
   void add(std::int64_t first_slot, std::int64_t count) {
     if (run_.first_slot + run_.count != first_slot) {
@@ -179,11 +178,6 @@ class RunJoiner {
       run_ = {first_slot, 0};
     }
     run_.count += count;
-    while (run_.count >= most_slots_) {
-      visit_({run_.first_slot, most_slots_});
-      run_.first_slot += most_slots_;
-      run_.count -= most_slots_;
-    }
   }
 
   void flush() {
@@ -192,7 +186,6 @@ class RunJoiner {
   }
 
  private:
-  const std::int64_t most_slots_;
   const std::function<void(const ChunkGrid::Run&)>& visit_;
   ChunkGrid::Run run_;
 };
@@ -221,16 +214,14 @@ void for_each_range(const Extents& counts, const Box& chunks, Visit visit) {
 
 }  // namespace
 
-void ChunkGrid::for_each_run(int component, const Box& box, std::int64_t most_slots,
+void ChunkGrid::for_each_run(int component, const Box& box,
                              const std::function<void(const Run&)>& visit) const {
-  if (box.rank() != shape_.rank() || !Box::whole(shape_).contains(box) || most_slots < 1 || component < 0 ||
+  if (box.rank() != shape_.rank() || !Box::whole(shape_).contains(box) || component < 0 ||
       component >= components_)
     refuse("walk through box " + box.text() + " of an array of shape " + shape_.text(),
-           most_slots < 1
-               ? "runs of " + std::to_string(most_slots) + " slots"
-               : "it does not lie in the array, or there is no component " + std::to_string(component));
+           "it does not lie in the array, or there is no component " + std::to_string(component));
   if (box.empty()) return;
-  RunJoiner runs(most_slots, visit);
+  RunJoiner runs(visit);
   for_each_range(counts_, chunks_of(box), [&](std::int64_t first, std::int64_t end) {
     // Of the groups of this range only every components_-th is mine.
     const std::int64_t group = first / group_;
@@ -245,8 +236,7 @@ void ChunkGrid::for_each_run(int component, const Box& box, std::int64_t most_sl
 
 std::int64_t ChunkGrid::count(int component, const Box& box) const {
   std::int64_t slots = 0;
-  for_each_run(component, box, std::numeric_limits<std::int64_t>::max(),
-               [&](const Run& run) { slots += run.count; });
+  for_each_run(component, box, [&](const Run& run) { slots += run.count; });
   return slots;
 }
 

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <deque>
 #include <exception>
-#include <limits>
 #include <optional>
 
 #include "outcore/device/engine.hpp"
@@ -114,7 +113,7 @@ void ChunkMover::for_each_batch(const Box& box, Visit visit) {
     slots = 0;
   };
   for (const OwnedComponent& component : components_)
-    grid_.for_each_run(component.index, box, lane_slots_, [&](const ChunkGrid::Run& run) {
+    grid_.for_each_run(component.index, box, [&](const ChunkGrid::Run& run) {
       std::int64_t first = run.first_slot, left = run.count;
       while (left > 0 && wanted) {
         const std::int64_t count = std::min(left, lane_slots_ - slots);
@@ -141,9 +140,9 @@ void ChunkMover::for_each_chunk(const Lane& lane, Visit visit) const {
 
 void ChunkMover::reserve(const Box& box) {
   for (const OwnedComponent& component : components_)
-    grid_.for_each_run(
-        component.index, box, std::numeric_limits<std::int64_t>::max(),
-        [&](const ChunkGrid::Run& run) { component.file->reserve(run.first_slot, run.count); });
+    grid_.for_each_run(component.index, box, [&](const ChunkGrid::Run& run) {
+      component.file->reserve(run.first_slot, run.count);
+    });
 }
 
 void ChunkMover::write(const Box& box, const Counterpart& from) {

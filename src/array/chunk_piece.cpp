@@ -1,7 +1,6 @@
 #include "array/chunk_piece.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 
 namespace outcore::array {
@@ -61,24 +60,22 @@ void ChunkPiece::for_each_row(std::size_t element_bytes,
 void for_each_piece(const ChunkGrid& grid, int component, const SteppedBox& section,
                     const std::function<void(const ChunkPiece&)>& visit) {
   const Extents chunk_stride = row_major(grid.chunk(), grid.element_bytes());
-  grid.for_each_run(component, section.box, std::numeric_limits<std::int64_t>::max(),
-                    [&](const ChunkGrid::Run& run) {
-                      for (std::int64_t slot = run.first_slot; slot < run.first_slot + run.count; ++slot) {
-                        const Box chunk = grid.chunk_box(grid.chunk_at(component, slot));
-                        ChunkPiece piece{.slot = slot};
-                        const SteppedBox inside = section.within(chunk, piece.first);
-                        piece.count = inside.shape();
-                        if (piece.elements() == 0) continue;  // the steps pass over it
-                        piece.stride_bytes = chunk_stride;
-                        for (int i = 0; i < chunk.rank(); ++i) {
-                          piece.offset += (inside.box.begin[i] - chunk.begin[i]) * chunk_stride[i];
-                          if (piece.count[i] > 1)
-                            piece.stride_bytes[i] *= section.step[i];  // else of any size
-                        }
-                        piece.whole = piece.count == chunk.shape();
-                        visit(piece);
-                      }
-                    });
+  grid.for_each_run(component, section.box, [&](const ChunkGrid::Run& run) {
+    for (std::int64_t slot = run.first_slot; slot < run.first_slot + run.count; ++slot) {
+      const Box chunk = grid.chunk_box(grid.chunk_at(component, slot));
+      ChunkPiece piece{.slot = slot};
+      const SteppedBox inside = section.within(chunk, piece.first);
+      piece.count = inside.shape();
+      if (piece.elements() == 0) continue;  // the steps pass over it
+      piece.stride_bytes = chunk_stride;
+      for (int i = 0; i < chunk.rank(); ++i) {
+        piece.offset += (inside.box.begin[i] - chunk.begin[i]) * chunk_stride[i];
+        if (piece.count[i] > 1) piece.stride_bytes[i] *= section.step[i];  // else of any size
+      }
+      piece.whole = piece.count == chunk.shape();
+      visit(piece);
+    }
+  });
 }
 
 std::vector<int> components_of(const ChunkGrid& grid, const Box& box) {

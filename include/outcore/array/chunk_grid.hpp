@@ -68,10 +68,9 @@ class ChunkGrid {
   [[nodiscard]] Box chunks_of(const Box& box) const noexcept;  ///< grid indices of the chunks that meet a box
 
   /// Calls `visit` for the slots of a component whose chunks meet the box, in rising order, in runs as long
-  /// as can be but not above `most_slots`. The effort grows with the rows of chunks that meet the box. Throws
+  /// as can be. The effort grows with the rows of chunks that meet the box. Throws
   /// Error(EINVAL) for a box that is not inside the array.
-  void for_each_run(int component, const Box& box, std::int64_t most_slots,
-                    const std::function<void(const Run&)>& visit) const;
+  void for_each_run(int component, const Box& box, const std::function<void(const Run&)>& visit) const;
   [[nodiscard]] std::int64_t count(int component, const Box& box) const;  ///< such slots
 
  private:
