@@ -64,10 +64,12 @@ def measure(found: dict[tuple[str, int], Workers], total: int, rounds: int, say:
                 workers, name = found[side, count], COMMAND_NAMES[side]
                 claim_memory(2 * total)
                 for operation in OPERATIONS:
+                    taken = 0.0
                     for _ in range(PASSES[operation]):
                         begin, end = workers.command(f"{operation} {name} {request} {total}")
-                        if turn >= 0:
-                            seconds[operation, side, request, count].append(end - begin)
+                        taken += (end - begin) / PASSES[operation]
+                    if turn >= 0:
+                        seconds[operation, side, request, count].append(taken)
                 workers.command(f"end {name}")
         say.say(f"round {turn + 1} of {rounds}")
     return seconds
@@ -137,7 +139,7 @@ def run(options: BenchOptions) -> list[Claim]:
     if ga_program is None:
         options.say(f"without {GA}: {missing}")
     with jobs(scratch, compile_worker("_sf_worker.cpp", options.scratch), ga_program) as found:
-        seconds = measure(found, total, 3 if options.quick else 7, options)
+        seconds = measure(found, total, 3 if options.quick else 9, options)
     claims = claims_of(seconds, find_versions(scratch, ga_program), total)
     if ga_program is None:
         claims.append(Claim(f"against {GA}", None, "x", at_least(1.0), "", f"not installed: {missing}"))

@@ -81,6 +81,17 @@ class CallRequest {
 /// never end. For those who wait for several calls, and want to begin with none.
 void check_may_wait_for_calls();
 
+/// While one lives the calling thread waits for what other processes, or other threads of this one, have to
+/// do. In a procedure that may block it gives its place to other calls meanwhile, as it does while it waits
+/// for a call, so that what it waits for can be served here. Throws as check_may_wait_for_calls does.
+class WaitsForOthers {
+ public:
+  WaitsForOthers();
+  ~WaitsForOthers();
+  WaitsForOthers(const WaitsForOthers&) = delete;
+  WaitsForOthers& operator=(const WaitsForOthers&) = delete;
+};
+
 struct CallOptions {
   /// Where the reply goes; it must stay until the request is done. Empty: memory is taken when it comes.
   std::span<std::byte> reply = {};

@@ -164,7 +164,9 @@ class Counter {
   explicit Counter(World& world);
   std::int64_t next(
       std::int64_t count = 1);  ///< adds, and returns the value before; not collective, any thread
-  void reset();                 ///< collective
+  /// As `next`, if the value does not get above `limit`; else changes nothing, for nobody, and returns none.
+  std::optional<std::int64_t> next_within(std::int64_t limit, std::int64_t count);
+  void reset();  ///< collective
 
  private:
   World& world_;

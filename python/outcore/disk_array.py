@@ -55,7 +55,7 @@ class DiskArray(DiskArrayAccess, Closing):
         path: directory of a persistent array, made here ("{node}" in it stands for the number of the node);
             without it the array is scratch, and vanishes with the job.
         chunk: shape of the chunks in which it is stored, read and written; chosen if not given,
-        typical: for sections of this shape; without it tall and wide ones run equally well.
+        typical: for sections of this shape; without it tall and wide ones are read equally fast.
         codec: "none", "blosc2" (lossless compression by zstd) or "blosc2-lz4". Checksums are kept in any case.
         placement: "shared" (a directory that all processes see), "local" (a directory of the same name on each
             node) or "auto" (which of them it is).

@@ -7,14 +7,12 @@
 #include <utility>
 
 #include "accumulate_strided.hpp"
-#include "device/worker.hpp"
 #include "outcore/error.hpp"
 
 namespace outcore::array {
 namespace {
 
 constexpr std::int64_t least_staging_bytes = 4 << 20, most_staging_bytes = 32 << 20;
-constexpr std::size_t most_threads = 3;
 
 [[noreturn]] void refuse(int errno_value, const std::string& detail) {
   throw Error(errno_value, {.attempted = "serve a section of a disk array", .detail = detail});
@@ -87,6 +85,8 @@ Staging::Staging(Budget& budget)
       most_bytes_(std::clamp(budget.limit_bytes() / 16, least_staging_bytes, most_staging_bytes)) {}
 
 void Staging::acquire(std::int64_t bytes) {
+  if (try_acquire(bytes)) return;
+  const WaitsForOthers waits;  // who has the memory may wait for a call to be served here
   std::unique_lock lock(mutex_);
   while (true) {
     released_.wait(lock, [&] { return used_bytes_ == 0 || used_bytes_ + bytes <= most_bytes_; });
@@ -162,12 +162,7 @@ ChunkService::ChunkService(World& world)
 }
 
 ChunkService::~ChunkService() {
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  submitted_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
+  jobs_.end();
   const std::lock_guard lock(arrays_->mutex);
   arrays_->stores.clear();
 }
@@ -192,7 +187,6 @@ std::shared_ptr<void> ChunkService::add(std::uint64_t array, std::shared_ptr<Chu
 }
 
 std::uint64_t ChunkService::foreign_number() {
-  const std::lock_guard lock(mutex_);
   return (static_cast<std::uint64_t>(world_.rank()) + 1) << 40 | ++next_foreign_;
 }
 
@@ -246,34 +240,6 @@ void ChunkService::serve(Arrays& arrays, Budget& budget, Call call) {
       refuse(EINVAL, "an unknown operation");
   }
   call.answer();
-}
-
-// ---- threads
-
-void ChunkService::submit(std::function<void()> job) {
-  {
-    const std::lock_guard lock(mutex_);
-    jobs_.push_back(std::move(job));
-    if (idle_ < static_cast<int>(jobs_.size()) && threads_.size() < most_threads)
-      threads_.push_back(device::start_worker("outcore-chunks", [this] { work(); }));
-  }
-  submitted_.notify_one();
-}
-
-void ChunkService::work() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    ++idle_;
-    submitted_.wait(lock, [&] { return stop_ || !jobs_.empty(); });
-    --idle_;
-    if (jobs_.empty()) return;
-    std::function<void()> job = std::move(jobs_.front());
-    jobs_.pop_front();
-    lock.unlock();
-    job();
-    job = nullptr;  // what it holds goes without the lock
-    lock.lock();
-  }
 }
 
 }  // namespace outcore::array

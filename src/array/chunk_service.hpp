@@ -3,20 +3,19 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <unordered_map>
-#include <vector>
 
 #include "array/chunk_store.hpp"
 #include "outcore/device/buffer.hpp"
 #include "outcore/world.hpp"
+#include "store/errands.hpp"
 
 namespace outcore::array {
 
@@ -83,8 +82,8 @@ class ChunkService {
 
   [[nodiscard]] CallRequest call(int process, const ChunkCall& header, std::span<const std::byte> payload,
                                  CallOptions options);
-  /// Runs it in one of a few threads, started with the first.
-  void submit(std::function<void()> job);
+  /// Runs it in one of a few threads.
+  void submit(std::function<void()> job) { jobs_.add(std::move(job)); }
   [[nodiscard]] const std::shared_ptr<Staging>& staging() const noexcept { return staging_; }
 
  private:
@@ -93,19 +92,13 @@ class ChunkService {
     std::unordered_map<std::uint64_t, std::shared_ptr<ChunkStore>> stores;
   };
   static void serve(Arrays& arrays, Budget& budget, Call call);
-  void work();
 
   World& world_;
   std::shared_ptr<Arrays> arrays_ = std::make_shared<Arrays>();
   std::shared_ptr<Staging> staging_;
   std::uint32_t procedure_ = 0;
-  std::mutex mutex_;
-  std::condition_variable submitted_;
-  std::deque<std::function<void()>> jobs_;
-  std::vector<std::thread> threads_;
-  int idle_ = 0;
-  bool stop_ = false;
-  std::uint64_t next_foreign_ = 0;
+  std::atomic<std::uint64_t> next_foreign_{0};
+  store::Errands jobs_{"outcore-chunks", 3};
 };
 
 }  // namespace outcore::array

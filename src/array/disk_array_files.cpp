@@ -125,8 +125,11 @@ void DiskArray::State::create(const Make& make) {
     persistent = !options.path.empty();
     store::check(codec);
     const std::size_t element_bytes = size_bytes(type);
+    Extents typical = options.typical;
+    if (typical.rank() == 0 && codec.codec != store::Codec::none)  // their chunks are read whole
+      typical = Extents::filled(shape.rank(), 1);
     const Extents chunk =
-        options.chunk.rank() > 0 ? options.chunk : choose_chunk(shape, element_bytes, options.typical);
+        options.chunk.rank() > 0 ? options.chunk : choose_chunk(shape, element_bytes, typical);
     grid = ChunkGrid(shape, chunk, element_bytes, world.size(), options.group);
     block_bytes = store::suitable_block_bytes(grid.chunk_bytes());
     caches = options.caches;

@@ -114,14 +114,12 @@ struct RecordFile::State : std::enable_shared_from_this<RecordFile::State> {
   }
 
   std::int64_t take_extent(std::int64_t granules) {
-    const std::int64_t first = taken.next(granules);
-    if (first + granules <= limit_granules) return first;
-    taken.next(-granules);
+    if (const auto first = taken.next_within(limit_granules, granules)) return *first;
     throw Error(EFBIG,
                 {.attempted = "take space for records",
                  .path = name,
                  .size_bytes = granules * RecordSpace::granule_bytes,
-                 .detail = std::to_string(first * RecordSpace::granule_bytes) + " bytes of " +
+                 .detail = std::to_string(taken.next(0) * RecordSpace::granule_bytes) + " bytes of " +
                            std::to_string(limit_granules * RecordSpace::granule_bytes) + " are taken"});
   }
 

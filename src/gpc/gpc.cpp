@@ -57,6 +57,15 @@ void check_may_wait_for_calls() {
   gpc::Service::check_may_wait();
 }
 
+WaitsForOthers::WaitsForOthers() {
+  check_may_wait_for_calls();
+  gpc::Service::stand_back(true);
+}
+
+WaitsForOthers::~WaitsForOthers() {
+  gpc::Service::stand_back(false);
+}
+
 void CallRequest::wait() {
   if (!pending_) return;
   if (!done()) pending_->service->wait(*pending_);

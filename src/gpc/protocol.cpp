@@ -203,12 +203,12 @@ void Protocol::want_arrived(std::span<const std::byte> packet) {
 
 void Protocol::reply_arrived(int from, std::span<const std::byte> packet) {
   const auto head = head_of<ReplyHead>(packet);
-  const auto found = pending_.find(head.number);
-  if (found == pending_.end()) return;  // given up
-  const auto pending = found->second;
   Lane& to = lane(from);
   if (!head.yielded) --to.in_flight;
   to.credits = head.credits;
+  const auto found = pending_.find(head.number);
+  if (found == pending_.end()) return launch_waiting(from);  // given up
+  const auto pending = found->second;
   const auto body = packet.subspan(sizeof head);
   if (head.errno_value != 0) {
     pending->error = transport::error_from(body);

@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr int most_workers = 4;             // that do not wait for other calls
+constexpr std::size_t most_running = 4;     // calls of a procedure that may block, and do not wait for others
 constexpr std::size_t most_waiting = 4096;  // calls to one process that the caller need not wait for
 constexpr auto spin = 200us;      // of a thread that waits for a reply: to wake it up would take as long
 constexpr auto alone = 20us;      // from then on it yields to threads that compute
@@ -164,10 +164,10 @@ void Service::wait(const Pending& pending) {
     std::this_thread::yield();
     if (Clock::now() - before > crowded) break;
   }
-  if (works_for) block(true);
-  if (!pending.done.load(std::memory_order_acquire)) listen(pending);
+  if (pending.done.load(std::memory_order_acquire)) return;
+  const WaitsForOthers waits;
+  listen(pending);
   pending.done.wait(false, std::memory_order_acquire);
-  if (works_for) block(false);
 }
 
 /// Sleeps for messages in place of the serving thread, if that stands by: then what ends the call wakes one
@@ -194,13 +194,19 @@ void Service::listen(const Pending& pending) {
   if (told_ > 0 || stands_by_until_ > polled_.load() + longest_stand_by_time) relieved_.notify_one();
 }
 
-/// A worker that waits for another call stands back, so that any number of calls may wait for one another.
-void Service::block(bool begins) {
-  const std::lock_guard guard(mutex_);
-  running_workers_ += begins ? -1 : 1;
-  if (!begins) return;
-  if (!works_for->ended) protocol_.yield(*works_for);
-  need_worker();
+/// So any number of calls may wait for one another.
+void Service::stand_back(bool begins) {
+  if (!works_for) return;
+  Service& service = *works_for->service;
+  const std::lock_guard guard(service.mutex_);
+  Entry& entry = service.procedures_[works_for->procedure];
+  if (!begins) {
+    ++entry.running;
+    return;
+  }
+  --entry.running;
+  if (!works_for->ended) service.protocol_.yield(*works_for);
+  service.begin_work(works_for->procedure);
 }
 
 void Service::step() {
@@ -269,8 +275,9 @@ void Service::serve(std::shared_ptr<Served> served) {
     ++entry.active;
     served->service = this;
     if (entry.may_block) {
-      to_work_.push_back(std::move(served));
-      need_worker();
+      const std::uint32_t procedure = served->procedure;
+      entry.waiting.push_back(std::move(served));
+      begin_work(procedure);
     } else {
       ready_.push_back(std::move(served));
     }
@@ -329,14 +336,16 @@ void Service::execute(std::shared_ptr<Served> served, const Procedure& procedure
   }
 }
 
-void Service::need_worker() {
-  if (to_work_.empty()) return;
-  if (idle_workers_ >= static_cast<int>(to_work_.size())) {
+/// Another call of a procedure, if one waits. One that takes long so keeps none of another procedure waiting.
+void Service::begin_work(std::uint32_t procedure) {
+  Entry& entry = procedures_[procedure];
+  if (entry.begun == entry.waiting.size() || entry.begun + entry.running >= most_running) return;
+  ++entry.begun;
+  to_work_.push_back(procedure);
+  if (idle_workers_ >= to_work_.size())
     work_.notify_one();
-  } else if (running_workers_ < most_workers) {
-    ++running_workers_;
+  else
     workers_.push_back(start_thread("outcore-gpc-io", [this] { work(); }));
-  }
 }
 
 void Service::work() {
@@ -344,20 +353,28 @@ void Service::work() {
   for (;;) {
     if (to_work_.empty()) {
       if (stopping_) return;
-      --running_workers_, ++idle_workers_;
+      ++idle_workers_;
       work_.wait(lock, [&] { return stopping_ || !to_work_.empty(); });
-      ++running_workers_, --idle_workers_;
+      --idle_workers_;
       continue;
     }
-    auto served = std::move(to_work_.front());
+    const std::uint32_t number = to_work_.front();
     to_work_.pop_front();
-    const auto procedure = procedures_[served->procedure].procedure;
+    Entry& entry = procedures_[number];
+    auto served = std::move(entry.waiting.front());
+    entry.waiting.pop_front();
+    --entry.begun;
+    ++entry.running;
+    auto procedure = entry.procedure;
     lock.unlock();
     works_for = served.get();
     execute(std::move(served), *procedure);
     works_for = nullptr;
+    procedure = nullptr;
     deliver();
     lock.lock();
+    --entry.running;
+    begin_work(number);
   }
 }
 

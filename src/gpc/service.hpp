@@ -40,6 +40,8 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
                    std::span<const std::byte> payload, CallOptions options);
   void wait(const Pending& pending);
   static void check_may_wait();  ///< see check_may_wait_for_calls
+  /// What the calling thread, if it is a worker, does while it waits for others, and when it has waited.
+  static void stand_back(bool begins);
   /// Lets messages go on, for those who wait.
   void step();
 
@@ -56,6 +58,10 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
     std::shared_ptr<const Procedure> procedure;
     bool may_block = false, retired = false;
     int active = 0;  // calls that are here
+    // Where it may block: those that wait, so many of which are in to_work_, and those that run, and do not
+    // wait.
+    std::deque<std::shared_ptr<Served>> waiting = {};
+    std::size_t begun = 0, running = 0;
   };
 
   // Protocol::Outlet and Messages::Receiver: called with `mutex_` held.
@@ -89,8 +95,7 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   [[nodiscard]] bool claim(Served& served);
   template <class How>
   void end(Served& served, const How& how);
-  void need_worker();
-  void block(bool begins);
+  void begin_work(std::uint32_t procedure);
 
   int rank_, size_;
   mutable std::mutex mutex_;  // of all that follows, but where it is said
@@ -98,7 +103,8 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   std::unique_ptr<transport::Messages> messages_;
   std::shared_ptr<Places> places_;  // no lock
   std::deque<Entry> procedures_;
-  std::deque<std::shared_ptr<Served>> ready_, to_work_;
+  std::deque<std::shared_ptr<Served>> ready_;
+  std::deque<std::uint32_t> to_work_;  // procedures of which a call is to run
   std::deque<std::shared_ptr<Pending>> completed_;
   std::condition_variable work_, idle_;  // of workers; of those who wait for calls to end
   bool finishing_ = false, stopping_ = false;
@@ -120,7 +126,7 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   std::atomic<std::chrono::steady_clock::time_point> polled_{};  // by one of them, last
   std::thread thread_;
   std::vector<std::thread> workers_;
-  int idle_workers_ = 0, running_workers_ = 0;  // neither: they wait for other calls
+  std::size_t idle_workers_ = 0;
 };
 
 }  // namespace outcore::gpc

@@ -177,7 +177,10 @@ void ChunkCache::begin_reads(Entry& entry, const Blocks& needed) {
       if (missing[k]) end = k + 1;
     entry.reads.push_back(component_.async_read_blocks(entry.slot, static_cast<std::int64_t>(i),
                                                        static_cast<std::int64_t>(end - i), stride_of(entry)));
-    for (; i < end; ++i) entry.coming.set(i);
+    for (; i < end; ++i) {  // what was there is read over
+      entry.coming.set(i);
+      entry.valid.reset(i);
+    }
   }
 }
 

@@ -171,10 +171,14 @@ Component::Request Component::async_read_blocks(std::int64_t slot, std::int64_t 
                          .path = path(),
                          .detail = std::to_string(count) + " blocks from " + std::to_string(first) +
                                    " on; a slot has " + std::to_string(geometry.blocks())});
-  if (!state_->raw(slot)) return async_read(slot, 1, memory);
-  Request made(std::make_unique<Request::State>(state_, false));
   const std::int64_t begin = first * geometry.block_bytes;
   const std::int64_t end = std::min((first + count) * geometry.block_bytes, geometry.stride_bytes());
+  if (!state_->table.written(slot)) {
+    std::ranges::fill(part_of(memory, begin, end - begin), std::byte{0});
+    return {};
+  }
+  if (!state_->raw(slot)) return async_read(slot, 1, memory);
+  Request made(std::make_unique<Request::State>(state_, false));
   const int side = state_->table.side(slot);
   made.state_->begin({.first_slot = slot,
                       .side = side,

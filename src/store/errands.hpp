@@ -1,36 +1,44 @@
-// What a thread does for others, who go on.
+// What threads do for others, who go on.
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 namespace outcore::store {
 
-/// A thread that does one thing after another, in the order in which they came; started with the first. It
-/// never takes the core of who asks.
+/// Threads that do one thing after another, begun in the order in which they came; started when all others
+/// are busy. They never take the core of who asks.
 class Errands {
  public:
   /// `name`: of the thread, at most 15 characters, kept by the caller.
-  explicit Errands(const char* name) : name_(name) {}
-  ~Errands();  ///< all are done
+  explicit Errands(const char* name, std::size_t most_threads = 1)
+      : name_(name), most_threads_(most_threads) {}
+  ~Errands() { end(); }
   Errands(const Errands&) = delete;
   Errands& operator=(const Errands&) = delete;
 
   /// Any thread. An errand must not throw.
   void add(std::function<void()> errand);
+  /// All are done when it returns; none may be added from then on. Idempotent.
+  void end();
 
  private:
+  void start();
   void run();
 
   const char* name_;
+  const std::size_t most_threads_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> waiting_;
+  std::size_t idle_ = 0;  // threads
   bool stop_ = false;
-  std::thread thread_;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace outcore::store

@@ -8,6 +8,16 @@ std::int64_t Counter::next(std::int64_t count) {
   return region_.segment().fetch_add(0, region_.offset(), count);
 }
 
+std::optional<std::int64_t> Counter::next_within(std::int64_t limit, std::int64_t count) {
+  transport::Segment& segment = region_.segment();
+  for (std::int64_t seen = next(0); seen <= limit - count;) {
+    const std::int64_t found = segment.compare_swap(0, region_.offset(), seen, seen + count);
+    if (found == seen) return seen;
+    seen = found;
+  }
+  return std::nullopt;
+}
+
 void Counter::reset() {
   world_.barrier();  // nobody counts any more
   if (world_.rank() == 0) {

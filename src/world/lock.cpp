@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "outcore/error.hpp"
+#include "outcore/gpc.hpp"
 #include "outcore/world.hpp"
 #include "transport/pause.hpp"
 
@@ -19,12 +20,16 @@ void Lock::lock() {
   transport::Segment& segment = region_.segment();
   const std::int64_t ticket = segment.fetch_add(0, region_.offset() + ticket_offset, 1);
   const std::int64_t called = region_.offset() + called_offset;
-  using Clock = std::chrono::steady_clock;
-  auto watched = Clock::now();
-  for (transport::Pause pause; segment.fetch_add(0, called, 0) != ticket; pause()) {
-    if (Clock::now() - watched < std::chrono::seconds(1)) continue;
-    world_.transport().watch();  // for who holds it
-    watched = Clock::now();
+  const auto is_called = [&] { return segment.fetch_add(0, called, 0) == ticket; };
+  if (!is_called()) {
+    const WaitsForOthers waits;
+    using Clock = std::chrono::steady_clock;
+    auto watched = Clock::now();
+    for (transport::Pause pause; !is_called(); pause()) {
+      if (Clock::now() - watched < std::chrono::seconds(1)) continue;
+      world_.transport().watch();  // for who holds it
+      watched = Clock::now();
+    }
   }
   segment.flush();
   holds_ = true;

@@ -517,6 +517,30 @@ TEST("a section that ends within chunks reads whole ones in one piece, and of ot
   });
 }
 
+TEST("sections of chunks that end in part of a block, in several ranges, some never written") {
+  const TemporaryDirectory directory;
+  in_worlds(1, options_in(directory), [](World& world) {
+    const Extents shape{4, 230, 48};
+    DiskArray disk(world, shape, ElementType::float64,
+                   {.chunk = {2, 115, 48}});  // 88320 bytes, blocks of 8 KiB
+    Model model(shape), back(shape);
+    const Box written{{0, 0, 0}, {2, 230, 48}};
+    for_each_index(written,
+                   [&](const Extents& index) { model.data[model.at(index)] = value_at(index, 1.0); });
+    disk.write(model.memory(written), written).wait();
+    for (const Box& box :
+         {Box{{0, 110, 40}, {4, 120, 48}}, Box{{0, 0, 0}, {4, 1, 1}}, Box{{0, 114, 47}, {4, 115, 48}},
+          Box{{1, 0, 0}, {3, 230, 48}}, Box{{0, 60, 0}, {4, 70, 48}}}) {
+      std::ranges::fill(back.data, -1.0);
+      disk.read(back.memory(box), box).wait();
+      for_each_index(box, [&](const Extents& index) {
+        check::equal(back.data[back.at(index)], model.data[model.at(index)]);
+      });
+    }
+    disk.close();
+  });
+}
+
 TEST("of small chunks a row reads a quarter, also after a commit by who opened the array") {
   const TemporaryDirectory directory;
   in_worlds(1, options_in(directory), [&](World& world) {

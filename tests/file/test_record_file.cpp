@@ -197,6 +197,23 @@ TEST("the hard limit holds for what is taken") {
   });
 }
 
+TEST("a record that finds no room does not take that of another process") {
+  run(2, true, [](World& world) {
+    RecordFileOptions limited = options(400);
+    limited.hard_limit_bytes = 32 << 20;
+    RecordFile file(world, "room", limited);
+    const Bytes large(std::size_t{33} << 20), small = pattern(50'000);
+    if (world.rank() == 0)
+      for (int i = 0; i < 100; ++i)
+        check::equal(check::throws<Error>([&] { file.put(0, large); }).errno_value(), EFBIG);
+    else
+      for (int i = 1; i < 400; ++i) file.put(i, small);  // two thirds of the limit
+    world.barrier();
+    for (int i = 1; i < 400; ++i) check::is_true(file.get(i) == small);
+    file.close();
+  });
+}
+
 TEST("damage is an error") {
   run(1, false, [](World& world) {
     bool flip = false;

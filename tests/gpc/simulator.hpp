@@ -49,7 +49,7 @@ struct Plan {
   Random random;
   int processes, hosts;
   std::int64_t longest_delay;  // of a packet, in units of simulated time
-  std::int64_t fault_percent;  // of disk operations
+  std::int64_t fault_percent;  // of disk operations, and of transfers of bulk data
   std::int64_t yield_percent;  // of calls, which give their credit back and take long
   int dying;                   // a process that does, or -1
   Protocol::Limits limits;
@@ -147,12 +147,13 @@ class Network {
         return;
       }
       if (source.data.size() != target.data.size()) throw std::logic_error("sides of a transfer differ");
-      std::copy(source.data.begin(), source.data.end(), target.data.begin());
+      const int outcome = below(plan_.random, 100) < plan_.fault_percent ? EIO : 0;
+      if (outcome == 0) std::copy(source.data.begin(), source.data.end(), target.data.begin());
       // The sides notice at different times.
       clock_.after(below(plan_.random, plan_.longest_delay),
-                   [=, this] { port(to).bulk_done(target.token, 0); });
+                   [=, this] { port(to).bulk_done(target.token, outcome); });
       clock_.after(below(plan_.random, plan_.longest_delay),
-                   [=, this] { port(from).bulk_done(source.token, 0); });
+                   [=, this] { port(from).bulk_done(source.token, outcome); });
     });
   }
 

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <future>
+#include <latch>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -277,6 +278,42 @@ TEST("a procedure that may block calls another process and waits") {
     int reply = -1;
     std::memcpy(&reply, request.reply().data(), sizeof reply);
     check::equal(reply, (world.rank() + 2) % 3);
+    world.barrier();
+  });
+}
+
+TEST("calls return before they are served, and those that take long hold up no other procedure") {
+  std::latch may_end(1);
+  on_ranks(2, [&](World& world) {
+    std::atomic<int> running = 0;
+    const auto takes_long = world.register_procedure("long",
+                                                     [&](Call call) {
+                                                       ++running;
+                                                       may_end.wait();
+                                                       call.answer(call.header());
+                                                     },
+                                                     {.may_block = true});
+    const auto takes_short = world.register_procedure("short",
+                                                      [&](Call call) {
+                                                        const int now = running;
+                                                        call.answer(std::as_bytes(std::span(&now, 1)));
+                                                      },
+                                                      {.may_block = true});
+    if (world.rank() == 0) {
+      world.call(1, takes_short, {}, {}, {.most_reply_bytes = sizeof(int)}).wait();  // brings credits
+      std::vector<CallRequest> requests;
+      for (int i = 0; i < 10; ++i) requests.push_back(world.call(1, takes_long, {}));
+      int found = 0;
+      while (found < 4) {
+        auto request =
+            world.call(1, takes_short, {}, {}, {.reply = std::as_writable_bytes(std::span(&found, 1))});
+        request.wait();
+      }
+      check::equal(found, 4);
+      for (const CallRequest& each : requests) check::is_true(!each.done());
+      may_end.count_down();
+      for (CallRequest& each : requests) each.wait();
+    }
     world.barrier();
   });
 }

@@ -44,6 +44,7 @@ class Job {
       check::equal(protocol.calls(), 0U);
       check::equal(protocol.served(), 0U);
       check::equal(protocol.transfers(), 0U);
+      check::is_true(protocol.targets().empty(), "a credit was lost");
     }
     // Every accumulate that was acknowledged counts, once; no other does.
     for (std::size_t rank = 0; rank < processes_.size(); ++rank)

@@ -43,8 +43,8 @@ def test_payloads_and_replies_in_arrays_that_processes_share(world, count):
     world.register("add", reply_of)
     with (
         world.split(world.rank // 2) as group,
-        outcore.GlobalArray(world, (world.size, count), np.int64) as common,
-        outcore.GlobalArray(group, (group.size, 2 * count), np.int64) as of_group,
+        outcore.GlobalArray(world, (world.size * count,), np.int64) as common,
+        outcore.GlobalArray(group, (group.size * 2 * count,), np.int64) as of_group,
     ):
         for sent, reply in ((common.local, of_group.local), (of_group.local, common.local)):
             payload, into = sent.reshape(-1)[:count], reply.reshape(-1)[-count:]
@@ -144,7 +144,7 @@ def test_procedures_call_on(world):
 def test_remote_reduction_of_a_patch(world):
     with outcore.GlobalArray(world, (40, 30)) as array:
         array.local[...] = 1.0 + world.rank
-        operations = {b"sum": np.sum, b"min": np.min, b"max": np.max}
+        operations = {b"sum": np.sum, b"min": np.min, b"max": np.max, b"dot": lambda x: np.vdot(x, x)}
         world.register("reduce", lambda caller, header, payload: np.array(operations[header](array.local)))
         world.barrier()
         found = {
@@ -154,6 +154,7 @@ def test_remote_reduction_of_a_patch(world):
         world.barrier()
         assert sum(found[b"sum"]) == pytest.approx(array[:, :].sum(), rel=1e-15)
         assert (min(found[b"min"]), max(found[b"max"])) == (1.0, float(world.size))
+        assert sum(found[b"dot"]) == pytest.approx((array[:, :] ** 2).sum(), rel=1e-15)
         world.unregister("reduce")
 
 

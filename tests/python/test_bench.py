@@ -97,6 +97,11 @@ def test_a_bar_is_missed_if_all_of_the_interval_misses_it(bar, holds):
     assert bench.median_claim("ratio", [1.0] * 6, "x", bar, "", "").how == "; 95 % between 1 and 1"
 
 
+def test_the_table_shows_intervals(capsys):
+    bench.show([bench.median_claim("ratio", [1.0, 0.8, 1.2], "x", at_least(1.1), "peer", "").as_json()])
+    assert "1 x (0.8 to 1.2)" in capsys.readouterr().out
+
+
 def test_benchmarks_are_found_with_what_they_say(fakes):
     assert bench.benchmarks() == {"fake": "Pretends to measure."}
 

@@ -1,6 +1,9 @@
 // Components with contents to compare, for tests.
 #pragma once
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <random>
 #include <vector>
@@ -72,6 +75,15 @@ inline Buffer read(const Component& component, std::int64_t first, std::int64_t 
 inline outcore::Error read_error(const Component& component, std::int64_t first, std::int64_t count = 1,
                                  std::source_location at = std::source_location::current()) {
   return check::throws<outcore::Error>([&] { static_cast<void>(read(component, first, count)); }, at);
+}
+
+inline void flip_bit(const std::string& path, std::int64_t offset) {
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  char byte = 0;
+  check::equal(pread(fd, &byte, 1, offset), 1);
+  byte = static_cast<char>(byte ^ 0x10);
+  check::equal(pwrite(fd, &byte, 1, offset), 1);
+  close(fd);
 }
 
 }  // namespace component_support

@@ -145,6 +145,49 @@ TEST("of a large chunk only blocks that are needed are read, with the holes betw
   check::equal(first_byte(cache, 1), 9);
 }
 
+TEST("blocks that are far apart are two requests") {
+  Disk disk;
+  Geometry geometry{.slot_bytes = 256 << 10, .slots = 2, .block_bytes = 4096};
+  Component component = disk.create(geometry);
+  write(component, 0, content(geometry, 2, 5));
+  ChunkCache cache(component, {});
+  const auto reads_of = [&](std::int64_t slot, std::int64_t second) {
+    Blocks blocks;
+    cache.add_blocks(blocks, 0, 1);
+    cache.add_blocks(blocks, second, second + 1);
+    disk.reads = 0;
+    cache.look(slot, blocks, [](std::span<const std::byte>) {});
+    return disk.reads.load();
+  };
+  check::equal(reads_of(0, worth_a_request_bytes + 4096), 1);
+  check::equal(reads_of(1, worth_a_request_bytes + 2 * 4096), 2);
+}
+
+TEST("a block that is read again with its neighbours, and fails, is not taken for what was there") {
+  Disk disk;
+  Geometry geometry{.slot_bytes = 64 << 10, .slots = 1, .block_bytes = 4096};
+  Component component = disk.create(geometry);
+  const Buffer data = content(geometry, 1, 5);
+  write(component, 0, data);
+  ChunkCache cache(component, {});
+  const auto look = [&](std::initializer_list<std::size_t> wanted) {
+    Blocks blocks;
+    for (const std::size_t each : wanted) blocks.set(each);
+    cache.look(0, blocks, [&](std::span<const std::byte> chunk) {
+      for (const std::size_t each : wanted)
+        support::same(chunk.subspan(each * 4096, 4096),
+                      slot_in(geometry, data, 0).subspan(each * 4096, 4096));
+    });
+  };
+  look({3});
+  flip_bit(disk.scratch.file(), 3 * 4096 + 7);
+  const auto around = [&] { look({2, 4}); };
+  check::contains(check::throws<Error>(around).what(), "block 3 of slot 0");
+  check::contains(check::throws<Error>([&] { look({3}); }).what(), "block 3 of slot 0");
+  flip_bit(disk.scratch.file(), 3 * 4096 + 7);
+  look({2, 3, 4});
+}
+
 TEST("a chunk that is prefetched is there when it is looked at") {
   Disk disk;
   const Geometry geometry = odd();

@@ -195,6 +195,17 @@ TEST("reading blocks of a slot moves these, no more") {
   check::equal(counting.read_bytes.load(), 128 << 10);
 }
 
+TEST("blocks of a slot that was never written are zeros, and the memory of others stays") {
+  const Scratch scratch;
+  const Geometry geometry{.slot_bytes = 1 << 20, .slots = 4, .block_bytes = 64 << 10};
+  Component component = Component::create(scratch.file(), geometry);
+  const Buffer back(1 << 20);
+  std::ranges::fill(back.span(), std::byte{7});
+  component.async_read_blocks(2, 3, 2, back.span()).wait();
+  for (std::size_t i = 0; i < back.size(); ++i)
+    check::equal(int(back.span()[i]), i / (64 << 10) == 3 || i / (64 << 10) == 4 ? 0 : 7);
+}
+
 TEST("memory that is not aligned is as good, but for speed") {
   const Scratch scratch;
   const Geometry geometry = odd();

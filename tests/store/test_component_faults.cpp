@@ -51,15 +51,6 @@ struct SmallDisk : Scratch {
   }
 };
 
-void flip_bit(const std::string& path, std::int64_t offset) {
-  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  char byte = 0;
-  check::equal(pread(fd, &byte, 1, offset), 1);
-  byte = static_cast<char>(byte ^ 0x10);
-  check::equal(pwrite(fd, &byte, 1, offset), 1);
-  close(fd);
-}
-
 }  // namespace
 
 // ---- damage

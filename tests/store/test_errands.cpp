@@ -1,7 +1,8 @@
 // Errands: in order, by another thread, all of them.
-#include <atomic>
 #include <latch>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -31,6 +32,27 @@ TEST("errands are run in order, by one thread that is not the caller's, and all 
     check::is_true(threads[static_cast<std::size_t>(i)] == threads.front());
   }
   check::is_true(threads.front() != std::this_thread::get_id());
+}
+
+TEST("errands that wait for one another run at once, in as many threads as there may be") {
+  constexpr int most = 3;
+  std::latch all_run(most);
+  std::mutex mutex;
+  std::set<std::thread::id> threads;
+  Errands errands("test-errands", most);
+  const auto note = [&] {
+    const std::lock_guard guard(mutex);
+    threads.insert(std::this_thread::get_id());
+  };
+  for (int i = 0; i < most; ++i)
+    errands.add([&] {
+      note();
+      all_run.arrive_and_wait();
+    });
+  for (int i = 0; i < 50; ++i) errands.add(note);
+  errands.end();
+  check::equal(threads.size(), std::size_t{most});
+  errands.end();
 }
 
 TEST("what an errand holds is let go when it has run") {

@@ -258,6 +258,28 @@ TEST("a counter counts each number once") {
   });
 }
 
+TEST("a counter with a limit reaches it, and who asks for too much takes nothing from the others") {
+  in_world(4, [](World& world) {
+    Counter counter(world);
+    constexpr std::int64_t limit = 3000;
+    std::vector<std::int64_t> counted{0};
+    if (world.rank() == 0) {
+      for (int i = 0; i < 3000; ++i) check::is_true(!counter.next_within(limit, limit + 1));
+    } else {
+      for (int i = 0; i < 1000; ++i) {
+        check::is_true(counter.next_within(limit, 1).has_value());
+        ++counted[0];
+      }
+    }
+    world.transport().all_reduce(counted, transport::Reduction::sum);
+    check::equal(counted[0], limit);
+    check::equal(counter.next(0), limit);
+    check::is_true(!counter.next_within(limit, 1));
+    check::is_true(counter.next_within(limit, 0) == limit);
+    world.barrier();
+  });
+}
+
 TEST("a lock is held by one at a time, also among threads of a process") {
   in_world(3, [](World& world) {
     Lock lock(world);

@@ -41,7 +41,7 @@ struct DiskArrayOptions {
   bool overwrite = false;  ///< replace a persistent array that is there; else Error(EEXIST)
   Placement placement = Placement::automatic;
   Extents chunk = {};                ///< shape of a chunk, the unit of I/O; empty: from the typical section
-  Extents typical = {};              ///< shape of a typical section; empty: any, tall and wide alike
+  Extents typical = {};              ///< shape of a typical section; empty: reads of any, tall and wide alike
   store::CodecOptions codec = {};    ///< of the chunks; a checksum is kept in any case
   std::int64_t expected_bytes = -1;  ///< how much of the array will be written; -1: all of it
   std::string metadata = {};         ///< what the array holds, opaque; persistent arrays keep it

@@ -105,8 +105,7 @@ class Component {
   [[nodiscard]] Request async_read(std::int64_t first_slot, std::int64_t count,
                                    std::span<std::byte> memory) const;
   /// Blocks of one slot, each to its place in the memory of the whole. No more is read, nor verified, but
-  /// where the slot is compressed, or was never written: then all of it. Throws Error(EINVAL) also for blocks
-  /// that are not there.
+  /// where the slot is compressed: then all of it. Throws Error(EINVAL) also for blocks that are not there.
   [[nodiscard]] Request async_read_blocks(std::int64_t slot, std::int64_t first, std::int64_t count,
                                           std::span<std::byte> memory) const;
 

@@ -1,5 +1,6 @@
-// Calls of MPI: their errors, waiting asleep, large counts. The files of this folder are built once for each
-// MPI, into a library of its own that is loaded when it is needed; the core has no symbol of MPI.
+// Calls of MPI: their errors, waiting (asleep, if it lasts), large counts. The files of this folder are built
+// once for each MPI, into a library of its own that is loaded when it is needed; the core has no symbol of
+// MPI.
 #pragma once
 
 #define OMPI_SKIP_MPICXX 1
@@ -21,8 +22,8 @@ void check(int code, const char* attempted);
 [[nodiscard]] int error_class(int code) noexcept;
 [[nodiscard]] int errno_of(int code) noexcept;  ///< 0 if the call succeeded
 
-/// Completes requests, asleep while they are not. Returns at once for those that are. `watch` is called each
-/// second, and may throw.
+/// Completes requests, asleep if that takes more than 50 us. Returns at once for those that are. `watch` is
+/// called each second, and may throw.
 void wait(std::span<MPI_Request> requests, const char* attempted, const std::function<void()>& watch = {});
 inline void wait(MPI_Request request, const char* attempted, const std::function<void()>& watch = {}) {
   wait(std::span(&request, 1), attempted, watch);

@@ -254,7 +254,9 @@ class Window final : public Segment {
     check_number(process, offset, static_cast<int>(session_ranks_.size()), size_bytes_);
     ready();
     std::int64_t before = 0;
-    check(MPI_Fetch_and_op(&value, &before, MPI_INT64_T, process, offset, MPI_SUM, window_), "fetch and add");
+    // Only to look must not write: the number may be changed by a processor meanwhile.
+    const MPI_Op op = value == 0 ? MPI_NO_OP : MPI_SUM;
+    check(MPI_Fetch_and_op(&value, &before, MPI_INT64_T, process, offset, op, window_), "fetch and add");
     flush_one(process);
     return before;
   }
