@@ -60,7 +60,7 @@ def test_payloads_and_replies_in_arrays_that_processes_share(world, count):
 @pytest.mark.parametrize("count", [1000, 300_000])
 def test_a_reply_may_take_the_place_of_its_payload(world, count):
     world.register("reversed", lambda caller, header, payload: payload.view(np.int64)[::-1])
-    with outcore.GlobalArray(world, (world.size, count), np.int64) as array:
+    with outcore.GlobalArray(world, (world.size * count,), np.int64) as array:
         values = array.local.reshape(-1)
         values[...] = np.arange(count)
         world.call(world.size - 1, "reversed", payload=values, reply=values).wait()
