@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
+#include <linux/errqueue.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -11,7 +12,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -65,6 +68,8 @@ FarBells::FarBells() {
   auto* const plain = reinterpret_cast<sockaddr*>(&address);
   if (socket_ < 0 || stop_ < 0 || bind(socket_, plain, size) != 0 || getsockname(socket_, plain, &size) != 0)
     return;
+  const int wanted = 1;
+  (void)setsockopt(socket_, IPPROTO_IP, IP_RECVERR, &wanted, sizeof wanted);
   if (getrandom(&mine_.word, sizeof mine_.word, GRND_NONBLOCK) != sizeof mine_.word) return;
   mine_.port = address.sin_port;
   find_hosts(mine_.hosts, masks_);
@@ -79,7 +84,8 @@ FarBells::~FarBells() {
   if (stop_ >= 0) close(stop_);
 }
 
-void FarBells::meet(std::span<const Address> all) {
+void FarBells::meet(std::span<const Address> all, int rank) {
+  rank_ = rank;
   const auto first = std::ranges::find_if(all, [](const Address& each) { return each.port != 0; });
   if (first != all.end()) mine_.word = first->word;
   peers_ = std::vector<Peer>(all.size());
@@ -111,10 +117,25 @@ void FarBells::ring(int process, Bell bell) noexcept {
   const std::uint8_t before =
       peer.met[static_cast<std::size_t>(bell)].exchange(now, std::memory_order_relaxed);
   if (static_cast<std::uint8_t>(now - before) <= 1) return;
-  const sockaddr_in to = ipv4(peer.host, peer.port);
-  const Ring ring{.word = mine_.word, .bell = bell};
-  (void)sendto(socket_, &ring, sizeof ring, MSG_DONTWAIT | MSG_NOSIGNAL,
-               reinterpret_cast<const sockaddr*>(&to), sizeof to);
+  send({.word = mine_.word, .bell = bell, .rank = peer.answered ? -1 : rank_}, peer.host, peer.port);
+}
+
+/// The first may only bring the error of one that was sent before.
+void FarBells::send(const Ring& ring, std::uint32_t host, std::uint16_t port) noexcept {
+  const sockaddr_in to = ipv4(host, port);
+  for (int attempt = 0; attempt < 2; ++attempt)
+    if (sendto(socket_, &ring, sizeof ring, MSG_DONTWAIT | MSG_NOSIGNAL,
+               reinterpret_cast<const sockaddr*>(&to), sizeof to) == sizeof ring)
+      return;
+}
+
+/// Without an answer before, a refusal may be that of a firewall.
+bool FarBells::alive(int process) noexcept {
+  const Peer& peer = peers_[static_cast<std::size_t>(process)];
+  if (peer.host == 0) return true;
+  if (peer.answered && peer.refused) return false;
+  send({.word = mine_.word, .bell = asks, .rank = rank_}, peer.host, peer.port);
+  return true;
 }
 
 void FarBells::met(int process, Bell bell) noexcept {
@@ -127,12 +148,51 @@ void FarBells::listen() {
   for (;;) {
     if (poll(watched.data(), watched.size(), -1) < 0) continue;  // no signals come here
     if (watched[1].revents != 0) return;
-    Ring ring;
-    if (recv(socket_, &ring, sizeof ring, MSG_DONTWAIT | MSG_TRUNC) != sizeof ring || ring.word != mine_.word)
-      continue;
-    const std::lock_guard lock(mutex_);
-    for (const auto& [number, listener] : listeners_)
-      if (listener.first == ring.bell) listener.second();
+    if ((watched[0].revents & POLLERR) != 0) hear_refusals();
+    if ((watched[0].revents & POLLIN) != 0) hear();
+  }
+}
+
+void FarBells::hear() {
+  Ring ring;
+  sockaddr_in from{};
+  socklen_t size = sizeof from;
+  if (recvfrom(socket_, &ring, sizeof ring, MSG_DONTWAIT | MSG_TRUNC, reinterpret_cast<sockaddr*>(&from),
+               &size) != sizeof ring ||
+      ring.word != mine_.word)
+    return;
+  if (ring.bell == answers) {
+    if (ring.rank >= 0 && ring.rank < static_cast<int>(peers_.size()))
+      peers_[static_cast<std::size_t>(ring.rank)].answered = true;
+    return;
+  }
+  if (ring.rank >= 0)
+    send({.word = mine_.word, .bell = answers, .rank = rank_}, host_of(reinterpret_cast<sockaddr*>(&from)),
+         from.sin_port);
+  const std::lock_guard lock(mutex_);
+  for (const auto& [number, listener] : listeners_)
+    if (listener.first == ring.bell) listener.second();
+}
+
+/// What hosts said of datagrams that nobody took.
+void FarBells::hear_refusals() {
+  for (;;) {
+    sockaddr_in to{};
+    alignas(cmsghdr) std::array<char, 512> control{};
+    msghdr message{};
+    message.msg_name = &to;
+    message.msg_namelen = sizeof to;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    if (recvmsg(socket_, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return;
+    for (cmsghdr* each = CMSG_FIRSTHDR(&message); each; each = CMSG_NXTHDR(&message, each)) {
+      if (each->cmsg_level != IPPROTO_IP || each->cmsg_type != IP_RECVERR) continue;
+      sock_extended_err error{};
+      std::memcpy(&error, CMSG_DATA(each), sizeof error);
+      if (error.ee_errno != ECONNREFUSED) continue;
+      for (Peer& peer : peers_)
+        if (peer.host == to.sin_addr.s_addr && peer.port == to.sin_port) peer.refused = true;
+    }
   }
 }
 

@@ -18,7 +18,9 @@ namespace outcore::transport {
 /// something to a process that may be asleep rings it as well. A ring carries nothing and may be lost, as
 /// where a firewall stops it: whoever can be rung looks now and then all the same.
 ///
-/// `ring` and `listen`: any thread.
+/// Who has answered a ring once, and whose host later says that nobody listens there any more, has died.
+///
+/// All but `meet`: any thread.
 class FarBells {
  public:
   /// What others have to know to ring this process. Plain bytes.
@@ -36,8 +38,8 @@ class FarBells {
 
   [[nodiscard]] const Address& address() const noexcept { return mine_; }
   /// Those of all processes, in the order of their ranks; the word is that of the first who can be
-  /// rung. Once, before the rest.
-  void meet(std::span<const Address> all);
+  /// rung. `rank`: of this process. Once, before the rest.
+  void meet(std::span<const Address> all, int rank);
 
   /// What is on its way: a message, or an operation on memory of a window.
   enum class Bell : std::uint32_t { messages, memory };
@@ -47,6 +49,8 @@ class FarBells {
   void ring(int process, Bell bell) noexcept;
   /// Something has come from there, where somebody is awake, then.
   void met(int process, Bell bell) noexcept;
+  /// False if a process is known to have died. Asks it, for the next time.
+  [[nodiscard]] bool alive(int process) noexcept;
 
   /// Calls `heard`, from a thread of its own, whenever that bell is rung here, as long as this lives.
   class Listener {
@@ -66,16 +70,22 @@ class FarBells {
     std::uint32_t host = 0;  ///< 0: out of reach
     std::uint16_t port = 0;
     std::array<std::atomic<std::uint8_t>, 2> met{};  ///< for each bell when, in units of 2 ms
+    std::atomic<bool> answered{false}, refused{false};
   };
+  static constexpr Bell asks{2}, answers{3};  ///< nobody listens for these
   struct Ring {
     std::uint64_t word = 0;
     Bell bell{};
-    std::uint32_t unused = 0;
+    std::int32_t rank = -1;  ///< who answers, or wants an answer
   };
 
   [[nodiscard]] std::uint32_t way_to(const Address& its) const noexcept;
+  void send(const Ring& ring, std::uint32_t host, std::uint16_t port) noexcept;
   void listen();
+  void hear();
+  void hear_refusals();
 
+  int rank_ = -1;
   int socket_ = -1, stop_ = -1;
   Address mine_;
   std::array<std::uint32_t, 4> masks_{};  // of the networks of mine_.hosts

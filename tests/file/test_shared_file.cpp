@@ -1,7 +1,6 @@
 // Shared files of worlds of threads, against plain memory.
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <random>
 #include <string>
 #include <vector>

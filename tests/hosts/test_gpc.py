@@ -118,3 +118,46 @@ def test_who_is_quiet_is_rung_through_the_network(hosts):
         processes=2,
     )
     assert said == ["True"]
+
+
+def test_calls_to_a_process_of_a_host_that_goes_on_without_it_are_errors_soon(hosts):
+    said = hosts.run(
+        """
+        import os
+        import signal
+        import subprocess
+        import sys
+        import time
+
+        done = directory / "shared" / "done"
+        if "CHILD" not in os.environ:  # the launcher would end the job if its own child died
+            child = subprocess.Popen([sys.executable, __file__], env={**os.environ, "CHILD": "1"}, close_fds=False)
+            child.wait()
+            until = time.monotonic() + 30
+            while not done.exists() and time.monotonic() < until:
+                time.sleep(0.05)
+            sys.exit(0)
+
+        import outcore
+
+        world = outcore.World(scratch=directory / "scratch", memory="100MB")
+        world.register("here", lambda caller, header, payload: header)
+        world.register("die", lambda caller, header, payload: os.kill(os.getpid(), signal.SIGKILL))
+        world.barrier()
+        if world.rank == 0:
+            world.call(1, "here", b"x").wait()
+            time.sleep(0.1)
+            begin = time.monotonic()
+            for name in ("die", "here"):
+                try:
+                    world.call(1, name, b"x").wait()
+                except outcore.OutcoreError as error:
+                    tell(error)
+            tell(time.monotonic() - begin < 4)
+            done.touch()
+            os._exit(0)
+        time.sleep(30)
+        """,
+        processes=2,
+    )
+    assert said == ["True", *["rank 0: call process 1: Connection reset by peer (it has died)"] * 2]

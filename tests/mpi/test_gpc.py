@@ -195,7 +195,7 @@ def test_a_payload_that_is_kept_does_not_keep_the_world_from_closing(comm):
 
     with (
         outcore.World(memory="100MB", nodes="processes") as world,
-        outcore.GlobalArray(world, (world.size, 50_000)) as array,
+        outcore.GlobalArray(world, (world.size * 50_000,)) as array,
     ):
         array.local[...] = world.rank + 1.0
         world.register("keep", keep)

@@ -94,8 +94,9 @@ def survive(
     return {place.stem: place.read_text().splitlines() for place in results.glob("*.said")}
 
 
-def test_calls_of_a_process_that_dies_are_errors_soon(tmp_path):
-    said = survive(CALLS, tmp_path / "results", ranks=2, survivors=1)["0"]
+@pytest.mark.parametrize("nodes", ["hosts", "processes"])
+def test_calls_of_a_process_that_dies_are_errors_soon(tmp_path, nodes):
+    said = survive(CALLS, tmp_path / "results", ranks=2, survivors=1, OUTCORE_NODES=nodes)["0"]
     assert said[:2] == ["rank 0: call process 1: Connection reset by peer (it has died)"] * 2
     assert said[2] == "True"
 

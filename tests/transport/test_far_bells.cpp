@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <thread>
 
 #include "check.hpp"
@@ -23,8 +24,8 @@ struct Two {
   FarBells first, second;
   Two() {
     const std::array all{first.address(), second.address()};
-    first.meet(all);
-    second.meet(all);
+    first.meet(all, 0);
+    second.meet(all, 1);
   }
 };
 
@@ -106,8 +107,38 @@ TEST("nothing is heard when a listener has gone, and a process without network i
   two.first.ring(1, FarBells::Bell::messages);
   FarBells alone;
   const std::array all{alone.address(), FarBells::Address{}};
-  alone.meet(all);
+  alone.meet(all, 0);
+  check::is_true(alone.alive(1));
   alone.ring(1, FarBells::Bell::messages);
+}
+
+TEST("who has answered, and is not there any more, has died; who never answered may be behind a firewall") {
+  FarBells first;
+  auto second = std::make_unique<FarBells>();
+  auto silent = std::make_unique<FarBells>();
+  const std::array all{first.address(), second->address(), silent->address()};
+  first.meet(all, 0);
+  second->meet(all, 1);
+  silent->meet(all, 2);
+  const Count hears(first, FarBells::Bell::messages);
+  {
+    const Count answers(*second, FarBells::Bell::messages);
+    first.ring(1, FarBells::Bell::messages);
+    check::is_true(answers.reaches(1));
+    std::this_thread::sleep_for(50ms);
+    check::is_true(first.alive(1));
+  }
+  second.reset();
+  silent.reset();
+  const auto is_found = [&](int process) {
+    for (int turn = 0; turn < 300; ++turn, std::this_thread::sleep_for(10ms))
+      if (!first.alive(process)) return true;
+    return false;
+  };
+  check::is_true(is_found(1));
+  for (int turn = 0; turn < 20; ++turn, std::this_thread::sleep_for(10ms)) check::is_true(first.alive(2));
+  first.ring(1, FarBells::Bell::messages);  // nobody is there, and nothing happens
+  first.ring(2, FarBells::Bell::messages);
 }
 
 TEST_MAIN

@@ -205,7 +205,9 @@ class MpiMessages final : public Messages {
     bells_.ring(rank_);
   }
 
-  [[nodiscard]] bool alive(int process) override { return bells_.alive(process); }
+  [[nodiscard]] bool alive(int process) override {
+    return bells_.alive(process) && session_->alive(session_ranks_[static_cast<std::size_t>(process)]);
+  }
 
   [[nodiscard]] bool is_told() const noexcept override { return all_by_mail_ && under_way_ == 0; }
 

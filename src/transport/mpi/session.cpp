@@ -86,14 +86,18 @@ void Session::meet_neighbours() {
       neighbours_.emplace(static_cast<int>(i), static_cast<int>(all[i].pid));
   std::vector<FarBells::Address> bells(all.size());
   std::ranges::transform(all, bells.begin(), &Name::bell);
-  far_bells_.meet(bells);
+  far_bells_.meet(bells, rank);
+}
+
+bool Session::alive(int process) {
+  const auto found = neighbours_.find(process);
+  return found == neighbours_.end() ? far_bells_.alive(process) : process_exists(found->second);
 }
 
 void Session::watch(std::span<const int> processes) {
   check_whole();
   for (const int process : processes) {
-    const auto found = neighbours_.find(process);
-    if (found == neighbours_.end() || process_exists(found->second)) continue;
+    if (alive(process)) continue;
     const std::lock_guard guard(mutex_);
     if (!broken()) {
       abort_.emplace([] { MPI_Abort(MPI_COMM_WORLD, 1); });

@@ -35,10 +35,12 @@ class Session {
   /// Of the processes of the communicator of the session.
   [[nodiscard]] FarBells& far_bells() noexcept { return far_bells_; }
   /// Throws Error(ECONNRESET) if one of these processes (ranks in the communicator of the session) has died:
-  /// MPI would let those who wait for it wait forever. Only those of the own host are known. From then on MPI
-  /// is not called any more: what is under way may be going to memory that has another use by now. So
-  /// MPI_Finalize ends the job.
+  /// MPI would let those who wait for it wait forever. From then on MPI is not called any more: what is under
+  /// way may be going to memory that has another use by now. So MPI_Finalize ends the job.
   void watch(std::span<const int> processes);
+  /// Whether a process lives, as far as is known: those of the own host are seen, others are asked, and where
+  /// no datagrams get through they count as alive.
+  [[nodiscard]] bool alive(int process);
   [[nodiscard]] bool broken() const noexcept { return broken_.load(std::memory_order_acquire); }
   void check_whole() const;  ///< throws what `watch` threw
   void traffic() noexcept { last_traffic_ns_.store(now_ns(), std::memory_order_relaxed); }
