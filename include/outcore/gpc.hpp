@@ -83,7 +83,8 @@ void check_may_wait_for_calls();
 
 /// While one lives the calling thread waits for what other processes, or other threads of this one, have to
 /// do. In a procedure that may block it gives its place to other calls meanwhile, as it does while it waits
-/// for a call, so that what it waits for can be served here. Throws as check_may_wait_for_calls does.
+/// for a call, so that what it waits for can be served here. Of several in one thread the outermost counts.
+/// Throws as check_may_wait_for_calls does.
 class WaitsForOthers {
  public:
   WaitsForOthers();

@@ -178,7 +178,7 @@ class Counter {
 class Lock {
  public:
   explicit Lock(World& world);
-  void lock();
+  void lock();    ///< Error(EDEADLK) in a procedure that must not block
   void unlock();  ///< Error(EPERM) if this process does not hold it
 
  private:

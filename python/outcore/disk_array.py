@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import errno
 import json
+import operator
 import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self
@@ -91,7 +92,15 @@ class DiskArray(DiskArrayAccess, Closing):
         cache: int | str | None = None,
         client_cache: int | str | None = None,
     ) -> None:
-        refusal, sides, name, text, caches = "", [[0], [], []], "float64", "", (-1, 0)
+        refusal, sides, name, text, place, expected, caches = (
+            "",
+            [[0], [], []],
+            "float64",
+            "",
+            "",
+            -1,
+            (-1, 0),
+        )
         try:
             caches = cache_bytes(cache, client_cache)
             sides = [_numbers(each) for each in (shape, chunk or (), typical or ())]
@@ -99,19 +108,24 @@ class DiskArray(DiskArrayAccess, Closing):
                 raise TypeError(f"dtype {np.dtype(dtype)}; it may be {', '.join(d.name for d in DTYPES)}")
             name = np.dtype(dtype).name
             text = json.dumps(metadata)
+            place = "" if path is None else os.fspath(path)
+            expected = -1 if expected_bytes is None else operator.index(expected_bytes)
+            for each in (place, codec, placement):
+                if not isinstance(each, str):
+                    raise TypeError(f"{each!r} is no string")
         except (TypeError, ValueError, OverflowError, OutcoreError) as error:
             refusal = str(error) or type(error).__name__
         native = _core.DiskArray(
             world,
             sides[0],
             name,
-            "" if path is None else os.fspath(path),
+            place,
             sides[1],
             sides[2],
             codec,
             placement,
             overwrite,
-            -1 if expected_bytes is None else expected_bytes,
+            expected,
             text,
             *caches,
             refusal,

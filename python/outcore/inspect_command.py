@@ -38,7 +38,13 @@ def verify(
     arrays = elsewhere = 0
     for array in _arrays(path, damage):
         arrays += 1
-        found, not_here = _core.verify_array(str(array))
+        try:
+            found, not_here = _core.verify_array(str(array))
+        except OutcoreError as error:
+            if array == path or error.errno != errno.ENOENT:
+                raise
+            damage.append(f"{array}: there is no manifest")
+            continue
         damage += found
         elsewhere += not_here
     for line in damage:

@@ -154,6 +154,11 @@ void ArrayDirectory::lock(std::string_view what) {
   lock_ = std::move(directory);
 }
 
+/// Who makes, locks and commits a directory: of each one process.
+bool ArrayDirectory::leads(const World& world, Placement placement, const store::Visibility& seen) {
+  return world.rank() == 0 || (placement == Placement::local && world.node_rank() == 0 && !seen.by_me());
+}
+
 void ArrayDirectory::make(World& world, Placement placement, bool overwrite) {
   constexpr std::string_view what = "create disk array";
   store::Visibility seen;
@@ -164,14 +169,14 @@ void ArrayDirectory::make(World& world, Placement placement, bool overwrite) {
   });
   seen.look(world, path_);
   placement_ = seen.resolved(placement);
-  leads_ = world.rank() == 0 || (placement_ == Placement::local && world.node_rank() == 0);
+  leads_ = leads(world, placement_, seen);
   fresh_ = leads_;
   world.together(what, 0, [&] {
     if (placement_ == Placement::shared && !seen.by_me())
       fail(ENOENT, what, path_, "placement is shared, but this process does not see what the first one made");
     if (world.rank() == 0)
       seen.remove_mark();
-    else if (leads_ && !seen.by_me())
+    else if (leads_)
       translated(what, path_, [&] { make_directory(overwrite); });
   });
 }
@@ -216,13 +221,23 @@ ArrayDirectory ArrayDirectory::open(World& world, const std::string& path, bool 
   world.together(what, 0, [&] {
     found.placement_ = store::Manifest::decode(manifest, place).shared ? Placement::shared : Placement::local;
   });
-  found.leads_ = world.rank() == 0 || (found.placement_ == Placement::local && world.node_rank() == 0);
   if (read_only) return found;
+  store::Visibility seen;
+  if (found.placement_ == Placement::local) {
+    world.together(what, 0, [&] {
+      if (world.rank() == 0 && fs::is_directory(place)) seen.leave_mark(place);
+    });
+    seen.look(world, place);
+  }
+  found.leads_ = leads(world, found.placement_, seen);
   world.together(what, 0, [&] {
+    if (world.rank() == 0) seen.remove_mark();
     if (!found.leads_ || !fs::is_directory(place)) return;
     found.lock(what);
-    if (generation_in(last) > static_cast<std::uint64_t>(generation))
-      fail(EBUSY, what, place, "somebody else has written it just now");
+    const auto wanted = static_cast<std::uint64_t>(generation);
+    if (generation_in(last) > wanted) fail(EBUSY, what, place, "somebody else has written it just now");
+    // What another node has committed is so here, too, before its predecessor goes.
+    if (generation_in(last) < wanted && generation_in(next) == wanted) store::rename_durably(next, last);
   });
   return found;
 }

@@ -17,6 +17,10 @@
 #include "outcore/transport/transport.hpp"
 #include "outcore/world.hpp"
 
+namespace outcore::store {
+class Visibility;
+}
+
 namespace outcore::array {
 
 [[nodiscard]] std::string component_name(int component);
@@ -74,6 +78,7 @@ class ArrayDirectory {
  private:
   void make(World& world, Placement placement, bool overwrite);
   void make_directory(bool overwrite);
+  static bool leads(const World& world, Placement placement, const store::Visibility& seen);
   void lock(std::string_view what);
 
   std::string path_;                        ///< as this process sees it

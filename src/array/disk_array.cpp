@@ -388,23 +388,29 @@ void DiskArray::close() {
   State& state = *state_;
   if (!state.open) return;
   state.check_open("close");
-  state
-      .submit("close disk array", "",
-              [&]() -> State::Part {
-                if (const std::exception_ptr error = state.undelivered()) std::rethrow_exception(error);
-                return [&state](const TransferQueue::Context& context) {
-                  // Others may have put something here that they alone know of.
-                  std::int64_t changed = state.changed || state.store->changed() ? 1 : 0;
-                  context.transport.all_reduce(std::span(&changed, 1), transport::Reduction::max);
-                  if (!state.persistent || !changed) return;
-                  state.check_writable();
-                  state.commit(context, state.metadata);
-                };
-              })
-      .wait();
-  state.requests.clear();
-  state.let_go();
-  state.directory.unlock();
+  const auto end = [&state] {
+    state.requests.clear();
+    state.let_go();
+    state.directory.unlock();
+  };
+  CollectiveRequest request = state.submit("close disk array", "", [&]() -> State::Part {
+    if (const std::exception_ptr error = state.undelivered()) std::rethrow_exception(error);
+    return [&state](const TransferQueue::Context& context) {
+      // Others may have put something here that they alone know of.
+      std::int64_t changed = state.changed || state.store->changed() ? 1 : 0;
+      context.transport.all_reduce(std::span(&changed, 1), transport::Reduction::max);
+      if (!state.persistent || !changed) return;
+      state.check_writable();
+      state.commit(context, state.metadata);
+    };
+  });
+  try {
+    request.wait();
+  } catch (const Error&) {
+    if (state.directory.uncertain()) end();  // all processes: only opening it again tells what is there
+    throw;
+  }
+  end();
 }
 
 void DiskArray::remove() {
@@ -417,7 +423,12 @@ void DiskArray::remove() {
       if (state.persistent) state.directory.remove(context.transport);
     };
   });
-  request.wait();
+  try {
+    request.wait();
+  } catch (const Error&) {
+    if (!state.open) state.directory.unlock();
+    throw;
+  }
   state.requests.clear();
   state.directory.unlock();
 }

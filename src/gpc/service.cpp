@@ -61,7 +61,14 @@ Service::~Service() {
   messages_->wake();
   work_.notify_all();
   thread_.join();
-  for (std::thread& worker : workers_) worker.join();
+  for (;;) {  // one that works off what is left may start another
+    std::unique_lock lock(mutex_);
+    if (workers_.empty()) break;
+    std::thread worker = std::move(workers_.back());
+    workers_.pop_back();
+    lock.unlock();
+    worker.join();
+  }
 }
 
 // ---- procedures ----
@@ -196,7 +203,8 @@ void Service::listen(const Pending& pending) {
 
 /// So any number of calls may wait for one another.
 void Service::stand_back(bool begins) {
-  if (!works_for) return;
+  thread_local int depth = 0;
+  if (!works_for || (begins ? depth++ : --depth) > 0) return;
   Service& service = *works_for->service;
   const std::lock_guard guard(service.mutex_);
   Entry& entry = service.procedures_[works_for->procedure];
@@ -206,7 +214,7 @@ void Service::stand_back(bool begins) {
   }
   --entry.running;
   if (!works_for->ended) service.protocol_.yield(*works_for);
-  service.begin_work(works_for->procedure);
+  if (service.begin_work(works_for->procedure)) service.need_worker();
 }
 
 void Service::step() {
@@ -277,7 +285,7 @@ void Service::serve(std::shared_ptr<Served> served) {
     if (entry.may_block) {
       const std::uint32_t procedure = served->procedure;
       entry.waiting.push_back(std::move(served));
-      begin_work(procedure);
+      if (begin_work(procedure)) need_worker();
     } else {
       ready_.push_back(std::move(served));
     }
@@ -336,16 +344,26 @@ void Service::execute(std::shared_ptr<Served> served, const Procedure& procedure
   }
 }
 
-/// Another call of a procedure, if one waits. One that takes long so keeps none of another procedure waiting.
-void Service::begin_work(std::uint32_t procedure) {
+/// Another call of a procedure is to run, if one waits. One that takes long so keeps none of another
+/// procedure waiting.
+bool Service::begin_work(std::uint32_t procedure) {
   Entry& entry = procedures_[procedure];
-  if (entry.begun == entry.waiting.size() || entry.begun + entry.running >= most_running) return;
+  if (entry.begun == entry.waiting.size() || entry.begun + entry.running >= most_running) return false;
   ++entry.begun;
   to_work_.push_back(procedure);
-  if (idle_workers_ >= to_work_.size())
-    work_.notify_one();
-  else
-    workers_.push_back(start_thread("outcore-gpc-io", [this] { work(); }));
+  return true;
+}
+
+/// For what is to run. Where the system has no thread more, those there are must do.
+void Service::need_worker() {
+  if (workers_.size() - working_ >= to_work_.size()) return work_.notify_one();
+  workers_.emplace_back();
+  try {
+    workers_.back() = start_thread("outcore-gpc-io", [this] { work(); });
+  } catch (...) {
+    workers_.pop_back();
+    if (workers_.empty()) throw;
+  }
 }
 
 void Service::work() {
@@ -353,9 +371,7 @@ void Service::work() {
   for (;;) {
     if (to_work_.empty()) {
       if (stopping_) return;
-      ++idle_workers_;
       work_.wait(lock, [&] { return stopping_ || !to_work_.empty(); });
-      --idle_workers_;
       continue;
     }
     const std::uint32_t number = to_work_.front();
@@ -365,6 +381,7 @@ void Service::work() {
     entry.waiting.pop_front();
     --entry.begun;
     ++entry.running;
+    ++working_;
     auto procedure = entry.procedure;
     lock.unlock();
     works_for = served.get();
@@ -374,7 +391,8 @@ void Service::work() {
     deliver();
     lock.lock();
     --entry.running;
-    begin_work(number);
+    --working_;
+    if (begin_work(number) && to_work_.size() > 1) need_worker();  // this thread takes one
   }
 }
 
@@ -417,7 +435,9 @@ void Service::run() {
     {
       const std::lock_guard guard(mutex_);
       // What this process has sent must be gone before it ends, if it can go.
-      if (stopping_ && (protocol_.transfers() == 0 || broken_) && to_work_.empty()) return;
+      const bool any_waits =
+          std::ranges::any_of(procedures_, [](const Entry& each) { return !each.waiting.empty(); });
+      if (stopping_ && (protocol_.transfers() == 0 || broken_) && !any_waits) return;
     }
     const auto longest = nap(any);
     if (!any && longest.count() > 0) messages_->wait(longest);

@@ -95,7 +95,8 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   [[nodiscard]] bool claim(Served& served);
   template <class How>
   void end(Served& served, const How& how);
-  void begin_work(std::uint32_t procedure);
+  bool begin_work(std::uint32_t procedure);
+  void need_worker();
 
   int rank_, size_;
   mutable std::mutex mutex_;  // of all that follows, but where it is said
@@ -126,7 +127,7 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   std::atomic<std::chrono::steady_clock::time_point> polled_{};  // by one of them, last
   std::thread thread_;
   std::vector<std::thread> workers_;
-  std::size_t idle_workers_ = 0;
+  std::size_t working_ = 0;  // of the workers: those that run a procedure
 };
 
 }  // namespace outcore::gpc

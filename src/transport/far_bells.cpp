@@ -24,6 +24,7 @@ namespace outcore::transport {
 namespace {
 
 constexpr std::chrono::milliseconds awake{2};
+constexpr int sure_refusals = 3;
 
 /// It comes round after half a second: then a ring is left out, at worst.
 std::uint8_t now_in_units() noexcept {
@@ -92,6 +93,7 @@ void FarBells::meet(std::span<const Address> all, int rank) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     peers_[i].host = way_to(all[i]);
     peers_[i].port = all[i].port;
+    for (auto& met : peers_[i].met) met = static_cast<std::uint8_t>(now_in_units() - 128);  // long ago
   }
 }
 
@@ -117,7 +119,8 @@ void FarBells::ring(int process, Bell bell) noexcept {
   const std::uint8_t before =
       peer.met[static_cast<std::size_t>(bell)].exchange(now, std::memory_order_relaxed);
   if (static_cast<std::uint8_t>(now - before) <= 1) return;
-  send({.word = mine_.word, .bell = bell, .rank = peer.answered ? -1 : rank_}, peer.host, peer.port);
+  const bool unsure = !peer.answered;
+  send({.word = mine_.word, .bell = bell, .wants_answer = unsure, .rank = rank_}, peer.host, peer.port);
 }
 
 /// The first may only bring the error of one that was sent before.
@@ -133,14 +136,15 @@ void FarBells::send(const Ring& ring, std::uint32_t host, std::uint16_t port) no
 bool FarBells::alive(int process) noexcept {
   const Peer& peer = peers_[static_cast<std::size_t>(process)];
   if (peer.host == 0) return true;
-  if (peer.answered && peer.refused) return false;
-  send({.word = mine_.word, .bell = asks, .rank = rank_}, peer.host, peer.port);
+  if (peer.answered && peer.refusals >= sure_refusals) return false;
+  send({.word = mine_.word, .bell = asks, .wants_answer = 1, .rank = rank_}, peer.host, peer.port);
   return true;
 }
 
 void FarBells::met(int process, Bell bell) noexcept {
-  peers_[static_cast<std::size_t>(process)].met[static_cast<std::size_t>(bell)].store(
-      now_in_units(), std::memory_order_relaxed);
+  Peer& peer = peers_[static_cast<std::size_t>(process)];
+  peer.met[static_cast<std::size_t>(bell)].store(now_in_units(), std::memory_order_relaxed);
+  peer.refusals.store(0, std::memory_order_relaxed);
 }
 
 void FarBells::listen() {
@@ -159,16 +163,13 @@ void FarBells::hear() {
   socklen_t size = sizeof from;
   if (recvfrom(socket_, &ring, sizeof ring, MSG_DONTWAIT | MSG_TRUNC, reinterpret_cast<sockaddr*>(&from),
                &size) != sizeof ring ||
-      ring.word != mine_.word)
+      ring.word != mine_.word || ring.rank < 0 || ring.rank >= static_cast<int>(peers_.size()))
     return;
-  if (ring.bell == answers) {
-    if (ring.rank >= 0 && ring.rank < static_cast<int>(peers_.size()))
-      peers_[static_cast<std::size_t>(ring.rank)].answered = true;
-    return;
-  }
-  if (ring.rank >= 0)
-    send({.word = mine_.word, .bell = answers, .rank = rank_}, host_of(reinterpret_cast<sockaddr*>(&from)),
-         from.sin_port);
+  Peer& peer = peers_[static_cast<std::size_t>(ring.rank)];
+  peer.refusals = 0;
+  if (ring.bell == answers) peer.answered = true;
+  if (ring.wants_answer != 0)
+    send({.word = mine_.word, .bell = answers, .rank = rank_}, from.sin_addr.s_addr, from.sin_port);
   const std::lock_guard lock(mutex_);
   for (const auto& [number, listener] : listeners_)
     if (listener.first == ring.bell) listener.second();
@@ -191,7 +192,7 @@ void FarBells::hear_refusals() {
       std::memcpy(&error, CMSG_DATA(each), sizeof error);
       if (error.ee_errno != ECONNREFUSED) continue;
       for (Peer& peer : peers_)
-        if (peer.host == to.sin_addr.s_addr && peer.port == to.sin_port) peer.refused = true;
+        if (peer.host == to.sin_addr.s_addr && peer.port == to.sin_port) ++peer.refusals;
     }
   }
 }

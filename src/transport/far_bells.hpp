@@ -18,7 +18,8 @@ namespace outcore::transport {
 /// something to a process that may be asleep rings it as well. A ring carries nothing and may be lost, as
 /// where a firewall stops it: whoever can be rung looks now and then all the same.
 ///
-/// Who has answered a ring once, and whose host later says that nobody listens there any more, has died.
+/// Who has answered a ring once, and whose host then refuses rings again and again, while nothing else comes
+/// from there, has died: nobody listens any more.
 ///
 /// All but `meet`: any thread.
 class FarBells {
@@ -42,7 +43,7 @@ class FarBells {
   void meet(std::span<const Address> all, int rank);
 
   /// What is on its way: a message, or an operation on memory of a window.
-  enum class Bell : std::uint32_t { messages, memory };
+  enum class Bell : std::uint16_t { messages, memory };
 
   /// Not if this was called, or `met`, less than 2 ms ago: who has had something to do looks often for a
   /// while.
@@ -70,13 +71,15 @@ class FarBells {
     std::uint32_t host = 0;  ///< 0: out of reach
     std::uint16_t port = 0;
     std::array<std::atomic<std::uint8_t>, 2> met{};  ///< for each bell when, in units of 2 ms
-    std::atomic<bool> answered{false}, refused{false};
+    std::atomic<bool> answered{false};
+    std::atomic<int> refusals{0};  ///< since something came from there
   };
   static constexpr Bell asks{2}, answers{3};  ///< nobody listens for these
   struct Ring {
     std::uint64_t word = 0;
     Bell bell{};
-    std::int32_t rank = -1;  ///< who answers, or wants an answer
+    std::uint16_t wants_answer = 0;
+    std::int32_t rank = -1;  ///< who rings
   };
 
   [[nodiscard]] std::uint32_t way_to(const Address& its) const noexcept;

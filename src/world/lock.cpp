@@ -17,19 +17,16 @@ constexpr std::int64_t ticket_offset = 0, called_offset = 8;
 Lock::Lock(World& world) : world_(world), region_(world.allocate(16, "lock")) {}
 
 void Lock::lock() {
+  check_may_wait_for_calls();  // before there is a ticket, which must be called and given back
   transport::Segment& segment = region_.segment();
   const std::int64_t ticket = segment.fetch_add(0, region_.offset() + ticket_offset, 1);
   const std::int64_t called = region_.offset() + called_offset;
-  const auto is_called = [&] { return segment.fetch_add(0, called, 0) == ticket; };
-  if (!is_called()) {
-    const WaitsForOthers waits;
-    using Clock = std::chrono::steady_clock;
-    auto watched = Clock::now();
-    for (transport::Pause pause; !is_called(); pause()) {
-      if (Clock::now() - watched < std::chrono::seconds(1)) continue;
-      world_.transport().watch();  // for who holds it
-      watched = Clock::now();
-    }
+  using Clock = std::chrono::steady_clock;
+  auto watched = Clock::now();
+  for (transport::Pause pause; segment.fetch_add(0, called, 0) != ticket; pause()) {
+    if (Clock::now() - watched < std::chrono::seconds(1)) continue;
+    world_.transport().watch();  // for who holds it
+    watched = Clock::now();
   }
   segment.flush();
   holds_ = true;

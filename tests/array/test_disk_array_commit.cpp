@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "array/arrays.hpp"
@@ -80,7 +81,7 @@ TEST("a commit that took effect on one node only ends writing, and the new state
     check::equal(errno_of([&] { disk.put(all, model.memory(all)); }), EIO);
     check::equal(errno_of([&] { disk.flush(); }), EIO);
     check::contains(check::throws<Error>([&] { disk.close(); }).what(), "open it again");
-    disk.drop();
+    check::is_true(disk.closed());
     world.barrier();
     if (world.rank() == 1) {
       fs::remove(manifest);
@@ -89,9 +90,48 @@ TEST("a commit that took effect on one node only ends writing, and the new state
     world.barrier();
     check::equal(committed_value(world, path), 2.0);
     DiskArray again = DiskArray::open(world, path, false);
+    check::is_true(!fs::exists(manifest + ".next"), "it has been committed on this node, too");
     put(world, again, 3);
     again.close();
     check::equal(committed_value(world, path), 3.0);
+  });
+}
+
+TEST("an array on local disks that are one is committed once, and opened for writing once") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/one";
+  in_worlds(3, options_in(directory, true), [&](World& world) {
+    DiskArray disk(world, shape, ElementType::float64,
+                   {.path = path, .placement = Placement::local, .chunk = {8, 8}, .group = 1});
+    put(world, disk, 1);
+    disk.close();
+    check::equal(committed_value(world, path), 1.0);
+    DiskArray again = DiskArray::open(world, path, false);
+    put(world, again, 2);
+    again.flush();
+    put(world, again, 3);
+    again.close();
+    check::equal(committed_value(world, path), 3.0);
+  });
+}
+
+TEST("an array that cannot be removed can be made anew when what was in the way has gone") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/array", foreign = path + "/notes";
+  in_worlds(2, options_in(directory), [&](World& world) {
+    DiskArray disk(world, shape, ElementType::float64, {.path = path});
+    put(world, disk, 1);
+    disk.flush();
+    if (world.rank() == 0) std::ofstream(foreign) << "mine";
+    world.barrier();
+    check::is_true(errno_of([&] { disk.remove(); }) != 0);
+    check::is_true(disk.closed());
+    if (world.rank() == 0) fs::remove(foreign);
+    world.barrier();
+    DiskArray next(world, shape, ElementType::float64, {.path = path, .overwrite = true});
+    put(world, next, 2);
+    next.close();
+    check::equal(committed_value(world, path), 2.0);
   });
 }
 

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstring>
 #include <future>
-#include <latch>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -283,13 +282,13 @@ TEST("a procedure that may block calls another process and waits") {
 }
 
 TEST("calls return before they are served, and those that take long hold up no other procedure") {
-  std::latch may_end(1);
+  std::atomic<bool> may_end = false;
   on_ranks(2, [&](World& world) {
     std::atomic<int> running = 0;
     const auto takes_long = world.register_procedure("long",
                                                      [&](Call call) {
                                                        ++running;
-                                                       may_end.wait();
+                                                       may_end.wait(false);
                                                        call.answer(call.header());
                                                      },
                                                      {.may_block = true});
@@ -300,6 +299,11 @@ TEST("calls return before they are served, and those that take long hold up no o
                                                       },
                                                       {.may_block = true});
     if (world.rank() == 0) {
+      const auto let_end = [](std::atomic<bool>* ends) {
+        *ends = true;
+        ends->notify_all();
+      };
+      std::unique_ptr<std::atomic<bool>, decltype(let_end)> at_end(&may_end);
       world.call(1, takes_short, {}, {}, {.most_reply_bytes = sizeof(int)}).wait();  // brings credits
       std::vector<CallRequest> requests;
       for (int i = 0; i < 10; ++i) requests.push_back(world.call(1, takes_long, {}));
@@ -311,7 +315,7 @@ TEST("calls return before they are served, and those that take long hold up no o
       }
       check::equal(found, 4);
       for (const CallRequest& each : requests) check::is_true(!each.done());
-      may_end.count_down();
+      at_end.reset();
       for (CallRequest& each : requests) each.wait();
     }
     world.barrier();

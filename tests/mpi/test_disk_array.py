@@ -190,6 +190,10 @@ def test_shapes_that_differ_between_processes_are_refused(world):
         ({"shape": 10, "placement": "cloud"}, "cloud"),
         ({"shape": (10, 10), "chunk": (5,)}, "chunk"),
         ({"shape": 2.5}, "integers"),
+        ({"shape": 10, "codec": None}, "string"),
+        ({"shape": 10, "placement": 1}, "string"),
+        ({"shape": 10, "path": 5}, "path"),
+        ({"shape": 10, "expected_bytes": 1.5}, "integers"),
     ],
 )
 def test_arguments_that_make_no_array_are_refused_at_all_processes(world, arguments, message):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -86,6 +87,18 @@ def test_damage_within_a_checkpoint_is_named(saved, capsys):
     flip(saved / "arrays.1" / "a" / "component.0", 100)
     assert cli.run(["verify", str(saved)]) == 1
     assert "arrays.1/a/component.0" in capsys.readouterr().out
+
+
+def test_arrays_of_a_checkpoint_that_are_missing_are_named_and_the_rest_is_checked(saved, capsys):
+    (saved / "arrays.1" / "a" / "manifest").unlink()
+    flip(saved / "arrays.1" / "b" / "component.0", 3)
+    assert cli.run(["verify", str(saved)]) == 1
+    said = capsys.readouterr().out
+    assert "arrays.1/a: there is no manifest" in said
+    assert "arrays.1/b/component.0" in said
+    shutil.rmtree(saved / "arrays.1" / "a")
+    assert cli.run(["verify", str(saved)]) == 1
+    assert "arrays.1/a: missing" in capsys.readouterr().out
 
 
 def test_a_truncated_component_is_found(array, capsys):

@@ -9,6 +9,7 @@
 
 #include "check.hpp"
 #include "outcore/error.hpp"
+#include "outcore/gpc.hpp"
 #include "outcore/world.hpp"
 
 using namespace outcore;
@@ -276,6 +277,26 @@ TEST("a counter with a limit reaches it, and who asks for too much takes nothing
     check::equal(counter.next(0), limit);
     check::is_true(!counter.next_within(limit, 1));
     check::is_true(counter.next_within(limit, 0) == limit);
+    world.barrier();
+  });
+}
+
+TEST("a lock in a procedure that must not block is an error, and can be had afterwards") {
+  in_world(2, [](World& world) {
+    Lock lock(world);
+    const auto locks = world.register_procedure("lock", [&](Call call) {
+      lock.lock();
+      call.answer();
+    });
+    if (world.rank() == 0) {
+      lock.lock();
+      const auto ask = [&] { world.call(1, locks, {}).wait(); };
+      check::equal(check::throws<Error>(ask).errno_value(), EDEADLK);
+      lock.unlock();
+    }
+    world.barrier();
+    lock.lock();
+    lock.unlock();
     world.barrier();
   });
 }

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 #include <optional>
 #include <thread>
 
@@ -223,11 +224,13 @@ class Window final : public Segment {
 
   Operation put(const Piece& piece) override {
     dirty_ = true;
-    return transfer(piece, "put",
-                    [&](const Walk& walk, const Layout& mine, const Layout& its, MPI_Request* request) {
-                      return MPI_Rput(walk.memory, mine.count, mine.type.get(), piece.process, walk.offset,
-                                      its.count, its.type.get(), window_, request);
-                    });
+    Operation put = transfer(
+        piece, "put", [&](const Walk& walk, const Layout& mine, const Layout& its, MPI_Request* request) {
+          return MPI_Rput(walk.memory, mine.count, mine.type.get(), piece.process, walk.offset, its.count,
+                          its.type.get(), window_, request);
+        });
+    dirty_ = true;  // again: a flush of another thread may have come before it had begun
+    return put;
   }
 
   Operation accumulate(const Piece& piece, const void* alpha) override {
@@ -247,6 +250,7 @@ class Window final : public Segment {
             "accumulate");
       pending->requests.push_back(request);
     });
+    dirty_ = true;  // as for puts
     return finish(std::move(pending));
   }
 
@@ -274,6 +278,7 @@ class Window final : public Segment {
 
   void flush() override {
     ready();
+    const std::lock_guard guard(flushing_);  // who finds nothing to do has waited for who did it
     if (dirty_.exchange(false)) {
       if (slow_)
         for (std::size_t i = 0; i < session_ranks_.size(); ++i)
@@ -362,6 +367,7 @@ class Window final : public Segment {
   MPI_Win window_ = MPI_WIN_NULL;
   std::optional<ForeignMapping> known_;
   std::atomic<bool> dirty_{false};  // puts or accumulates may not have arrived
+  std::mutex flushing_;
   std::atomic<bool> slow_{false};
 };
 
