@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import errno
 import json
-import operator
 import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self
@@ -92,15 +91,8 @@ class DiskArray(DiskArrayAccess, Closing):
         cache: int | str | None = None,
         client_cache: int | str | None = None,
     ) -> None:
-        refusal, sides, name, text, place, expected, caches = (
-            "",
-            [[0], [], []],
-            "float64",
-            "",
-            "",
-            -1,
-            (-1, 0),
-        )
+        refusal, sides, name, text, caches = "", [[0], [], []], "float64", "", (-1, 0)
+        place, expected = "", -1
         try:
             caches = cache_bytes(cache, client_cache)
             sides = [_numbers(each) for each in (shape, chunk or (), typical or ())]
@@ -109,12 +101,13 @@ class DiskArray(DiskArrayAccess, Closing):
             name = np.dtype(dtype).name
             text = json.dumps(metadata)
             place = "" if path is None else os.fspath(path)
-            expected = -1 if expected_bytes is None else operator.index(expected_bytes)
+            expected = -1 if expected_bytes is None else _numbers((expected_bytes,))[0]
             for each in (place, codec, placement):
                 if not isinstance(each, str):
                     raise TypeError(f"{each!r} is no string")
         except (TypeError, ValueError, OverflowError, OutcoreError) as error:
             refusal = str(error) or type(error).__name__
+            place, codec, placement = "", "none", "auto"
         native = _core.DiskArray(
             world,
             sides[0],
