@@ -192,7 +192,7 @@ def test_shapes_that_differ_between_processes_are_refused(world):
         ({"shape": 2.5}, "integers"),
         ({"shape": 10, "codec": None}, "string"),
         ({"shape": 10, "placement": 1}, "string"),
-        ({"shape": 10, "path": 5}, "path"),
+        ({"shape": 10, "path": 5}, "PathLike"),
         ({"shape": 10, "expected_bytes": 1.5}, "integers"),
     ],
 )
