@@ -13,6 +13,17 @@ constexpr std::int64_t least_chunks = 2;  // one that is changed, one that is re
 constexpr std::size_t most_writing = 8;   // requests
 constexpr std::int64_t most_write_bytes = 2 << 20;
 
+/// Several threads may be told of one failure; each throws what is its own.
+std::exception_ptr own_copy(const std::exception_ptr& failure) {
+  try {
+    if (failure) std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    return std::make_exception_ptr(Error(error));
+  } catch (...) {
+  }
+  return failure;
+}
+
 }  // namespace
 
 ChunkCache::ChunkCache(Component& component, ChunkCacheOptions options)
@@ -331,7 +342,7 @@ std::exception_ptr ChunkCache::begin_write(Lock& lock, Place first) {
   }
   lock.lock();
   write->taken = false;
-  if (failure) end_write(write, failure);
+  if (failure) end_write(write, own_copy(failure));
   changed_.notify_all();
   return failure;
 }
@@ -339,7 +350,7 @@ std::exception_ptr ChunkCache::begin_write(Lock& lock, Place first) {
 std::exception_ptr ChunkCache::finish_write(Lock& lock, const std::shared_ptr<Write>& under_way) {
   const std::shared_ptr<Write> write = under_way;  // the entries let it go
   changed_.wait(lock, [&] { return !write->taken; });
-  if (write->ended) return write->failure;
+  if (write->ended) return own_copy(write->failure);
   write->taken = true;
   lock.unlock();
   std::exception_ptr failure;
@@ -350,7 +361,7 @@ std::exception_ptr ChunkCache::finish_write(Lock& lock, const std::shared_ptr<Wr
   }
   lock.lock();
   write->taken = false;
-  end_write(write, failure);
+  end_write(write, own_copy(failure));
   return failure;
 }
 
