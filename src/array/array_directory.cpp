@@ -231,7 +231,7 @@ ArrayDirectory ArrayDirectory::open(World& world, const std::string& path, bool 
   }
   found.leads_ = leads(world, found.placement_, seen);
   world.together(what, 0, [&] {
-    if (world.rank() == 0) seen.remove_mark();
+    if (world.rank() == 0 && found.placement_ == Placement::local) seen.remove_mark();
     if (!found.leads_ || !fs::is_directory(place)) return;
     found.lock(what);
     const auto wanted = static_cast<std::uint64_t>(generation);

@@ -12,8 +12,8 @@ namespace outcore {
 namespace {
 
 constexpr std::int64_t most_bytes = std::int64_t{1} << 62;
-constexpr std::int64_t block_times =
-    4;  // as long as for a block a disk takes for its chunk, of eight of them
+/// A disk takes so many times as long for a chunk as for one of its eight blocks.
+constexpr std::int64_t block_times = 4;
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) {
   return a / b + (a % b != 0);

@@ -61,11 +61,10 @@ Service::~Service() {
   messages_->wake();
   work_.notify_all();
   thread_.join();
-  for (;;) {  // one that works off what is left may start another
+  for (std::size_t i = 0;; ++i) {  // one that works off what is left may start another
     std::unique_lock lock(mutex_);
-    if (workers_.empty()) break;
-    std::thread worker = std::move(workers_.back());
-    workers_.pop_back();
+    if (i == workers_.size()) break;
+    std::thread worker = std::move(workers_[i]);
     lock.unlock();
     worker.join();
   }

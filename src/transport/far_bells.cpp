@@ -135,7 +135,7 @@ void FarBells::send(const Ring& ring, std::uint32_t host, std::uint16_t port) no
 /// Without an answer before, a refusal may be that of a firewall.
 bool FarBells::alive(int process) noexcept {
   const Peer& peer = peers_[static_cast<std::size_t>(process)];
-  if (peer.host == 0) return true;
+  if (peer.host == 0 || process == rank_) return true;
   if (peer.answered && peer.refusals >= sure_refusals) return false;
   send({.word = mine_.word, .bell = asks, .wants_answer = 1, .rank = rank_}, peer.host, peer.port);
   return true;

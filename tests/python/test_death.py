@@ -61,6 +61,21 @@ if world.rank == 0:
 time.sleep(30)
 """
 
+DISKS = """
+disk = outcore.DiskArray(world, (40, 8), chunk=(8, 8))
+file = outcore.SharedFile(world, "file", typical_request=4096, placement="local")
+for k in range(world.rank, 40, world.size):
+    file.write(np.ones(4096, np.uint8), offset=4096 * k)
+world.barrier()
+if world.rank == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+begin = time.monotonic()
+attempt(lambda: disk[:, :])
+attempt(lambda: file.read(np.empty(40 * 4096, np.uint8), offset=0))
+finish()
+os._exit(0)
+"""
+
 COLLECTIVE = """
 g = outcore.GlobalArray(world, (64, 64))
 lock = world.lock()
@@ -99,6 +114,11 @@ def test_calls_of_a_process_that_dies_are_errors_soon(tmp_path, nodes):
     said = survive(CALLS, tmp_path / "results", ranks=2, survivors=1, OUTCORE_NODES=nodes)["0"]
     assert said[:2] == ["rank 0: call process 1: Connection reset by peer (it has died)"] * 2
     assert said[2] == "True"
+
+
+def test_what_lies_at_a_process_that_died_is_an_error_soon(tmp_path):
+    said = survive(DISKS, tmp_path / "results", ranks=2, survivors=1, OUTCORE_NODES="processes")["0"]
+    assert said == [*["rank 0: call process 1: Connection reset by peer (it has died)"] * 2, "True"]
 
 
 @pytest.mark.parametrize(
