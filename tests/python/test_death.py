@@ -62,16 +62,20 @@ time.sleep(30)
 """
 
 DISKS = """
-disk = outcore.DiskArray(world, (40, 8), chunk=(8, 8))
-file = outcore.SharedFile(world, "file", typical_request=4096, placement="local")
+disk = outcore.DiskArray(world, (40, 8), chunk=(1, 8))  # 16 chunks at each process by turns
+file = outcore.SharedFile(world, "file", typical_request=1 << 20, placement="local")
+records = outcore.RecordFile(world, "records", records=40, placement="local")
 for k in range(world.rank, 40, world.size):
-    file.write(np.ones(4096, np.uint8), offset=4096 * k)
+    records[k] = np.ones(100_000)
+    file.write(np.ones(1 << 20, np.uint8), offset=k << 20)
 world.barrier()
 if world.rank == 1:
     os.kill(os.getpid(), signal.SIGKILL)
+time.sleep(0.3)  # it is dead
 begin = time.monotonic()
 attempt(lambda: disk[:, :])
-attempt(lambda: file.read(np.empty(40 * 4096, np.uint8), offset=0))
+attempt(lambda: file.read(np.empty(40 << 20, np.uint8), offset=0))
+attempt(lambda: [records[k] for k in range(40)])
 finish()
 os._exit(0)
 """
@@ -118,7 +122,7 @@ def test_calls_of_a_process_that_dies_are_errors_soon(tmp_path, nodes):
 
 def test_what_lies_at_a_process_that_died_is_an_error_soon(tmp_path):
     said = survive(DISKS, tmp_path / "results", ranks=2, survivors=1, OUTCORE_NODES="processes")["0"]
-    assert said == [*["rank 0: call process 1: Connection reset by peer (it has died)"] * 2, "True"]
+    assert said == [*["rank 0: call process 1: Connection reset by peer (it has died)"] * 3, "True"]
 
 
 @pytest.mark.parametrize(
