@@ -2,6 +2,7 @@
 // and PyPI ships no C++ test framework, hence these lines.
 #pragma once
 
+#include <concepts>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -10,6 +11,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace check {
@@ -39,9 +41,22 @@ inline void is_true(bool value, const char* text = "expected true",
   if (!value) fail(text, at);
 }
 
+template <class T>
+concept Integer = std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char> &&
+                  !std::same_as<T, char8_t> && !std::same_as<T, wchar_t>;
+
+/// Of numbers by value, whatever their types: nothing is converted that could change on the way.
+template <class A, class B>
+bool same(const A& actual, const B& expected) {
+  if constexpr (Integer<A> && Integer<B>)
+    return std::cmp_equal(actual, expected);
+  else
+    return actual == expected;
+}
+
 template <class A, class B>
 void equal(const A& actual, const B& expected, std::source_location at = std::source_location::current()) {
-  if (actual == static_cast<A>(expected)) return;
+  if (same(actual, expected)) return;
   std::ostringstream out;
   out << "got " << actual << ", expected " << expected;
   fail(out.str(), at);

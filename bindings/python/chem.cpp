@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "bindings.hpp"
+#include "cache_arg.hpp"
 #include "outcore/chem/survey.hpp"
 #include "outcore/chem/two_electron.hpp"
 
@@ -188,9 +189,7 @@ void bind_two_electron(nb::module_& module) {
             options.disk_used = disk_used;
             options.file.scratch = scratch;
             options.file.expected_bytes = expected_bytes;
-            options.file.cache = cache == "direct"     ? device::Cache::direct
-                                 : cache == "buffered" ? device::Cache::buffered
-                                                       : device::Cache::automatic;
+            options.file.cache = parse_cache(cache);
             new (self) chem::IntegralFileOptions(options);
           },
           "scratch"_a, "record_bytes"_a, "prefetch"_a, "accuracy"_a, "cache"_a, "expected_bytes"_a,

@@ -271,20 +271,30 @@ void ChunkCache::change(std::int64_t slot, bool whole, const Change& visit) {
   if (entry->write) (void)finish_write(lock, entry->write);  // of memory that is to change now
   lock.unlock();
   std::exception_ptr failure;
+  bool touched = false;
   try {
-    if (!whole)
-      make_valid(*entry, all_blocks());
-    else if (!entry->reads.empty())
-      finish_reads(*entry);
+    try {
+      if (!whole)
+        make_valid(*entry, all_blocks());
+      else if (!entry->reads.empty())
+        finish_reads(*entry);
+    } catch (const std::exception&) {
+      if (!whole) throw;  // else nobody needs what could not be read
+    }
+    touched = true;
+    visit(stride_of(*entry).first(static_cast<std::size_t>(component_.geometry().slot_bytes)));
   } catch (...) {
-    if (!whole) failure = std::current_exception();
+    failure = std::current_exception();
   }
-  if (!failure) visit(stride_of(*entry).first(static_cast<std::size_t>(component_.geometry().slot_bytes)));
   lock.lock();
-  if (failure || entry->dirty) --dirty_;  // the promise is not needed
-  if (!failure) {
+  // A visitor that has failed may have changed a part. That is kept if the rest is known, too.
+  const bool known = !failure || (touched && entry->valid == all_blocks());
+  if (!known || entry->dirty) --dirty_;  // the promise is not needed
+  if (known) {
     entry->dirty = true;
     entry->valid = all_blocks();
+  } else if (touched) {
+    entry->valid.reset();
   }
   release(entry);
   if (failure) std::rethrow_exception(failure);
@@ -444,10 +454,12 @@ std::exception_ptr ChunkCache::write_all(Lock& lock, const std::function<bool(st
 void ChunkCache::settle(Lock& lock, const std::function<bool(std::int64_t)>& concerned) {
   for (Entry& entry : entries_) {
     if (entry.reads.empty() || !concerned(entry.slot)) continue;
+    lock.unlock();  // a prefetch returns at once meanwhile; nobody else touches entries
     try {
       finish_reads(entry);
     } catch (const std::exception&) {  // who needs it will meet it again
     }
+    lock.lock();
   }
   if (std::exception_ptr failure = write_all(lock, concerned)) std::rethrow_exception(failure);
 }

@@ -56,7 +56,9 @@ class ChunkCache {
   /// with them, because one request costs less than two.
   using Look = std::function<void(std::span<const std::byte> chunk)>;
   void look(std::int64_t slot, const Blocks& needed, const Look& visit);
-  /// `visit` may change the chunk. If it sets all of it (`whole`) the chunk is not read before.
+  /// `visit` may change the chunk. If it sets all of it (`whole`) the chunk is not read before. What a
+  /// visitor that throws had changed is kept, but for a chunk that it was to set as a whole and that was not
+  /// in memory.
   using Change = std::function<void(std::span<std::byte> chunk)>;
   void change(std::int64_t slot, bool whole, const Change& visit);
 

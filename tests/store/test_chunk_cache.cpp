@@ -1,7 +1,10 @@
 // The cache of chunks: what it holds, when it reads and writes, and what becomes of failures.
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <future>
+#include <stdexcept>
 #include <thread>
 
 #include "outcore/device/fault.hpp"
@@ -324,6 +327,67 @@ TEST("while it is paused the component holds what was put, and others wait") {
   other.join();
   check::is_true(entered);
   check::equal(first_byte(cache, 2), 2);
+}
+
+TEST("a prefetch during a pause returns at once, though the pause waits for the disk") {
+  Disk disk;
+  std::promise<void> let_go;
+  const auto held = let_go.get_future().share();
+  FaultPlan plan;
+  plan.script = [&](std::uint64_t, const Operation& operation) {
+    if (operation.kind == Kind::read) held.wait();
+    return Fault::none;
+  };
+  disk.engine = device::make_fault_engine(device::make_thread_engine(2), std::move(plan));
+  const Geometry geometry = odd();
+  Component component = disk.create(geometry);
+  ChunkCache writer(component, {.most_bytes = chunks_of(geometry, 6)});
+  for (int slot = 0; slot < 3; ++slot) fill(writer, slot, slot + 1);
+  writer.flush();
+
+  ChunkCache cache(component, {.most_bytes = chunks_of(geometry, 6)});
+  cache.prefetch(0, cache.all_blocks());
+  std::thread pausing([&] { const ChunkCache::Pause pause(cache, [](std::int64_t) { return true; }, true); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // it waits for what is being read
+  auto prefetched = std::async(std::launch::async, [&] { cache.prefetch(1, cache.all_blocks()); });
+  const auto status = prefetched.wait_for(std::chrono::seconds(20));
+  let_go.set_value();
+  pausing.join();
+  check::is_true(status == std::future_status::ready, "the prefetch waited for the pause");
+  check::equal(first_byte(cache, 1), 2);
+}
+
+TEST("a visitor that throws leaves the chunk free, with what is known of it") {
+  Disk disk;
+  const Geometry geometry = odd();
+  Component component = disk.create(geometry);
+  ChunkCache cache(component, {.most_bytes = chunks_of(geometry, 4)});
+  const auto fail_after = [&](std::int64_t slot, bool whole, int value) {
+    const auto error = check::throws<std::runtime_error>([&] {
+      cache.change(slot, whole, [&](std::span<std::byte> chunk) {
+        chunk.front() = std::byte(value);
+        throw std::runtime_error("of the visitor");
+      });
+    });
+    check::equal(error.what(), std::string("of the visitor"));
+  };
+  const auto front = [&](std::int64_t slot) {
+    int value = -1;
+    cache.look(slot, cache.all_blocks(),
+               [&](std::span<const std::byte> chunk) { value = int(chunk.front()); });
+    return value;
+  };
+  fill(cache, 0, 7);
+  fail_after(0, false, 9);
+  check::equal(front(0), 9);
+  cache.flush();
+  check::equal(static_cast<int>(*read(component, 0, 1).data()), 9);
+
+  fail_after(1, true, 5);  // nothing was known of it: it is what the disk has
+  check::equal(front(1), 0);
+  for (int slot = 0; slot < 12; ++slot) fill(cache, slot, slot + 1);  // no chunk is lost to the failures
+  cache.flush();
+  for (int slot = 0; slot < 12; ++slot) check::equal(first_byte(cache, slot), slot + 1);
 }
 
 TEST("a pause is extended to more chunks, but not while somebody waits for its end") {
