@@ -17,11 +17,14 @@ So a process that is killed at any moment leaves the previous checkpoint or the 
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
 import json
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -117,6 +120,49 @@ class Checkpoint(Mapping[str, Any]):
     """
 
     def __init__(self, world: World, name: str | os.PathLike[str]) -> None:
+        self._lease: int | None = None
+        generation = -1
+        for attempt in range(1, 1001):
+            self._read(world, name)
+            if generation == self.generation:
+                raise OutcoreError(errno.EIO, "load checkpoint", path=name, detail="its arrays are not there")
+            generation = self.generation
+            try:
+                with world.together("load checkpoint"):
+                    self._hold()
+                return
+            except OutcoreError as error:  # at all processes; it has been saved again meanwhile
+                self.close()
+                if error.errno != errno.ESTALE:
+                    raise
+                time.sleep(min(attempt, 20) / 1000)
+        raise OutcoreError(errno.EBUSY, "load checkpoint", path=name, detail="it is saved again and again")
+
+    def _hold(self) -> None:
+        """Keeps who saves the next one from removing this generation, for as long as this process holds it."""
+        place = self._path / f"arrays.{self.generation}"
+        try:
+            self._lease = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+            with contextlib.suppress(OSError):  # a file system without locks cannot help
+                fcntl.flock(self._lease, fcntl.LOCK_SH)
+            if os.path.samestat(os.fstat(self._lease), os.stat(place)):
+                return
+        except FileNotFoundError:
+            if not self._path.exists():  # a node without a part of it
+                return
+        raise OutcoreError(errno.ESTALE, "load checkpoint", path=place, detail="it has been replaced")
+
+    def close(self) -> None:
+        """Lets who saves the next one remove this generation. Arrays that were opened stay as they are."""
+        if self._lease is not None:
+            os.close(self._lease)
+            self._lease = None
+
+    def __del__(self) -> None:
+        if getattr(self, "_lease", None) is not None:
+            self.close()
+
+    def _read(self, world: World, name: str | os.PathLike[str]) -> None:
         self._world = world
         root = DiskArray.open(world, name)
         self._path = Path(name)
@@ -174,7 +220,8 @@ class Checkpoint(Mapping[str, Any]):
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
-    ) -> None: ...
+    ) -> None:
+        self.close()
 
 
 def _check(world: World, arrays: Mapping[str, Any], meta: Any) -> None:
@@ -246,7 +293,23 @@ def _remove_others(present: Path) -> None:
     # The checkpoint is safe: what cannot be removed now goes with the next one.
     for each in present.parent.glob("arrays.*"):
         if each != present:
-            shutil.rmtree(each, ignore_errors=True)
+            _remove_unless_read(each)
+
+
+def _remove_unless_read(place: Path) -> None:
+    try:
+        directory = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks cannot help
+            try:
+                fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:  # somebody has loaded it
+                return
+        shutil.rmtree(place, ignore_errors=True)
+    finally:
+        os.close(directory)
 
 
 def _file_for(world: World, array: Any, path: Path, codec: str, placement: str) -> DiskArray:

@@ -44,9 +44,8 @@ bool is_ours(const std::string& name) {
          name.starts_with("component.") || name.starts_with("table.");
 }
 
-/// Deletes the files of an array: first what makes it one, so that half of an array is none.
+/// Deletes the files of an array, of which there is no manifest any more.
 void delete_files(const std::string& path) {
-  fs::remove(path + "/" + std::string(manifest_name));
   std::vector<fs::path> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(path))
     if (is_ours(entry.path().filename())) files.push_back(entry.path());
@@ -69,15 +68,19 @@ void translated(std::string_view attempted, const std::string& path, Step step) 
   }
 }
 
-std::vector<std::byte> read_manifest(const std::string& file) {
-  return store::read_whole(file, store::Manifest::most_bytes);
-}
+/// A manifest as it lies in a file, if there is one.
+struct Found {
+  std::vector<std::byte> bytes;
+  std::uint64_t generation = 0;  ///< 0: there is none
+};
 
-std::uint64_t generation_in(const std::string& file) {
+Found find_manifest(const std::string& file) {
   try {
-    return store::Manifest::decode(read_manifest(file), file).generation;
+    std::vector<std::byte> bytes = store::read_whole(file, store::Manifest::most_bytes);
+    const std::uint64_t generation = store::Manifest::decode(bytes, file).generation;
+    return {std::move(bytes), generation};
   } catch (const Error& error) {
-    if (error.errno_value() == ENOENT || error.errno_value() == ENOTDIR) return 0;
+    if (error.errno_value() == ENOENT || error.errno_value() == ENOTDIR) return {};
     throw;
   }
 }
@@ -135,7 +138,12 @@ void ArrayDirectory::make_directory(bool overwrite) {
     fail(EEXIST, what, path_,
          committed ? "there is an array; say overwrite to replace it" : "the directory is not empty");
   refuse_foreign(path_);
-  delete_files(path_);
+  delete_manifest();
+}
+
+/// First what makes it an array, and for good: of half of an array no manifest may be found later.
+void ArrayDirectory::delete_manifest() const {
+  if (fs::remove(file(std::string(manifest_name)))) store::sync_directory(path_);
 }
 
 void ArrayDirectory::lock(std::string_view what) {
@@ -179,6 +187,9 @@ void ArrayDirectory::make(World& world, Placement placement, bool overwrite) {
     else if (leads_)
       translated(what, path_, [&] { make_directory(overwrite); });
   });
+  world.together(what, 0, [&] {  // there is no manifest on any node
+    if (leads_) translated(what, path_, [&] { delete_files(path_); });
+  });
 }
 
 ArrayDirectory ArrayDirectory::open(World& world, const std::string& path, bool read_only,
@@ -187,29 +198,29 @@ ArrayDirectory ArrayDirectory::open(World& world, const std::string& path, bool 
   ArrayDirectory found;
   found.path_ = on_this_node(path, world);
   const std::string last = found.file(std::string(manifest_name)), next = found.file(std::string(next_name));
-  // The newest state that any node has committed is safe on all.
+  // The newest state that any node has committed is safe on all. Others may be committing: each file is read
+  // once.
   const bool looks = world.node_rank() == 0;
-  std::int64_t generation = 0;
+  Found committed, prepared;
   world.together(what, 0, [&] {
-    if (looks) generation = static_cast<std::int64_t>(generation_in(last));
+    if (!looks) return;
+    committed = find_manifest(last);
+    prepared = find_manifest(next);
   });
-  const bool has_manifest = generation > 0;
+  auto generation = static_cast<std::int64_t>(committed.generation);
   world.transport().all_reduce(std::span(&generation, 1), transport::Reduction::max);
+  const auto wanted = static_cast<std::uint64_t>(generation);
   world.together(what, 0, [&] {
-    if (generation == 0) {
-      if (!fs::exists(found.path_)) fail(ENOENT, what, found.path_);
-      fail(ENOENT, what, found.path_,
-           fs::is_directory(found.path_)
-               ? "there is no manifest: not an array, or one that was never committed"
-               : "not a directory");
-    }
-    if (!looks || !fs::is_directory(found.path_)) return;  // or a node without a part of the array
-    const auto wanted = static_cast<std::uint64_t>(generation);
-    if (has_manifest && generation_in(last) == wanted)
-      manifest = read_manifest(last);
-    else if (generation_in(next) == wanted)
-      manifest = read_manifest(next);
+    if (generation > 0) return;
+    if (!fs::exists(found.path_)) fail(ENOENT, what, found.path_);
+    fail(ENOENT, what, found.path_,
+         fs::is_directory(found.path_) ? "there is no manifest: not an array, or one that was never committed"
+                                       : "not a directory");
   });
+  if (committed.generation == wanted)
+    manifest = committed.bytes;
+  else if (prepared.generation == wanted)
+    manifest = prepared.bytes;
   // Nodes that have no part of it learn from one that has.
   std::int64_t source = manifest.empty() ? std::numeric_limits<std::int64_t>::max() : world.rank();
   world.transport().all_reduce(std::span(&source, 1), transport::Reduction::min);
@@ -234,10 +245,14 @@ ArrayDirectory ArrayDirectory::open(World& world, const std::string& path, bool 
     if (world.rank() == 0 && found.placement_ == Placement::local) seen.remove_mark();
     if (!found.leads_ || !fs::is_directory(place)) return;
     found.lock(what);
-    const auto wanted = static_cast<std::uint64_t>(generation);
-    if (generation_in(last) > wanted) fail(EBUSY, what, place, "somebody else has written it just now");
-    // What another node has committed is so here, too, before its predecessor goes.
-    if (generation_in(last) < wanted && generation_in(next) == wanted) store::rename_durably(next, last);
+    const std::uint64_t here = find_manifest(last).generation;
+    if (here > wanted) fail(EBUSY, what, place, "somebody else has written it just now");
+    // What another node has committed is so here, too, before its predecessor goes; and the job that has
+    // committed it may have been killed before it was durable.
+    if (here < wanted && find_manifest(next).generation == wanted)
+      store::rename_durably(next, last);
+    else
+      store::sync_directory(place);
   });
   return found;
 }
@@ -303,21 +318,14 @@ std::vector<std::function<void()>> ArrayDirectory::syncs(bool has_tables) const 
   return all;
 }
 
-void ArrayDirectory::remove_tables_but(std::uint64_t generation) const {
-  if (!leads_) return;
-  const std::string present = "." + std::to_string(generation);
-  std::vector<fs::path> stale;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path_))
-    if (const std::string name = entry.path().filename();
-        name.starts_with("table.") && !name.ends_with(present))
-      stale.push_back(entry.path());
-  for (const fs::path& each : stale) fs::remove(each);
-}
-
 void ArrayDirectory::remove(transport::Transport& group) const {
-  world::agree(group, "remove disk array", [&] {
+  constexpr std::string_view what = "remove disk array";
+  world::agree(group, what, [&] {
+    if (leads_ && fs::exists(path_)) translated(what, path_, [&] { delete_manifest(); });
+  });
+  world::agree(group, what, [&] {
     if (leads_ && fs::exists(path_))
-      translated("remove disk array", path_, [&] {
+      translated(what, path_, [&] {
         delete_files(path_);
         fs::remove(path_);
       });

@@ -36,10 +36,13 @@ namespace outcore::array {
 ///     manifest                 the state that was committed last: it names generation and tables
 ///     manifest.next            a state that is being committed
 ///
+/// Tables of states before that stay while somebody reads them (StateLease).
+///
 /// A commit writes tables, then the manifest, which takes the place of the old one at once. Where each node
 /// has a manifest it is first written as `manifest.next` on all, and when that is safe everywhere renamed. So
 /// a node that has the new one proves that all have at least `manifest.next`, and nothing of the old state is
-/// removed before all have renamed.
+/// removed before all have renamed. Deleting an array goes the other way: manifests go first, on all nodes
+/// and for good, so that there is all of the array or none.
 class ArrayDirectory {
  public:
   ArrayDirectory() = default;
@@ -49,7 +52,8 @@ class ArrayDirectory {
   /// that it made.
   static ArrayDirectory create(World& world, const std::string& path, Placement placement, bool overwrite);
   /// Collective. Finds the placement of what is there; `manifest` is what was committed last, as bytes.
-  /// Throws Error(EBUSY) if somebody is writing it, unless `read_only`.
+  /// Throws Error(EBUSY) if somebody is writing it, unless `read_only`. Who writes has made durable what was
+  /// found: a job that was killed may have left it to the page cache.
   static ArrayDirectory open(World& world, const std::string& path, bool read_only,
                              std::vector<std::byte>& manifest);
   void unlock() noexcept { (void)lock_.reset(); }  ///< nothing is written here any more
@@ -70,14 +74,13 @@ class ArrayDirectory {
   /// more: it could belong to that state. The same everywhere.
   [[nodiscard]] bool uncertain() const noexcept { return uncertain_; }
 
-  void remove_tables_but(std::uint64_t generation) const;  ///< what other states have left
-
   /// Collective: removes everything.
   void remove(transport::Transport& group) const;
 
  private:
   void make(World& world, Placement placement, bool overwrite);
   void make_directory(bool overwrite);
+  void delete_manifest() const;
   static bool leads(const World& world, Placement placement, const store::Visibility& seen);
   void lock(std::string_view what);
 

@@ -25,10 +25,11 @@ std::vector<ChunkPiece> pieces_in(const ChunkGrid& grid, int component, const St
 
 }  // namespace
 
-void ChunkStore::add(int component, store::Component file, const store::ChunkCacheOptions& cache) {
+void ChunkStore::add(int component, store::Component file, const store::ChunkCacheOptions& cache,
+                     StateLease lease) {
   auto owned_file = std::make_unique<store::Component>(std::move(file));
   auto its_cache = std::make_unique<store::ChunkCache>(*owned_file, cache);
-  components_.push_back({component, std::move(owned_file), std::move(its_cache)});
+  components_.push_back({component, std::move(lease), std::move(owned_file), std::move(its_cache)});
 }
 
 const OwnedComponent& ChunkStore::owned(int component) const {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "array/chunk_piece.hpp"
+#include "array/state_lease.hpp"
 #include "outcore/array/chunk_grid.hpp"
 #include "outcore/array/global_array.hpp"
 #include "outcore/element_type.hpp"
@@ -21,6 +22,7 @@ namespace outcore::array {
 /// A component that this process owns. What is done for one process alone goes through the cache.
 struct OwnedComponent {
   int index = 0;
+  StateLease lease;  ///< of the state that is read; ends after the file is closed
   std::unique_ptr<store::Component> file;
   std::unique_ptr<store::ChunkCache> cache;
 };
@@ -32,7 +34,8 @@ class ChunkStore {
   ChunkStore(const ChunkGrid& grid, ElementType type, bool read_only)
       : grid_(grid), type_(type), read_only_(read_only) {}
 
-  void add(int component, store::Component file, const store::ChunkCacheOptions& cache);
+  void add(int component, store::Component file, const store::ChunkCacheOptions& cache,
+           StateLease lease = {});
 
   [[nodiscard]] const ChunkGrid& grid() const noexcept { return grid_; }
   [[nodiscard]] ElementType type() const noexcept { return type_; }

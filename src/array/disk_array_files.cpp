@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <functional>
 #include <numeric>
 #include <optional>
 #include <span>
+#include <thread>
 #include <utility>
 
 #include "array/disk_array_state.hpp"
@@ -82,8 +84,9 @@ void DiskArray::State::make_store() {
 }
 
 /// One of so many that this process owns.
-void DiskArray::State::add_component(int component, store::Component file, std::size_t components) {
-  store->add(component, std::move(file), cache_options(components));
+void DiskArray::State::add_component(int component, store::Component file, std::size_t components,
+                                     array::StateLease lease) {
+  store->add(component, std::move(file), cache_options(components), std::move(lease));
 }
 
 /// From now on any process may ask for sections. All can: the collective call that makes the array goes on.
@@ -180,7 +183,25 @@ void DiskArray::State::load(const std::string& path, bool only_read, const DiskA
   persistent = true;
   read_only = only_read;
   caches = wanted_caches;
-  std::vector<std::byte> bytes;
+  std::vector<std::byte> manifest, before;
+  for (int attempt = 1;; ++attempt) try {
+      before = std::exchange(manifest, {});
+      return open_latest(path, manifest);
+    } catch (const Error&) {  // at all processes; they have the same manifest
+      if (!read_only || manifest.empty()) throw;
+      // What another job has replaced meanwhile may not be there any more; else it is as it was before.
+      if (manifest == before) throw;
+      constexpr int most_attempts = 1000, most_pause_ms = 20;
+      if (attempt == most_attempts) throw;
+      known.clear();
+      client.reset();
+      store.reset();
+      std::this_thread::sleep_for(std::chrono::milliseconds(std::min(attempt, most_pause_ms)));
+    }
+}
+
+void DiskArray::State::open_latest(const std::string& path, std::vector<std::byte>& bytes) {
+  constexpr std::string_view what = "open disk array";
   directory = array::ArrayDirectory::open(world, path, read_only, bytes);
   store::Manifest manifest;
   world.together(what, 0, [&] {
@@ -197,18 +218,39 @@ void DiskArray::State::load(const std::string& path, bool only_read, const DiskA
   owners = owners_of_all(world, mine, grid.components());
   world.together(what, 0, [&] {
     make_store();
-    for (const int c : mine) {
-      if (grid.slots(c) == 0) continue;
-      store::SlotTable slots = array::read_table(manifest, c, directory.path());
-      add_component(c,
-                    store::Component::open(directory.file(array::component_name(c)), std::move(slots),
-                                           component_options(c)),
-                    mine.size());
-      if (!read_only) components().back().file->release_unused();
-    }
-    if (!read_only) directory.remove_tables_but(generation);
+    open_components(manifest, mine);
+    if (!read_only) keep_states_read();
     serve();
   });
+}
+
+void DiskArray::State::open_components(const store::Manifest& manifest, std::span<const int> mine) {
+  for (const int c : mine) {
+    if (grid.slots(c) == 0) continue;
+    array::StateLease lease;
+    if (read_only) lease = array::StateLease(directory.file(array::table_name(c, generation)));
+    store::SlotTable slots = array::read_table(manifest, c, directory.path());
+    store::Component file = store::Component::open(directory.file(array::component_name(c)), std::move(slots),
+                                                   component_options(c));
+    if (read_only) lease.check();  // then this is its file
+    add_component(c, std::move(file), mine.size(), std::move(lease));
+  }
+}
+
+/// Of those that other jobs have committed or tried to. All else that they have left is removed.
+void DiskArray::State::keep_states_read() {
+  const auto tables = array::tables_in(directory.path());
+  for (const array::OwnedComponent& each : components()) {
+    for (const auto& [component, other] : tables) {
+      if (component != each.index || other == generation) continue;
+      const std::string table = directory.file(array::table_name(component, other));
+      const std::int64_t most_bytes =
+          each.file->geometry().table_bytes() + each.file->geometry().slots + 4096;
+      if (array::is_read(table))
+        each.file->keep(other, store::SlotTable::decode(store::read_whole(table, most_bytes), table));
+    }
+    each.file->release_unused();
+  }
 }
 
 void DiskArray::State::commit(const TransferQueue::Context& context, const std::string& new_metadata) {
@@ -265,19 +307,25 @@ void DiskArray::State::commit(const TransferQueue::Context& context, const std::
     if (directory.uncertain()) store->freeze();
     throw;
   }
-  generation = next;
+  const std::uint64_t before = std::exchange(generation, next);
   metadata = new_metadata;
   changed = false;
   world::agree(group, what, [&] {
     // All components first: whose table did not know of it would overwrite what has been committed.
     std::exception_ptr failure;
     for (const array::OwnedComponent& each : components()) try {
-        each.file->committed();
+        each.file->committed(before, [&](std::uint64_t state) {
+          try {
+            return array::is_read(directory.file(array::table_name(each.index, state)));
+          } catch (const Error&) {  // then it has to stay
+            failure = std::current_exception();
+            return true;
+          }
+        });
       } catch (...) {
         if (!failure) failure = std::current_exception();
       }
     if (failure) std::rethrow_exception(failure);
-    directory.remove_tables_but(generation);
   });
 }
 

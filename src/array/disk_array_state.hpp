@@ -74,7 +74,11 @@ struct DiskArray::State {
   void create(const Make& make);
   void load(const std::string& path, bool only_read, const DiskArrayCaches& caches);
   void make_store();
-  void add_component(int component, store::Component file, std::size_t components);
+  void add_component(int component, store::Component file, std::size_t components,
+                     array::StateLease lease = {});
+  void open_latest(const std::string& path, std::vector<std::byte>& manifest);
+  void open_components(const store::Manifest& manifest, std::span<const int> mine);
+  void keep_states_read();
   void serve();
   [[nodiscard]] std::string share(World& parent);
   void commit(const TransferQueue::Context& context, const std::string& new_metadata);

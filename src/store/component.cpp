@@ -1,6 +1,5 @@
 // The file of a component, its table, and the space it takes. Requests are in component_requests.cpp.
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -87,6 +86,47 @@ void Component::State::verify(std::int64_t slot, std::int64_t first_block, std::
   }
 }
 
+int Component::State::next_side(std::int64_t slot) const {
+  std::uint64_t taken = 0;
+  for (const KeptState& each : kept)
+    if (const std::uint8_t side = each.sides[static_cast<std::size_t>(slot)]; side != KeptState::nowhere)
+      taken |= std::uint64_t{1} << side;
+  const int side = table.next_side(slot, taken);
+  if (side < 0)
+    throw Error(EBUSY, {.attempted = "write",
+                        .path = file.path(),
+                        .detail = named(slot) + " is read in " + std::to_string(SlotTable::most_sides) +
+                                  " states at the same time, which is as many as there can be"});
+  return side;
+}
+
+bool Component::State::is_kept(std::int64_t slot, int side) const noexcept {
+  return std::ranges::any_of(
+      kept, [&](const KeptState& each) { return each.sides[static_cast<std::size_t>(slot)] == side; });
+}
+
+bool Component::State::in_use(std::int64_t slot, int side) const noexcept {
+  return (table.written(slot) && table.side(slot) == side) || is_kept(slot, side);
+}
+
+void Component::State::grow(int side) {
+  if (side < sides_in_file.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(grow_mutex);
+  if (side < sides_in_file.load(std::memory_order_relaxed)) return;
+  file.truncate((side + 1) * side_bytes());
+  sides_in_file.store(side + 1, std::memory_order_release);
+}
+
+void Component::State::shrink() {
+  int needed = table.sides();
+  for (const KeptState& each : kept)
+    for (const std::uint8_t side : each.sides)
+      if (side != KeptState::nowhere) needed = std::max(needed, side + 1);
+  if (needed >= sides_in_file.load()) return;
+  file.truncate(needed * side_bytes());
+  sides_in_file.store(needed);
+}
+
 void Component::State::deliver_lost() {
   std::lock_guard lock(lost_mutex);
   if (lost) std::rethrow_exception(std::exchange(lost, nullptr));
@@ -137,6 +177,7 @@ Component Component::create(const std::string& path, const Geometry& geometry,
   try {
     // All of its length at once: a file that grows is written by one request at a time on most file systems.
     state->file.truncate(geometry.file_bytes());
+    state->sides_in_file = static_cast<int>(geometry.sides());
     if (options.preallocate) state->file.preallocate(geometry.slots * geometry.stride_bytes());
   } catch (...) {
     if (!options.unlink_after_open) std::remove(path.c_str());
@@ -147,12 +188,18 @@ Component Component::create(const std::string& path, const Geometry& geometry,
 
 Component Component::open(const std::string& path, SlotTable table, const ComponentOptions& options) {
   auto state = std::make_shared<State>(path, std::move(table), options, false);
-  const std::int64_t length = state->file.length(), need = state->geometry().file_bytes();
-  if (length != need)
+  const std::int64_t length = state->file.length(), side_bytes = state->side_bytes();
+  const std::int64_t need =
+      std::max<std::int64_t>(state->table.sides(), state->geometry().sides()) * side_bytes;
+  // Others that are read, or a process that died, may have left more sides, whole ones.
+  const bool longer = state->geometry().shadow && side_bytes > 0 && length > need &&
+                      length % side_bytes == 0 && length / side_bytes <= SlotTable::most_sides;
+  if (length != need && !longer)
     throw Error(EIO, {.attempted = "open",
                       .path = path,
                       .detail = std::string(length < need ? "truncated" : "too long") + ": have " +
                                 std::to_string(length) + " bytes, need " + std::to_string(need)});
+  state->sides_in_file = side_bytes > 0 ? static_cast<int>(length / side_bytes) : 0;
   return Component(std::move(state));
 }
 
@@ -177,40 +224,97 @@ std::vector<std::byte> Component::encode_table() const {
   return state_->table.encode();
 }
 
-void Component::committed() {
-  // First all of the table, then the disk, whose failure must not leave half of it. Neighbours together: a
-  // system call for each would take longer than writing them did.
-  std::array<std::vector<std::pair<std::int64_t, std::int64_t>>, 2> stale;
-  const Geometry& geometry = state_->geometry();
-  std::int64_t stale_bytes = 0;
-  state_->table.commit([&](std::int64_t slot, int side) {
-    stale_bytes += geometry.stride_bytes();
-    auto& ranges = stale[static_cast<std::size_t>(side)];
-    const std::int64_t begin = geometry.offset_of(slot, side), end = begin + geometry.stride_bytes();
+void Component::keep(std::uint64_t state, const SlotTable& its_table) {
+  KeptState kept{state, std::vector<std::uint8_t>(static_cast<std::size_t>(geometry().slots))};
+  for (std::int64_t slot = 0; slot < geometry().slots; ++slot)
+    kept.sides[static_cast<std::size_t>(slot)] =
+        its_table.written(slot) ? static_cast<std::uint8_t>(its_table.side(slot)) : KeptState::nowhere;
+  state_->kept.push_back(std::move(kept));
+}
+
+namespace {
+
+/// Places that nothing refers to any more. Neighbours together: a system call for each would take longer than
+/// writing them did.
+class Unused {
+ public:
+  explicit Unused(const Geometry& geometry) : geometry_(geometry) {}
+
+  /// Of each side slots in ascending order, as far as may be.
+  void add(std::int64_t slot, int side) {
+    if (ranges_.size() <= static_cast<std::size_t>(side)) ranges_.resize(static_cast<std::size_t>(side) + 1);
+    auto& ranges = ranges_[static_cast<std::size_t>(side)];
+    const std::int64_t begin = geometry_.offset_of(slot, side), end = begin + geometry_.stride_bytes();
     if (!ranges.empty() && ranges.back().second == begin)
       ranges.back().second = end;
     else
       ranges.emplace_back(begin, end);
+    if (side < geometry_.sides()) reusable_bytes_ += geometry_.stride_bytes();
+  }
+
+  /// On the sides that there always are.
+  [[nodiscard]] std::int64_t reusable_bytes() const noexcept { return reusable_bytes_; }
+
+  void give_back(device::File& file, bool also_reusable) const {
+    for (std::size_t side = also_reusable ? 0 : static_cast<std::size_t>(geometry_.sides());
+         side < ranges_.size(); ++side)
+      for (const auto& [begin, end] : ranges_[side]) file.punch(begin, end - begin);
+  }
+
+ private:
+  const Geometry& geometry_;
+  std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> ranges_;  ///< of each side
+  std::int64_t reusable_bytes_ = 0;
+};
+
+}  // namespace
+
+void Component::committed(std::uint64_t before, const std::function<bool(std::uint64_t state)>& is_read) {
+  State& state = *state_;
+  const Geometry& geometry = state.geometry();
+  const auto size = static_cast<std::size_t>(geometry.slots);
+  std::vector<KeptState> gone;
+  for (KeptState& each : std::exchange(state.kept, {}))
+    (is_read && is_read(each.number) ? state.kept : gone).push_back(std::move(each));
+  if (is_read && is_read(before)) {
+    KeptState& last = state.kept.emplace_back(before, std::vector<std::uint8_t>(size, KeptState::nowhere));
+    for (std::size_t slot = 0; slot < size; ++slot)
+      if (const int side = state.table.committed_side(static_cast<std::int64_t>(slot)); side >= 0)
+        last.sides[slot] = static_cast<std::uint8_t>(side);
+  }
+  // First all of the table, then the disk, whose failure must not leave half of it.
+  Unused unused(geometry);
+  state.table.commit([&](std::int64_t slot, int side) {
+    if (!state.is_kept(slot, side)) unused.add(slot, side);
   });
-  if (stale_bytes == 0 || state_->keeps(stale_bytes)) return;
-  for (const auto& ranges : stale)
-    for (const auto& [begin, end] : ranges) state_->file.punch(begin, end - begin);
+  for (const KeptState& each : gone)
+    for (std::int64_t slot = 0; slot < geometry.slots; ++slot)
+      if (const std::uint8_t side = each.sides[static_cast<std::size_t>(slot)];
+          side != KeptState::nowhere && !state.in_use(slot, side))
+        unused.add(slot, side);
+  state.shrink();
+  unused.give_back(state.file, unused.reusable_bytes() > 0 && !state.keeps(unused.reusable_bytes()));
 }
 
 void Component::release_unused() {
-  const Geometry& geometry = state_->geometry();
-  if (state_->keeps(state_->file.space_bytes() - state_->table.total_stored_bytes())) return;
+  State& state = *state_;
+  const Geometry& geometry = state.geometry();
+  state.shrink();
+  if (state.keeps(state.file.space_bytes() - state.table.total_stored_bytes())) return;
   // What lies between the pieces in use, in the order of the file.
   std::int64_t unused = 0;
-  for (int side = 0; side < geometry.sides(); ++side) {
+  for (int side = 0; side < state.sides_in_file; ++side) {
     for (std::int64_t slot = 0; slot < geometry.slots; ++slot) {
-      if (!state_->table.written(slot) || state_->table.side(slot) != side) continue;
+      if (!state.in_use(slot, side)) continue;
       const std::int64_t begin = geometry.offset_of(slot, side);
-      if (begin > unused) state_->file.punch(unused, begin - unused);
-      unused = begin + round_up(state_->table.stored_bytes(slot), Geometry::page_bytes);
+      if (begin > unused) state.file.punch(unused, begin - unused);
+      unused = begin + (state.is_kept(slot, side)
+                            ? geometry.stride_bytes()
+                            : round_up(state.table.stored_bytes(slot), Geometry::page_bytes));
     }
   }
-  if (unused < geometry.file_bytes()) state_->file.punch(unused, geometry.file_bytes() - unused);
+  const std::int64_t end = state.sides_in_file * state.side_bytes();
+  if (unused < end) state.file.punch(unused, end - unused);
 }
 
 void Component::close() {

@@ -27,9 +27,9 @@ void Component::reserve(std::int64_t first_slot, std::int64_t count) {
                       static_cast<std::size_t>(count * geometry.stride_bytes()));
   if (state_->encodes()) return;
   for (std::int64_t slot = first_slot, end = first_slot + count; slot < end;) {
-    const int side = state_->table.next_side(slot);
+    const int side = state_->next_side(slot);
     std::int64_t next = slot + 1;
-    while (next < end && state_->table.next_side(next) == side) ++next;
+    while (next < end && state_->next_side(next) == side) ++next;
     const std::int64_t bytes = (next - slot) * geometry.stride_bytes();
     if (bytes >= least_reserved_bytes && !state_->file.reserve(geometry.offset_of(slot, side), bytes)) return;
     slot = next;
@@ -60,7 +60,8 @@ Component::Request Component::async_write(std::int64_t first_slot, std::int64_t 
     raw.count = 0;
   };
   for (std::int64_t slot = first_slot; slot < first_slot + count; ++slot) {
-    const int side = state_->table.next_side(slot);
+    const int side = state_->next_side(slot);
+    state_->grow(side);
     const auto content = part_of(memory, (slot - first_slot) * stride, stride);
     if (state_->encodes()) {
       // Where no page is saved the chunk is better left as it is.

@@ -1,6 +1,7 @@
 // What a component and its requests are made of.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -34,10 +35,20 @@ struct Piece {
   device::Request request{};
 };
 
+/// Where a state before the committed one lies, which somebody reads.
+struct KeptState {
+  static constexpr std::uint8_t nowhere = 255;
+  std::uint64_t number = 0;
+  std::vector<std::uint8_t> sides;  ///< of each slot; `nowhere` if it was not written
+};
+
 struct Component::State {
   SlotTable table;
   ComponentOptions options;
   mutable device::File file;
+  std::vector<KeptState> kept;  ///< changed by keep and committed only
+  std::mutex grow_mutex;
+  std::atomic<int> sides_in_file{0};
   /// With a codec, for each slot: bytes from its beginning on that have space, at least.
   std::vector<std::uint32_t> room;
   std::mutex lost_mutex;
@@ -58,6 +69,16 @@ struct Component::State {
   void verify(std::int64_t slot, std::int64_t first_block, std::span<const std::byte> bytes,
               std::int64_t offset) const;
   void deliver_lost();
+
+  [[nodiscard]] std::int64_t side_bytes() const noexcept {
+    return geometry().slots * geometry().stride_bytes();
+  }
+  /// Where the next version of a slot goes. Throws Error(EBUSY) if there is no place.
+  [[nodiscard]] int next_side(std::int64_t slot) const;
+  [[nodiscard]] bool is_kept(std::int64_t slot, int side) const noexcept;
+  [[nodiscard]] bool in_use(std::int64_t slot, int side) const noexcept;
+  void grow(int side);  ///< the file has that side
+  void shrink();        ///< it has no more sides than something refers to
   [[nodiscard]] std::int64_t room_at(std::int64_t slot, int side) const noexcept;
   void make_room(std::int64_t slot, int side, std::int64_t size);
   void publish(std::int64_t slot, int side, std::int64_t size, std::span<const std::uint32_t> checksums);

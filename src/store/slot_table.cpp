@@ -1,6 +1,7 @@
 #include "outcore/store/slot_table.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <cerrno>
 #include <new>
@@ -13,6 +14,8 @@ namespace outcore::store {
 namespace {
 
 constexpr EnvelopeKind kind{{'O', 'U', 'T', 'C', 'T', 'A', 'B', 'L'}, 1, "a table of an Outcore array"};
+/// Of more than two sides, one byte for each slot behind the sizes.
+constexpr EnvelopeKind kind_of_many_sides{kind.magic, 2, kind.what};
 
 /// In files the size of what a slot stores has the side in its highest bit.
 constexpr std::uint32_t side_flag = 0x80000000;
@@ -101,30 +104,39 @@ std::span<const std::uint32_t> SlotTable::checksums(std::int64_t slot) const noe
                static_cast<std::size_t>(geometry_.blocks_in(stored_bytes(slot))));
 }
 
-int SlotTable::next_side(std::int64_t slot) const noexcept {
-  const std::uint8_t state = state_[index(slot)];
-  if (geometry_.shadow && state & committed_bit) return state & committed_side_bit ? 0 : 1;
-  return side(slot);
+int SlotTable::next_side(std::int64_t slot, std::uint64_t taken) const noexcept {
+  if (!geometry_.shadow) return side(slot);
+  const int committed = committed_side(slot);
+  if (committed >= 0) taken |= std::uint64_t{1} << committed;
+  const int now = side(slot), free = std::countr_one(taken);
+  if (!(taken >> now & 1)) return now;  // a version that nobody refers to yet
+  return free < most_sides ? free : -1;
+}
+
+int SlotTable::sides() const noexcept {
+  int most = static_cast<int>(geometry_.sides()) - 1;
+  for (const std::uint16_t state : state_)
+    most = std::max({most, state & side_bits, state >> committed_shift});
+  return most + 1;
 }
 
 void SlotTable::set(std::int64_t slot, int side, std::int64_t stored_bytes,
                     std::span<const std::uint32_t> checksums) {
   const std::size_t i = index(slot);
-  assert(stored_bytes > 0 && stored_bytes <= geometry_.slot_bytes && side < geometry_.sides());
+  assert(stored_bytes > 0 && stored_bytes <= geometry_.slot_bytes);
+  assert(side >= 0 && side < (geometry_.shadow ? most_sides : 1));
   assert(static_cast<std::int64_t>(checksums.size()) == geometry_.blocks_in(stored_bytes));
   std::ranges::copy(checksums, checksums_.begin() + slot * geometry_.blocks());
   stored_[i] = static_cast<std::uint32_t>(stored_bytes);
-  state_[i] = static_cast<std::uint8_t>((state_[i] & ~side_bit) | (side ? side_bit : 0));
+  state_[i] = static_cast<std::uint16_t>((state_[i] & ~side_bits) | side);
 }
 
 void SlotTable::commit(const std::function<void(std::int64_t slot, int side)>& stale) {
   for (std::int64_t slot = 0; slot < geometry_.slots; ++slot) {
     if (!written(slot)) continue;
-    std::uint8_t& state = state_[index(slot)];
-    const int now = side(slot), before = state & committed_side_bit ? 1 : 0;
-    const bool moved = state & committed_bit && now != before;
-    state = static_cast<std::uint8_t>((now ? side_bit | committed_side_bit : 0) | committed_bit);
-    if (moved) stale(slot, before);
+    const int now = side(slot), before = committed_side(slot);
+    state_[index(slot)] = static_cast<std::uint16_t>(now | committed_bit | now << committed_shift);
+    if (before >= 0 && now != before) stale(slot, before);
   }
 }
 
@@ -135,16 +147,22 @@ std::int64_t SlotTable::total_stored_bytes() const noexcept {
 }
 
 std::vector<std::byte> SlotTable::encode() const {
+  const bool many_sides = sides() > 2;
   BodyWriter writer;
   write_geometry(writer, geometry_);
   for (std::int64_t slot = 0; slot < geometry_.slots; ++slot)
-    writer.number(stored_[index(slot)] | (side(slot) ? side_flag : 0));
+    writer.number(stored_[index(slot)] | (!many_sides && side(slot) ? side_flag : 0));
+  if (many_sides)
+    for (std::int64_t slot = 0; slot < geometry_.slots; ++slot)
+      writer.number(static_cast<std::uint8_t>(side(slot)));
   for (std::int64_t slot = 0; slot < geometry_.slots; ++slot) writer.raw(std::as_bytes(checksums(slot)));
-  return seal(kind, writer.body());
+  return seal(many_sides ? kind_of_many_sides : kind, writer.body());
 }
 
 SlotTable SlotTable::decode(std::span<const std::byte> bytes, const std::string& path) {
-  BodyReader reader(unseal(kind, bytes, path), kind, path);
+  const bool many_sides = version_in(bytes) >= kind_of_many_sides.version;
+  const EnvelopeKind& found = many_sides ? kind_of_many_sides : kind;
+  BodyReader reader(unseal(found, bytes, path), found, path);
   const Geometry geometry = read_geometry(reader);
   if (geometry.slots > static_cast<std::int64_t>(reader.left() / sizeof(std::uint32_t)))
     reader.fail(std::to_string(geometry.slots) + " slots do not fit into " + std::to_string(reader.left()) +
@@ -154,12 +172,18 @@ SlotTable SlotTable::decode(std::span<const std::byte> bytes, const std::string&
     const auto entry = reader.number<std::uint32_t>();
     const std::uint32_t stored = entry & ~side_flag;
     if (stored > static_cast<std::uint32_t>(geometry.slot_bytes) ||
-        (entry & side_flag && (stored == 0 || !geometry.shadow)) ||
+        (entry & side_flag && (stored == 0 || !geometry.shadow || many_sides)) ||
         (geometry.codec.codec == Codec::none && stored != 0 &&
          stored != static_cast<std::uint32_t>(geometry.slot_bytes)))
       reader.fail("slot " + std::to_string(slot) + " stores " + std::to_string(entry));
     table.stored_[table.index(slot)] = stored;
-    if (entry & side_flag) table.state_[table.index(slot)] = side_bit;
+    if (entry & side_flag) table.state_[table.index(slot)] = 1;
+  }
+  for (std::int64_t slot = 0; many_sides && slot < geometry.slots; ++slot) {
+    const auto side = reader.number<std::uint8_t>("the side of a slot", 0, most_sides - 1);
+    if (side > 0 && (!geometry.shadow || !table.written(slot)))
+      reader.fail("slot " + std::to_string(slot) + " is on side " + std::to_string(side));
+    table.state_[table.index(slot)] = side;
   }
   for (std::int64_t slot = 0; slot < geometry.slots; ++slot) {
     const auto part = reader.raw(table.checksums(slot).size_bytes());

@@ -41,7 +41,8 @@ struct ComponentOptions {
 /// - A write takes effect when it has been waited for; until then the table says what it said before, and
 ///   afterwards for those slots whose transfer failed. Of a write of several slots some may succeed.
 /// - With Geometry::shadow, slots of the committed state are never overwritten: their content and the table
-///   that was encoded with it stay valid, whatever happens to later writes, until `committed` is called.
+///   that was encoded with it stay valid, whatever happens to later writes, until `committed` is called; and
+///   so do those of states before it, as long as somebody is said to read them. The file grows for that.
 /// - A slot that is overwritten in place (without shadow, or written again before the commit) may hold some
 ///   blocks of either version after a failure. Reading it gives the earlier content if that is untouched, and
 ///   Error(EIO) else: the checksums tell, never a mixture. Space is not needed to overwrite in place, so a
@@ -78,7 +79,7 @@ class Component {
   [[nodiscard]] static Component create(const std::string& path, const Geometry& geometry,
                                         const ComponentOptions& options = {});
   /// An existing file with the table that describes its committed state. Error(EIO) if the file is shorter or
-  /// longer than its geometry says.
+  /// longer than its table can say: states that were kept have left it more sides.
   [[nodiscard]] static Component open(const std::string& path, SlotTable table,
                                       const ComponentOptions& options = {});
   ~Component();  ///< closes; an error is lost here, so call close()
@@ -99,7 +100,8 @@ class Component {
   /// `count` strides. Aligned to 4096 it is read and written in place: take it from device::Buffer. Checksums
   /// are computed, and chunks compressed, within this call, while the first part of the data is on its way.
   /// Zeroes the bytes between slot_bytes and the stride. Throws Error: EINVAL for slots that are not there or
-  /// memory of another size, EBADF after close or if opened read-only, ENOSPC, ENOMEM.
+  /// memory of another size, EBADF after close or if opened read-only, ENOSPC, ENOMEM, EBUSY if so many
+  /// states of the slot are kept that there is no side for another one (SlotTable::most_sides).
   [[nodiscard]] Request async_write(std::int64_t first_slot, std::int64_t count, std::span<std::byte> memory);
   /// As async_write. Bytes between slot_bytes and the stride are of no meaning.
   [[nodiscard]] Request async_read(std::int64_t first_slot, std::int64_t count,
@@ -113,12 +115,17 @@ class Component {
   void flush();
   /// The table as a file, to be kept beside this one; it describes what has been written and waited for.
   [[nodiscard]] std::vector<std::byte> encode_table() const;
-  /// The table as encoded last, and everything it refers to, is the committed state. Gives back the space of
-  /// the state before, or keeps it (ComponentOptions::keep_space); a failure of that (EIO) is thrown, but
-  /// changes nothing of the rest.
-  void committed();
-  /// Gives back, or keeps, all space that the table does not refer to, such as a process that died has left.
-  /// Only for the one that may write, and when nothing is written that is not committed.
+  /// A state before the present one that somebody reads, from another process perhaps: what its table refers
+  /// to is not overwritten. Before the first write.
+  void keep(std::uint64_t state, const SlotTable& its_table);
+  /// The table as encoded last, and everything it refers to, is the committed state. The one before had the
+  /// number `before`; `is_read` says of that, and of all that have been kept, whether somebody still reads
+  /// them. Gives back the space of those that nobody reads, or keeps it (ComponentOptions::keep_space); a
+  /// failure of that (EIO) is thrown, but changes nothing of the rest.
+  void committed(std::uint64_t before = 0, const std::function<bool(std::uint64_t state)>& is_read = {});
+  /// Gives back, or keeps, all space that neither the table nor a state that is kept refers to, such as a
+  /// process that died has left. Only for the one that may write, and when nothing is written that is not
+  /// committed.
   void release_unused();
   /// Idempotent. Throws as flush does, without syncing.
   void close();
