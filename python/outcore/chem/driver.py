@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from outcore.chem.reference import mark_canonical
+
 if TYPE_CHECKING:
     from outcore.world import World
 
@@ -31,11 +33,14 @@ class RootDriven:
         """Runs the SCF and returns the energy (Hartree). Collective. `kernel` is the same."""
         self.prepare()
         if self.world.size == 1:
-            return super().scf(dm0, **kwargs)  # type: ignore[misc]
-        if self.world.rank == 0:
+            super().scf(dm0, **kwargs)  # type: ignore[misc]
+        elif self.world.rank == 0:
             self._drive(dm0, kwargs)
         else:
             self._follow()
+        shifted = getattr(self, "level_shift", 0) or not getattr(self, "conv_check", True)
+        if self.converged and not shifted:  # type: ignore[attr-defined]
+            mark_canonical(self)
         return self.e_tot  # type: ignore[attr-defined]
 
     kernel = scf

@@ -1,4 +1,5 @@
-"""Second-order perturbation theory with fitted integrals (RI-MP2), of restricted and unrestricted references.
+"""Second-order perturbation theory with fitted integrals (RI-MP2), of restricted, unrestricted and restricted
+open-shell references.
 
     mf = outcore.chem.ri.RHF(mol, memory="2GB")
     mf.kernel()
@@ -13,7 +14,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outcore import _core, launch
+from outcore.chem import reference as references
+from outcore.chem.driver import RootDriven
 from outcore.chem.ri import auxiliary, team
 from outcore.chem.ri import pairs as pair_lists
 from outcore.chem.ri.finished_pairs import FinishedPairs
@@ -69,18 +72,22 @@ class Case:
 
 
 class MP2:
-    """RI-MP2 of a converged PySCF RHF or UHF object, with density fitting or without.
+    """RI-MP2 of a converged PySCF RHF, UHF or ROHF object, with density fitting or without.
 
     Args:
         mf: the reference; on several processes the orbitals of rank 0 count.
-        frozen: number of lowest orbitals that are not correlated, or "auto" for the cores of the atoms.
+        frozen: number of lowest orbitals that are not correlated (a spin with fewer occupied ones freezes those), or
+            "auto" for the cores of the atoms; a list must name the lowest ones, counted from 0.
         auxbasis: as `auxiliary.build` takes it; the MP2 set of the orbital basis if not given.
         scs: factors of opposite-spin and same-spin parts in `e_scs`.
+        noncanonical, force: what becomes of ROHF and other orbitals that do not diagonalize the Fock matrix, and of
+            an SCF that has not converged: see `outcore.chem.reference.of`.
         memory, scratch, threads, threshold, comm, storage: as for DensityFitting.
         checkpoint: directory where integrals and finished pairs are kept, and found again by a run with the same
             orbitals, on any number of processes.
 
-    After `kernel`: `e_corr`, its parts `e_os` and `e_ss` (opposite and same spin), `e_scs`, `e_tot`, and
+    After `kernel`: `e_corr`, its parts `e_os` and `e_ss` (opposite and same spin) and `e_singles` (of ROHF, see
+    `noncanonical`), `e_scs`, `e_tot`, and
     `pair_energies`: of closed shells {"os", "ss"}, else {"ab", "aa", "bb"}, matrices over active occupied orbitals
     whose elements add up to the parts. Raises OutcoreError, the same on all processes.
     """
@@ -88,7 +95,7 @@ class MP2:
     def __init__(
         self,
         mf: Any,
-        frozen: int | str | None = None,
+        frozen: int | str | Sequence[int] | None = None,
         auxbasis: Any = None,
         *,
         scs: tuple[float, float] = SCS,
@@ -99,6 +106,8 @@ class MP2:
         comm: Intracomm | World | None = JOB,
         storage: str = "auto",
         checkpoint: str | os.PathLike[str] | None = None,
+        noncanonical: str = "refuse",
+        force: bool = False,
     ) -> None:
         self._storage = "disk" if checkpoint else check_storage(storage)
         self.mol, self._mf = mf.mol, mf
@@ -112,48 +121,58 @@ class MP2:
         self.world = comm
         self._keeper = None if checkpoint is None else Keeper(comm, Path(checkpoint))
         self._problem: dict[str, Any] = {}
-        self.restricted, orbitals = self.world.broadcast(_reference(mf))
+        self.reference = self._take_reference(noncanonical, force)
+        self.restricted = self.reference.restricted
         with self.world.together("RI-MP2", frozen):
             self.frozen = _frozen(self.mol, frozen)
-            most = max(occupied for _, _, occupied in orbitals)
-            self.orbitals = [self._active(*each, most) for each in orbitals]
-            if not any(each.shape[1] for each in self.orbitals):
+            most = max(each.occupied for each in self.reference.spins)
+            if self.frozen > most:
                 raise OutcoreError(
                     errno.EINVAL,
-                    "RI-MP2",
-                    detail=f"all {most} orbitals are occupied: no virtual ones are left to correlate with; "
-                    "take a larger basis",
+                    "freeze orbitals",
+                    detail=f"{self.frozen} frozen, but only {most} are occupied",
                 )
+            self.orbitals = [self._active(each) for each in self.reference.spins]
         self.plan: TransformPlan | None = None
         self.dropped = self.auxiliary = self.integral_bytes = 0
         self.auxiliary_title = ""
         self.waited_seconds = 0.0  # for integrals from the disk, by this process
         self.found: set[str] = set()  # stages that another run had done, "" if one was not
-        self.e_corr = self.e_os = self.e_ss = 0.0
+        self.e_corr = self.e_os = self.e_ss = self.e_singles = 0.0
         self.pair_energies: dict[str, Matrix] = {}
 
-    def _active(self, coefficients: Matrix, energies: Matrix, occupied: int, most: int) -> Orbitals:
-        """Of one spin, which may have no occupied orbitals; `most` is the number of the spin that has more."""
-        if self.frozen > occupied or self.frozen >= most:
-            raise OutcoreError(
-                errno.EINVAL,
-                "freeze orbitals",
-                detail=f"{self.frozen} frozen, but only {occupied} are occupied; at least one must be left",
-            )
-        inside, outside = slice(self.frozen, occupied), slice(occupied, None)
+    def _take_reference(self, noncanonical: str, force: bool) -> references.Reference:
+        """Of rank 0, whose orbitals count. Others take part where the Fock matrix of the reference is collective."""
+        collective = isinstance(self._mf, RootDriven)
+        found: Any = None
+        with self.world.together("RI-MP2", noncanonical, force):
+            if collective or self.world.rank == 0:
+                found = references.of(self._mf, noncanonical=noncanonical, force=force)
+        reference: references.Reference = self.world.broadcast(found)
+        return reference
+
+    def _active(self, spin: references.Spin) -> Orbitals:
+        """Of one spin, which may have no occupied or no virtual orbitals."""
+        inside = slice(min(self.frozen, spin.occupied), spin.occupied)
+        outside = slice(spin.occupied, None)
         return Orbitals(
-            np.ascontiguousarray(coefficients[:, inside]),
-            np.ascontiguousarray(coefficients[:, outside]),
-            np.ascontiguousarray(energies[inside]),
-            np.ascontiguousarray(energies[outside]),
+            np.ascontiguousarray(spin.coefficients[:, inside]),
+            np.ascontiguousarray(spin.coefficients[:, outside]),
+            np.ascontiguousarray(spin.energies[inside]),
+            np.ascontiguousarray(spin.energies[outside]),
         )
 
     # ---- results ----
 
     @property
     def e_scs(self) -> float:
-        """Spin-component scaled correlation energy."""
-        return self.scs[0] * self.e_os + self.scs[1] * self.e_ss
+        """Spin-component scaled correlation energy; singles are not scaled."""
+        return self.scs[0] * self.e_os + self.scs[1] * self.e_ss + self.e_singles
+
+    @property
+    def uncorrelated(self) -> bool:
+        """No spin has both occupied and virtual orbitals: there is nothing to compute, and the energy is 0."""
+        return not self._cases()
 
     @property
     def e_tot(self) -> float:
@@ -161,6 +180,9 @@ class MP2:
 
     def kernel(self) -> float:
         """The correlation energy (Hartree). Collective."""
+        if self.uncorrelated:
+            self._take({})
+            return self.e_corr
         integrals = self._transform()
         try:
             sums = {case.name: self._pair_sums(case, integrals) for case in self._cases()}
@@ -171,16 +193,17 @@ class MP2:
         return self.e_corr
 
     def _cases(self) -> list[Case]:
-        if self.restricted:
-            return [Case("", 0, 0)]
+        every = [Case("", 0, 0)] if self.restricted else [Case("aa", 0, 0), Case("bb", 1, 1), Case("ab", 0, 1)]
         return [
             case
-            for case in (Case("aa", 0, 0), Case("bb", 1, 1), Case("ab", 0, 1))
+            for case in every
             if all(self.orbitals[case.first].shape) and all(self.orbitals[case.second].shape)
         ]
 
     def _take(self, sums: dict[str, Matrix]) -> None:
-        if self.restricted:
+        if not sums:
+            self.pair_energies = {}
+        elif self.restricted:
             direct, exchange = sums[""]
             self.pair_energies = {"os": direct, "ss": direct - exchange}
         else:
@@ -193,14 +216,19 @@ class MP2:
         self.e_ss = sum(
             float(each.sum()) for name, each in self.pair_energies.items() if name not in ("os", "ab")
         )
-        self.e_corr = self.e_os + self.e_ss
+        self.e_singles = self.reference.singles
+        self.e_corr = self.e_os + self.e_ss + self.e_singles
 
     def summary(self) -> str:
         """For people: what was correlated, and where the integrals were."""
-        assert self.plan is not None
         shapes = " and ".join(
             f"{occupied} x {virtual}" for occupied, virtual in (o.shape for o in self.orbitals)
         )
+        if self.reference.note:
+            shapes += f" {self.reference.note}"
+        if self.uncorrelated:
+            return f"{shapes} orbitals, {self.frozen} frozen: nothing to correlate, the energy is 0"
+        assert self.plan is not None
         lost = f", {self.dropped} linearly dependent ones left out" if self.dropped else ""
         return (
             f"{shapes} orbitals, {self.frozen} frozen; {self.auxiliary} auxiliary functions "
@@ -431,34 +459,29 @@ def _contract(left: Matrix, right: Matrix, out: Matrix) -> None:
         out[:, j] = left.T @ right[:, j]
 
 
-def _reference(mf: Any) -> tuple[bool, list[tuple[Matrix, Matrix, int]]]:
-    """Whether it is restricted, and coefficients, energies and number of occupied orbitals of each spin."""
-    coefficients, energies, occupations = (
-        np.asarray(getattr(mf, name)) for name in ("mo_coeff", "mo_energy", "mo_occ")
-    )
-    if coefficients.ndim == 3:
-        return False, [
-            (c, e, round(float(o.sum()))) for c, e, o in zip(coefficients, energies, occupations, strict=True)
-        ]
-    return True, [(coefficients, energies, round(float(occupations.sum()) / 2))]
-
-
-def _frozen(mol: Any, frozen: int | str | None) -> int:
+def _frozen(mol: Any, frozen: int | str | Sequence[int] | None) -> int:
     if frozen is None:
         return 0
     if frozen == "auto":
         from pyscf.data import elements
 
         return int(elements.chemcore(mol))
-    try:
-        count = int(frozen)
-    except ValueError:
-        count = -1
-    if count < 0:
+    if isinstance(frozen, (list, tuple, np.ndarray)):
+        named = list(frozen)
+        if sorted(named) != list(range(len(named))):
+            raise OutcoreError(
+                errno.EINVAL,
+                "freeze orbitals",
+                detail=f"{named} are not the lowest orbitals 0 to {len(named) - 1}, each once; others cannot be frozen, "
+                "give the number of the lowest ones",
+            )
+        return len(named)
+    text = str(frozen).strip()
+    if isinstance(frozen, bool) or not (text.isascii() and text.isdigit()):
         raise OutcoreError(
             errno.EINVAL, "freeze orbitals", detail=f"'{frozen}' is neither a number of orbitals nor 'auto'"
         )
-    return count
+    return int(text)
 
 
 def _shell_blocks(first: Any, most: int) -> Iterator[tuple[slice, slice]]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from outcore import checkpoint
 from outcore.chem import restart
+from outcore.chem.reference import mark_canonical
 from outcore.errors import OutcoreError
 from outcore.world import World
 
@@ -34,3 +35,4 @@ def restore(mf: Any, found: dict[str, Any]) -> None:
     for each in _NAMES:
         setattr(mf, each, found[each])
     mf.e_tot, mf.converged, mf.cycles = found["meta"]["energy_hartree"], True, found["meta"]["cycle"]
+    mark_canonical(mf)

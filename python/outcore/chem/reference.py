@@ -1,0 +1,237 @@
+"""What a correlated method takes from an SCF object: orbitals of each spin, or a refusal that names what is wrong."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outcore.errors import OutcoreError
+
+Matrix = NDArray[np.float64]
+
+NONCANONICAL = ("refuse", "semicanonical", "diagonal")
+
+_WHOLE = 1e-8  # occupations differ by no more from 0, 1 or 2
+_ORTHONORMAL = 1e-6  # of orbitals, in the overlap of the present molecule
+_CANONICAL = 1e-6  # Hartree: off-diagonal Fock elements below it, inside occupied and virtual orbitals, are rounding
+_STATIONARY = 1e-8  # Hartree, or 10 times conv_tol: single excitations of a stationary determinant contribute less
+_GAP = 1e-6  # Hartree between occupied and virtual orbitals, at least
+
+
+@dataclass(frozen=True)
+class Spin:
+    """Orbitals of one spin, occupied ones first, each kind by energy (Hartree)."""
+
+    coefficients: Matrix
+    energies: Matrix
+    occupied: int
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One spin if `restricted`, else two. `singles`: second-order energy of single excitations, 0 of a determinant
+    that is stationary. `note` says what was done to the orbitals, if anything."""
+
+    restricted: bool
+    spins: list[Spin]
+    singles: float = 0.0
+    note: str = ""
+
+
+def mark_canonical(mf: Any) -> None:
+    """Says that the orbitals of `mf` are those that its SCF has left, converged: nobody need make a Fock matrix to
+    find that out. Changed orbitals or energies undo it."""
+    mf._canonical = _fingerprint(mf)
+
+
+def _fingerprint(mf: Any) -> str:
+    digest = hashlib.sha256()
+    for name in ("mo_coeff", "mo_energy", "mo_occ"):
+        digest.update(np.ascontiguousarray(getattr(mf, name)).tobytes())
+    return digest.hexdigest()
+
+
+def check_method(mf: Any) -> None:
+    """Raises OutcoreError unless `mf` is a molecular Hartree-Fock object with real orbitals that was run.
+
+    The first errors that any process would find: alike at all that hold the same object."""
+    from pyscf.scf import dhf, ghf, hf
+
+    kind = type(mf).__name__
+    if not isinstance(mf, hf.SCF):
+        raise _refused(f"{kind} is no Hartree-Fock object of PySCF")
+    if isinstance(mf, dhf.DHF):
+        raise _refused(f"{kind} has four components; take RHF, UHF or ROHF (scalar relativity: mf.x2c())")
+    if isinstance(mf, ghf.GHF):
+        raise _refused(f"{kind} has generalized orbitals, which mix the spins; take RHF, UHF or ROHF")
+    if "cell" in vars(mf):
+        raise _refused(f"{kind} is periodic; take a molecule")
+    if isinstance(mf, hf.KohnShamDFT):
+        raise _refused(f"{kind} has Kohn-Sham orbitals; take RHF, UHF or ROHF")
+    if mf.mol.omega:
+        raise _refused(f"the molecule has the range-separated operator of omega = {mf.mol.omega}; set it to 0")
+
+
+def of(mf: Any, *, noncanonical: str = "refuse", force: bool = False) -> Reference:
+    """The orbitals of an RHF, UHF or ROHF object. All processes that share the object call it.
+
+    noncanonical: what becomes of orbitals that do not diagonalize the Fock matrix. Orbitals of a stationary
+    determinant (say, localized ones) are always made canonical, which leaves the determinant as it is. Others, such
+    as those of ROHF: "refuse"; "semicanonical": occupied and virtual ones of each spin are made to
+    diagonalize the Fock matrix of their spin, and single excitations are added (Knowles, Andrews, Amos, Handy,
+    Pople, Chem. Phys. Lett. 186, 130 (1991); Lauderdale, Stanton, Gauss, Watts, Bartlett, ibid. 187, 21 (1991));
+    "diagonal": they stay, with the diagonal of the Fock matrix as energies and no singles, as in PySCF's
+    `mp.MP2(mf.to_uhf())`.
+    force: take an SCF that has not converged, its orbitals and energies as they are.
+    """
+    if noncanonical not in NONCANONICAL:
+        raise OutcoreError(
+            errno.EINVAL, "RI-MP2", detail=f"noncanonical '{noncanonical}' is none of {', '.join(NONCANONICAL)}"
+        )
+    check_method(mf)
+    mo_coeff, mo_energy, mo_occ = (getattr(mf, name) for name in ("mo_coeff", "mo_energy", "mo_occ"))
+    if mo_coeff is None or mo_occ is None or mo_energy is None:
+        raise _refused("the reference has no orbitals; run its kernel() first")
+    if not mf.converged and not force:
+        raise _refused(
+            "the SCF has not converged (mf.converged is False); converge it, or give force=True to take its "
+            "orbitals as they are"
+        )
+    if any(np.iscomplexobj(each) for each in _each_spin(mo_coeff, 3)):
+        raise _refused("the orbitals are complex; take real ones")
+    restricted, spins = _spins(mf)
+    note = "" if mf.converged else "of an SCF that has not converged"
+    if force and not mf.converged:
+        return Reference(restricted, [_sorted(*each) for each in spins], note=note)
+    if not _is_restricted_open(mf) and getattr(mf, "_canonical", "") == _fingerprint(mf):
+        reference = Reference(restricted, [_sorted(*each) for each in spins])
+    else:
+        reference = _canonical(mf, restricted, spins, noncanonical)
+    _check_gaps(reference)
+    return reference
+
+
+def _is_restricted_open(mf: Any) -> bool:
+    from pyscf.scf import rohf
+
+    return isinstance(mf, rohf.ROHF)
+
+
+Occupied = tuple[Matrix, Matrix, NDArray[np.bool_]]  # coefficients, energies, which are occupied
+
+
+def _spins(mf: Any) -> tuple[bool, list[Occupied]]:
+    """Whether the pairs of both spins are alike, and the orbitals of each spin."""
+    mol = mf.mol
+    coefficients = [np.asarray(each, np.float64) for each in _each_spin(mf.mo_coeff, 3)]
+    energies = [np.asarray(each, np.float64) for each in _each_spin(mf.mo_energy, 2)]
+    occupations = [np.asarray(each, np.float64) for each in _each_spin(mf.mo_occ, 2)]
+    limit = 2.0 if len(coefficients) == 1 else 1.0
+    for occupation in occupations:
+        whole = np.round(occupation)
+        odd = limit == 2.0 and not _is_restricted_open(mf)  # closed shells have no occupation of 1
+        wrong = (abs(occupation - whole) > _WHOLE) | (whole < 0) | (whole > limit) | (odd & (whole == 1))
+        if wrong.any():
+            first = int(np.flatnonzero(wrong)[0])
+            raise _refused(
+                f"orbital {first + 1} has an occupation of {occupation[first]:.6g} (smearing or fractional "
+                f"occupations); MP2 needs {'2 or 0' if odd else 'whole numbers'}: switch smearing and frac_occ off"
+            )
+    electrons = round(float(sum(occupation.sum() for occupation in occupations)))
+    if electrons != mol.nelectron:
+        raise _refused(
+            f"the occupied orbitals have {electrons} electrons, the molecule {mol.nelectron}; "
+            "run the SCF of this molecule, with ROHF or UHF if electrons are unpaired"
+        )
+    overlap = mol.intor_symmetric("int1e_ovlp")
+    for each in coefficients:
+        if len(each) != mol.nao or abs(each.T @ overlap @ each - np.eye(each.shape[1])).max() > _ORTHONORMAL:
+            raise _refused(
+                "the orbitals are not orthonormal in the present molecule and basis (was the geometry changed, or are "
+                "the integrals those of a model?); run the SCF again"
+            )
+    if len(coefficients) == 2:
+        return False, [
+            (c, e, o > 0.5) for c, e, o in zip(coefficients, energies, occupations, strict=True)
+        ]
+    (c,), (e,), (o,) = coefficients, energies, occupations
+    if not (_is_restricted_open(mf) and (np.round(o) == 1).any()):
+        return True, [(c, e, o > 1.5)]
+    return False, [(c, e, o > 0.5), (c, e, o > 1.5)]
+
+
+def _each_spin(values: Any, dimensions: int) -> list[Any]:
+    """Of one array, or of one for each spin, which may have different numbers of orbitals."""
+    if isinstance(values, np.ndarray) and values.ndim < dimensions:
+        return [values]
+    return list(values)
+
+
+def _sorted(coefficients: Matrix, energies: Matrix, occupied: NDArray[np.bool_]) -> Spin:
+    order = np.lexsort((energies, ~occupied))
+    return Spin(coefficients[:, order], energies[order], int(occupied.sum()))
+
+
+def _canonical(mf: Any, restricted: bool, spins: list[Occupied], noncanonical: str) -> Reference:
+    """Checks the orbitals with a Fock matrix, and makes them diagonalize it in its blocks, as `noncanonical` says."""
+    fock = mf.get_fock(dm=mf.make_rdm1())
+    if _is_restricted_open(mf):
+        focks = [fock.focka, fock.fockb]
+    else:
+        focks = _each_spin(np.asarray(fock), 3)
+    found, rotated, singles = list[Spin](), 0.0, 0.0
+    for (coefficients, energies, occupied), matrix in zip(spins, focks, strict=False):
+        c = _sorted(coefficients, energies, occupied)
+        inside = c.coefficients.T @ np.asarray(matrix, np.float64) @ c.coefficients
+        n = c.occupied
+        blocks = [np.linalg.eigh(inside[box, box]) for box in (slice(0, n), slice(n, None))]
+        off = inside - np.diag(np.diag(inside))
+        rotated = max(rotated, abs(off[:n, :n]).max(initial=0.0), abs(off[n:, n:]).max(initial=0.0))
+        rotated = max(rotated, abs(np.diag(inside) - c.energies).max())
+        (eo, vo), (ev, vv) = blocks
+        gaps = eo[:, None] - ev
+        coupling = vo.T @ inside[:n, n:] @ vv
+        singles += (2 if restricted else 1) * float(
+            np.divide(coupling**2, gaps, out=np.zeros_like(gaps), where=abs(gaps) > _GAP).sum()
+        )
+        if noncanonical == "diagonal" and not restricted:
+            diagonal = np.diag(inside).copy()
+            found.append(_sorted(c.coefficients, diagonal, np.arange(len(diagonal)) < n))
+        else:
+            turned = np.hstack([c.coefficients[:, :n] @ vo, c.coefficients[:, n:] @ vv])
+            found.append(Spin(turned, np.concatenate([eo, ev]), n))
+    if abs(singles) <= max(_STATIONARY, 10 * mf.conv_tol):
+        kept = noncanonical == "diagonal" and not restricted
+        return Reference(restricted, found, note="made canonical" if rotated > _CANONICAL and not kept else "")
+    if noncanonical == "refuse":
+        raise _refused(
+            f"the orbitals of {type(mf).__name__} are not those of a stationary determinant of RHF or UHF "
+            f"(single excitations contribute {singles:.2e} Eh): take UHF as the reference; or "
+            "noncanonical='semicanonical', which is ROHF-MP2 with singles; or noncanonical='diagonal', which "
+            "neglects what is not on the diagonal of the Fock matrix, as PySCF's mp.MP2(mf.to_uhf()) does"
+        )
+    if noncanonical == "diagonal":
+        return Reference(restricted, found, note="diagonal of the Fock matrix, no singles")
+    return Reference(restricted, found, singles, "semicanonical, with singles (ROHF-MP2)")
+
+
+def _check_gaps(reference: Reference) -> None:
+    """Denominators keep their sign: no occupied orbital lies at or above an empty one of its spin."""
+    for number, spin in enumerate(reference.spins):
+        occupied, virtual = spin.energies[: spin.occupied], spin.energies[spin.occupied :]
+        if len(occupied) and len(virtual) and virtual.min() - occupied.max() < _GAP:
+            which = "" if reference.restricted else (" of spin alpha", " of spin beta")[number]
+            raise _refused(
+                f"an occupied orbital{which} at {occupied.max():.6f} Eh is not below an empty one at "
+                f"{virtual.min():.6f} Eh (an excited state, or a hole in the occupied orbitals): the perturbation "
+                "series has no meaning there; take the ground state of this spin"
+            )
+
+
+def _refused(detail: str) -> OutcoreError:
+    return OutcoreError(errno.EINVAL, "take the reference of RI-MP2", detail=detail)
