@@ -51,6 +51,7 @@ struct DiskArray::State {
 
   [[nodiscard]] store::Geometry geometry(int component) const;
   [[nodiscard]] store::ComponentOptions component_options(int component) const;
+  [[nodiscard]] std::function<void(std::int64_t bytes)> account(std::string_view what) const;
   [[nodiscard]] store::ChunkCacheOptions cache_options(std::size_t components) const;
   [[nodiscard]] std::string kind() const;  ///< the same on all nodes
   [[nodiscard]] std::string text() const;  ///< for messages

@@ -35,11 +35,12 @@ Component::State::State(const std::string& path, SlotTable made, const Component
                   .cache = chosen.cache,
                   .expected_bytes = table.geometry().file_bytes(),
                   .engine = chosen.engine,
-                  .unlink_after_open = chosen.unlink_after_open}),
-      room(static_cast<std::size_t>(encodes() ? geometry().slots : 0)) {
-  for (std::size_t i = 0; i < room.size(); ++i)
-    room[i] = static_cast<std::uint32_t>(
-        round_up(table.stored_bytes(static_cast<std::int64_t>(i)), Geometry::page_bytes));
+                  .unlink_after_open = chosen.unlink_after_open}) {
+  table.account_to(options.account);
+  if (encodes())
+    table.for_each_written([&](std::int64_t slot) {
+      table.set_room(slot, round_up(table.stored_bytes(slot), Geometry::page_bytes));
+    });
 }
 
 bool Component::State::keeps(std::int64_t unused_bytes) const {
@@ -93,8 +94,7 @@ void Component::State::deliver_lost() {
 }
 
 std::int64_t Component::State::room_at(std::int64_t slot, int side) const noexcept {
-  return encodes() && table.written(slot) && table.side(slot) == side ? room[static_cast<std::size_t>(slot)]
-                                                                      : 0;
+  return encodes() && table.written(slot) && table.side(slot) == side ? table.room(slot) : 0;
 }
 
 /// Before a version is written over a smaller one: a full disk shall not leave something of both. Reserving
@@ -112,8 +112,7 @@ void Component::State::publish(std::int64_t slot, int side, std::int64_t size,
   table.set(slot, side, size, checksums);
   if (!encodes()) return;
   const bool shrinks = before > 2 * after;
-  room[static_cast<std::size_t>(slot)] =
-      static_cast<std::uint32_t>(shrinks ? after : std::max(before, after));
+  table.set_room(slot, shrinks ? after : std::max(before, after));
   if (shrinks) file.punch(geometry().offset_of(slot, side) + after, before - after);
 }
 
@@ -203,12 +202,12 @@ void Component::release_unused() {
   // What lies between the pieces in use, in the order of the file.
   std::int64_t unused = 0;
   for (int side = 0; side < geometry.sides(); ++side) {
-    for (std::int64_t slot = 0; slot < geometry.slots; ++slot) {
-      if (!state_->table.written(slot) || state_->table.side(slot) != side) continue;
+    state_->table.for_each_written([&](std::int64_t slot) {
+      if (state_->table.side(slot) != side) return;
       const std::int64_t begin = geometry.offset_of(slot, side);
       if (begin > unused) state_->file.punch(unused, begin - unused);
       unused = begin + round_up(state_->table.stored_bytes(slot), Geometry::page_bytes);
-    }
+    });
   }
   if (unused < geometry.file_bytes()) state_->file.punch(unused, geometry.file_bytes() - unused);
 }

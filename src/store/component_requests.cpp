@@ -41,6 +41,7 @@ Component::Request Component::async_write(std::int64_t first_slot, std::int64_t 
   state_->check_slots("write", first_slot, count, memory.size());
   const Geometry& geometry = state_->geometry();
   const std::int64_t stride = geometry.stride_bytes();
+  for (std::int64_t slot = first_slot; slot < first_slot + count; ++slot) state_->table.prepare(slot);
   Request made(std::make_unique<Request::State>(state_, true));
   Request::State& request = *made.state_;
   request.first_slot = first_slot;

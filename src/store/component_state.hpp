@@ -38,8 +38,6 @@ struct Component::State {
   SlotTable table;
   ComponentOptions options;
   mutable device::File file;
-  /// With a codec, for each slot: bytes from its beginning on that have space, at least.
-  std::vector<std::uint32_t> room;
   std::mutex lost_mutex;
   std::exception_ptr lost;  ///< first failure of a write that nobody waited for
 

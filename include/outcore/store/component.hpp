@@ -26,6 +26,9 @@ struct ComponentOptions {
   /// With shadow and without a codec: space that a commit leaves unused is kept for the next version, which a
   /// disk takes in faster than it finds new space, while the disk has several times as much free.
   bool keep_space = false;
+  /// Called before the table takes memory (it may throw, and then there is none), and with a negative number when
+  /// that is given back.
+  std::function<void(std::int64_t bytes)> account{};
   /// What a slot is to the user, for error messages: "chunk 17 [0:128, 256:384]".
   std::function<std::string(std::int64_t slot)> describe{};
 };

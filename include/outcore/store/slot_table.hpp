@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,33 +13,54 @@
 
 namespace outcore::store {
 
-/// Kept in memory, made into bytes when the array is committed. Different slots may be used by different
+class SlotPages;
+
+/// Kept in memory, made into bytes when the array is committed. It takes memory, and space in a file, for the
+/// slots that are written and some neighbours, whatever their number. Different slots may be used by different
 /// threads at the same time; what concerns all slots needs the table alone. Slots are not checked, but
 /// asserted.
 class SlotTable {
  public:
-  /// No slot is written. Throws as check(geometry) does, and Error(ENOMEM).
+  /// No slot is written. Throws as check(geometry) does.
   explicit SlotTable(const Geometry& geometry);
+  ~SlotTable();
+  SlotTable(SlotTable&&) noexcept;
+  SlotTable& operator=(SlotTable&&) noexcept;
+
+  /// Calls `account` with the memory that is in use, now and before more is taken (it may throw, and then there
+  /// is none), and with a negative number when it is given back. Once.
+  void account_to(std::function<void(std::int64_t bytes)> account);
 
   [[nodiscard]] const Geometry& geometry() const noexcept { return geometry_; }
 
-  [[nodiscard]] bool written(std::int64_t slot) const noexcept { return stored_[index(slot)] != 0; }
+  [[nodiscard]] bool written(std::int64_t slot) const noexcept { return stored_bytes(slot) != 0; }
   /// Size on disk: slot_bytes if it lies there as it is, less if it is compressed, 0 if never written.
-  [[nodiscard]] std::int64_t stored_bytes(std::int64_t slot) const noexcept { return stored_[index(slot)]; }
-  [[nodiscard]] int side(std::int64_t slot) const noexcept { return state_[index(slot)] & side_bit ? 1 : 0; }
+  [[nodiscard]] std::int64_t stored_bytes(std::int64_t slot) const noexcept;
+  [[nodiscard]] int side(std::int64_t slot) const noexcept;
   /// Of the blocks of what is stored.
   [[nodiscard]] std::span<const std::uint32_t> checksums(std::int64_t slot) const noexcept;
 
   /// Where the next version goes: to the other side if the one here belongs to the committed state.
   [[nodiscard]] int next_side(std::int64_t slot) const noexcept;
-  /// There are as many checksums as blocks in `stored_bytes`.
+  /// Takes the memory that `set` needs for a slot, which then cannot fail. Throws Error(ENOMEM), and what the
+  /// account does.
+  void prepare(std::int64_t slot);
+  /// There are as many checksums as blocks in `stored_bytes`. Throws as `prepare` does, if that was not called.
   void set(std::int64_t slot, int side, std::int64_t stored_bytes, std::span<const std::uint32_t> checksums);
 
   /// What the table says now is the committed state. Calls `stale` for places that held the one before, with
   /// the size of what may be there.
   void commit(const std::function<void(std::int64_t slot, int side)>& stale);
 
+  /// With a codec: bytes from the beginning of a slot on, on its side, that have space, at least.
+  [[nodiscard]] std::int64_t room(std::int64_t slot) const noexcept;
+  void set_room(std::int64_t slot, std::int64_t bytes) noexcept;  ///< of a slot that is written
+
   [[nodiscard]] std::int64_t total_stored_bytes() const noexcept;  ///< of all slots
+  /// Calls `visit` for the slots that are written, by rising numbers. The effort grows with their number.
+  void for_each_written(const std::function<void(std::int64_t slot)>& visit) const;
+  /// The first written slot from `slot` on, -1 if there is none.
+  [[nodiscard]] std::int64_t next_written(std::int64_t slot) const;
 
   /// As a file: with magic, version, byte order and checksums.
   [[nodiscard]] std::vector<std::byte> encode() const;
@@ -50,12 +72,8 @@ class SlotTable {
  private:
   static constexpr std::uint8_t side_bit = 1, committed_bit = 2, committed_side_bit = 4;
 
-  [[nodiscard]] std::size_t index(std::int64_t slot) const noexcept;
-
   Geometry geometry_;
-  std::vector<std::uint32_t> stored_;
-  std::vector<std::uint8_t> state_;
-  std::vector<std::uint32_t> checksums_;  ///< geometry_.blocks() for each slot
+  std::unique_ptr<SlotPages> pages_;
 };
 
 }  // namespace outcore::store
