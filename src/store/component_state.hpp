@@ -57,6 +57,7 @@ struct Component::State {
               std::int64_t offset) const;
   void deliver_lost();
   [[nodiscard]] std::int64_t room_at(std::int64_t slot, int side) const noexcept;
+  void give_back(std::int64_t first_slot, std::int64_t count) noexcept;
   void make_room(std::int64_t slot, int side, std::int64_t size);
   void publish(std::int64_t slot, int side, std::int64_t size, std::span<const std::uint32_t> checksums);
 };

@@ -162,6 +162,28 @@ void SlotTable::set(std::int64_t slot, int side, std::int64_t stored_bytes,
   page.state[i] = static_cast<std::uint8_t>((page.state[i] & ~side_bit) | (side ? side_bit : 0));
 }
 
+SlotTable::Entry SlotTable::entry(std::int64_t slot) const {
+  const SlotPages::Page* page = pages_->find(slot);
+  const std::size_t i = pages_->place(slot);
+  if (!page || page->stored[i] == 0) return {};
+  const auto sums = checksums(slot);
+  return {.stored = page->stored[i],
+          .room = page->room.empty() ? 0 : page->room[i],
+          .state = page->state[i],
+          .checksums = {sums.begin(), sums.end()}};
+}
+
+void SlotTable::restore(std::int64_t slot, const Entry& entry) noexcept {
+  SlotPages::Page* page = pages_->find(slot);
+  if (!page) return;  // it was not set
+  const std::size_t i = pages_->place(slot);
+  page->stored[i] = entry.stored;
+  page->state[i] = entry.state;
+  if (!page->room.empty()) page->room[i] = entry.room;
+  std::ranges::copy(entry.checksums,
+                    page->checksums.begin() + static_cast<std::ptrdiff_t>(i) * geometry_.blocks());
+}
+
 void SlotTable::commit(const std::function<void(std::int64_t slot, int side)>& stale) {
   pages_->for_each([&](std::int64_t first, SlotPages::Page& page) {
     for (std::size_t i = 0; i < page.stored.size(); ++i) {

@@ -48,6 +48,15 @@ class SlotTable {
   /// There are as many checksums as blocks in `stored_bytes`. Throws as `prepare` does, if that was not called.
   void set(std::int64_t slot, int side, std::int64_t stored_bytes, std::span<const std::uint32_t> checksums);
 
+  /// What the table says of a slot, to be said again by `restore`.
+  struct Entry {
+    std::uint32_t stored = 0, room = 0;
+    std::uint8_t state = 0;
+    std::vector<std::uint32_t> checksums;
+  };
+  [[nodiscard]] Entry entry(std::int64_t slot) const;
+  void restore(std::int64_t slot, const Entry& entry) noexcept;  ///< of a slot that was set since
+
   /// What the table says now is the committed state. Calls `stale` for places that held the one before, with
   /// the size of what may be there.
   void commit(const std::function<void(std::int64_t slot, int side)>& stale);
