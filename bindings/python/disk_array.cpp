@@ -254,6 +254,7 @@ void bind_disk_array(nb::module_& module) {
       .def("drop", &DiskArray::drop, unlocked)
       .def("remove", &DiskArray::remove, unlocked)
       .def("stored_bytes", &DiskArray::stored_bytes, unlocked)
+      .def("next_written", &DiskArray::next_written, "chunk"_a, unlocked)
       .def_prop_ro("codec", [](const DiskArray& self) { return store::text(self.codec()); })
       .def_prop_ro("components", &DiskArray::components)
       .def_prop_ro("placement", [](const DiskArray& self) { return placement_name(self.placement()); })

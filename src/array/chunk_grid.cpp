@@ -134,6 +134,14 @@ std::int64_t ChunkGrid::chunk_at(int component, std::int64_t slot) const noexcep
   return (slot / group_ * components_ + component) * group_ + slot % group_;
 }
 
+std::int64_t ChunkGrid::first_slot(int component, std::int64_t chunk) const noexcept {
+  assert(chunk >= 0 && component >= 0 && component < components_);
+  const std::int64_t group = chunk / group_, row = group / components_ * group_;
+  const std::int64_t its = group % components_;
+  const std::int64_t slot = component == its ? row + chunk % group_ : component > its ? row : row + group_;
+  return std::min(slot, slots(component));
+}
+
 std::int64_t ChunkGrid::chunk_holding(const Extents& element) const noexcept {
   assert(element.rank() == shape_.rank());
   std::int64_t number = 0;

@@ -214,9 +214,36 @@ void ChunkMover::begin_write(Lane& lane) {
   std::byte* memory = lane.memory;
   for (const Run& run : lane.runs) {
     const std::span slots(memory, static_cast<std::size_t>(run.count * slot_bytes_));
+    note_former(run);
     lane.requests.push_back(run.component->file->async_write(run.first_slot, run.count, slots));
     memory += slots.size();
   }
+}
+
+void ChunkMover::note_former(const Run& run) {
+  for (store::Component::Former& each : run.component->file->former(run.first_slot, run.count)) {
+    if (!former_.empty()) {
+      auto& [component, last] = former_.back();
+      if (component == run.component && last.entries.empty() && each.entries.empty() &&
+          last.first_slot + last.count == each.first_slot) {
+        last.count += each.count;
+        continue;
+      }
+    }
+    former_.emplace_back(run.component, std::move(each));
+  }
+}
+
+void ChunkMover::take_back(std::span<const Box> boxes) noexcept {
+  drop();
+  for (auto each = former_.rbegin(); each != former_.rend(); ++each)
+    each->first->file->restore(std::span(&each->second, 1));
+  former_.clear();
+  for (const OwnedComponent& component : components_)
+    for (const Box& box : boxes)
+      grid_.for_each_run(component.index, box, [&](const ChunkGrid::Run& run) {
+        component.file->give_back(run.first_slot, run.count);
+      });
 }
 
 bool ChunkMover::begin_reading(std::size_t before, const Box& box) {

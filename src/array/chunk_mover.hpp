@@ -51,6 +51,10 @@ class ChunkMover {
   void read(const Box& box, std::span<const std::unique_ptr<Counterpart>> to,
             const std::function<void()>& all_begun = {});
   void finish();  ///< all of it is done; throws the first error
+  /// Writing to boxes has failed, here or elsewhere: chunks that it has given space on the disk are what they
+  /// were before, and that space, and what was reserved, is given back. Chunks written in place stay as they
+  /// are.
+  void take_back(std::span<const Box> boxes) noexcept;
 
  private:
   struct Lanes {
@@ -94,6 +98,7 @@ class ChunkMover {
   [[nodiscard]] std::vector<Blocks> touched(const store::Geometry& geometry, const Box& box,
                                             const Box& chunk) const;
   void deliver(Lane& lane, const Box& box, std::span<const std::unique_ptr<Counterpart>> to);
+  void note_former(const Run& run);
   void wait_for_write(const OwnedComponent& component, std::int64_t slot, const Lane& reader);
 
   const ChunkGrid& grid_;
@@ -107,6 +112,7 @@ class ChunkMover {
   std::size_t reading_ = 0;        ///< lanes that are read and not delivered yet
   std::deque<std::size_t> ahead_;  ///< of these, the newest: of each of the boxes that are read next
   Pending pending_;
+  std::vector<std::pair<const OwnedComponent*, store::Component::Former>> former_;  ///< of what was written
 };
 
 }  // namespace outcore::array

@@ -160,6 +160,23 @@ CollectiveRequest DiskArray::State::submit(std::string_view what, const std::str
   return request;
 }
 
+std::int64_t DiskArray::State::measure(const std::string& arguments, transport::Reduction reduction,
+                                       const std::function<std::int64_t()>& own) {
+  constexpr std::string_view what = "measure disk array";
+  check_open("measure");
+  std::int64_t value = 0;
+  submit(what, arguments, [&]() -> Part {
+    return [this, &value, &own, reduction,
+            all = Box::whole(grid.shape())](const TransferQueue::Context& context) {
+      std::optional<ChunkStore::Pause> pause;
+      world::agree(context.transport, what, [&] { pause.emplace(*store, std::span(&all, 1), false); });
+      value = own();
+      context.transport.all_reduce(std::span(&value, 1), reduction);
+    };
+  }).wait();
+  return value;
+}
+
 std::exception_ptr DiskArray::State::undelivered() {
   std::exception_ptr first;
   for (const auto& each : std::exchange(requests, {})) {
@@ -233,6 +250,42 @@ class Reading {
 
 }  // namespace
 
+namespace {
+
+/// A collective write to boxes of the processes: all of it is done, or what it took of the disks is given
+/// back.
+class Writing {
+ public:
+  Writing(DiskArray::State& state, const TransferQueue::Context& context, std::span<const Box> boxes)
+      : state_(state), context_(context), boxes_(boxes) {}
+
+  void run(const std::function<void(ChunkMover& mover)>& write) {
+    constexpr std::string_view what = "write disk array";
+    state_.check_writable();  // a commit before it may have failed
+    state_.changed = true;
+    std::optional<ChunkStore::Pause> pause;
+    std::optional<AccountedMover> mover;
+    try {
+      world::agree(context_.transport, what, [&] {
+        pause.emplace(*state_.store, boxes_, true);
+        mover.emplace(state_);
+        array::reserve_blocks(**mover, boxes_);
+      });
+      world::agree(context_.transport, what, [&] { write(**mover); });
+    } catch (...) {
+      if (mover) (*mover)->take_back(boxes_);
+      throw;
+    }
+  }
+
+ private:
+  DiskArray::State& state_;
+  const TransferQueue::Context& context_;
+  const std::span<const Box> boxes_;
+};
+
+}  // namespace
+
 CollectiveRequest DiskArray::write(const GlobalArray& from, const Section& section, const Box& box) {
   State& state = *state_;
   state.check_open("write");
@@ -243,14 +296,12 @@ CollectiveRequest DiskArray::write(const GlobalArray& from, const Section& secti
         state.check_writable();
         state.check_box(box);
         state.check_type("write from", from.type());
-        return [&state, box, source = SectionCounterpart(from, section, box)](const TransferQueue::Context&) {
-          state.check_writable();  // a commit before it may have failed
-          state.changed = true;
-          const ChunkStore::Pause pause(*state.store, std::span(&box, 1), true);
-          AccountedMover mover(state);
-          mover->reserve(box);
-          mover->write(box, source);
-          mover->finish();
+        return [&state, box,
+                source = SectionCounterpart(from, section, box)](const TransferQueue::Context& context) {
+          Writing(state, context, std::span(&box, 1)).run([&](ChunkMover& mover) {
+            mover.write(box, source);
+            mover.finish();
+          });
         };
       },
       State::Effect::writes);
@@ -281,17 +332,10 @@ CollectiveRequest DiskArray::write(const Strided& from, const Box& box) {
         state.check_writable();
         state.check_box(box);
         return [&state, from, box](const TransferQueue::Context& context) {
-          state.check_writable();  // a commit before it may have failed
-          state.changed = true;
           const std::vector<Box> boxes = all_boxes(context.transport, box);
-          std::optional<ChunkStore::Pause> pause;
-          std::optional<AccountedMover> mover;
-          world::agree(context.transport, "write blocks to disk array", [&] {
-            pause.emplace(*state.store, boxes, true);
-            mover.emplace(state);
-            array::reserve_blocks(**mover, boxes);
+          Writing(state, context, boxes).run([&](ChunkMover& mover) {
+            array::write_blocks(context, mover, state.grid, state.type, from, boxes);
           });
-          array::write_blocks(context, **mover, state.grid, state.type, from, boxes);
         };
       },
       State::Effect::writes);
@@ -474,21 +518,26 @@ std::string DiskArray::share(World& parent) {
 }
 
 std::int64_t DiskArray::stored_bytes() {
-  State& state = *state_;
-  state.check_open("measure");
-  std::int64_t bytes = 0;
-  CollectiveRequest request = state.submit("measure disk array", "", [&]() -> State::Part {
-    return [&state, &bytes, all = Box::whole(state.grid.shape())](const TransferQueue::Context& context) {
-      std::optional<ChunkStore::Pause> pause;
-      world::agree(context.transport, "measure disk array",
-                   [&] { pause.emplace(*state.store, std::span(&all, 1), false); });
-      for (const array::OwnedComponent& each : state.components())
-        bytes += each.file->table().total_stored_bytes();
-      context.transport.all_reduce(std::span(&bytes, 1), transport::Reduction::sum);
-    };
+  return state_->measure("", transport::Reduction::sum, [this] {
+    std::int64_t bytes = 0;
+    for (const array::OwnedComponent& each : state_->components())
+      bytes += each.file->table().total_stored_bytes();
+    return bytes;
   });
-  request.wait();
-  return bytes;
+}
+
+std::int64_t DiskArray::next_written(std::int64_t chunk) {
+  const ChunkGrid& grid = state_->grid;
+  const std::int64_t found =
+      state_->measure(std::to_string(chunk), transport::Reduction::min, [this, &grid, chunk] {
+        std::int64_t next = grid.chunks();
+        for (const array::OwnedComponent& each : state_->components()) {
+          const std::int64_t slot = each.file->table().next_written(grid.first_slot(each.index, chunk));
+          if (slot >= 0) next = std::min(next, grid.chunk_at(each.index, slot));
+        }
+        return next;
+      });
+  return found < grid.chunks() ? found : -1;
 }
 
 }  // namespace outcore

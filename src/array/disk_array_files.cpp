@@ -59,6 +59,7 @@ store::ComponentOptions DiskArray::State::component_options(int component) const
   return {.read_only = read_only,
           .unlink_after_open = !persistent,
           .keep_space = true,
+          .account = account("the table of a disk array"),
           .describe = [layout = grid, component](std::int64_t slot) {
             const std::int64_t chunk = layout.chunk_at(component, slot);
             return "chunk " + std::to_string(chunk) + " " + layout.chunk_box(chunk).text();
@@ -67,16 +68,20 @@ store::ComponentOptions DiskArray::State::component_options(int component) const
 
 store::ChunkCacheOptions DiskArray::State::cache_options(std::size_t components) const {
   constexpr std::int64_t most_bytes = 64 << 20;
-  Budget& budget = world.budget();
   const std::int64_t all =
-      caches.own_bytes >= 0 ? caches.own_bytes : std::min(budget.limit_bytes() / 16, most_bytes);
+      caches.own_bytes >= 0 ? caches.own_bytes : std::min(world.budget().limit_bytes() / 16, most_bytes);
   return {.most_bytes = all / static_cast<std::int64_t>(components),
-          .account = [&budget](std::int64_t bytes) {
-            if (bytes > 0)
-              budget.reserve(bytes, "the cache of a disk array");
-            else
-              budget.release(-bytes);
-          }};
+          .account = account("the cache of a disk array")};
+}
+
+/// To the budget of this process.
+std::function<void(std::int64_t bytes)> DiskArray::State::account(std::string_view what) const {
+  return [&budget = world.budget(), what](std::int64_t bytes) {
+    if (bytes > 0)
+      budget.reserve(bytes, what);
+    else
+      budget.release(-bytes);
+  };
 }
 
 void DiskArray::State::make_store() {
@@ -244,8 +249,7 @@ void DiskArray::State::keep_states_read() {
     for (const auto& [component, other] : tables) {
       if (component != each.index || other == generation) continue;
       const std::string table = directory.file(array::table_name(component, other));
-      const std::int64_t most_bytes =
-          each.file->geometry().table_bytes() + each.file->geometry().slots + 4096;
+      const std::int64_t most_bytes = store::SlotTable::most_bytes(each.file->geometry());
       if (array::is_read(table))
         each.file->keep(other, store::SlotTable::decode(store::read_whole(table, most_bytes), table));
     }

@@ -51,6 +51,7 @@ struct DiskArray::State {
 
   [[nodiscard]] store::Geometry geometry(int component) const;
   [[nodiscard]] store::ComponentOptions component_options(int component) const;
+  [[nodiscard]] std::function<void(std::int64_t bytes)> account(std::string_view what) const;
   [[nodiscard]] store::ChunkCacheOptions cache_options(std::size_t components) const;
   [[nodiscard]] std::string kind() const;  ///< the same on all nodes
   [[nodiscard]] std::string text() const;  ///< for messages
@@ -62,6 +63,9 @@ struct DiskArray::State {
   CollectiveRequest submit(std::string_view what, const std::string& arguments,
                            const std::function<Part()>& prepare, Effect effect = Effect::none,
                            TransferQueue::Begin begin = {});
+  /// What all processes say of their components, taken together, while all that was put is there. Collective.
+  std::int64_t measure(const std::string& arguments, transport::Reduction reduction,
+                       const std::function<std::int64_t()>& own);
   std::exception_ptr
   undelivered();  ///< waits for all transfers; the first error that nobody has seen, or null
   [[nodiscard]] std::span<const array::OwnedComponent> components() const noexcept;

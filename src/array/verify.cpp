@@ -34,11 +34,9 @@ void verify_slots(const store::Component& component, std::int64_t first, std::in
         .async_read(first, count,
                     memory.first(static_cast<std::size_t>(count * component.geometry().stride_bytes())))
         .wait();
-    result.chunks += count;
   } catch (const Error& error) {
     if (count == 1) {
       result.damage.emplace_back(error.what());
-      ++result.chunks;
       return;
     }
     for (std::int64_t slot = first; slot < first + count; ++slot)
@@ -64,8 +62,14 @@ void verify_component(const std::string& path, const store::Manifest& manifest, 
   const std::int64_t at_once = std::max<std::int64_t>(pass_bytes / stride, 1);
   const device::Buffer buffer(static_cast<std::size_t>(at_once * stride));
   const std::int64_t slots = component.geometry().slots;
-  for (std::int64_t slot = 0; slot < slots; slot += at_once)
-    verify_slots(component, slot, std::min(at_once, slots - slot), buffer.span(), result);
+  // What was never written lies nowhere.
+  const store::SlotTable& table = component.table();
+  for (std::int64_t slot = table.next_written(0); slot >= 0;) {
+    const std::int64_t count = std::min(at_once, slots - slot);
+    verify_slots(component, slot, count, buffer.span(), result);
+    slot = table.next_written(slot + count);
+  }
+  result.chunks += slots;
 }
 
 }  // namespace

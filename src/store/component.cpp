@@ -34,11 +34,12 @@ Component::State::State(const std::string& path, SlotTable made, const Component
                   .cache = chosen.cache,
                   .expected_bytes = table.geometry().file_bytes(),
                   .engine = chosen.engine,
-                  .unlink_after_open = chosen.unlink_after_open}),
-      room(static_cast<std::size_t>(encodes() ? geometry().slots : 0)) {
-  for (std::size_t i = 0; i < room.size(); ++i)
-    room[i] = static_cast<std::uint32_t>(
-        round_up(table.stored_bytes(static_cast<std::int64_t>(i)), Geometry::page_bytes));
+                  .unlink_after_open = chosen.unlink_after_open}) {
+  table.account_to(options.account);
+  if (encodes())
+    table.for_each_written([&](std::int64_t slot) {
+      table.set_room(slot, round_up(table.stored_bytes(slot), Geometry::page_bytes));
+    });
 }
 
 bool Component::State::keeps(std::int64_t unused_bytes) const {
@@ -86,23 +87,41 @@ void Component::State::verify(std::int64_t slot, std::int64_t first_block, std::
   }
 }
 
-int Component::State::next_side(std::int64_t slot) const {
-  std::uint64_t taken = 0;
+void KeptState::add(std::int64_t slot, int side) {
+  if (!runs_.empty() && runs_.back().first + runs_.back().count == slot && runs_.back().side == side)
+    ++runs_.back().count;
+  else
+    runs_.push_back({slot, 1, side});
+}
+
+int KeptState::side(std::int64_t slot) const noexcept {
+  const auto next = std::ranges::upper_bound(runs_, slot, {}, &Run::first);
+  if (next == runs_.begin()) return -1;
+  const Run& run = *std::prev(next);
+  return slot < run.first + run.count ? run.side : -1;
+}
+
+int KeptState::sides() const noexcept {
+  int most = -1;
+  for (const Run& run : runs_) most = std::max(most, run.side);
+  return most + 1;
+}
+
+std::uint64_t Component::State::taken(std::int64_t slot) const noexcept {
+  std::uint64_t bits = 0;
   for (const KeptState& each : kept)
-    if (const std::uint8_t side = each.sides[static_cast<std::size_t>(slot)]; side != KeptState::nowhere)
-      taken |= std::uint64_t{1} << side;
-  const int side = table.next_side(slot, taken);
+    if (const int side = each.side(slot); side >= 0) bits |= std::uint64_t{1} << side;
+  return bits;
+}
+
+int Component::State::next_side(std::int64_t slot) const {
+  const int side = table.next_side(slot, taken(slot));
   if (side < 0)
     throw Error(EBUSY, {.attempted = "write",
                         .path = file.path(),
                         .detail = named(slot) + " is read in " + std::to_string(SlotTable::most_sides) +
                                   " states at the same time, which is as many as there can be"});
   return side;
-}
-
-bool Component::State::is_kept(std::int64_t slot, int side) const noexcept {
-  return std::ranges::any_of(
-      kept, [&](const KeptState& each) { return each.sides[static_cast<std::size_t>(slot)] == side; });
 }
 
 bool Component::State::in_use(std::int64_t slot, int side) const noexcept {
@@ -119,9 +138,7 @@ void Component::State::grow(int side) {
 
 void Component::State::shrink() {
   int needed = table.sides();
-  for (const KeptState& each : kept)
-    for (const std::uint8_t side : each.sides)
-      if (side != KeptState::nowhere) needed = std::max(needed, side + 1);
+  for (const KeptState& each : kept) needed = std::max(needed, each.sides());
   if (needed >= sides_in_file.load()) return;
   file.truncate(needed * side_bytes());
   sides_in_file.store(needed);
@@ -133,8 +150,7 @@ void Component::State::deliver_lost() {
 }
 
 std::int64_t Component::State::room_at(std::int64_t slot, int side) const noexcept {
-  return encodes() && table.written(slot) && table.side(slot) == side ? room[static_cast<std::size_t>(slot)]
-                                                                      : 0;
+  return encodes() && table.written(slot) && table.side(slot) == side ? table.room(slot) : 0;
 }
 
 /// Before a version is written over a smaller one: a full disk shall not leave something of both. Reserving
@@ -152,8 +168,7 @@ void Component::State::publish(std::int64_t slot, int side, std::int64_t size,
   table.set(slot, side, size, checksums);
   if (!encodes()) return;
   const bool shrinks = before > 2 * after;
-  room[static_cast<std::size_t>(slot)] =
-      static_cast<std::uint32_t>(shrinks ? after : std::max(before, after));
+  table.set_room(slot, shrinks ? after : std::max(before, after));
   if (shrinks) file.punch(geometry().offset_of(slot, side) + after, before - after);
 }
 
@@ -225,10 +240,8 @@ std::vector<std::byte> Component::encode_table() const {
 }
 
 void Component::keep(std::uint64_t state, const SlotTable& its_table) {
-  KeptState kept{state, std::vector<std::uint8_t>(static_cast<std::size_t>(geometry().slots))};
-  for (std::int64_t slot = 0; slot < geometry().slots; ++slot)
-    kept.sides[static_cast<std::size_t>(slot)] =
-        its_table.written(slot) ? static_cast<std::uint8_t>(its_table.side(slot)) : KeptState::nowhere;
+  KeptState kept(state);
+  its_table.for_each_written([&](std::int64_t slot) { kept.add(slot, its_table.side(slot)); });
   state_->kept.push_back(std::move(kept));
 }
 
@@ -272,15 +285,14 @@ class Unused {
 void Component::committed(std::uint64_t before, const std::function<bool(std::uint64_t state)>& is_read) {
   State& state = *state_;
   const Geometry& geometry = state.geometry();
-  const auto size = static_cast<std::size_t>(geometry.slots);
   std::vector<KeptState> gone;
   for (KeptState& each : std::exchange(state.kept, {}))
-    (is_read && is_read(each.number) ? state.kept : gone).push_back(std::move(each));
+    (is_read && is_read(each.number()) ? state.kept : gone).push_back(std::move(each));
   if (is_read && is_read(before)) {
-    KeptState& last = state.kept.emplace_back(before, std::vector<std::uint8_t>(size, KeptState::nowhere));
-    for (std::size_t slot = 0; slot < size; ++slot)
-      if (const int side = state.table.committed_side(static_cast<std::int64_t>(slot)); side >= 0)
-        last.sides[slot] = static_cast<std::uint8_t>(side);
+    KeptState& last = state.kept.emplace_back(before);
+    state.table.for_each_written([&](std::int64_t slot) {
+      if (const int side = state.table.committed_side(slot); side >= 0) last.add(slot, side);
+    });
   }
   // First all of the table, then the disk, whose failure must not leave half of it.
   Unused unused(geometry);
@@ -288,10 +300,9 @@ void Component::committed(std::uint64_t before, const std::function<bool(std::ui
     if (!state.is_kept(slot, side)) unused.add(slot, side);
   });
   for (const KeptState& each : gone)
-    for (std::int64_t slot = 0; slot < geometry.slots; ++slot)
-      if (const std::uint8_t side = each.sides[static_cast<std::size_t>(slot)];
-          side != KeptState::nowhere && !state.in_use(slot, side))
-        unused.add(slot, side);
+    each.for_each([&](std::int64_t slot, int side) {
+      if (!state.in_use(slot, side)) unused.add(slot, side);
+    });
   state.shrink();
   unused.give_back(state.file, unused.reusable_bytes() > 0 && !state.keeps(unused.reusable_bytes()));
 }
@@ -302,16 +313,20 @@ void Component::release_unused() {
   state.shrink();
   if (state.keeps(state.file.space_bytes() - state.table.total_stored_bytes())) return;
   // What lies between the pieces in use, in the order of the file.
+  std::vector<std::pair<std::int64_t, std::int64_t>> used;
+  state.table.for_each_written([&](std::int64_t slot) {
+    used.emplace_back(geometry.offset_of(slot, state.table.side(slot)),
+                      round_up(state.table.stored_bytes(slot), Geometry::page_bytes));
+  });
+  for (const KeptState& each : state.kept)
+    each.for_each([&](std::int64_t slot, int side) {
+      used.emplace_back(geometry.offset_of(slot, side), geometry.stride_bytes());
+    });
+  std::ranges::sort(used);
   std::int64_t unused = 0;
-  for (int side = 0; side < state.sides_in_file; ++side) {
-    for (std::int64_t slot = 0; slot < geometry.slots; ++slot) {
-      if (!state.in_use(slot, side)) continue;
-      const std::int64_t begin = geometry.offset_of(slot, side);
-      if (begin > unused) state.file.punch(unused, begin - unused);
-      unused = begin + (state.is_kept(slot, side)
-                            ? geometry.stride_bytes()
-                            : round_up(state.table.stored_bytes(slot), Geometry::page_bytes));
-    }
+  for (const auto& [begin, bytes] : used) {
+    if (begin > unused) state.file.punch(unused, begin - unused);
+    unused = std::max(unused, begin + bytes);
   }
   const std::int64_t end = state.sides_in_file * state.side_bytes();
   if (unused < end) state.file.punch(unused, end - unused);

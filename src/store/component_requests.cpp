@@ -36,11 +36,56 @@ void Component::reserve(std::int64_t first_slot, std::int64_t count) {
   }
 }
 
+std::vector<Component::Former> Component::former(std::int64_t first_slot, std::int64_t count) const {
+  const SlotTable& table = state_->table;
+  std::vector<Former> all;
+  for (std::int64_t slot = first_slot; slot < first_slot + count; ++slot) {
+    const bool written = table.written(slot);
+    if (!state_->moves(slot)) continue;
+    if (all.empty() || all.back().entries.empty() == written ||
+        all.back().first_slot + all.back().count != slot)
+      all.push_back({.first_slot = slot, .count = 0, .entries = {}});
+    ++all.back().count;
+    if (written) all.back().entries.push_back(table.entry(slot));
+  }
+  return all;
+}
+
+void Component::restore(std::span<const Former> former) noexcept {
+  const SlotTable::Entry nothing;
+  for (auto each = former.rbegin(); each != former.rend(); ++each)
+    for (std::int64_t i = 0; i < each->count; ++i)
+      state_->table.restore(each->first_slot + i,
+                            each->entries.empty() ? nothing : each->entries[static_cast<std::size_t>(i)]);
+}
+
+void Component::give_back(std::int64_t first_slot, std::int64_t count) noexcept {
+  state_->give_back(first_slot, count);
+}
+
+void Component::State::give_back(std::int64_t first_slot, std::int64_t count) noexcept {
+  const std::int64_t stride = geometry().stride_bytes(), end = first_slot + count;
+  const auto unused_side = [&](std::int64_t slot) {
+    return moves(slot) ? table.next_side(slot, taken(slot)) : -1;
+  };
+  for (std::int64_t slot = first_slot; slot < end; ++slot) {
+    const std::int64_t first = slot;
+    const int side = unused_side(slot);
+    if (side < 0) continue;
+    while (slot + 1 < end && unused_side(slot + 1) == side) ++slot;
+    try {
+      file.punch(geometry().offset_of(first, side), (slot + 1 - first) * stride);
+    } catch (const std::exception&) {  // the failure before it counts
+    }
+  }
+}
+
 Component::Request Component::async_write(std::int64_t first_slot, std::int64_t count,
                                           std::span<std::byte> memory) {
   state_->check_slots("write", first_slot, count, memory.size());
   const Geometry& geometry = state_->geometry();
   const std::int64_t stride = geometry.stride_bytes();
+  for (std::int64_t slot = first_slot; slot < first_slot + count; ++slot) state_->table.prepare(slot);
   Request made(std::make_unique<Request::State>(state_, true));
   Request::State& request = *made.state_;
   request.first_slot = first_slot;
@@ -237,6 +282,7 @@ void Component::Request::State::finish(Piece& piece) {
         std::clamp<std::int64_t>((context.offset - piece.offset) / owner->geometry().stride_bytes(), 0,
                                  piece.count - 1);
     context.detail += (context.detail.empty() ? "" : "; ") + owner->named(slot);
+    if (write) owner->give_back(piece.first_slot, piece.count);
     throw Error(error.errno_value(), std::move(context));
   }
   write ? finish_write(piece) : finish_read(piece, moved);

@@ -35,11 +35,29 @@ struct Piece {
   device::Request request{};
 };
 
-/// Where a state before the committed one lies, which somebody reads.
-struct KeptState {
-  static constexpr std::uint8_t nowhere = 255;
-  std::uint64_t number = 0;
-  std::vector<std::uint8_t> sides;  ///< of each slot; `nowhere` if it was not written
+/// Where a state before the committed one lies, which somebody reads. Neighbours on one side are one run, so
+/// that it takes little memory.
+class KeptState {
+ public:
+  explicit KeptState(std::uint64_t number) : number_(number) {}
+
+  [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
+  void add(std::int64_t slot, int side);                     ///< by rising slots
+  [[nodiscard]] int side(std::int64_t slot) const noexcept;  ///< -1: the slot is not in it
+  [[nodiscard]] int sides() const noexcept;                  ///< so many are in use
+  template <class Visit>
+  void for_each(Visit visit) const {  ///< visit(slot, side), by rising slots
+    for (const Run& run : runs_)
+      for (std::int64_t slot = run.first; slot < run.first + run.count; ++slot) visit(slot, run.side);
+  }
+
+ private:
+  struct Run {
+    std::int64_t first = 0, count = 0;
+    int side = 0;
+  };
+  std::uint64_t number_;
+  std::vector<Run> runs_;
 };
 
 struct Component::State {
@@ -49,8 +67,6 @@ struct Component::State {
   std::vector<KeptState> kept;  ///< changed by keep and committed only
   std::mutex grow_mutex;
   std::atomic<int> sides_in_file{0};
-  /// With a codec, for each slot: bytes from its beginning on that have space, at least.
-  std::vector<std::uint32_t> room;
   std::mutex lost_mutex;
   std::exception_ptr lost;  ///< first failure of a write that nobody waited for
 
@@ -73,13 +89,20 @@ struct Component::State {
   [[nodiscard]] std::int64_t side_bytes() const noexcept {
     return geometry().slots * geometry().stride_bytes();
   }
+  /// Sides of a slot that states before the committed one have, as bits.
+  [[nodiscard]] std::uint64_t taken(std::int64_t slot) const noexcept;
+  /// Whether its next version goes elsewhere than what the table says of it, which is whole until then.
+  [[nodiscard]] bool moves(std::int64_t slot) const noexcept {
+    return !table.written(slot) || table.next_side(slot, taken(slot)) != table.side(slot);
+  }
   /// Where the next version of a slot goes. Throws Error(EBUSY) if there is no place.
   [[nodiscard]] int next_side(std::int64_t slot) const;
-  [[nodiscard]] bool is_kept(std::int64_t slot, int side) const noexcept;
+  [[nodiscard]] bool is_kept(std::int64_t slot, int side) const noexcept { return taken(slot) >> side & 1; }
   [[nodiscard]] bool in_use(std::int64_t slot, int side) const noexcept;
   void grow(int side);  ///< the file has that side
   void shrink();        ///< it has no more sides than something refers to
   [[nodiscard]] std::int64_t room_at(std::int64_t slot, int side) const noexcept;
+  void give_back(std::int64_t first_slot, std::int64_t count) noexcept;
   void make_room(std::int64_t slot, int side, std::int64_t size);
   void publish(std::int64_t slot, int side, std::int64_t size, std::span<const std::uint32_t> checksums);
 };

@@ -80,12 +80,6 @@ std::span<const std::byte> unseal(const EnvelopeKind& kind, std::span<const std:
   return body;
 }
 
-std::uint32_t version_in(std::span<const std::byte> bytes) noexcept {
-  Header header{};
-  if (bytes.size() >= sizeof header) std::memcpy(&header, bytes.data(), sizeof header);
-  return header.version;
-}
-
 void BodyReader::fail(const std::string& detail) const {
   refuse(EIO, path_, std::string(kind_.what) + ", damaged or written wrongly: " + detail);
 }

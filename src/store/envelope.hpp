@@ -32,9 +32,6 @@ inline constexpr std::size_t envelope_header_bytes = 32;
 [[nodiscard]] std::span<const std::byte> unseal(const EnvelopeKind& kind, std::span<const std::byte> bytes,
                                                 const std::string& path);
 
-/// The version that a header names, of which nothing has been checked; 0 if there is no header.
-[[nodiscard]] std::uint32_t version_in(std::span<const std::byte> bytes) noexcept;
-
 /// Appends numbers and strings to a body.
 class BodyWriter {
  public:

@@ -4,21 +4,23 @@
 #include <bit>
 #include <cassert>
 #include <cerrno>
-#include <new>
-#include <stdexcept>
+#include <limits>
+#include <utility>
 
 #include "outcore/error.hpp"
 #include "store/envelope.hpp"
+#include "store/slot_pages.hpp"
 
 namespace outcore::store {
 namespace {
 
-constexpr EnvelopeKind kind{{'O', 'U', 'T', 'C', 'T', 'A', 'B', 'L'}, 1, "a table of an Outcore array"};
-/// Of more than two sides, one byte for each slot behind the sizes.
-constexpr EnvelopeKind kind_of_many_sides{kind.magic, 2, kind.what};
+constexpr EnvelopeKind kind{{'O', 'U', 'T', 'C', 'T', 'A', 'B', 'L'}, 2, "a table of an Outcore array"};
 
-/// In files the size of what a slot stores has the side in its highest bit.
-constexpr std::uint32_t side_flag = 0x80000000;
+/// In files only written slots are there: first their runs, then their sizes, their sides, and the checksums
+/// of their blocks.
+struct Run {
+  std::int64_t first = 0, count = 0;
+};
 
 [[noreturn]] void refuse(const std::string& detail) {
   throw Error(EINVAL, {.attempted = "component of an array", .detail = detail});
@@ -55,6 +57,23 @@ Geometry read_geometry(BodyReader& reader) {
   return geometry;
 }
 
+/// Runs rise, with unwritten slots between them.
+std::vector<Run> read_runs(BodyReader& reader, const Geometry& geometry) {
+  const auto most = static_cast<std::int64_t>(reader.left() / sizeof(Run));
+  std::vector<Run> runs(
+      static_cast<std::size_t>(reader.number<std::int64_t>("the number of runs of slots", 0, most)));
+  std::int64_t least = 0, slots = 0;
+  for (Run& run : runs) {
+    run.first = reader.number<std::int64_t>("the first slot of a run", least, geometry.slots);
+    run.count = reader.number<std::int64_t>("the length of a run", 1, geometry.slots - run.first);
+    least = run.first + run.count + 1;
+    slots += run.count;
+  }
+  if (slots > static_cast<std::int64_t>(reader.left() / (sizeof(std::uint32_t) + sizeof(std::uint8_t))))
+    reader.fail(std::to_string(slots) + " slots do not fit into " + std::to_string(reader.left()) + " bytes");
+  return runs;
+}
+
 }  // namespace
 
 std::int64_t suitable_block_bytes(std::int64_t slot_bytes) noexcept {
@@ -82,115 +101,208 @@ void check(const Geometry& geometry) {
 
 SlotTable::SlotTable(const Geometry& geometry) : geometry_(geometry) {
   check(geometry);
-  try {
-    stored_.resize(static_cast<std::size_t>(geometry.slots));
-    state_.resize(static_cast<std::size_t>(geometry.slots));
-    checksums_.resize(static_cast<std::size_t>(geometry.slots * geometry.blocks()));
-  } catch (const std::bad_alloc&) {
-    throw Error(ENOMEM, {.attempted = "table of a component", .size_bytes = geometry.table_bytes()});
-  } catch (const std::length_error&) {
-    throw Error(ENOMEM, {.attempted = "table of a component", .size_bytes = geometry.table_bytes()});
-  }
+  pages_ = std::make_unique<SlotPages>(geometry);
+}
+SlotTable::~SlotTable() = default;
+SlotTable::SlotTable(SlotTable&&) noexcept = default;
+SlotTable& SlotTable::operator=(SlotTable&&) noexcept = default;
+
+void SlotTable::account_to(std::function<void(std::int64_t bytes)> account) {
+  pages_->account_to(std::move(account));
 }
 
-std::size_t SlotTable::index(std::int64_t slot) const noexcept {
-  assert(slot >= 0 && slot < geometry_.slots);
-  return static_cast<std::size_t>(slot);
+std::int64_t SlotTable::stored_bytes(std::int64_t slot) const noexcept {
+  const SlotPages::Page* page = pages_->find(slot);
+  return page ? page->stored[pages_->place(slot)] : 0;
 }
 
-std::span<const std::uint32_t> SlotTable::checksums(std::int64_t slot) const noexcept {
-  return std::span(checksums_)
-      .subspan(index(slot) * static_cast<std::size_t>(geometry_.blocks()),
-               static_cast<std::size_t>(geometry_.blocks_in(stored_bytes(slot))));
+std::uint16_t SlotTable::state(std::int64_t slot) const noexcept {
+  const SlotPages::Page* page = pages_->find(slot);
+  return page ? page->state[pages_->place(slot)] : std::uint16_t{0};
 }
 
-int SlotTable::next_side(std::int64_t slot, std::uint64_t taken) const noexcept {
-  if (!geometry_.shadow) return side(slot);
-  const int committed = committed_side(slot);
-  if (committed >= 0) taken |= std::uint64_t{1} << committed;
-  const int now = side(slot), free = std::countr_one(taken);
-  if (!(taken >> now & 1)) return now;  // a version that nobody refers to yet
-  return free < most_sides ? free : -1;
+int SlotTable::side(std::int64_t slot) const noexcept {
+  return state(slot) & side_bits;
+}
+
+int SlotTable::committed_side(std::int64_t slot) const noexcept {
+  const std::uint16_t found = state(slot);
+  return found & committed_bit ? found >> committed_shift : -1;
 }
 
 int SlotTable::sides() const noexcept {
   int most = static_cast<int>(geometry_.sides()) - 1;
-  for (const std::uint16_t state : state_)
-    most = std::max({most, state & side_bits, state >> committed_shift});
+  pages_->for_each([&](std::int64_t, const SlotPages::Page& page) {
+    for (const std::uint16_t found : page.state)
+      most = std::max({most, found & side_bits, found >> committed_shift});
+  });
   return most + 1;
+}
+
+std::span<const std::uint32_t> SlotTable::checksums(std::int64_t slot) const noexcept {
+  const SlotPages::Page* page = pages_->find(slot);
+  if (!page) return {};
+  return std::span(page->checksums)
+      .subspan(pages_->place(slot) * static_cast<std::size_t>(geometry_.blocks()),
+               static_cast<std::size_t>(geometry_.blocks_in(stored_bytes(slot))));
+}
+
+std::int64_t SlotTable::room(std::int64_t slot) const noexcept {
+  const SlotPages::Page* page = pages_->find(slot);
+  return page ? page->room[pages_->place(slot)] : 0;
+}
+
+void SlotTable::set_room(std::int64_t slot, std::int64_t bytes) noexcept {
+  assert(written(slot));
+  pages_->find(slot)->room[pages_->place(slot)] = static_cast<std::uint32_t>(bytes);
+}
+
+int SlotTable::next_side(std::int64_t slot, std::uint64_t taken) const noexcept {
+  const std::uint16_t found = state(slot);
+  const int now = found & side_bits;
+  if (!geometry_.shadow) return now;
+  if (found & committed_bit) taken |= std::uint64_t{1} << (found >> committed_shift);
+  if (!(taken >> now & 1)) return now;  // a version that nobody refers to yet
+  const int free = std::countr_one(taken);
+  return free < most_sides ? free : -1;
+}
+
+void SlotTable::prepare(std::int64_t slot) {
+  static_cast<void>(pages_->make(slot));
 }
 
 void SlotTable::set(std::int64_t slot, int side, std::int64_t stored_bytes,
                     std::span<const std::uint32_t> checksums) {
-  const std::size_t i = index(slot);
   assert(stored_bytes > 0 && stored_bytes <= geometry_.slot_bytes);
   assert(side >= 0 && side < (geometry_.shadow ? most_sides : 1));
   assert(static_cast<std::int64_t>(checksums.size()) == geometry_.blocks_in(stored_bytes));
-  std::ranges::copy(checksums, checksums_.begin() + slot * geometry_.blocks());
-  stored_[i] = static_cast<std::uint32_t>(stored_bytes);
-  state_[i] = static_cast<std::uint16_t>((state_[i] & ~side_bits) | side);
+  SlotPages::Page& page = pages_->make(slot);
+  const std::size_t i = pages_->place(slot);
+  std::ranges::copy(checksums, page.checksums.begin() + static_cast<std::ptrdiff_t>(i) * geometry_.blocks());
+  page.stored[i] = static_cast<std::uint32_t>(stored_bytes);
+  page.state[i] = static_cast<std::uint16_t>((page.state[i] & ~side_bits) | side);
+}
+
+SlotTable::Entry SlotTable::entry(std::int64_t slot) const {
+  const SlotPages::Page* page = pages_->find(slot);
+  const std::size_t i = pages_->place(slot);
+  if (!page || page->stored[i] == 0) return {};
+  const auto sums = checksums(slot);
+  return {.stored = page->stored[i],
+          .room = page->room.empty() ? 0 : page->room[i],
+          .state = page->state[i],
+          .checksums = {sums.begin(), sums.end()}};
+}
+
+void SlotTable::restore(std::int64_t slot, const Entry& entry) noexcept {
+  SlotPages::Page* page = pages_->find(slot);
+  if (!page) return;  // it was not set
+  const std::size_t i = pages_->place(slot);
+  page->stored[i] = entry.stored;
+  page->state[i] = entry.state;
+  if (!page->room.empty()) page->room[i] = entry.room;
+  std::ranges::copy(entry.checksums,
+                    page->checksums.begin() + static_cast<std::ptrdiff_t>(i) * geometry_.blocks());
 }
 
 void SlotTable::commit(const std::function<void(std::int64_t slot, int side)>& stale) {
-  for (std::int64_t slot = 0; slot < geometry_.slots; ++slot) {
-    if (!written(slot)) continue;
-    const int now = side(slot), before = committed_side(slot);
-    state_[index(slot)] = static_cast<std::uint16_t>(now | committed_bit | now << committed_shift);
-    if (before >= 0 && now != before) stale(slot, before);
-  }
+  pages_->for_each([&](std::int64_t first, SlotPages::Page& page) {
+    for (std::size_t i = 0; i < page.stored.size(); ++i) {
+      if (page.stored[i] == 0) continue;
+      std::uint16_t& its = page.state[i];
+      const int now = its & side_bits, before = its >> committed_shift;
+      const bool moved = its & committed_bit && now != before;
+      its = static_cast<std::uint16_t>(now | committed_bit | now << committed_shift);
+      if (moved) stale(first + static_cast<std::int64_t>(i), before);
+    }
+  });
 }
 
 std::int64_t SlotTable::total_stored_bytes() const noexcept {
   std::int64_t total = 0;
-  for (const std::uint32_t stored : stored_) total += stored;
+  pages_->for_each([&](std::int64_t, const SlotPages::Page& page) {
+    for (const std::uint32_t stored : page.stored) total += stored;
+  });
   return total;
 }
 
+void SlotTable::for_each_written(const std::function<void(std::int64_t slot)>& visit) const {
+  pages_->for_each([&](std::int64_t first, const SlotPages::Page& page) {
+    for (std::size_t i = 0; i < page.stored.size(); ++i)
+      if (page.stored[i] != 0) visit(first + static_cast<std::int64_t>(i));
+  });
+}
+
+std::int64_t SlotTable::next_written(std::int64_t slot) const {
+  std::int64_t found = -1;
+  if (slot < geometry_.slots)
+    pages_->for_each_from(slot, [&](std::int64_t first, const SlotPages::Page& page) {
+      const auto begin = page.stored.begin() + std::max<std::int64_t>(slot - first, 0);
+      const auto next =
+          std::find_if(begin, page.stored.end(), [](std::uint32_t stored) { return stored != 0; });
+      if (next != page.stored.end()) found = first + (next - page.stored.begin());
+      return found < 0;
+    });
+  return found;
+}
+
+std::int64_t SlotTable::most_bytes(const Geometry& geometry) noexcept {
+  constexpr std::int64_t head_bytes = 256;  // of the envelope and the geometry
+  const std::int64_t slot_bytes = static_cast<std::int64_t>(sizeof(Run) + sizeof(std::uint32_t)) + 1 +
+                                  static_cast<std::int64_t>(sizeof(std::uint32_t)) * geometry.blocks();
+  std::int64_t bytes = 0;
+  if (__builtin_mul_overflow(geometry.slots, slot_bytes, &bytes) ||
+      __builtin_add_overflow(bytes, head_bytes, &bytes))
+    return std::numeric_limits<std::int64_t>::max();
+  return bytes;
+}
+
 std::vector<std::byte> SlotTable::encode() const {
-  const bool many_sides = sides() > 2;
+  std::vector<Run> runs;
+  for_each_written([&](std::int64_t slot) {
+    if (runs.empty() || runs.back().first + runs.back().count != slot) runs.push_back({slot, 0});
+    ++runs.back().count;
+  });
   BodyWriter writer;
   write_geometry(writer, geometry_);
-  for (std::int64_t slot = 0; slot < geometry_.slots; ++slot)
-    writer.number(stored_[index(slot)] | (!many_sides && side(slot) ? side_flag : 0));
-  if (many_sides)
-    for (std::int64_t slot = 0; slot < geometry_.slots; ++slot)
-      writer.number(static_cast<std::uint8_t>(side(slot)));
-  for (std::int64_t slot = 0; slot < geometry_.slots; ++slot) writer.raw(std::as_bytes(checksums(slot)));
-  return seal(many_sides ? kind_of_many_sides : kind, writer.body());
+  writer.number(static_cast<std::int64_t>(runs.size()));
+  for (const Run& run : runs) {
+    writer.number(run.first);
+    writer.number(run.count);
+  }
+  for_each_written([&](std::int64_t slot) { writer.number(static_cast<std::uint32_t>(stored_bytes(slot))); });
+  for_each_written([&](std::int64_t slot) { writer.number(static_cast<std::uint8_t>(side(slot))); });
+  for_each_written([&](std::int64_t slot) { writer.raw(std::as_bytes(checksums(slot))); });
+  return seal(kind, writer.body());
 }
 
 SlotTable SlotTable::decode(std::span<const std::byte> bytes, const std::string& path) {
-  const bool many_sides = version_in(bytes) >= kind_of_many_sides.version;
-  const EnvelopeKind& found = many_sides ? kind_of_many_sides : kind;
-  BodyReader reader(unseal(found, bytes, path), found, path);
+  BodyReader reader(unseal(kind, bytes, path), kind, path);
   const Geometry geometry = read_geometry(reader);
-  if (geometry.slots > static_cast<std::int64_t>(reader.left() / sizeof(std::uint32_t)))
-    reader.fail(std::to_string(geometry.slots) + " slots do not fit into " + std::to_string(reader.left()) +
-                " bytes");
+  const std::vector<Run> runs = read_runs(reader, geometry);
   SlotTable table(geometry);
-  for (std::int64_t slot = 0; slot < geometry.slots; ++slot) {
-    const auto entry = reader.number<std::uint32_t>();
-    const std::uint32_t stored = entry & ~side_flag;
-    if (stored > static_cast<std::uint32_t>(geometry.slot_bytes) ||
-        (entry & side_flag && (stored == 0 || !geometry.shadow || many_sides)) ||
-        (geometry.codec.codec == Codec::none && stored != 0 &&
-         stored != static_cast<std::uint32_t>(geometry.slot_bytes)))
-      reader.fail("slot " + std::to_string(slot) + " stores " + std::to_string(entry));
-    table.stored_[table.index(slot)] = stored;
-    if (entry & side_flag) table.state_[table.index(slot)] = 1;
-  }
-  for (std::int64_t slot = 0; many_sides && slot < geometry.slots; ++slot) {
-    const auto side = reader.number<std::uint8_t>("the side of a slot", 0, most_sides - 1);
-    if (side > 0 && (!geometry.shadow || !table.written(slot)))
-      reader.fail("slot " + std::to_string(slot) + " is on side " + std::to_string(side));
-    table.state_[table.index(slot)] = side;
-  }
-  for (std::int64_t slot = 0; slot < geometry.slots; ++slot) {
+  const auto for_each_slot = [&](auto visit) {
+    for (const Run& run : runs)
+      for (std::int64_t slot = run.first; slot < run.first + run.count; ++slot)
+        visit(slot, table.pages_->place(slot));
+  };
+  for_each_slot([&](std::int64_t slot, std::size_t i) {
+    const auto stored = reader.number<std::uint32_t>();
+    if (stored == 0 || stored > static_cast<std::uint32_t>(geometry.slot_bytes) ||
+        (geometry.codec.codec == Codec::none && stored != static_cast<std::uint32_t>(geometry.slot_bytes)))
+      reader.fail("slot " + std::to_string(slot) + " stores " + std::to_string(stored));
+    table.pages_->make(slot).stored[i] = stored;
+  });
+  const int most = geometry.shadow ? most_sides - 1 : 0;
+  for_each_slot([&](std::int64_t slot, std::size_t i) {
+    table.pages_->find(slot)->state[i] =
+        reader.number<std::uint8_t>("the side of a slot", 0, static_cast<std::uint8_t>(most));
+  });
+  for_each_slot([&](std::int64_t slot, std::size_t i) {
     const auto part = reader.raw(table.checksums(slot).size_bytes());
-    if (!part.empty())
-      std::memcpy(&table.checksums_[static_cast<std::size_t>(slot * geometry.blocks())], part.data(),
-                  part.size());
-  }
+    std::memcpy(&table.pages_->find(slot)->checksums[i * static_cast<std::size_t>(geometry.blocks())],
+                part.data(), part.size());
+  });
   reader.finish();
   table.commit([](std::int64_t, int) {});
   return table;

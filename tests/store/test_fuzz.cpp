@@ -81,6 +81,7 @@ Bytes damaged(const Bytes& good, const Bytes& other, std::mt19937_64& random) {
 Bytes sealed_again(const Bytes& original, const Bytes& body) {
   EnvelopeKind kind{{}, 1, ""};
   std::memcpy(kind.magic.data(), original.data(), kind.magic.size());
+  std::memcpy(&kind.version, &original[kind.magic.size() + sizeof(std::uint32_t)], sizeof kind.version);
   return seal(kind, body);
 }
 

@@ -62,6 +62,9 @@ class ChunkGrid {
   /// Arguments must lie in the grid; that is asserted, not checked.
   [[nodiscard]] Place place(std::int64_t chunk) const noexcept;
   [[nodiscard]] std::int64_t chunk_at(int component, std::int64_t slot) const noexcept;
+  /// The first slot of a component whose chunk has this number or a higher one; slots(component) if there is
+  /// none.
+  [[nodiscard]] std::int64_t first_slot(int component, std::int64_t chunk) const noexcept;
   [[nodiscard]] std::int64_t chunk_holding(const Extents& element) const noexcept;
   /// The elements of a chunk; those beyond the array, at its upper edges, are left out.
   [[nodiscard]] Box chunk_box(std::int64_t chunk) const noexcept;

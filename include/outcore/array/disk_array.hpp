@@ -141,6 +141,9 @@ class DiskArray : public DiskArrayAccess {
   [[nodiscard]] bool read_only() const noexcept;
   [[nodiscard]] bool closed() const noexcept;
   [[nodiscard]] std::int64_t stored_bytes();  ///< on all disks; collective
+  /// The first chunk from number `chunk` on, in row-major order of the grid, of which anything was ever
+  /// written; -1 if there is none. What is passed over is zero, and costs no time. Collective.
+  [[nodiscard]] std::int64_t next_written(std::int64_t chunk);
 
   struct State;
   explicit DiskArray(std::unique_ptr<State> state);

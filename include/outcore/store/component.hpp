@@ -26,6 +26,9 @@ struct ComponentOptions {
   /// With shadow and without a codec: space that a commit leaves unused is kept for the next version, which a
   /// disk takes in faster than it finds new space, while the disk has several times as much free.
   bool keep_space = false;
+  /// Called before the table takes memory (it may throw, and then there is none), and with a negative number
+  /// when that is given back.
+  std::function<void(std::int64_t bytes)> account{};
   /// What a slot is to the user, for error messages: "chunk 17 [0:128, 256:384]".
   std::function<std::string(std::int64_t slot)> describe{};
 };
@@ -43,6 +46,7 @@ struct ComponentOptions {
 /// - With Geometry::shadow, slots of the committed state are never overwritten: their content and the table
 ///   that was encoded with it stay valid, whatever happens to later writes, until `committed` is called; and
 ///   so do those of states before it, as long as somebody is said to read them. The file grows for that.
+/// - The space of a write that failed is given back at once, where the table refers to nothing.
 /// - A slot that is overwritten in place (without shadow, or written again before the commit) may hold some
 ///   blocks of either version after a failure. Reading it gives the earlier content if that is untouched, and
 ///   Error(EIO) else: the checksums tell, never a mixture. Space is not needed to overwrite in place, so a
@@ -90,10 +94,23 @@ class Component {
   [[nodiscard]] const SlotTable& table() const noexcept;
   [[nodiscard]] const std::string& path() const noexcept;
 
+  /// Slots that the next write would put where nothing of theirs is yet, as they are now.
+  struct Former {
+    std::int64_t first_slot = 0, count = 0;
+    std::vector<SlotTable::Entry> entries;  ///< empty: they were never written
+  };
+  [[nodiscard]] std::vector<Former> former(std::int64_t first_slot, std::int64_t count) const;
+  /// After the failure of a larger whole: those slots are again what they were, the latest first. No request
+  /// may be under way for them. Then `give_back` has more to do.
+  void restore(std::span<const Former> former) noexcept;
+  /// The disk has the space again that was reserved, or written, for slots, and that the table does not refer
+  /// to. What cannot be given back stays until the next commit.
+  void give_back(std::int64_t first_slot, std::int64_t count) noexcept;
+
   /// Reserves space on the disk for slots that are about to be written, if they are written as they are, in
   /// pieces of 1 MiB or more that lie together: files then take them in faster. Nothing where the file system
-  /// cannot. What it has reserved stays when it fails, as what was written does. Waits for requests under
-  /// way. Throws Error: ENOSPC, EINVAL for slots that are not there.
+  /// cannot. What it has reserved stays when it fails, until `give_back`. Waits for requests under way.
+  /// Throws Error: ENOSPC, EINVAL for slots that are not there.
   void reserve(std::int64_t first_slot, std::int64_t count);
 
   /// In memory, as on disk, slots lie geometry().stride_bytes() apart, and the memory has the size of

@@ -39,8 +39,6 @@ struct Geometry {
   }
   /// Length of the file. It is sparse: what was never written takes no space.
   [[nodiscard]] std::int64_t file_bytes() const noexcept { return sides() * slots * stride_bytes(); }
-  /// Memory that the table of a component takes.
-  [[nodiscard]] std::int64_t table_bytes() const noexcept { return slots * (8 + 4 * blocks()); }
 };
 
 /// Size of the blocks of chunks of a size: an eighth, so that a row of a chunk is read, and verified, without

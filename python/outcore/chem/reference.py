@@ -18,8 +18,12 @@ NONCANONICAL = ("refuse", "semicanonical", "diagonal")
 
 _WHOLE = 1e-8  # occupations differ by no more from 0, 1 or 2
 _ORTHONORMAL = 1e-6  # of orbitals, in the overlap of the present molecule
-_CANONICAL = 1e-6  # Hartree: off-diagonal Fock elements below it, inside occupied and virtual orbitals, are rounding
-_STATIONARY = 1e-8  # Hartree, or 10 times conv_tol: single excitations of a stationary determinant contribute less
+_CANONICAL = (
+    1e-6  # Hartree: off-diagonal Fock elements below it, inside occupied and virtual orbitals, are rounding
+)
+_STATIONARY = (
+    1e-8  # Hartree, or 10 times conv_tol: single excitations of a stationary determinant contribute less
+)
 _GAP = 1e-6  # Hartree between occupied and virtual orbitals, at least
 
 
@@ -74,7 +78,9 @@ def check_method(mf: Any) -> None:
     if isinstance(mf, hf.KohnShamDFT):
         raise _refused(f"{kind} has Kohn-Sham orbitals; take RHF, UHF or ROHF")
     if mf.mol.omega:
-        raise _refused(f"the molecule has the range-separated operator of omega = {mf.mol.omega}; set it to 0")
+        raise _refused(
+            f"the molecule has the range-separated operator of omega = {mf.mol.omega}; set it to 0"
+        )
 
 
 def of(mf: Any, *, noncanonical: str = "refuse", force: bool = False) -> Reference:
@@ -91,7 +97,9 @@ def of(mf: Any, *, noncanonical: str = "refuse", force: bool = False) -> Referen
     """
     if noncanonical not in NONCANONICAL:
         raise OutcoreError(
-            errno.EINVAL, "RI-MP2", detail=f"noncanonical '{noncanonical}' is none of {', '.join(NONCANONICAL)}"
+            errno.EINVAL,
+            "RI-MP2",
+            detail=f"noncanonical '{noncanonical}' is none of {', '.join(NONCANONICAL)}",
         )
     check_method(mf)
     mo_coeff, mo_energy, mo_occ = (getattr(mf, name) for name in ("mo_coeff", "mo_energy", "mo_occ"))
@@ -156,9 +164,7 @@ def _spins(mf: Any) -> tuple[bool, list[Occupied]]:
                 "the integrals those of a model?); run the SCF again"
             )
     if len(coefficients) == 2:
-        return False, [
-            (c, e, o > 0.5) for c, e, o in zip(coefficients, energies, occupations, strict=True)
-        ]
+        return False, [(c, e, o > 0.5) for c, e, o in zip(coefficients, energies, occupations, strict=True)]
     (c,), (e,), (o,) = coefficients, energies, occupations
     if not (_is_restricted_open(mf) and (np.round(o) == 1).any()):
         return True, [(c, e, o > 1.5)]
@@ -207,7 +213,9 @@ def _canonical(mf: Any, restricted: bool, spins: list[Occupied], noncanonical: s
             found.append(Spin(turned, np.concatenate([eo, ev]), n))
     if abs(singles) <= max(_STATIONARY, 10 * mf.conv_tol):
         kept = noncanonical == "diagonal" and not restricted
-        return Reference(restricted, found, note="made canonical" if rotated > _CANONICAL and not kept else "")
+        return Reference(
+            restricted, found, note="made canonical" if rotated > _CANONICAL and not kept else ""
+        )
     if noncanonical == "refuse":
         raise _refused(
             f"the orbitals of {type(mf).__name__} are not those of a stationary determinant of RHF or UHF "

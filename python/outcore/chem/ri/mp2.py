@@ -193,7 +193,9 @@ class MP2:
         return self.e_corr
 
     def _cases(self) -> list[Case]:
-        every = [Case("", 0, 0)] if self.restricted else [Case("aa", 0, 0), Case("bb", 1, 1), Case("ab", 0, 1)]
+        every = (
+            [Case("", 0, 0)] if self.restricted else [Case("aa", 0, 0), Case("bb", 1, 1), Case("ab", 0, 1)]
+        )
         return [
             case
             for case in every
