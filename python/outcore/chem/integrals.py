@@ -296,7 +296,7 @@ class TwoElectronIntegrals:
         steps = self._accuracy
         if steps.least == steps.largest:
             return _core.Screening(self._basis, self.settings.cutoff, self._threads)
-        return _core.Screening(self._basis, steps.least / 2, self._threads, steps)
+        return _core.Screening(self._basis, steps.share * steps.least, self._threads, steps)
 
     def _budgets(self) -> tuple[int, int]:
         """Bytes of memory and of disk for the records of each process. Collective."""
@@ -433,8 +433,9 @@ class TwoElectronIntegrals:
         densities = self.world.broadcast(np.ascontiguousarray(densities, dtype=np.float64))
         self._reset_counters()
         with self.world.together("error of the energy"):
-            mine = np.array(self._native.energy_error(densities, self._tickets))
-        variance, worst = (float(value) for value in self.world.all_reduce(mine))
+            *sums, largest = self._native.energy_error(densities, self._counter, self._tickets)
+        variance, worst = (float(value) for value in self.world.all_reduce(np.array(sums)))
+        variance += accuracy.FEW_TERMS * float(self.world.all_reduce(largest, "max"))
         return EnergyError(math.sqrt(variance), worst, self.settings.allowed_error)
 
     def close(self) -> None:
