@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -37,26 +38,40 @@ std::string on_this_node(std::string path, const World& world) {
   throw Error(errno_value, {.attempted = std::string(attempted), .path = path, .detail = std::move(detail)});
 }
 
-bool is_ours(const std::string& name) {
+/// Whether it is `stem` and then `count` numbers, each after a dot.
+bool is_numbered(std::string_view name, std::string_view stem, int count) {
+  if (!name.starts_with(stem)) return false;
+  name.remove_prefix(stem.size());
+  for (; count > 0; --count) {
+    if (!name.starts_with('.')) return false;
+    name.remove_prefix(1);
+    const std::size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
+    if (digits == 0) return false;
+    name.remove_prefix(digits);
+  }
+  return name.empty();
+}
+
+bool is_ours(std::string_view name) {
   std::string_view written = name;
   if (written.ends_with(".new")) written.remove_suffix(4);
-  return written == manifest_name || written == next_name || name.starts_with(store::Visibility::mark_name) ||
-         name.starts_with("component.") || name.starts_with("table.");
+  return written == manifest_name || written == next_name ||
+         is_numbered(name, store::Visibility::mark_name, 1) || is_numbered(name, "component", 1) ||
+         is_numbered(name, "table", 2);
 }
 
 /// Deletes the files of an array: first what makes it one, so that half of an array is none.
-void delete_files(const std::string& path) {
-  fs::remove(path + "/" + std::string(manifest_name));
-  std::vector<fs::path> files;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path))
-    if (is_ours(entry.path().filename())) files.push_back(entry.path());
-  for (const fs::path& file : files) fs::remove(file);
+void delete_files(const device::Directory& directory) {
+  directory.remove(std::string(manifest_name));
+  for (const std::string& name : directory.names())
+    if (is_ours(name)) directory.remove(name);
 }
 
-void refuse_foreign(const std::string& path) {
-  for (const fs::directory_entry& entry : fs::directory_iterator(path))
-    if (const std::string name = entry.path().filename(); !is_ours(name))
-      fail(EEXIST, "create disk array", path, "it holds '" + name + "', which belongs to no array");
+void refuse_foreign(const device::Directory& directory) {
+  for (const std::string& name : directory.names())
+    if (!is_ours(name) || directory.is_directory(name))
+      fail(EEXIST, "create disk array", directory.path(),
+           "it holds '" + name + "', which belongs to no array");
 }
 
 /// Filesystem errors carry no word of ours.
@@ -66,19 +81,6 @@ void translated(std::string_view attempted, const std::string& path, Step step) 
     step();
   } catch (const fs::filesystem_error& error) {
     fail(error.code().value(), attempted, path);
-  }
-}
-
-std::vector<std::byte> read_manifest(const std::string& file) {
-  return store::read_whole(file, store::Manifest::most_bytes);
-}
-
-std::uint64_t generation_in(const std::string& file) {
-  try {
-    return store::Manifest::decode(read_manifest(file), file).generation;
-  } catch (const Error& error) {
-    if (error.errno_value() == ENOENT || error.errno_value() == ENOTDIR) return 0;
-    throw;
   }
 }
 
@@ -92,31 +94,46 @@ std::string table_name(int component, std::uint64_t generation) {
   return "table." + std::to_string(component) + "." + std::to_string(generation);
 }
 
-store::SlotTable read_table(const store::Manifest& manifest, int component, const std::string& directory) {
+store::SlotTable read_table(const store::Manifest& manifest, int component,
+                            const device::Directory& directory) {
   const store::Manifest::Component& expected = manifest.components[static_cast<std::size_t>(component)];
-  const std::string file = directory + "/" + expected.table_name;
-  const std::vector<std::byte> bytes = store::read_whole(file, expected.table_bytes + 1);
+  const std::string file = directory.path() + "/" + expected.table_name;
+  // The largest table that such a component can have: no memory is taken for a size that is only said.
+  const store::Geometry geometry = manifest.geometry(component);
+  const std::vector<std::byte> bytes = store::read_whole(file, store::SlotTable::most_bytes(geometry), nullptr,
+                                                         directory.fd());
   if (static_cast<std::int64_t>(bytes.size()) != expected.table_bytes ||
       store::crc32c(bytes) != expected.table_crc)
     fail(EIO, "open disk array", file,
          "it is not the table that the manifest names: damaged, or of another state");
   store::SlotTable table = store::SlotTable::decode(bytes, file);
-  if (table.geometry() != manifest.geometry(component))
+  if (table.geometry() != geometry)
     fail(EIO, "open disk array", file, "it describes slots of another size than the manifest");
   return table;
 }
 
+void check_names(const store::Manifest& manifest, const std::string& path) {
+  for (int c = 0; c < static_cast<int>(manifest.components.size()); ++c) {
+    const store::Manifest::Component& each = manifest.components[static_cast<std::size_t>(c)];
+    if (each.data_name == component_name(c) && each.table_name == table_name(c, manifest.generation)) continue;
+    fail(EIO, "open disk array", path,
+         "its manifest is damaged or written wrongly: component " + std::to_string(c) + " is in '" +
+             each.data_name + "' and '" + each.table_name + "'");
+  }
+}
+
 ArrayDirectory ArrayDirectory::create(World& world, const std::string& path, Placement placement,
-                                      bool overwrite) {
+                                      bool overwrite, int contained) {
   ArrayDirectory made;
   made.path_ = on_this_node(path, world);
+  made.contained_ = contained;
   try {
     made.make(world, placement, overwrite);
   } catch (const Error&) {  // by all processes
     if (made.is_new_) try {
-        delete_files(made.path_);
-        fs::remove(made.path_);
-      } catch (const fs::filesystem_error&) {  // the other failure is the one to tell of
+        if (made.opened_) delete_files(made.opened_);
+        ::rmdir(made.path_.c_str());
+      } catch (const Error&) {  // the other failure is the one to tell of
       }
     throw;
   }
@@ -126,20 +143,20 @@ ArrayDirectory ArrayDirectory::create(World& world, const std::string& path, Pla
 /// What may fail for others that are at it comes before anything is touched.
 void ArrayDirectory::make_directory(bool overwrite) {
   constexpr std::string_view what = "create disk array";
-  const bool made = ::mkdir(path_.c_str(), 0777) == 0;
-  if (!made && (errno != EEXIST || !fs::is_directory(path_))) fail(errno, what, path_);
+  const bool made = device::Directory::make(path_, contained_);
+  opened_ = device::Directory(path_, contained_);
   lock(what);
   is_new_ = made;
-  const bool committed = fs::exists(file(std::string(manifest_name)));
-  if (!overwrite && (committed || !fs::is_empty(path_)))
+  const bool committed = opened_.holds(std::string(manifest_name));
+  if (!overwrite && (committed || !opened_.names().empty()))
     fail(EEXIST, what, path_,
          committed ? "there is an array; say overwrite to replace it" : "the directory is not empty");
-  refuse_foreign(path_);
-  delete_files(path_);
+  refuse_foreign(opened_);
+  delete_files(opened_);
 }
 
 void ArrayDirectory::lock(std::string_view what) {
-  device::Descriptor directory(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  device::Descriptor directory(::openat(opened_.fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory) fail(errno, what, path_);
   const int refused = ::flock(directory.get(), LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
   // A file system that has no locks cannot help: then it is on the user.
@@ -154,6 +171,23 @@ void ArrayDirectory::lock(std::string_view what) {
   lock_ = std::move(directory);
 }
 
+void ArrayDirectory::look_for() {
+  try {
+    opened_ = device::Directory(path_, contained_);
+  } catch (const Error& error) {
+    if (error.errno_value() != ENOENT && error.errno_value() != ENOTDIR) throw;
+  }
+}
+
+std::vector<std::byte> ArrayDirectory::read(std::string_view name) const {
+  return store::read_whole(file(std::string(name)), store::Manifest::most_bytes, nullptr, opened_.fd());
+}
+
+std::uint64_t ArrayDirectory::generation_in(std::string_view name) const {
+  if (!opened_ || !opened_.holds(std::string(name))) return 0;
+  return store::Manifest::decode(read(name), file(std::string(name))).generation;
+}
+
 /// Who makes, locks and commits a directory: of each one process.
 bool ArrayDirectory::leads(const World& world, Placement placement, const store::Visibility& seen) {
   return world.rank() == 0 || (placement == Placement::local && world.node_rank() == 0 && !seen.by_me());
@@ -164,7 +198,7 @@ void ArrayDirectory::make(World& world, Placement placement, bool overwrite) {
   store::Visibility seen;
   world.together(what, 0, [&] {
     if (world.rank() != 0) return;
-    translated(what, path_, [&] { make_directory(overwrite); });
+    make_directory(overwrite);
     seen.leave_mark(path_);
   });
   seen.look(world, path_);
@@ -177,21 +211,26 @@ void ArrayDirectory::make(World& world, Placement placement, bool overwrite) {
     if (world.rank() == 0)
       seen.remove_mark();
     else if (leads_)
-      translated(what, path_, [&] { make_directory(overwrite); });
+      make_directory(overwrite);
+  });
+  world.together(what, 0, [&] {
+    if (!opened_) opened_ = device::Directory(path_, contained_);
   });
 }
 
-ArrayDirectory ArrayDirectory::open(World& world, const std::string& path, bool read_only,
+ArrayDirectory ArrayDirectory::open(World& world, const std::string& path, bool read_only, int contained,
                                     std::vector<std::byte>& manifest) {
   constexpr std::string_view what = "open disk array";
   ArrayDirectory found;
   found.path_ = on_this_node(path, world);
+  found.contained_ = contained;
   const std::string last = found.file(std::string(manifest_name)), next = found.file(std::string(next_name));
   // The newest state that any node has committed is safe on all.
   const bool looks = world.node_rank() == 0;
   std::int64_t generation = 0;
   world.together(what, 0, [&] {
-    if (looks) generation = static_cast<std::int64_t>(generation_in(last));
+    found.look_for();
+    if (looks) generation = static_cast<std::int64_t>(found.generation_in(manifest_name));
   });
   const bool has_manifest = generation > 0;
   world.transport().all_reduce(std::span(&generation, 1), transport::Reduction::max);
@@ -203,12 +242,12 @@ ArrayDirectory ArrayDirectory::open(World& world, const std::string& path, bool 
                ? "there is no manifest: not an array, or one that was never committed"
                : "not a directory");
     }
-    if (!looks || !fs::is_directory(found.path_)) return;  // or a node without a part of the array
+    if (!looks || !found.opened_) return;  // or a node without a part of the array
     const auto wanted = static_cast<std::uint64_t>(generation);
-    if (has_manifest && generation_in(last) == wanted)
-      manifest = read_manifest(last);
-    else if (generation_in(next) == wanted)
-      manifest = read_manifest(next);
+    if (has_manifest && found.generation_in(manifest_name) == wanted)
+      manifest = found.read(manifest_name);
+    else if (found.generation_in(next_name) == wanted)
+      manifest = found.read(next_name);
   });
   // Nodes that have no part of it learn from one that has.
   std::int64_t source = manifest.empty() ? std::numeric_limits<std::int64_t>::max() : world.rank();
@@ -219,25 +258,29 @@ ArrayDirectory ArrayDirectory::open(World& world, const std::string& path, bool 
   world.transport().broadcast(manifest, static_cast<int>(source));
   const std::string& place = found.path_;
   world.together(what, 0, [&] {
-    found.placement_ = store::Manifest::decode(manifest, place).shared ? Placement::shared : Placement::local;
+    const store::Manifest decoded = store::Manifest::decode(manifest, place);
+    check_names(decoded, place);
+    found.placement_ = decoded.shared ? Placement::shared : Placement::local;
   });
   if (read_only) return found;
   store::Visibility seen;
   if (found.placement_ == Placement::local) {
     world.together(what, 0, [&] {
-      if (world.rank() == 0 && fs::is_directory(place)) seen.leave_mark(place);
+      if (world.rank() == 0 && found.opened_) seen.leave_mark(place);
     });
     seen.look(world, place);
   }
   found.leads_ = leads(world, found.placement_, seen);
   world.together(what, 0, [&] {
     if (world.rank() == 0 && found.placement_ == Placement::local) seen.remove_mark();
-    if (!found.leads_ || !fs::is_directory(place)) return;
+    if (!found.leads_ || !found.opened_) return;
     found.lock(what);
     const auto wanted = static_cast<std::uint64_t>(generation);
-    if (generation_in(last) > wanted) fail(EBUSY, what, place, "somebody else has written it just now");
+    if (found.generation_in(manifest_name) > wanted)
+      fail(EBUSY, what, place, "somebody else has written it just now");
     // What another node has committed is so here, too, before its predecessor goes.
-    if (generation_in(last) < wanted && generation_in(next) == wanted) store::rename_durably(next, last);
+    if (found.generation_in(manifest_name) < wanted && found.generation_in(next_name) == wanted)
+      store::rename_durably(next, last, nullptr, found.opened_.fd());
   });
   return found;
 }
@@ -252,7 +295,7 @@ std::vector<int> ArrayDirectory::share(World& world, const ChunkGrid& grid) cons
   constexpr std::int64_t nowhere = std::numeric_limits<std::int64_t>::max();
   std::vector<std::int64_t> node(static_cast<std::size_t>(components), nowhere);
   for (int c = 0; c < components; ++c)
-    if (::access(file(component_name(c)).c_str(), F_OK) == 0)
+    if (opened_ && opened_.holds(component_name(c)))
       node[static_cast<std::size_t>(c)] = world.node();
   world.transport().all_reduce(std::span(node), transport::Reduction::min);
   int turn = 0;
@@ -277,12 +320,14 @@ void ArrayDirectory::commit(transport::Transport& group, std::span<const std::by
   bool replaced = false;
   try {
     world::agree(group, what, [&] {
-      if (leads_ && placement_ == Placement::shared) store::write_durably(last, manifest, nullptr, &replaced);
-      if (leads_ && placement_ == Placement::local) store::write_durably(next, manifest);
+      if (leads_ && placement_ == Placement::shared)
+        store::write_durably(last, manifest, nullptr, &replaced, opened_.fd());
+      if (leads_ && placement_ == Placement::local)
+        store::write_durably(next, manifest, nullptr, nullptr, opened_.fd());
     });
     if (placement_ == Placement::shared) return;
     world::agree(group, what, [&] {
-      if (leads_) store::rename_durably(next, last, &replaced);
+      if (leads_) store::rename_durably(next, last, &replaced, opened_.fd());
     });
   } catch (const Error&) {  // by all processes
     std::int64_t any = replaced ? 1 : 0;
@@ -294,7 +339,7 @@ void ArrayDirectory::commit(transport::Transport& group, std::span<const std::by
 
 std::vector<std::function<void()>> ArrayDirectory::syncs(bool has_tables) const {
   std::vector<std::function<void()>> all;
-  if (has_tables) all.emplace_back([this] { store::sync_directory(path_); });
+  if (has_tables) all.emplace_back([this] { store::sync_directory(path_, opened_.fd()); });
   if (fresh_)
     all.emplace_back([this] {
       const fs::path parent = fs::path(path_).parent_path();
@@ -306,21 +351,15 @@ std::vector<std::function<void()>> ArrayDirectory::syncs(bool has_tables) const 
 void ArrayDirectory::remove_tables_but(std::uint64_t generation) const {
   if (!leads_) return;
   const std::string present = "." + std::to_string(generation);
-  std::vector<fs::path> stale;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path_))
-    if (const std::string name = entry.path().filename();
-        name.starts_with("table.") && !name.ends_with(present))
-      stale.push_back(entry.path());
-  for (const fs::path& each : stale) fs::remove(each);
+  for (const std::string& name : opened_.names())
+    if (is_numbered(name, "table", 2) && !name.ends_with(present)) opened_.remove(name);
 }
 
 void ArrayDirectory::remove(transport::Transport& group) const {
   world::agree(group, "remove disk array", [&] {
-    if (leads_ && fs::exists(path_))
-      translated("remove disk array", path_, [&] {
-        delete_files(path_);
-        fs::remove(path_);
-      });
+    if (!leads_ || !opened_ || !fs::exists(path_)) return;
+    delete_files(opened_);
+    translated("remove disk array", path_, [&] { fs::remove(path_); });
   });
 }
 

@@ -1,10 +1,13 @@
 // Disk arrays and their files: how they are made, found and committed.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <functional>
 #include <numeric>
 #include <optional>
+#include <random>
 #include <span>
 #include <utility>
 
@@ -40,6 +43,23 @@ std::vector<int> owners_of_all(World& world, std::span<const int> mine, int comp
   return {owners.begin(), owners.end()};
 }
 
+/// Of an array that has been given none. Collective.
+std::string new_identity(World& world) {
+  std::array<std::uint32_t, 4> numbers{};
+  if (world.rank() == 0) {
+    std::random_device random;
+    for (std::uint32_t& each : numbers) each = random();
+  }
+  world.transport().broadcast(std::as_writable_bytes(std::span(numbers)), 0);
+  std::string text;
+  for (const std::uint32_t each : numbers) {
+    char digits[9];
+    std::snprintf(digits, sizeof digits, "%08x", each);
+    text += digits;
+  }
+  return text;
+}
+
 std::atomic<std::uint64_t> scratch_number;  ///< names of scratch files of this process
 
 }  // namespace
@@ -55,6 +75,7 @@ store::Geometry DiskArray::State::geometry(int component) const {
 
 store::ComponentOptions DiskArray::State::component_options(int component) const {
   return {.read_only = read_only,
+          .directory = persistent ? directory.opened().fd() : -1,
           .unlink_after_open = !persistent,
           .keep_space = true,
           .describe = [layout = grid, component](std::int64_t slot) {
@@ -122,6 +143,8 @@ void DiskArray::State::create(const Make& make) {
     make(shape, type, options);
     codec = options.codec;
     metadata = options.metadata;
+    identity = options.identity;
+    store::check_identity(identity);
     persistent = !options.path.empty();
     store::check(codec);
     const std::size_t element_bytes = size_bytes(type);
@@ -138,13 +161,16 @@ void DiskArray::State::create(const Make& make) {
                                 grid.chunk().text() + store::text(codec) + metadata +
                                 std::to_string(static_cast<int>(options.placement)) +
                                 std::to_string(options.overwrite) + std::to_string(options.expected_bytes) +
-                                " " + std::to_string(options.group);
+                                " " + std::to_string(options.group) + " " +
+                                std::to_string(options.contained) + options.identity;
   world.together(what, fingerprint(std::as_bytes(std::span(arguments))), [] {});
   id = queue.next_number();
   owners.resize(static_cast<std::size_t>(world.size()));
   std::iota(owners.begin(), owners.end(), 0);
+  if (persistent && identity.empty()) identity = new_identity(world);
   if (persistent)
-    directory = array::ArrayDirectory::create(world, options.path, options.placement, options.overwrite);
+    directory = array::ArrayDirectory::create(world, options.path, options.placement, options.overwrite,
+                                              options.contained);
   try {
     world.together(what, 0, [&] {
       make_store();
@@ -170,9 +196,10 @@ void DiskArray::State::create(const Make& make) {
   changed = true;
 }
 
-void DiskArray::State::load(const std::string& path, bool only_read, const DiskArrayCaches& wanted_caches) {
+void DiskArray::State::load(const std::string& path, bool only_read, const DiskArrayCaches& wanted_caches,
+                            int contained) {
   constexpr std::string_view what = "open disk array";
-  const std::string arguments = path + std::to_string(only_read);
+  const std::string arguments = path + std::to_string(only_read) + std::to_string(contained);
   std::optional<Error> refused;
   if (!wanted_caches.refusal.empty())
     refused.emplace(EINVAL, ErrorContext{.attempted = std::string(what), .detail = wanted_caches.refusal});
@@ -181,13 +208,14 @@ void DiskArray::State::load(const std::string& path, bool only_read, const DiskA
   read_only = only_read;
   caches = wanted_caches;
   std::vector<std::byte> bytes;
-  directory = array::ArrayDirectory::open(world, path, read_only, bytes);
+  directory = array::ArrayDirectory::open(world, path, read_only, contained, bytes);
   store::Manifest manifest;
   world.together(what, 0, [&] {
     manifest = store::Manifest::decode(bytes, directory.path());
     type = manifest.type;
     codec = manifest.codec;
     metadata.assign(reinterpret_cast<const char*>(manifest.user.data()), manifest.user.size());
+    identity = manifest.identity;
     generation = manifest.generation;
     grid = manifest.grid();
     block_bytes = manifest.block_bytes;
@@ -199,7 +227,7 @@ void DiskArray::State::load(const std::string& path, bool only_read, const DiskA
     make_store();
     for (const int c : mine) {
       if (grid.slots(c) == 0) continue;
-      store::SlotTable slots = array::read_table(manifest, c, directory.path());
+      store::SlotTable slots = array::read_table(manifest, c, directory.opened());
       add_component(c,
                     store::Component::open(directory.file(array::component_name(c)), std::move(slots),
                                            component_options(c)),
@@ -229,7 +257,8 @@ void DiskArray::State::commit(const TransferQueue::Context& context, const std::
       syncs.emplace_back([&each] { each.file->flush(); });
       if (!persistent) continue;
       const std::vector<std::byte> table = each.file->encode_table();
-      tables.push_back(store::write_unsynced(directory.file(array::table_name(each.index, next)), table));
+      tables.push_back(store::write_unsynced(directory.file(array::table_name(each.index, next)), table,
+                                             nullptr, directory.opened().fd()));
       const auto c = static_cast<std::size_t>(each.index);
       facts[2 * c] = static_cast<std::int64_t>(table.size());
       facts[2 * c + 1] = store::crc32c(table);
@@ -253,6 +282,7 @@ void DiskArray::State::commit(const TransferQueue::Context& context, const std::
                            .codec = codec,
                            .shared = directory.placement() == Placement::shared,
                            .generation = next,
+                           .identity = identity,
                            .components = {},
                            .user = {text, text + new_metadata.size()}};
   for (std::size_t c = 0; c < count; ++c)

@@ -35,7 +35,8 @@ Component::State::State(const std::string& path, SlotTable made, const Component
                   .cache = chosen.cache,
                   .expected_bytes = table.geometry().file_bytes(),
                   .engine = chosen.engine,
-                  .unlink_after_open = chosen.unlink_after_open}),
+                  .unlink_after_open = chosen.unlink_after_open,
+                  .directory = chosen.directory}),
       room(static_cast<std::size_t>(encodes() ? geometry().slots : 0)) {
   for (std::size_t i = 0; i < room.size(); ++i)
     room[i] = static_cast<std::uint32_t>(

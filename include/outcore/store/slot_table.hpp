@@ -40,6 +40,8 @@ class SlotTable {
 
   [[nodiscard]] std::int64_t total_stored_bytes() const noexcept;  ///< of all slots
 
+  /// Size of the largest file that a table of such slots makes.
+  [[nodiscard]] static std::int64_t most_bytes(const Geometry& geometry) noexcept;
   /// As a file: with magic, version, byte order and checksums.
   [[nodiscard]] std::vector<std::byte> encode() const;
   /// The table in `bytes`, which may be anything; its state counts as committed. Throws Error naming `path`:
