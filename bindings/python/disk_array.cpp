@@ -261,10 +261,9 @@ void bind_disk_array(nb::module_& module) {
       .def_prop_ro("components", &DiskArray::components)
       .def_prop_ro("placement", [](const DiskArray& self) { return placement_name(self.placement()); })
       .def_prop_ro("path", [](const DiskArray& self) { return self.path(); })
-      .def_prop_ro("metadata",
-                   [](const DiskArray& self) {
-                     return nb::bytes(self.metadata().data(), self.metadata().size());
-                   })
+      .def_prop_ro(
+          "metadata",
+          [](const DiskArray& self) { return nb::bytes(self.metadata().data(), self.metadata().size()); })
       .def_prop_ro("identity", [](const DiskArray& self) { return self.identity(); })
       .def_prop_ro("generation", [](const DiskArray& self) { return self.generation(); })
       .def_prop_ro("read_only", &DiskArray::read_only)
@@ -279,7 +278,8 @@ void bind_disk_array(nb::module_& module) {
       },
       "path"_a, "contained"_a = 0,
       nb::sig("def array_facts(path: str, contained: int = 0) -> tuple[dict[str, str], bytes]"),
-      "What the manifest of a persistent array says, and its metadata. Raises OutcoreError if it is none, or\n"
+      "What the manifest of a persistent array says, and its metadata. Raises OutcoreError if it is none, "
+      "or\n"
       "damaged.");
   module.def(
       "verify_array",

@@ -100,8 +100,8 @@ store::SlotTable read_table(const store::Manifest& manifest, int component,
   const std::string file = directory.path() + "/" + expected.table_name;
   // The largest table that such a component can have: no memory is taken for a size that is only said.
   const store::Geometry geometry = manifest.geometry(component);
-  const std::vector<std::byte> bytes = store::read_whole(file, store::SlotTable::most_bytes(geometry), nullptr,
-                                                         directory.fd());
+  const std::vector<std::byte> bytes =
+      store::read_whole(file, store::SlotTable::most_bytes(geometry), nullptr, directory.fd());
   if (static_cast<std::int64_t>(bytes.size()) != expected.table_bytes ||
       store::crc32c(bytes) != expected.table_crc)
     fail(EIO, "open disk array", file,
@@ -115,7 +115,8 @@ store::SlotTable read_table(const store::Manifest& manifest, int component,
 void check_names(const store::Manifest& manifest, const std::string& path) {
   for (int c = 0; c < static_cast<int>(manifest.components.size()); ++c) {
     const store::Manifest::Component& each = manifest.components[static_cast<std::size_t>(c)];
-    if (each.data_name == component_name(c) && each.table_name == table_name(c, manifest.generation)) continue;
+    if (each.data_name == component_name(c) && each.table_name == table_name(c, manifest.generation))
+      continue;
     fail(EIO, "open disk array", path,
          "its manifest is damaged or written wrongly: component " + std::to_string(c) + " is in '" +
              each.data_name + "' and '" + each.table_name + "'");
@@ -295,8 +296,7 @@ std::vector<int> ArrayDirectory::share(World& world, const ChunkGrid& grid) cons
   constexpr std::int64_t nowhere = std::numeric_limits<std::int64_t>::max();
   std::vector<std::int64_t> node(static_cast<std::size_t>(components), nowhere);
   for (int c = 0; c < components; ++c)
-    if (opened_ && opened_.holds(component_name(c)))
-      node[static_cast<std::size_t>(c)] = world.node();
+    if (opened_ && opened_.holds(component_name(c))) node[static_cast<std::size_t>(c)] = world.node();
   world.transport().all_reduce(std::span(node), transport::Reduction::min);
   int turn = 0;
   for (int c = 0; c < components; ++c) {

@@ -59,7 +59,11 @@ class ArrayDirectory {
   /// Throws Error(EBUSY) if somebody is writing it, unless `read_only`.
   static ArrayDirectory open(World& world, const std::string& path, bool read_only, int contained,
                              std::vector<std::byte>& manifest);
-  void unlock() noexcept { (void)lock_.reset(); }  ///< nothing is written here any more
+  /// Nothing is read or written here any more.
+  void unlock() noexcept {
+    (void)lock_.reset();
+    opened_ = {};
+  }
 
   [[nodiscard]] Placement placement() const noexcept { return placement_; }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
@@ -92,8 +96,8 @@ class ArrayDirectory {
   [[nodiscard]] std::vector<std::byte> read(std::string_view name) const;
   [[nodiscard]] std::uint64_t generation_in(std::string_view name) const;  ///< 0: there is no such file
 
-  std::string path_;                        ///< as this process sees it
-  int contained_ = 0;                       ///< the last so many names of it are no symbolic links
+  std::string path_;   ///< as this process sees it
+  int contained_ = 0;  ///< the last so many names of it are no symbolic links
   device::Directory opened_;
   Placement placement_ = Placement::local;  // as that of a scratch array is
   bool leads_ = false;                      ///< this process writes what is common to the directory

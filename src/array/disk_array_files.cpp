@@ -157,12 +157,11 @@ void DiskArray::State::create(const Make& make) {
     block_bytes = store::suitable_block_bytes(grid.chunk_bytes());
     caches = options.caches;
   });
-  const std::string arguments = grid.shape().text() + std::string(name(type)) + options.path +
-                                grid.chunk().text() + store::text(codec) + metadata +
-                                std::to_string(static_cast<int>(options.placement)) +
-                                std::to_string(options.overwrite) + std::to_string(options.expected_bytes) +
-                                " " + std::to_string(options.group) + " " +
-                                std::to_string(options.contained) + options.identity;
+  const std::string arguments =
+      grid.shape().text() + std::string(name(type)) + options.path + grid.chunk().text() +
+      store::text(codec) + metadata + std::to_string(static_cast<int>(options.placement)) +
+      std::to_string(options.overwrite) + std::to_string(options.expected_bytes) + " " +
+      std::to_string(options.group) + " " + std::to_string(options.contained) + options.identity;
   world.together(what, fingerprint(std::as_bytes(std::span(arguments))), [] {});
   id = queue.next_number();
   owners.resize(static_cast<std::size_t>(world.size()));

@@ -56,14 +56,12 @@ void verify_component(const device::Directory& directory, const store::Manifest&
     ++result.elsewhere;
     return;
   }
-  const store::Component component =
-      store::Component::open(data, array::read_table(manifest, c, directory),
-                             {.read_only = true,
-                              .directory = directory.fd(),
-                              .describe = [&](std::int64_t slot) {
-                                const std::int64_t chunk = grid.chunk_at(c, slot);
-                                return "chunk " + std::to_string(chunk) + " " + grid.chunk_box(chunk).text();
-                              }});
+  const store::Component component = store::Component::open(
+      data, array::read_table(manifest, c, directory),
+      {.read_only = true, .directory = directory.fd(), .describe = [&](std::int64_t slot) {
+         const std::int64_t chunk = grid.chunk_at(c, slot);
+         return "chunk " + std::to_string(chunk) + " " + grid.chunk_box(chunk).text();
+       }});
   const std::int64_t stride = component.geometry().stride_bytes();
   const std::int64_t at_once = std::max<std::int64_t>(pass_bytes / stride, 1);
   const device::Buffer buffer(static_cast<std::size_t>(at_once * stride));

@@ -61,8 +61,7 @@ std::string last_name(std::string_view path) {
   return std::string(path.substr(path.rfind('/') + 1));  // npos + 1 is 0
 }
 
-Directory::Directory(std::string path, int contained)
-    : path_(std::move(path)), fd_(walk(path_, contained)) {}
+Directory::Directory(std::string path, int contained) : path_(std::move(path)), fd_(walk(path_, contained)) {}
 
 Directory::Directory(int at, const std::string& name, std::string path)
     : path_(std::move(path)), fd_(step(at, name, path_)) {}

@@ -25,11 +25,11 @@ class Directory {
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] int fd() const;  ///< Error(ENOENT) if there is none
 
-  [[nodiscard]] std::vector<std::string> names() const;        ///< without . and ..
-  [[nodiscard]] bool holds(const std::string& name) const;     ///< also a symbolic link to nothing
+  [[nodiscard]] std::vector<std::string> names() const;     ///< without . and ..
+  [[nodiscard]] bool holds(const std::string& name) const;  ///< also a symbolic link to nothing
   [[nodiscard]] bool is_directory(const std::string& name) const;
-  void remove(const std::string& name) const;                  ///< a file or a link; nothing if it is not there
-  void remove_tree(const std::string& name) const;             ///< whatever it is, and all in it
+  void remove(const std::string& name) const;       ///< a file or a link; nothing if it is not there
+  void remove_tree(const std::string& name) const;  ///< whatever it is, and all in it
 
  private:
   Directory(int at, const std::string& name, std::string path);

@@ -23,14 +23,15 @@ namespace {
 /// The directory of a file: the one that the caller holds, or the one that the path names.
 class Place {
  public:
-  Place(const std::string& directory, int held) : path_(directory.empty() ? "." : directory), fd_(held) {
+  Place(const std::string& directory, int held, const std::string& wanted = {})
+      : path_(directory.empty() ? "." : directory), fd_(held) {
     if (held >= 0) return;
     opened_ = device::Descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!opened_) throw Error(errno, {.attempted = "open", .path = path_});
+    if (!opened_) throw Error(errno, {.attempted = "open", .path = wanted.empty() ? path_ : wanted});
     fd_ = opened_.get();
   }
   static Place of(const std::string& file, int held) {
-    return {std::filesystem::path(file).parent_path().string(), held};
+    return {std::filesystem::path(file).parent_path().string(), held, file};
   }
 
   [[nodiscard]] int fd() const noexcept { return fd_; }

@@ -63,8 +63,7 @@ void check_identity(const std::string& identity) {
 
 void Manifest::check() const {
   check_identity(identity);
-  if (generation == 0 || generation > most_generation)
-    refuse("generation " + std::to_string(generation));
+  if (generation == 0 || generation > most_generation) refuse("generation " + std::to_string(generation));
   if (components.empty() || components.size() > most_components)
     refuse(std::to_string(components.size()) + " components; 1 to " + std::to_string(most_components) +
            " are possible");

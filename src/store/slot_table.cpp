@@ -136,7 +136,8 @@ std::int64_t SlotTable::total_stored_bytes() const noexcept {
 
 std::int64_t SlotTable::most_bytes(const Geometry& geometry) noexcept {
   constexpr std::int64_t head_bytes = 256;  // of the envelope and the geometry
-  return head_bytes + geometry.slots * static_cast<std::int64_t>(sizeof(std::uint32_t)) * (1 + geometry.blocks());
+  return head_bytes +
+         geometry.slots * static_cast<std::int64_t>(sizeof(std::uint32_t)) * (1 + geometry.blocks());
 }
 
 std::vector<std::byte> SlotTable::encode() const {
