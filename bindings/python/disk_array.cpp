@@ -284,11 +284,19 @@ void bind_disk_array(nb::module_& module) {
   module.def(
       "verify_array",
       [](const std::string& path, int contained) {
-        const nb::gil_scoped_release released;
-        Verification found = verify_array(path, contained);
-        return std::pair(std::move(found.damage), found.elsewhere);
+        Verification found;
+        {
+          const nb::gil_scoped_release released;
+          found = verify_array(path, contained);
+        }
+        nb::list damage;  // names in it need not be UTF-8
+        for (const std::string& line : found.damage)
+          damage.append(
+              nb::steal(PyUnicode_DecodeUTF8(line.data(), static_cast<Py_ssize_t>(line.size()), "replace")));
+        return std::pair(damage, found.elsewhere);
       },
       "path"_a, "contained"_a = 0,
+      nb::sig("def verify_array(path: str, contained: int = 0) -> tuple[list[str], int]"),
       "Read all of a persistent array and check every checksum: what is damaged, one line for each, and how "
       "many components are not here, but on local disks of other nodes.");
 }
