@@ -10,6 +10,8 @@ import os
 import resource
 import shutil
 import signal
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
@@ -22,7 +24,8 @@ import numpy as np
 import pytest
 
 import outcore
-from outcore import checkpoint, inspect_command, trace, tracefile
+from outcore import checkpoint, inspect_command
+from outcore.chem import restart
 
 COUNT = int(os.environ.get("OUTCORE_MUTATIONS", "40"))
 SEED = int(os.environ.get("OUTCORE_MUTATION_SEED", "1"))
@@ -115,18 +118,39 @@ def _write_checkpoint(world: World, place: Path) -> None:
     checkpoint.save(world, place / "c", {"a": np.ones(3)}, {"cycle": 0})
 
 
-def _make_trace(world: World, place: Path, seed: int) -> None:
-    with trace.recording() as recorded:
-        file = outcore.ExclusiveFile(f"mutated{seed}")
-        for n in range(5):
-            file.write(bytes(1000 + seed), n * 1000)
-        file.close()
-    recorded.write(place / "t.json")
+def _make_components(world: World, place: Path, seed: int) -> None:
+    """An array of two processes: with two components."""
+    program = (
+        "import numpy, outcore, sys\n"
+        "with outcore.World() as world:\n"
+        "    place, seed = sys.argv[1], int(sys.argv[2])\n"
+        "    with outcore.DiskArray(world, (40, 50), path=place, chunk=(8, 16)) as array:\n"
+        "        block = numpy.random.default_rng(seed).integers(0, 50, (40, 50)).astype(float)\n"
+        "        array.write(block).wait()\n"
+    )
+    mpiexec = Path(sys.executable).with_name("mpiexec")
+    if not mpiexec.exists():
+        pytest.skip("no mpiexec beside the interpreter")
+    subprocess.run([mpiexec, "-n", "2", sys.executable, "-c", program, place / "a", str(seed)], check=True)
 
 
-def _read_trace(world: World, place: Path) -> Content:
-    found = tracefile.read(place / "t.json")
-    return found.report.to_dict(), found.events
+def _orbitals(place: Path) -> tuple[Any, restart.Checkpoint]:
+    from pyscf import gto, scf
+
+    mol = gto.M(atom="H 0 0 0; H 0 0 0.7", basis="sto-3g", verbose=0)
+    return scf.RHF(mol), restart.Checkpoint(mol, "RHF", place / "s")
+
+
+def _make_orbitals(world: World, place: Path, seed: int) -> None:
+    _, saved = _orbitals(place)
+    orbitals = {"mo_coeff": np.eye(2) + seed, "mo_energy": np.zeros(2), "mo_occ": np.array([2.0, 0.0])}
+    saved.save(orbitals, 3, -1.0, converged=True)
+
+
+def _read_orbitals(world: World, place: Path) -> Content:
+    mf, _ = _orbitals(place)
+    density, meta = restart.density(mf, "RHF", place / "s")
+    return density, meta
 
 
 Kind = tuple[Callable[[World, Path, int], None], Callable[[World, Path], Content], Callable[[World, Path], None] | None]
@@ -134,7 +158,9 @@ KINDS: dict[str, Kind] = {
     "array": (_make_array, _read_array, _write_array),
     "codec": (_make_codec, _read_array, _write_array),
     "sparse": (_make_sparse, _read_sparse, _write_sparse),
+    "components": (_make_components, _read_array, _write_array),
     "checkpoint": (_make_checkpoint, _read_checkpoint, _write_checkpoint),
+    "orbitals": (_make_orbitals, _read_orbitals, None),
 }
 
 
