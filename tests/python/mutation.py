@@ -9,7 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-_HEADER = struct.Struct("<8sIIQII")  # magic, byte order, version, bytes and checksum of the body, of the header
+_HEADER = struct.Struct(
+    "<8sIIQII"
+)  # magic, byte order, version, bytes and checksum of the body, of the header
 _MAGICS = (b"OUTCARRY", b"OUTCTABL")
 
 
@@ -65,7 +67,9 @@ def _changed(data: bytes, random: Random) -> bytes:
             size = min(random.choice((8, 512, 4096)), len(new) - at)
             new[at : at + size] = bytes(size)
         case 3:
-            number = random.choice((0, 1, 2**63 - 1, 2**64 - 1, 2**31, 2**32 - 1, 2**62)).to_bytes(8, "little")
+            number = random.choice((0, 1, 2**63 - 1, 2**64 - 1, 2**31, 2**32 - 1, 2**62)).to_bytes(
+                8, "little"
+            )
             size = min(random.choice((1, 2, 4, 8)), len(new) - at)
             new[at : at + size] = number[:size]
         case 4:
@@ -162,7 +166,9 @@ def forge(root: Path, other: Path, random: Random) -> str:
     manifest = path.parent / "manifest"
     if path.name.startswith("table.") and manifest.exists():  # which has size and checksum of the table
         known = struct.pack("<qI", len(data), crc32c(data))
-        manifest.write_bytes(sealed(manifest.read_bytes().replace(known, struct.pack("<qI", len(new), crc32c(new)))))
+        manifest.write_bytes(
+            sealed(manifest.read_bytes().replace(known, struct.pack("<qI", len(new), crc32c(new))))
+        )
     return f"forged {path.relative_to(root)}"
 
 

@@ -93,7 +93,19 @@ def _pieces(data: bytes, other: bytes, random: Random) -> bytes:
             lines.insert(at, random.choice(other.split(b"\n")))
         case 2:
             words = lines[at].split(b" ")
-            strange = (b"nan", b"-1", b"1e999", b"9" * 5000, b"\xff", b"\0", b"\xc2\xb2", b"", b"[" * 2000, b"{}", b"\f")
+            strange = (
+                b"nan",
+                b"-1",
+                b"1e999",
+                b"9" * 5000,
+                b"\xff",
+                b"\0",
+                b"\xc2\xb2",
+                b"",
+                b"[" * 2000,
+                b"{}",
+                b"\f",
+            )
             words[random.randrange(len(words))] = random.choice(strange)
             lines[at] = b" ".join(words)
         case 3:

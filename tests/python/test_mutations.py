@@ -153,7 +153,9 @@ def _read_orbitals(world: World, place: Path) -> Content:
     return density, meta
 
 
-Kind = tuple[Callable[[World, Path, int], None], Callable[[World, Path], Content], Callable[[World, Path], None] | None]
+Kind = tuple[
+    Callable[[World, Path, int], None], Callable[[World, Path], Content], Callable[[World, Path], None] | None
+]
 KINDS: dict[str, Kind] = {
     "array": (_make_array, _read_array, _write_array),
     "codec": (_make_codec, _read_array, _write_array),
@@ -256,7 +258,10 @@ def test_an_array_from_elsewhere_is_named(world: World, tmp_path: Path, source: 
     save("c", 1)
     shutil.rmtree(tmp_path / "c/arrays.2/a")
     shutil.copytree(tmp_path / "kept", tmp_path / "c/arrays.2/a")
-    with checkpoint.load(world, tmp_path / "c") as saved, pytest.raises(outcore.OutcoreError, match="not array a"):
+    with (
+        checkpoint.load(world, tmp_path / "c") as saved,
+        pytest.raises(outcore.OutcoreError, match="not array a"),
+    ):
         _ = saved["a"]
 
 
