@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import errno
 import hashlib
+import re
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ def read_xyz(path: str | Path) -> Atoms:
     except UnicodeDecodeError as error:
         raise _bad(path, "it is not a text file") from error
 
-    if not lines or not lines[0].strip().isdigit():
+    if not lines or not re.fullmatch("[0-9]{1,9}", lines[0].strip()):
         raise _bad(path, f"line 1 must be the number of atoms, not '{lines[0][:40] if lines else ''}'")
     count = int(lines[0])
     if count == 0:
