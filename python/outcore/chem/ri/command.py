@@ -21,11 +21,16 @@ if TYPE_CHECKING:
     from outcore.chem.ri.mp2 import MP2
     from outcore.world import World
 
+_AUXILIARY = (
+    "Auxiliary basis{}: a name or a file, or 'auto' for even-tempered functions where none is on record. "
+    "Default: that of the basis."
+)
+
 
 @with_options
 def ri_scf(
     options: Options,
-    auxbasis: Annotated[str | None, typer.Option(help="Auxiliary basis. Default: that of the basis.")] = None,
+    auxbasis: Annotated[str | None, typer.Option(help=_AUXILIARY.format(""))] = None,
 ) -> int:
     """Hartree-Fock with density fitting; three-index integrals in memory and on disk."""
     with _Run(options) as run:
@@ -37,12 +42,8 @@ def ri_scf(
 @with_options
 def rimp2(
     options: Options,
-    auxbasis: Annotated[
-        str | None, typer.Option(help="Auxiliary basis of MP2. Default: that of the basis.")
-    ] = None,
-    jkbasis: Annotated[
-        str | None, typer.Option(help="Auxiliary basis of the SCF. Default: that of the basis.")
-    ] = None,
+    auxbasis: Annotated[str | None, typer.Option(help=_AUXILIARY.format(" of MP2"))] = None,
+    jkbasis: Annotated[str | None, typer.Option(help=_AUXILIARY.format(" of the SCF"))] = None,
     frozen: Annotated[
         str, typer.Option(help="Lowest orbitals that are not correlated: a number, or 'auto' for the cores.")
     ] = "0",
@@ -95,6 +96,10 @@ class _Run:
             charge=options.charge,
             spin=options.spin,
             cartesian=options.cart,
+            ecp=options.ecp,
+            frame=options.frame,
+            unit=options.unit,
+            say=self._say,
         )
         self._unrestricted = options.uhf or self._mol.spin != 0
         self._comm = comm
