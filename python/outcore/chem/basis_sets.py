@@ -98,6 +98,11 @@ def auxiliary(name: str, symbols: Iterable[str], fallback: str) -> dict[str, Any
     return found if source.file else dict.fromkeys(found, name)
 
 
+def has(name: str, elements: Iterable[str]) -> bool:
+    """Whether a set of PySCF's library has functions of all these elements."""
+    return all(_load(name, element) for element in elements)
+
+
 class _Source:
     """A set by name, of PySCF's library, or a file."""
 
@@ -207,11 +212,7 @@ def _potential(
         )
     found = own if chosen is None else chosen
     if found is not None and any(len(term) > 2 for part in found[1] for terms in part[1] for term in terms):
-        raise OutcoreError(
-            errno.ENOTSUP,
-            f"find a potential for {element}",
-            detail="it has spin-orbit terms, which Hartree-Fock with real orbitals does not have",
-        )
+        sets.notes.append(f"spin-orbit terms of the potential of {element} are left out")
     has_core = _has_core(element, source.shells(element))
     if found is None:
         if not has_core or source.needs_potential(element):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import warnings
 from typing import TYPE_CHECKING, Any, Literal
 
 from outcore.chem import basis_sets
@@ -35,11 +36,13 @@ def build(mol: Mole, name: Any = None, purpose: Purpose = "jk") -> Mole:
         name = _on_record(mol, purpose, symbols)
         made = [symbol for symbol in symbols if symbol not in name]
         if made and way != "auto":
+            missing, universal = _elements(made), _UNIVERSAL[purpose]
+            such = f"such as '{universal}', " if basis_sets.has(universal, missing) else ""
             raise OutcoreError(
                 errno.EINVAL,
                 f"find an auxiliary basis for {_TITLE[purpose]}",
-                detail=f"none is on record for {', '.join(_elements(made))} with the basis '{_name(mol.basis)}'; "
-                f"name one, such as '{_UNIVERSAL[purpose]}', or 'auto' for even-tempered functions (--auxbasis)",
+                detail=f"none is on record for {', '.join(missing)} with the basis '{_name(mol.basis)}'; "
+                f"name one, {such}or 'auto' for even-tempered functions (--auxbasis, or --jkbasis of the SCF)",
             )
     elif way in ("etb", "autoaux"):
         name, made = {}, symbols
@@ -64,7 +67,9 @@ def _on_record(mol: Mole, purpose: Purpose, symbols: list[str]) -> dict[str, str
     from pyscf.df import addons
 
     try:
-        found = addons.make_auxbasis(mol, mp2fit=purpose == "mp2")
+        with warnings.catch_warnings():  # of a package that might know more bases
+            warnings.simplefilter("ignore")
+            found = addons.make_auxbasis(mol, mp2fit=purpose == "mp2")
     except RuntimeError:  # it makes the others itself, and cannot for all elements
         return {}
     return {symbol: each for symbol, each in found.items() if symbol in symbols and isinstance(each, str)}
