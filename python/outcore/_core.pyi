@@ -1072,10 +1072,18 @@ class DiskArray(DiskArrayAccess):
         own_cache_bytes: int,
         others_cache_bytes: int,
         refusal: str,
+        identity: str = "",
+        contained: int = 0,
     ) -> None: ...
     @staticmethod
     def open(
-        world: World, path: str, read_only: bool, own_cache_bytes: int, others_cache_bytes: int, refusal: str
+        world: World,
+        path: str,
+        read_only: bool,
+        own_cache_bytes: int,
+        others_cache_bytes: int,
+        refusal: str,
+        contained: int = 0,
     ) -> DiskArray: ...
     @staticmethod
     def transfer_bytes(world: World) -> int: ...
@@ -1119,18 +1127,23 @@ class DiskArray(DiskArrayAccess):
     @property
     def path(self) -> str: ...
     @property
-    def metadata(self) -> str: ...
+    def metadata(self) -> bytes: ...
+    @property
+    def identity(self) -> str: ...
+    @property
+    def generation(self) -> int: ...
     @property
     def read_only(self) -> bool: ...
     @property
     def closed(self) -> bool: ...
 
-def array_facts(path: str) -> dict[str, str]:
+def array_facts(path: str, contained: int = 0) -> tuple[dict[str, str], bytes]:
     """
-    What the manifest of a persistent array says. Raises OutcoreError if it is none, or damaged.
+    What the manifest of a persistent array says, and its metadata. Raises OutcoreError if it is none, or
+    damaged.
     """
 
-def verify_array(path: str) -> tuple[list[str], int]:
+def verify_array(path: str, contained: int = 0) -> tuple[list[str], int]:
     """
     Read all of a persistent array and check every checksum: what is damaged, one line for each, and how many components are not here, but on local disks of other nodes.
     """
@@ -1407,7 +1420,7 @@ class BlockSparseArray:
     @property
     def path(self) -> str: ...
     @property
-    def metadata(self) -> str: ...
+    def metadata(self) -> bytes: ...
     @property
     def read_only(self) -> bool: ...
     @property

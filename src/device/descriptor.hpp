@@ -19,6 +19,8 @@ class Descriptor {
   }
   [[nodiscard]] int get() const noexcept { return fd_; }
   [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
+  /// It is the caller's from now on.
+  [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
   /// Closes; 0 or an errno value (some file systems report failed writes only here).
   int reset() noexcept;
 

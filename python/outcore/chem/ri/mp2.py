@@ -76,8 +76,8 @@ class MP2:
 
     Args:
         mf: the reference; on several processes the orbitals of rank 0 count.
-        frozen: number of lowest orbitals that are not correlated (a spin with fewer occupied ones freezes those), or
-            "auto" for the cores of the atoms; a list must name the lowest ones, counted from 0.
+        frozen: number of lowest orbitals that are not correlated (a spin with fewer occupied ones freezes
+            those), or "auto" for the cores of the atoms; a list must name the lowest ones, counted from 0.
         auxbasis: as `auxiliary.build` takes it; the MP2 set of the orbital basis if not given.
         scs: factors of opposite-spin and same-spin parts in `e_scs`.
         noncanonical, force: what becomes of ROHF and other orbitals that do not diagonalize the Fock matrix, and of
@@ -142,7 +142,7 @@ class MP2:
         self.pair_energies: dict[str, Matrix] = {}
 
     def _take_reference(self, noncanonical: str, force: bool) -> references.Reference:
-        """Of rank 0, whose orbitals count. Others take part where the Fock matrix of the reference is collective."""
+        """Of rank 0, whose orbitals count. Others take part where its Fock matrix is collective."""
         collective = isinstance(self._mf, RootDriven)
         found: Any = None
         with self.world.together("RI-MP2", noncanonical, force):
@@ -474,8 +474,8 @@ def _frozen(mol: Any, frozen: int | str | Sequence[int] | None) -> int:
             raise OutcoreError(
                 errno.EINVAL,
                 "freeze orbitals",
-                detail=f"{named} are not the lowest orbitals 0 to {len(named) - 1}, each once; others cannot be frozen, "
-                "give the number of the lowest ones",
+                detail=f"{named} are not the lowest orbitals 0 to {len(named) - 1}, each once; others cannot be "
+                "frozen, give the number of the lowest ones",
             )
         return len(named)
     text = str(frozen).strip()
