@@ -14,6 +14,7 @@ import typer
 from outcore import launch
 from outcore.chem.integrals import find_scratch
 from outcore.chem.results import peak_memory_bytes, write_json
+from outcore.console import make_console, visible
 from outcore.errors import OutcoreError
 from outcore.resources import parse_bytes
 
@@ -126,15 +127,13 @@ def scf(
     start = time.monotonic()
     launch.limit_threads()
 
-    from rich.console import Console
-
     from outcore.chem import molecule
     from outcore.chem import scf as methods
     from outcore.chem.view import Cycles, View
 
     comm = launch.world()
     root = comm is None or comm.rank == 0
-    console = Console(quiet=not root, highlight=False)
+    console = make_console(quiet=not root)
     mol = molecule.build(
         geometry,
         basis,
@@ -144,7 +143,7 @@ def scf(
         ecp=ecp,
         frame=frame,
         unit=unit,
-        say=lambda line: console.print(line, soft_wrap=True),
+        say=lambda line: console.print(visible(line), soft_wrap=True),
     )
     if rhf and mol.spin:
         raise OutcoreError(
@@ -246,7 +245,9 @@ def _restart_files(
             if restart is not None:
                 density, meta = files.density(mf, method, restart)
                 console.print(
-                    f"restart from cycle {meta['cycle']} of {restart}, E = {meta['energy_hartree']:.10f}",
+                    visible(
+                        f"restart from cycle {meta['cycle']} of {restart}, E = {meta['energy_hartree']:.10f}"
+                    ),
                     soft_wrap=True,
                 )
             if name is not None:

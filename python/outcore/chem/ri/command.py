@@ -13,6 +13,7 @@ from outcore.chem.results import peak_memory_bytes, write_json
 from outcore.chem.ri.options import Options, with_options
 from outcore.chem.ri.traffic import Traffic, Watch
 from outcore.chem.view import Cycles
+from outcore.console import make_console, visible
 from outcore.errors import OutcoreError
 
 if TYPE_CHECKING:
@@ -83,12 +84,10 @@ class _Run:
         launch.limit_threads()
         resources.give_back_freed_memory()
 
-        from rich.console import Console
-
         from outcore.chem import molecule
 
         comm = launch.world()
-        self._console: Console = Console(quiet=comm is not None and comm.rank > 0, highlight=False)
+        self._console: Console = make_console(quiet=comm is not None and comm.rank > 0)
         self._options = options
         self._mol = molecule.build(
             options.geometry,
@@ -120,7 +119,7 @@ class _Run:
         self._world.close()
 
     def _say(self, line: str) -> None:
-        self._console.print(line, soft_wrap=True)
+        self._console.print(visible(line), soft_wrap=True)
 
     def _header(self, processes: int) -> None:
         mol, options = self._mol, self._options
