@@ -164,7 +164,10 @@ void bind_block_sparse_array(nb::module_& module) {
       .def_prop_ro("boundaries", [](const BlockSparseArray& self) { return self.map().boundaries(); })
       .def_prop_ro("dtype", [](const BlockSparseArray& self) { return std::string(name(self.type())); })
       .def_prop_ro("path", [](const BlockSparseArray& self) { return self.storage().path(); })
-      .def_prop_ro("metadata", [](const BlockSparseArray& self) { return self.metadata(); })
+      .def_prop_ro("metadata",
+                   [](const BlockSparseArray& self) {
+                     return nb::bytes(self.metadata().data(), self.metadata().size());
+                   })
       .def_prop_ro("read_only", [](const BlockSparseArray& self) { return self.storage().read_only(); })
       .def_prop_ro("closed", [](const BlockSparseArray& self) { return self.storage().closed(); });
 }

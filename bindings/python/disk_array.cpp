@@ -174,7 +174,8 @@ void make(DiskArray* self, World& world, const Numbers& shape, const std::string
           const std::string& path, const Numbers& chunk, const Numbers& typical,
           const std::string& codec_name, const std::string& placement, bool overwrite,
           std::int64_t expected_bytes, const std::string& metadata, std::int64_t own_cache_bytes,
-          std::int64_t others_cache_bytes, const std::string& refusal) {
+          std::int64_t others_cache_bytes, const std::string& refusal, const std::string& identity,
+          int contained) {
   const nb::gil_scoped_release released;
   new (self) DiskArray(world, [&](Extents& wanted_shape, ElementType& type, DiskArrayOptions& options) {
     if (!refusal.empty()) throw Error(EINVAL, {.attempted = "create disk array", .detail = refusal});
@@ -188,7 +189,9 @@ void make(DiskArray* self, World& world, const Numbers& shape, const std::string
                .codec = codec(codec_name, size_bytes(type)),
                .expected_bytes = expected_bytes,
                .metadata = metadata,
-               .caches = {own_cache_bytes, others_cache_bytes}};
+               .caches = {own_cache_bytes, others_cache_bytes},
+               .identity = identity,
+               .contained = contained};
   });
 }
 
@@ -212,17 +215,17 @@ void bind_disk_array(nb::module_& module) {
                                          "Native part of outcore.DiskArray, which checks arguments.")
       .def("__init__", &make, nb::keep_alive<1, 2>(), "world"_a, "shape"_a, "dtype"_a, "path"_a, "chunk"_a,
            "typical"_a, "codec"_a, "placement"_a, "overwrite"_a, "expected_bytes"_a, "metadata"_a,
-           "own_cache_bytes"_a, "others_cache_bytes"_a, "refusal"_a)
+           "own_cache_bytes"_a, "others_cache_bytes"_a, "refusal"_a, "identity"_a = "", "contained"_a = 0)
       .def_static(
           "open",
           [](World& world, const std::string& path, bool read_only, std::int64_t own_cache_bytes,
-             std::int64_t others_cache_bytes, const std::string& refusal) {
+             std::int64_t others_cache_bytes, const std::string& refusal, int contained) {
             const nb::gil_scoped_release released;
-            return std::make_unique<DiskArray>(
-                DiskArray::open(world, path, read_only, {own_cache_bytes, others_cache_bytes, refusal}));
+            return std::make_unique<DiskArray>(DiskArray::open(
+                world, path, read_only, {own_cache_bytes, others_cache_bytes, refusal}, contained));
           },
           nb::keep_alive<0, 1>(), "world"_a, "path"_a, "read_only"_a, "own_cache_bytes"_a,
-          "others_cache_bytes"_a, "refusal"_a)
+          "others_cache_bytes"_a, "refusal"_a, "contained"_a = 0)
       .def_static("transfer_bytes", &DiskArray::transfer_bytes, "world"_a)
       .def(
           "share",
@@ -259,28 +262,42 @@ void bind_disk_array(nb::module_& module) {
       .def_prop_ro("components", &DiskArray::components)
       .def_prop_ro("placement", [](const DiskArray& self) { return placement_name(self.placement()); })
       .def_prop_ro("path", [](const DiskArray& self) { return self.path(); })
-      .def_prop_ro("metadata", [](const DiskArray& self) { return self.metadata(); })
+      .def_prop_ro(
+          "metadata",
+          [](const DiskArray& self) { return nb::bytes(self.metadata().data(), self.metadata().size()); })
+      .def_prop_ro("identity", [](const DiskArray& self) { return self.identity(); })
+      .def_prop_ro("generation", [](const DiskArray& self) { return self.generation(); })
       .def_prop_ro("read_only", &DiskArray::read_only)
       .def_prop_ro("closed", &DiskArray::closed);
   module.def(
       "array_facts",
-      [](const std::string& path) {
-        const ArrayFacts facts = array_facts(path);
+      [](const std::string& path, int contained) {
+        const ArrayFacts facts = array_facts(path, contained);
         nb::dict dict;
         for (const auto& [name, value] : facts.lines) dict[name.c_str()] = value;
-        dict["metadata"] = facts.metadata;
-        return dict;
+        return std::pair(dict, nb::bytes(facts.metadata.data(), facts.metadata.size()));
       },
-      "path"_a, nb::sig("def array_facts(path: str) -> dict[str, str]"),
-      "What the manifest of a persistent array says. Raises OutcoreError if it is none, or damaged.");
+      "path"_a, "contained"_a = 0,
+      nb::sig("def array_facts(path: str, contained: int = 0) -> tuple[dict[str, str], bytes]"),
+      "What the manifest of a persistent array says, and its metadata. Raises OutcoreError if it is none, "
+      "or\n"
+      "damaged.");
   module.def(
       "verify_array",
-      [](const std::string& path) {
-        const nb::gil_scoped_release released;
-        Verification found = verify_array(path);
-        return std::pair(std::move(found.damage), found.elsewhere);
+      [](const std::string& path, int contained) {
+        Verification found;
+        {
+          const nb::gil_scoped_release released;
+          found = verify_array(path, contained);
+        }
+        nb::list damage;  // names in it need not be UTF-8
+        for (const std::string& line : found.damage)
+          damage.append(
+              nb::steal(PyUnicode_DecodeUTF8(line.data(), static_cast<Py_ssize_t>(line.size()), "replace")));
+        return std::pair(damage, found.elsewhere);
       },
-      "path"_a,
+      "path"_a, "contained"_a = 0,
+      nb::sig("def verify_array(path: str, contained: int = 0) -> tuple[list[str], int]"),
       "Read all of a persistent array and check every checksum: what is damaged, one line for each, and how "
       "many components are not here, but on local disks of other nodes.");
 }

@@ -1,5 +1,7 @@
 """Native core of Outcore. Use it through the outcore package."""
 
+import os
+import pathlib
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, overload
 
@@ -311,11 +313,48 @@ def clean(scratch: object) -> list[str]:
     Remove what dead processes of this user on this host left in a scratch directory; returns the paths.
     """
 
+class MemoryLimit:
+    """One limit of the memory of this process, in bytes."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def source(self) -> str:
+        """The file or the variable that says so."""
+
+    @property
+    def limit_bytes(self) -> int: ...
+    @property
+    def left_bytes(self) -> int:
+        """What can still be taken."""
+
+    @property
+    def shared(self) -> bool:
+        """By all processes of the node; else each has one of its own."""
+
+    @property
+    def hard(self) -> bool:
+        """Who goes over it fails or is ended."""
+
+def memory_limits(root: str | os.PathLike = "/") -> list[MemoryLimit]:
+    """
+    All limits that there are, at least that of the machine. Tests have files of their own under `root`.
+    """
+
+def control_groups(controller: str, root: str | os.PathLike = "/") -> list[pathlib.Path]:
+    """
+    Directories of the control groups of this process that a controller may limit, innermost first.
+    """
+
 class Budget:
     """Memory accounted against a limit, in bytes. Thread-safe."""
 
     @property
     def limit_bytes(self) -> int: ...
+    @property
+    def origin(self) -> str:
+        """Where the limit comes from, if not from the user."""
+
     @property
     def used_bytes(self) -> int: ...
     @property
@@ -1078,10 +1117,18 @@ class DiskArray(DiskArrayAccess):
         own_cache_bytes: int,
         others_cache_bytes: int,
         refusal: str,
+        identity: str = "",
+        contained: int = 0,
     ) -> None: ...
     @staticmethod
     def open(
-        world: World, path: str, read_only: bool, own_cache_bytes: int, others_cache_bytes: int, refusal: str
+        world: World,
+        path: str,
+        read_only: bool,
+        own_cache_bytes: int,
+        others_cache_bytes: int,
+        refusal: str,
+        contained: int = 0,
     ) -> DiskArray: ...
     @staticmethod
     def transfer_bytes(world: World) -> int: ...
@@ -1126,18 +1173,23 @@ class DiskArray(DiskArrayAccess):
     @property
     def path(self) -> str: ...
     @property
-    def metadata(self) -> str: ...
+    def metadata(self) -> bytes: ...
+    @property
+    def identity(self) -> str: ...
+    @property
+    def generation(self) -> int: ...
     @property
     def read_only(self) -> bool: ...
     @property
     def closed(self) -> bool: ...
 
-def array_facts(path: str) -> dict[str, str]:
+def array_facts(path: str, contained: int = 0) -> tuple[dict[str, str], bytes]:
     """
-    What the manifest of a persistent array says. Raises OutcoreError if it is none, or damaged.
+    What the manifest of a persistent array says, and its metadata. Raises OutcoreError if it is none, or
+    damaged.
     """
 
-def verify_array(path: str) -> tuple[list[str], int]:
+def verify_array(path: str, contained: int = 0) -> tuple[list[str], int]:
     """
     Read all of a persistent array and check every checksum: what is damaged, one line for each, and how many components are not here, but on local disks of other nodes.
     """
@@ -1414,7 +1466,7 @@ class BlockSparseArray:
     @property
     def path(self) -> str: ...
     @property
-    def metadata(self) -> str: ...
+    def metadata(self) -> bytes: ...
     @property
     def read_only(self) -> bool: ...
     @property

@@ -478,7 +478,7 @@ def show(claims: Iterable[Mapping[str, Any]]) -> None:
         bar = "" if claim["bar"] is None else f"{claim['direction']} {claim['bar']:g}"
         holds = {True: "yes", False: "NO", None: ""}[claim["holds"]]
         table.add_row(claim["name"], value, bar, holds, claim["peer"])
-    Console(soft_wrap=True).print(table)
+    Console(soft_wrap=True, markup=False, emoji=False).print(table)
 
 
 def command(

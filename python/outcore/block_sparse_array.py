@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from outcore import _core
+from outcore import metadata as metadata_module
 from outcore.collective import Closing
 from outcore.disk_array import cache_bytes, open_arguments
 from outcore.errors import OutcoreError
@@ -169,7 +170,7 @@ class BlockSparseArray(Closing):
     @property
     def metadata(self) -> Any:
         """What was given as such when it was made or flushed."""
-        return json.loads(self._native.metadata or "null")
+        return metadata_module.parse(self._native.metadata, self.path or "")
 
     @property
     def read_only(self) -> bool:

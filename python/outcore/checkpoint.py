@@ -17,20 +17,20 @@ So a process that is killed at any moment leaves the previous checkpoint or the 
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import json
 import os
-import re
 import shutil
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from outcore.checkpoint_facts import NAME, Entry, Facts, check_array, facts_of, identities, is_checkpoint
 from outcore.disk_array import DiskArray
 from outcore.errors import OutcoreError
 from outcore.global_array import GlobalArray
@@ -43,8 +43,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
-KIND = "outcore checkpoint"  # in the metadata of the small array
+_CONTAINED = 2  # names that save makes, and that must be no links: arrays.<generation>/<name>
 
 
 def save(
@@ -70,8 +69,9 @@ def save(
     _check(world, arrays, meta)
     root = _root(world, name, placement)
     try:
-        generation = int(root.metadata["generation"]) + 1
-        entries: dict[str, dict[str, Any]] = {key: {"kind": _kind(array)} for key, array in arrays.items()}
+        generation = facts_of(root.metadata, name).generation + 1
+        labels = world.broadcast(identities(list(arrays), generation))
+        entries: dict[str, Entry] = {}
         place = Path(root.path or "") / f"arrays.{generation}"  # as this process sees it
         given = Path(name) / place.name
         _together(world, root, lambda: _make_empty(place))
@@ -79,25 +79,32 @@ def save(
         under_way: list[CollectiveTransfer] = []
         try:
             for key, array in arrays.items():
-                file = _file_for(world, array, given / key, codec, root.placement)
+                file = _file_for(world, array, given / key, codec, root.placement, labels[key])
                 files.append(file)
                 if isinstance(array, DiskArray):
                     _copy(world, array, file)
                 elif array.size:
                     source = array if isinstance(array, GlobalArray) else array.reshape(file.shape)
                     under_way.append(file.write(source))
-                if not isinstance(array, DiskArray):
-                    entries[key]["shape"] = list(array.shape)
             for request in under_way:
                 request.wait()
-            for file in files:
+            for (key, array), file in zip(arrays.items(), files, strict=True):
+                file.flush()
+                entries[key] = Entry(
+                    _kind(array),
+                    tuple(array.shape),
+                    file.shape,
+                    file.dtype.name,
+                    file.identity,
+                    file.generation,
+                )
                 file.close()
         except OutcoreError:  # at all processes
             for file in files:
                 file._native.drop()
-            _together(world, root, lambda: shutil.rmtree(place, ignore_errors=True))
+            _together(world, root, lambda: _remove(place))
             raise
-        root.flush({"kind": KIND, "generation": generation, "arrays": entries, "meta": meta})
+        root.flush(Facts(generation, entries, meta).as_json())
         _together(world, root, lambda: _remove_others(place))
     finally:
         root._native.drop()
@@ -142,14 +149,21 @@ class Checkpoint(Mapping[str, Any]):
         """Keeps who saves the next one from removing this generation, for as long as this process holds it."""
         place = self._path / f"arrays.{self.generation}"
         try:
-            self._lease = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
-            with contextlib.suppress(OSError):  # a file system without locks cannot help
+            self._lease = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            with suppress(OSError):  # a file system without locks cannot help
                 fcntl.flock(self._lease, fcntl.LOCK_SH)
-            if os.path.samestat(os.fstat(self._lease), os.stat(place)):
+            if os.path.samestat(os.fstat(self._lease), os.stat(place, follow_symlinks=False)):
                 return
         except FileNotFoundError:
             if not self._path.exists():  # a node without a part of it
                 return
+        except NotADirectoryError as error:
+            raise OutcoreError(
+                errno.EINVAL,
+                "load checkpoint",
+                path=place,
+                detail="no directory; no symbolic link is followed",
+            ) from error
         raise OutcoreError(errno.ESTALE, "load checkpoint", path=place, detail="it has been replaced")
 
     def close(self) -> None:
@@ -166,32 +180,30 @@ class Checkpoint(Mapping[str, Any]):
         self._world = world
         root = DiskArray.open(world, name)
         self._path = Path(name)
-        facts = root.metadata
-        root._native.drop()
-        if not isinstance(facts, dict) or facts.get("kind") != KIND:
-            raise OutcoreError(
-                errno.EINVAL, "load checkpoint", path=name, detail="it is a disk array, no checkpoint"
-            )
-        if facts["generation"] == 0:
+        try:
+            facts = facts_of(root.metadata, name)
+        finally:
+            root._native.drop()
+        if facts.generation == 0:
             raise OutcoreError(errno.ENOENT, "load checkpoint", path=name, detail="none was completed")
-        self._facts: dict[str, Any] = facts
-        self.meta: Any = facts["meta"]
-        self.generation: int = facts["generation"]
+        self._facts = facts
+        self.meta: Any = facts.meta
+        self.generation: int = facts.generation
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._facts["arrays"])
+        return iter(self._facts.arrays)
 
     def __len__(self) -> int:
-        return len(self._facts["arrays"])
+        return len(self._facts.arrays)
 
     def __getitem__(self, key: str) -> Any:
-        entry = self._facts["arrays"][key]
+        entry = self._facts.arrays[key]
         file = self.open(key)
-        if entry["kind"] == "disk":
+        if entry.kind == "disk":
             return file
         with file:
-            shape = tuple(entry.get("shape", file.shape))
-            if entry["kind"] == "global":
+            shape = entry.shape
+            if entry.kind == "global":
                 array = GlobalArray(self._world, shape, file.dtype)
                 if 0 not in shape:
                     file.read(array).wait()
@@ -208,9 +220,22 @@ class Checkpoint(Mapping[str, Any]):
 
     def open(self, key: str) -> DiskArray:
         """The file of an array, to read from. Collective."""
-        if key not in self._facts["arrays"]:
-            raise KeyError(key)
-        return DiskArray.open(self._world, self._path / f"arrays.{self.generation}" / key)
+        entry = self._facts.arrays[key]
+        path = self._path / f"arrays.{self.generation}" / key
+        file = DiskArray.open(self._world, path, contained=_CONTAINED)
+        found = {
+            "identity": file.identity,
+            "file_shape": file.shape,
+            "dtype": file.dtype.name,
+            "commits": file.generation,
+        }
+        try:
+            check_array(path, key, entry, found)
+        except OutcoreError as error:  # at all processes
+            file._native.drop()
+            error.collective = True
+            raise
+        return file
 
     def __enter__(self) -> Self:
         return self
@@ -226,7 +251,7 @@ class Checkpoint(Mapping[str, Any]):
 
 def _check(world: World, arrays: Mapping[str, Any], meta: Any) -> None:
     """All processes come with the same names and kinds of arrays, and words that can be kept."""
-    problem = next((key for key in arrays if not isinstance(key, str) or not _NAME.fullmatch(key)), None)
+    problem = next((key for key in arrays if not isinstance(key, str) or not NAME.fullmatch(key)), None)
     kinds = [(str(key), _kind(array)) for key, array in arrays.items()]
     with world.together("save checkpoint", kinds):
         try:
@@ -259,11 +284,16 @@ def _root(world: World, name: str | os.PathLike[str], placement: str) -> DiskArr
         if error.errno != errno.ENOENT:
             raise
         # What a job left that was killed before there was a checkpoint is no reason to refuse this one.
-        nothing = {"kind": KIND, "generation": 0, "arrays": {}, "meta": None}
+        nothing = Facts(0, {}, None).as_json()
         root = DiskArray(world, 1, "int64", path=name, placement=placement, overwrite=True, metadata=nothing)
         root.flush()
         return root
-    if root.metadata is None or root.metadata.get("kind") != KIND:
+    try:
+        ours = is_checkpoint(root.metadata)
+    except OutcoreError:
+        root._native.drop()
+        raise
+    if not ours:
         root._native.drop()
         raise OutcoreError(
             errno.EEXIST, "save checkpoint", path=name, detail="there is a disk array of that name"
@@ -285,34 +315,44 @@ def _together(world: World, root: DiskArray, step: Any) -> None:
 
 
 def _make_empty(place: Path) -> None:
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(exist_ok=True)
+    _remove(place)
+    place.mkdir()  # a link that somebody puts there meanwhile is an error
+
+
+def _remove(place: Path) -> None:
+    """What is there, if it can be; of a symbolic link the name alone."""
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place, ignore_errors=True)  # which follows no links
+        return
+    with suppress(OSError):
+        place.unlink()
 
 
 def _remove_others(present: Path) -> None:
     # The checkpoint is safe: what cannot be removed now goes with the next one.
     for each in present.parent.glob("arrays.*"):
-        if each != present:
+        if each != present and each.name.removeprefix("arrays.").isdigit():
             _remove_unless_read(each)
 
 
 def _remove_unless_read(place: Path) -> None:
     try:
-        directory = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+        directory = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:
+        _remove(place)  # no directory of ours
         return
     try:
-        with contextlib.suppress(OSError):  # a file system without locks cannot help
+        with suppress(OSError):  # a file system without locks cannot help
             try:
                 fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:  # somebody has loaded it
                 return
-        shutil.rmtree(place, ignore_errors=True)
+        _remove(place)
     finally:
         os.close(directory)
 
 
-def _file_for(world: World, array: Any, path: Path, codec: str, placement: str) -> DiskArray:
+def _file_for(world: World, array: Any, path: Path, codec: str, placement: str, identity: str) -> DiskArray:
     shape = array.shape if array.size else (1,)
     chunk = array.chunk if isinstance(array, DiskArray) else None
     return DiskArray(
@@ -323,6 +363,8 @@ def _file_for(world: World, array: Any, path: Path, codec: str, placement: str) 
         chunk=chunk,
         codec=array.codec.split()[0] if isinstance(array, DiskArray) else codec,
         placement=placement,
+        identity=identity,
+        contained=_CONTAINED,
     )
 
 

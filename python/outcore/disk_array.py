@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from outcore import _core
+from outcore import metadata as metadata_module
 from outcore.collective import Closing
 from outcore.disk_array_access import AttachedDiskArray, DiskArrayAccess
 from outcore.errors import OutcoreError
@@ -67,6 +68,10 @@ class DiskArray(DiskArrayAccess, Closing):
             None: a sixteenth of its budget, at most 64 MiB.
         client_cache: memory for chunks of other processes that this one has got, for data that is mostly read.
             They are read again after `sync`, and after its own puts. None: no such memory.
+        identity: what a persistent array is, in at most 255 printable characters of ASCII; None: something
+            random.
+        contained: the last so many names of `path` must be no symbolic links (EINVAL), as where they lie in a
+            directory that somebody else has made.
 
     Raises: OutcoreError EINVAL (arguments), EEXIST (`path` is there), ENOSPC (no room, with the numbers).
     """
@@ -90,9 +95,11 @@ class DiskArray(DiskArrayAccess, Closing):
         metadata: Any = None,
         cache: int | str | None = None,
         client_cache: int | str | None = None,
+        identity: str | None = None,
+        contained: int = 0,
     ) -> None:
         refusal, sides, name, text, caches = "", [[0], [], []], "float64", "", (-1, 0)
-        place, expected = "", -1
+        place, expected, own_name, inside = "", -1, "", 0
         try:
             caches = cache_bytes(cache, client_cache)
             sides = [_numbers(each) for each in (shape, chunk or (), typical or ())]
@@ -102,12 +109,13 @@ class DiskArray(DiskArrayAccess, Closing):
             text = json.dumps(metadata)
             place = "" if path is None else os.fspath(path)
             expected = -1 if expected_bytes is None else _numbers((expected_bytes,))[0]
-            for each in (place, codec, placement):
+            own_name, inside = identity or "", _contained(contained)
+            for each in (place, codec, placement, own_name):
                 if not isinstance(each, str):
                     raise TypeError(f"{each!r} is no string")
         except (TypeError, ValueError, OverflowError, OutcoreError) as error:
             refusal = str(error) or type(error).__name__
-            place, codec, placement = "", "none", "auto"
+            place, codec, placement, own_name = "", "none", "auto", ""
         native = _core.DiskArray(
             world,
             sides[0],
@@ -122,6 +130,8 @@ class DiskArray(DiskArrayAccess, Closing):
             text,
             *caches,
             refusal,
+            own_name,
+            inside,
         )
         self._take(world, native)
 
@@ -138,6 +148,7 @@ class DiskArray(DiskArrayAccess, Closing):
         read_only: bool = True,
         cache: int | str | None = None,
         client_cache: int | str | None = None,
+        contained: int = 0,
     ) -> Self:
         """Opens a persistent array, made by any number of processes, in the state that was committed last.
 
@@ -146,7 +157,7 @@ class DiskArray(DiskArrayAccess, Closing):
         """
         array = cls.__new__(cls)
         name, caches, refusal = open_arguments(path, cache, client_cache)
-        array._take(world, _core.DiskArray.open(world, name, read_only, *caches, refusal))
+        array._take(world, _core.DiskArray.open(world, name, read_only, *caches, refusal, contained))
         return array
 
     @staticmethod
@@ -205,7 +216,17 @@ class DiskArray(DiskArrayAccess, Closing):
     @property
     def metadata(self) -> Any:
         """What was given as such when it was made or flushed."""
-        return json.loads(self._native.metadata or "null")
+        return metadata_module.parse(self._native.metadata, self.path or "")
+
+    @property
+    def identity(self) -> str:
+        """What a persistent array is, since it was made; "" for scratch."""
+        return self._native.identity
+
+    @property
+    def generation(self) -> int:
+        """Number of the last commit of a persistent array; 0: none."""
+        return self._native.generation
 
     def stored_bytes(self) -> int:
         """Bytes on all disks. Collective."""
@@ -316,6 +337,12 @@ def open_arguments(
         return os.fspath(path), cache_bytes(own, others), ""
     except (TypeError, ValueError, OverflowError, OutcoreError) as error:
         return "", (-1, 0), str(error) or type(error).__name__
+
+
+def _contained(names: int) -> int:
+    if not 0 <= int(names) <= 100:
+        raise ValueError(f"contained is {names}")
+    return int(names)
 
 
 def _numbers(values: Any) -> list[int]:

@@ -46,11 +46,11 @@ class OutcoreError(OSError):
         self.rank = _core.process_rank() if rank is None else rank
         self._message = _core.error_message(
             errno,
-            attempted,
-            os.fsencode(path).decode("utf-8", "replace"),
+            _printable(attempted),
+            _printable(path),
             -1 if offset is None else offset,
             -1 if size_bytes is None else size_bytes,
-            detail,
+            _printable(detail),
             self.rank,
         )
 
@@ -59,3 +59,11 @@ class OutcoreError(OSError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.errno, self.attempted), self.__dict__ | {"filename": self.filename}
+
+
+def _printable(text: str) -> str:
+    """Names of files, which may be in any of the texts, are bytes that need not be UTF-8."""
+    try:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    except UnicodeEncodeError:  # other surrogates, which stand for no byte
+        return text.encode("utf-8", "replace").decode("utf-8")

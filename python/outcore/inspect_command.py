@@ -11,10 +11,13 @@ from typing import Annotated, Any
 import typer
 
 from outcore import _core
-from outcore.checkpoint import KIND
+from outcore.checked import FormatError
+from outcore.checkpoint_facts import Facts, check_array, facts_of, is_checkpoint
 from outcore.errors import OutcoreError
+from outcore.metadata import parse, parsed
 
-FACTS = ("shape", "dtype", "chunk", "chunks", "components", "placement", "codec", "generation")
+FACTS = ("shape", "dtype", "chunk", "chunks", "components", "placement", "codec", "generation", "identity")
+_CONTAINED = 2  # names of an array of a checkpoint, which must be no links
 
 
 def inspect(
@@ -39,11 +42,11 @@ def verify(
     for array in _arrays(path, damage):
         arrays += 1
         try:
-            found, not_here = _core.verify_array(str(array))
+            found, not_here = _core.verify_array(str(array), 0 if array == path else _CONTAINED)
         except OutcoreError as error:
-            if array == path or error.errno != errno.ENOENT:
+            if array == path:
                 raise
-            damage.append(f"{array}: there is no manifest")
+            damage.append(str(error))
             continue
         damage += found
         elsewhere += not_here
@@ -57,20 +60,21 @@ def verify(
     return 1 if damage else 0
 
 
-def _facts(path: Path) -> dict[str, Any]:
-    facts: dict[str, Any] = dict(_core.array_facts(str(path)))
-    metadata = json.loads(facts.pop("metadata") or "null")
-    if not isinstance(metadata, dict) or metadata.get("kind") != KIND:
+def _facts(path: Path, contained: int = 0) -> dict[str, Any]:
+    facts, text = _core.array_facts(str(path), contained)
+    metadata = parse(text, path)
+    if contained or not is_checkpoint(metadata):
         return {"path": str(path), "kind": "disk array", **facts, "metadata": metadata}
-    place = path / f"arrays.{metadata['generation']}"
+    about = facts_of(metadata, path)
+    place = path / f"arrays.{about.generation}"
     return {
         "path": str(path),
         "kind": "checkpoint",
-        "generation": metadata["generation"],
-        "meta": metadata["meta"],
+        "generation": about.generation,
+        "meta": about.meta,
         "arrays": {
-            name: {**_facts(place / name), "saved from": entry["kind"]}
-            for name, entry in metadata["arrays"].items()
+            name: {**_facts(place / name, _CONTAINED), "saved from": entry.kind}
+            for name, entry in about.arrays.items()
         },
     }
 
@@ -93,16 +97,41 @@ def _arrays(path: Path, damage: list[str]) -> Iterator[Path]:
     """The array, or the arrays of a checkpoint with the one that holds it together."""
     yield path
     try:
-        facts = _core.array_facts(str(path))
+        text = _core.array_facts(str(path))[1]
     except OutcoreError as error:
         if error.errno == errno.ENOENT:
             raise
         return  # the damage is found by reading it
-    metadata = json.loads(facts["metadata"] or "null")
-    if isinstance(metadata, dict) and metadata.get("kind") == KIND:
-        for name in metadata["arrays"]:
-            array = path / f"arrays.{metadata['generation']}" / name
-            if array.is_dir():
-                yield array
-            else:
-                damage.append(f"{array}: missing")
+    try:
+        metadata = parsed(text or b"null")
+    except FormatError:
+        return  # a disk array may hold whatever its program likes
+    if not is_checkpoint(metadata):
+        return
+    try:
+        about = facts_of(metadata, path)
+    except OutcoreError as error:
+        damage.append(str(error))
+        return
+    for name in about.arrays:
+        yield from _array_of(path, about, name, damage)
+
+
+def _array_of(path: Path, about: Facts, name: str, damage: list[str]) -> Iterator[Path]:
+    """An array of a checkpoint, if it is there, and the one that it should be."""
+    array = path / f"arrays.{about.generation}" / name
+    if not array.is_dir():
+        damage.append(f"{array}: missing")
+        return
+    try:
+        facts, _ = _core.array_facts(str(array), _CONTAINED)
+        check_array(
+            array,
+            name,
+            about.arrays[name],
+            {"identity": facts["identity"], "commits": int(facts["generation"])},
+        )
+    except OutcoreError as error:
+        damage.append(f"{array}: there is no manifest" if error.errno == errno.ENOENT else str(error))
+        return
+    yield array

@@ -22,7 +22,6 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 import numpy as np
@@ -30,9 +29,12 @@ from numpy.typing import NDArray
 
 from .checked import FormatError, integer, item, number, text
 from .errors import OutcoreError
+from .metadata import parsed
+from .plain_file import read_bytes, written
 from .report import ASYNCHRONOUS, LAYERS, OPERATIONS, Report
 
 FORMAT = 1
+MOST_BYTES = 4 << 30  # of a file that is read
 
 REQUEST = np.dtype(
     [
@@ -73,13 +75,10 @@ class TraceFile:
 
 def write(path: str | os.PathLike[str], report: Report, processes: Sequence[ProcessEvents]) -> None:
     """Writes a trace file, or leaves what was there. Raises OutcoreError."""
-    part = Path(f"{os.fspath(path)}.part")
     try:
-        with part.open("w", encoding="utf-8") as file:
+        with written(path) as file:
             _write(file, report, processes)
-        part.replace(path)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise OutcoreError(error.errno or errno.EIO, "write trace file", path=path) from error
 
 
@@ -206,21 +205,12 @@ def _microseconds(nanoseconds: int) -> str:
 def read(path: str | os.PathLike[str]) -> TraceFile:
     """Reads a trace file that `write` wrote. Raises OutcoreError: missing, unreadable, damaged, foreign."""
     try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
+        data = parsed(read_bytes(path, "read trace file", MOST_BYTES))
         outcore = _outcore(data)
         report = Report.from_dict(item(outcore, "report", "otherData.outcore"), "otherData.outcore.report")
         return TraceFile(report, _requests(item(data, "traceEvents", "the file")))
-    except OSError as error:
-        raise OutcoreError(error.errno or errno.EIO, "read trace file", path=path) from error
-    except json.JSONDecodeError as error:
-        detail = f"no JSON at line {error.lineno}, column {error.colno}: {error.msg}"
-    except UnicodeDecodeError as error:
-        detail = f"no text: byte {error.object[error.start]:#x} at position {error.start}"
-    except RecursionError:
-        detail = "nested too deeply"
     except FormatError as error:
-        detail = str(error)
-    raise OutcoreError(errno.EINVAL, "read trace file", path=path, detail=detail)
+        raise OutcoreError(errno.EINVAL, "read trace file", path=path, detail=str(error)) from error
 
 
 def _outcore(data: object) -> dict[str, Any]:

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -37,25 +38,39 @@ std::string on_this_node(std::string path, const World& world) {
   throw Error(errno_value, {.attempted = std::string(attempted), .path = path, .detail = std::move(detail)});
 }
 
-bool is_ours(const std::string& name) {
+/// Whether it is `stem` and then `count` numbers, each after a dot.
+bool is_numbered(std::string_view name, std::string_view stem, int count) {
+  if (!name.starts_with(stem)) return false;
+  name.remove_prefix(stem.size());
+  for (; count > 0; --count) {
+    if (!name.starts_with('.')) return false;
+    name.remove_prefix(1);
+    const std::size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
+    if (digits == 0) return false;
+    name.remove_prefix(digits);
+  }
+  return name.empty();
+}
+
+bool is_ours(std::string_view name) {
   std::string_view written = name;
   if (written.ends_with(".new")) written.remove_suffix(4);
-  return written == manifest_name || written == next_name || name.starts_with(store::Visibility::mark_name) ||
-         name.starts_with("component.") || name.starts_with("table.");
+  return written == manifest_name || written == next_name ||
+         is_numbered(name, store::Visibility::mark_name, 1) || is_numbered(name, "component", 1) ||
+         is_numbered(name, "table", 2);
 }
 
 /// Deletes the files of an array, of which there is no manifest any more.
-void delete_files(const std::string& path) {
-  std::vector<fs::path> files;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path))
-    if (is_ours(entry.path().filename())) files.push_back(entry.path());
-  for (const fs::path& file : files) fs::remove(file);
+void delete_files(const device::Directory& directory) {
+  for (const std::string& name : directory.names())
+    if (is_ours(name)) directory.remove(name);
 }
 
-void refuse_foreign(const std::string& path) {
-  for (const fs::directory_entry& entry : fs::directory_iterator(path))
-    if (const std::string name = entry.path().filename(); !is_ours(name))
-      fail(EEXIST, "create disk array", path, "it holds '" + name + "', which belongs to no array");
+void refuse_foreign(const device::Directory& directory) {
+  for (const std::string& name : directory.names())
+    if (!is_ours(name) || directory.is_directory(name))
+      fail(EEXIST, "create disk array", directory.path(),
+           "it holds '" + name + "', which belongs to no array");
 }
 
 /// Filesystem errors carry no word of ours.
@@ -74,13 +89,16 @@ struct Found {
   std::uint64_t generation = 0;  ///< 0: there is none
 };
 
-Found find_manifest(const std::string& file) {
+Found find_manifest(const device::Directory& directory, std::string_view name) {
+  if (!directory) return {};
+  const std::string file = directory.path() + "/" + std::string(name);
   try {
-    std::vector<std::byte> bytes = store::read_whole(file, store::Manifest::most_bytes);
+    std::vector<std::byte> bytes =
+        store::read_whole(file, store::Manifest::most_bytes, nullptr, directory.fd());
     const std::uint64_t generation = store::Manifest::decode(bytes, file).generation;
     return {std::move(bytes), generation};
   } catch (const Error& error) {
-    if (error.errno_value() == ENOENT || error.errno_value() == ENOTDIR) return {};
+    if (error.errno_value() == ENOENT) return {};
     throw;
   }
 }
@@ -95,31 +113,47 @@ std::string table_name(int component, std::uint64_t generation) {
   return "table." + std::to_string(component) + "." + std::to_string(generation);
 }
 
-store::SlotTable read_table(const store::Manifest& manifest, int component, const std::string& directory) {
+store::SlotTable read_table(const store::Manifest& manifest, int component,
+                            const device::Directory& directory) {
   const store::Manifest::Component& expected = manifest.components[static_cast<std::size_t>(component)];
-  const std::string file = directory + "/" + expected.table_name;
-  const std::vector<std::byte> bytes = store::read_whole(file, expected.table_bytes + 1);
+  const std::string file = directory.path() + "/" + expected.table_name;
+  // The largest table that such a component can have: no memory is taken for a size that is only said.
+  const store::Geometry geometry = manifest.geometry(component);
+  const std::vector<std::byte> bytes =
+      store::read_whole(file, store::SlotTable::most_bytes(geometry), nullptr, directory.fd());
   if (static_cast<std::int64_t>(bytes.size()) != expected.table_bytes ||
       store::crc32c(bytes) != expected.table_crc)
     fail(EIO, "open disk array", file,
          "it is not the table that the manifest names: damaged, or of another state");
   store::SlotTable table = store::SlotTable::decode(bytes, file);
-  if (table.geometry() != manifest.geometry(component))
+  if (table.geometry() != geometry)
     fail(EIO, "open disk array", file, "it describes slots of another size than the manifest");
   return table;
 }
 
+void check_names(const store::Manifest& manifest, const std::string& path) {
+  for (int c = 0; c < static_cast<int>(manifest.components.size()); ++c) {
+    const store::Manifest::Component& each = manifest.components[static_cast<std::size_t>(c)];
+    if (each.data_name == component_name(c) && each.table_name == table_name(c, manifest.generation))
+      continue;
+    fail(EIO, "open disk array", path,
+         "its manifest is damaged or written wrongly: component " + std::to_string(c) + " is in '" +
+             each.data_name + "' and '" + each.table_name + "'");
+  }
+}
+
 ArrayDirectory ArrayDirectory::create(World& world, const std::string& path, Placement placement,
-                                      bool overwrite) {
+                                      bool overwrite, int contained) {
   ArrayDirectory made;
   made.path_ = on_this_node(path, world);
+  made.contained_ = contained;
   try {
     made.make(world, placement, overwrite);
   } catch (const Error&) {  // by all processes
     if (made.is_new_) try {
-        delete_files(made.path_);
-        fs::remove(made.path_);
-      } catch (const fs::filesystem_error&) {  // the other failure is the one to tell of
+        if (made.opened_) delete_files(made.opened_);
+        ::rmdir(made.path_.c_str());
+      } catch (const Error&) {  // the other failure is the one to tell of
       }
     throw;
   }
@@ -129,25 +163,27 @@ ArrayDirectory ArrayDirectory::create(World& world, const std::string& path, Pla
 /// What may fail for others that are at it comes before anything is touched.
 void ArrayDirectory::make_directory(bool overwrite) {
   constexpr std::string_view what = "create disk array";
-  const bool made = ::mkdir(path_.c_str(), 0777) == 0;
-  if (!made && (errno != EEXIST || !fs::is_directory(path_))) fail(errno, what, path_);
+  const bool made = device::Directory::make(path_, contained_);
+  opened_ = device::Directory(path_, contained_);
   lock(what);
   is_new_ = made;
-  const bool committed = fs::exists(file(std::string(manifest_name)));
-  if (!overwrite && (committed || !fs::is_empty(path_)))
+  const bool committed = opened_.holds(std::string(manifest_name));
+  if (!overwrite && (committed || !opened_.names().empty()))
     fail(EEXIST, what, path_,
          committed ? "there is an array; say overwrite to replace it" : "the directory is not empty");
-  refuse_foreign(path_);
+  refuse_foreign(opened_);
   delete_manifest();
 }
 
 /// First what makes it an array, and for good: of half of an array no manifest may be found later.
 void ArrayDirectory::delete_manifest() const {
-  if (fs::remove(file(std::string(manifest_name)))) store::sync_directory(path_);
+  if (!opened_.holds(std::string(manifest_name))) return;
+  opened_.remove(std::string(manifest_name));
+  store::sync_directory(path_, opened_.fd());
 }
 
 void ArrayDirectory::lock(std::string_view what) {
-  device::Descriptor directory(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  device::Descriptor directory(::openat(opened_.fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory) fail(errno, what, path_);
   const int refused = ::flock(directory.get(), LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
   // A file system that has no locks cannot help: then it is on the user.
@@ -162,6 +198,14 @@ void ArrayDirectory::lock(std::string_view what) {
   lock_ = std::move(directory);
 }
 
+void ArrayDirectory::look_for() {
+  try {
+    opened_ = device::Directory(path_, contained_);
+  } catch (const Error& error) {
+    if (error.errno_value() != ENOENT && error.errno_value() != ENOTDIR) throw;
+  }
+}
+
 /// Who makes, locks and commits a directory: of each one process.
 bool ArrayDirectory::leads(const World& world, Placement placement, const store::Visibility& seen) {
   return world.rank() == 0 || (placement == Placement::local && world.node_rank() == 0 && !seen.by_me());
@@ -172,7 +216,7 @@ void ArrayDirectory::make(World& world, Placement placement, bool overwrite) {
   store::Visibility seen;
   world.together(what, 0, [&] {
     if (world.rank() != 0) return;
-    translated(what, path_, [&] { make_directory(overwrite); });
+    make_directory(overwrite);
     seen.leave_mark(path_);
   });
   seen.look(world, path_);
@@ -185,27 +229,32 @@ void ArrayDirectory::make(World& world, Placement placement, bool overwrite) {
     if (world.rank() == 0)
       seen.remove_mark();
     else if (leads_)
-      translated(what, path_, [&] { make_directory(overwrite); });
+      make_directory(overwrite);
+  });
+  world.together(what, 0, [&] {
+    if (!opened_) opened_ = device::Directory(path_, contained_);
   });
   world.together(what, 0, [&] {  // there is no manifest on any node
-    if (leads_) translated(what, path_, [&] { delete_files(path_); });
+    if (leads_) delete_files(opened_);
   });
 }
 
-ArrayDirectory ArrayDirectory::open(World& world, const std::string& path, bool read_only,
+ArrayDirectory ArrayDirectory::open(World& world, const std::string& path, bool read_only, int contained,
                                     std::vector<std::byte>& manifest) {
   constexpr std::string_view what = "open disk array";
   ArrayDirectory found;
   found.path_ = on_this_node(path, world);
+  found.contained_ = contained;
   const std::string last = found.file(std::string(manifest_name)), next = found.file(std::string(next_name));
   // The newest state that any node has committed is safe on all. Others may be committing: each file is read
   // once.
   const bool looks = world.node_rank() == 0;
   Found committed, prepared;
   world.together(what, 0, [&] {
+    found.look_for();
     if (!looks) return;
-    committed = find_manifest(last);
-    prepared = find_manifest(next);
+    committed = find_manifest(found.opened_, manifest_name);
+    prepared = find_manifest(found.opened_, next_name);
   });
   auto generation = static_cast<std::int64_t>(committed.generation);
   world.transport().all_reduce(std::span(&generation, 1), transport::Reduction::max);
@@ -230,29 +279,31 @@ ArrayDirectory ArrayDirectory::open(World& world, const std::string& path, bool 
   world.transport().broadcast(manifest, static_cast<int>(source));
   const std::string& place = found.path_;
   world.together(what, 0, [&] {
-    found.placement_ = store::Manifest::decode(manifest, place).shared ? Placement::shared : Placement::local;
+    const store::Manifest decoded = store::Manifest::decode(manifest, place);
+    check_names(decoded, place);
+    found.placement_ = decoded.shared ? Placement::shared : Placement::local;
   });
   if (read_only) return found;
   store::Visibility seen;
   if (found.placement_ == Placement::local) {
     world.together(what, 0, [&] {
-      if (world.rank() == 0 && fs::is_directory(place)) seen.leave_mark(place);
+      if (world.rank() == 0 && found.opened_) seen.leave_mark(place);
     });
     seen.look(world, place);
   }
   found.leads_ = leads(world, found.placement_, seen);
   world.together(what, 0, [&] {
     if (world.rank() == 0 && found.placement_ == Placement::local) seen.remove_mark();
-    if (!found.leads_ || !fs::is_directory(place)) return;
+    if (!found.leads_ || !found.opened_) return;
     found.lock(what);
-    const std::uint64_t here = find_manifest(last).generation;
+    const std::uint64_t here = find_manifest(found.opened_, manifest_name).generation;
     if (here > wanted) fail(EBUSY, what, place, "somebody else has written it just now");
     // What another node has committed is so here, too, before its predecessor goes; and the job that has
     // committed it may have been killed before it was durable.
-    if (here < wanted && find_manifest(next).generation == wanted)
-      store::rename_durably(next, last);
+    if (here < wanted && find_manifest(found.opened_, next_name).generation == wanted)
+      store::rename_durably(next, last, nullptr, found.opened_.fd());
     else
-      store::sync_directory(place);
+      store::sync_directory(place, found.opened_.fd());
   });
   return found;
 }
@@ -267,8 +318,7 @@ std::vector<int> ArrayDirectory::share(World& world, const ChunkGrid& grid) cons
   constexpr std::int64_t nowhere = std::numeric_limits<std::int64_t>::max();
   std::vector<std::int64_t> node(static_cast<std::size_t>(components), nowhere);
   for (int c = 0; c < components; ++c)
-    if (::access(file(component_name(c)).c_str(), F_OK) == 0)
-      node[static_cast<std::size_t>(c)] = world.node();
+    if (opened_ && opened_.holds(component_name(c))) node[static_cast<std::size_t>(c)] = world.node();
   world.transport().all_reduce(std::span(node), transport::Reduction::min);
   int turn = 0;
   for (int c = 0; c < components; ++c) {
@@ -292,12 +342,14 @@ void ArrayDirectory::commit(transport::Transport& group, std::span<const std::by
   bool replaced = false;
   try {
     world::agree(group, what, [&] {
-      if (leads_ && placement_ == Placement::shared) store::write_durably(last, manifest, nullptr, &replaced);
-      if (leads_ && placement_ == Placement::local) store::write_durably(next, manifest);
+      if (leads_ && placement_ == Placement::shared)
+        store::write_durably(last, manifest, nullptr, &replaced, opened_.fd());
+      if (leads_ && placement_ == Placement::local)
+        store::write_durably(next, manifest, nullptr, nullptr, opened_.fd());
     });
     if (placement_ == Placement::shared) return;
     world::agree(group, what, [&] {
-      if (leads_) store::rename_durably(next, last, &replaced);
+      if (leads_) store::rename_durably(next, last, &replaced, opened_.fd());
     });
   } catch (const Error&) {  // by all processes
     std::int64_t any = replaced ? 1 : 0;
@@ -309,7 +361,7 @@ void ArrayDirectory::commit(transport::Transport& group, std::span<const std::by
 
 std::vector<std::function<void()>> ArrayDirectory::syncs(bool has_tables) const {
   std::vector<std::function<void()>> all;
-  if (has_tables) all.emplace_back([this] { store::sync_directory(path_); });
+  if (has_tables) all.emplace_back([this] { store::sync_directory(path_, opened_.fd()); });
   if (fresh_)
     all.emplace_back([this] {
       const fs::path parent = fs::path(path_).parent_path();
@@ -320,15 +372,14 @@ std::vector<std::function<void()>> ArrayDirectory::syncs(bool has_tables) const 
 
 void ArrayDirectory::remove(transport::Transport& group) const {
   constexpr std::string_view what = "remove disk array";
+  const auto has_it = [&] { return leads_ && opened_ && fs::exists(path_); };
   world::agree(group, what, [&] {
-    if (leads_ && fs::exists(path_)) translated(what, path_, [&] { delete_manifest(); });
+    if (has_it()) delete_manifest();
   });
   world::agree(group, what, [&] {
-    if (leads_ && fs::exists(path_))
-      translated(what, path_, [&] {
-        delete_files(path_);
-        fs::remove(path_);
-      });
+    if (!has_it()) return;
+    delete_files(opened_);
+    translated(what, path_, [&] { fs::remove(path_); });
   });
 }
 

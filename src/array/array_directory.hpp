@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "device/descriptor.hpp"
+#include "device/directory.hpp"
 #include "outcore/array/chunk_grid.hpp"
 #include "outcore/array/disk_array.hpp"
 #include "outcore/store/manifest.hpp"
@@ -27,7 +28,9 @@ namespace outcore::array {
 [[nodiscard]] std::string table_name(int component, std::uint64_t generation);
 /// The table that belongs to this state of a component, and no other. Throws Error(EIO) if it does not.
 [[nodiscard]] store::SlotTable read_table(const store::Manifest& manifest, int component,
-                                          const std::string& directory);
+                                          const device::Directory& directory);
+/// Throws Error(EIO) if a manifest names other files than an array has.
+void check_names(const store::Manifest& manifest, const std::string& path);
 
 /// A directory that all processes share, or one of the same name on each node. It holds
 ///
@@ -43,24 +46,33 @@ namespace outcore::array {
 /// a node that has the new one proves that all have at least `manifest.next`, and nothing of the old state is
 /// removed before all have renamed. Deleting an array goes the other way: manifests go first, on all nodes
 /// and for good, so that there is all of the array or none.
+///
+/// Another party may have made the directory, or change it: each process holds it open, looks up the names
+/// above in it, and follows no symbolic link.
 class ArrayDirectory {
  public:
   ArrayDirectory() = default;
 
   /// Collective. `path` as given, with "{node}". Throws Error(EEXIST) if there is something, and it is not an
   /// array that may be replaced; Error(EBUSY) if somebody is writing it. Then no process leaves a directory
-  /// that it made.
-  static ArrayDirectory create(World& world, const std::string& path, Placement placement, bool overwrite);
+  /// that it made. `contained`: see DiskArrayOptions.
+  static ArrayDirectory create(World& world, const std::string& path, Placement placement, bool overwrite,
+                               int contained);
   /// Collective. Finds the placement of what is there; `manifest` is what was committed last, as bytes.
-  /// Throws Error(EBUSY) if somebody is writing it, unless `read_only`. Who writes has made durable what was
-  /// found: a job that was killed may have left it to the page cache.
-  static ArrayDirectory open(World& world, const std::string& path, bool read_only,
+  /// Throws Error(EBUSY) if somebody is writing it, unless `read_only`. A process that writes has made
+  /// durable what was found: a job that was killed may have left it to the page cache.
+  static ArrayDirectory open(World& world, const std::string& path, bool read_only, int contained,
                              std::vector<std::byte>& manifest);
-  void unlock() noexcept { (void)lock_.reset(); }  ///< nothing is written here any more
+  /// Nothing is read or written here any more.
+  void unlock() noexcept {
+    (void)lock_.reset();
+    opened_ = {};
+  }
 
   [[nodiscard]] Placement placement() const noexcept { return placement_; }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::string file(const std::string& name) const { return path_ + "/" + name; }
+  [[nodiscard]] const device::Directory& opened() const noexcept { return opened_; }  ///< none if not here
 
   /// Collective. The components this process is to own; each has one owner, on a node that has its file.
   [[nodiscard]] std::vector<int> share(World& world, const ChunkGrid& grid) const;
@@ -83,8 +95,11 @@ class ArrayDirectory {
   void delete_manifest() const;
   static bool leads(const World& world, Placement placement, const store::Visibility& seen);
   void lock(std::string_view what);
+  void look_for();  ///< opens the directory, if it is here
 
-  std::string path_;                        ///< as this process sees it
+  std::string path_;   ///< as this process sees it
+  int contained_ = 0;  ///< the last so many names of it are no symbolic links
+  device::Directory opened_;
   Placement placement_ = Placement::local;  // as that of a scratch array is
   bool leads_ = false;                      ///< this process writes what is common to the directory
   bool fresh_ = false;                      ///< made here: the first commit makes its name durable, too

@@ -382,9 +382,9 @@ DiskArray::DiskArray(World& world, const Make& make) : state_(std::make_unique<S
 }
 
 DiskArray DiskArray::open(World& world, const std::string& path, bool read_only,
-                          const DiskArrayCaches& caches) {
+                          const DiskArrayCaches& caches, int contained) {
   auto state = std::make_unique<State>(world);
-  state->load(path, read_only, caches);
+  state->load(path, read_only, caches, contained);
   return DiskArray(std::move(state));
 }
 
@@ -493,6 +493,12 @@ const store::CodecOptions& DiskArray::codec() const noexcept {
 }
 const std::string& DiskArray::path() const noexcept {
   return state_->directory.path();
+}
+const std::string& DiskArray::identity() const noexcept {
+  return state_->identity;
+}
+std::uint64_t DiskArray::generation() const noexcept {
+  return state_->generation;
 }
 const std::string& DiskArray::metadata() const noexcept {
   return state_->metadata;

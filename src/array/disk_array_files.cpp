@@ -1,11 +1,14 @@
 // Disk arrays and their files: how they are made, found and committed.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <functional>
 #include <numeric>
 #include <optional>
+#include <random>
 #include <span>
 #include <thread>
 #include <utility>
@@ -42,6 +45,23 @@ std::vector<int> owners_of_all(World& world, std::span<const int> mine, int comp
   return {owners.begin(), owners.end()};
 }
 
+/// Of an array that has been given none. Collective.
+std::string new_identity(World& world) {
+  std::array<std::uint32_t, 4> numbers{};
+  if (world.rank() == 0) {
+    std::random_device random;
+    for (std::uint32_t& each : numbers) each = random();
+  }
+  world.transport().broadcast(std::as_writable_bytes(std::span(numbers)), 0);
+  std::string text;
+  for (const std::uint32_t each : numbers) {
+    char digits[9];
+    std::snprintf(digits, sizeof digits, "%08x", each);
+    text += digits;
+  }
+  return text;
+}
+
 std::atomic<std::uint64_t> scratch_number;  ///< names of scratch files of this process
 
 }  // namespace
@@ -57,6 +77,7 @@ store::Geometry DiskArray::State::geometry(int component) const {
 
 store::ComponentOptions DiskArray::State::component_options(int component) const {
   return {.read_only = read_only,
+          .directory = persistent ? directory.opened().fd() : -1,
           .unlink_after_open = !persistent,
           .keep_space = true,
           .account = account("the table of a disk array"),
@@ -130,6 +151,8 @@ void DiskArray::State::create(const Make& make) {
     make(shape, type, options);
     codec = options.codec;
     metadata = options.metadata;
+    identity = options.identity;
+    store::check_identity(identity);
     persistent = !options.path.empty();
     store::check(codec);
     const std::size_t element_bytes = size_bytes(type);
@@ -142,17 +165,19 @@ void DiskArray::State::create(const Make& make) {
     block_bytes = store::suitable_block_bytes(grid.chunk_bytes());
     caches = options.caches;
   });
-  const std::string arguments = grid.shape().text() + std::string(name(type)) + options.path +
-                                grid.chunk().text() + store::text(codec) + metadata +
-                                std::to_string(static_cast<int>(options.placement)) +
-                                std::to_string(options.overwrite) + std::to_string(options.expected_bytes) +
-                                " " + std::to_string(options.group);
+  const std::string arguments =
+      grid.shape().text() + std::string(name(type)) + options.path + grid.chunk().text() +
+      store::text(codec) + metadata + std::to_string(static_cast<int>(options.placement)) +
+      std::to_string(options.overwrite) + std::to_string(options.expected_bytes) + " " +
+      std::to_string(options.group) + " " + std::to_string(options.contained) + options.identity;
   world.together(what, fingerprint(std::as_bytes(std::span(arguments))), [] {});
   id = queue.next_number();
   owners.resize(static_cast<std::size_t>(world.size()));
   std::iota(owners.begin(), owners.end(), 0);
+  if (persistent && identity.empty()) identity = new_identity(world);
   if (persistent)
-    directory = array::ArrayDirectory::create(world, options.path, options.placement, options.overwrite);
+    directory = array::ArrayDirectory::create(world, options.path, options.placement, options.overwrite,
+                                              options.contained);
   try {
     world.together(what, 0, [&] {
       make_store();
@@ -178,9 +203,10 @@ void DiskArray::State::create(const Make& make) {
   changed = true;
 }
 
-void DiskArray::State::load(const std::string& path, bool only_read, const DiskArrayCaches& wanted_caches) {
+void DiskArray::State::load(const std::string& path, bool only_read, const DiskArrayCaches& wanted_caches,
+                            int contained) {
   constexpr std::string_view what = "open disk array";
-  const std::string arguments = path + std::to_string(only_read);
+  const std::string arguments = path + std::to_string(only_read) + std::to_string(contained);
   std::optional<Error> refused;
   if (!wanted_caches.refusal.empty())
     refused.emplace(EINVAL, ErrorContext{.attempted = std::string(what), .detail = wanted_caches.refusal});
@@ -191,7 +217,7 @@ void DiskArray::State::load(const std::string& path, bool only_read, const DiskA
   std::vector<std::byte> manifest, before;
   for (int attempt = 1;; ++attempt) try {
       before = std::exchange(manifest, {});
-      return open_latest(path, manifest);
+      return open_latest(path, contained, manifest);
     } catch (const Error&) {  // at all processes; they have the same manifest
       if (!read_only || manifest.empty()) throw;
       // What another job has replaced meanwhile may not be there any more; else it is as it was before.
@@ -205,15 +231,16 @@ void DiskArray::State::load(const std::string& path, bool only_read, const DiskA
     }
 }
 
-void DiskArray::State::open_latest(const std::string& path, std::vector<std::byte>& bytes) {
+void DiskArray::State::open_latest(const std::string& path, int contained, std::vector<std::byte>& bytes) {
   constexpr std::string_view what = "open disk array";
-  directory = array::ArrayDirectory::open(world, path, read_only, bytes);
+  directory = array::ArrayDirectory::open(world, path, read_only, contained, bytes);
   store::Manifest manifest;
   world.together(what, 0, [&] {
     manifest = store::Manifest::decode(bytes, directory.path());
     type = manifest.type;
     codec = manifest.codec;
     metadata.assign(reinterpret_cast<const char*>(manifest.user.data()), manifest.user.size());
+    identity = manifest.identity;
     generation = manifest.generation;
     grid = manifest.grid();
     block_bytes = manifest.block_bytes;
@@ -233,25 +260,27 @@ void DiskArray::State::open_components(const store::Manifest& manifest, std::spa
   for (const int c : mine) {
     if (grid.slots(c) == 0) continue;
     array::StateLease lease;
-    if (read_only) lease = array::StateLease(directory.file(array::table_name(c, generation)));
-    store::SlotTable slots = array::read_table(manifest, c, directory.path());
+    if (read_only) lease = array::StateLease(directory.opened(), array::table_name(c, generation));
+    store::SlotTable slots = array::read_table(manifest, c, directory.opened());
     store::Component file = store::Component::open(directory.file(array::component_name(c)), std::move(slots),
                                                    component_options(c));
-    if (read_only) lease.check();  // then this is its file
+    if (read_only) lease.check(directory.opened());  // then this is its file
     add_component(c, std::move(file), mine.size(), std::move(lease));
   }
 }
 
 /// Of those that other jobs have committed or tried to. All else that they have left is removed.
 void DiskArray::State::keep_states_read() {
-  const auto tables = array::tables_in(directory.path());
+  const auto tables = array::tables_in(directory.opened());
   for (const array::OwnedComponent& each : components()) {
     for (const auto& [component, other] : tables) {
       if (component != each.index || other == generation) continue;
-      const std::string table = directory.file(array::table_name(component, other));
+      const std::string name = array::table_name(component, other), table = directory.file(name);
       const std::int64_t most_bytes = store::SlotTable::most_bytes(each.file->geometry());
-      if (array::is_read(table))
-        each.file->keep(other, store::SlotTable::decode(store::read_whole(table, most_bytes), table));
+      if (array::is_read(directory.opened(), name))
+        each.file->keep(other,
+                        store::SlotTable::decode(
+                            store::read_whole(table, most_bytes, nullptr, directory.opened().fd()), table));
     }
     each.file->release_unused();
   }
@@ -275,7 +304,8 @@ void DiskArray::State::commit(const TransferQueue::Context& context, const std::
       syncs.emplace_back([&each] { each.file->flush(); });
       if (!persistent) continue;
       const std::vector<std::byte> table = each.file->encode_table();
-      tables.push_back(store::write_unsynced(directory.file(array::table_name(each.index, next)), table));
+      tables.push_back(store::write_unsynced(directory.file(array::table_name(each.index, next)), table,
+                                             nullptr, directory.opened().fd()));
       const auto c = static_cast<std::size_t>(each.index);
       facts[2 * c] = static_cast<std::int64_t>(table.size());
       facts[2 * c + 1] = store::crc32c(table);
@@ -299,6 +329,7 @@ void DiskArray::State::commit(const TransferQueue::Context& context, const std::
                            .codec = codec,
                            .shared = directory.placement() == Placement::shared,
                            .generation = next,
+                           .identity = identity,
                            .components = {},
                            .user = {text, text + new_metadata.size()}};
   for (std::size_t c = 0; c < count; ++c)
@@ -320,7 +351,7 @@ void DiskArray::State::commit(const TransferQueue::Context& context, const std::
     for (const array::OwnedComponent& each : components()) try {
         each.file->committed(before, [&](std::uint64_t state) {
           try {
-            return array::is_read(directory.file(array::table_name(each.index, state)));
+            return array::is_read(directory.opened(), array::table_name(each.index, state));
           } catch (const Error&) {  // then it has to stay
             failure = std::current_exception();
             return true;

@@ -36,6 +36,7 @@ struct DiskArray::State {
   store::CodecOptions codec;
   DiskArrayCaches caches;
   std::string metadata;
+  std::string identity;  ///< of a persistent array
   bool persistent = false, read_only = false, open = true;
   bool changed = false;  ///< by collective calls since the last commit; the queue's, so the same everywhere
   std::uint64_t generation = 0;
@@ -76,11 +77,11 @@ struct DiskArray::State {
   void check_open(std::string_view attempted) const;
 
   void create(const Make& make);
-  void load(const std::string& path, bool only_read, const DiskArrayCaches& caches);
+  void load(const std::string& path, bool only_read, const DiskArrayCaches& caches, int contained);
   void make_store();
   void add_component(int component, store::Component file, std::size_t components,
                      array::StateLease lease = {});
-  void open_latest(const std::string& path, std::vector<std::byte>& manifest);
+  void open_latest(const std::string& path, int contained, std::vector<std::byte>& manifest);
   void open_components(const store::Manifest& manifest, std::span<const int> mine);
   void keep_states_read();
   void serve();

@@ -7,14 +7,10 @@
 
 #include <cerrno>
 #include <charconv>
-#include <filesystem>
 #include <string_view>
-#include <system_error>
 
 #include "array/array_directory.hpp"
 #include "outcore/error.hpp"
-
-namespace fs = std::filesystem;
 
 namespace outcore::array {
 namespace {
@@ -29,48 +25,53 @@ Locked lock(const device::Descriptor& file, int how) {
   return Locked::yes;
 }
 
-bool has_name(const device::Descriptor& file, const std::string& path) {
+/// Another party may have put a symbolic link, or a pipe that waits for its partner, in the place of a table.
+constexpr int no_link = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+
+bool has_name(const device::Descriptor& file, const device::Directory& directory, const std::string& name) {
   struct stat mine{}, there{};
-  return ::fstat(file.get(), &mine) == 0 && ::stat(path.c_str(), &there) == 0 &&
+  return ::fstat(file.get(), &mine) == 0 &&
+         ::fstatat(directory.fd(), name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
          mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
 }
 
-[[noreturn]] void gone(const std::string& table) {
+std::string path_of(const device::Directory& directory, const std::string& name) {
+  return directory.path() + "/" + name;
+}
+
+[[noreturn]] void gone(const device::Directory& directory, const std::string& table) {
   throw Error(ENOENT, {.attempted = "open disk array",
-                       .path = table,
+                       .path = path_of(directory, table),
                        .detail = "another job commits, or removes the array, at this moment"});
 }
 
 }  // namespace
 
-StateLease::StateLease(const std::string& table)
-    : table_(table), lock_(::open(table.c_str(), O_RDONLY | O_CLOEXEC)) {
-  if (!lock_) throw Error(errno, {.attempted = "open disk array", .path = table});
-  if (lock(lock_, LOCK_SH) == Locked::by_others) gone(table);
-  check();
+StateLease::StateLease(const device::Directory& directory, const std::string& table)
+    : table_(table), lock_(::openat(directory.fd(), table.c_str(), O_RDONLY | no_link)) {
+  if (!lock_) throw Error(errno, {.attempted = "open disk array", .path = path_of(directory, table)});
+  if (lock(lock_, LOCK_SH) == Locked::by_others) gone(directory, table);
+  check(directory);
 }
 
-void StateLease::check() const {
-  if (!has_name(lock_, table_)) gone(table_);
+void StateLease::check(const device::Directory& directory) const {
+  if (!has_name(lock_, directory, table_)) gone(directory, table_);
 }
 
-bool is_read(const std::string& table) {
+bool is_read(const device::Directory& directory, const std::string& table) {
   // Locks of network file systems that exclude others need a file that may be written.
-  device::Descriptor file(::open(table.c_str(), O_RDWR | O_CLOEXEC));
-  if (!file && errno != ENOENT) file = device::Descriptor(::open(table.c_str(), O_RDONLY | O_CLOEXEC));
+  device::Descriptor file(::openat(directory.fd(), table.c_str(), O_RDWR | no_link));
+  if (!file && errno != ENOENT)
+    file = device::Descriptor(::openat(directory.fd(), table.c_str(), O_RDONLY | no_link));
   if (file && lock(file, LOCK_EX) == Locked::by_others) return true;
-  if (::unlink(table.c_str()) != 0 && errno != ENOENT)
-    throw Error(errno, {.attempted = "remove", .path = table});
+  directory.remove(table);
   return false;
 }
 
-std::vector<std::pair<int, std::uint64_t>> tables_in(const std::string& directory) {
+std::vector<std::pair<int, std::uint64_t>> tables_in(const device::Directory& directory) {
   constexpr std::string_view prefix = "table.";
   std::vector<std::pair<int, std::uint64_t>> tables;
-  std::error_code failed;
-  for (fs::directory_iterator entry(directory, failed), end; !failed && entry != end;
-       entry.increment(failed)) {
-    const std::string name = entry->path().filename();
+  for (const std::string& name : directory.names()) {
     if (!name.starts_with(prefix)) continue;
     int component = 0;
     std::uint64_t generation = 0;
@@ -81,7 +82,6 @@ std::vector<std::pair<int, std::uint64_t>> tables_in(const std::string& director
     if (stop.ec == std::errc() && name == table_name(component, generation))
       tables.emplace_back(component, generation);
   }
-  if (failed) throw Error(failed.value(), {.attempted = "open disk array", .path = directory});
   return tables;
 }
 

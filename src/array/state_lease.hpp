@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "device/descriptor.hpp"
+#include "device/directory.hpp"
 
 namespace outcore::array {
 
@@ -18,10 +19,10 @@ class StateLease {
  public:
   StateLease() = default;  ///< of nothing
   /// Throws Error: ENOENT if there is no such table, or it is being removed.
-  explicit StateLease(const std::string& table);
+  StateLease(const device::Directory& directory, const std::string& table);
   /// Throws Error(ENOENT) if the table is not the one that has this name any more: it has been deleted with
   /// its array.
-  void check() const;
+  void check(const device::Directory& directory) const;
 
  private:
   std::string table_;
@@ -30,9 +31,9 @@ class StateLease {
 
 /// Whether somebody reads the state of this table. If not, the table is removed: nobody can begin to.
 /// Throws Error if that fails.
-[[nodiscard]] bool is_read(const std::string& table);
+[[nodiscard]] bool is_read(const device::Directory& directory, const std::string& table);
 
-/// All tables in a directory: component and generation of each.
-[[nodiscard]] std::vector<std::pair<int, std::uint64_t>> tables_in(const std::string& directory);
+/// All tables of components in a directory: component and generation of each.
+[[nodiscard]] std::vector<std::pair<int, std::uint64_t>> tables_in(const device::Directory& directory);
 
 }  // namespace outcore::array

@@ -1,13 +1,12 @@
 #include "outcore/array/verify.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <optional>
 #include <span>
 
 #include "array/array_directory.hpp"
+#include "device/directory.hpp"
 #include "outcore/array/chunk_grid.hpp"
 #include "outcore/device/buffer.hpp"
 #include "outcore/element_type.hpp"
@@ -21,9 +20,12 @@ namespace {
 
 constexpr std::int64_t pass_bytes = 4 << 20;  // read at a time
 
-store::Manifest manifest_of(const std::string& path) {
-  const std::string file = path + "/manifest";
-  return store::Manifest::decode(store::read_whole(file, store::Manifest::most_bytes), file);
+store::Manifest manifest_of(const device::Directory& directory) {
+  const std::string file = directory.path() + "/manifest";
+  store::Manifest manifest = store::Manifest::decode(
+      store::read_whole(file, store::Manifest::most_bytes, nullptr, directory.fd()), file);
+  array::check_names(manifest, directory.path());
+  return manifest;
 }
 
 /// Reads slots first .. first + count; where that fails, one by one, to name each that is damaged.
@@ -44,20 +46,20 @@ void verify_slots(const store::Component& component, std::int64_t first, std::in
   }
 }
 
-void verify_component(const std::string& path, const store::Manifest& manifest, const ChunkGrid& grid, int c,
-                      Verification& result) {
-  const std::string data = path + "/" + array::component_name(c);
+void verify_component(const device::Directory& directory, const store::Manifest& manifest,
+                      const ChunkGrid& grid, int c, Verification& result) {
+  const std::string data = directory.path() + "/" + array::component_name(c);
   if (grid.slots(c) == 0) return;
-  if (!manifest.shared && ::access(data.c_str(), F_OK) != 0) {
+  if (!manifest.shared && !directory.holds(array::component_name(c))) {
     ++result.elsewhere;
     return;
   }
-  const store::Component component =
-      store::Component::open(data, array::read_table(manifest, c, path),
-                             {.read_only = true, .describe = [&](std::int64_t slot) {
-                                const std::int64_t chunk = grid.chunk_at(c, slot);
-                                return "chunk " + std::to_string(chunk) + " " + grid.chunk_box(chunk).text();
-                              }});
+  const store::Component component = store::Component::open(
+      data, array::read_table(manifest, c, directory),
+      {.read_only = true, .directory = directory.fd(), .describe = [&](std::int64_t slot) {
+         const std::int64_t chunk = grid.chunk_at(c, slot);
+         return "chunk " + std::to_string(chunk) + " " + grid.chunk_box(chunk).text();
+       }});
   const std::int64_t stride = component.geometry().stride_bytes();
   const std::int64_t at_once = std::max<std::int64_t>(pass_bytes / stride, 1);
   const device::Buffer buffer(static_cast<std::size_t>(at_once * stride));
@@ -74,8 +76,8 @@ void verify_component(const std::string& path, const store::Manifest& manifest, 
 
 }  // namespace
 
-ArrayFacts array_facts(const std::string& path) {
-  const store::Manifest manifest = manifest_of(path);
+ArrayFacts array_facts(const std::string& path, int contained) {
+  const store::Manifest manifest = manifest_of(device::Directory(path, contained));
   const ChunkGrid grid = manifest.grid();
   return {{{"shape", manifest.shape.text()},
            {"dtype", std::string(name(manifest.type))},
@@ -84,15 +86,17 @@ ArrayFacts array_facts(const std::string& path) {
            {"components", std::to_string(grid.components())},
            {"placement", manifest.shared ? "shared" : "local"},
            {"codec", store::text(manifest.codec)},
-           {"generation", std::to_string(manifest.generation)}},
+           {"generation", std::to_string(manifest.generation)},
+           {"identity", manifest.identity}},
           std::string(reinterpret_cast<const char*>(manifest.user.data()), manifest.user.size())};
 }
 
-Verification verify_array(const std::string& path) {
+Verification verify_array(const std::string& path, int contained) {
+  const device::Directory directory(path, contained);
   Verification result;
   std::optional<store::Manifest> manifest;
   try {
-    manifest = manifest_of(path);
+    manifest = manifest_of(directory);
   } catch (const Error& error) {
     if (error.errno_value() == ENOENT) throw;
     result.damage.emplace_back(error.what());
@@ -101,7 +105,7 @@ Verification verify_array(const std::string& path) {
   const ChunkGrid grid = manifest->grid();
   for (int c = 0; c < grid.components(); ++c) {
     try {
-      verify_component(path, *manifest, grid, c, result);
+      verify_component(directory, *manifest, grid, c, result);
     } catch (const Error& error) {
       result.damage.emplace_back(error.what());
     }

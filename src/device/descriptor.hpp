@@ -19,6 +19,8 @@ class Descriptor {
   }
   [[nodiscard]] int get() const noexcept { return fd_; }
   [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
+  /// It is the caller's from now on.
+  [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
   /// Closes; 0 or an errno value (some file systems report failed writes only here).
   int reset() noexcept;
 
@@ -32,8 +34,5 @@ struct DirectAlign {
 
 /// Alignment that direct I/O on an open file needs: asked from the file system, else 4096. None in RAM.
 [[nodiscard]] DirectAlign direct_align(int fd) noexcept;
-
-/// Memory that can be used without swapping, within the limit of the control group.
-[[nodiscard]] std::int64_t available_memory_bytes() noexcept;
 
 }  // namespace outcore::device

@@ -14,6 +14,7 @@
 
 #include "device/cache_policy.hpp"
 #include "device/descriptor.hpp"
+#include "device/opening.hpp"
 #include "device/space_ahead.hpp"
 #include "device/transfer.hpp"
 #include "outcore/error.hpp"
@@ -111,12 +112,6 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
 
 // ---- opening
 
-/// Reading need not change the file: times of access cost time. Only the owner may ask for that.
-Descriptor open_quietly(const std::string& path, int flags) {
-  const int fd = ::open(path.c_str(), flags | O_NOATIME | O_CLOEXEC, 0666);
-  return Descriptor(fd < 0 && errno == EPERM ? ::open(path.c_str(), flags | O_CLOEXEC, 0666) : fd);
-}
-
 File::State::State(std::string name, const OpenOptions& wanted) : path(std::move(name)), options(wanted) {
   if (options.read_only && options.truncate)
     throw Error(EINVAL,
@@ -124,14 +119,14 @@ File::State::State(std::string name, const OpenOptions& wanted) : path(std::move
   const int access = options.read_only ? O_RDONLY : O_RDWR;
   const bool create = options.create && !options.read_only;
   if (!options.engine && !emulation().empty()) static_cast<void>(default_engine());  // it may be refused
-  buffered = open_quietly(path, access | (create ? O_CREAT : 0) | (options.truncate ? O_TRUNC : 0) |
-                                    (create && options.exclusive ? O_EXCL : 0));
+  buffered = open_descriptor(path, options,
+                             access | (create ? O_CREAT : 0) | (options.truncate ? O_TRUNC : 0) |
+                                 (create && options.exclusive ? O_EXCL : 0));
   if (!buffered) throw Error(errno, {.attempted = "open", .path = path});
-  const FileStatus about = status_of(buffered.get());
-  if (S_ISDIR(about.st_mode)) throw Error(EISDIR, {.attempted = "open", .path = path});
-  if (options.cache != Cache::buffered) open_direct(about);
-  if (options.unlink_after_open && unlink(path.c_str()) != 0)
-    throw Error(errno, {.attempted = "unlink", .path = path});
+  check_opened(path, options, buffered.get());
+  if (options.cache != Cache::buffered) open_direct(status_of(buffered.get()));
+  if (options.unlink_after_open) unlink_opened(path, options);
+  options.directory = -1;  // it is the caller's
   trace_file = trace::file_id(path);
   policy.emplace(options, buffered.get(), trace_file);
   ahead.emplace(options, buffered.get());
@@ -141,7 +136,7 @@ File::State::State(std::string name, const OpenOptions& wanted) : path(std::move
 void File::State::open_direct(const FileStatus& about) {
   align = direct_align(buffered.get());
   if (align.offset == 0) return;
-  direct = open_quietly(path, (options.read_only ? O_RDONLY : O_RDWR) | O_DIRECT);
+  direct = open_descriptor(path, options, (options.read_only ? O_RDONLY : O_RDWR) | O_DIRECT);
   if (!direct) return;
   const FileStatus again = status_of(direct.get());
   if (again.st_dev != about.st_dev || again.st_ino != about.st_ino) direct.reset();  // renamed meanwhile

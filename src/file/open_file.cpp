@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <unordered_map>
 
+#include "device/directory.hpp"
 #include "outcore/error.hpp"
 #include "outcore/file/scratch.hpp"
 #include "outcore/trace.hpp"
@@ -128,6 +129,9 @@ std::shared_ptr<OpenFile> acquire(const std::string& name, const ExclusiveFileOp
     device_options.engine = options.engine;
     device_options.sole_writer = true;
     device_options.unlink_after_open = !named;
+    // Others may write to the directory: no links of theirs are followed.
+    const device::Directory directory(path.substr(0, path.rfind('/')));
+    device_options.directory = directory.fd();
     auto open = std::make_shared<OpenFile>(path, device_options, options.keep, named);
     found = registry.files.emplace(path, std::move(open)).first;
   }

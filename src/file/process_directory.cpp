@@ -22,6 +22,7 @@
 #include <mutex>
 #include <random>
 
+#include "device/directory.hpp"
 #include "outcore/error.hpp"
 #include "outcore/file/scratch.hpp"
 
@@ -63,12 +64,10 @@ bool has_our_form(const std::string& name, const std::string& prefix) {
 /// Removes a directory whose lock the caller holds. The lock file goes last, so that a removal that was
 /// interrupted is resumed by the next one.
 void remove_locked(const std::string& directory) {
-  std::error_code code;
-  for (const auto& entry : fs::directory_iterator(directory, code))
-    if (entry.path().filename() != lock_name + 1)
-      if (fs::remove_all(entry.path(), code); code) fail(code.value(), "remove", entry.path());
-  if (code) fail(code.value(), "list", directory);
-  if (unlink((directory + lock_name).c_str()) != 0) fail(errno, "remove", directory + lock_name);
+  const device::Directory opened(directory, 1);  // no link to somewhere else
+  for (const std::string& name : opened.names())
+    if (name != lock_name + 1) opened.remove_tree(name);
+  opened.remove(lock_name + 1);
   if (rmdir(directory.c_str()) != 0) fail(errno, "remove", directory);
 }
 
@@ -108,7 +107,13 @@ class ProcessDirectory {
   ProcessDirectory& operator=(const ProcessDirectory&) = delete;
 
   [[nodiscard]] const std::string& path() const { return path_; }
-  [[nodiscard]] bool exists() const { return access(path_.c_str(), F_OK) == 0; }
+  /// The directory of that name is the one that was made here, not something put in its place.
+  [[nodiscard]] bool exists() const {
+    struct stat there{}, lock{}, named{};
+    return lstat(path_.c_str(), &there) == 0 && S_ISDIR(there.st_mode) && there.st_uid == geteuid() &&
+           fstat(fd_, &lock) == 0 && lstat((path_ + lock_name).c_str(), &named) == 0 &&
+           lock.st_dev == named.st_dev && lock.st_ino == named.st_ino;
+  }
 
   /// In a forked child: it is the parent's. The lock belongs to the open file, which the child must let go.
   void abandon() noexcept {
@@ -123,7 +128,7 @@ class ProcessDirectory {
       if (errno == EEXIST) return false;
       fail(errno, "make scratch directory", path_);
     }
-    fd_ = open((path_ + lock_name).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    fd_ = open((path_ + lock_name).c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd_ < 0) {
       if (errno == ENOENT) return false;
       const int reason = errno;

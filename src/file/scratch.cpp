@@ -28,6 +28,11 @@ std::string refusal(const std::string& path) {
     const auto system = device::file_system(path);
     if (system.memory) return system.type + " lives in memory";
     if (system.network) return system.type + " is a network file system";
+    struct stat about{};
+    if (stat(path.c_str(), &about) == 0) {
+      if (about.st_uid != geteuid() && about.st_uid != 0) return "it belongs to another user";
+      if (about.st_mode & S_IWOTH && !(about.st_mode & S_ISVTX)) return "everybody may delete files there";
+    }
     if (system.free_bytes < 2 * probe_bytes) return std::to_string(system.free_bytes) + " bytes free";
   } catch (const Error& error) {
     return error.code().message();

@@ -34,7 +34,8 @@ Component::State::State(const std::string& path, SlotTable made, const Component
                   .cache = chosen.cache,
                   .expected_bytes = table.geometry().file_bytes(),
                   .engine = chosen.engine,
-                  .unlink_after_open = chosen.unlink_after_open}) {
+                  .unlink_after_open = chosen.unlink_after_open,
+                  .directory = chosen.directory}) {
   table.account_to(options.account);
   if (encodes())
     table.for_each_written([&](std::int64_t slot) {

@@ -8,9 +8,11 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <new>
 #include <thread>
 
 #include "device/descriptor.hpp"
+#include "device/directory.hpp"
 #include "device/worker.hpp"
 #include "outcore/error.hpp"
 
@@ -18,55 +20,80 @@ namespace outcore::store {
 
 namespace {
 
-device::Descriptor open_directory(const std::string& path) {
-  device::Descriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory) throw Error(errno, {.attempted = "open", .path = path});
-  return directory;
-}
+/// The directory of a file: the one that the caller holds, or the one that the path names.
+class Place {
+ public:
+  Place(const std::string& directory, int held, const std::string& wanted = {})
+      : path_(directory.empty() ? "." : directory), fd_(held) {
+    if (held >= 0) return;
+    opened_ = device::Descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!opened_) throw Error(errno, {.attempted = "open", .path = wanted.empty() ? path_ : wanted});
+    fd_ = opened_.get();
+  }
+  static Place of(const std::string& file, int held) {
+    return {std::filesystem::path(file).parent_path().string(), held, file};
+  }
 
-void sync(const device::Descriptor& directory, const std::string& path) {
-  // File systems that cannot do it say so, and need it not.
-  if (::fsync(directory.get()) != 0 && errno != EINVAL && errno != EROFS)
-    throw Error(errno, {.attempted = "flush", .path = path});
-}
+  [[nodiscard]] int fd() const noexcept { return fd_; }
+  void sync() const {
+    // File systems that cannot do it say so, and need it not.
+    if (::fsync(fd_) != 0 && errno != EINVAL && errno != EROFS)
+      throw Error(errno, {.attempted = "flush", .path = path_});
+  }
+
+ private:
+  std::string path_;
+  device::Descriptor opened_;
+  int fd_;
+};
 
 }  // namespace
 
-void sync_directory(const std::string& path) {
-  sync(open_directory(path), path);
+void sync_directory(const std::string& path, int directory) {
+  Place(path, directory).sync();
 }
 
-void rename_durably(const std::string& from, const std::string& to, bool* renamed) {
-  const std::string parent = std::filesystem::path(to).parent_path();
-  const std::string place = parent.empty() ? "." : parent;
-  const device::Descriptor directory = open_directory(place);  // before: it may fail
-  if (std::rename(from.c_str(), to.c_str()) != 0)
+void rename_durably(const std::string& from, const std::string& to, bool* renamed, int directory) {
+  const Place place = Place::of(to, directory);  // before: it may fail
+  const std::string old_name = device::last_name(from), new_name = device::last_name(to);
+  if (::renameat(place.fd(), old_name.c_str(), place.fd(), new_name.c_str()) != 0)
     throw Error(errno, {.attempted = "rename to " + to, .path = from});
   if (renamed) *renamed = true;
-  sync(directory, place);
+  place.sync();
 }
 
 void write_durably(const std::string& path, std::span<const std::byte> bytes, device::Engine* engine,
-                   bool* replaced) {
+                   bool* replaced, int directory) {
   const std::string beside = path + ".new";
+  const Place place = Place::of(path, directory);
+  device::File file = write_unsynced(beside, bytes, engine, place.fd());
   try {
-    device::File file = write_unsynced(beside, bytes, engine);
     file.flush();
     file.close();
-    rename_durably(beside, path, replaced);
+    rename_durably(beside, path, replaced, place.fd());
   } catch (...) {
-    ::unlink(beside.c_str());
+    ::unlinkat(place.fd(), device::last_name(beside).c_str(), 0);
     throw;
   }
 }
 
-device::File write_unsynced(const std::string& path, std::span<const std::byte> bytes,
-                            device::Engine* engine) {
-  device::File file(path, {.truncate = true,
+device::File write_unsynced(const std::string& path, std::span<const std::byte> bytes, device::Engine* engine,
+                            int directory) {
+  const Place place = Place::of(path, directory);
+  const std::string name = device::last_name(path);
+  if (::unlinkat(place.fd(), name.c_str(), 0) != 0 && errno != ENOENT)
+    throw Error(errno, {.attempted = "replace", .path = path});
+  device::File file(path, {.exclusive = true,
                            .cache = device::Cache::buffered,
                            .expected_bytes = static_cast<std::int64_t>(bytes.size()),
-                           .engine = engine});
-  file.write(bytes, 0);
+                           .engine = engine,
+                           .directory = place.fd()});
+  try {
+    file.write(bytes, 0);
+  } catch (...) {
+    ::unlinkat(place.fd(), name.c_str(), 0);
+    throw;
+  }
   return file;
 }
 
@@ -97,16 +124,25 @@ void sync_together(std::span<const std::function<void()>> syncs) {
     if (failure) std::rethrow_exception(failure);
 }
 
-std::vector<std::byte> read_whole(const std::string& path, std::int64_t most_bytes, device::Engine* engine) {
-  device::File file(path,
-                    {.create = false, .read_only = true, .cache = device::Cache::buffered, .engine = engine});
+std::vector<std::byte> read_whole(const std::string& path, std::int64_t most_bytes, device::Engine* engine,
+                                  int directory) {
+  device::File file(path, {.create = false,
+                           .read_only = true,
+                           .cache = device::Cache::buffered,
+                           .engine = engine,
+                           .directory = directory});
   const std::int64_t length = file.length();
   if (length > most_bytes)
     throw Error(EFBIG, {.attempted = "read",
                         .path = path,
                         .size_bytes = length,
                         .detail = "at most " + std::to_string(most_bytes) + " were expected"});
-  std::vector<std::byte> bytes(static_cast<std::size_t>(length));
+  std::vector<std::byte> bytes;
+  try {
+    bytes.resize(static_cast<std::size_t>(length));
+  } catch (const std::bad_alloc&) {
+    throw Error(ENOMEM, {.attempted = "read", .path = path, .size_bytes = length});
+  }
   bytes.resize(static_cast<std::size_t>(file.read(bytes, 0)));
   return bytes;
 }

@@ -54,7 +54,16 @@ Geometry Manifest::geometry(int component) const {
           .shadow = true};
 }
 
+void check_identity(const std::string& identity) {
+  if (identity.size() > Manifest::most_identity_bytes ||
+      std::ranges::any_of(identity, [](char c) { return c < ' ' || c > '~'; }))
+    refuse("an identity of " + std::to_string(identity.size()) + " bytes; at most " +
+           std::to_string(Manifest::most_identity_bytes) + " are possible, in printable ASCII");
+}
+
 void Manifest::check() const {
+  check_identity(identity);
+  if (generation == 0 || generation > most_generation) refuse("generation " + std::to_string(generation));
   if (components.empty() || components.size() > most_components)
     refuse(std::to_string(components.size()) + " components; 1 to " + std::to_string(most_components) +
            " are possible");
@@ -84,6 +93,7 @@ std::vector<std::byte> Manifest::encode() const {
   writer.number(codec.level);
   writer.number(static_cast<std::uint8_t>(shared));
   writer.number(generation);
+  writer.text(identity);
   writer.number(static_cast<std::uint32_t>(components.size()));
   for (const Component& component : components) {
     writer.text(component.data_name);
@@ -110,6 +120,7 @@ Manifest Manifest::decode(std::span<const std::byte> bytes, const std::string& p
   manifest.codec.level = reader.number<std::uint8_t>();
   manifest.shared = reader.number<std::uint8_t>("the placement", 0, 1) != 0;
   manifest.generation = reader.number<std::uint64_t>();
+  manifest.identity = reader.text(most_identity_bytes);
   const auto count = reader.number<std::uint32_t>(
       "the number of components", 1,
       static_cast<std::uint32_t>(std::min(most_components, reader.left() / least_component_bytes)));

@@ -21,7 +21,7 @@ std::string mark_file(const std::string& directory, std::int64_t number) {
 void Visibility::leave_mark(const std::string& directory) {
   number_ = std::random_device{}();
   mark_ = mark_file(directory, number_);
-  const int fd = ::open(mark_.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
+  const int fd = ::open(mark_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
   if (fd < 0) throw Error(errno, {.attempted = "leave a mark", .path = mark_});
   const std::string text = std::to_string(number_);
   const bool written = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());

@@ -19,6 +19,7 @@ inline outcore::store::Manifest manifest() {
   manifest.type = outcore::ElementType::complex128;
   manifest.codec = outcore::store::blosc2_for(16);
   manifest.generation = 42;
+  manifest.identity = "array t2";
   for (int i = 0; i < 3; ++i) {
     const std::string number = std::to_string(i);
     manifest.components.push_back({.data_name = "data." + number,

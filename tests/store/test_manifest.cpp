@@ -92,7 +92,7 @@ TEST("a file with something behind its end is refused") {
 
 TEST("another version is named") {
   refuses(of_version(samples::manifest().encode(), 7), ENOTSUP,
-          "an Outcore array of format version 7; this program reads version 1");
+          "an Outcore array of format version 7; this program reads version 2");
 }
 
 TEST("the other byte order is named") {

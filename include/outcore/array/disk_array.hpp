@@ -47,6 +47,12 @@ struct DiskArrayOptions {
   std::string metadata = {};         ///< what the array holds, opaque; persistent arrays keep it
   std::int64_t group = ChunkGrid::default_group;  ///< so many chunks lie together at one owner
   DiskArrayCaches caches = {};
+  /// What the array is, in printable ASCII, at most 255 bytes; a persistent array has it from now on. Whoever
+  /// keeps several arrays sees by it that each is the one it should be. Empty: a random one.
+  std::string identity = {};
+  /// The last so many names of `path` must not be symbolic links, as where they lie in a directory that
+  /// another party has made: Error(EINVAL). The others may.
+  int contained = 0;
 };
 
 /// A section of a global array, its axes in any order.
@@ -95,7 +101,7 @@ class DiskArray : public DiskArrayAccess {
   /// committed), EIO (damaged: what and where), ENOTSUP (written by another version or byte order), EBUSY (to
   /// write, while somebody else does).
   [[nodiscard]] static DiskArray open(World& world, const std::string& path, bool read_only = true,
-                                      const DiskArrayCaches& caches = {});
+                                      const DiskArrayCaches& caches = {}, int contained = 0);
   ~DiskArray();  ///< closes without committing, waits for transfers under way; not collective but for those
   DiskArray(DiskArray&&) noexcept;
   DiskArray& operator=(DiskArray&&) noexcept;
@@ -138,6 +144,8 @@ class DiskArray : public DiskArrayAccess {
   [[nodiscard]] const store::CodecOptions& codec() const noexcept;
   [[nodiscard]] const std::string& path() const noexcept;
   [[nodiscard]] const std::string& metadata() const noexcept;
+  [[nodiscard]] const std::string& identity() const noexcept;  ///< see DiskArrayOptions
+  [[nodiscard]] std::uint64_t generation() const noexcept;     ///< number of the last commit, 0: none
   [[nodiscard]] bool read_only() const noexcept;
   [[nodiscard]] bool closed() const noexcept;
   [[nodiscard]] std::int64_t stored_bytes();  ///< on all disks; collective

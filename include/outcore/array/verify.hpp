@@ -13,8 +13,8 @@ struct ArrayFacts {
   std::vector<std::pair<std::string, std::string>> lines;  ///< name, value
   std::string metadata;
 };
-/// Throws Error as DiskArray::open does.
-[[nodiscard]] ArrayFacts array_facts(const std::string& path);
+/// Throws Error as DiskArray::open does. `contained`: see DiskArrayOptions.
+[[nodiscard]] ArrayFacts array_facts(const std::string& path, int contained = 0);
 
 struct Verification {
   std::int64_t chunks = 0;          ///< read
@@ -24,6 +24,6 @@ struct Verification {
 /// Reads all of an array, of one node's part if it is on local disks, and checks every checksum. What is
 /// damaged is collected. Which parts belong to this node nobody has noted, so one that has been lost on local
 /// disks counts as elsewhere; opening the array on all nodes tells. Must not run while the array is written.
-[[nodiscard]] Verification verify_array(const std::string& path);
+[[nodiscard]] Verification verify_array(const std::string& path, int contained = 0);
 
 }  // namespace outcore

@@ -39,6 +39,12 @@ struct OpenOptions {
   Engine* engine = nullptr;  ///< null: default_engine()
   bool unlink_after_open =
       false;  ///< the file loses its name at once, and vanishes with the last that uses it
+  /// A descriptor of the directory that the file lies in, needed while it is opened; -1: none. With it the
+  /// last name of `path` is looked up there, and the file is one that another party may have left:
+  /// Error(EINVAL) if it is no regular file, but a symbolic link, say, or, to be written, has a second name
+  /// elsewhere (a hard link), or lies in a directory where everybody may make files and belongs to somebody
+  /// else.
+  int directory = -1;
 };
 
 /// An open file. All operations are thread-safe with one another (as pread/pwrite are); `close` must come

@@ -21,6 +21,7 @@ struct ComponentOptions {
   device::Cache cache = device::Cache::direct;
   device::Engine* engine = nullptr;  ///< null: default_engine()
   bool read_only = false;
+  int directory = -1;              ///< as device::OpenOptions::directory
   bool unlink_after_open = false;  ///< create: the file has no name, and vanishes with the process
   bool preallocate = false;        ///< create: reserve the space of all slots (of one side), or Error(ENOSPC)
   /// With shadow and without a codec: space that a commit leaves unused is kept for the next version, which a

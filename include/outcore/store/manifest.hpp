@@ -18,12 +18,14 @@ namespace outcore::store {
 /// component the file of chunks and the file with its table, whose size and checksum tie the right version
 /// of it to this manifest.
 struct Manifest {
-  static constexpr std::uint32_t version = 1;
+  static constexpr std::uint32_t version = 2;
   static constexpr std::size_t most_components = 65536;
   static constexpr std::size_t most_name_bytes = 255;
   static constexpr std::size_t most_user_bytes = std::size_t{16} << 20;
   static constexpr std::size_t most_bytes =
       most_user_bytes + most_components * (2 * most_name_bytes + 32) + 4096;  ///< of the file
+  static constexpr std::uint64_t most_generation = std::uint64_t{1} << 62;
+  static constexpr std::size_t most_identity_bytes = 255;
 
   struct Component {
     std::string data_name, table_name;  ///< in the array's directory; no paths
@@ -39,6 +41,7 @@ struct Manifest {
   CodecOptions codec;
   bool shared = true;            ///< one directory for all processes, not one for each node
   std::uint64_t generation = 0;  ///< number of the commit, from 1
+  std::string identity;          ///< what the array is, from when it was made; printable
   std::vector<Component> components;
   std::vector<std::byte> user;  ///< opaque here
 
@@ -56,5 +59,8 @@ struct Manifest {
   /// Outcore array, ENOTSUP for another version or byte order, EIO if it is truncated or damaged.
   [[nodiscard]] static Manifest decode(std::span<const std::byte> bytes, const std::string& path);
 };
+
+/// Throws Error(EINVAL) for an identity that is too long, or not printable.
+void check_identity(const std::string& identity);
 
 }  // namespace outcore::store

@@ -14,6 +14,7 @@ import typer
 from outcore import launch
 from outcore.chem.integrals import find_scratch
 from outcore.chem.results import peak_memory_bytes, write_json
+from outcore.console import make_console, visible
 from outcore.errors import OutcoreError
 from outcore.resources import parse_bytes
 
@@ -32,11 +33,26 @@ _EVENTS = 1 << 20  # of a process, recorded for --trace
 
 def scf(
     geometry: Annotated[Path, typer.Argument(help="XYZ file, in Angstrom.")],
-    basis: Annotated[str, typer.Option(help="Basis set, as PySCF names it.")],
+    basis: Annotated[str, typer.Option(help="Basis set, as PySCF names it, or a file in NWChem's format.")],
+    ecp: Annotated[
+        str | None,
+        typer.Option(
+            help="Effective core potentials, by name or file. Default: those that go with the basis."
+        ),
+    ] = None,
     cart: Annotated[bool, typer.Option("--cart", help="Cartesian d, f, g functions.")] = False,
-    charge: Annotated[int, typer.Option(help="Total charge.")] = 0,
+    charge: Annotated[
+        int | None, typer.Option(help="Total charge. Default: what the comment of the XYZ file says, or 0.")
+    ] = None,
     spin: Annotated[
-        int | None, typer.Option(help="Unpaired electrons (2S). Default: 0, or 1 if odd.")
+        int | None,
+        typer.Option(help="Unpaired electrons (2S). Default: what the comment says, or 0, or 1 if odd."),
+    ] = None,
+    frame: Annotated[
+        int | None, typer.Option(help="Of a file of several geometries: 1, 2, .., or -1 for the last.")
+    ] = None,
+    unit: Annotated[
+        str | None, typer.Option(help="Of the coordinates: angstrom or bohr. Default: what the file says.")
     ] = None,
     uhf: Annotated[
         bool, typer.Option("--uhf", help="Unrestricted; the default if electrons are unpaired.")
@@ -111,16 +127,24 @@ def scf(
     start = time.monotonic()
     launch.limit_threads()
 
-    from rich.console import Console
-
     from outcore.chem import molecule
     from outcore.chem import scf as methods
     from outcore.chem.view import Cycles, View
 
     comm = launch.world()
     root = comm is None or comm.rank == 0
-    console = Console(quiet=not root, highlight=False)
-    mol = molecule.build(geometry, basis, charge=charge, spin=spin, cartesian=cart)
+    console = make_console(quiet=not root)
+    mol = molecule.build(
+        geometry,
+        basis,
+        charge=charge,
+        spin=spin,
+        cartesian=cart,
+        ecp=ecp,
+        frame=frame,
+        unit=unit,
+        say=lambda line: console.print(visible(line), soft_wrap=True),
+    )
     if rhf and mol.spin:
         raise OutcoreError(
             errno.EINVAL,
@@ -221,7 +245,9 @@ def _restart_files(
             if restart is not None:
                 density, meta = files.density(mf, method, restart)
                 console.print(
-                    f"restart from cycle {meta['cycle']} of {restart}, E = {meta['energy_hartree']:.10f}",
+                    visible(
+                        f"restart from cycle {meta['cycle']} of {restart}, E = {meta['energy_hartree']:.10f}"
+                    ),
                     soft_wrap=True,
                 )
             if name is not None:

@@ -60,6 +60,7 @@ def find(directory: str, mol: Mole, facts: Facts) -> Kept | None:
             raise OutcoreError(
                 errno.EINVAL, "reuse kept integrals", path=name, detail="it holds no integrals"
             )
+        _check(saved, name)
         if not same_problem(saved["problem"], problem(mol)):
             raise OutcoreError(
                 errno.EINVAL,
@@ -81,6 +82,31 @@ def find(directory: str, mol: Mole, facts: Facts) -> Kept | None:
             rule = Rule(True, saved["factors"], saved["worth"], meta["first_exponent"], meta["least"])
         files = [(each, saved[f"index.{n}"].tobytes()) for n, each in enumerate(meta["files"])]
     return Kept(rule, files)
+
+
+def _check(saved: checkpoint.Checkpoint, name: Path) -> None:
+    """What the checkpoint says of itself can be used. Names lead to files of this directory alone."""
+    meta = saved.meta
+    files, least, first = (meta.get(key) for key in ("files", "least", "first_exponent"))
+    arrays = ["problem", *([] if least is None else ["factors", "worth"])]
+    names = isinstance(files, list) and all(
+        isinstance(each, str) and _RECORDS.fullmatch(each) for each in files
+    )
+    if names:
+        arrays += [f"index.{n}" for n in range(len(files))]
+    missing = [each for each in arrays if each not in saved]
+    wrong = (
+        (not names, f"files are {str(files)[:99]}"),
+        (bool(missing), f"it lacks {', '.join(missing)}"),
+        (not isinstance(meta.get("facts"), dict), "it lacks the facts"),
+        (least is not None and not isinstance(least, int | float), "least is no number"),
+        (first is not None and not isinstance(first, int), "first_exponent is no whole number"),
+    )
+    for is_wrong, detail in wrong:
+        if is_wrong:
+            raise OutcoreError(
+                errno.EIO, "reuse kept integrals", path=name, detail=f"damaged or written wrongly: {detail}"
+            )
 
 
 def save(directory: str, mol: Mole, facts: Facts, kept: Kept) -> None:

@@ -1,4 +1,4 @@
-"""What a correlated method takes from an SCF object: orbitals of each spin, or a refusal that names what is wrong."""
+"""What a correlated method takes from an SCF object: orbitals of each spin, or a refusal that says why."""
 
 from __future__ import annotations
 
@@ -160,8 +160,8 @@ def _spins(mf: Any) -> tuple[bool, list[Occupied]]:
     for each in coefficients:
         if len(each) != mol.nao or abs(each.T @ overlap @ each - np.eye(each.shape[1])).max() > _ORTHONORMAL:
             raise _refused(
-                "the orbitals are not orthonormal in the present molecule and basis (was the geometry changed, or are "
-                "the integrals those of a model?); run the SCF again"
+                "the orbitals are not orthonormal in the present molecule and basis (was the geometry changed, or "
+                "are the integrals those of a model?); run the SCF again"
             )
     if len(coefficients) == 2:
         return False, [(c, e, o > 0.5) for c, e, o in zip(coefficients, energies, occupations, strict=True)]
@@ -184,7 +184,7 @@ def _sorted(coefficients: Matrix, energies: Matrix, occupied: NDArray[np.bool_])
 
 
 def _canonical(mf: Any, restricted: bool, spins: list[Occupied], noncanonical: str) -> Reference:
-    """Checks the orbitals with a Fock matrix, and makes them diagonalize it in its blocks, as `noncanonical` says."""
+    """Checks the orbitals with a Fock matrix; makes them diagonalize its blocks, as `noncanonical` says."""
     fock = mf.get_fock(dm=mf.make_rdm1())
     if _is_restricted_open(mf):
         focks = [fock.focka, fock.fockb]

@@ -53,6 +53,9 @@ def density(mf: Any, method: str, name: str | os.PathLike[str]) -> tuple[Array, 
         meta = saved.meta
         if not isinstance(meta, dict) or meta.get("what") != "SCF orbitals":
             raise OutcoreError(errno.EINVAL, "restart", path=name, detail="it holds no SCF orbitals")
+        missing = [key for key in ("problem", "mo_coeff", "mo_occ") if key not in saved]
+        if missing or not isinstance(meta.get("method"), str):
+            raise _damaged(name, f"it lacks {', '.join(missing) or 'the method'}")
         if meta["method"] != method:
             raise OutcoreError(
                 errno.EINVAL, f"restart {method}", path=name, detail=f"it is of {meta['method']}"
@@ -62,4 +65,14 @@ def density(mf: Any, method: str, name: str | os.PathLike[str]) -> tuple[Array, 
             raise OutcoreError(
                 errno.EINVAL, "restart", path=name, detail="it is of another geometry, charge, spin or basis"
             )
-        return np.asarray(mf.make_rdm1(saved["mo_coeff"], saved["mo_occ"])), meta
+        orbitals, occupations = saved["mo_coeff"], saved["mo_occ"]
+        functions = mf.mol.nao
+        if occupations.ndim != orbitals.ndim - 1 or orbitals.shape[-2:] != (functions, occupations.shape[-1]):
+            raise _damaged(name, f"orbitals of shape {orbitals.shape} for {functions} functions")
+        if orbitals.shape[:-2] not in ((), (2,)) or occupations.shape[:-1] != orbitals.shape[:-2]:
+            raise _damaged(name, f"occupations of shape {occupations.shape} for orbitals {orbitals.shape}")
+        return np.asarray(mf.make_rdm1(orbitals, occupations)), meta
+
+
+def _damaged(name: str | os.PathLike[str], detail: str) -> OutcoreError:
+    return OutcoreError(errno.EIO, "restart", path=name, detail=f"damaged or written wrongly: {detail}")

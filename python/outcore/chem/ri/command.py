@@ -13,6 +13,7 @@ from outcore.chem.results import peak_memory_bytes, write_json
 from outcore.chem.ri.options import Options, with_options
 from outcore.chem.ri.traffic import Traffic, Watch
 from outcore.chem.view import Cycles
+from outcore.console import make_console, visible
 from outcore.errors import OutcoreError
 
 if TYPE_CHECKING:
@@ -21,11 +22,16 @@ if TYPE_CHECKING:
     from outcore.chem.ri.mp2 import MP2
     from outcore.world import World
 
+_AUXILIARY = (
+    "Auxiliary basis{}: a name or a file, or 'auto' for even-tempered functions where none is on record. "
+    "Default: that of the basis."
+)
+
 
 @with_options
 def ri_scf(
     options: Options,
-    auxbasis: Annotated[str | None, typer.Option(help="Auxiliary basis. Default: that of the basis.")] = None,
+    auxbasis: Annotated[str | None, typer.Option(help=_AUXILIARY.format(""))] = None,
 ) -> int:
     """Hartree-Fock with density fitting; three-index integrals in memory and on disk."""
     with _Run(options) as run:
@@ -37,12 +43,8 @@ def ri_scf(
 @with_options
 def rimp2(
     options: Options,
-    auxbasis: Annotated[
-        str | None, typer.Option(help="Auxiliary basis of MP2. Default: that of the basis.")
-    ] = None,
-    jkbasis: Annotated[
-        str | None, typer.Option(help="Auxiliary basis of the SCF. Default: that of the basis.")
-    ] = None,
+    auxbasis: Annotated[str | None, typer.Option(help=_AUXILIARY.format(" of MP2"))] = None,
+    jkbasis: Annotated[str | None, typer.Option(help=_AUXILIARY.format(" of the SCF"))] = None,
     frozen: Annotated[
         str, typer.Option(help="Lowest orbitals that are not correlated: a number, or 'auto' for the cores.")
     ] = "0",
@@ -82,12 +84,10 @@ class _Run:
         launch.limit_threads()
         resources.give_back_freed_memory()
 
-        from rich.console import Console
-
         from outcore.chem import molecule
 
         comm = launch.world()
-        self._console: Console = Console(quiet=comm is not None and comm.rank > 0, highlight=False)
+        self._console: Console = make_console(quiet=comm is not None and comm.rank > 0)
         self._options = options
         self._mol = molecule.build(
             options.geometry,
@@ -95,6 +95,10 @@ class _Run:
             charge=options.charge,
             spin=options.spin,
             cartesian=options.cart,
+            ecp=options.ecp,
+            frame=options.frame,
+            unit=options.unit,
+            say=self._say,
         )
         self._unrestricted = options.uhf or self._mol.spin != 0
         self._comm = comm
@@ -115,7 +119,7 @@ class _Run:
         self._world.close()
 
     def _say(self, line: str) -> None:
-        self._console.print(line, soft_wrap=True)
+        self._console.print(visible(line), soft_wrap=True)
 
     def _header(self, processes: int) -> None:
         mol, options = self._mol, self._options

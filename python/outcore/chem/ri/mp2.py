@@ -41,7 +41,7 @@ from outcore.chem.ri.plan import (
     pair_tasks,
     plan_transform,
 )
-from outcore.chem.ri.processes import JOB, free_bytes, make_world
+from outcore.chem.ri.processes import JOB, free_memory, make_world
 from outcore.chem.ri.three_index import tasks_of
 from outcore.chem.ri.tiles import Tile, TileReader
 from outcore.chem.ri.transformed import TRANSFORMED, Kept, Orbitals, Transformed
@@ -76,8 +76,8 @@ class MP2:
 
     Args:
         mf: the reference; on several processes the orbitals of rank 0 count.
-        frozen: number of lowest orbitals that are not correlated (a spin with fewer occupied ones freezes those), or
-            "auto" for the cores of the atoms; a list must name the lowest ones, counted from 0.
+        frozen: number of lowest orbitals that are not correlated (a spin with fewer occupied ones freezes
+            those), or "auto" for the cores of the atoms; a list must name the lowest ones, counted from 0.
         auxbasis: as `auxiliary.build` takes it; the MP2 set of the orbital basis if not given.
         scs: factors of opposite-spin and same-spin parts in `e_scs`.
         noncanonical, force: what becomes of ROHF and other orbitals that do not diagonalize the Fock matrix, and of
@@ -142,7 +142,7 @@ class MP2:
         self.pair_energies: dict[str, Matrix] = {}
 
     def _take_reference(self, noncanonical: str, force: bool) -> references.Reference:
-        """Of rank 0, whose orbitals count. Others take part where the Fock matrix of the reference is collective."""
+        """Of rank 0, whose orbitals count. Others take part where its Fock matrix is collective."""
         collective = isinstance(self._mf, RootDriven)
         found: Any = None
         with self.world.together("RI-MP2", noncanonical, force):
@@ -247,7 +247,7 @@ class MP2:
             self._native = pair_lists.native(self.mol, self._auxmol)
             bounds = np.array(self._native.bounds(self.threads))
             self._pairs = pair_lists.Pairs(bounds, pair_lists.shell_sizes(self.mol), self.threshold, 1 << 30)
-        free = int(self.world.all_reduce(free_bytes(self.world, self._memory_bytes), "min"))
+        free = min(self.world.gather(free_memory(self.world, self._memory_bytes, self.threads)))
         with self.world.together("RI-MP2"):
             self._sizes = TransformSizes(
                 self._pairs.functions,
@@ -256,7 +256,9 @@ class MP2:
                 tuple(each.shape[0] for each in self.orbitals),
                 tuple(each.shape[1] for each in self.orbitals),
             )
-            self.plan = plan_transform(self._sizes, free, self.world.size, self.threads, self._storage)
+            self.plan = plan_transform(
+                self._sizes, free.bytes, self.world.size, self.threads, self._storage, limit=free.reason
+            )
         return self.plan
 
     def forecast(self) -> Forecast:
@@ -474,8 +476,8 @@ def _frozen(mol: Any, frozen: int | str | Sequence[int] | None) -> int:
             raise OutcoreError(
                 errno.EINVAL,
                 "freeze orbitals",
-                detail=f"{named} are not the lowest orbitals 0 to {len(named) - 1}, each once; others cannot be frozen, "
-                "give the number of the lowest ones",
+                detail=f"{named} are not the lowest orbitals 0 to {len(named) - 1}, each once; others cannot be "
+                "frozen, give the number of the lowest ones",
             )
         return len(named)
     text = str(frozen).strip()

@@ -22,10 +22,27 @@ class Options:
     """What both commands are asked for."""
 
     geometry: Annotated[Path, typer.Argument(help="XYZ file, in Angstrom.")]
-    basis: Annotated[str, typer.Option(help="Basis set, as PySCF names it.")]
+    basis: Annotated[str, typer.Option(help="Basis set, as PySCF names it, or a file in NWChem's format.")]
+    ecp: Annotated[
+        str | None,
+        typer.Option(
+            help="Effective core potentials, by name or file. Default: those that go with the basis."
+        ),
+    ] = None
     cart: Annotated[bool, typer.Option("--cart", help="Cartesian d, f, g functions.")] = False
-    charge: Annotated[int, typer.Option(help="Total charge.")] = 0
-    spin: Annotated[int | None, typer.Option(help="Unpaired electrons (2S). Default: 0, or 1 if odd.")] = None
+    charge: Annotated[
+        int | None, typer.Option(help="Total charge. Default: what the comment of the XYZ file says, or 0.")
+    ] = None
+    spin: Annotated[
+        int | None,
+        typer.Option(help="Unpaired electrons (2S). Default: what the comment says, or 0, or 1 if odd."),
+    ] = None
+    frame: Annotated[
+        int | None, typer.Option(help="Of a file of several geometries: 1, 2, .., or -1 for the last.")
+    ] = None
+    unit: Annotated[
+        str | None, typer.Option(help="Of the coordinates: angstrom or bohr. Default: what the file says.")
+    ] = None
     uhf: Annotated[
         bool, typer.Option("--uhf", help="Unrestricted; the default if electrons are unpaired.")
     ] = False

@@ -1,0 +1,171 @@
+"""Readers of files that may hold anything: a value or an OutcoreError, nothing else, and not for ever.
+
+Files of tests/fuzz/corpus are damaged, reproducibly. OUTCORE_FUZZ_SECONDS: how long each reader is tried
+(default 2). With atheris installed, `python tests/python/test_fuzz_readers.py READER` goes where it has not been
+(see atheris for options, such as -max_total_time).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+
+import mutation
+import pytest
+
+import outcore
+from outcore import _core, tracefile
+from outcore.checkpoint_facts import facts_of
+from outcore.chem import molecule
+from outcore.metadata import parse
+
+CORPUS = Path(__file__).parents[1] / "fuzz" / "corpus"
+SECONDS = float(os.environ.get("OUTCORE_FUZZ_SECONDS", "2"))
+_LONGEST_S = 20
+
+Reader = Callable[[Path], object]
+
+
+def read_xyz(path: Path) -> None:
+    molecule.build(path, "sto-3g")
+
+
+def read_basis(path: Path) -> None:
+    geometry = path.with_name("h.xyz")
+    geometry.write_text("1\n\nH 0 0 0\n")
+    molecule.build(geometry, str(path))
+
+
+def read_checkpoint_facts(path: Path) -> None:
+    facts_of(parse(path.read_bytes(), path), path)
+
+
+def read_manifest(path: Path) -> None:
+    """Of an array, with checksums that are right: those of anybody's program are."""
+    place = path.with_name("array")
+    place.mkdir(exist_ok=True)
+    head = b"OUTCARRY\4\3\2\1\2\0\0\0" + bytes(16)
+    (place / "manifest").write_bytes(mutation.sealed(head + path.read_bytes()))
+    _core.array_facts(str(place))
+    _core.verify_array(str(place))
+
+
+READERS: dict[str, tuple[Reader, str]] = {
+    "xyz": (read_xyz, "xyz"),
+    "basis": (read_basis, "basis"),
+    "trace": (tracefile.read, "trace"),
+    "checkpoint": (read_checkpoint_facts, "checkpoint"),
+    "manifest": (read_manifest, "manifest"),
+}
+
+
+def harmless(reader: Reader, path: Path) -> None:
+    with suppress(outcore.OutcoreError):
+        reader(path)
+
+
+@pytest.fixture
+def alarm() -> Iterator[None]:
+    def too_long(*_: object) -> None:
+        raise TimeoutError("a reader takes too long")
+
+    before = signal.signal(signal.SIGALRM, too_long)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def _pieces(data: bytes, other: bytes, random: Random) -> bytes:
+    """As texts are spoiled: lines lost, doubled or exchanged, words replaced, other bytes."""
+    lines = data.split(b"\n")
+    at = random.randrange(len(lines))
+    match random.randrange(6):
+        case 0:
+            del lines[at]
+        case 1:
+            lines.insert(at, random.choice(other.split(b"\n")))
+        case 2:
+            words = lines[at].split(b" ")
+            strange = (
+                b"nan",
+                b"-1",
+                b"1e999",
+                b"9" * 5000,
+                b"\xff",
+                b"\0",
+                b"\xc2\xb2",
+                b"",
+                b"[" * 2000,
+                b"{}",
+                b"\f",
+            )
+            words[random.randrange(len(words))] = random.choice(strange)
+            lines[at] = b" ".join(words)
+        case 3:
+            return data[: random.randrange(len(data) + 1)]
+        case _:
+            new = bytearray(data or b"\0")
+            for _ in range(random.randint(1, 8)):
+                new[random.randrange(len(new))] = random.randrange(256)
+            return bytes(new)
+    return b"\n".join(lines)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_reader_gives_a_value_or_an_error_of_ours(name: str, tmp_path: Path, alarm: None) -> None:
+    reader, folder = READERS[name]
+    corpus = [each.read_bytes() for each in sorted((CORPUS / folder).iterdir())]
+    path = tmp_path / "file"
+    end = time.monotonic() + SECONDS
+    count = 0
+    while count < 50 or time.monotonic() < end:
+        random = Random(f"{name} {count}")
+        data = corpus[count % len(corpus)]
+        if count >= len(corpus):
+            for _ in range(random.randint(1, 3)):
+                data = _pieces(data, random.choice(corpus), random)
+        path.write_bytes(data)
+        signal.alarm(_LONGEST_S)
+        try:
+            harmless(reader, path)
+        except Exception as error:
+            raise AssertionError(f"{name}, number {count}: {data[:300]!r}") from error
+        count += 1
+    print("\nFUZZED", name, count)
+
+
+def test_a_fifo_or_device_keeps_no_reader_of_traces_waiting(tmp_path: Path, alarm: None) -> None:
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    signal.alarm(_LONGEST_S)
+    for each in (path, Path("/dev/zero"), tmp_path):
+        with pytest.raises(outcore.OutcoreError):
+            tracefile.read(each)
+
+
+def _main() -> None:
+    import atheris  # type: ignore[import-not-found]
+
+    name = sys.argv.pop(1)
+    reader, folder = READERS[name]
+    place = Path(tempfile.mkdtemp(prefix="outcore-fuzz-"))
+
+    def once(data: bytes) -> None:
+        path = place / "file"
+        path.write_bytes(data)
+        harmless(reader, path)
+
+    atheris.instrument_all()
+    atheris.Setup([*sys.argv, str(CORPUS / folder)], once)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    _main()
