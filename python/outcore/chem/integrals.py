@@ -408,16 +408,20 @@ class TwoElectronIntegrals:
         counted = (int(value) for value in self.world.all_reduce(mine))
         return Summary(**dict(zip(names, counted, strict=True)), seconds=self._store_seconds)
 
-    def jk(self, densities: Matrices, symmetry: Sequence[int]) -> tuple[Matrices, Matrices]:
+    def jk(
+        self, densities: Matrices, symmetry: Sequence[int], *, screened: bool = True
+    ) -> tuple[Matrices, Matrices]:
         """J and K, [count][n][n] each, of `densities` [count][n][n], symmetric (+1) or antisymmetric (-1) as
-        `symmetry` says. The densities of rank 0 count; all processes get the same result."""
+        `symmetry` says. The densities of rank 0 count; all processes get the same result. Not `screened`: nothing is
+        left out because of the densities."""
         start = time.monotonic()
         densities = self.world.broadcast(np.ascontiguousarray(densities, dtype=np.float64))
         self._reset_counters()
         with self.world.together("J and K", list(symmetry)):
             if self._keeps and not self._stored:
                 raise OutcoreError(errno.EINVAL, "J and K", detail="the integrals have not been stored")
-            self._native.begin(densities, list(symmetry), self.settings.density_threshold)
+            threshold = self.settings.density_threshold if screened else 0.0
+            self._native.begin(densities, list(symmetry), threshold)
             self._native.contract_kept(self._tickets)
             if not self._keeps_all:
                 run_tasks(self._counter, self._cost, self._threads, self._native.contract_rest)
