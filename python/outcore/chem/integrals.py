@@ -412,8 +412,8 @@ class TwoElectronIntegrals:
         self, densities: Matrices, symmetry: Sequence[int], *, screened: bool = True
     ) -> tuple[Matrices, Matrices]:
         """J and K, [count][n][n] each, of `densities` [count][n][n], symmetric (+1) or antisymmetric (-1) as
-        `symmetry` says. The densities of rank 0 count; all processes get the same result. Not `screened`: nothing is
-        left out because of the densities."""
+        `symmetry` says. The densities of rank 0 count; all processes get the same result. Not `screened`: nothing
+        is left out because of the densities."""
         start = time.monotonic()
         densities = self.world.broadcast(np.ascontiguousarray(densities, dtype=np.float64))
         self._reset_counters()
