@@ -294,7 +294,8 @@ def test_an_unknown_auxiliary_basis_is_named_with_similar_ones(water):
 def test_an_auxiliary_basis_that_lacks_an_element_is_named():
     mol = molecule(atom="K 0 0 0; H 0 0 2.3", basis="def2-svp")
     with pytest.raises(
-        OutcoreError, match="auxiliary basis 'cc-pvdz-jkfit' has no element K; it has H, B-Ne, Al-Ar, Ga-Kr; 'def2-universal"
+        OutcoreError,
+        match="auxiliary basis 'cc-pvdz-jkfit' has no element K; it has H, B-Ne, Al-Ar, Ga-Kr; 'def2-universal",
     ):
         ri.RHF(mol, "cc-pvdz-jkfit").kernel()
 

@@ -20,6 +20,7 @@ from outcore.chem.accuracy import EnergyError
 from outcore.chem.tasks import run_tasks
 from outcore.errors import OutcoreError
 from outcore.global_array import GlobalArray
+from outcore.resources import Allowance
 from outcore.world import shared
 
 if TYPE_CHECKING:
@@ -311,7 +312,7 @@ class TwoElectronIntegrals:
                     free if settings.disk_bytes is None else min(free, settings.disk_bytes // self.world.size)
                 )
             if settings.storage == "auto" and not settings.keep:  # what lies in memory cannot be kept
-                memory = max(0, self._memory_share() - self._memory_bytes(self._prefetch))
+                memory = max(0, self._memory_share().bytes - self._memory_bytes(self._prefetch))
         return int(self.world.all_reduce(memory, "min")), int(self.world.all_reduce(disk, "min"))
 
     def _choose(self) -> plan.Rule:
@@ -535,18 +536,15 @@ class TwoElectronIntegrals:
         cores = self._threads * self.world.node_size
         return cores * (1 / rates.write_bytes_per_s + plan.CYCLES / rates.read_bytes_per_s)
 
-    def _memory_share(self) -> int:
+    def _memory_share(self) -> Allowance:
         """This process's part of the memory budget."""
-        budget = self.settings.memory_bytes
-        if budget is not None:
-            return budget // self.world.size
-        return resources.available_memory_bytes() // 2 // self.world.node_size
+        return memory_share(self.world, self.settings.memory_bytes, self._threads)
 
     def _fit_memory(self) -> int:
         """The deepest prefetch up to the one asked for that keeps to the memory budget."""
         share = self._memory_share()
         for prefetch in range(max(2, self.settings.prefetch), 1, -1):
-            if self._memory_bytes(prefetch) <= share:
+            if self._memory_bytes(prefetch) <= share.bytes:
                 return prefetch
         need = self._memory_bytes(2)
         raise OutcoreError(
@@ -555,7 +553,7 @@ class TwoElectronIntegrals:
             detail=f"{self._basis.functions} functions on {self._threads} threads need at least "
             f"{_mb(need)} in each of "
             f"{self.world.size} processes, {_mb(need * self.world.size)} in all, "
-            f"but --memory leaves {_mb(share)} to each",
+            f"but {share.reason} leaves {_mb(share.bytes)} to each",
         )
 
 
@@ -575,6 +573,19 @@ def native_basis(mol: Mole) -> _core.Basis:
         address("int2e_optimizer"),
         address("CINTdel_optimizer"),
     )
+
+
+def memory_share(world: World, memory_bytes: int | None, threads: int, *, taken_bytes: int = 0) -> Allowance:
+    """What this process may take of a budget of all together, of which it has taken some already; of None, half of
+    its share of what is available. Not more than limits leave, whatever the budget."""
+    if memory_bytes is None:
+        free = resources.allowance(world.node_size, threads)
+        return Allowance(free.bytes // 2, f"half of what is free ({free.reason})")
+    mine = Allowance(memory_bytes // world.size - taken_bytes, "--memory")
+    left = resources.hard_allowance(world.node_size, threads)
+    if left is None:
+        return mine
+    return min(mine, Allowance(left.bytes + resources.resident_bytes() - taken_bytes, left.reason))
 
 
 def find_scratch(directory: str | None) -> str:
