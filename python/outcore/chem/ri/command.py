@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import math
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from outcore import _core, launch, resources
+from outcore import _core, launch, preflight, resources
 from outcore.chem.results import peak_memory_bytes, write_json
 from outcore.chem.ri.options import Options, with_options
 from outcore.chem.ri.traffic import Traffic, Watch
@@ -19,6 +20,7 @@ from outcore.errors import OutcoreError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from outcore.chem.ri.auxiliary import Purpose
     from outcore.chem.ri.mp2 import MP2
     from outcore.world import World
 
@@ -34,7 +36,7 @@ def ri_scf(
     auxbasis: Annotated[str | None, typer.Option(help=_AUXILIARY.format(""))] = None,
 ) -> int:
     """Hartree-Fock with density fitting; three-index integrals in memory and on disk."""
-    with _Run(options) as run:
+    with _Run(options, {"jk": auxbasis}) as run:
         run.scf(auxbasis)
         run.finish()
     return 0
@@ -57,7 +59,7 @@ def rimp2(
 ) -> int:
     """RI-MP2 on a Hartree-Fock reference with density fitting, on one or several processes."""
     factors = _factors(scs)
-    with _Run(options) as run:
+    with _Run(options, {"jk": jkbasis, "mp2": auxbasis}, frozen) as run:
         run.scf(jkbasis)
         run.mp2(auxbasis, frozen, factors, pairs)
         run.finish()
@@ -67,6 +69,8 @@ def rimp2(
 def _factors(text: str) -> tuple[float, float]:
     try:
         opposite, same = (float(word) for word in text.split(","))
+        if not (math.isfinite(opposite) and math.isfinite(same)):
+            raise ValueError(text)
     except ValueError:
         raise OutcoreError(
             errno.EINVAL, f"--scs {text}", detail="two numbers are needed, such as 1.2,0.333"
@@ -77,7 +81,11 @@ def _factors(text: str) -> tuple[float, float]:
 class _Run:
     """The stages of a run, and what is shown of them."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(
+        self, options: Options, auxiliary: dict[Purpose, str | None], frozen: str | None = None
+    ) -> None:
+        """auxiliary: the sets that the stages of the run will take, which are looked for now, as is what may be
+        wrong with `frozen`."""
         if options.ranks is not None:
             launch.relaunch(options.ranks)
         self._start = time.monotonic()
@@ -86,7 +94,9 @@ class _Run:
 
         from outcore.chem import molecule
 
+        options.check()
         comm = launch.world()
+        preflight.at_root(comm, lambda: preflight.check_file(options.json_file, "write results"))
         self._console: Console = make_console(quiet=comm is not None and comm.rank > 0)
         self._options = options
         self._mol = molecule.build(
@@ -100,12 +110,22 @@ class _Run:
             unit=options.unit,
             say=self._say,
         )
+        self._check_mol(auxiliary, frozen)
         self._unrestricted = options.uhf or self._mol.spin != 0
         self._comm = comm
         self._world = self._new_world()
         self._mf: Any = None
         self._results: dict[str, Any] = {}
         self._header(1 if comm is None else comm.size)
+
+    def _check_mol(self, auxiliary: dict[Purpose, str | None], frozen: str | None) -> None:
+        from outcore.chem.ri import auxiliary as sets
+        from outcore.chem.ri.mp2 import count_frozen
+
+        for purpose, name in auxiliary.items():
+            sets.build(self._mol, name, purpose)
+        if frozen is not None:
+            count_frozen(self._mol, frozen, max(self._mol.nelec))
 
     def _new_world(self) -> World:
         from outcore.chem.ri.processes import make_world
