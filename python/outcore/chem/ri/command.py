@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import math
 import time
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -243,6 +244,8 @@ class _Run:
         forecast = self._world.broadcast(nothing)
         free = _core.file_system(self._world.scratch).free_bytes
         self._say(f"{stage} estimate: {forecast}; {free / 1e9:.1f} GB free in {self._world.scratch}")
+        if self._options.estimate:
+            self._results[f"{stage.lower()}_estimate"] = asdict(forecast)
         return forecast
 
     def _compare(self, stage: str, forecast: Any, traffic: Traffic, begin: float) -> None:
@@ -338,8 +341,13 @@ class _Run:
 
     def finish(self) -> None:
         """Time and memory of the run, and the file of results."""
-        if self._options.estimate:
-            return
+        if not self._options.estimate:
+            self._measure()
+        with self._world.together("write results"):
+            if self._options.json_file is not None and self._world.rank == 0:
+                write_json(self._options.json_file, self._results)
+
+    def _measure(self) -> None:
         peak = peak_memory_bytes(self._world)
         seconds = time.monotonic() - self._start
         budget = self._options.memory_bytes
@@ -349,6 +357,3 @@ class _Run:
             + (", what processes share counted for each" if self._world.size > 1 else "")
         )
         self._results |= {"run_seconds": seconds, "peak_memory_bytes": peak, "memory_budget_bytes": budget}
-        with self._world.together("write results"):
-            if self._options.json_file is not None and self._world.rank == 0:
-                write_json(self._options.json_file, self._results)
