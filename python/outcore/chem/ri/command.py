@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from outcore.chem.ri.mp2 import MP2
     from outcore.world import World
 
+_DEPENDENT = 1e-9  # an eigenvalue of the overlap below it is 0 within rounding
 _AUXILIARY = (
     "Auxiliary basis{}: a name or a file, or 'auto' for even-tempered functions where none is on record. "
     "Default: that of the basis."
@@ -263,14 +264,19 @@ class _Run:
         """Orbitals of the right number, for a plan that looks at nothing else."""
         import numpy as np
 
-        n = self._mol.nao
-        occupied = [np.arange(n) < count for count in self._mol.nelec]
+        from outcore.chem.reference import mark_canonical
+
+        overlaps, vectors = np.linalg.eigh(self._mol.intor_symmetric("int1e_ovlp"))
+        coefficients = (vectors / np.sqrt(abs(overlaps)))[:, overlaps > _DEPENDENT]
+        occupied = [np.arange(coefficients.shape[1]) < count for count in self._mol.nelec]
         if self._unrestricted:
-            coefficients, occupations = np.stack([np.eye(n)] * 2), np.stack(occupied).astype(float)
+            coefficients, occupations = np.stack([coefficients] * 2), np.stack(occupied).astype(float)
         else:
-            coefficients, occupations = np.eye(n), 2.0 * occupied[0]
+            occupations = 2.0 * occupied[0]
         self._mf.mo_coeff, self._mf.mo_occ = coefficients, occupations
-        self._mf.mo_energy = np.zeros(occupations.shape)
+        self._mf.mo_energy = np.where(occupations > 0, -1.0, 1.0)
+        self._mf.converged = True
+        mark_canonical(self._mf)
 
     def _kept_orbitals(self, mf: Any) -> tuple[Any, Any]:
         """Orbitals of another run, at all processes, and what keeps new ones, at the first."""
