@@ -82,8 +82,9 @@ def run(options: BenchOptions) -> list[Claim]:
         runs, noise = _one(options, case, _FEW_ERRORS if options.quick else case.errors)
         all_runs += runs
         claims.append(_claim(case, runs, noise))
+    asked = [each.asked for each in all_runs]
     how = (
-        f"{len(all_runs)} runs: {', '.join(STORAGES)}; errors of {errors[0]:.0e} to {errors[-1]:.0e} Hartree"
+        f"{len(all_runs)} runs: {', '.join(STORAGES)}; errors of {max(asked):.0e} to {min(asked):.0e} Hartree"
     )
     inside = 100 * sum(each.within for each in all_runs) / len(all_runs)
     kept = 100 * sum(each.bound <= each.asked for each in all_runs) / len(all_runs)
