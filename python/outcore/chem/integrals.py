@@ -200,7 +200,10 @@ class TwoElectronIntegrals:
             self._screening = self._choose_screening()
             self._cost = np.array(self._screening.task_integrals(), dtype=float)
             self.scratch = "" if settings.storage == "direct" else self._find_scratch()
+            self._small_below = 0.0
             self._prefetch = self._fit_memory()
+        # The same at all: who reads a record need not have written it.
+        self._small_below = float(self.world.all_reduce(self._small_below, "min"))
         self._memory_budget, self._disk_budget = self._budgets()
         self.sample: plan.Sample | None = None
         self._kept = self._find_kept()
@@ -394,7 +397,9 @@ class TwoElectronIntegrals:
             "integrals": settings.storage,
             "threshold": settings.threshold,
             "error": settings.allowed_error,
+            "format": kept.FORMAT,
             "record": settings.record_bytes,
+            "small": self._small_below,
             # The records name tasks by number: bounds computed elsewhere may differ enough for another list.
             "tasks": len(self._cost),
             "screened": self._screening.integrals,
@@ -536,11 +541,6 @@ class TwoElectronIntegrals:
         )
         return resources.resident_bytes() + native + _DIIS_MATRICES * n * n * 8
 
-    @property
-    def _small_below(self) -> float:
-        """Smaller integrals have records of their own, which later cycles may leave out; 0: they have not."""
-        return _SMALL * self.settings.cutoff if self.settings.density_threshold > 0 else 0.0
-
     def _seconds_per_byte(self) -> float:
         """Core seconds for which writing a byte once and reading it in every cycle may keep this node waiting."""
         from outcore import doctor
@@ -554,11 +554,15 @@ class TwoElectronIntegrals:
         return memory_share(self.world, self.settings.memory_bytes, self._threads)
 
     def _fit_memory(self) -> int:
-        """The deepest prefetch up to the one asked for that keeps to the memory budget."""
+        """The deepest prefetch up to the one asked for that keeps to the memory budget. Chooses below what
+        integrals are small: these have records of their own, which later cycles may leave out, if there is memory
+        for them."""
         share = self._memory_share()
-        for prefetch in range(max(2, self.settings.prefetch), 1, -1):
-            if self._memory_bytes(prefetch) <= share.bytes:
-                return prefetch
+        for small in (_SMALL * self.settings.cutoff, 0.0) if self.settings.density_threshold > 0 else (0.0,):
+            self._small_below = small
+            for prefetch in range(max(2, self.settings.prefetch), 1, -1):
+                if self._memory_bytes(prefetch) <= share.bytes:
+                    return prefetch
         need = self._memory_bytes(2)
         raise OutcoreError(
             errno.ENOMEM,

@@ -28,6 +28,7 @@ from outcore.world import World
 if TYPE_CHECKING:
     from pyscf.gto import Mole
 
+FORMAT = 2  # of records, and which integrals are in them
 _WHAT = "two-electron integrals"
 _RECORDS = re.compile(r"integrals-[0-9a-f]+\.[0-9]+")
 

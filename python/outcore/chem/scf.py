@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from pyscf.scf import hf, uhf
 
 from outcore import launch
+from outcore.chem import accuracy
 from outcore.chem.accuracy import EnergyError
 from outcore.chem.driver import RootDriven
 from outcore.chem.integrals import (
@@ -158,10 +160,13 @@ class _OutOfCore(RootDriven):
         return super()._finalize()  # type: ignore[misc]
 
     def energy_error(self) -> EnergyError:
-        """What the rounding of the stored integrals does to the energy of the present orbitals: a pass over the
+        """What storing integrals, and leaving some out, does to the energy of the present orbitals: a pass over the
         integrals. Collective."""
         densities = np.asarray(self.make_rdm1())  # type: ignore[attr-defined]
-        return self.two_electron.energy_error(densities.reshape(-1, *densities.shape[-2:]))
+        densities = densities.reshape(-1, *densities.shape[-2:])
+        error = self.two_electron.energy_error(densities)
+        one_electron = float(np.sum(densities * self.get_hcore()))  # type: ignore[attr-defined]
+        return replace(error, arithmetic=accuracy.arithmetic(one_electron))
 
     def close(self) -> None:
         """Drops the integrals and their file. Collective; they are made again when needed."""
