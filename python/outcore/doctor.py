@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
-from outcore import _core, launch, resources
+from outcore import _core, extras, launch, resources
 from outcore.errors import OutcoreError
 from outcore.report import RawRates
 from outcore.tables import rate, volume
@@ -137,7 +137,7 @@ def _package(name: str, package: str, cost: str, extra: str) -> Finding:
     version = _version(package)
     if version is not None:
         return Finding(name, version)
-    return Finding(name, "missing", cost, f"pip install 'outcore[{extra}]'")
+    return Finding(name, "missing", cost, extras.install(extra))
 
 
 def _engine() -> Finding:
@@ -166,14 +166,14 @@ def _mpi() -> Finding:
     try:
         return Finding("MPI", f"{launch.mpi_library()}, mpi4py {_version('mpi4py')}")
     except OutcoreError as error:
-        return Finding("MPI", "missing", f"one process only: {error.detail}", "pip install 'outcore[mpi]'")
+        return Finding("MPI", "missing", f"one process only: {error.detail}", extras.install("mpi"))
 
 
 def _launcher() -> Finding:
     try:
         return Finding("launcher", str(launch.find_launcher()))
     except OutcoreError as error:
-        return Finding("launcher", "missing", f"no --ranks: {error.detail}", "pip install 'outcore[mpi]'")
+        return Finding("launcher", "missing", f"no --ranks: {error.detail}", extras.install("mpi"))
 
 
 def _fortran() -> Finding:

@@ -53,7 +53,7 @@ def test_missing_mpi_costs_more_processes(monkeypatch):
     for finding in (doctor._mpi(), doctor._launcher()):
         assert finding.found == "missing"
         assert "mpi4py is missing" in finding.cost
-        assert finding.remedy == "pip install 'outcore[mpi]'"
+        assert finding.remedy == "pip install 'mpi4py>=4.0' 'mpich>=4.2'"
 
 
 @pytest.mark.parametrize(

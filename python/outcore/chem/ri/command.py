@@ -13,7 +13,7 @@ from outcore.chem.results import peak_memory_bytes, write_json
 from outcore.chem.ri.options import Options, with_options
 from outcore.chem.ri.traffic import Traffic, Watch
 from outcore.chem.view import Cycles
-from outcore.errors import OutcoreError
+from outcore.errors import NotConverged, OutcoreError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -188,8 +188,8 @@ class _Run:
                     )
             self._compare("scf", forecast, watch.traffic(self._world, waited), begin)
         if not mf.converged:
-            raise OutcoreError(
-                errno.EDOM,
+            raise NotConverged(
+                None,
                 "converge the SCF",
                 detail=f"after {mf.cycles} cycles E = {mf.e_tot:.10f}; raise --max-cycle, or try another --guess",
             )
