@@ -82,8 +82,11 @@ def _thread_bytes() -> int:
 def refuse_little_address_space(threads: int) -> None:
     """Raises OutcoreError (ENOMEM) where the libraries of a calculation could not be loaded: some would wait
     for ever then, or end the process."""
-    least = _LIBRARIES_BYTES + threads * 2 * _thread_bytes()  # two libraries of linear algebra at least
     for limit in _core.memory_limits():
+        libraries = (
+            _LIBRARIES_BYTES if "RLIMIT_AS" in limit.name else _LIBRARIES_BYTES // 3
+        )  # code is no data
+        least = libraries + threads * 2 * _thread_bytes()  # two libraries of linear algebra at least
         if not limit.shared and limit.left_bytes < least:
             raise OutcoreError(
                 errno.ENOMEM,
