@@ -2,11 +2,11 @@
 #include "outcore/error.hpp"
 
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 
 #include <optional>
 
 #include "bindings.hpp"
+#include "string_arg.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
