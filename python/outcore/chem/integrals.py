@@ -545,7 +545,7 @@ class TwoElectronIntegrals:
         """Core seconds for which writing a byte once and reading it in every cycle may keep this node waiting."""
         from outcore import doctor
 
-        rates = doctor.measure_rates(self.scratch)
+        rates, _ = doctor.planning_rates(self.scratch)
         cores = self._threads * self.world.node_size
         return cores * (1 / rates.write_bytes_per_s + plan.CYCLES / rates.read_bytes_per_s)
 
