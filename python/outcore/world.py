@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 import numpy as np
 
 from outcore import _core, launch
-from outcore.errors import OutcoreError
+from outcore.errors import OutcoreError, as_outcore_error
 from outcore.resources import parse_bytes
 
 if TYPE_CHECKING:
@@ -285,19 +285,14 @@ def _numbers(array: np.ndarray[Any, Any], op: str) -> np.ndarray[Any, Any]:
 
 
 def _as_fields(error: BaseException | None, what: str) -> tuple[int, str, str, int, int, str, int]:
-    """An error as the native code tells it to other processes; errno 0 for none."""
+    """An error as the native code tells it to other processes; errno 0 for none, -1 for one without errno."""
     if error is None:
         return 0, "", "", -1, -1, "", 0
-    if not isinstance(error, OutcoreError):
-        number = getattr(error, "errno", None)
-        detail = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        error = OutcoreError(
-            number if isinstance(number, int) and number > 0 else errno.EIO, what, detail=detail
-        )
+    error = as_outcore_error(error, what)
     offset = -1 if error.offset is None else error.offset
     size_bytes = -1 if error.size_bytes is None else error.size_bytes
     path = os.fsencode(error.path).decode("utf-8", "replace")
-    return error.errno or errno.EIO, error.attempted, path, offset, size_bytes, error.detail, error.rank
+    return error.errno or -1, error.attempted, path, offset, size_bytes, error.detail, error.rank
 
 
 def _forget() -> None:

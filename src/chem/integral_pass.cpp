@@ -1,10 +1,11 @@
 // Passes over integral records: in memory and on disk, read ahead.
 #include <exception>
-#include <thread>
+#include <mutex>
 
 #include "chem/record_disk.hpp"
 #include "outcore/error.hpp"
 #include "outcore/store/checksum.hpp"
+#include "thread_team.hpp"
 
 namespace outcore::chem {
 
@@ -148,11 +149,7 @@ void IntegralFile::for_each(int threads, const std::function<void(int, const Sla
   if (options_.world && !tickets)
     throw Error(EINVAL, {.attempted = "read integrals", .detail = "records of all processes need tickets"});
   IntegralPass pass(*this, threads, least, tickets);
-  {
-    std::vector<std::jthread> helpers;
-    for (int t = 1; t < threads; ++t) helpers.emplace_back([&, t] { pass.run(t, consume); });
-    pass.run(0, consume);
-  }
+  in_team(threads, [&](int t) { pass.run(t, consume); });
   pass.rethrow();
 }
 

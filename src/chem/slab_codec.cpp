@@ -134,7 +134,7 @@ void SlabCodec::verify(const Slab& slab, std::size_t r) const {
     good &= std::abs(row_[c] - value) <= (0.5 + 1e-7) * steps_[c] + slack * std::abs(value);
   }
   if (!good)
-    throw Error(EDOM, {.attempted = "pack integrals",
+    throw Error(no_errno, {.attempted = "pack integrals",
                        .detail = "an integral of shells " + std::to_string(slab.i) + ", " +
                                  std::to_string(slab.j) + ", " + std::to_string(slab.k) +
                                  " does not come back to within half its step; it may not be a number"});

@@ -130,7 +130,7 @@ TEST("what is not a number, or infinite, is refused") {
     Slab slab = random_slab(*basis, random, 1e-3, 1e-2);
     slab.row(0)[slab.columns.size() - 1] = bad;
     const auto error = check::throws<outcore::Error>([&] { pack(*basis, slab); });
-    check::equal(error.errno_value(), EDOM);
+    check::equal(error.errno_value(), outcore::no_errno);
   }
 }
 

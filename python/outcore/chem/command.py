@@ -17,7 +17,7 @@ from outcore.chem import scf_options
 from outcore.chem.integrals import STORAGES, find_scratch
 from outcore.chem.results import peak_memory_bytes, write_json
 from outcore.console import make_console, visible
-from outcore.errors import OutcoreError
+from outcore.errors import NotConverged, OutcoreError
 from outcore.resources import parse_bytes
 
 if TYPE_CHECKING:
@@ -201,8 +201,8 @@ def scf(
     if json_file is not None and root:
         _write_json(json_file, mf, run_seconds, peak_bytes, work, report, storage_error)
     if not mf.converged:
-        raise OutcoreError(
-            errno.EDOM,
+        raise NotConverged(
+            None,
             "converge the SCF",
             detail=f"after {mf.cycles} cycles E = {energy:.10f}; raise --max-cycle, or try another --guess",
         )

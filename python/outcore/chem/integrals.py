@@ -545,7 +545,7 @@ class TwoElectronIntegrals:
         """Core seconds for which writing a byte once and reading it in every cycle may keep this node waiting."""
         from outcore import doctor
 
-        rates = doctor.measure_rates(self.scratch)
+        rates, _ = doctor.planning_rates(self.scratch)
         cores = self._threads * self.world.node_size
         return cores * (1 / rates.write_bytes_per_s + plan.CYCLES / rates.read_bytes_per_s)
 
@@ -592,17 +592,16 @@ def native_basis(mol: Mole) -> _core.Basis:
     )
 
 
-def memory_share(world: World, memory_bytes: int | None, threads: int, *, taken_bytes: int = 0) -> Allowance:
-    """What this process may take of a budget of all together, of which it has taken some already; of None, half of
-    its share of what is available. Not more than limits leave, whatever the budget."""
+def memory_share(world: World, memory_bytes: int | None, threads: int) -> Allowance:
+    """What this process may have, with what it has, of a budget of all together; of None, and half of its share of
+    what is available. Not more than limits leave, whatever the budget."""
+    resident = resources.resident_bytes()
     if memory_bytes is None:
         free = resources.allowance(world.node_size, threads)
-        return Allowance(free.bytes // 2, f"half of what is free ({free.reason})")
-    mine = Allowance(memory_bytes // world.size - taken_bytes, "--memory")
+        return Allowance(resident + free.bytes // 2, f"half of what is free ({free.reason})")
+    mine = Allowance(memory_bytes // world.size, "--memory")
     left = resources.hard_allowance(world.node_size, threads)
-    if left is None:
-        return mine
-    return min(mine, Allowance(left.bytes + resources.resident_bytes() - taken_bytes, left.reason))
+    return mine if left is None else min(mine, Allowance(resident + left.bytes, left.reason))
 
 
 def find_scratch(directory: str | None) -> str:

@@ -6,7 +6,6 @@ Each run is `outcore scf` on all cores, one process for each; what it gave is ke
 from __future__ import annotations
 
 import datetime
-import errno
 import json
 import subprocess
 import sys
@@ -96,7 +95,7 @@ class ChemioHf:
             ]
             answer = subprocess.run(command, capture_output=True, text=True, check=False)
             if answer.returncode != 0:
-                raise OutcoreError(errno.ECHILD, f"run {name}", detail=answer.stderr.strip()[-2000:])
+                raise OutcoreError(None, f"run {name}", detail=answer.stderr.strip()[-2000:])
             facts = json.loads(result.read_text())
         (self._directory / "runs" / f"{name}.json").write_text(json.dumps(facts, indent=1) + "\n")
         self._say(f"{name}: {facts['run_seconds']:.1f} s, E = {facts['energy_hartree']:.10f}")

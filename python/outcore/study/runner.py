@@ -5,7 +5,6 @@ Results lie in DIRECTORY/runs, a file for each case: a study that was interrupte
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shutil
@@ -138,7 +137,7 @@ class Runner:
             answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
             if answer.returncode != 0 or not result.is_file():
                 detail = (answer.stderr.strip() or answer.stdout.strip())[-2000:]
-                raise OutcoreError(errno.ECHILD, f"run {case.key}", detail=detail)
+                raise OutcoreError(None, f"run {case.key}", detail=detail)
             if events:
                 shutil.move(result.with_suffix(".trace"), self.trace_of(case))
             return Outcome(case, json.loads(result.read_text()))

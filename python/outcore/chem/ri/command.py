@@ -16,7 +16,7 @@ from outcore.chem.ri.options import Options, with_options
 from outcore.chem.ri.traffic import Traffic, Watch
 from outcore.chem.view import Cycles
 from outcore.console import make_console, visible
-from outcore.errors import OutcoreError
+from outcore.errors import NotConverged, OutcoreError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -214,8 +214,8 @@ class _Run:
                     )
             self._compare("scf", forecast, watch.traffic(self._world, waited), begin)
         if not mf.converged:
-            raise OutcoreError(
-                errno.EDOM,
+            raise NotConverged(
+                None,
                 "converge the SCF",
                 detail=f"after {mf.cycles} cycles E = {mf.e_tot:.10f}; raise --max-cycle, or try another --guess",
             )
