@@ -115,14 +115,15 @@ class States {
   std::vector<Content> contents_;
 };
 
-/// Opens what is found to read and then to write, and commits another state over it.
-inline Look look_at(Processes& processes, const States& states) {
-  return [&processes, &states](const std::string& directory, std::uint64_t allowed) -> std::string {
+/// Opens what is found to read, and if the next job `goes_on` to write, and commits another state over it.
+inline Look look_at(Processes& processes, const States& states, bool goes_on = true) {
+  return [&processes, &states, goes_on](const std::string& directory, std::uint64_t allowed) -> std::string {
     const auto step = [&](World& world) {
       const int state = states.found(world, directory);
       if ((allowed >> state & 1) == 0)
         throw Error(EIO, {.attempted = "look at an array",
                           .detail = "it is state " + std::to_string(state) + ", which it must not be"});
+      if (!goes_on) return;
       const int next = state == states.last() ? 1 : states.last();
       DiskArray array =
           state == 0 ? states.make(world, directory, true) : states.open(world, directory, false);

@@ -66,7 +66,7 @@ void needs_each_sync(const Setting& setting, const Work& work, std::size_t least
         if (each.name.find(which) != std::string::npos) missing.insert(each.name);
       check::is_true(missing.size() >= least, "there are too few syncs");
     }
-    find_needed(recorded.start, recorded.log, look_at(processes, states), images, missing);
+    find_needed(recorded.start, recorded.log, look_at(processes, states, false), images, missing);
   }
   if (!missing.empty())
     check::fail("nothing needs the sync of " + *missing.begin(), std::source_location::current());

@@ -84,7 +84,7 @@ TEST("a job that is killed between the rename of a manifest and its sync leaves 
   const std::vector<Sync> syncs = syncs_of(then.log);
   check::equal(syncs.front().name, "array");
   std::set<std::string> missing{syncs.front().name};
-  find_needed(then.start, then.log, look_at(processes, states), usual_images, missing);
+  find_needed(then.start, then.log, look_at(processes, states, false), usual_images, missing);
   check::is_true(missing.empty(), "nothing needs what opening the array makes durable");
 }
 
