@@ -9,6 +9,7 @@ void bind_error(nanobind::module_& module);
 void bind_trace(nanobind::module_& module);
 void bind_device(nanobind::module_& module);
 void bind_file(nanobind::module_& module);
+void bind_memory_limits(nanobind::module_& module);
 void bind_world(nanobind::module_& module);
 void bind_gpc(nanobind::module_& module);
 void bind_chem(nanobind::module_& module);

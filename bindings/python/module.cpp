@@ -6,6 +6,7 @@ NB_MODULE(_core, module) {
   outcore::python::bind_trace(module);
   outcore::python::bind_device(module);
   outcore::python::bind_file(module);
+  outcore::python::bind_memory_limits(module);
   outcore::python::bind_world(module);
   outcore::python::bind_gpc(module);
   outcore::python::bind_chem(module);

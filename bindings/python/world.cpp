@@ -3,7 +3,6 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 
 #include "bindings.hpp"
 #include "outcore/array/disk_array.hpp"
+#include "string_arg.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -179,6 +179,7 @@ void bind_world(nb::module_& module) {
   const nb::call_guard<nb::gil_scoped_release> unlocked;
   nb::class_<Budget>(module, "Budget", "Memory accounted against a limit, in bytes. Thread-safe.")
       .def_prop_ro("limit_bytes", &Budget::limit_bytes)
+      .def_prop_ro("origin", &Budget::origin, "Where the limit comes from, if not from the user.")
       .def_prop_ro("used_bytes", &Budget::used_bytes)
       .def_prop_ro("peak_bytes", &Budget::peak_bytes, "The most that was in use at once.")
       .def(

@@ -24,23 +24,29 @@ struct Entry;  // what the pool knows of a region
 /// Accounts memory against a limit. Thread-safe.
 class Budget {
  public:
-  explicit Budget(std::int64_t limit_bytes) : limit_bytes_(limit_bytes) {}
+  /// `origin`: where the limit comes from, for messages, if it is not what the user has said.
+  explicit Budget(std::int64_t limit_bytes, std::string origin = {})
+      : limit_bytes_(limit_bytes), origin_(std::move(origin)) {}
 
   /// Throws Error(ENOMEM) with the numbers if it does not fit; `what` is named in the message.
   void reserve(std::int64_t size_bytes, std::string_view what);
   void release(std::int64_t size_bytes) noexcept;
   [[nodiscard]] std::int64_t limit_bytes() const noexcept { return limit_bytes_; }
+  [[nodiscard]] const std::string& origin() const noexcept { return origin_; }
   [[nodiscard]] std::int64_t used_bytes() const noexcept;
   [[nodiscard]] std::int64_t peak_bytes() const noexcept;
 
  private:
   mutable std::mutex mutex_;
   std::int64_t limit_bytes_, used_bytes_ = 0, peak_bytes_ = 0;
+  std::string origin_;
 };
 
 struct WorldOptions {
-  std::int64_t memory_bytes = 0;  ///< budget of this process; 0: half of its share of the node's memory
-  std::string scratch = {};       ///< directory for scratch; empty: chosen as file::default_scratch does
+  /// Budget of this process; 0: half of its share of the node's memory. Not more than its share of what a
+  /// control group, a ulimit or Slurm allows.
+  std::int64_t memory_bytes = 0;
+  std::string scratch = {};  ///< directory for scratch; empty: chosen as file::default_scratch does
   /// Each process is a node of its own, so that the ways between nodes are taken on one machine. Also by
   /// OUTCORE_NODES=processes.
   bool node_for_each_process = false;

@@ -1,5 +1,7 @@
 """Native core of Outcore. Use it through the outcore package."""
 
+import os
+import pathlib
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, overload
 
@@ -311,11 +313,48 @@ def clean(scratch: object) -> list[str]:
     Remove what dead processes of this user on this host left in a scratch directory; returns the paths.
     """
 
+class MemoryLimit:
+    """One limit of the memory of this process, in bytes."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def source(self) -> str:
+        """The file or the variable that says so."""
+
+    @property
+    def limit_bytes(self) -> int: ...
+    @property
+    def left_bytes(self) -> int:
+        """What can still be taken."""
+
+    @property
+    def shared(self) -> bool:
+        """By all processes of the node; else each has one of its own."""
+
+    @property
+    def hard(self) -> bool:
+        """Who goes over it fails or is ended."""
+
+def memory_limits(root: str | os.PathLike = "/") -> list[MemoryLimit]:
+    """
+    All limits that there are, at least that of the machine. Tests have files of their own under `root`.
+    """
+
+def control_groups(controller: str, root: str | os.PathLike = "/") -> list[pathlib.Path]:
+    """
+    Directories of the control groups of this process that a controller may limit, innermost first.
+    """
+
 class Budget:
     """Memory accounted against a limit, in bytes. Thread-safe."""
 
     @property
     def limit_bytes(self) -> int: ...
+    @property
+    def origin(self) -> str:
+        """Where the limit comes from, if not from the user."""
+
     @property
     def used_bytes(self) -> int: ...
     @property
@@ -564,6 +603,10 @@ class Accuracy:
         largest_step: float,
     ) -> None: ...
     @property
+    def share(self) -> float:
+        """Of a step: the limit below which quartets are left out at random."""
+
+    @property
     def least(self) -> float:
         """No step is smaller."""
 
@@ -744,10 +787,12 @@ class TwoElectron:
         densities: Annotated[
             NDArray[numpy.float64], dict(shape=(None, None, None), order="C", device="cpu", writable=False)
         ],
+        tasks: Counter,
         tickets: Counter | None = None,
-    ) -> tuple[float, float]:
+    ) -> tuple[float, float, float]:
         """
-        Variance of the energy's error from the rounding of stored integrals (Hartree^2), and its bound.
+        Variance of the energy's error from storing integrals and leaving some out (Hartree^2), its bound, and the
+        largest term of what is left out in the variance. `tasks` hands out the tasks of what is not kept.
         """
 
     def counts(self) -> IntegralCounts: ...
@@ -1118,6 +1163,7 @@ class DiskArray(DiskArrayAccess):
     def drop(self) -> None: ...
     def remove(self) -> None: ...
     def stored_bytes(self) -> int: ...
+    def next_written(self, chunk: int) -> int: ...
     @property
     def codec(self) -> str: ...
     @property

@@ -15,6 +15,8 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn, cast
 
+from outcore.console import accept_any_text, visible
+
 FAILURE, USAGE, INTERRUPTED = 1, 2, 130  # exit statuses
 GRACE_S = 5.0  # a process that failed waits so long for the others to fail too, before it ends the job
 
@@ -62,6 +64,7 @@ class UsageError(Exception):
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Entry point of the `outcore` script. Exit status: 0, 1 failure, 2 wrong usage, 130 interrupted."""
+    accept_any_text()
     try:
         status = run(list(sys.argv[1:] if arguments is None else arguments))
         sys.stdout.flush()
@@ -78,6 +81,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def run(arguments: list[str]) -> int:
     """Runs one command line and returns its exit status; errors are raised."""
     name = arguments[0] if arguments else "--help"
+    if name in ("--help", "-h", "--version") and len(arguments) > 1:
+        raise UsageError(
+            f"'{arguments[1]}' has no effect after {name}; outcore COMMAND --help explains a command"
+        )
     if name in ("--help", "-h"):
         print(overview())
         return 0
@@ -154,7 +161,7 @@ def report(error: Exception) -> int:
 
     error = _missing_package(error)
     if isinstance(error, OutcoreError | UsageError) and not os.environ.get("OUTCORE_DEBUG"):
-        message = f"outcore: {error}"
+        message = f"outcore: {visible(str(error))}"
     else:
         message = "".join(traceback.format_exception(error)).rstrip()
     status = USAGE if isinstance(error, UsageError) else FAILURE

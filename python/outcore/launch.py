@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from outcore.errors import OutcoreError
-from outcore.resources import cores
+from outcore.resources import cores, spare_address_space
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -87,6 +87,7 @@ def _bound_by_launcher() -> bool:
 def limit_threads() -> None:
     """Tells numerical libraries that are not loaded yet this process's share of the cores, if the user did not."""
     _set_threads(os.environ, threads_per_rank())
+    spare_address_space()
 
 
 def _set_threads(environment: MutableMapping[str, str], threads: int) -> None:

@@ -356,18 +356,17 @@ def command(
 
 def main_report(file: Path, plot_dir: Path | None = None) -> None:
     """Prints the tables of a trace file, and writes its figures into `plot_dir`. Raises OutcoreError."""
-    from rich.console import Console
-
     from . import tracefile
+    from .console import make_console, visible
 
     content = tracefile.read(file)
-    console = Console()
+    console = make_console()
     content.report.render(console)
     if plot_dir is not None:
         from . import plot
 
         for figure in plot.draw(content.events, plot_dir, file):
-            console.print(f"wrote {figure}", soft_wrap=True, highlight=False)
+            console.print(visible(f"wrote {figure}"), soft_wrap=True)
 
 
 def _ratio(part: float, whole: float) -> float | None:

@@ -7,14 +7,18 @@ import errno
 import math
 import os
 import re
-from collections.abc import Iterator
+import resource
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+from outcore import _core
 from outcore.errors import OutcoreError
 
-_CGROUP_ROOT = Path("/sys/fs/cgroup")
-
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
+_M_ARENA_MAX = -8
+_MAPPED_BYTES = 48 << 20  # of address space: libraries and pieces of the heap that come later
+_BLAS_BYTES = 32 << 20  # of a thread
 _LARGE_BYTES = 256 << 10  # of what is given back: smaller pieces would cost more page faults than memory
 
 _UNITS = {
@@ -30,35 +34,58 @@ _UNITS = {
 }
 
 
-def cores(pid: int = 0) -> int:
+def cores(pid: int = 0, *, root: str | Path = "/") -> int:
     """Cores that the process `pid` (0: this one) may use: its affinity mask, cut by a control-group quota."""
     allowed = len(os.sched_getaffinity(pid))
-    for group in _cgroups():
+    for group in _core.control_groups("cpu", root):
         quota = _cpu_quota(group)
         if quota is not None:
             allowed = min(allowed, max(1, math.ceil(quota)))
     return allowed
 
 
+@dataclass(frozen=True, order=True)
+class Allowance:
+    """Memory that a process may take, and what decides it, for messages."""
+
+    bytes: int
+    reason: str
+
+
+def allowance(processes: int = 1, threads: int = 0, *, root: str | Path = "/") -> Allowance:
+    """What one of `processes` on this node can still take without swapping, being refused or being ended: the least
+    of what all limits leave. `threads` that it will start need address space that is no memory."""
+    return min(_allowances(_core.memory_limits(root), processes, threads))
+
+
+def hard_allowance(processes: int = 1, threads: int = 0, *, root: str | Path = "/") -> Allowance | None:
+    """The same of limits that cannot be exceeded, whatever the user says; None if there are none."""
+    hard = [limit for limit in _core.memory_limits(root) if limit.hard]
+    return min(_allowances(hard, processes, threads), default=None)
+
+
+def _allowances(limits: Iterable[_core.MemoryLimit], processes: int, threads: int) -> Iterator[Allowance]:
+    for limit in limits:
+        left = limit.left_bytes // processes
+        if not limit.shared:
+            left = limit.left_bytes - _MAPPED_BYTES - threads * _thread_bytes()
+        yield Allowance(max(0, left), f"{limit.name}, {limit.limit_bytes / 1e6:.0f} MB in {limit.source}")
+
+
+def _thread_bytes() -> int:
+    """Address space of a thread: its stack, and the work space of BLAS."""
+    stack, _ = resource.getrlimit(resource.RLIMIT_STACK)
+    return _BLAS_BYTES + (min(stack, 64 << 20) if stack > 0 else 2 << 20)
+
+
 def available_memory_bytes() -> int:
-    """Memory that can still be taken without swapping or being killed: the least of what the machine has
-    available and what is left in each control group around this process."""
-    available = _meminfo_bytes("MemAvailable")
-    for group in _cgroups():
-        left = _memory_left_bytes(group)
-        if left is not None:
-            available = min(available, left)
-    return max(0, available)
+    """Memory that can still be taken by the processes of this node without swapping or being ended."""
+    return allowance().bytes
 
 
-def total_memory_bytes() -> int:
-    """Memory given to this process: the machine's, or the smallest limit of a control group around it."""
-    total = _meminfo_bytes("MemTotal")
-    for group in _cgroups():
-        limit = _number(group / "memory.max") or _number(group / "memory.limit_in_bytes")
-        if limit is not None:
-            total = min(total, limit)
-    return total
+def total_memory_bytes(*, root: str | Path = "/") -> int:
+    """Memory given to this process, with what is in use: the machine's, or the least limit."""
+    return min(limit.limit_bytes for limit in _core.memory_limits(root))
 
 
 def resident_bytes() -> int:
@@ -81,32 +108,21 @@ def give_back_freed_memory() -> None:
             library.mallopt(parameter, count)
 
 
+def spare_address_space() -> None:
+    """From now on the threads of this process share their heaps if its address space is limited: each would map 64
+    MiB for one of its own. For programs."""
+    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        library = ctypes.CDLL(None)
+        if hasattr(library, "gnu_get_libc_version"):
+            library.mallopt(_M_ARENA_MAX, 1)
+
+
 def _status_bytes(name: str) -> int:
     for line in Path("/proc/self/status").read_text().splitlines():
         key, _, value = line.partition(":")
         if key == name:
             return int(value.split()[0]) * 1024
     raise RuntimeError(f"/proc/self/status has no {name}")
-
-
-def _cgroups() -> Iterator[Path]:
-    """The control groups of this process, innermost first, of version 2 and of version 1."""
-    try:
-        lines = Path("/proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return
-    for line in lines:
-        _, controllers, name = line.split(":", 2)
-        if controllers not in ("", "memory", "cpu,cpuacct", "cpu"):
-            continue
-        root = _CGROUP_ROOT / controllers
-        group = root / name.lstrip("/")
-        while True:
-            if group.is_dir():
-                yield group
-            if group == root or root not in group.parents:
-                break
-            group = group.parent
 
 
 def _cpu_quota(group: Path) -> float | None:
@@ -119,44 +135,12 @@ def _cpu_quota(group: Path) -> float | None:
     return None if most == "max" else int(most) / int(period)
 
 
-def _memory_left_bytes(group: Path) -> int | None:
-    """Limit minus what is in use and cannot be dropped: the page cache of inactive files can."""
-    limit = _number(group / "memory.max")
-    used = _number(group / "memory.current")
-    droppable = "inactive_file"
-    if limit is None:
-        limit, used = _number(group / "memory.limit_in_bytes"), _number(group / "memory.usage_in_bytes")
-        droppable = "total_inactive_file"
-    if limit is None or used is None:
-        return None
-    return limit - used + _statistic(group / "memory.stat", droppable)
-
-
-def _statistic(path: Path, name: str) -> int:
-    try:
-        for line in path.read_text().splitlines():
-            key, _, value = line.partition(" ")
-            if key == name:
-                return int(value)
-    except (OSError, ValueError):
-        pass
-    return 0
-
-
 def _number(path: Path) -> int | None:
     """The number in a file; None if there is no file or it says "max"."""
     try:
         return int(path.read_text())
     except (OSError, ValueError):
         return None
-
-
-def _meminfo_bytes(name: str) -> int:
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        key, _, value = line.partition(":")
-        if key == name:
-            return int(value.split()[0]) * 1024
-    raise RuntimeError(f"/proc/meminfo has no {name}")
 
 
 def parse_bytes(size: str | int) -> int:

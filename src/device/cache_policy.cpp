@@ -5,14 +5,26 @@
 
 #include <algorithm>
 #include <exception>
+#include <limits>
 
-#include "device/descriptor.hpp"
+#include "outcore/memory_limits.hpp"
 
 namespace outcore::device {
+namespace {
+
+/// What the page cache may take of the machine, or of the control groups around this process.
+std::int64_t memory_for_files() {
+  std::int64_t left = std::numeric_limits<std::int64_t>::max();
+  for (const MemoryLimit& limit : memory_limits())
+    if (limit.shared) left = std::min(left, limit.left_bytes);
+  return left;
+}
+
+}  // namespace
 
 CachePolicy::CachePolicy(const OpenOptions& options, int buffered_fd, std::uint32_t trace_file)
     : options_(options), fd_(buffered_fd), trace_file_(trace_file) {
-  if (options.cache == Cache::automatic) cached_most_bytes_ = available_memory_bytes() / 2;
+  if (options.cache == Cache::automatic) cached_most_bytes_ = memory_for_files() / 2;
 }
 
 /// In the calling thread. The engine of the process is not started for that.

@@ -6,11 +6,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <cstdio>
-#include <cstring>
 
 namespace outcore::device {
 namespace {
@@ -26,19 +23,6 @@ struct KernelStatx {
 };
 static_assert(sizeof(KernelStatx) == 256);
 constexpr unsigned ask_direct_align = 0x2000;  // STATX_DIOALIGN, Linux 6.1
-
-std::int64_t number_in(const char* path, const char* key, std::int64_t unit) noexcept {
-  std::FILE* file = std::fopen(path, "re");
-  if (!file) return -1;
-  char line[256];
-  long long value = -1;
-  while (std::fgets(line, sizeof line, file)) {
-    const std::size_t length = std::strlen(key);
-    if (std::strncmp(line, key, length) == 0 && std::sscanf(line + length, "%lld", &value) == 1) break;
-  }
-  std::fclose(file);
-  return value < 0 ? -1 : value * unit;
-}
 
 }  // namespace
 
@@ -56,13 +40,6 @@ DirectAlign direct_align(int fd) noexcept {
       (about.mask & ask_direct_align))
     return {about.direct_memory_align, about.direct_offset_align};
   return {4096, 4096};
-}
-
-std::int64_t available_memory_bytes() noexcept {
-  const std::int64_t free = number_in("/proc/meminfo", "MemAvailable:", 1024);
-  const std::int64_t limit = number_in("/sys/fs/cgroup/memory.max", "", 1);  // "max": no limit
-  if (free < 0) return std::max<std::int64_t>(limit, 0);
-  return limit < 0 ? free : std::min(free, limit);
 }
 
 }  // namespace outcore::device

@@ -35,7 +35,4 @@ struct DirectAlign {
 /// Alignment that direct I/O on an open file needs: asked from the file system, else 4096. None in RAM.
 [[nodiscard]] DirectAlign direct_align(int fd) noexcept;
 
-/// Memory that can be used without swapping, within the limit of the control group.
-[[nodiscard]] std::int64_t available_memory_bytes() noexcept;
-
 }  // namespace outcore::device

@@ -10,13 +10,17 @@
 
 #include <fcntl.h>
 #include <liburing.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <future>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -43,6 +47,9 @@ constexpr std::int64_t inline_copy_bytes = 256 << 10;
 constexpr std::int64_t large_bytes = 256 << 10;
 /// What a caller who waited for requests takes to be woken by their end and to begin the next ones.
 constexpr std::uint64_t moment_ns = 200'000;
+/// A kernel that cannot take operations at the moment, for lack of memory, is asked again after so long; if
+/// none is under way that could free some, so often.
+constexpr int rest_ms = 1, most_rests = 1000;
 
 class Ring {
  public:
@@ -68,7 +75,7 @@ class Ring {
 /// A task that has an operation in the ring.
 struct Slot {
   std::shared_ptr<Task> task;
-  Operation::Kind kind = Operation::Kind::read;
+  const Operation* operation = nullptr;
   bool direct = false, handed_on = false;  ///< past the page cache; copied by a thread of the kernel
   __kernel_timespec pause{};
 };
@@ -152,6 +159,7 @@ class UringEngine final : public Engine {
     slots_.resize(depth_);
     free_.reserve(depth_);
     for (Slot& slot : slots_) free_.push_back(&slot);
+    given_.reserve(depth_ + 1);
     const int error = ring.open(depth_ + 1);  // one more for the wake-up
     opened.set_value(error);
     if (error != 0) return;
@@ -163,10 +171,10 @@ class UringEngine final : public Engine {
       if (ending_ && free_.size() == depth_) continue;
       adapt();
       core_.here();
-      io_uring_submit_and_wait(ring.get(), 1);
+      const int refusal = ring_serves_ ? give(ring, 1) : 0;
       (void)core_.awake();
       const unsigned busy = direct_;
-      complete(ring);
+      if (const bool any = complete(ring); !any && (refusal != 0 || !ring_serves_)) rest(ring, refusal);
       if (busy > 1 && direct_ == 0) idle_since_ns_.store(trace::now_ns(), std::memory_order_relaxed);
     }
   }
@@ -205,19 +213,59 @@ class UringEngine final : public Engine {
   /// Puts the next operation of a slot's task into the ring, or frees the slot.
   void advance(Ring& ring, Slot* slot) {
     while (const Operation* operation = slot->task->next()) {
-      if (operation->kind != Operation::Kind::resident) return prepare(ring, slot, *operation);
+      if (operation->kind != Operation::Kind::resident && ring_serves_)
+        return prepare(ring, slot, *operation);
       slot->task->result(run(*operation));  // microseconds, and io_uring has no such operation
     }
     slot->task.reset();
     free_.push_back(slot);
   }
 
+  /// Gives the kernel what has been prepared, and waits for so many completions. 0 or an errno value: then it
+  /// has taken nothing.
+  int give(Ring& ring, unsigned wait) {
+    const int taken = wait > 0 ? io_uring_submit_and_wait(ring.get(), wait) : io_uring_submit(ring.get());
+    if (taken < 0) return -taken;
+    given_.erase(given_.begin(), given_.begin() + taken);
+    rests_ = 0;
+    return 0;
+  }
+
+  /// After the kernel has taken nothing, or takes nothing any more, and nothing was complete.
+  void rest(Ring& ring, int error) {
+    if (error == EINTR) return;
+    const bool may_pass = error == EAGAIN || error == EBUSY || error == ENOMEM;
+    const std::size_t waiting =
+        given_.size() - static_cast<std::size_t>(std::count(given_.begin(), given_.end(), nullptr));
+    const bool alone = depth_ - free_.size() == waiting;  // no operation that it has taken is under way
+    if (ring_serves_ && (!may_pass || (alone && ++rests_ > most_rests))) return do_without(ring);
+    if (!ring_serves_) {  // callers wake us as ever
+      pollfd woken{.fd = wake_.get(), .events = POLLIN, .revents = 0};
+      if (::poll(&woken, 1, rest_ms) > 0) eventfd_read(wake_.get(), &wake_count_);
+      if (alone) return;
+    }
+    io_uring_cqe* cqe = nullptr;
+    __kernel_timespec pause{.tv_sec = 0, .tv_nsec = rest_ms * 1'000'000};
+    const int none = io_uring_wait_cqe_timeout(ring.get(), &cqe, &pause);
+    if (none != 0 && none != -ETIME) std::this_thread::sleep_for(std::chrono::milliseconds(rest_ms));
+  }
+
+  /// From now on this thread runs all operations itself, and first those that the kernel has not taken.
+  void do_without(Ring& ring) {
+    ring_serves_ = false;
+    for (Slot* slot : std::exchange(given_, {})) {
+      if (!slot) continue;
+      ended(slot, run(*slot->operation));
+      advance(ring, slot);
+    }
+  }
+
   /// Never null: the ring has an entry for every slot and one for the wake-up.
   static io_uring_sqe* entry(Ring& ring) noexcept { return io_uring_get_sqe(ring.get()); }
 
-  void prepare(Ring& ring, Slot* slot, const Operation& o) noexcept {
+  void prepare(Ring& ring, Slot* slot, const Operation& o) {
     io_uring_sqe* sqe = entry(ring);
-    slot->kind = o.kind;
+    slot->operation = &o;
     const auto offset = static_cast<std::uint64_t>(o.offset);
     switch (o.kind) {
       case Operation::Kind::read:
@@ -246,31 +294,40 @@ class UringEngine final : public Engine {
     direct_ += slot->direct;
     copies_ += slot->handed_on;
     if (slot->handed_on) sqe->flags |= IOSQE_ASYNC;
-    if (slot->direct && o.size_bytes >= large_bytes) io_uring_submit(ring.get());
+    given_.push_back(slot);
+    if (slot->direct && o.size_bytes >= large_bytes) give(ring, 0);  // else with the next ones
   }
 
-  void listen(Ring& ring) noexcept {
+  void listen(Ring& ring) {
     io_uring_sqe* sqe = entry(ring);
     io_uring_prep_read(sqe, wake_.get(), &wake_count_, sizeof wake_count_, 0);
     io_uring_sqe_set_data(sqe, nullptr);
+    given_.push_back(nullptr);
   }
 
-  void complete(Ring& ring) {
+  /// Whether anything was.
+  bool complete(Ring& ring) {
+    bool any = false;
     io_uring_cqe* cqe = nullptr;
-    while (io_uring_peek_cqe(ring.get(), &cqe) == 0) {
+    for (; io_uring_peek_cqe(ring.get(), &cqe) == 0; any = true) {
       auto* slot = static_cast<Slot*>(io_uring_cqe_get_data(cqe));
       const std::int64_t value = cqe->res;
       io_uring_cqe_seen(ring.get(), cqe);
       if (!slot) {
-        listen(ring);
+        if (ring_serves_) listen(ring);
         continue;
       }
-      direct_ -= slot->direct;
-      copies_ -= slot->handed_on;
-      const bool pause_over = slot->kind == Operation::Kind::pause && value == -ETIME;
-      slot->task->result(pause_over ? 0 : value);
+      const bool pause_over = slot->operation->kind == Operation::Kind::pause && value == -ETIME;
+      ended(slot, pause_over ? 0 : value);
       advance(ring, slot);
     }
+    return any;
+  }
+
+  void ended(Slot* slot, std::int64_t value) noexcept {
+    direct_ -= slot->direct;
+    copies_ -= slot->handed_on;
+    slot->task->result(value);
   }
 
   const unsigned depth_;
@@ -288,6 +345,9 @@ class UringEngine final : public Engine {
   std::deque<std::shared_ptr<Task>> queued_;  ///< waiting for a slot
   std::vector<Slot> slots_;
   std::vector<Slot*> free_;
+  std::vector<Slot*> given_;  ///< in the ring, in order, and not taken by the kernel; null: the wake-up
+  bool ring_serves_ = true;   ///< the kernel takes operations
+  int rests_ = 0;             ///< in a row, with nothing under way
   unsigned direct_ = 0, copies_ = 0;  ///< slots of each kind in the ring
   Wakes wakes_ = Wakes::soon;
   std::thread thread_;

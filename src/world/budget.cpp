@@ -9,11 +9,12 @@ namespace outcore {
 void Budget::reserve(std::int64_t size_bytes, std::string_view what) {
   const std::lock_guard guard(mutex_);
   if (size_bytes < 0 || size_bytes > limit_bytes_ - used_bytes_)
-    throw Error(ENOMEM, {.attempted = "memory for " + std::string(what),
-                         .size_bytes = size_bytes,
-                         .detail = "of the budget of " + std::to_string(limit_bytes_) +
-                                   " bytes of this process " + std::to_string(used_bytes_) + " are in use, " +
-                                   std::to_string(limit_bytes_ - used_bytes_) + " are left"});
+    throw Error(ENOMEM,
+                {.attempted = "memory for " + std::string(what),
+                 .size_bytes = size_bytes,
+                 .detail = "of the budget of " + std::to_string(limit_bytes_) + " bytes of this process" +
+                           (origin_.empty() ? " " : " (" + origin_ + ") ") + std::to_string(used_bytes_) +
+                           " are in use, " + std::to_string(limit_bytes_ - used_bytes_) + " are left"});
   used_bytes_ += size_bytes;
   peak_bytes_ = std::max(peak_bytes_, used_bytes_);
 }

@@ -1,10 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+
+#include "outcore/world.hpp"
 
 namespace outcore::world {
 
-/// Memory given to this process: the machine's, or the smallest limit of a control group around it.
-[[nodiscard]] std::int64_t total_memory_bytes();
+/// The budget of one of `processes` on this node: what was asked for (0: half of its share of the memory),
+/// but not more than its share of what is given to them. Its origin names the limit that has decided.
+[[nodiscard]] std::shared_ptr<Budget> make_budget(std::int64_t asked_bytes, int processes);
 
 }  // namespace outcore::world

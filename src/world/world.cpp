@@ -75,9 +75,7 @@ World::World(std::unique_ptr<transport::Transport> given, const WorldOptions& op
   state.node_rank = state.node_transport->rank();
   state.node_size = state.node_transport->size();
   state.budget = options.budget;
-  if (!state.budget)
-    state.budget = std::make_shared<Budget>(
-        options.memory_bytes > 0 ? options.memory_bytes : world::total_memory_bytes() / 2 / state.node_size);
+  if (!state.budget) state.budget = world::make_budget(options.memory_bytes, state.node_size);
   state.options = {.scratch = options.scratch, .node_for_each_process = each_its_own, .budget = state.budget};
   state.pool = std::make_unique<world::Pool>(transport, state.node_count == 1);
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -11,9 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from outcore import launch
-from outcore.chem.integrals import find_scratch
+from outcore import launch, preflight
+from outcore.chem import scf_options
+from outcore.chem.integrals import STORAGES, find_scratch
 from outcore.chem.results import peak_memory_bytes, write_json
+from outcore.console import make_console, visible
 from outcore.errors import OutcoreError
 from outcore.resources import parse_bytes
 
@@ -32,11 +35,26 @@ _EVENTS = 1 << 20  # of a process, recorded for --trace
 
 def scf(
     geometry: Annotated[Path, typer.Argument(help="XYZ file, in Angstrom.")],
-    basis: Annotated[str, typer.Option(help="Basis set, as PySCF names it.")],
+    basis: Annotated[str, typer.Option(help="Basis set, as PySCF names it, or a file in NWChem's format.")],
+    ecp: Annotated[
+        str | None,
+        typer.Option(
+            help="Effective core potentials, by name or file. Default: those that go with the basis."
+        ),
+    ] = None,
     cart: Annotated[bool, typer.Option("--cart", help="Cartesian d, f, g functions.")] = False,
-    charge: Annotated[int, typer.Option(help="Total charge.")] = 0,
+    charge: Annotated[
+        int | None, typer.Option(help="Total charge. Default: what the comment of the XYZ file says, or 0.")
+    ] = None,
     spin: Annotated[
-        int | None, typer.Option(help="Unpaired electrons (2S). Default: 0, or 1 if odd.")
+        int | None,
+        typer.Option(help="Unpaired electrons (2S). Default: what the comment says, or 0, or 1 if odd."),
+    ] = None,
+    frame: Annotated[
+        int | None, typer.Option(help="Of a file of several geometries: 1, 2, .., or -1 for the last.")
+    ] = None,
+    unit: Annotated[
+        str | None, typer.Option(help="Of the coordinates: angstrom or bohr. Default: what the file says.")
     ] = None,
     uhf: Annotated[
         bool, typer.Option("--uhf", help="Unrestricted; the default if electrons are unpaired.")
@@ -76,14 +94,17 @@ def scf(
         str | None, typer.Option(help="Scratch directory. Default: the fastest node-local one.")
     ] = None,
     placement: Annotated[
-        str,
-        typer.Option(help="'local': a process reads the records it wrote; 'global': any, as it has time."),
-    ] = "local",
-    record: Annotated[str, typer.Option(help="Size of an integral record.")] = "4MiB",
-    prefetch: Annotated[int, typer.Option(help="Records read ahead, at least 2.")] = 4,
+        str | None,
+        typer.Option(
+            help="'local', the default: a process reads the records it wrote; 'global': any, as it has time."
+        ),
+    ] = None,
+    record: Annotated[str | None, typer.Option(help="Size of an integral record. Default: 4MiB.")] = None,
+    prefetch: Annotated[int | None, typer.Option(help="Records read ahead, at least 2. Default: 4.")] = None,
     cache: Annotated[
-        str, typer.Option(help="Page cache for integrals: automatic, direct or buffered.")
-    ] = "automatic",
+        str | None,
+        typer.Option(help="Page cache for integrals: automatic (the default), direct or buffered."),
+    ] = None,
     keep_integrals: Annotated[
         Path | None,
         typer.Option(
@@ -93,7 +114,7 @@ def scf(
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Say what each way to run will take, and end.")
     ] = False,
-    guess: Annotated[str, typer.Option(help="Start guess, as PySCF names it.")] = "minao",
+    guess: Annotated[str | None, typer.Option(help="Start guess, as PySCF names it. Default: minao.")] = None,
     conv_tol: Annotated[float, typer.Option(help="Convergence of the energy (Hartree).")] = 1e-9,
     max_cycle: Annotated[int, typer.Option(help="Most SCF cycles.")] = 50,
     checkpoint: Annotated[Path | None, typer.Option(help="Keep the orbitals here, to restart from.")] = None,
@@ -106,21 +127,32 @@ def scf(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write results here.")] = None,
 ) -> int:
     """Hartree-Fock with two-electron integrals on disk (or direct), on one or several processes."""
+    given = dict(locals())
     if ranks is not None:
         launch.relaunch(ranks)
     start = time.monotonic()
     launch.limit_threads()
 
-    from rich.console import Console
-
     from outcore.chem import molecule
     from outcore.chem import scf as methods
     from outcore.chem.view import Cycles, View
 
+    _check_options(given)
     comm = launch.world()
     root = comm is None or comm.rank == 0
-    console = Console(quiet=not root, highlight=False)
-    mol = molecule.build(geometry, basis, charge=charge, spin=spin, cartesian=cart)
+    preflight.at_root(comm, lambda: _check_targets(given))
+    console = make_console(quiet=not root)
+    mol = molecule.build(
+        geometry,
+        basis,
+        charge=charge,
+        spin=spin,
+        cartesian=cart,
+        ecp=ecp,
+        frame=frame,
+        unit=unit,
+        say=lambda line: console.print(visible(line), soft_wrap=True),
+    )
     if rhf and mol.spin:
         raise OutcoreError(
             errno.EINVAL,
@@ -131,24 +163,13 @@ def scf(
     unrestricted = uhf or mol.spin != 0
     mf = (methods.UHF if unrestricted else methods.RHF)(
         mol,
-        comm=_processes(comm, placement, scratch),
-        integrals=integrals,
-        error=error,
-        threshold=threshold,
-        keep=None if keep_integrals is None else str(keep_integrals),
-        disk_bytes=None if disk is None else 0 if disk.strip() == "0" else parse_bytes(disk),
-        placement=placement,
-        scratch=scratch,
-        memory_bytes=None if memory is None else parse_bytes(memory),
-        threads=threads,
-        record_bytes=parse_bytes(record),
-        prefetch=prefetch,
-        cache=cache,
+        comm=_processes(comm, placement or "local", scratch),
+        **_settings(given),
     )
     if estimate:
         _print_forecast(mf, console, json_file)
         return 0
-    mf.conv_tol, mf.max_cycle, mf.init_guess, mf.chkfile = conv_tol, max_cycle, guess, None
+    mf.conv_tol, mf.max_cycle, mf.init_guess, mf.chkfile = conv_tol, max_cycle, guess or "minao", None
     raw = _begin_io(mf, trace)
     method = "UHF" if unrestricted else "RHF"
     start_density, keeper = _restart_files(mf, method, restart, checkpoint, console)
@@ -181,6 +202,55 @@ def scf(
             detail=f"after {mf.cycles} cycles E = {energy:.10f}; raise --max-cycle, or try another --guess",
         )
     return 0
+
+
+def _check_options(given: dict[str, Any]) -> None:
+    """Raises OutcoreError for options that exclude each other, have no effect, or are out of range. An estimate is
+    of all ways to run: it takes the options of any."""
+
+    if given["uhf"] and given["rhf"]:
+        raise OutcoreError(errno.EINVAL, "choose options", detail="--uhf and --rhf exclude each other")
+    if given["restart"] is not None:
+        preflight.refuse({"--guess": given["guess"]}, "with --restart, which starts from orbitals")
+    keep, scratch = given["keep_integrals"], given["scratch"]
+    if keep is not None and scratch is not None and os.path.realpath(keep) != os.path.realpath(scratch):
+        preflight.refuse({"--scratch": scratch}, "with --keep-integrals, where the integrals are")
+    integrals, storing = given["integrals"], ("placement", "record", "prefetch", "cache")
+    if not given["estimate"] and integrals in ("disk", "direct"):
+        why = f"with --integrals {integrals}; semidirect and auto have a budget"
+        preflight.refuse({"--disk": given["disk"]}, why)
+    if not given["estimate"] and integrals == "direct":
+        unused = {f"--{name}": given[name] for name in storing} | {"--keep-integrals": keep}
+        preflight.refuse(unused, "with --integrals direct, which stores none")
+    scf_options.check_guess(given["guess"] or "minao")
+    scf_options.check_iterations(given["conv_tol"], given["max_cycle"])
+    preflight.check_count("--threads", given["threads"])
+    preflight.check_number("--error", given["error"])
+    preflight.check_number("--threshold", given["threshold"])
+
+
+def _check_targets(given: dict[str, Any]) -> None:
+    """Raises OutcoreError if what is to be written in the end cannot be."""
+
+    preflight.check_file(given["json_file"], "write results")
+    preflight.check_file(given["trace"], "write trace")
+    preflight.check_directory(given["checkpoint"], "write checkpoint")
+    preflight.check_directory(given["keep_integrals"], "keep integrals")
+
+
+def _settings(given: dict[str, Any]) -> dict[str, Any]:
+    """For the methods: what was given of the options that Settings has, with defaults of its own for the others."""
+    integrals, disk, keep = given["integrals"], given["disk"], given["keep_integrals"]
+    settings = {name: given[name] for name in ("error", "threshold", "placement", "scratch", "threads")}
+    settings |= {name: given[name] for name in ("prefetch", "cache")}
+    settings |= {
+        "integrals": "auto" if given["estimate"] and integrals in STORAGES else integrals,
+        "keep": None if keep is None else str(keep),
+        "disk_bytes": None if disk is None else 0 if disk.strip() == "0" else parse_bytes(disk),
+        "memory_bytes": None if given["memory"] is None else parse_bytes(given["memory"]),
+        "record_bytes": None if given["record"] is None else parse_bytes(given["record"]),
+    }
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def _processes(comm: Intracomm | None, placement: str, scratch: str | None) -> Intracomm | World | None:
@@ -221,7 +291,9 @@ def _restart_files(
             if restart is not None:
                 density, meta = files.density(mf, method, restart)
                 console.print(
-                    f"restart from cycle {meta['cycle']} of {restart}, E = {meta['energy_hartree']:.10f}",
+                    visible(
+                        f"restart from cycle {meta['cycle']} of {restart}, E = {meta['energy_hartree']:.10f}"
+                    ),
                     soft_wrap=True,
                 )
             if name is not None:

@@ -20,6 +20,7 @@ from outcore.chem.accuracy import EnergyError
 from outcore.chem.tasks import run_tasks
 from outcore.errors import OutcoreError
 from outcore.global_array import GlobalArray
+from outcore.resources import Allowance
 from outcore.world import shared
 
 if TYPE_CHECKING:
@@ -77,6 +78,14 @@ class Settings:
                 f"placement '{self.placement}' is none of {', '.join(PLACEMENTS)}",
             ),
             (self.disk_bytes is not None and self.disk_bytes < 0, f"{self.disk_bytes} bytes of disk"),
+            (
+                self.disk_bytes is not None and self.storage in ("disk", "direct"),
+                f"disk_bytes has no effect on '{self.storage}'; semidirect and auto have a budget",
+            ),
+            (
+                self.keep is not None and self.storage == "direct",
+                "keep has no effect on 'direct', which stores none",
+            ),
             (
                 self.error is not None and self.threshold is not None,
                 "give the error of the energy to allow, or the threshold of integrals, not both",
@@ -296,7 +305,7 @@ class TwoElectronIntegrals:
         steps = self._accuracy
         if steps.least == steps.largest:
             return _core.Screening(self._basis, self.settings.cutoff, self._threads)
-        return _core.Screening(self._basis, steps.least / 2, self._threads, steps)
+        return _core.Screening(self._basis, steps.share * steps.least, self._threads, steps)
 
     def _budgets(self) -> tuple[int, int]:
         """Bytes of memory and of disk for the records of each process. Collective."""
@@ -311,7 +320,7 @@ class TwoElectronIntegrals:
                     free if settings.disk_bytes is None else min(free, settings.disk_bytes // self.world.size)
                 )
             if settings.storage == "auto" and not settings.keep:  # what lies in memory cannot be kept
-                memory = max(0, self._memory_share() - self._memory_bytes(self._prefetch))
+                memory = max(0, self._memory_share().bytes - self._memory_bytes(self._prefetch))
         return int(self.world.all_reduce(memory, "min")), int(self.world.all_reduce(disk, "min"))
 
     def _choose(self) -> plan.Rule:
@@ -407,16 +416,20 @@ class TwoElectronIntegrals:
         counted = (int(value) for value in self.world.all_reduce(mine))
         return Summary(**dict(zip(names, counted, strict=True)), seconds=self._store_seconds)
 
-    def jk(self, densities: Matrices, symmetry: Sequence[int]) -> tuple[Matrices, Matrices]:
+    def jk(
+        self, densities: Matrices, symmetry: Sequence[int], *, screened: bool = True
+    ) -> tuple[Matrices, Matrices]:
         """J and K, [count][n][n] each, of `densities` [count][n][n], symmetric (+1) or antisymmetric (-1) as
-        `symmetry` says. The densities of rank 0 count; all processes get the same result."""
+        `symmetry` says. The densities of rank 0 count; all processes get the same result. Not `screened`: nothing
+        is left out because of the densities."""
         start = time.monotonic()
         densities = self.world.broadcast(np.ascontiguousarray(densities, dtype=np.float64))
         self._reset_counters()
         with self.world.together("J and K", list(symmetry)):
             if self._keeps and not self._stored:
                 raise OutcoreError(errno.EINVAL, "J and K", detail="the integrals have not been stored")
-            self._native.begin(densities, list(symmetry), self.settings.density_threshold)
+            threshold = self.settings.density_threshold if screened else 0.0
+            self._native.begin(densities, list(symmetry), threshold)
             self._native.contract_kept(self._tickets)
             if not self._keeps_all:
                 run_tasks(self._counter, self._cost, self._threads, self._native.contract_rest)
@@ -433,8 +446,9 @@ class TwoElectronIntegrals:
         densities = self.world.broadcast(np.ascontiguousarray(densities, dtype=np.float64))
         self._reset_counters()
         with self.world.together("error of the energy"):
-            mine = np.array(self._native.energy_error(densities, self._tickets))
-        variance, worst = (float(value) for value in self.world.all_reduce(mine))
+            *sums, largest = self._native.energy_error(densities, self._counter, self._tickets)
+        variance, worst = (float(value) for value in self.world.all_reduce(np.array(sums)))
+        variance += accuracy.FEW_TERMS * float(self.world.all_reduce(largest, "max"))
         return EnergyError(math.sqrt(variance), worst, self.settings.allowed_error)
 
     def close(self) -> None:
@@ -535,18 +549,15 @@ class TwoElectronIntegrals:
         cores = self._threads * self.world.node_size
         return cores * (1 / rates.write_bytes_per_s + plan.CYCLES / rates.read_bytes_per_s)
 
-    def _memory_share(self) -> int:
+    def _memory_share(self) -> Allowance:
         """This process's part of the memory budget."""
-        budget = self.settings.memory_bytes
-        if budget is not None:
-            return budget // self.world.size
-        return resources.available_memory_bytes() // 2 // self.world.node_size
+        return memory_share(self.world, self.settings.memory_bytes, self._threads)
 
     def _fit_memory(self) -> int:
         """The deepest prefetch up to the one asked for that keeps to the memory budget."""
         share = self._memory_share()
         for prefetch in range(max(2, self.settings.prefetch), 1, -1):
-            if self._memory_bytes(prefetch) <= share:
+            if self._memory_bytes(prefetch) <= share.bytes:
                 return prefetch
         need = self._memory_bytes(2)
         raise OutcoreError(
@@ -555,7 +566,7 @@ class TwoElectronIntegrals:
             detail=f"{self._basis.functions} functions on {self._threads} threads need at least "
             f"{_mb(need)} in each of "
             f"{self.world.size} processes, {_mb(need * self.world.size)} in all, "
-            f"but --memory leaves {_mb(share)} to each",
+            f"but {share.reason} leaves {_mb(share.bytes)} to each",
         )
 
 
@@ -575,6 +586,19 @@ def native_basis(mol: Mole) -> _core.Basis:
         address("int2e_optimizer"),
         address("CINTdel_optimizer"),
     )
+
+
+def memory_share(world: World, memory_bytes: int | None, threads: int, *, taken_bytes: int = 0) -> Allowance:
+    """What this process may take of a budget of all together, of which it has taken some already; of None, half of
+    its share of what is available. Not more than limits leave, whatever the budget."""
+    if memory_bytes is None:
+        free = resources.allowance(world.node_size, threads)
+        return Allowance(free.bytes // 2, f"half of what is free ({free.reason})")
+    mine = Allowance(memory_bytes // world.size - taken_bytes, "--memory")
+    left = resources.hard_allowance(world.node_size, threads)
+    if left is None:
+        return mine
+    return min(mine, Allowance(left.bytes + resources.resident_bytes() - taken_bytes, left.reason))
 
 
 def find_scratch(directory: str | None) -> str:

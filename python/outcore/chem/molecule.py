@@ -1,132 +1,132 @@
-"""Molecules from files, with errors that name the line, the element or the basis."""
+"""Molecules from files and options, with errors that name the line, the element or the basis."""
 
 from __future__ import annotations
 
-import difflib
 import errno
 import hashlib
-import re
-import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from outcore.chem import basis_sets
+from outcore.chem import geometry as geometries
+from outcore.chem.geometry import Geometry
 from outcore.errors import OutcoreError
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
 
-Atoms = list[tuple[str, tuple[float, float, float]]]
+_BUILD = "build the molecule"
+_CHARGES_SUM = 0.05  # of charges of atoms of a neutral molecule, which are rounded
 
-
-def read_xyz(path: str | Path) -> Atoms:
-    """Atoms of an XYZ file: a count, a comment, then lines of element and three coordinates in Angstrom.
-
-    Raises OutcoreError: file missing or unreadable, or a line that is not understood (with its number).
-    """
-    path = Path(path)
-    try:
-        lines = path.read_text().splitlines()
-    except OSError as error:
-        raise OutcoreError(error.errno or errno.EIO, "read geometry", path=path) from error
-    except UnicodeDecodeError as error:
-        raise _bad(path, "it is not a text file") from error
-
-    if not lines or not re.fullmatch("[0-9]{1,9}", lines[0].strip()):
-        raise _bad(path, f"line 1 must be the number of atoms, not '{lines[0][:40] if lines else ''}'")
-    count = int(lines[0])
-    if count == 0:
-        raise _bad(path, "it has no atoms")
-    if len(lines) < count + 2:
-        raise _bad(
-            path, f"line 1 says {count} atoms, but only {max(0, len(lines) - 2)} lines follow the comment"
-        )
-    return [_atom(path, number, lines[number - 1]) for number in range(3, count + 3)]
-
-
-def _atom(path: Path, number: int, line: str) -> tuple[str, tuple[float, float, float]]:
-    from pyscf.data.elements import ELEMENTS
-
-    words = line.split()
-    try:
-        x, y, z = (float(word) for word in words[1:4])
-    except ValueError:
-        raise _bad(path, f"line {number} is not 'element x y z': '{line[:60]}'") from None
-    symbol = words[0].capitalize()
-    if symbol not in ELEMENTS[1:]:
-        raise _bad(path, f"line {number} names an unknown element: '{words[0]}'")
-    return symbol, (x, y, z)
+Say = Callable[[str], None]
 
 
 def build(
-    path: str | Path, basis: str, *, charge: int = 0, spin: int | None = None, cartesian: bool = False
+    path: str | Path,
+    basis: str,
+    *,
+    charge: int | None = None,
+    spin: int | None = None,
+    cartesian: bool = False,
+    ecp: str | None = None,
+    frame: int | None = None,
+    unit: str | None = None,
+    say: Say | None = None,
 ) -> Mole:
-    """PySCF molecule from an XYZ file. `spin` is the number of unpaired electrons; None: 0 or 1, as the
-    number of electrons demands. Raises OutcoreError for a basis that is unknown or lacks an element, and for
-    a charge or spin that the electrons cannot have."""
+    """PySCF molecule from an XYZ file.
+
+    basis, ecp: names of PySCF's library or files; see `basis_sets.orbital`. frame, unit: see `geometry.read`.
+    charge: None: what the comment of the file says, or 0. spin: number of unpaired electrons; None: what the
+    comment says, or 0 or 1, as the number of electrons demands. `say` gets a line for all that is done beyond that.
+    Raises OutcoreError for what is not understood, not there, or contradicts itself.
+    """
     from pyscf import gto
 
-    atoms = read_xyz(path)
-    for element in dict.fromkeys(symbol for symbol, _ in atoms):
-        check_basis(basis, element)
+    geometry = geometries.read(path, frame=frame, unit=unit)
+    sets = basis_sets.orbital(basis, ecp, [atom.symbol for atom in geometry.atoms], cartesian=cartesian)
     mol = gto.Mole(
-        atom=atoms, basis=basis, charge=charge, spin=None, cart=cartesian, verbose=0, unit="Angstrom"
+        atom=[(atom.symbol, atom.position) for atom in geometry.atoms],
+        basis=sets.basis,
+        ecp=sets.potentials,
+        charge=_charge(geometry, charge),
+        spin=None,
+        cart=cartesian,
+        verbose=0,
+        unit=geometry.unit.capitalize(),
     )
     try:
         mol.build(dump_input=False, parse_arg=False)
     except Exception as error:
-        raise OutcoreError(errno.EINVAL, "build the molecule", path=path, detail=str(error)) from error
-    electrons = mol.nelectron
-    if electrons < 1:
-        raise OutcoreError(
-            errno.EINVAL,
-            "build the molecule",
-            path=path,
-            detail=f"charge {charge} leaves {electrons} electrons",
-        )
-    if spin is not None:
-        if spin < 0 or spin > electrons or (electrons - spin) % 2:
-            raise OutcoreError(
-                errno.EINVAL,
-                "build the molecule",
-                path=path,
-                detail=f"{electrons} electrons cannot have {spin} unpaired ones; charge {charge}, --spin {spin}",
-            )
-        mol.spin = spin
+        raise OutcoreError(errno.EINVAL, _BUILD, path=path, detail=str(error)) from error
+    if mol.nelectron < 1:
+        raise _refused(path, f"charge {mol.charge} leaves {mol.nelectron} electrons")
+    unpaired = _spin(geometry, spin, mol)
+    if unpaired is not None:
+        mol.spin = unpaired
         mol.build(dump_input=False, parse_arg=False)
+    if max(mol.nelec) > mol.nao:
+        raise _refused(
+            path, f"{max(mol.nelec)} electrons of one spin are too many for {mol.nao} functions of '{basis}'"
+        )
+    ghosts = sum(atom.ghost for atom in geometry.atoms)
+    if ghosts:
+        geometry.notes.append(
+            f"{ghosts} of {mol.natm} atoms are ghosts: functions without charge and electrons"
+        )
+    for note in geometry.notes + sets.notes if say else []:
+        say(note)  # type: ignore[misc]
     return mol
 
 
-def check_basis(basis: str, element: str, kind: str = "basis", fallback: str = "") -> None:
-    """Raises OutcoreError (EINVAL) for a basis that is unknown or lacks an element; `fallback` is suggested."""
-    from pyscf.gto import basis as library
-
-    try:
-        with warnings.catch_warnings():  # of a package that might know more bases
-            warnings.simplefilter("ignore")
-            shells = library.load(basis, element)
-    except Exception as error:
-        known = {name.replace("-", "").lower() for name in library.ALIAS}
-        wanted = basis.replace("-", "").replace("_", "").lower()
-        if wanted in known:
-            detail = f"{kind} '{basis}' has no element {element}"
-        else:
-            close = difflib.get_close_matches(wanted, known, 3)
-            hint = f"; similar: {', '.join(close)}" if close else ""
-            detail = f"unknown {kind} '{basis}'{hint}"
-        if fallback:
-            detail += f"; '{fallback}' has most elements"
-        raise OutcoreError(errno.EINVAL, f"find a basis for {element}", detail=detail) from error
-    if not shells:
-        raise OutcoreError(
-            errno.EINVAL, f"find a basis for {element}", detail=f"{kind} '{basis}' has no element {element}"
+def _charge(geometry: Geometry, charge: int | None) -> int:
+    """That of the option, or of the comment, which must not contradict each other."""
+    said = geometry.comment.charge
+    if charge is not None:
+        if said is not None and said != charge:
+            raise geometry.refuse(f"its comment says charge {said}, --charge says {charge}")
+        return charge
+    for option, statement, value in geometry.comment.ambiguous:
+        if option == "--charge" and value != (said or 0):
+            raise geometry.refuse(f"the charge is not clear, {statement}: give --charge")
+    if said is not None:
+        geometry.notes.append(f"charge {said}, as the comment of {geometry.path.name} says")
+    elif geometry.charges is not None and abs(geometry.charges) > _CHARGES_SUM:
+        raise geometry.refuse(
+            f"the charges of its atoms add up to {geometry.charges:g}, and it says no charge of the molecule: "
+            "give --charge"
         )
+    return said or 0
 
 
-def _bad(path: Path, what: str) -> OutcoreError:
-    return OutcoreError(errno.EINVAL, "read geometry", path=path, detail=what)
+def _spin(geometry: Geometry, spin: int | None, mol: Mole) -> int | None:
+    """Unpaired electrons, None: as few as there can be."""
+    said = geometry.comment.unpaired
+    if spin is not None and said is not None and said != spin:
+        raise geometry.refuse(
+            f"its comment says {said} unpaired electrons (multiplicity {said + 1}), --spin says {spin}"
+        )
+    unpaired = said if spin is None else spin
+    if unpaired is not None and (unpaired < 0 or unpaired > mol.nelectron or (mol.nelectron - unpaired) % 2):
+        source = f"--spin {unpaired}" if spin is not None else "as the comment says"
+        raise _refused(
+            geometry.path,
+            f"{mol.nelectron} electrons cannot have {unpaired} unpaired ones; charge {mol.charge}, {source}",
+        )
+    if spin is None:
+        for option, statement, value in geometry.comment.ambiguous:
+            if option == "--spin" and value != (mol.nelectron % 2 if said is None else said):
+                raise geometry.refuse(f"the spin is not clear, {statement}: give --spin")
+        if said is not None:
+            geometry.notes.append(f"{said} unpaired electrons, as the comment of {geometry.path.name} says")
+    return unpaired
+
+
+def _refused(path: str | Path, detail: str) -> OutcoreError:
+    return OutcoreError(errno.EINVAL, _BUILD, path=path, detail=detail)
 
 
 def problem(mol: Mole) -> NDArray[np.float64]:

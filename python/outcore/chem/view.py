@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from outcore import launch
+from outcore.console import visible
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +26,7 @@ class View:
         self._console, self._mf, self._method, self._basis = console, mf, method, basis
 
     def say(self, line: str) -> None:
-        self._console.print(line, soft_wrap=True)
+        self._console.print(visible(line), soft_wrap=True)
 
     def header(self, geometry: Path, processes: int) -> None:
         mol, settings = self._mf.mol, self._mf.settings

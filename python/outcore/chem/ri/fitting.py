@@ -17,9 +17,9 @@ from outcore.chem.ri import auxiliary
 from outcore.chem.ri.jk import Request, jk
 from outcore.chem.ri.keep import Keeper
 from outcore.chem.ri.plan import check_storage
-from outcore.chem.ri.processes import JOB, free_bytes, make_world
+from outcore.chem.ri.processes import JOB, free_memory, make_world
 from outcore.chem.ri.three_index import ThreeIndex
-from outcore.resources import parse_bytes
+from outcore.resources import Allowance, parse_bytes
 from outcore.world import World
 
 if TYPE_CHECKING:
@@ -88,10 +88,10 @@ class DensityFitting(df.DF):  # type: ignore[misc]
             self._world = make_world(self._comm, self._memory_bytes, self._scratch)
         return self._world
 
-    def free_bytes(self) -> int:
+    def free_memory(self) -> Allowance:
         """Memory that is left to this process, for one of several operators."""
-        free = free_bytes(self.world, self._memory_bytes)
-        return free // (1 if self.mol.omega else self._operators)
+        free = free_memory(self.world, self._memory_bytes, self.threads)
+        return Allowance(free.bytes // (1 if self.mol.omega else self._operators), free.reason)
 
     # ---- what PySCF asks for ----
 
@@ -112,7 +112,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
             self.auxmol,
             orbitals=max(*self.mol.nelec, 1),
             spins=self._spins,
-            free_bytes=self.free_bytes,
+            free_memory=self.free_memory,
             threads=self.threads,
             threshold=self.threshold,
             storage=self._storage,

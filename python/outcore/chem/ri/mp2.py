@@ -41,7 +41,7 @@ from outcore.chem.ri.plan import (
     pair_tasks,
     plan_transform,
 )
-from outcore.chem.ri.processes import JOB, free_bytes, make_world
+from outcore.chem.ri.processes import JOB, free_memory, make_world
 from outcore.chem.ri.three_index import tasks_of
 from outcore.chem.ri.tiles import Tile, TileReader
 from outcore.chem.ri.transformed import TRANSFORMED, Kept, Orbitals, Transformed
@@ -124,14 +124,8 @@ class MP2:
         self.reference = self._take_reference(noncanonical, force)
         self.restricted = self.reference.restricted
         with self.world.together("RI-MP2", frozen):
-            self.frozen = _frozen(self.mol, frozen)
             most = max(each.occupied for each in self.reference.spins)
-            if self.frozen > most:
-                raise OutcoreError(
-                    errno.EINVAL,
-                    "freeze orbitals",
-                    detail=f"{self.frozen} frozen, but only {most} are occupied",
-                )
+            self.frozen = count_frozen(self.mol, frozen, most)
             self.orbitals = [self._active(each) for each in self.reference.spins]
         self.plan: TransformPlan | None = None
         self.dropped = self.auxiliary = self.integral_bytes = 0
@@ -247,7 +241,7 @@ class MP2:
             self._native = pair_lists.native(self.mol, self._auxmol)
             bounds = np.array(self._native.bounds(self.threads))
             self._pairs = pair_lists.Pairs(bounds, pair_lists.shell_sizes(self.mol), self.threshold, 1 << 30)
-        free = int(self.world.all_reduce(free_bytes(self.world, self._memory_bytes), "min"))
+        free = min(self.world.gather(free_memory(self.world, self._memory_bytes, self.threads)))
         with self.world.together("RI-MP2"):
             self._sizes = TransformSizes(
                 self._pairs.functions,
@@ -256,7 +250,9 @@ class MP2:
                 tuple(each.shape[0] for each in self.orbitals),
                 tuple(each.shape[1] for each in self.orbitals),
             )
-            self.plan = plan_transform(self._sizes, free, self.world.size, self.threads, self._storage)
+            self.plan = plan_transform(
+                self._sizes, free.bytes, self.world.size, self.threads, self._storage, limit=free.reason
+            )
         return self.plan
 
     def forecast(self) -> Forecast:
@@ -459,6 +455,16 @@ def _contract(left: Matrix, right: Matrix, out: Matrix) -> None:
         return
     for j in range(count):
         out[:, j] = left.T @ right[:, j]
+
+
+def count_frozen(mol: Any, frozen: int | str | Sequence[int] | None, occupied: int) -> int:
+    """Lowest orbitals that are not correlated, of so many occupied ones; see MP2. Raises OutcoreError (EINVAL)."""
+    count = _frozen(mol, frozen)
+    if count > occupied:
+        raise OutcoreError(
+            errno.EINVAL, "freeze orbitals", detail=f"{count} frozen, but only {occupied} are occupied"
+        )
+    return count
 
 
 def _frozen(mol: Any, frozen: int | str | Sequence[int] | None) -> int:

@@ -10,6 +10,9 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from outcore import preflight
+from outcore.chem import scf_options
+from outcore.chem.ri.plan import check_storage
 from outcore.resources import parse_bytes
 
 _MEMORY = (
@@ -22,10 +25,27 @@ class Options:
     """What both commands are asked for."""
 
     geometry: Annotated[Path, typer.Argument(help="XYZ file, in Angstrom.")]
-    basis: Annotated[str, typer.Option(help="Basis set, as PySCF names it.")]
+    basis: Annotated[str, typer.Option(help="Basis set, as PySCF names it, or a file in NWChem's format.")]
+    ecp: Annotated[
+        str | None,
+        typer.Option(
+            help="Effective core potentials, by name or file. Default: those that go with the basis."
+        ),
+    ] = None
     cart: Annotated[bool, typer.Option("--cart", help="Cartesian d, f, g functions.")] = False
-    charge: Annotated[int, typer.Option(help="Total charge.")] = 0
-    spin: Annotated[int | None, typer.Option(help="Unpaired electrons (2S). Default: 0, or 1 if odd.")] = None
+    charge: Annotated[
+        int | None, typer.Option(help="Total charge. Default: what the comment of the XYZ file says, or 0.")
+    ] = None
+    spin: Annotated[
+        int | None,
+        typer.Option(help="Unpaired electrons (2S). Default: what the comment says, or 0, or 1 if odd."),
+    ] = None
+    frame: Annotated[
+        int | None, typer.Option(help="Of a file of several geometries: 1, 2, .., or -1 for the last.")
+    ] = None
+    unit: Annotated[
+        str | None, typer.Option(help="Of the coordinates: angstrom or bohr. Default: what the file says.")
+    ] = None
     uhf: Annotated[
         bool, typer.Option("--uhf", help="Unrestricted; the default if electrons are unpaired.")
     ] = False
@@ -60,6 +80,14 @@ class Options:
         typer.Option("--estimate", help="Print memory, disk, bytes moved and time, and compute nothing."),
     ] = False
     json_file: Annotated[Path | None, typer.Option("--json", help="Write results here.")] = None
+
+    def check(self) -> None:
+        """Raises OutcoreError for values that are out of range, before anything is done."""
+        scf_options.check_guess(self.guess)
+        scf_options.check_iterations(self.conv_tol, self.max_cycle)
+        preflight.check_count("--threads", self.threads)
+        preflight.check_number("--threshold", self.threshold, zero=True)
+        check_storage(self.storage)
 
     @property
     def memory_bytes(self) -> int | None:

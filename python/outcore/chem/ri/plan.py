@@ -73,9 +73,10 @@ def plan_integrals(
     storage: str = "auto",
     *,
     transfer_bytes: int,
+    limit: str = "--memory",
 ) -> IntegralPlan:
-    """The plan for `free_bytes` at each process, of which a collective transfer of a disk array takes
-    `transfer_bytes`. Raises OutcoreError (ENOMEM) if nothing fits, with what does."""
+    """The plan for `free_bytes` at each process, which `limit` leaves, and of which a collective transfer of a disk
+    array takes `transfer_bytes`. Raises OutcoreError (ENOMEM) if nothing fits, with what does."""
     from_disk = partial(_Integrals, sizes, threads, transfer_bytes)
     in_memory = partial(_Integrals, sizes, threads, None)
     least = from_disk(width=1, rows=1)
@@ -84,7 +85,7 @@ def plan_integrals(
             errno.ENOMEM,
             "three-index integrals",
             detail=f"{sizes.functions} functions with {sizes.auxiliary} auxiliary ones need at least "
-            f"{least.bytes / 1e6:.0f} MB more in each of {processes} processes, but --memory leaves "
+            f"{least.bytes / 1e6:.0f} MB more in each of {processes} processes, but {limit} leaves "
             f"{max(0, free_bytes) / 1e6:.0f} MB to each",
         )
     row = sizes.columns * _DOUBLE
@@ -236,9 +237,16 @@ TILES = 3  # that pass by: one is worked on, the others are being read
 
 
 def plan_transform(
-    sizes: TransformSizes, free_bytes: int, processes: int, threads: int, storage: str = "auto"
+    sizes: TransformSizes,
+    free_bytes: int,
+    processes: int,
+    threads: int,
+    storage: str = "auto",
+    *,
+    limit: str = "--memory",
 ) -> TransformPlan:
-    """The plan for `free_bytes` at each process. Raises OutcoreError (ENOMEM) if not even one orbital fits."""
+    """The plan for `free_bytes` at each process, which `limit` leaves. Raises OutcoreError (ENOMEM) if not even one
+    orbital fits."""
     most = max(sizes.occupied)
     n, virtual = sizes.functions, max(sizes.virtual)
     products = sum(o * v for o, v in zip(sizes.occupied, sizes.virtual, strict=True))
@@ -277,7 +285,7 @@ def plan_transform(
             errno.ENOMEM,
             "RI-MP2",
             detail=f"{sizes.auxiliary} auxiliary functions and {virtual} virtual orbitals need at least "
-            f"{least / 1e6:.0f} MB more in each of {processes} processes, but --memory leaves "
+            f"{least / 1e6:.0f} MB more in each of {processes} processes, but {limit} leaves "
             f"{max(0, free_bytes) / 1e6:.0f} MB to each",
         )
     left = free_bytes - fixed

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from outcore import resources
-from outcore.chem.integrals import find_scratch
+from outcore.chem.integrals import find_scratch, memory_share
+from outcore.resources import Allowance
 from outcore.world import World
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ def make_world(comm: Intracomm | None, memory_bytes: int | None, scratch: str | 
     )
 
 
-def free_bytes(world: World, memory_bytes: int | None) -> int:
+def free_memory(world: World, memory_bytes: int | None, threads: int) -> Allowance:
     """Memory that this process can still take, of a budget of all together (None: half of what is available)."""
-    if memory_bytes is None:
-        return resources.available_memory_bytes() // 2 // world.node_size
-    return memory_bytes // world.size - resources.resident_bytes() - _UNFORESEEN_BYTES
+    return memory_share(
+        world, memory_bytes, threads, taken_bytes=resources.resident_bytes() + _UNFORESEEN_BYTES
+    )

@@ -21,6 +21,7 @@ from outcore.chem.ri.metric import Metric
 from outcore.chem.ri.plan import READ_AHEAD, IntegralPlan, IntegralSizes, plan_integrals
 from outcore.disk_array import DiskArray
 from outcore.global_array import GlobalArray
+from outcore.resources import Allowance
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
@@ -47,7 +48,7 @@ class ThreeIndex:
         world: the processes.
         mol, auxmol: with the orbital basis, and with the auxiliary one.
         orbitals: of one spin, that exchange is made of, and how many `spins` differ: what memory is planned for.
-        free_bytes: says how much memory of this process can be used, after what the plan needs is there.
+        free_memory: says how much memory of this process can be used, after what the plan needs is there.
         threshold: of the screening of pairs (see Pairs).
         storage: see plan.STORAGES.
         keeper: where all rows are kept on disk, or found, if another run has made them.
@@ -61,7 +62,7 @@ class ThreeIndex:
         *,
         orbitals: int,
         spins: int,
-        free_bytes: Callable[[], int],
+        free_memory: Callable[[], Allowance],
         threads: int,
         threshold: float,
         storage: str = "auto",
@@ -77,7 +78,7 @@ class ThreeIndex:
             sizes = pair_lists.shell_sizes(mol)
             bounds = np.array(self.native.bounds(threads))
             unlimited = pair_lists.Pairs(bounds, sizes, threshold, 1 << 30)
-        free = int(world.all_reduce(free_bytes(), "min"))
+        free = min(world.gather(free_memory()))
         with world.together(STAGE):
             self.plan: IntegralPlan = plan_integrals(
                 IntegralSizes(
@@ -88,10 +89,11 @@ class ThreeIndex:
                     int(sizes.max()) ** 2,
                     spins,
                 ),
-                free,
+                free.bytes,
                 world.size,
                 threads,
                 storage,
+                limit=free.reason,
                 transfer_bytes=DiskArray.transfer_bytes(world),
             )
             facts = {"what": STAGE, "problem": identity(mol, auxmol, settings=(threshold, mol.omega))}
