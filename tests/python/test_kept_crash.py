@@ -1,4 +1,4 @@
-"""Power that fails while integrals and tensors are kept: the next run finds all or computes; its energy is right."""
+"""Power that fails while integrals and tensors are kept: the next run finds them or computes them again."""
 
 from __future__ import annotations
 
