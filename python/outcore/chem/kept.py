@@ -23,6 +23,7 @@ from outcore import checkpoint
 from outcore.chem.molecule import problem, same_problem
 from outcore.chem.plan import Rule
 from outcore.errors import OutcoreError
+from outcore.plain_file import sync_directory
 from outcore.world import World
 
 if TYPE_CHECKING:
@@ -53,9 +54,18 @@ def find(directory: str, mol: Mole, facts: Facts) -> Kept | None:
     """What is kept in `directory`; None if there is nothing. Not collective. Raises OutcoreError: EINVAL (of
     another problem, or kept otherwise), EIO (damaged)."""
     name = Path(directory) / "integrals"
-    if not name.exists():
-        return None
-    with World("self") as world, checkpoint.load(world, name) as saved:
+    with World("self") as world:
+        try:
+            saved = checkpoint.load(world, name)
+        except OutcoreError as error:
+            if error.errno != errno.ENOENT:
+                raise
+            return None  # also where a run was killed before it had kept them
+        return _found(saved, name, mol, facts)
+
+
+def _found(saved: checkpoint.Checkpoint, name: Path, mol: Mole, facts: Facts) -> Kept:
+    with saved:
         meta = saved.meta
         if not isinstance(meta, dict) or meta.get("what") != _WHAT:
             raise OutcoreError(
@@ -126,6 +136,7 @@ def save(directory: str, mol: Mole, facts: Facts, kept: Kept) -> None:
         "first_exponent": rule.first_exponent,
         "files": names,
     }
+    sync_directory(directory)  # the names of the records
     with World("self") as world:
         checkpoint.save(world, Path(directory) / "integrals", arrays, meta)
     for path in Path(directory).iterdir():

@@ -7,7 +7,6 @@ stage is, so a killed run leaves complete stages only. Of another problem, or da
 from __future__ import annotations
 
 import errno
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ import numpy as np
 from outcore.chem import molecule
 from outcore.disk_array import DiskArray
 from outcore.errors import OutcoreError
+from outcore.plain_file import sync_directory
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
@@ -29,14 +29,6 @@ def identity(*molecules: Mole, settings: tuple[float, ...] = ()) -> list[float]:
     """What makes integrals of molecules with their basis sets, as numbers; JSON keeps them exactly."""
     parts = [molecule.problem(mol) for mol in molecules]
     return [float(number) for number in np.concatenate([*parts, settings])]
-
-
-def fingerprint(*arrays: Any) -> str:
-    """Of arrays that have to be the same bit by bit, such as orbitals."""
-    digest = hashlib.sha256()
-    for array in arrays:
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
 
 
 class Keeper:
@@ -51,6 +43,8 @@ class Keeper:
             if not directory.absolute().parent.is_dir():
                 raise OutcoreError(errno.ENOENT, "keep arrays", path=directory, detail="no such directory")
             directory.mkdir(exist_ok=True)
+            if world.rank == 0:
+                sync_directory(directory.absolute().parent)  # a run that was killed may have made it
 
     def open(self, name: str, facts: dict[str, Any], *, cache: int, read_only: bool) -> DiskArray | None:
         """The array that is there, or None; its metadata have what `facts` has, but for rounding of numbers."""

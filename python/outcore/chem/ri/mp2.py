@@ -31,7 +31,7 @@ from outcore.chem.ri.finished_pairs import FinishedPairs
 from outcore.chem.ri.fitting import THRESHOLD
 from outcore.chem.ri.forecast import Forecast, Rates
 from outcore.chem.ri.forecast import mp2 as forecast_mp2
-from outcore.chem.ri.keep import Keeper, fingerprint, identity, offering
+from outcore.chem.ri.keep import Keeper, identity, offering
 from outcore.chem.ri.metric import Metric
 from outcore.chem.ri.plan import (
     TransformPlan,
@@ -121,6 +121,7 @@ class MP2:
         self.world = comm
         self._keeper = None if checkpoint is None else Keeper(comm, Path(checkpoint))
         self._problem: dict[str, Any] = {}
+        self._noncanonical = noncanonical
         self.reference = self._take_reference(noncanonical, force)
         self.restricted = self.reference.restricted
         with self.world.together("RI-MP2", frozen):
@@ -278,9 +279,12 @@ class MP2:
         native, pairs, auxmol, sizes = self._native, self._pairs, self._auxmol, self._sizes
         self._problem = {
             "problem": identity(self.mol, auxmol, settings=(self.threshold,)),
-            "orbitals": fingerprint(
-                *(part for each in self.orbitals for part in (each.occupied, each.virtual))
-            ),
+            "orbitals": f"{self.reference.given} {self._noncanonical}",
+            "energies": [
+                float(energy)
+                for each in self.orbitals
+                for energy in (*each.occupied_energies, *each.virtual_energies)
+            ],
         }
         integrals = {
             spin: Transformed(self.world, sizes.auxiliary, each, self.plan, self._kept(f"mp2.{spin}"))
@@ -333,6 +337,7 @@ class MP2:
             self.world,
             (first.orbitals.shape[0], second.orbitals.shape[0]),
             self._kept(f"pairs.{case.name or 'all'}"),
+            f"{first.identity} {second.identity}",
         )
         sums = done.sums
         tasks = [

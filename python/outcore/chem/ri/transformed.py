@@ -142,6 +142,11 @@ class Transformed:
         team.each(range(self.world.rank * tile, occupied, tile * self.world.size), threads, fit)
         self.waited_seconds += sum(waited) / threads
 
+    @property
+    def identity(self) -> str:
+        """Of this array alone, the same in runs that find it; empty in memory."""
+        return self._array.identity if isinstance(self._array, DiskArray) else ""
+
     # ---- orbitals ----
 
     def local(self, begin: int, end: int) -> Matrix | None:
