@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,12 +17,13 @@ from pyscf.data import elements
 from pyscf.df import addons
 
 from outcore import cli
-from outcore.chem import basis_file, basis_sets, molecule, ri
+from outcore.chem import basis_file, basis_sets, molecule, ri, scf
 from outcore.chem.ri import auxiliary
 from outcore.errors import OutcoreError
 
 HI = "2\nHI\nH 0 0 0\nI 0 0 1.609\n"
 HI_ECP = -297.2315316634  # RHF/def2-svp, ecp='def2-svp', PySCF 2.14
+HI_FITTED = -297.2315179847  # density_fit(auxbasis="def2-svp-jkfit")
 WATER = "3\nwater\nO 0 0 0.1173\nH 0 0.757 -0.4692\nH 0 -0.757 -0.4692\n"
 TWO_ELEMENTS = """
 H    S
@@ -78,6 +82,29 @@ def test_the_potential_of_a_basis_is_taken_and_told(tmp_path, capsys):
     line = next(line for line in output.splitlines() if line.startswith("RHF energy"))
     assert float(line.split()[2]) == pytest.approx(HI_ECP, abs=5e-9)
     assert "26 electrons" in output and "potentials def2-svp: I (28 electrons)" in output
+
+
+def test_the_integrals_beside_a_potential_are_stored_once(make, tmp_path):
+    mol, _ = make(HI, "def2-svp")
+    estimates = []
+    with scf.RHF(mol, scratch=str(tmp_path)) as mf:
+        mf.on_estimate = estimates.append
+        assert mf.kernel() == pytest.approx(HI_ECP, abs=5e-9)
+    assert len(estimates) == 1
+
+
+@pytest.mark.launcher
+@pytest.mark.parametrize("method", ["scf", "ri-scf"])
+def test_several_processes_have_the_potential(tmp_path, method):
+    pytest.importorskip("mpi4py")
+    path, results = tmp_path / "hi.xyz", tmp_path / "results.json"
+    path.write_text(HI)
+    command = [sys.executable, "-m", "outcore", method, str(path), "--basis", "def2-svp", "--ranks", "2"]
+    command += ["--scratch", str(tmp_path), "--json", str(results)]
+    answer = subprocess.run(command, check=False, capture_output=True, text=True, timeout=200)
+    assert answer.returncode == 0, answer.stderr
+    expected = HI_ECP if method == "scf" else HI_FITTED
+    assert json.loads(results.read_text())["energy_hartree"] == pytest.approx(expected, abs=5e-9)
 
 
 @pytest.mark.parametrize(
