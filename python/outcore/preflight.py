@@ -35,9 +35,9 @@ def check_number(option: str, value: float | None, *, below: float = 1.0, zero: 
         )
 
 
-def check_count(option: str, value: int | None) -> None:
-    if value is not None and value < 1:
-        raise OutcoreError(errno.EINVAL, f"{option} {value}", detail="at least 1 is needed")
+def check_count(option: str, value: int | None, most: int = (1 << 31) - 1) -> None:
+    if value is not None and not 1 <= value <= most:
+        raise OutcoreError(errno.EINVAL, f"{option} {value}", detail=f"it must be from 1 to {most}")
 
 
 def check_file(path: Path | None, attempted: str) -> None:

@@ -84,6 +84,9 @@ def test_scf_refuses(water, refused, monkeypatch, options, text):
         ("--conv-tol nan", "--conv-tol nan"),
         ("--max-cycle 0", "--max-cycle 0"),
         ("--threads 0", "--threads 0"),
+        ("--threads 100000", "--threads 100000"),
+        ("--memory 1e999", "size '1e999'"),
+        ("--memory 1e30", "less than 2^63"),
         ("--ranks 0", "--ranks 0"),
         ("--memory none", "size 'none'"),
         ("--scratch none", "use scratch directory"),
@@ -116,7 +119,8 @@ def test_every_method_refuses(water, refused, monkeypatch, command, options, tex
         ("rimp2", "--frozen -1", "neither a number"),
         ("rimp2", "--scs 1", "two numbers are needed"),
         ("rimp2", "--scs nan,1", "two numbers are needed"),
-        ("rimp2", "--checkpoint none/kept", "none/kept"),
+        ("rimp2", "--checkpoint none/kept", "keep arrays none/kept: No such file"),
+        ("ri-scf", "--checkpoint water.xyz", "keep arrays water.xyz: File exists"),
     ],
 )
 def test_fitted_methods_refuse(water, refused, monkeypatch, command, options, text):
@@ -130,6 +134,8 @@ def test_fitted_methods_refuse(water, refused, monkeypatch, command, options, te
         ("bench --list --quick", "--list runs nothing"),
         ("bench dio --json none/result.json", "write the result none/result.json"),
         ("study chemio-hf --repeats 2", "chemio-hf makes each run once"),
+        ("study passion --out /proc/none", "write the study /proc/none"),
+        ("study chemio-hf --out /dev/null", "write the study /dev/null"),
         ("study passion --only=", "the sections of passion"),
         ("--help scf", "'scf' has no effect after --help"),
         ("--version scf", "'scf' has no effect after --version"),

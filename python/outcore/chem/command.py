@@ -224,7 +224,8 @@ def _check_options(given: dict[str, Any]) -> None:
         preflight.refuse(unused, "with --integrals direct, which stores none")
     scf_options.check_guess(given["guess"] or "minao")
     scf_options.check_iterations(given["conv_tol"], given["max_cycle"])
-    preflight.check_count("--threads", given["threads"])
+    scf_options.check_threads(given["threads"])
+    preflight.check_count("--prefetch", given["prefetch"], 1 << 16)
     preflight.check_number("--error", given["error"])
     preflight.check_number("--threshold", given["threshold"])
 
