@@ -293,7 +293,7 @@ def test_potentials_can_lie_in_a_file_of_their_own(make, stored):
         (HELIUM.replace("He S", "He SP", 1), "line 2 has 2 numbers, 3 are expected"),
         ("* library 6-31g\n", "line 1 names no element"),
         ("He S 3 1.00\n38.0 0.02\n", "line 1 is not understood"),
-        ("****\nHe 0\nS 3 1.00\n", "it may be in Gaussian's format, and NWChem's is read"),
+        ("****\nHe 0\nS 3 1.00\n", "line 1 names no element: '****'; files are read in NWChem's format"),
         ("ECP\nI nelec 28\n", "the potential of I has no terms"),
         ("ECP\nI ul\n2 1.0 0.0\nEND\n", "the potential of I has no nelec"),
         ("ECP\nI nelec 27\n", "line 2 is not understood"),

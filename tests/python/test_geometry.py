@@ -130,6 +130,7 @@ def test_the_unit_can_be_given(build):
         ("0 1", 0, 0),
         ("energy=-76.0 nuclear_charge=8 E = -76.1 a.u.", 0, 0),
         ("Mulliken charge: -1", 0, 0),
+        ('name="a \\"b\\" Lattice=c" charge=1 pbc="F F F"', 1, 1),
     ],
 )
 def test_charge_and_spin_of_the_comment_are_taken(build, comment, charge, spin):

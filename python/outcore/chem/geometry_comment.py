@@ -16,7 +16,9 @@ UNITS = {
     "bohr": ("bohr", "bohrs", "au", "a.u.", "a.u", "atomic", "a0"),
 }
 
-_PAIR = re.compile(r"""([^\W\d][\w.-]*)\s*=\s*("[^"]*"|'[^']*'|\{[^}]*\}|\[[^\]]*\]|[^\s,;"']+)""")
+_PAIR = re.compile(
+    r"""([^\W\d][\w.-]*)\s*=\s*("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\{[^}]*\}|\[[^\]]*\]|[^\s,;"']+)"""
+)
 _VALUE = r"\s*(?:=|:|\bis\b)?\s*[\"']?([+-]?[0-9]+(?:\.[0-9]*)?)(?![\w.])"
 _CHARGE = re.compile(  # of the molecule, not of an atom
     r"(?<![a-z0-9_-])(?<!partial )(?<!mulliken )(?<!nuclear )(?<!atomic )(?<!point )"
