@@ -374,7 +374,7 @@ def test_even_tempered_functions_of_a_ghost_are_those_of_its_element():
     ],
 )
 def test_labelled_atoms_have_the_set_of_their_basis(basis):
-    mol = gto.M(atom="O1 0 0 0; H1 0 0.8 0.5; H@b 0 -0.8 0.5; ghost-H3 0 0 4", basis=basis, verbose=0)
+    mol = gto.M(atom="O1 0 0 0; H1 0 0.8 0.5; H2 0 -0.8 0.5; ghost-H3 0 0 4", basis=basis, verbose=0)
     expected = auxiliary.build(mol, "cc-pvdz-jkfit").nao
     for way in (None, "auto"):
         auxmol = auxiliary.build(mol, way)
