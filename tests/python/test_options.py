@@ -59,7 +59,10 @@ def refused(capsys):
         ("--trace .", "write trace .: Is a directory"),
         ("--checkpoint none/orbitals", "write checkpoint none/orbitals: No such file"),
         ("--checkpoint /proc/orbitals", "write checkpoint /proc/orbitals"),
-        ("--checkpoint water.xyz", "write checkpoint water.xyz: File exists"),
+        ("--checkpoint water.xyz", "--checkpoint would overwrite the geometry"),
+        ("--json ./water.xyz", "--json would overwrite the geometry"),
+        ("--json out --trace out", "--trace would overwrite --json"),
+        ("--checkpoint .", "it holds 'water.xyz', which is not of it"),
         ("--keep-integrals /proc/kept", "keep integrals /proc/kept"),
         ("--restart none", "none: No such file"),
         ("--record 4kB", "records must be"),
@@ -93,6 +96,7 @@ def test_scf_refuses(water, refused, monkeypatch, options, text):
         ("--json none/results.json", "write results none/results.json: No such file"),
         ("--json .", "write results .: Is a directory"),
         ("--json /proc/results.json", "write results /proc/results.json"),
+        ("--json water.xyz", "--json would overwrite the geometry"),
         ("--frame 2", "there is no --frame 2"),
         ("--unit nm", "neither angstrom nor bohr"),
         ("--ecp lanl2dz", "no effective core potential for O, H"),
@@ -161,6 +165,16 @@ def test_checks_of_what_is_to_be_written_leave_nothing_and_change_nothing(tmp_pa
     preflight.check_directory(place, "write")
     preflight.check_directory(tmp_path, "write")
     assert there.read_text() == "kept" and os.listdir(tmp_path) == ["there"]
+
+
+def test_what_a_killed_run_has_left_of_a_checkpoint_is_no_hindrance(tmp_path):
+    for name in ("arrays.3", "component.0", "table.0.12", "manifest.new"):
+        (tmp_path / name).touch()
+    preflight.check_directory(tmp_path, "write checkpoint", array=True)
+
+
+def test_one_device_may_take_several_files():
+    preflight.check_distinct({}, {"--json": "/dev/null", "--trace": "/dev/null"})
 
 
 def test_a_pipe_without_a_reader_is_not_waited_for(tmp_path):

@@ -233,9 +233,12 @@ def _check_options(given: dict[str, Any]) -> None:
 def _check_targets(given: dict[str, Any]) -> None:
     """Raises OutcoreError if what is to be written in the end cannot be."""
 
+    read = {"the geometry": given["geometry"], "the basis": given["basis"], "the potentials": given["ecp"]}
+    written = {"--json": given["json_file"], "--trace": given["trace"], "--checkpoint": given["checkpoint"]}
+    preflight.check_distinct(read, written)
     preflight.check_file(given["json_file"], "write results")
     preflight.check_file(given["trace"], "write trace")
-    preflight.check_directory(given["checkpoint"], "write checkpoint")
+    preflight.check_directory(given["checkpoint"], "write checkpoint", array=True)
     preflight.check_directory(given["keep_integrals"], "keep integrals")
 
 

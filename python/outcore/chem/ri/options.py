@@ -91,6 +91,8 @@ class Options:
 
     def check_targets(self) -> None:
         """Raises OutcoreError if what is to be written cannot be."""
+        read = {"the geometry": self.geometry, "the basis": self.basis, "the potentials": self.ecp}
+        preflight.check_distinct(read, {"--json": self.json_file})
         preflight.check_file(self.json_file, "write results")
         preflight.check_directory(self.checkpoint, "keep arrays")
 
