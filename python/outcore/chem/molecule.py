@@ -142,8 +142,13 @@ def problem(mol: Mole) -> NDArray[np.float64]:
 def integrals_key(mol: Mole) -> str:
     """What the integrals of this very object depend on, electrons not among it, but range separation: the same as
     long as it is not changed. Of PySCF's own tables, so not the same in another run (see `problem`)."""
+    from pyscf.gto import mole
+
     digest = hashlib.sha256()
-    for part in (mol._atm, mol._bas, mol._env):
+    env = mol._env.copy()
+    # Where effective core potentials lie is noted there when they are first asked for, in the midst of an SCF.
+    env[[mole.AS_ECPBAS_OFFSET, mole.AS_NECPBAS]] = 0
+    for part in (mol._atm, mol._bas, env):
         digest.update(np.ascontiguousarray(part).tobytes())
     digest.update(b"cartesian" if mol.cart else b"spherical")
     return digest.hexdigest()

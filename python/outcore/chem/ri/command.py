@@ -98,7 +98,7 @@ class _Run:
 
         options.check()
         comm = launch.world()
-        preflight.at_root(comm, lambda: preflight.check_file(options.json_file, "write results"))
+        preflight.at_root(comm, options.check_targets)
         self._console: Console = make_console(quiet=comm is not None and comm.rank > 0)
         self._options = options
         self._mol = molecule.build(
