@@ -152,3 +152,13 @@ class DrivenSolver:
     def kernel(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the solver and returns the energy (Hartree). Collective."""
         return self._run(super().kernel, args, kwargs)  # type: ignore[attr-defined, misc]
+
+    def density_fit(self, auxbasis: Any = None, with_df: Any = None, only_dfj: bool = False) -> Any:
+        """Fits the orbital Hessian alone, as PySCF does, out of core: energies stay those of the mean field."""
+        from outcore.chem.ri.scf import fit
+
+        if with_df is None:
+            with_df = self._scf.fitting_of_hessian(auxbasis)  # type: ignore[attr-defined]
+        return fit(self, with_df, only_dfj=only_dfj)
+
+    approx_hessian = density_fit

@@ -250,6 +250,39 @@ class OutOfCore(RootDriven):
 
     # ---- what PySCF makes of it ----
 
+    def density_fit(self, auxbasis: Any = None, with_df: Any = None, only_dfj: bool = False) -> Any:
+        """Fits J and K out of core, on the same processes, with the same scratch directory and memory. `undo_df`
+        comes back to this. With only_dfj J alone is fitted, and K comes from the integrals of this."""
+        from outcore.chem.ri.fitting import DensityFitting
+        from outcore.chem.ri.scf import fit
+
+        fitted = lib.view(self, self.__class__)
+        if with_df is None:
+            settings = self.settings
+            with_df = DensityFitting(
+                self.mol,
+                auxbasis,
+                memory=settings.memory_bytes,
+                scratch=settings.scratch,
+                threads=settings.threads,
+                comm=self.comm,
+            )
+        if isinstance(with_df, DensityFitting):
+            fitted._comm_before, fitted.comm = self.comm, with_df.world
+        return fit(fitted, with_df, only_dfj=only_dfj)
+
+    def fitting_of_hessian(self, auxbasis: Any) -> Any:
+        """For a second-order solver of this object."""
+        from outcore.chem.ri.fitting import DensityFitting
+
+        return DensityFitting(self.mol, auxbasis, threads=self.settings.threads, comm=self.world)
+
+    def after_fitting(self) -> None:
+        """What density fitting has changed."""
+        if "_comm_before" in vars(self):
+            self.comm = vars(self).pop("_comm_before")
+        self.direct_scf = self.settings.storage != "disk"
+
     def to_ks(self, xc: str = "HF") -> Any:
         """As PySCF's, with the same integrals."""
         return self._carry(super().to_ks(xc))  # type: ignore[misc]
