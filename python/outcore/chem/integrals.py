@@ -79,6 +79,14 @@ class Settings:
             ),
             (self.disk_bytes is not None and self.disk_bytes < 0, f"{self.disk_bytes} bytes of disk"),
             (
+                self.disk_bytes is not None and self.storage in ("disk", "direct"),
+                f"disk_bytes has no effect on '{self.storage}'; semidirect and auto have a budget",
+            ),
+            (
+                self.keep is not None and self.storage == "direct",
+                "keep has no effect on 'direct', which stores none",
+            ),
+            (
                 self.error is not None and self.threshold is not None,
                 "give the error of the energy to allow, or the threshold of integrals, not both",
             ),
