@@ -137,8 +137,8 @@ def _make_components(world: World, place: Path, seed: int) -> None:
 def _orbitals(place: Path) -> tuple[Any, restart.Checkpoint]:
     from pyscf import gto, scf
 
-    mol = gto.M(atom="H 0 0 0; H 0 0 0.7", basis="sto-3g", verbose=0)
-    return scf.RHF(mol), restart.Checkpoint(mol, "RHF", place / "s")
+    mf = scf.RHF(gto.M(atom="H 0 0 0; H 0 0 0.7", basis="sto-3g", verbose=0))
+    return mf, restart.Checkpoint(mf, "RHF", place / "s")
 
 
 def _make_orbitals(world: World, place: Path, seed: int) -> None:
