@@ -383,12 +383,13 @@ class TwoElectronIntegrals:
     def _problem(self) -> Problem:
         """What kept integrals depend on. Steps that keep to an error depend on nuclei and electrons."""
         settings, mol = self.settings, self._mol
-        what = problem.integrals(mol) if settings.allowed_error is None else problem.molecule(mol)
-        what |= {
+        of_molecule = problem.integrals if settings.allowed_error is None else problem.molecule
+        what = {
             "integrals": settings.storage,
             "threshold": settings.threshold,
             "error": settings.allowed_error,
             "record": settings.record_bytes,
+            **of_molecule(mol),
         }
         return Problem(kept.WHAT, kept.FORMAT, what, problem.ROUNDED)
 

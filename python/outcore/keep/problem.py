@@ -85,9 +85,11 @@ class Problem:
                 else:
                     long.append(name)
         if long:
-            short.append(f"they are of another {', '.join(long[:-1])}{' and ' * (len(long) > 1)}{long[-1]}")
+            short.insert(
+                0, f"they are of another {', '.join(long[:-1])}{' and ' * (len(long) > 1)}{long[-1]}"
+            )
         more = len(short) - _MOST_NAMED
-        return short if more <= 0 else [*short[-_MOST_NAMED:], f"{more} more differ"]
+        return short if more <= 0 else [*short[:_MOST_NAMED], f"{more} more differ"]
 
 
 def canonical(value: Any) -> Any:
