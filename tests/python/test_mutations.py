@@ -19,6 +19,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import kept_kinds
 import mutation
 import numpy as np
 import pytest
@@ -163,6 +164,8 @@ KINDS: dict[str, Kind] = {
     "components": (_make_components, _read_array, _write_array),
     "checkpoint": (_make_checkpoint, _read_checkpoint, _write_checkpoint),
     "orbitals": (_make_orbitals, _read_orbitals, None),
+    "integrals": (kept_kinds.make_integrals, kept_kinds.read_integrals, None),
+    "fitted": (kept_kinds.make_fitted, kept_kinds.read_fitted, None),
 }
 
 
