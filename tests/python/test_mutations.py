@@ -143,8 +143,11 @@ def _orbitals(place: Path) -> tuple[Any, restart.Checkpoint]:
 
 
 def _make_orbitals(world: World, place: Path, seed: int) -> None:
-    _, saved = _orbitals(place)
-    orbitals = {"mo_coeff": np.eye(2) + seed, "mo_energy": np.zeros(2), "mo_occ": np.array([2.0, 0.0])}
+    mf, saved = _orbitals(place)
+    _, both = mf.eig(mf.get_hcore(), mf.get_ovlp())
+    c, s = np.cos(seed), np.sin(seed)
+    turned = both @ np.array([[c, -s], [s, c]])  # others for another seed
+    orbitals = {"mo_coeff": turned, "mo_energy": np.zeros(2), "mo_occ": np.array([2.0, 0.0])}
     saved.save(orbitals, 3, -1.0, converged=True)
 
 

@@ -24,6 +24,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 WHAT = "SCF orbitals"
 FORMAT = 2
 _NAMES = ("mo_coeff", "mo_energy", "mo_occ")
+_ORTHONORMAL = 1e-6
 _HAMILTONIAN = 1e-9  # of its largest element: what processors differ in when they compute the same
 
 
@@ -83,9 +84,7 @@ def load(
                 detail="it is of another one-electron Hamiltonian (a field, an environment, relativity)",
             )
         orbitals = {each: saved[each] for each in _NAMES}
-    for each, values in orbitals.items():
-        if not np.isfinite(values).all():
-            raise _damaged(name, f"{each} has values that are no numbers")
+    _check_orbitals(mf, orbitals, name)
     return orbitals, meta
 
 
@@ -133,6 +132,21 @@ def _check(saved: checkpoint.Checkpoint, mf: Any, name: str | os.PathLike[str]) 
     for is_wrong, detail in wrong:
         if is_wrong:
             raise _damaged(name, detail[:99])
+
+
+def _check_orbitals(mf: Any, orbitals: dict[str, Array], name: str | os.PathLike[str]) -> None:
+    """They are orthonormal, and hold the electrons."""
+    for each, values in orbitals.items():
+        if not np.isfinite(values).all():
+            raise _damaged(name, f"{each} has values that are no numbers")
+    overlap, occupations = mf.get_ovlp(), orbitals["mo_occ"]
+    coefficients = orbitals["mo_coeff"].reshape(-1, *orbitals["mo_coeff"].shape[-2:])
+    with np.errstate(all="ignore"):  # what is too large for a number is not orthonormal
+        for c in coefficients:
+            if not abs(c.conj().T @ overlap @ c - np.eye(c.shape[1])).max(initial=0.0) <= _ORTHONORMAL:
+                raise _damaged(name, "the orbitals are not orthonormal")
+    if occupations.min() < 0 or not abs(occupations.sum() - mf.mol.nelectron) <= _ORTHONORMAL:
+        raise _damaged(name, f"occupations of {occupations.sum():g} electrons, not {mf.mol.nelectron}")
 
 
 def _damaged(name: str | os.PathLike[str], detail: str) -> OutcoreError:
