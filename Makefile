@@ -57,6 +57,8 @@ lint: $(BUILT)  ## formatters, compiler warnings as errors, ruff, mypy, stub up 
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/shellcheck scripts/*.sh .ci/run
+	@! grep -n 'nanobind/stl/string' bindings/python/*.cpp bindings/python/[a-r]*.hpp || \
+		{ echo "string_arg.hpp is in place of nanobind's, which refuses names that are not UTF-8" >&2; exit 1; }
 	@scripts/stubs.sh $(PYTHON) build/_core.pyi
 	diff -u $(STUB) build/_core.pyi || { echo "$(STUB) is out of date: run make stubs" >&2; exit 1; }
 	@$(TOOLS) cmake -B $(BUILD) -DOUTCORE_WERROR=ON >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }

@@ -58,3 +58,49 @@ def c14h8f6_file() -> Path:
     raise OutcoreError(
         errno.ENOENT, "find the geometry", path="examples/c14h8f6.xyz", detail="run it from a checkout"
     )
+
+
+def hydrogen_ring(count: int) -> list[str]:
+    """Atoms 0.9 A apart."""
+    radius = 0.45 / math.sin(math.pi / count)
+    angles = [2 * math.pi * n / count for n in range(count)]
+    return [f"H {radius * math.cos(at):.12f} {radius * math.sin(at):.12f} 0" for at in angles]
+
+
+def hydrogen_chain(count: int) -> list[str]:
+    """Atoms 0.9 A apart, in a line."""
+    return [f"H 0 0 {0.9 * n:.12f}" for n in range(count)]
+
+
+def hydrogen_lattice(a: int, b: int, c: int) -> list[str]:
+    """A lattice of molecules H2 of 0.8 A along the last axis, which are 1.4 A apart in all directions."""
+    return [
+        f"H {1.4 * x} {1.4 * y} {2.2 * (z // 2) + 0.8 * (z % 2)}"
+        for x in range(a)
+        for y in range(b)
+        for z in range(c)
+    ]
+
+
+def flake(rings: int) -> list[str]:
+    """A hexagon of graphene, with so many rings from its middle on along an edge (1: benzene, 2: coronene), and
+    hydrogen around it. C-C 1.42 A, C-H 1.09 A."""
+    bond, across = 1.42, 1.42 * math.sqrt(3)
+    carbons: dict[tuple[int, int], tuple[float, float]] = {}
+    for u in range(1 - rings, rings):
+        for v in range(1 - rings, rings):
+            if abs(u + v) >= rings:
+                continue
+            middle = (across * (u + v / 2), 1.5 * bond * v)
+            for corner in range(6):
+                angle = math.pi / 6 + corner * math.pi / 3
+                x, y = middle[0] + bond * math.cos(angle), middle[1] + bond * math.sin(angle)
+                carbons[round(100 * x), round(100 * y)] = (x, y)
+    atoms = [f"C {x:.6f} {y:.6f} 0" for x, y in carbons.values()]
+    for x, y in carbons.values():
+        near = [(p - x, q - y) for p, q in carbons.values() if 0 < math.hypot(p - x, q - y) < 1.1 * bond]
+        if len(near) == 2:
+            dx, dy = -sum(d for d, _ in near), -sum(d for _, d in near)
+            scale = 1.09 / math.hypot(dx, dy)
+            atoms.append(f"H {x + scale * dx:.6f} {y + scale * dy:.6f} 0")
+    return atoms

@@ -2,7 +2,6 @@
 #include "outcore/array/block_sparse_array.hpp"
 
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
@@ -18,6 +17,7 @@
 #include "held_transfer.hpp"
 #include "outcore/error.hpp"
 #include "placement_arg.hpp"
+#include "string_arg.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -1,7 +1,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
@@ -10,6 +10,7 @@
 #include "cache_arg.hpp"
 #include "outcore/chem/survey.hpp"
 #include "outcore/chem/two_electron.hpp"
+#include "string_arg.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -83,6 +84,8 @@ void bind_accuracy(nb::module_& module) {
             new (self) chem::Accuracy(basis, densities.data(), densities.shape(0), step, largest_step);
           },
           "basis"_a, "densities"_a, "step"_a, "largest_step"_a)
+      .def_prop_ro("share", &chem::Accuracy::share,
+                   "Of a step: the limit below which quartets are left out at random.")
       .def_prop_ro("least", &chem::Accuracy::least, "No step is smaller.")
       .def_prop_ro("largest", &chem::Accuracy::largest, "No step is larger.");
 }
@@ -272,14 +275,19 @@ void bind_two_electron(nb::module_& module) {
           "count"_a, "Partial J and K, [count][n][n] each.")
       .def(
           "energy_error",
-          [](TwoElectron& self, const ConstMatrices& densities, Counter* tickets) {
+          [](TwoElectron& self, const ConstMatrices& densities, Counter& tasks, Counter* tickets) {
             check_densities(densities, std::vector<int>(densities.shape(0), 1), self.basis());
             const nb::gil_scoped_release release;
-            const auto error = self.energy_error(densities.data(), densities.shape(0), tickets_of(tickets));
-            return std::pair(error.variance(), error.worst());
+            const auto error = self.energy_error(densities.data(), densities.shape(0), tickets_of(&tasks),
+                                                 tickets_of(tickets));
+            return std::tuple(error.variance(), error.worst(), error.largest());
           },
-          "densities"_a, "tickets"_a.none() = nb::none(),
-          "Variance of the energy's error from the rounding of stored integrals (Hartree^2), and its bound.")
+          "densities"_a, "tasks"_a, "tickets"_a.none() = nb::none(),
+          "Variance of the energy's error from storing integrals and leaving some out (Hartree^2), its "
+          "bound, "
+          "and the\n"
+          "largest term of what is left out in the variance. `tasks` hands out the tasks of what is not "
+          "kept.")
       .def("counts", &TwoElectron::counts);
 }
 

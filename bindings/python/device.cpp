@@ -1,5 +1,4 @@
 // The device layer in Python: files with reads and writes at an offset, and what is under a path.
-#include <nanobind/stl/string.h>
 
 #include <filesystem>
 #include <string>
@@ -9,6 +8,7 @@
 #include "outcore/device/engine.hpp"
 #include "outcore/device/file.hpp"
 #include "request.hpp"
+#include "string_arg.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

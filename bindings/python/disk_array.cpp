@@ -4,7 +4,6 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
@@ -21,6 +20,7 @@
 #include "outcore/array/verify.hpp"
 #include "outcore/error.hpp"
 #include "placement_arg.hpp"
+#include "string_arg.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

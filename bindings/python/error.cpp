@@ -1,9 +1,8 @@
 // outcore::Error arrives in Python as outcore.errors.OutcoreError, with everything it knows.
 #include "outcore/error.hpp"
 
-#include <nanobind/stl/string.h>
-
 #include "bindings.hpp"
+#include "string_arg.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -1,6 +1,5 @@
 // Exclusive access files and scratch directories in Python.
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <optional>
@@ -11,6 +10,7 @@
 #include "outcore/file/exclusive_file.hpp"
 #include "outcore/file/scratch.hpp"
 #include "request.hpp"
+#include "string_arg.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -2,7 +2,6 @@
 #include "outcore/gpc.hpp"
 
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/string.h>
 
 #include <cstring>
 #include <memory>
@@ -14,6 +13,7 @@
 #include "bindings.hpp"
 #include "buffer_arg.hpp"
 #include "outcore/world.hpp"
+#include "string_arg.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

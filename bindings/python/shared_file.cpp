@@ -2,7 +2,6 @@
 #include "outcore/file/shared_file.hpp"
 
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <cerrno>
@@ -16,6 +15,7 @@
 #include "outcore/file/record_file.hpp"
 #include "placement_arg.hpp"
 #include "request.hpp"
+#include "string_arg.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

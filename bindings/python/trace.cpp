@@ -2,12 +2,12 @@
 #include "outcore/trace.hpp"
 
 #include <nanobind/stl/array.h>
-#include <nanobind/stl/string.h>
 
 #include <cstddef>
 #include <stdexcept>
 
 #include "bindings.hpp"
+#include "string_arg.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -603,6 +603,10 @@ class Accuracy:
         largest_step: float,
     ) -> None: ...
     @property
+    def share(self) -> float:
+        """Of a step: the limit below which quartets are left out at random."""
+
+    @property
     def least(self) -> float:
         """No step is smaller."""
 
@@ -783,10 +787,12 @@ class TwoElectron:
         densities: Annotated[
             NDArray[numpy.float64], dict(shape=(None, None, None), order="C", device="cpu", writable=False)
         ],
+        tasks: Counter,
         tickets: Counter | None = None,
-    ) -> tuple[float, float]:
+    ) -> tuple[float, float, float]:
         """
-        Variance of the energy's error from the rounding of stored integrals (Hartree^2), and its bound.
+        Variance of the energy's error from storing integrals and leaving some out (Hartree^2), its bound, and the
+        largest term of what is left out in the variance. `tasks` hands out the tasks of what is not kept.
         """
 
     def counts(self) -> IntegralCounts: ...

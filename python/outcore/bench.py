@@ -496,6 +496,8 @@ def command(
 ) -> int:
     """Measure Outcore beside its peers on this machine. Exit status 1 if a claim does not hold."""
     known = benchmarks()
+    if list_ and (name or quick or json_ or scratch):
+        raise typer.BadParameter("--list runs nothing: a name and other options have no effect with it")
     if list_:
         width = max(map(len, known), default=0)
         for each, summary in known.items():
@@ -507,7 +509,9 @@ def command(
         detail = f"peers would not be subject to it; unset OUTCORE_THROTTLE and OUTCORE_REQUESTS ({emulated})"
         raise OutcoreError(errno.EINVAL, "measure on an emulated storage", detail=detail)
     from outcore.doctor import scratch_directory
+    from outcore.preflight import check_file
 
+    check_file(json_, "write the result")
     result = run_benchmark(name, quick=quick, scratch=scratch_directory(scratch))
     show(result["claims"])
     if json_ is not None:

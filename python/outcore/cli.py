@@ -81,6 +81,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def run(arguments: list[str]) -> int:
     """Runs one command line and returns its exit status; errors are raised."""
     name = arguments[0] if arguments else "--help"
+    if name in ("--help", "-h", "--version") and len(arguments) > 1:
+        raise UsageError(
+            f"'{arguments[1]}' has no effect after {name}; outcore COMMAND --help explains a command"
+        )
     if name in ("--help", "-h"):
         print(overview())
         return 0

@@ -11,8 +11,9 @@ namespace outcore::chem {
 namespace {
 
 constexpr double least_correlation =
-    0.1;                                 // |D_ij| / sqrt(D_ii D_jj) of a crude density is not believed below
-constexpr double least_diagonal = 1e-3;  // nor its diagonal, of functions that it leaves empty
+    0.1;                                  // |D_ij| / sqrt(D_ii D_jj) of a crude density is not believed below
+constexpr double least_diagonal = 1e-3;   // nor its diagonal, of functions that it leaves empty
+constexpr double limit_share = 1.0 / 16;  // of the step
 
 /// sum of squares over each shell block, [shells][shells].
 std::vector<double> sums_of_squares(const Basis& basis, const double* matrix) {
@@ -31,12 +32,6 @@ std::vector<double> sums_of_squares(const Basis& basis, const double* matrix) {
   return sums;
 }
 
-std::vector<double> norms(const Basis& basis, const double* matrix) {
-  std::vector<double> result = sums_of_squares(basis, matrix);
-  for (double& value : result) value = std::sqrt(value);
-  return result;
-}
-
 /// To a power of 2^(1/4): so the crude densities of two runs, which differ in their last digits, give the
 /// same steps, and integrals that one has kept fit the other.
 double rounded(double value) {
@@ -51,13 +46,17 @@ void check(double step) {
 
 }  // namespace
 
-Accuracy::Accuracy(double step) : step_(step), largest_(step), least_(step) {
+Accuracy::Accuracy(double step) : step_(step), largest_(step), least_(step), share_(0.5) {
   check(step);
 }
 
 Accuracy::Accuracy(const Basis& basis, const double* densities, std::size_t count, double step,
                    double largest_step)
-    : step_(step), largest_(largest_step), shells_(std::size_t(basis.shells())), blocks_(shells_ * shells_) {
+    : step_(step),
+      largest_(largest_step),
+      share_(limit_share),
+      shells_(std::size_t(basis.shells())),
+      blocks_(shells_ * shells_) {
   check(step);
   check(largest_step);
   const Densities internal(basis, densities, std::vector<int>(count, 1));
@@ -79,45 +78,103 @@ Accuracy::Accuracy(const Basis& basis, const double* densities, std::size_t coun
   least_ = std::min(largest_, step_ / std::sqrt(18 * largest * largest));
 }
 
-EnergyError::EnergyError(const Basis& basis, const Densities& densities)
-    : basis_(basis), shells_(std::size_t(basis.shells())), exchange_factor_(densities.count() == 1 ? 1 : 2) {
+EnergyError::EnergyError(const Basis& basis, const Densities& densities,
+                         std::shared_ptr<const Accuracy> accuracy)
+    : basis_(basis), densities_(densities), accuracy_(std::move(accuracy)) {
   if (densities.count() < 1 || densities.count() > 2)
     throw Error(EINVAL,
                 {.attempted = "error of the energy",
                  .detail = "one density or those of two spins, not " + std::to_string(densities.count())});
   const auto n = std::size_t(basis.functions());
-  std::vector<double> sum(n * n);
-  for (std::size_t d = 0; d < densities.count(); ++d) {
-    spins_.push_back(norms(basis, densities.matrix(d)));
-    for (std::size_t at = 0; at < n * n; ++at) sum[at] += densities.matrix(d)[at];
+  total_.assign(densities.matrix(0), densities.matrix(0) + n * n);
+  if (densities.count() == 2)
+    for (std::size_t at = 0; at < n * n; ++at) total_[at] += densities.matrix(1)[at];
+}
+
+/// Rows of the densities over the slab's columns: of both spins the functions of k, of each those of i and j.
+void EnergyError::gather(const Slab& slab) {
+  const auto n = std::size_t(basis_.functions()), length = slab.row_length;
+  const auto ni = std::size_t(slab.ni), nj = std::size_t(slab.nj), nk = std::size_t(slab.nk);
+  rows_.assign((nk + densities_.count() * (ni + nj)) * length, 0.0);
+  double* to = rows_.data();
+  const auto copy = [&](const double* density, int shell, std::size_t count) {
+    for (std::size_t r = 0; r < count; ++r, to += length) {
+      const double* from = density + (std::size_t(basis_.first(shell)) + r) * n;
+      for (std::size_t c = 0; c < slab.columns.size(); ++c) to[c] = from[slab.columns[c]];
+    }
+  };
+  copy(total_.data(), slab.k, nk);
+  for (std::size_t spin = 0; spin < densities_.count(); ++spin) {
+    copy(densities_.matrix(spin), slab.i, ni);
+    copy(densities_.matrix(spin), slab.j, nj);
   }
-  total_ = norms(basis, sum.data());
+}
+
+/// Of each column: the square of g, g.v, and the largest |v|.
+void EnergyError::add_values(const Slab& slab) {
+  const auto n = std::size_t(basis_.functions()), length = slab.row_length;
+  const auto ni = std::size_t(slab.ni), nj = std::size_t(slab.nj), nk = std::size_t(slab.nk);
+  const auto i0 = std::size_t(basis_.first(slab.i)), j0 = std::size_t(basis_.first(slab.j)),
+             k0 = std::size_t(basis_.first(slab.k));
+  const double exchange = densities_.count() == 1 ? 1 : 2;
+  for (auto* sums : {&squares_, &products_, &magnitudes_}) sums->assign(length, 0.0);
+  derivative_.resize(length);
+  double* const g = derivative_.data();
+  for (std::size_t a = 0; a < ni; ++a)
+    for (std::size_t b = 0; b < nj; ++b)
+      for (std::size_t c = 0; c < nk; ++c) {
+        const double* row = rows_.data() + c * length;
+        const double d_ab = 4 * total_[(i0 + a) * n + j0 + b];
+        for (std::size_t at = 0; at < length; ++at) g[at] = d_ab * row[at];
+        for (std::size_t spin = 0; spin < densities_.count(); ++spin) {
+          const double* density = densities_.matrix(spin);
+          const double* d_a = rows_.data() + (nk + spin * (ni + nj) + a) * length;
+          const double* d_b = rows_.data() + (nk + spin * (ni + nj) + ni + b) * length;
+          const double d_ac = exchange * density[(i0 + a) * n + k0 + c],
+                       d_bc = exchange * density[(j0 + b) * n + k0 + c];
+          for (std::size_t at = 0; at < length; ++at) g[at] -= d_ac * d_b[at] + d_bc * d_a[at];
+        }
+        const double* v = slab.row((a * nj + b) * nk + c);
+        for (std::size_t at = 0; at < length; ++at) {
+          squares_[at] += g[at] * g[at];
+          products_[at] += g[at] * v[at];
+          magnitudes_[at] = std::max(magnitudes_[at], std::abs(v[at]));
+        }
+      }
 }
 
 void EnergyError::add(const Slab& slab) {
-  const auto row = [&](const std::vector<double>& norms, int shell) {
-    return norms.data() + std::size_t(shell) * shells_;
-  };
-  const double* t_k = row(total_, slab.k);
-  const double coulomb = 4 * row(total_, slab.i)[slab.j];
+  gather(slab);
+  add_values(slab);
+  const bool stored = slab.weights.empty();
   std::size_t column = 0;
-  for (const auto l : slab.shells) {
+  for (std::size_t at = 0; at < slab.shells.size(); ++at) {
+    const int l = slab.shells[at];
     const auto size = std::size_t(basis_.size(l));
-    const double step = slab.steps[column];
-    column += size;
-    double norm = coulomb * t_k[l];
-    for (const auto& spin : spins_) {
-      const double *s_i = row(spin, slab.i), *s_j = row(spin, slab.j);
-      norm += exchange_factor_ * (s_i[slab.k] * s_j[l] + s_i[l] * s_j[slab.k]);
+    const double step = stored ? slab.steps[column] : 0.0;
+    double square = 0, product = 0, magnitude = 0;
+    for (const std::size_t end = column + size; column < end; ++column) {
+      square += squares_[column];
+      product += products_[column];
+      magnitude = std::max(magnitude, magnitudes_[column]);
     }
-    variance_ += step * step / 12 * norm * norm;
-    worst_ += step / 2 * norm * std::sqrt(double(slab.rows() * size));
+    variance_ += step * step / 12 * square;
+    worst_ += step / 2 * std::sqrt(square * double(slab.rows() * size));
+    // Those that were scaled to the limit when they were packed; others that just reach it are taken for
+    // them.
+    const bool at_random = stored ? magnitude <= accuracy_->limit(slab.i, slab.j, slab.k, l) + 0.51 * step
+                                  : slab.weights[at] > 1;
+    if (!at_random) continue;
+    variance_ += product * product;
+    worst_ += std::abs(product);
+    largest_ = std::max(largest_, product * product);
   }
 }
 
 void EnergyError::add(const EnergyError& other) {
   variance_ += other.variance_;
   worst_ += other.worst_;
+  largest_ = std::max(largest_, other.largest_);
 }
 
 }  // namespace outcore::chem

@@ -31,12 +31,11 @@ inline int code_below(double step) noexcept {
 }
 
 /// How the values of one shell l are kept, the largest of which is this: the fewest bytes that reach it in
-/// steps no larger than `step`, and the finest step with which they do. No bytes if all are below step / 2.
+/// steps no larger than `step`, and the finest step with which they do.
 struct PackedForm {
   int width, code;
 };
 inline PackedForm packed_form(double largest, double step) noexcept {
-  if (largest < step / 2) return {0, 0};
   const int coarsest = code_below(step);
   for (int width = 1; width <= 4; ++width) {
     const double reach = double((1ll << (8 * width - 1)) - 2);  // one is lost to dither

@@ -28,38 +28,37 @@ SlabMaker::SlabMaker(const Basis& basis, const Screening& screening)
 
 void SlabMaker::select(const Screening::Task& task, int k, const Selection& selection) {
   const auto* density = selection.density;
-  const double threshold = screening_.threshold();
-  const double bra = screening_.bound(task.i, task.j);
   selected_.clear();
   // A Fock matrix element gets at most (ij|kl) times the largest of these densities; Coulomb terms count
   // twice.
   const double fixed =
       density ? std::max({2 * density->at(task.i, task.j), density->at(task.i, k), density->at(task.j, k)})
               : 0.0;
-  for (auto l : screening_.partners(k)) {
-    const double bound = bra * screening_.bound(k, l);
-    if (bound < threshold || (density && bound * 2 * density->overall < density->threshold)) break;
-    if (k == task.i && l > task.j) continue;
-    double least_bound = screening_.least(task.i, task.j, k, l);
-    if (bound < least_bound) continue;
+  const double least = density ? density->threshold / (2 * std::max(density->overall, 1e-300)) : 0.0;
+  screening_.quartets(task.i, task.j, k, rare_, least, [&](std::uint16_t l, double bound, double weight) {
+    if (selection.at_random && weight == 1) return;
     if (selection.part != Selection::Part::all &&
         selection.rule->keeps(task.i, task.j, k, l, bound) != (selection.part == Selection::Part::kept))
-      continue;
+      return;
+    double least_bound = 0;
     if (density) {
       const double largest =
           std::max({fixed, 2 * density->at(k, l), density->at(task.i, l), density->at(task.j, l)});
-      if (bound * largest < density->threshold) continue;
-      least_bound = std::max(least_bound, density->threshold / largest);
+      if (bound * largest < density->threshold) return;
+      least_bound = density->threshold / largest;
     }
-    selected_.push_back({l, bound, least_bound});
-  }
+    selected_.push_back({l, bound, weight, least_bound});
+  });
+  if (selection.small_below > 0)
+    std::ranges::stable_partition(selected_,
+                                  [&](const Selected& each) { return each.bound >= selection.small_below; });
 }
 
-const Slab& SlabMaker::make(const Screening::Task& task, int k, std::span<const std::uint16_t> shells) {
+const Slab& SlabMaker::make(const Screening::Task& task, int k,
+                            std::span<const Screening::Quartet> quartets) {
   selected_.clear();
-  for (auto l : shells)
-    selected_.push_back({l, screening_.bound(task.i, task.j) * screening_.bound(k, l),
-                         screening_.least(task.i, task.j, k, l)});
+  for (const auto& [_, l, weight] : quartets)
+    selected_.push_back({l, weight * screening_.bound(task.i, task.j) * screening_.bound(k, l), weight, 0.0});
   fill(task, k, 0, {});
   return slab_;
 }
@@ -67,8 +66,7 @@ const Slab& SlabMaker::make(const Screening::Task& task, int k, std::span<const 
 std::size_t SlabMaker::fill(const Screening::Task& task, int k, std::size_t from,
                             const Selection& selection) {
   slab_.label(basis_, task.i, task.j, k);
-  slab_.bound = selected_[from].bound;
-  slab_.small = slab_.bound < selection.small_below;
+  slab_.small = selected_[from].bound < selection.small_below;
   std::size_t columns = 0, to = from;
   for (; to < selected_.size(); ++to) {
     const auto more = std::size_t(basis_.size(selected_[to].l));
@@ -76,7 +74,13 @@ std::size_t SlabMaker::fill(const Screening::Task& task, int k, std::size_t from
     if ((selected_[to].bound < selection.small_below) != slab_.small) break;
     columns += more;
   }
-  for (std::size_t at = from; at < to; ++at) slab_.shells.push_back(selected_[at].l);
+  slab_.bound = 0;
+  slab_.weights.clear();
+  for (std::size_t at = from; at < to; ++at) {
+    slab_.bound = std::max(slab_.bound, selected_[at].bound);
+    slab_.shells.push_back(selected_[at].l);
+    slab_.weights.push_back(selected_[at].weight);
+  }
   slab_.set_shells(basis_);
 
   std::size_t column = 0;
@@ -92,7 +96,7 @@ std::size_t SlabMaker::fill(const Screening::Task& task, int k, std::size_t from
 bool SlabMaker::fill_columns(const Screening::Task& task, int k, const Selected& selected,
                              std::size_t column) {
   const int l = selected.l;
-  double factor = 1;
+  double factor = selected.weight;
   if (task.i == task.j) factor *= 0.5;
   if (k == l) factor *= 0.5;
   if (k == task.i && l == task.j) factor *= 0.5;
@@ -101,7 +105,7 @@ bool SlabMaker::fill_columns(const Screening::Task& task, int k, const Selected&
     for (const auto& b : basis_.components(task.j))
       for (const auto& c : basis_.components(k))
         for (const auto& d : basis_.components(l))
-          any |= fill_block(a, b, c, d, factor, selected.least_bound, column);
+          any |= fill_block(a, b, c, d, factor, selected.least_bound / selected.weight, column);
   return any;
 }
 

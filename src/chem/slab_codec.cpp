@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 
+#include "chem/chance.hpp"
 #include "chem/dither.hpp"
 #include "chem/kernels.hpp"
 #include "chem/packing.hpp"
@@ -58,8 +59,14 @@ void SlabCodec::choose(const Basis& basis, const Slab& slab) {
   for (const auto l : slab.shells) {
     const auto from = largest_.begin() + column;
     const double largest = *std::max_element(from, from + basis.size(l));
-    const auto [width, code] = packed_form(largest, accuracy_.step(slab.i, slab.j, slab.k, l));
-    if (width > 0) kept_.push_back({column, l, std::uint8_t(width), std::uint8_t(code)});
+    const double limit = accuracy_.limit(slab.i, slab.j, slab.k, l);
+    const bool there = largest >= limit ||
+                       largest > limit * Chance(Chance::Purpose::packing, slab.i, slab.j, slab.k, l).next();
+    if (there) {
+      const auto [width, code] =
+          packed_form(std::max(largest, limit), accuracy_.step(slab.i, slab.j, slab.k, l));
+      kept_.push_back({column, l, std::uint8_t(width), std::uint8_t(code), std::max(1.0, limit / largest)});
+    }
     column += basis.size(l);
   }
   std::sort(kept_.begin(), kept_.end(),
@@ -74,7 +81,7 @@ std::size_t SlabCodec::pack(const Basis& basis, const Slab& slab, std::byte* out
   head.i = std::uint16_t(slab.i), head.j = std::uint16_t(slab.j), head.k = std::uint16_t(slab.k);
   head.shells = std::uint16_t(kept_.size());
   head.dither = dither_seed(slab.i, slab.j, slab.k, kept_.front().l);
-  source_.clear(), steps_.clear(), per_step_.clear();
+  source_.clear(), steps_.clear(), per_step_.clear(), weights_.clear();
   std::byte* labels = out + sizeof(PackedSlab);
   std::byte* codes = labels + kept_.size() * sizeof(std::uint16_t);
   for (const Kept& kept : kept_) {
@@ -86,7 +93,8 @@ std::size_t SlabCodec::pack(const Basis& basis, const Slab& slab, std::byte* out
     for (int f = 0; f < size; ++f) {
       source_.push_back(kept.column + f);
       steps_.push_back(step);
-      per_step_.push_back(1 / step_of(kept.code));
+      per_step_.push_back(kept.weight / step_of(kept.code));
+      weights_.push_back(kept.weight);
     }
     auto& columns = kept.width == 8   ? head.n8
                     : kept.width == 4 ? head.n4
@@ -119,7 +127,7 @@ void SlabCodec::verify(const Slab& slab, std::size_t r) const {
   const double* row = slab.row(r);
   bool good = true;
   for (std::size_t c = 0; c < row_.size(); ++c) {
-    const double value = row[source_[c]];
+    const double value = weights_[c] * row[source_[c]];
     good &= std::abs(row_[c] - value) <= (0.5 + 1e-7) * steps_[c] + slack * std::abs(value);
   }
   if (!good)
@@ -142,6 +150,7 @@ std::size_t SlabCodec::unpack(const Basis& basis, const std::byte* in, std::size
   if (std::max({head.i, head.j, head.k}) >= basis.shells()) throw damaged("a label names no shell");
 
   slab.label(basis, head.i, head.j, head.k);
+  slab.weights.clear();
   slab.shells.resize(head.shells);
   std::memcpy(slab.shells.data(), in + sizeof head, head.shells * sizeof(std::uint16_t));
   std::size_t columns = 0;

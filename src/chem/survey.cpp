@@ -98,34 +98,32 @@ Surveyor::Triple Surveyor::draw(std::uint64_t number) const {
       std::size_t(std::upper_bound(until_.begin(), until_.end() - 1, at,
                                    [](double x, std::uint64_t end) { return x < double(end); }) -
                   until_.begin());
-  Triple triple{.task = &screening_.tasks()[found], .k = 0, .share = 0, .shells = {}};
+  Triple triple{.task = &screening_.tasks()[found], .k = 0, .share = 0, .quartets = {}};
   const auto& [i, j, integrals] = *triple.task;
+  const auto rare = screening_.rare(i, j);
   double left = at - double(until_[found] - integrals);
   for (triple.k = 0;; ++triple.k) {
-    triple.shells.clear();
+    triple.quartets.clear();
     std::uint64_t columns = 0;
-    for (auto l : screening_.partners(triple.k)) {
-      const double bound = screening_.bound(i, j) * screening_.bound(triple.k, l);
-      if (bound < screening_.threshold()) break;
-      if ((triple.k == i && l > j) || bound < screening_.least(i, j, triple.k, l)) continue;
-      triple.shells.push_back(l);
+    screening_.quartets(i, j, triple.k, rare, 0, [&](std::uint16_t l, double, double weight) {
+      triple.quartets.push_back({std::uint16_t(triple.k), l, weight});
       columns += std::uint64_t(basis_.size(l));
-    }
+    });
     const auto size =
         double(columns * std::uint64_t(basis_.size(i) * basis_.size(j) * basis_.size(triple.k)));
     triple.share = size / total;
     left -= size;
     if (left < 0 || triple.k == i) break;
   }
-  if (triple.shells.empty()) triple.share = 1;  // the end of the interval, by rounding
+  if (triple.quartets.empty()) triple.share = 1;  // the end of the interval, by rounding
   return triple;
 }
 
 void Surveyor::measure(const Triple& triple, Survey& survey) {
   const auto& task = *triple.task;
-  const std::size_t all = triple.shells.size(), count = std::min(all, most_shells);
-  std::vector<std::uint16_t> chosen;
-  for (std::size_t n = 0; n < count; ++n) chosen.push_back(triple.shells[(2 * n + 1) * all / (2 * count)]);
+  const std::size_t all = triple.quartets.size(), count = std::min(all, most_shells);
+  std::vector<Screening::Quartet> chosen;
+  for (std::size_t n = 0; n < count; ++n) chosen.push_back(triple.quartets[(2 * n + 1) * all / (2 * count)]);
   const double weight = double(all) / double(std::max<std::size_t>(1, count)) / triple.share;
 
   const auto pack = [&](const Slab& slab) {
@@ -134,14 +132,15 @@ void Surveyor::measure(const Triple& triple, Survey& survey) {
   };
   const std::size_t before = survey.quartets.size();
   double bytes_apart = 0;
-  for (auto l : chosen) {
-    const double seconds = time_of([&] { maker_.make(task, triple.k, {&l, 1}); }).once();
-    const Slab& slab = maker_.make(task, triple.k, {&l, 1});
+  for (const auto& quartet : chosen) {
+    const int l = quartet.l;
+    const double seconds = time_of([&] { maker_.make(task, triple.k, {&quartet, 1}); }).once();
+    const Slab& slab = maker_.make(task, triple.k, {&quartet, 1});
     const double bytes = slab.shells.empty() ? 0.0 : double(pack(slab));
     survey.quartets.push_back(
         {int(pair_of_kinds(basis_.kind(task.i), basis_.kind(task.j))),
          int(pair_of_kinds(basis_.kind(triple.k), basis_.kind(l))),
-         screening_.bound(task.i, task.j) * screening_.bound(triple.k, l),
+         quartet.weight * screening_.bound(task.i, task.j) * screening_.bound(triple.k, l),
          std::max({2 * density_.at(task.i, task.j), 2 * density_.at(triple.k, l),
                    density_.at(task.i, triple.k), density_.at(task.j, triple.k), density_.at(task.i, l),
                    density_.at(task.j, l)}),

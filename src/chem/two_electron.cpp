@@ -42,6 +42,7 @@ void TwoElectron::open_store(const IntegralFileOptions& options) {
 
 void TwoElectron::prepare(const IntegralFileOptions& options) {
   small_below_ = options.small_below;
+  accuracy_ = options.accuracy;
   for (SlabMaker& maker : makers_) maker.limit(options.record_bytes / 16);  // so that a record holds several
 }
 
@@ -110,13 +111,12 @@ void TwoElectron::contract_kept(const Tickets& tickets) {
   if (sums_.empty()) throw misuse("no densities are given");
   if (!file_) return;
   const double least = bounds_.threshold > 0 ? bounds_.threshold / std::max(2 * bounds_.overall, 1e-300) : 0;
-  file_->for_each(
-      threads(), [&](int thread, const Slab& slab) { sums_[std::size_t(thread)]->add(slab); }, least,
-      tickets);
+  const auto add = [&](int thread, const Slab& slab) { sums_[std::size_t(thread)]->add(slab); };
+  file_->for_each(threads(), add, least, tickets);
   std::vector<Lost> damaged;
   collect(file_->take_damaged(), damaged);
-  contract_lost(lost_);
-  contract_lost(damaged);
+  for_lost(lost_, add);
+  for_lost(damaged, add);
 }
 
 void TwoElectron::contract_rest(int thread, std::size_t first_task, std::size_t last_task) {
@@ -136,14 +136,27 @@ void TwoElectron::end(double* coulomb, double* exchange) {
   densities_.reset();
 }
 
-EnergyError TwoElectron::energy_error(const double* densities, std::size_t count, const Tickets& tickets) {
+EnergyError TwoElectron::energy_error(const double* densities, std::size_t count, const Tickets& tasks,
+                                      const Tickets& tickets) {
   const Densities internal(*basis_, densities, std::vector<int>(count, 1));
-  std::vector<EnergyError> errors(makers_.size(), EnergyError(*basis_, internal));
+  std::vector<EnergyError> errors(makers_.size(), EnergyError(*basis_, internal, accuracy_));
+  const auto add = [&](int thread, const Slab& slab) { errors[std::size_t(thread)].add(slab); };
+  bounds_.threshold = 0;  // for_lost and what follows: whatever the density before was
   if (file_) {
-    file_->for_each(
-        threads(), [&](int thread, const Slab& slab) { errors[std::size_t(thread)].add(slab); }, 0, tickets);
-    std::ignore = file_->take_damaged();  // they are computed anew, without an error
+    file_->for_each(threads(), add, 0, tickets);
+    std::vector<Lost> damaged;
+    collect(file_->take_damaged(), damaged);
+    for_lost(lost_, add);
+    for_lost(damaged, add);
   }
+  auto wanted = selection(Selection::Part::rest);
+  wanted.at_random = true;  // the others are exact
+  const auto& all = screening_->tasks();
+  if (!rule_->keeps_all())
+    in_threads([&](int thread) {
+      for (std::uint64_t at; (at = tasks()) < all.size();)
+        makers_[std::size_t(thread)].run(all[at], wanted, [&](const Slab& slab) { add(thread, slab); });
+    });
   for (std::size_t t = 1; t < errors.size(); ++t) errors[0].add(errors[t]);
   return errors[0];
 }
@@ -163,26 +176,25 @@ void TwoElectron::collect(std::span<const SlabRange> found, std::vector<Lost>& l
   }
 }
 
-void TwoElectron::contract_lost(std::span<const Lost> lost) {
+void TwoElectron::for_lost(std::span<const Lost> lost, const Consume& consume) {
   std::atomic<std::size_t> next{0};
   in_threads([&](int thread) {
-    for (std::size_t at; (at = next.fetch_add(1)) < lost.size();) contract_lost(thread, lost[at]);
+    for (std::size_t at; (at = next.fetch_add(1)) < lost.size();) for_lost(thread, lost[at], consume);
   });
 }
 
 // Parts of the large or small slabs of a task are found by counting, which needs all of them to be made.
-void TwoElectron::contract_lost(int thread, const Lost& lost) {
-  const auto t = std::size_t(thread);
+void TwoElectron::for_lost(int thread, const Lost& lost, const Consume& consume) {
   auto wanted = selection(Selection::Part::kept);
   if (!lost.ranges.empty()) wanted.density = nullptr;
   std::uint32_t number[2] = {0, 0};
-  makers_[t].run(screening_->tasks()[lost.task], wanted, [&](const Slab& slab) {
+  makers_[std::size_t(thread)].run(screening_->tasks()[lost.task], wanted, [&](const Slab& slab) {
     const auto n = number[slab.small ? 1 : 0]++;
     const auto covers = [&](const SlabRange& range) {
       return range.small == slab.small && n >= range.first && n - range.first < range.count;
     };
     if (lost.whole[slab.small ? 1 : 0] || std::any_of(lost.ranges.begin(), lost.ranges.end(), covers))
-      sums_[t]->add(slab);
+      consume(thread, slab);
   });
 }
 

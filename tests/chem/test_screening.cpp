@@ -1,3 +1,6 @@
+#include <array>
+#include <map>
+
 #include "check.hpp"
 #include "model.hpp"
 #include "outcore/chem/slab.hpp"
@@ -9,16 +12,31 @@ namespace {
 
 const std::vector<int> mixed{0, 1, 0, 2, 1, 0, 3, 0, 1};
 
-/// Integrals of all quartets i >= j, k >= l, (ij) >= (kl) whose bound reaches the threshold, one by one.
-std::uint64_t count_by_definition(const Basis& basis, const Screening& screening) {
-  std::uint64_t count = 0;
+/// All unique quartets: use(i, j, k, l).
+template <class Use>
+void all_quartets(const Basis& basis, Use&& use) {
   for (int i = 0; i < basis.shells(); ++i)
     for (int j = 0; j <= i; ++j)
       for (int k = 0; k <= i; ++k)
-        for (int l = 0; l <= (k == i ? j : k); ++l)
-          if (screening.bound(i, j) * screening.bound(k, l) >= screening.threshold())
-            count += std::uint64_t(basis.size(i) * basis.size(j) * basis.size(k) * basis.size(l));
-  return count;
+        for (int l = 0; l <= (k == i ? j : k); ++l) use(i, j, k, l);
+}
+
+using Labels = std::array<int, 4>;
+
+/// Weights of the quartets that are there, by labels.
+std::map<Labels, double> weights(const Basis& basis, const Screening& screening) {
+  std::map<Labels, double> found;
+  for (int i = 0; i < basis.shells(); ++i)
+    for (int j = 0; j <= i; ++j) {
+      const auto rare = screening.rare(i, j);
+      for (int k = 0; k <= i; ++k)
+        screening.quartets(i, j, k, rare, 0, [&](std::uint16_t l, double bound, double weight) {
+          check::is_true(std::abs(bound / (weight * screening.bound(i, j) * screening.bound(k, l)) - 1) <
+                         1e-12);
+          check::is_true(found.emplace(Labels{i, j, k, int(l)}, weight).second, "a quartet is there twice");
+        });
+    }
+  return found;
 }
 
 }  // namespace
@@ -33,12 +51,52 @@ TEST("bounds are square roots of the largest diagonal integrals") {
   check::equal(screening.bound(0, 1), screening.bound(1, 0));
 }
 
-TEST("tasks cover every unique quartet that passes, at any threshold") {
+TEST("tasks cover every unique quartet that reaches its limit, and what is there of the others") {
   const auto basis = model::basis(mixed);
   for (double threshold : {1e-12, 1e-2, 0.2, 0.8}) {
     const Screening screening(*basis, threshold, 2);
-    check::equal(screening.integrals(), count_by_definition(*basis, screening));
+    const auto found = weights(*basis, screening);
+    std::uint64_t integrals = 0;
+    all_quartets(*basis, [&](int i, int j, int k, int l) {
+      const auto at = found.find({i, j, k, l});
+      if (screening.bound(i, j) * screening.bound(k, l) >= threshold) {
+        check::is_true(at != found.end());
+        check::equal(at->second, 1.0);
+      }
+      if (at == found.end()) return;
+      check::is_true(at->second >= 1);
+      integrals += std::uint64_t(basis->size(i) * basis->size(j) * basis->size(k) * basis->size(l));
+    });
+    check::equal(screening.integrals(), integrals);
   }
+}
+
+TEST("what is left out has no bias, far below the limit as well as just below it") {
+  const std::vector<int> many(40, 2);
+  const auto basis = model::basis(many);
+  for (double threshold : {0.01, 2.0, 100.0}) {
+    const Screening screening(*basis, threshold, 1);
+    const auto found = weights(*basis, screening);
+    double sum = 0, expected = 0, variance = 0;
+    all_quartets(*basis, [&](int i, int j, int k, int l) {
+      const double bound = screening.bound(i, j) * screening.bound(k, l);
+      if (bound >= threshold) return;
+      const auto at = found.find({i, j, k, l});
+      if (at != found.end()) sum += at->second * bound;
+      expected += bound;
+      variance += bound * (threshold - bound);
+    });
+    check::is_true(variance > 0);
+    check::is_true(std::abs(sum - expected) < 4 * std::sqrt(variance), "biased");
+    check::is_true(std::sqrt(variance) < expected / 5, "too few for the test");
+  }
+}
+
+TEST("limits are those of the accuracy where they are above the threshold") {
+  const auto basis = model::basis(mixed);
+  const auto steps = std::make_shared<const Accuracy>(0.5);
+  check::equal(Screening(*basis, 1e-3, 1, steps).limit(3, 2, 1, 0), steps->limit(3, 2, 1, 0));
+  check::equal(Screening(*basis, 0.4, 1, steps).limit(3, 2, 1, 0), 0.4);
 }
 
 TEST("the slab maker computes no more than the tasks promise, and all of it where shells are simple") {

@@ -159,10 +159,39 @@ TEST("small values take fewer bytes than large ones") {
   }
 }
 
-TEST("a slab that rounds to zero takes no space") {
+TEST("a slab that is all zero takes no space") {
   const auto basis = model::basis({0, 1});
   std::mt19937_64 random(5);
-  check::is_true(pack(*basis, random_slab(*basis, random, 1e-13, 1e-12)).empty());
+  Slab slab = random_slab(*basis, random, 1e-13, 1e-12);
+  std::ranges::fill(slab.storage, 0.0);
+  check::is_true(pack(*basis, slab).empty());
+}
+
+TEST("shells whose values are far below a step are left out without a bias") {
+  const auto basis = model::basis(std::vector<int>(16, 2));
+  for (double value : {step / 3, step / 50}) {
+    double sum = 0;
+    int there = 0, count = 0;
+    for (int i = 0; i < basis->shells(); ++i)
+      for (int j = 0; j <= i; ++j)
+        for (int k = 0; k <= i; ++k) {
+          Slab slab;
+          slab.label(*basis, i, j, k);
+          for (int l = 0; l < basis->shells(); ++l) slab.shells.push_back(std::uint16_t(l));
+          slab.set_shells(*basis);
+          for (std::size_t r = 0; r < slab.rows(); ++r) std::fill_n(slab.row(r), slab.columns.size(), value);
+          count += basis->shells();
+          const auto packed = pack(*basis, slab);
+          if (packed.empty()) continue;
+          Slab copy;
+          SlabCodec::unpack(*basis, packed.data(), packed.size(), copy);
+          there += int(copy.shells.size());
+          for (std::size_t c = 0; c < copy.columns.size(); ++c) sum += copy.row(0)[c] / basis->size(0);
+        }
+    const double expected = value / accuracy.limit(0, 0, 0, 0);
+    check::is_true(std::abs(double(there) / count - expected) < 4 * std::sqrt(expected / count));
+    check::is_true(std::abs(sum / count / value - 1) < 4 / std::sqrt(expected * count), "biased");
+  }
 }
 
 TEST("damaged bytes are refused, never read beyond") {

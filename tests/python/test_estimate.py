@@ -37,7 +37,7 @@ def test_integrals_and_bytes_are_foretold(name, tmp_path):
 def test_the_ways_are_ordered_by_what_they_keep(tmp_path):
     mol = gto.M(verbose=0, **MOLECULES["benzene"])
     with World("self") as world:
-        found = forecast(mol, Settings(scratch=str(tmp_path), disk_bytes=400_000), world)
+        found = forecast(mol, Settings("auto", scratch=str(tmp_path), disk_bytes=400_000), world)
     disk, semidirect, direct, auto = found.ways.values()
     assert direct.bytes < semidirect.bytes <= 400_000 < disk.bytes
     assert direct.kept < semidirect.kept < disk.kept

@@ -29,6 +29,9 @@ struct Slab {
   std::vector<std::int32_t> columns;  ///< basis function of each column
   std::size_t row_length = 0;         ///< columns, padded
   std::vector<double> storage;
+  /// Of each shell l, as SlabMaker makes it: that its values were multiplied with (Screening). Empty once
+  /// unpacked.
+  std::vector<double> weights;
   std::vector<double> steps;  ///< of each column once unpacked: values are within half of it; 0: exact
 
   [[nodiscard]] std::size_t rows() const noexcept {
@@ -60,6 +63,7 @@ struct Selection {
   Part part = Part::all;
   const DensityBounds* density = nullptr;  ///< null: no screening by the density
   double small_below = 0;                  ///< bounds below it and from it on come in different slabs
+  bool at_random = false;                  ///< only quartets that stand for others like them, too
 };
 
 /// Computes the slabs of tasks. One for each thread.
@@ -74,6 +78,7 @@ class SlabMaker {
   /// for the same selection.
   template <class Consume>
   void run(const Screening::Task& task, const Selection& selection, Consume&& consume) {
+    rare_ = screening_.rare(task.i, task.j);
     for (int k = 0; k <= task.i; ++k) {
       select(task, k, selection);
       for (std::size_t at = 0; at < selected_.size();) {
@@ -83,9 +88,9 @@ class SlabMaker {
     }
   }
 
-  /// The slab of one triple of shells with a list of l, by falling bound(k, l); no shells if all is zero.
-  /// Valid until the next call.
-  const Slab& make(const Screening::Task& task, int k, std::span<const std::uint16_t> shells);
+  /// The slab of one triple of shells with a list of quartets; no shells if all is zero. Valid until the next
+  /// call.
+  const Slab& make(const Screening::Task& task, int k, std::span<const Screening::Quartet> quartets);
 
   [[nodiscard]] std::uint64_t quartets() const noexcept { return quartets_; }
   [[nodiscard]] std::uint64_t integrals() const noexcept { return integrals_; }
@@ -93,7 +98,7 @@ class SlabMaker {
  private:
   struct Selected {
     std::uint16_t l;
-    double bound;
+    double bound, weight;
     double least_bound;  // of quartets of components worth computing
   };
 
@@ -107,6 +112,7 @@ class SlabMaker {
   const Screening& screening_;
   Slab slab_;
   std::size_t most_values_ = Slab::most_values;
+  std::vector<Screening::Quartet> rare_;  // of the task
   std::vector<Selected> selected_;
   std::vector<double> quartet_, work_;
   std::uint64_t quartets_ = 0, integrals_ = 0;
@@ -114,8 +120,9 @@ class SlabMaker {
 
 /// Packs slabs: values become integers in units of a step, in 1, 2, 3 or 4 bytes as each shell l needs, or
 /// exact doubles where 4 bytes do not reach. The step is of the shell l in the slab, no larger than the
-/// quartet's (Accuracy) and as fine as the bytes allow; shells l whose values are all below half of the
-/// quartet's step are left out.
+/// quartet's (Accuracy) and as fine as the bytes allow. Shells l whose values are all below the quartet's
+/// limit are left out at random: one whose largest value is m is kept with probability m / limit, and its
+/// values then count limit / m times, so that what is left out has no bias (see Screening).
 ///
 /// The integer of a value v is the nearest to v / step - d, and v comes back as (integer + d) * step, where
 /// the dither d is pseudo-random, uniform between -1/2 and 1/2 (subtractive dither: Lipshitz, Wannamaker,
@@ -144,6 +151,7 @@ class SlabCodec {
     std::int32_t column;  // first one of the shell in the slab
     std::uint16_t l;
     std::uint8_t width, code;
+    double weight;
   };
   void choose(const Basis& basis, const Slab& slab);
   void verify(const Slab& slab, std::size_t row) const;
@@ -152,7 +160,7 @@ class SlabCodec {
   std::uint64_t stored_ = 0;
   std::vector<Kept> kept_;  // in the order of packing
   // Of the columns as they are in the slab, and as they are packed.
-  std::vector<double> largest_, steps_, per_step_, row_;
+  std::vector<double> largest_, steps_, per_step_, weights_, row_;
   std::vector<std::int32_t> source_;
 };
 

@@ -45,7 +45,7 @@ class Surveyor {
     const Screening::Task* task;
     int k;
     double share;  // of all integrals
-    std::vector<std::uint16_t> shells;
+    std::vector<Screening::Quartet> quartets;
   };
 
   [[nodiscard]] Triple draw(std::uint64_t number) const;

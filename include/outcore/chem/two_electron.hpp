@@ -60,9 +60,10 @@ class TwoElectron {
   /// Partial J and K, [count][n][n] each, to be summed over processes.
   void end(double* coulomb, double* exchange);
 
-  /// What the rounding of this process's stored integrals does to the energy of `count` densities
-  /// [count][n][n]: one of closed shells, or those of two spins. The errors of all processes are to be added.
-  [[nodiscard]] EnergyError energy_error(const double* densities, std::size_t count,
+  /// What storing and leaving out does to the energy of `count` densities [count][n][n]: one of closed
+  /// shells, or those of two spins. Of what is kept by this process, or its share by tickets, and of what is
+  /// not kept in the tasks that `tasks` names. The errors of all processes are to be added.
+  [[nodiscard]] EnergyError energy_error(const double* densities, std::size_t count, const Tickets& tasks,
                                          const Tickets& tickets = {});
 
   [[nodiscard]] IntegralCounts counts() const;
@@ -82,8 +83,9 @@ class TwoElectron {
   [[nodiscard]] Selection selection(Selection::Part part) const;
   void in_threads(const std::function<void(int thread)>& work) const;
   static void collect(std::span<const SlabRange> found, std::vector<Lost>& lost);
-  void contract_lost(std::span<const Lost> lost);
-  void contract_lost(int thread, const Lost& lost);
+  using Consume = std::function<void(int thread, const Slab& slab)>;
+  void for_lost(std::span<const Lost> lost, const Consume& consume);
+  void for_lost(int thread, const Lost& lost, const Consume& consume);
 
   std::shared_ptr<const Basis> basis_;
   std::shared_ptr<const Screening> screening_;
@@ -92,6 +94,7 @@ class TwoElectron {
   std::vector<std::unique_ptr<IntegralFile::Writer>> writers_;
   std::vector<std::unique_ptr<CoulombExchange>> sums_;
   std::unique_ptr<IntegralFile> file_;
+  std::shared_ptr<const Accuracy> accuracy_;  // of what is stored
   double small_below_ = 0;
   std::unique_ptr<Densities> densities_;
   DensityBounds bounds_;

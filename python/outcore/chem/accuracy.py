@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 SIGMAS = 4.0  # the error of the energy exceeds as many standard deviations in 1 of 16 000 cases
 LARGEST_STEP = 1e-7  # whatever the density: J and K of other densities stay good
+# The variance of what is left out is estimated from what is there; where that is little, it may be more by this
+# many of the largest term.
+FEW_TERMS = 8
 # Mean of (step * Gamma)^2 over the stored integrals in units of the base step: what rounding up to whole bytes and
 # crude densities make of it, from experience. It varies more where integrals are few.
 _MEAN_SQUARE = 1 / 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from outcore import launch
-from outcore.chem.integrals import find_scratch
+from outcore import launch, preflight
+from outcore.chem import scf_options
+from outcore.chem.integrals import STORAGES, find_scratch
 from outcore.chem.results import peak_memory_bytes, write_json
 from outcore.console import make_console, visible
 from outcore.errors import OutcoreError
@@ -92,14 +94,17 @@ def scf(
         str | None, typer.Option(help="Scratch directory. Default: the fastest node-local one.")
     ] = None,
     placement: Annotated[
-        str,
-        typer.Option(help="'local': a process reads the records it wrote; 'global': any, as it has time."),
-    ] = "local",
-    record: Annotated[str, typer.Option(help="Size of an integral record.")] = "4MiB",
-    prefetch: Annotated[int, typer.Option(help="Records read ahead, at least 2.")] = 4,
+        str | None,
+        typer.Option(
+            help="'local', the default: a process reads the records it wrote; 'global': any, as it has time."
+        ),
+    ] = None,
+    record: Annotated[str | None, typer.Option(help="Size of an integral record. Default: 4MiB.")] = None,
+    prefetch: Annotated[int | None, typer.Option(help="Records read ahead, at least 2. Default: 4.")] = None,
     cache: Annotated[
-        str, typer.Option(help="Page cache for integrals: automatic, direct or buffered.")
-    ] = "automatic",
+        str | None,
+        typer.Option(help="Page cache for integrals: automatic (the default), direct or buffered."),
+    ] = None,
     keep_integrals: Annotated[
         Path | None,
         typer.Option(
@@ -109,7 +114,7 @@ def scf(
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Say what each way to run will take, and end.")
     ] = False,
-    guess: Annotated[str, typer.Option(help="Start guess, as PySCF names it.")] = "minao",
+    guess: Annotated[str | None, typer.Option(help="Start guess, as PySCF names it. Default: minao.")] = None,
     conv_tol: Annotated[float, typer.Option(help="Convergence of the energy (Hartree).")] = 1e-9,
     max_cycle: Annotated[int, typer.Option(help="Most SCF cycles.")] = 50,
     checkpoint: Annotated[Path | None, typer.Option(help="Keep the orbitals here, to restart from.")] = None,
@@ -122,6 +127,7 @@ def scf(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write results here.")] = None,
 ) -> int:
     """Hartree-Fock with two-electron integrals on disk (or direct), on one or several processes."""
+    given = dict(locals())
     if ranks is not None:
         launch.relaunch(ranks)
     start = time.monotonic()
@@ -131,8 +137,10 @@ def scf(
     from outcore.chem import scf as methods
     from outcore.chem.view import Cycles, View
 
+    _check_options(given)
     comm = launch.world()
     root = comm is None or comm.rank == 0
+    preflight.at_root(comm, lambda: _check_targets(given))
     console = make_console(quiet=not root)
     mol = molecule.build(
         geometry,
@@ -155,24 +163,13 @@ def scf(
     unrestricted = uhf or mol.spin != 0
     mf = (methods.UHF if unrestricted else methods.RHF)(
         mol,
-        comm=_processes(comm, placement, scratch),
-        integrals=integrals,
-        error=error,
-        threshold=threshold,
-        keep=None if keep_integrals is None else str(keep_integrals),
-        disk_bytes=None if disk is None else 0 if disk.strip() == "0" else parse_bytes(disk),
-        placement=placement,
-        scratch=scratch,
-        memory_bytes=None if memory is None else parse_bytes(memory),
-        threads=threads,
-        record_bytes=parse_bytes(record),
-        prefetch=prefetch,
-        cache=cache,
+        comm=_processes(comm, placement or "local", scratch),
+        **_settings(given),
     )
     if estimate:
         _print_forecast(mf, console, json_file)
         return 0
-    mf.conv_tol, mf.max_cycle, mf.init_guess, mf.chkfile = conv_tol, max_cycle, guess, None
+    mf.conv_tol, mf.max_cycle, mf.init_guess, mf.chkfile = conv_tol, max_cycle, guess or "minao", None
     raw = _begin_io(mf, trace)
     method = "UHF" if unrestricted else "RHF"
     start_density, keeper = _restart_files(mf, method, restart, checkpoint, console)
@@ -205,6 +202,55 @@ def scf(
             detail=f"after {mf.cycles} cycles E = {energy:.10f}; raise --max-cycle, or try another --guess",
         )
     return 0
+
+
+def _check_options(given: dict[str, Any]) -> None:
+    """Raises OutcoreError for options that exclude each other, have no effect, or are out of range. An estimate is
+    of all ways to run: it takes the options of any."""
+
+    if given["uhf"] and given["rhf"]:
+        raise OutcoreError(errno.EINVAL, "choose options", detail="--uhf and --rhf exclude each other")
+    if given["restart"] is not None:
+        preflight.refuse({"--guess": given["guess"]}, "with --restart, which starts from orbitals")
+    keep, scratch = given["keep_integrals"], given["scratch"]
+    if keep is not None and scratch is not None and os.path.realpath(keep) != os.path.realpath(scratch):
+        preflight.refuse({"--scratch": scratch}, "with --keep-integrals, where the integrals are")
+    integrals, storing = given["integrals"], ("placement", "record", "prefetch", "cache")
+    if not given["estimate"] and integrals in ("disk", "direct"):
+        why = f"with --integrals {integrals}; semidirect and auto have a budget"
+        preflight.refuse({"--disk": given["disk"]}, why)
+    if not given["estimate"] and integrals == "direct":
+        unused = {f"--{name}": given[name] for name in storing} | {"--keep-integrals": keep}
+        preflight.refuse(unused, "with --integrals direct, which stores none")
+    scf_options.check_guess(given["guess"] or "minao")
+    scf_options.check_iterations(given["conv_tol"], given["max_cycle"])
+    preflight.check_count("--threads", given["threads"])
+    preflight.check_number("--error", given["error"])
+    preflight.check_number("--threshold", given["threshold"])
+
+
+def _check_targets(given: dict[str, Any]) -> None:
+    """Raises OutcoreError if what is to be written in the end cannot be."""
+
+    preflight.check_file(given["json_file"], "write results")
+    preflight.check_file(given["trace"], "write trace")
+    preflight.check_directory(given["checkpoint"], "write checkpoint")
+    preflight.check_directory(given["keep_integrals"], "keep integrals")
+
+
+def _settings(given: dict[str, Any]) -> dict[str, Any]:
+    """For the methods: what was given of the options that Settings has, with defaults of its own for the others."""
+    integrals, disk, keep = given["integrals"], given["disk"], given["keep_integrals"]
+    settings = {name: given[name] for name in ("error", "threshold", "placement", "scratch", "threads")}
+    settings |= {name: given[name] for name in ("prefetch", "cache")}
+    settings |= {
+        "integrals": "auto" if given["estimate"] and integrals in STORAGES else integrals,
+        "keep": None if keep is None else str(keep),
+        "disk_bytes": None if disk is None else 0 if disk.strip() == "0" else parse_bytes(disk),
+        "memory_bytes": None if given["memory"] is None else parse_bytes(given["memory"]),
+        "record_bytes": None if given["record"] is None else parse_bytes(given["record"]),
+    }
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def _processes(comm: Intracomm | None, placement: str, scratch: str | None) -> Intracomm | World | None:

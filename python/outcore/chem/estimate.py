@@ -90,7 +90,9 @@ def forecast(mol: Mole, settings: Settings, world: World) -> Forecast:
 
 def sample_of_direct(mol: Mole, settings: Settings, world: World) -> plan.Sample:
     """That of a direct run, which screens otherwise than one that stores for an error of the energy. Collective."""
-    integrals = TwoElectronIntegrals(mol, replace(settings, storage="direct"), world=world)
+    integrals = TwoElectronIntegrals(
+        mol, replace(settings, storage="direct", disk_bytes=None, keep=None), world=world
+    )
     sample = integrals.survey()
     integrals.close()
     return sample

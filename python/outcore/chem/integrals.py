@@ -80,6 +80,14 @@ class Settings:
             ),
             (self.disk_bytes is not None and self.disk_bytes < 0, f"{self.disk_bytes} bytes of disk"),
             (
+                self.disk_bytes is not None and self.storage in ("disk", "direct"),
+                f"disk_bytes has no effect on '{self.storage}'; semidirect and auto have a budget",
+            ),
+            (
+                self.keep is not None and self.storage == "direct",
+                "keep has no effect on 'direct', which stores none",
+            ),
+            (
                 self.error is not None and self.threshold is not None,
                 "give the error of the energy to allow, or the threshold of integrals, not both",
             ),
@@ -298,7 +306,7 @@ class TwoElectronIntegrals:
         steps = self._accuracy
         if steps.least == steps.largest:
             return _core.Screening(self._basis, self.settings.cutoff, self._threads)
-        return _core.Screening(self._basis, steps.least / 2, self._threads, steps)
+        return _core.Screening(self._basis, steps.share * steps.least, self._threads, steps)
 
     def _budgets(self) -> tuple[int, int]:
         """Bytes of memory and of disk for the records of each process. Collective."""
@@ -418,16 +426,20 @@ class TwoElectronIntegrals:
         counted = (int(value) for value in self.world.all_reduce(mine))
         return Summary(**dict(zip(names, counted, strict=True)), seconds=self._store_seconds)
 
-    def jk(self, densities: Matrices, symmetry: Sequence[int]) -> tuple[Matrices, Matrices]:
+    def jk(
+        self, densities: Matrices, symmetry: Sequence[int], *, screened: bool = True
+    ) -> tuple[Matrices, Matrices]:
         """J and K, [count][n][n] each, of `densities` [count][n][n], symmetric (+1) or antisymmetric (-1) as
-        `symmetry` says. The densities of rank 0 count; all processes get the same result."""
+        `symmetry` says. The densities of rank 0 count; all processes get the same result. Not `screened`: nothing
+        is left out because of the densities."""
         start = time.monotonic()
         densities = self.world.broadcast(np.ascontiguousarray(densities, dtype=np.float64))
         self._reset_counters()
         with self.world.together("J and K", list(symmetry)):
             if self._keeps and not self._stored:
                 raise OutcoreError(errno.EINVAL, "J and K", detail="the integrals have not been stored")
-            self._native.begin(densities, list(symmetry), self.settings.density_threshold)
+            threshold = self.settings.density_threshold if screened else 0.0
+            self._native.begin(densities, list(symmetry), threshold)
             self._native.contract_kept(self._tickets)
             if not self._keeps_all:
                 run_tasks(self._counter, self._cost, self._threads, self._native.contract_rest)
@@ -444,8 +456,9 @@ class TwoElectronIntegrals:
         densities = self.world.broadcast(np.ascontiguousarray(densities, dtype=np.float64))
         self._reset_counters()
         with self.world.together("error of the energy"):
-            mine = np.array(self._native.energy_error(densities, self._tickets))
-        variance, worst = (float(value) for value in self.world.all_reduce(mine))
+            *sums, largest = self._native.energy_error(densities, self._counter, self._tickets)
+        variance, worst = (float(value) for value in self.world.all_reduce(np.array(sums)))
+        variance += accuracy.FEW_TERMS * float(self.world.all_reduce(largest, "max"))
         return EnergyError(math.sqrt(variance), worst, self.settings.allowed_error)
 
     def close(self) -> None:

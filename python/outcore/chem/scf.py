@@ -75,6 +75,7 @@ class _OutOfCore(RootDriven):
         self.on_estimate: Callable[[Estimate], None] | None = None
         self.stored_summary: Summary | None = None
         self._two_electron: TwoElectronIntegrals | None = None
+        self._screens = True  # by the density, where the storage does
 
     @property
     def two_electron(self) -> TwoElectronIntegrals:
@@ -133,16 +134,28 @@ class _OutOfCore(RootDriven):
 
     def _jk(self, densities: Matrices, symmetry: list[int]) -> tuple[Matrices, Matrices]:
         if self.driving:
-            self.world.broadcast(symmetry)
-        return self.two_electron.jk(densities, symmetry)
+            self.world.broadcast((symmetry, self._screens))
+        return self.two_electron.jk(densities, symmetry, screened=self._screens)
 
     def prepare(self) -> None:
         _ = self.two_electron
 
-    def answer(self, request: list[int]) -> None:
+    def answer(self, request: tuple[list[int], bool]) -> None:
         """J and K of densities of these symmetries, which rank 0 has."""
-        n = self.mol.nao
-        self.two_electron.jk(np.empty((len(request), n, n)), request)
+        n, (symmetry, screened) = self.mol.nao, request
+        self.two_electron.jk(np.empty((len(symmetry), n, n)), symmetry, screened=screened)
+
+    def _finalize(self) -> Any:
+        """The energy of the orbitals found, from J and K of all of their density: those of the cycles have what
+        screening by the change of the density left out in each, all of one sign in systems that are alike
+        everywhere."""
+        if self.settings.density_threshold > 0 and self.mo_coeff is not None:  # type: ignore[attr-defined]
+            self._screens = False
+            try:
+                self.e_tot = self.energy_tot(self.make_rdm1())  # type: ignore[attr-defined]
+            finally:
+                self._screens = True
+        return super()._finalize()  # type: ignore[misc]
 
     def energy_error(self) -> EnergyError:
         """What the rounding of the stored integrals does to the energy of the present orbitals: a pass over the

@@ -86,7 +86,12 @@ class ChemioHf:
             command = [
                 *(sys.executable, "-m", "outcore", "scf", str(self.molecule.path())),
                 *("--basis", self.molecule.basis, *(["--cart"] if self.molecule.cartesian else [])),
-                *("--integrals", integrals, *options, "--record", self._record),
+                *(
+                    "--integrals",
+                    integrals,
+                    *options,
+                    *([] if integrals == "direct" else ["--record", self._record]),
+                ),
                 *("--ranks", str(self._processes), "--scratch", str(self._scratch), "--json", str(result)),
             ]
             answer = subprocess.run(command, capture_output=True, text=True, check=False)

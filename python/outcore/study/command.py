@@ -45,6 +45,8 @@ def command(
         raise typer.BadParameter(f"{name}: the studies are {', '.join(STUDIES)}")
     if repeats < 1:
         raise OutcoreError(errno.EINVAL, f"--repeats {repeats}", detail="at least one run is needed")
+    if repeats > 1 and name != "passion":
+        raise OutcoreError(errno.EINVAL, f"--repeats {repeats}", detail=f"{name} makes each run once")
     sections = _sections(name, only)
     from outcore.doctor import scratch_directory
 
@@ -60,7 +62,7 @@ def command(
 
 
 def _sections(study: str, only: str | None) -> tuple[str, ...]:
-    if not only:
+    if only is None:
         return ()
     from outcore.study.passion import NAMES
 

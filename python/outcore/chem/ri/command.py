@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import math
 import time
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from outcore import _core, launch, resources
+from outcore import _core, launch, preflight, resources
 from outcore.chem.results import peak_memory_bytes, write_json
 from outcore.chem.ri.options import Options, with_options
 from outcore.chem.ri.traffic import Traffic, Watch
@@ -19,9 +21,11 @@ from outcore.errors import OutcoreError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from outcore.chem.ri.auxiliary import Purpose
     from outcore.chem.ri.mp2 import MP2
     from outcore.world import World
 
+_DEPENDENT = 1e-9  # an eigenvalue of the overlap below it is 0 within rounding
 _AUXILIARY = (
     "Auxiliary basis{}: a name or a file, or 'auto' for even-tempered functions where none is on record. "
     "Default: that of the basis."
@@ -34,7 +38,7 @@ def ri_scf(
     auxbasis: Annotated[str | None, typer.Option(help=_AUXILIARY.format(""))] = None,
 ) -> int:
     """Hartree-Fock with density fitting; three-index integrals in memory and on disk."""
-    with _Run(options) as run:
+    with _Run(options, {"jk": auxbasis}) as run:
         run.scf(auxbasis)
         run.finish()
     return 0
@@ -57,7 +61,7 @@ def rimp2(
 ) -> int:
     """RI-MP2 on a Hartree-Fock reference with density fitting, on one or several processes."""
     factors = _factors(scs)
-    with _Run(options) as run:
+    with _Run(options, {"jk": jkbasis, "mp2": auxbasis}, frozen) as run:
         run.scf(jkbasis)
         run.mp2(auxbasis, frozen, factors, pairs)
         run.finish()
@@ -67,6 +71,8 @@ def rimp2(
 def _factors(text: str) -> tuple[float, float]:
     try:
         opposite, same = (float(word) for word in text.split(","))
+        if not (math.isfinite(opposite) and math.isfinite(same)):
+            raise ValueError(text)
     except ValueError:
         raise OutcoreError(
             errno.EINVAL, f"--scs {text}", detail="two numbers are needed, such as 1.2,0.333"
@@ -77,7 +83,11 @@ def _factors(text: str) -> tuple[float, float]:
 class _Run:
     """The stages of a run, and what is shown of them."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(
+        self, options: Options, auxiliary: dict[Purpose, str | None], frozen: str | None = None
+    ) -> None:
+        """auxiliary: the sets that the stages of the run will take, which are looked for now, as is what may be
+        wrong with `frozen`."""
         if options.ranks is not None:
             launch.relaunch(options.ranks)
         self._start = time.monotonic()
@@ -86,7 +96,9 @@ class _Run:
 
         from outcore.chem import molecule
 
+        options.check()
         comm = launch.world()
+        preflight.at_root(comm, lambda: preflight.check_file(options.json_file, "write results"))
         self._console: Console = make_console(quiet=comm is not None and comm.rank > 0)
         self._options = options
         self._mol = molecule.build(
@@ -100,12 +112,22 @@ class _Run:
             unit=options.unit,
             say=self._say,
         )
+        self._check_mol(auxiliary, frozen)
         self._unrestricted = options.uhf or self._mol.spin != 0
         self._comm = comm
         self._world = self._new_world()
         self._mf: Any = None
         self._results: dict[str, Any] = {}
         self._header(1 if comm is None else comm.size)
+
+    def _check_mol(self, auxiliary: dict[Purpose, str | None], frozen: str | None) -> None:
+        from outcore.chem.ri import auxiliary as sets
+        from outcore.chem.ri.mp2 import count_frozen
+
+        for purpose, name in auxiliary.items():
+            sets.build(self._mol, name, purpose)
+        if frozen is not None:
+            count_frozen(self._mol, frozen, max(self._mol.nelec))
 
     def _new_world(self) -> World:
         from outcore.chem.ri.processes import make_world
@@ -223,6 +245,8 @@ class _Run:
         forecast = self._world.broadcast(nothing)
         free = _core.file_system(self._world.scratch).free_bytes
         self._say(f"{stage} estimate: {forecast}; {free / 1e9:.1f} GB free in {self._world.scratch}")
+        if self._options.estimate:
+            self._results[f"{stage.lower()}_estimate"] = asdict(forecast)
         return forecast
 
     def _compare(self, stage: str, forecast: Any, traffic: Traffic, begin: float) -> None:
@@ -240,14 +264,19 @@ class _Run:
         """Orbitals of the right number, for a plan that looks at nothing else."""
         import numpy as np
 
-        n = self._mol.nao
-        occupied = [np.arange(n) < count for count in self._mol.nelec]
+        from outcore.chem.reference import mark_canonical
+
+        overlaps, vectors = np.linalg.eigh(self._mol.intor_symmetric("int1e_ovlp"))
+        coefficients = (vectors / np.sqrt(abs(overlaps)))[:, overlaps > _DEPENDENT]
+        occupied = [np.arange(coefficients.shape[1]) < count for count in self._mol.nelec]
         if self._unrestricted:
-            coefficients, occupations = np.stack([np.eye(n)] * 2), np.stack(occupied).astype(float)
+            coefficients, occupations = np.stack([coefficients] * 2), np.stack(occupied).astype(float)
         else:
-            coefficients, occupations = np.eye(n), 2.0 * occupied[0]
+            occupations = 2.0 * occupied[0]
         self._mf.mo_coeff, self._mf.mo_occ = coefficients, occupations
-        self._mf.mo_energy = np.zeros(occupations.shape)
+        self._mf.mo_energy = np.where(occupations > 0, -1.0, 1.0)
+        self._mf.converged = True
+        mark_canonical(self._mf)
 
     def _kept_orbitals(self, mf: Any) -> tuple[Any, Any]:
         """Orbitals of another run, at all processes, and what keeps new ones, at the first."""
@@ -320,8 +349,13 @@ class _Run:
 
     def finish(self) -> None:
         """Time and memory of the run, and the file of results."""
-        if self._options.estimate:
-            return
+        if not self._options.estimate:
+            self._measure()
+        with self._world.together("write results"):
+            if self._options.json_file is not None and self._world.rank == 0:
+                write_json(self._options.json_file, self._results)
+
+    def _measure(self) -> None:
         peak = peak_memory_bytes(self._world)
         seconds = time.monotonic() - self._start
         budget = self._options.memory_bytes
@@ -331,6 +365,3 @@ class _Run:
             + (", what processes share counted for each" if self._world.size > 1 else "")
         )
         self._results |= {"run_seconds": seconds, "peak_memory_bytes": peak, "memory_budget_bytes": budget}
-        with self._world.together("write results"):
-            if self._options.json_file is not None and self._world.rank == 0:
-                write_json(self._options.json_file, self._results)

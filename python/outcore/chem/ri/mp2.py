@@ -126,14 +126,8 @@ class MP2:
         self.reference = self._take_reference(noncanonical, force)
         self.restricted = self.reference.restricted
         with self.world.together("RI-MP2", frozen):
-            self.frozen = _frozen(self.mol, frozen)
             most = max(each.occupied for each in self.reference.spins)
-            if self.frozen > most:
-                raise OutcoreError(
-                    errno.EINVAL,
-                    "freeze orbitals",
-                    detail=f"{self.frozen} frozen, but only {most} are occupied",
-                )
+            self.frozen = count_frozen(self.mol, frozen, most)
             self.orbitals = [self._active(each) for each in self.reference.spins]
         self.plan: TransformPlan | None = None
         self.dropped = self.auxiliary = self.integral_bytes = 0
@@ -468,6 +462,16 @@ def _contract(left: Matrix, right: Matrix, out: Matrix) -> None:
         return
     for j in range(count):
         out[:, j] = left.T @ right[:, j]
+
+
+def count_frozen(mol: Any, frozen: int | str | Sequence[int] | None, occupied: int) -> int:
+    """Lowest orbitals that are not correlated, of so many occupied ones; see MP2. Raises OutcoreError (EINVAL)."""
+    count = _frozen(mol, frozen)
+    if count > occupied:
+        raise OutcoreError(
+            errno.EINVAL, "freeze orbitals", detail=f"{count} frozen, but only {occupied} are occupied"
+        )
+    return count
 
 
 def _frozen(mol: Any, frozen: int | str | Sequence[int] | None) -> int:

@@ -10,6 +10,9 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from outcore import preflight
+from outcore.chem import scf_options
+from outcore.chem.ri.plan import check_storage
 from outcore.resources import parse_bytes
 
 _MEMORY = (
@@ -77,6 +80,14 @@ class Options:
         typer.Option("--estimate", help="Print memory, disk, bytes moved and time, and compute nothing."),
     ] = False
     json_file: Annotated[Path | None, typer.Option("--json", help="Write results here.")] = None
+
+    def check(self) -> None:
+        """Raises OutcoreError for values that are out of range, before anything is done."""
+        scf_options.check_guess(self.guess)
+        scf_options.check_iterations(self.conv_tol, self.max_cycle)
+        preflight.check_count("--threads", self.threads)
+        preflight.check_number("--threshold", self.threshold, zero=True)
+        check_storage(self.storage)
 
     @property
     def memory_bytes(self) -> int | None:

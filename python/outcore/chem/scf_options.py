@@ -1,0 +1,25 @@
+"""Options of every SCF, checked before anything is computed."""
+
+from __future__ import annotations
+
+import errno
+
+from outcore.errors import OutcoreError
+from outcore.preflight import check_count, check_number
+
+# Start guesses of PySCF's Hartree-Fock; it takes any other name for the first of them.
+GUESSES = ("minao", "atom", "huckel", "mod_huckel", "1e", "hcore", "sap")
+
+
+def check_guess(name: str) -> None:
+    """Raises OutcoreError (EINVAL) for a start guess that PySCF would replace by another in silence."""
+    if name.lower() not in GUESSES:
+        hint = "; --restart starts from orbitals" if name.lower().startswith("chk") else ""
+        raise OutcoreError(
+            errno.EINVAL, f"--guess {name}", detail=f"the start guesses are {', '.join(GUESSES)}{hint}"
+        )
+
+
+def check_iterations(conv_tol: float, max_cycle: int) -> None:
+    check_number("--conv-tol", conv_tol)
+    check_count("--max-cycle", max_cycle)

@@ -1,0 +1,88 @@
+"""What can be checked before anything is computed: options without effect, values out of range, and whether what is
+to be written in the end can be."""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from outcore.errors import OutcoreError
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+
+def refuse(given: Mapping[str, Any], because: str) -> None:
+    """Raises OutcoreError (EINVAL) if one of the options, by name, has a value other than None or False."""
+    named = [option for option, value in given.items() if value is not None and value is not False]
+    if named:
+        raise OutcoreError(errno.EINVAL, "choose options", detail=f"{named[0]} has no effect {because}")
+
+
+def check_number(option: str, value: float | None, *, below: float = 1.0, zero: bool = False) -> None:
+    """Raises OutcoreError (EINVAL) unless the value is positive (or 0), and less than `below`."""
+    if value is None:
+        return
+    if not (math.isfinite(value) and (value >= 0 if zero else value > 0) and value < below):
+        raise OutcoreError(
+            errno.EINVAL,
+            f"{option} {value:g}",
+            detail=f"it must be {'0 or more' if zero else 'positive'}, and less than {below:g}",
+        )
+
+
+def check_count(option: str, value: int | None) -> None:
+    if value is not None and value < 1:
+        raise OutcoreError(errno.EINVAL, f"{option} {value}", detail="at least 1 is needed")
+
+
+def check_file(path: Path | None, attempted: str) -> None:
+    """Raises OutcoreError if a file of results could not be written there. Leaves nothing behind."""
+    if path is None:
+        return
+    existed = os.path.lexists(path)
+    try:
+        if existed and not path.is_file():  # a device or a pipe is not to be opened: its reader would notice
+            problem = errno.EISDIR if path.is_dir() else 0 if os.access(path, os.W_OK) else errno.EACCES
+            if problem:
+                raise OSError(problem, os.strerror(problem))
+            return
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666))
+        if not existed:
+            path.unlink()
+    except OSError as error:
+        raise OutcoreError(error.errno or errno.EIO, attempted, path=path) from error
+
+
+def check_directory(path: Path | None, attempted: str) -> None:
+    """Raises OutcoreError if a directory is not there and could not be made, or not be written. Leaves nothing."""
+    if path is None:
+        return
+    try:
+        if path.is_dir():
+            if not os.access(path, os.W_OK | os.X_OK):
+                raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+            return
+        path.mkdir()
+        path.rmdir()
+    except OSError as error:
+        raise OutcoreError(error.errno or errno.EIO, attempted, path=path) from error
+
+
+def at_root(comm: Intracomm | None, check: Callable[[], None]) -> None:
+    """Checks at the process that writes; all raise what it finds. Collective."""
+    failure: OutcoreError | None = None
+    if comm is None or comm.rank == 0:
+        try:
+            check()
+        except OutcoreError as error:
+            failure = error
+    if comm is not None:
+        failure = comm.bcast(failure)
+    if failure is not None:
+        failure.collective = comm is not None
+        raise failure

@@ -1,0 +1,280 @@
+// Jobs that commit arrays whose states are known, and what is found of them.
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "array/arrays.hpp"
+#include "crash/images.hpp"
+#include "crash/recorder.hpp"
+#include "outcore/array/disk_array.hpp"
+#include "outcore/error.hpp"
+
+namespace crash {
+
+using namespace outcore;  // NOLINT
+
+/// Processes that live through many jobs: a world takes longer to make than an image to look at.
+class Processes {
+ public:
+  /// `apart`: each is a node of its own.
+  explicit Processes(int count, bool apart = false)
+      : count_(count), host_([this, apart] {
+          outcore::test::in_worlds(count_, {.memory_bytes = 1 << 30,
+                                            .scratch = scratch_.path(),
+                                            .node_for_each_process = apart},
+                                   [this](World& world) { serve(world); });
+        }) {}
+  ~Processes() {
+    {
+      const std::lock_guard lock(mutex_);
+      ends_ = true;
+    }
+    changed_.notify_all();
+    host_.join();
+  }
+  Processes(const Processes&) = delete;
+  Processes& operator=(const Processes&) = delete;
+
+  [[nodiscard]] int count() const noexcept { return count_; }
+
+  /// All of them run `body`. Throws what one of them has thrown.
+  void run(const std::function<void(World&)>& body) {
+    std::unique_lock lock(mutex_);
+    body_ = &body;
+    error_ = nullptr;
+    left_ = count_;
+    ++number_;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return left_ == 0; });
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  void serve(World& world) {
+    std::uint64_t done = 0;
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [&] { return ends_ || number_ != done; });
+      if (ends_) return;
+      done = number_;
+      lock.unlock();
+      std::exception_ptr error;
+      try {
+        (*body_)(world);
+      } catch (...) {
+        error = std::current_exception();
+      }
+      lock.lock();
+      if (error) error_ = error;
+      if (--left_ == 0) changed_.notify_all();
+    }
+  }
+
+  const TemporaryDirectory scratch_{fast_place()};
+  const int count_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  const std::function<void(World&)>* body_ = nullptr;
+  std::exception_ptr error_;
+  std::uint64_t number_ = 0;
+  int left_ = 0;
+  bool ends_ = false;
+  std::thread host_;
+};
+
+/// States by their numbers, as `allow` takes them.
+template <class... State>
+std::uint64_t any_of(State... states) {
+  return ((std::uint64_t{1} << states) | ...);
+}
+
+/// State 0 is no array. Each of the others has its content and, as metadata, its number.
+class States {
+ public:
+  static constexpr std::int64_t chunk = 512, chunks = 4;  // of numbers: a chunk is one page
+  static inline const Extents shape{chunk * chunks};
+  static inline const Box all = Box::whole(shape);
+
+  /// options.path is the name of the array in the directory that is recorded.
+  explicit States(DiskArrayOptions options, std::uint64_t seed = 1)
+      : options_(std::move(options)), random_(seed), contents_(1, Content(std::size_t{chunk * chunks})) {
+    options_.chunk = {chunk};
+    options_.group = 1;
+  }
+
+  [[nodiscard]] int last() const noexcept { return static_cast<int>(contents_.size()) - 1; }
+  [[nodiscard]] std::string path(const std::string& directory) const {
+    return directory + "/" + options_.path;
+  }
+
+  /// A new state, which differs from another one in `box`. Not collective.
+  int add(int before, const Box& box) {
+    Content content = contents_[static_cast<std::size_t>(before)];
+    for (std::int64_t i = box.begin[0]; i < box.end[0]; ++i)
+      content[static_cast<std::size_t>(i)] = static_cast<double>(random_() >> 20);
+    contents_.push_back(std::move(content));
+    return last();
+  }
+  /// All of the array, some chunks, or parts of them.
+  Box some_box() {
+    const std::int64_t unit = random_() % 2 ? chunk : 1, units = chunk * chunks / unit;
+    const auto below = [this](std::int64_t most) {
+      return static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(most));
+    };
+    if (below(4) == 0) return all;
+    const std::int64_t first = below(units);
+    return {.begin = {first * unit}, .end = {(first + 1 + below(units - first)) * unit}};
+  }
+
+  [[nodiscard]] DiskArray make(World& world, const std::string& directory, bool overwrite) const {
+    DiskArrayOptions options = options_;
+    options.path = path(directory);
+    options.overwrite = overwrite;
+    return {world, shape, ElementType::float64, options};
+  }
+  [[nodiscard]] DiskArray open(World& world, const std::string& directory, bool read_only) const {
+    return DiskArray::open(world, path(directory), read_only);
+  }
+  /// Collective: writes what makes it that state, and commits it.
+  void commit(DiskArray& array, int state, const Box& box = all) const {
+    Content content = contents_[static_cast<std::size_t>(state)];
+    array.write(memory(content, box), box).wait();
+    array.flush(std::to_string(state));
+  }
+
+  /// Which state an array is. Collective. Throws Error(EIO), at all, if it is none of them.
+  int of(World& world, DiskArray& array) const {
+    Content content(contents_[0].size());
+    array.read(memory(content, all), all).wait();
+    const int state = std::stoi(array.metadata());
+    world.together("look at an array", static_cast<std::uint64_t>(state), [&] {
+      if (content != contents_[static_cast<std::size_t>(state)])
+        throw Error(EIO, {.attempted = "look at an array",
+                          .detail = "it says it is state " + std::to_string(state) + ", and is not"});
+    });
+    return state;
+  }
+  /// 0 if there is none. Collective.
+  int found(World& world, const std::string& directory) const {
+    try {
+      DiskArray array = open(world, directory, true);
+      const int state = of(world, array);
+      array.drop();
+      return state;
+    } catch (const Error& error) {  // by all processes
+      const std::string& detail = error.context().detail;
+      const bool none = error.errno_value() == ENOENT && error.context().attempted == "open disk array";
+      if (none && (detail.empty() || detail.starts_with("there is no manifest"))) return 0;
+      throw;
+    }
+  }
+
+ private:
+  using Content = std::vector<double>;
+
+  static Strided memory(Content& content, const Box& box) {
+    return {reinterpret_cast<std::byte*>(content.data() + box.begin[0]), {sizeof(double)}};
+  }
+
+  DiskArrayOptions options_;
+  std::mt19937_64 random_;
+  std::vector<Content> contents_;
+};
+
+/// Opens what is found to read and then to write, and commits another state over it.
+inline Look look_at(Processes& processes, const States& states) {
+  return [&processes, &states](const std::string& directory, std::uint64_t allowed) -> std::string {
+    const auto step = [&](World& world) {
+      const int state = states.found(world, directory);
+      if ((allowed >> state & 1) == 0)
+        throw Error(EIO, {.attempted = "look at an array",
+                          .detail = "it is state " + std::to_string(state) + ", which it must not be"});
+      const int next = state == states.last() ? 1 : states.last();
+      DiskArray array =
+          state == 0 ? states.make(world, directory, true) : states.open(world, directory, false);
+      if (state != 0 && states.of(world, array) != state)
+        throw Error(EIO, {.attempted = "look at an array", .detail = "who writes finds another state"});
+      states.commit(array, next);
+      array.drop();
+      if (states.found(world, directory) != next)
+        throw Error(EIO, {.attempted = "look at an array", .detail = "what is committed next is not found"});
+    };
+    try {
+      processes.run(step);
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return {};
+  };
+}
+
+/// A job that works in a directory, and says what may be found there.
+class Job {
+ public:
+  Job(Processes& processes, States& states, std::string directory, int known = 0)
+      : processes_(processes),
+        states_(states),
+        directory_(std::move(directory)),
+        known_(known),
+        handles_(static_cast<std::size_t>(processes.count())) {}
+
+  [[nodiscard]] int known() const noexcept { return known_; }  ///< the state that is committed
+
+  void make(bool overwrite = false) {
+    allow(any_of(known_, 0));
+    all([&](World& world) {
+      handles_[static_cast<std::size_t>(world.rank())].emplace(states_.make(world, directory_, overwrite));
+    });
+    known_ = 0;
+    allow(any_of(0));
+  }
+  /// What is found is what is committed from now on, whoever has left it.
+  void open() {
+    all([&](World& world) {
+      auto& mine = handles_[static_cast<std::size_t>(world.rank())];
+      mine.emplace(states_.open(world, directory_, false));
+      const int state = states_.of(world, *mine);
+      if (world.rank() == 0) known_ = state;
+    });
+    allow(any_of(known_));
+  }
+  /// Commits another state.
+  void commit() {
+    const Box box = known_ == 0 ? States::all : states_.some_box();
+    const int next = states_.add(known_, box);
+    allow(any_of(known_, next));
+    all([&](World& world) { states_.commit(mine(world), next, box); });
+    known_ = next;
+    allow(any_of(known_));
+  }
+  void remove() {
+    allow(any_of(known_, 0));
+    all([&](World& world) { mine(world).remove(); });
+    known_ = 0;
+    allow(any_of(0));
+  }
+  void drop() {
+    all([&](World& world) { mine(world).drop(); });
+  }
+
+ private:
+  void all(const std::function<void(World&)>& body) { processes_.run(body); }
+  DiskArray& mine(World& world) { return *handles_[static_cast<std::size_t>(world.rank())]; }
+
+  Processes& processes_;
+  States& states_;
+  const std::string directory_;
+  int known_;
+  std::vector<std::optional<DiskArray>> handles_;
+};
+
+}  // namespace crash
