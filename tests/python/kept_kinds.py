@@ -11,10 +11,13 @@ from pyscf import gto
 from pyscf import scf as reference
 
 import outcore
+from outcore import _core
 from outcore.chem import ri, scf
+from outcore.chem.integrals import native_basis
 from outcore.chem.reference import mark_canonical
 
 THRESHOLD = 1e-12
+RECORD = 1 << 16  # bytes
 _DIGITS = 9  # that do not depend on whether something was recomputed
 
 
@@ -39,6 +42,37 @@ def read_integrals(world: outcore.World, place: Path, way: str = "semidirect") -
 
 def make_integrals(world: outcore.World, place: Path, seed: int) -> None:
     read_integrals(world, place)
+
+
+def native_integrals() -> tuple[_core.TwoElectron, _core.Screening]:
+    """Of a small molecule: fit to read records, of which nothing is believed."""
+    mol = gto.M(atom="H 0 0 0; H 0 0 0.7", basis="6-31g", verbose=0)
+    basis = native_basis(mol)
+    screening = _core.Screening(basis, THRESHOLD, 1)
+    return _core.TwoElectron(basis, screening, _core.KeepRule(True), 1), screening
+
+
+def native_options(scratch: Path, kept_name: str = "") -> _core.IntegralFileOptions:
+    return _core.IntegralFileOptions(
+        scratch=str(scratch),
+        record_bytes=RECORD,
+        prefetch=2,
+        accuracy=_core.Accuracy(THRESHOLD),
+        cache="buffered",
+        expected_bytes=0,
+        memory_bytes=0,
+        disk_bytes=1 << 40,
+        small_below=0.0,
+        may_overflow=False,
+        kept_name=kept_name,
+    )
+
+
+def contract(native: _core.TwoElectron) -> Any:
+    """J and K."""
+    native.begin(np.ones((1, 4, 4)), [1], 0.0)
+    native.contract_kept(None)
+    return native.end(1)
 
 
 def read_fitted(world: outcore.World, place: Path) -> Any:
