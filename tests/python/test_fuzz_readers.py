@@ -1,8 +1,8 @@
 """Readers of files that may hold anything: a value or an OutcoreError, nothing else, and not for ever.
 
 Files of tests/fuzz/corpus are damaged, reproducibly. OUTCORE_FUZZ_SECONDS: how long each reader is tried
-(default 2). With atheris installed, `python tests/python/test_fuzz_readers.py READER` goes where it has not been
-(see atheris for options, such as -max_total_time).
+(default: 30 seconds for all together). With atheris installed, `python tests/python/test_fuzz_readers.py READER`
+goes where it has not been (see atheris for options, such as -max_total_time).
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from outcore.keep.problem import Problem
 from outcore.metadata import parse
 
 CORPUS = Path(__file__).parents[1] / "fuzz" / "corpus"
-SECONDS = float(os.environ.get("OUTCORE_FUZZ_SECONDS", "2"))
 _LONGEST_S = 20
 
 Reader = Callable[[Path], object]
@@ -101,6 +100,9 @@ READERS: dict[str, tuple[Reader, str]] = {
     "record": (read_record, "record"),
     "problem": (read_problem, "problem"),
 }
+
+
+SECONDS = float(os.environ.get("OUTCORE_FUZZ_SECONDS", 30 / len(READERS)))
 
 
 def harmless(reader: Reader, path: Path) -> None:
