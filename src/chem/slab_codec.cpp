@@ -160,12 +160,18 @@ std::size_t SlabCodec::unpack(const Basis& basis, const std::byte* in, std::size
   slab.weights.clear();
   slab.shells.resize(head.shells);
   std::memcpy(slab.shells.data(), in + sizeof head, head.shells * sizeof(std::uint16_t));
-  for (auto l : slab.shells)
+  std::size_t columns = 0;
+  for (auto l : slab.shells) {
     if (l >= basis.shells()) throw damaged("a label names no shell");
-  slab.set_shells(basis);
+    columns += std::size_t(basis.size(l));
+  }
+  // Before memory is taken for what the labels say.
   const Widths widths = widths_of(head);
-  if (widths.columns() != slab.columns.size() || values + slab.rows() * widths.row_bytes() > head.bytes)
+  if (widths.columns() != columns || aligned(values + slab.rows() * widths.row_bytes()) != head.bytes)
     throw damaged("labels and values disagree");
+  if (head.shells > 1 && columns * slab.rows() > Slab::most_values)
+    throw damaged("a slab is larger than any that is made");
+  slab.set_shells(basis);
   slab.steps.clear();
   const std::byte* codes = in + sizeof head + head.shells * sizeof(std::uint16_t);
   for (auto l : slab.shells)

@@ -306,7 +306,7 @@ def _restart_files(
                     soft_wrap=True,
                 )
             if name is not None:
-                keeper = files.Checkpoint(mf.mol, method, name)
+                keeper = files.Checkpoint(mf, method, name)
     return density, keeper
 
 

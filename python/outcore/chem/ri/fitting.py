@@ -110,7 +110,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         """Plans the integrals, in place of those that are there. Collective."""
         self.close_integrals()
         with self.world.together("auxiliary basis", str(self._auxbasis)):
-            self.auxmol = auxiliary.build(self.mol, self._auxbasis)
+            self.auxmol = self.auxiliary_molecule()
         self._key = self._present_key()
         self.three_index = ThreeIndex(
             self.world,
@@ -126,8 +126,12 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         )
         return self.three_index
 
+    def auxiliary_molecule(self) -> Mole:
+        """The present molecule with the auxiliary basis. Not collective."""
+        return auxiliary.build(self.mol, self._auxbasis)
+
     def _present_key(self) -> str:
-        return f"{integrals_key(self.mol)} {self._auxbasis}"
+        return f"{integrals_key(self.mol)} {self._auxbasis} {self.threshold!r}"
 
     def integrals(self) -> ThreeIndex:
         """Those of the present molecule: built if they are not there. Collective if so."""
