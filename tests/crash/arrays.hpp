@@ -196,7 +196,21 @@ class Job {
     known_ = 0;
     allow(any_of(0));
   }
+  /// Somebody else reads what is committed now, until the job ends.
+  void read() {
+    std::vector<std::optional<DiskArray>> handles(handles_.size());
+    all([&](World& world) {
+      handles[static_cast<std::size_t>(world.rank())].emplace(states_.open(world, directory_, true));
+    });
+    readers_.emplace_back(known_, std::move(handles));
+  }
   void drop() {
+    for (auto& [state, handles] : std::exchange(readers_, {}))
+      all([&](World& world) {
+        DiskArray& reader = *handles[static_cast<std::size_t>(world.rank())];
+        check::equal(states_.of(world, reader), state);
+        reader.drop();
+      });
     all([&](World& world) { mine(world).drop(); });
   }
 
@@ -209,6 +223,7 @@ class Job {
   const std::string directory_;
   int known_;
   std::vector<std::optional<DiskArray>> handles_;
+  std::vector<std::pair<int, std::vector<std::optional<DiskArray>>>> readers_;  ///< and the state of each
 };
 
 /// A kind of array, the processes that use it, and what lies in the directory where it will be.

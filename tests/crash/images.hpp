@@ -92,11 +92,11 @@ inline std::vector<Sync> syncs_of(const Log& log) {
   return syncs;
 }
 
-/// Syncs whose absence makes something wrong are taken off `names`.
+/// Syncs, of those before `end`, whose absence makes something wrong are taken off `names`.
 inline void find_needed(const Disk& start, const Log& log, const Look& look, std::size_t images,
-                        std::set<std::string>& names) {
+                        std::set<std::string>& names, std::size_t end = static_cast<std::size_t>(-1)) {
   for (const Sync& sync : syncs_of(log)) {
-    if (!names.contains(sync.name)) continue;
+    if (!names.contains(sync.name) || static_cast<std::size_t>(sync.place) >= end) continue;
     const Examination found = examine(start, log, look,
                                       {.images = images,
                                        .ignored_sync = sync.place,

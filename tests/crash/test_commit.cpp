@@ -20,6 +20,18 @@ void commits(Job& job) {
   job.drop();
 }
 
+void commits_beside_readers(Job& job) {
+  job.make();
+  for (int i = 0; i < 5; ++i) {
+    job.commit();
+    job.read();
+  }
+  job.drop();
+  job.open();
+  for (int i = 0; i < 2; ++i) job.commit();
+  job.drop();
+}
+
 void commit_and_remove(Job& job) {
   job.make();
   for (int i = 0; i < 2; ++i) job.commit();
@@ -88,6 +100,14 @@ TEST("commits of an array in a shared directory, by three processes") {
 
 TEST("commits of an array on the disks of two nodes") {
   whole_in({.processes = 2, .apart = true}, commits);
+}
+
+TEST("commits of an array while others read states before them") {
+  whole_in({}, commits_beside_readers);
+}
+
+TEST("commits of an array on the disks of two nodes while others read states before them") {
+  whole_in({.processes = 2, .apart = true}, commits_beside_readers);
 }
 
 TEST("an array is committed and removed") {
