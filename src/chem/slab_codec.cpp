@@ -134,7 +134,7 @@ void SlabCodec::verify(const Slab& slab, std::size_t r) const {
     good &= std::abs(row_[c] - value) <= (0.5 + 1e-7) * steps_[c] + slack * std::abs(value);
   }
   if (!good)
-    throw Error(EDOM, {.attempted = "pack integrals",
+    throw Error(no_errno, {.attempted = "pack integrals",
                        .detail = "an integral of shells " + std::to_string(slab.i) + ", " +
                                  std::to_string(slab.j) + ", " + std::to_string(slab.k) +
                                  " does not come back to within half its step; it may not be a number"});
@@ -160,12 +160,18 @@ std::size_t SlabCodec::unpack(const Basis& basis, const std::byte* in, std::size
   slab.weights.clear();
   slab.shells.resize(head.shells);
   std::memcpy(slab.shells.data(), in + sizeof head, head.shells * sizeof(std::uint16_t));
-  for (auto l : slab.shells)
+  std::size_t columns = 0;
+  for (auto l : slab.shells) {
     if (l >= basis.shells()) throw damaged("a label names no shell");
-  slab.set_shells(basis);
+    columns += std::size_t(basis.size(l));
+  }
+  // Before memory is taken for what the labels say.
   const Widths widths = widths_of(head);
-  if (widths.columns() != slab.columns.size() || values + slab.rows() * widths.row_bytes() > head.bytes)
+  if (widths.columns() != columns || aligned(values + slab.rows() * widths.row_bytes()) != head.bytes)
     throw damaged("labels and values disagree");
+  if (head.shells > 1 && columns * slab.rows() > Slab::most_values)
+    throw damaged("a slab is larger than any that is made");
+  slab.set_shells(basis);
   slab.steps.clear();
   const std::byte* codes = in + sizeof head + head.shells * sizeof(std::uint16_t);
   for (auto l : slab.shells)

@@ -17,7 +17,7 @@ from outcore.chem import scf_options
 from outcore.chem.integrals import STORAGES, find_scratch
 from outcore.chem.results import peak_memory_bytes, write_json
 from outcore.console import make_console, visible
-from outcore.errors import OutcoreError
+from outcore.errors import NotConverged, OutcoreError
 from outcore.resources import parse_bytes
 
 if TYPE_CHECKING:
@@ -201,8 +201,8 @@ def scf(
     if json_file is not None and root:
         _write_json(json_file, mf, run_seconds, peak_bytes, work, report, storage_error)
     if not mf.converged:
-        raise OutcoreError(
-            errno.EDOM,
+        raise NotConverged(
+            None,
             "converge the SCF",
             detail=f"after {mf.cycles} cycles E = {energy:.10f}; raise --max-cycle, or try another --guess",
         )
@@ -229,7 +229,8 @@ def _check_options(given: dict[str, Any]) -> None:
         preflight.refuse(unused, "with --integrals direct, which stores none")
     scf_options.check_guess(given["guess"] or "minao")
     scf_options.check_iterations(given["conv_tol"], given["max_cycle"])
-    preflight.check_count("--threads", given["threads"])
+    scf_options.check_threads(given["threads"])
+    preflight.check_count("--prefetch", given["prefetch"], 1 << 16)
     preflight.check_number("--error", given["error"])
     preflight.check_number("--threshold", given["threshold"])
 
@@ -237,9 +238,12 @@ def _check_options(given: dict[str, Any]) -> None:
 def _check_targets(given: dict[str, Any]) -> None:
     """Raises OutcoreError if what is to be written in the end cannot be."""
 
+    read = {"the geometry": given["geometry"], "the basis": given["basis"], "the potentials": given["ecp"]}
+    written = {"--json": given["json_file"], "--trace": given["trace"], "--checkpoint": given["checkpoint"]}
+    preflight.check_distinct(read, written)
     preflight.check_file(given["json_file"], "write results")
     preflight.check_file(given["trace"], "write trace")
-    preflight.check_directory(given["checkpoint"], "write checkpoint")
+    preflight.check_directory(given["checkpoint"], "write checkpoint", array=True)
     preflight.check_directory(given["keep_integrals"], "keep integrals")
 
 
@@ -302,7 +306,7 @@ def _restart_files(
                     soft_wrap=True,
                 )
             if name is not None:
-                keeper = files.Checkpoint(mf.mol, method, name)
+                keeper = files.Checkpoint(mf, method, name)
     return density, keeper
 
 
