@@ -260,7 +260,7 @@ def test_pair_energies_of_other_orbitals_are_refused_by_name(fitted, orbitals):
         mp2(directory, orbitals.to_uhf())
     with refused("another orbitals"):
         mp2(directory, reference.RHF(molecule(nucmod="gaussian")).run(conv_tol=1e-12))
-    with refused("another orbital energies"):
+    with refused("orbital energies"):
         mp2(directory, shifted(orbitals, 0.1))
 
 
