@@ -103,7 +103,8 @@ class DensityFitting(df.DF):  # type: ignore[misc]
 
     def build(self) -> Self:
         """Makes the integrals of the present molecule, at the present omega. Collective."""
-        self.prepare().build()
+        self.prepare()
+        self.integrals()
         return self
 
     def prepare(self) -> ThreeIndex:
@@ -132,9 +133,16 @@ class DensityFitting(df.DF):  # type: ignore[misc]
     def integrals(self) -> ThreeIndex:
         """Those of the present molecule: built if they are not there. Collective if so."""
         if self.three_index is None or self._key != self._present_key():
-            self.build()
+            self.prepare()
         assert self.three_index is not None
-        self.three_index.build()  # if it was only planned
+        if self.three_index.build() and self.three_index.dropped and self.world.rank == 0:
+            lib.logger.note(
+                self,
+                "%d of %d auxiliary functions (omega = %g) are linearly dependent and left out",
+                self.three_index.dropped,
+                self.three_index.metric_functions,
+                self.mol.omega or 0,
+            )
         return self.three_index
 
     def get_naoaux(self) -> int:
