@@ -110,7 +110,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
     def prepare(self) -> ThreeIndex:
         """Plans the integrals, in place of those that are there. Collective."""
         self.close_integrals()
-        with self.world.together("auxiliary basis", str(self._auxbasis)):
+        with self.world.together("auxiliary basis", self.title):
             self.auxmol = auxiliary.build(self.mol, self._auxbasis)
         self._key = self._present_key()
         self.three_index = ThreeIndex(
@@ -128,7 +128,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         return self.three_index
 
     def _present_key(self) -> str:
-        return f"{integrals_key(self.mol)} {self._auxbasis}"
+        return f"{integrals_key(self.mol)} {self.title}"
 
     def integrals(self) -> ThreeIndex:
         """Those of the present molecule: built if they are not there. Collective if so."""
@@ -242,8 +242,10 @@ class DensityFitting(df.DF):  # type: ignore[misc]
 
     @property
     def title(self) -> str:
-        """Tells the fittings of one object apart, alike at all processes."""
-        return str(self._auxbasis)
+        """Tells the fittings of one object apart, alike at all processes, where a dictionary may have its elements
+        in another order."""
+        given = self._auxbasis
+        return str(sorted(given.items()) if isinstance(given, dict) else given)
 
     def another(self, auxbasis: Any, comm: World | None = None) -> DensityFitting:
         """One of the same settings with another auxiliary basis, on the same processes if no others are given."""
