@@ -7,10 +7,12 @@ import os
 import subprocess
 from dataclasses import dataclass
 from functools import cache
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
+from outcore import World, checkpoint
 from outcore.chem import scf
 from outcore.chem.integrals import Summary
 from outcore.errors import OutcoreError
@@ -325,6 +327,17 @@ def test_kept_integrals_are_reused(water, tmp_path, way):
         assert mf.two_electron.reused
         assert mf.two_electron.summary().computed == 0
     assert again.energy == pytest.approx(first.energy, abs=1e-11)
+
+
+def test_a_run_that_was_killed_before_it_had_kept_its_integrals_is_no_obstacle(water, tmp_path):
+    killed = patch("outcore.checkpoint._make_empty", side_effect=OSError)
+    with World("self") as world, killed, pytest.raises(OutcoreError):
+        checkpoint.save(world, tmp_path / "integrals", {"problem": np.zeros(3)}, {})
+    with pytest.raises(OutcoreError, match="none was completed"), World("self") as world:
+        checkpoint.load(world, tmp_path / "integrals")
+    outcome(water, tmp_path, keep=str(tmp_path))
+    with scf.RHF(water, keep=str(tmp_path), threshold=THRESHOLD) as mf:
+        assert mf.two_electron.reused
 
 
 def test_kept_integrals_of_another_problem_are_refused(water, tmp_path):

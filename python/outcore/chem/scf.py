@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -22,7 +22,7 @@ from pyscf import lib
 from pyscf.scf import dhf, ghf, hf
 
 from outcore import launch
-from outcore.chem import mean_field
+from outcore.chem import accuracy, mean_field
 from outcore.chem.accuracy import EnergyError
 from outcore.chem.driver import RootDriven
 from outcore.chem.integrals import (
@@ -219,14 +219,17 @@ class OutOfCore(RootDriven):
         return super()._finalize()  # type: ignore[misc]
 
     def energy_error(self) -> EnergyError:
-        """What the rounding of the stored integrals does to the energy of the present orbitals: a pass over the
+        """What storing integrals, and leaving some out, does to the energy of the present orbitals: a pass over the
         integrals. Collective. Of Hartree-Fock with orbitals of one spin each."""
         if isinstance(self, ghf.GHF | hf.KohnShamDFT):
             raise mean_field.refused(
                 f"the error of stored integrals is known of RHF, ROHF and UHF, not of {type(self).__name__}"
             )
         densities = np.asarray(self.make_rdm1())  # type: ignore[attr-defined]
-        return self.two_electron.energy_error(densities.reshape(-1, *densities.shape[-2:]))
+        densities = densities.reshape(-1, *densities.shape[-2:])
+        error = self.two_electron.energy_error(densities)
+        one_electron = float(np.sum(densities * self.get_hcore()))  # type: ignore[attr-defined]
+        return replace(error, arithmetic=accuracy.arithmetic(one_electron))
 
     # ---- life ----
 

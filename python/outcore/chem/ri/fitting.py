@@ -111,7 +111,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         """Plans the integrals, in place of those that are there. Collective."""
         self.close_integrals()
         with self.world.together("auxiliary basis", self.title):
-            self.auxmol = auxiliary.build(self.mol, self._auxbasis)
+            self.auxmol = self.auxiliary_molecule()
         self._key = self._present_key()
         self.three_index = ThreeIndex(
             self.world,
@@ -127,8 +127,12 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         )
         return self.three_index
 
+    def auxiliary_molecule(self) -> Mole:
+        """The present molecule with the auxiliary basis. Not collective."""
+        return auxiliary.build(self.mol, self._auxbasis)
+
     def _present_key(self) -> str:
-        return f"{integrals_key(self.mol)} {self.title}"
+        return f"{integrals_key(self.mol)} {self.title} {self.threshold!r}"
 
     def integrals(self) -> ThreeIndex:
         """Those of the present molecule: built if they are not there. Collective if so."""
@@ -206,7 +210,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         """The functions themselves, where a name was given: PySCF's gradients may know others by that name."""
         if isinstance(self._auxbasis, dict | list):
             return self._auxbasis
-        return auxiliary.build(self.mol, self._auxbasis).basis
+        return self.auxiliary_molecule().basis
 
     @auxbasis.setter
     def auxbasis(self, value: Any) -> None:
