@@ -150,6 +150,7 @@ WAYS = {
     "get_veff, both spins": (potential, "UHF", "oxygen"),
     "stability": (stability, "RHF", "water"),
     "gradient": (gradient, "ROHF", "oxygen"),
+    "gradient, long range": (lambda mf: gradient(mf.to_rks("camb3lyp")), "RHF", "water"),
     "Hessian": (hessian, "RHF", "water"),
 }
 

@@ -7,7 +7,7 @@ import errno
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -193,14 +193,18 @@ class DensityFitting(df.DF):  # type: ignore[misc]
 
     @contextmanager
     def range_coulomb(self, omega: float | None) -> Iterator[DensityFitting]:
-        """The fitting of the range-separated operator. In this context the molecule has its integrals."""
+        """The fitting of the range-separated operator. In this context the molecule has its integrals, also the one
+        with the auxiliary basis, of which PySCF's gradients take them."""
         key = f"{omega or 0:.6f}"
         if key not in self._rsh_df:
             other = lib.view(self, self.__class__)
             other.three_index, other._rsh_df, other._owns_world, other.auxmol = None, {}, False, None
             other._checkpoint = None
             self._rsh_df[key] = other
-        with self.mol.with_range_coulomb(omega or 0):
+        with ExitStack() as operators:
+            for each in (self.mol, self.auxmol):
+                if each is not None:
+                    operators.enter_context(each.with_range_coulomb(omega or 0))
             yield self._rsh_df[key]
 
     # ---- for PySCF ----
