@@ -61,6 +61,29 @@ def test_scf_prints_its_energy(water, capsys):
     assert "cc-pvdz-jkfit" in output and "cycle" in output
 
 
+def test_open_shells_are_restricted_where_that_is_asked_for(water, capsys):
+    from pyscf import gto
+    from pyscf import scf as reference
+
+    arguments = ("--basis", "cc-pvdz", "--charge", "1", "--conv-tol", "1e-11", "--rohf")
+    assert run("ri-scf", water, *arguments) == 0
+    mol = gto.M(atom=str(water), basis="cc-pvdz", charge=1, spin=1, verbose=0)
+    expected = reference.ROHF(mol).density_fit().run(conv_tol=1e-11).e_tot
+    assert number(capsys.readouterr().out, "RI-ROHF energy") == pytest.approx(expected, abs=1e-9)
+
+
+def test_an_atom_with_one_electron_has_no_correlation(tmp_path, capsys):
+    path = tmp_path / "h.xyz"
+    path.write_text("1\nH\nH 0 0 0\n")
+    sets = ("--basis", "sto-3g", "--jkbasis", "def2-universal-jkfit", "--auxbasis", "def2-tzvpp-ri")
+    for more in ((), ("--pairs",), ("--estimate",), ("--storage", "disk")):
+        assert run("rimp2", path, *sets, *more) == 0
+        output = capsys.readouterr().out
+        if "--estimate" not in more:
+            assert number(output, "correlation energy") == 0.0
+            assert number(output, "RI-MP2 energy") == pytest.approx(-0.4665818496, abs=1e-9)
+
+
 def test_mp2_prints_its_energies(water, capsys):
     from pyscf.mp import dfmp2_native
 
