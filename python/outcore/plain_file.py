@@ -61,3 +61,18 @@ def written(path: str | os.PathLike[str]) -> Iterator[TextIO]:
         with suppress(OSError):
             os.unlink(part)
         raise
+
+
+def sync_directory(path: str | os.PathLike[str]) -> None:
+    """Puts the names of what was made in a directory on stable storage. Raises OutcoreError."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        # File systems that cannot do it need it not; a directory that may not be read, such as that of homes, is
+        # the business of others.
+        if error.errno not in (errno.EINVAL, errno.EROFS, errno.EACCES):
+            raise OutcoreError(error.errno or errno.EIO, "flush", path=path) from error

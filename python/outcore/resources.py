@@ -169,10 +169,10 @@ def parse_bytes(size: str | int) -> int:
         if match is None:
             raise ValueError
         count = int(float(match[1]) * _UNITS[match[2].upper()])
-    except ValueError:
+    except (ValueError, OverflowError):
         raise OutcoreError(
             errno.EINVAL, f"size '{text}'", detail="write it as 400MB, 2GB or 1.5GiB"
         ) from None
-    if count <= 0:
-        raise OutcoreError(errno.EINVAL, f"size '{text}'", detail="it must be positive")
+    if not 0 < count < 1 << 63:
+        raise OutcoreError(errno.EINVAL, f"size '{text}'", detail="it must be positive, and less than 2^63")
     return count

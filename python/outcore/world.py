@@ -55,6 +55,11 @@ class World(_core.World):
         nodes: "hosts" (None), or "processes": each process counts as a node, so that what happens between nodes
             can be tried on one machine. OUTCORE_NODES=processes in the environment does the same.
 
+    A child made by fork (os.fork, multiprocessing's "fork") cannot use the world of its parent, nor anything that
+    was made in it: OutcoreError (EBADF), at once, but for `close`, which does nothing there. It may make a
+    World("self") of its own, unless its parent is one of several processes under MPI. Workers that are to
+    use Outcore are best started by multiprocessing's "spawn" or "forkserver".
+
     Use it in a `with` block, or call `close`. `budget` accounts the memory; `node`, `nodes`, `node_rank` and
     `node_size` say where this process runs.
 
@@ -288,6 +293,15 @@ def _as_fields(error: BaseException | None, what: str) -> tuple[int, str, str, i
     size_bytes = -1 if error.size_bytes is None else error.size_bytes
     path = os.fsencode(error.path).decode("utf-8", "replace")
     return error.errno or -1, error.attempted, path, offset, size_bytes, error.detail, error.rank
+
+
+def _forget() -> None:
+    """In a forked child, whose parent's worlds are not its own: it must not close them, and starts with none."""
+    _open.clear()
+    _alone.cache_clear()
+
+
+os.register_at_fork(after_in_child=_forget)
 
 
 @atexit.register

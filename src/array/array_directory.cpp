@@ -87,16 +87,17 @@ void translated(std::string_view attempted, const std::string& path, Step step) 
 struct Found {
   std::vector<std::byte> bytes;
   std::uint64_t generation = 0;  ///< 0: there is none
+  std::string identity = {};     ///< of the array
 };
 
-Found find_manifest(const device::Directory& directory, std::string_view name) {
+Found find_manifest(const device::Directory& directory) {
   if (!directory) return {};
-  const std::string file = directory.path() + "/" + std::string(name);
+  const std::string file = directory.path() + "/" + std::string(manifest_name);
   try {
     std::vector<std::byte> bytes =
         store::read_whole(file, store::Manifest::most_bytes, nullptr, directory.fd());
-    const std::uint64_t generation = store::Manifest::decode(bytes, file).generation;
-    return {std::move(bytes), generation};
+    store::Manifest manifest = store::Manifest::decode(bytes, file);
+    return {std::move(bytes), manifest.generation, std::move(manifest.identity)};
   } catch (const Error& error) {
     if (error.errno_value() == ENOENT) return {};
     throw;
@@ -245,16 +246,13 @@ ArrayDirectory ArrayDirectory::open(World& world, const std::string& path, bool 
   ArrayDirectory found;
   found.path_ = on_this_node(path, world);
   found.contained_ = contained;
-  const std::string last = found.file(std::string(manifest_name)), next = found.file(std::string(next_name));
   // The newest state that any node has committed is safe on all. Others may be committing: each file is read
   // once.
   const bool looks = world.node_rank() == 0;
-  Found committed, prepared;
+  Found committed;
   world.together(what, 0, [&] {
     found.look_for();
-    if (!looks) return;
-    committed = find_manifest(found.opened_, manifest_name);
-    prepared = find_manifest(found.opened_, next_name);
+    if (looks) committed = find_manifest(found.opened_);
   });
   auto generation = static_cast<std::int64_t>(committed.generation);
   world.transport().all_reduce(std::span(&generation, 1), transport::Reduction::max);
@@ -266,11 +264,8 @@ ArrayDirectory ArrayDirectory::open(World& world, const std::string& path, bool 
          fs::is_directory(found.path_) ? "there is no manifest: not an array, or one that was never committed"
                                        : "not a directory");
   });
-  if (committed.generation == wanted)
-    manifest = committed.bytes;
-  else if (prepared.generation == wanted)
-    manifest = prepared.bytes;
-  // Nodes that have no part of it learn from one that has.
+  if (committed.generation == wanted) manifest = committed.bytes;
+  // The others learn of it from one that has it.
   std::int64_t source = manifest.empty() ? std::numeric_limits<std::int64_t>::max() : world.rank();
   world.transport().all_reduce(std::span(&source, 1), transport::Reduction::min);
   auto size = static_cast<std::int64_t>(manifest.size());
@@ -278,9 +273,11 @@ ArrayDirectory ArrayDirectory::open(World& world, const std::string& path, bool 
   manifest.resize(static_cast<std::size_t>(size));
   world.transport().broadcast(manifest, static_cast<int>(source));
   const std::string& place = found.path_;
+  std::string identity;
   world.together(what, 0, [&] {
     const store::Manifest decoded = store::Manifest::decode(manifest, place);
     check_names(decoded, place);
+    identity = decoded.identity;
     found.placement_ = decoded.shared ? Placement::shared : Placement::local;
   });
   if (read_only) return found;
@@ -296,14 +293,17 @@ ArrayDirectory ArrayDirectory::open(World& world, const std::string& path, bool 
     if (world.rank() == 0 && found.placement_ == Placement::local) seen.remove_mark();
     if (!found.leads_ || !found.opened_) return;
     found.lock(what);
-    const std::uint64_t here = find_manifest(found.opened_, manifest_name).generation;
-    if (here > wanted) fail(EBUSY, what, place, "somebody else has written it just now");
+    const Found here = find_manifest(found.opened_);
+    if (here.generation > wanted) fail(EBUSY, what, place, "somebody else has written it just now");
     // What another node has committed is so here, too, before its predecessor goes; and the job that has
     // committed it may have been killed before it was durable.
-    if (here < wanted && find_manifest(found.opened_, next_name).generation == wanted)
-      store::rename_durably(next, last, nullptr, found.opened_.fd());
-    else
+    if (here.generation > 0 && here.generation < wanted && here.identity == identity) {
+      found.opened_.remove(std::string(next_name));
+      store::write_durably(found.file(std::string(manifest_name)), manifest, nullptr, nullptr,
+                           found.opened_.fd());
+    } else {
       store::sync_directory(place, found.opened_.fd());
+    }
   });
   return found;
 }
@@ -342,12 +342,8 @@ void ArrayDirectory::commit(transport::Transport& group, std::span<const std::by
   bool replaced = false;
   try {
     world::agree(group, what, [&] {
-      if (leads_ && placement_ == Placement::shared)
-        store::write_durably(last, manifest, nullptr, &replaced, opened_.fd());
-      if (leads_ && placement_ == Placement::local)
-        store::write_durably(next, manifest, nullptr, nullptr, opened_.fd());
+      if (leads_) store::write_unsynced(next, manifest, nullptr, opened_.fd()).flush();
     });
-    if (placement_ == Placement::shared) return;
     world::agree(group, what, [&] {
       if (leads_) store::rename_durably(next, last, &replaced, opened_.fd());
     });
@@ -361,7 +357,7 @@ void ArrayDirectory::commit(transport::Transport& group, std::span<const std::by
 
 std::vector<std::function<void()>> ArrayDirectory::syncs(bool has_tables) const {
   std::vector<std::function<void()>> all;
-  if (has_tables) all.emplace_back([this] { store::sync_directory(path_, opened_.fd()); });
+  if (has_tables || leads_) all.emplace_back([this] { store::sync_directory(path_, opened_.fd()); });
   if (fresh_)
     all.emplace_back([this] {
       const fs::path parent = fs::path(path_).parent_path();

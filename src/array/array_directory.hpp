@@ -41,11 +41,11 @@ void check_names(const store::Manifest& manifest, const std::string& path);
 ///
 /// Tables of states before that stay while somebody reads them (StateLease).
 ///
-/// A commit writes tables, then the manifest, which takes the place of the old one at once. Where each node
-/// has a manifest it is first written as `manifest.next` on all, and when that is safe everywhere renamed. So
-/// a node that has the new one proves that all have at least `manifest.next`, and nothing of the old state is
-/// removed before all have renamed. Deleting an array goes the other way: manifests go first, on all nodes
-/// and for good, so that there is all of the array or none.
+/// A commit makes tables durable, then `manifest.next` on each node that has a manifest, without its name.
+/// When that is so everywhere it takes the place of the old manifest, at once. So a node that has the new one
+/// proves that all of the new state is durable; the other nodes learn of it from that one, and nothing of the
+/// old state is removed before all have it. Deleting an array goes the other way: manifests go first, on all
+/// nodes and for good, so that there is all of the array or none.
 ///
 /// Another party may have made the directory, or change it: each process holds it open, looks up the names
 /// above in it, and follows no symbolic link.
@@ -77,8 +77,9 @@ class ArrayDirectory {
   /// Collective. The components this process is to own; each has one owner, on a node that has its file.
   [[nodiscard]] std::vector<int> share(World& world, const ChunkGrid& grid) const;
 
-  /// What puts the names of tables that this process has written, if it has, and before the first commit that
-  /// of the directory, on stable storage; for store::sync_together. To be run before `commit`.
+  /// What puts the names of tables that this process has written, if it has, all names on its node if it
+  /// leads there, and before the first commit that of the directory, on stable storage; for
+  /// store::sync_together. To be run before `commit`.
   [[nodiscard]] std::vector<std::function<void()>> syncs(bool has_tables) const;
   /// Collective, in any thread that has a group: the tables are on stable storage, with their names.
   void commit(transport::Transport& group, std::span<const std::byte> manifest);

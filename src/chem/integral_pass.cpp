@@ -1,4 +1,5 @@
 // Passes over integral records: in memory and on disk, read ahead.
+#include <cerrno>
 #include <exception>
 #include <mutex>
 
@@ -118,10 +119,15 @@ class IntegralPass {
   template <class Use>
   void unpack(const Record& record, const device::Buffer& buffer, Slab& slab, Use&& use) const {
     std::size_t at = 0;
+    std::uint64_t integrals = 0;
     for (std::uint32_t s = 0; s < record.slabs; ++s) {
       at += SlabCodec::unpack(file_.basis_, buffer.data() + at, record.used - at, slab);
+      integrals += slab.rows() * slab.columns.size();
       use();
     }
+    if (at != record.used || integrals != record.integrals)
+      throw Error(EIO, {.attempted = "integral record",
+                        .detail = "damaged: it holds other slabs than its index says"});
   }
 
   void fail(std::exception_ptr error) {

@@ -47,7 +47,7 @@ void TwoElectron::prepare(const IntegralFileOptions& options) {
 void TwoElectron::open_kept(const IntegralFileOptions& options, std::span<const KeptFile> kept, int part,
                             int parts) {
   if (file_) throw misuse("the store is open already");
-  file_ = std::make_unique<IntegralFile>(*basis_, options, kept, part, parts);
+  file_ = std::make_unique<IntegralFile>(*basis_, options, kept, screening_->tasks().size(), part, parts);
   prepare(options);
   collect(file_->lost(), lost_);
 }

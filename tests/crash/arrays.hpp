@@ -1,95 +1,20 @@
 // Jobs that commit arrays whose states are known, and what is found of them.
 #pragma once
 
-#include <condition_variable>
-#include <exception>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <random>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "array/arrays.hpp"
 #include "crash/images.hpp"
+#include "crash/processes.hpp"
 #include "crash/recorder.hpp"
 #include "outcore/array/disk_array.hpp"
 #include "outcore/error.hpp"
 
 namespace crash {
-
-using namespace outcore;  // NOLINT
-
-/// Processes that live through many jobs: a world takes longer to make than an image to look at.
-class Processes {
- public:
-  /// `apart`: each is a node of its own.
-  explicit Processes(int count, bool apart = false)
-      : count_(count), host_([this, apart] {
-          outcore::test::in_worlds(count_, {.memory_bytes = 1 << 30,
-                                            .scratch = scratch_.path(),
-                                            .node_for_each_process = apart},
-                                   [this](World& world) { serve(world); });
-        }) {}
-  ~Processes() {
-    {
-      const std::lock_guard lock(mutex_);
-      ends_ = true;
-    }
-    changed_.notify_all();
-    host_.join();
-  }
-  Processes(const Processes&) = delete;
-  Processes& operator=(const Processes&) = delete;
-
-  [[nodiscard]] int count() const noexcept { return count_; }
-
-  /// All of them run `body`. Throws what one of them has thrown.
-  void run(const std::function<void(World&)>& body) {
-    std::unique_lock lock(mutex_);
-    body_ = &body;
-    error_ = nullptr;
-    left_ = count_;
-    ++number_;
-    changed_.notify_all();
-    changed_.wait(lock, [&] { return left_ == 0; });
-    if (error_) std::rethrow_exception(error_);
-  }
-
- private:
-  void serve(World& world) {
-    std::uint64_t done = 0;
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      changed_.wait(lock, [&] { return ends_ || number_ != done; });
-      if (ends_) return;
-      done = number_;
-      lock.unlock();
-      std::exception_ptr error;
-      try {
-        (*body_)(world);
-      } catch (...) {
-        error = std::current_exception();
-      }
-      lock.lock();
-      if (error) error_ = error;
-      if (--left_ == 0) changed_.notify_all();
-    }
-  }
-
-  const TemporaryDirectory scratch_{fast_place()};
-  const int count_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  const std::function<void(World&)>* body_ = nullptr;
-  std::exception_ptr error_;
-  std::uint64_t number_ = 0;
-  int left_ = 0;
-  bool ends_ = false;
-  std::thread host_;
-};
 
 /// States by their numbers, as `allow` takes them.
 template <class... State>
@@ -190,14 +115,15 @@ class States {
   std::vector<Content> contents_;
 };
 
-/// Opens what is found to read and then to write, and commits another state over it.
-inline Look look_at(Processes& processes, const States& states) {
-  return [&processes, &states](const std::string& directory, std::uint64_t allowed) -> std::string {
+/// Opens what is found to read, and if the next job `goes_on` to write, and commits another state over it.
+inline Look look_at(Processes& processes, const States& states, bool goes_on = true) {
+  return [&processes, &states, goes_on](const std::string& directory, std::uint64_t allowed) -> std::string {
     const auto step = [&](World& world) {
       const int state = states.found(world, directory);
       if ((allowed >> state & 1) == 0)
         throw Error(EIO, {.attempted = "look at an array",
                           .detail = "it is state " + std::to_string(state) + ", which it must not be"});
+      if (!goes_on) return;
       const int next = state == states.last() ? 1 : states.last();
       DiskArray array =
           state == 0 ? states.make(world, directory, true) : states.open(world, directory, false);
@@ -237,6 +163,14 @@ class Job {
     known_ = 0;
     allow(any_of(0));
   }
+  /// Whether an array is found; if not, that is what is known from now on.
+  bool there() {
+    all([&](World& world) {
+      const int state = states_.found(world, directory_);
+      if (world.rank() == 0) known_ = state;
+    });
+    return known_ != 0;
+  }
   /// What is found is what is committed from now on, whoever has left it.
   void open() {
     all([&](World& world) {
@@ -262,7 +196,21 @@ class Job {
     known_ = 0;
     allow(any_of(0));
   }
+  /// Somebody else reads what is committed now, until the job ends.
+  void read() {
+    std::vector<std::optional<DiskArray>> handles(handles_.size());
+    all([&](World& world) {
+      handles[static_cast<std::size_t>(world.rank())].emplace(states_.open(world, directory_, true));
+    });
+    readers_.emplace_back(known_, std::move(handles));
+  }
   void drop() {
+    for (auto& [state, handles] : std::exchange(readers_, {}))
+      all([&](World& world) {
+        DiskArray& reader = *handles[static_cast<std::size_t>(world.rank())];
+        check::equal(states_.of(world, reader), state);
+        reader.drop();
+      });
     all([&](World& world) { mine(world).drop(); });
   }
 
@@ -275,6 +223,61 @@ class Job {
   const std::string directory_;
   int known_;
   std::vector<std::optional<DiskArray>> handles_;
+  std::vector<std::pair<int, std::vector<std::optional<DiskArray>>>> readers_;  ///< and the state of each
 };
+
+/// A kind of array, the processes that use it, and what lies in the directory where it will be.
+struct Setting {
+  int processes = 1;
+  bool apart = false;  ///< each process is a node, with a disk of its own
+  store::CodecOptions codec{};
+
+  [[nodiscard]] DiskArrayOptions options() const {
+    return {.path = apart ? "disk{node}/array" : "array", .codec = codec};
+  }
+  void prepare(const std::string& directory) const {
+    for (int node = 0; apart && node < processes; ++node)
+      std::filesystem::create_directory(directory + "/disk" + std::to_string(node));
+  }
+};
+
+/// What a job has done to the disk.
+struct Recorded {
+  Disk start;
+  Log log{};
+
+  [[nodiscard]] Disk at(std::size_t cut) const {
+    Disk disk = start;
+    for (std::size_t i = 0; i < cut; ++i) disk.apply(log[i]);
+    return disk;
+  }
+};
+
+using Work = std::function<void(Job& job)>;
+
+inline Recorded record(Processes& processes, States& states, const Setting& setting, const Work& work) {
+  const TemporaryDirectory directory(fast_place());
+  setting.prepare(directory);
+  Recorded recorded{.start = Disk(directory)};
+  begin_recording(directory, recorded.start);
+  allow(any_of(0));
+  Job job(processes, states, directory);
+  work(job);
+  recorded.log = end_recording();
+  return recorded;
+}
+
+/// Another job goes on where one has ended, or was killed: not all that it has left is safe.
+inline Recorded record_after(Processes& processes, States& states, const Disk& start, const Work& work) {
+  const TemporaryDirectory directory(fast_place());
+  start.live().write(directory);
+  Recorded recorded{.start = start};
+  begin_recording(directory, start);
+  allow(start.allowed());
+  Job job(processes, states, directory);
+  work(job);
+  recorded.log = end_recording();
+  return recorded;
+}
 
 }  // namespace crash

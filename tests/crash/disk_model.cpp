@@ -106,14 +106,22 @@ class Disk::Choice {
   bool next() {
     const std::size_t unit = unit_++;
     switch (kind_) {
-      case How::all: return true;
-      case How::none: return false;
-      case How::whole_nodes: return whole_;
-      case How::one_missing: return whole_ || unit != one_;
-      case How::only_one: return !whole_ && unit == one_;
-      case How::prefix: return unit < one_;
-      case How::suffix: return unit >= one_;
-      case How::random: return chance(share_);
+      case How::all:
+        return true;
+      case How::none:
+        return false;
+      case How::whole_nodes:
+        return whole_;
+      case How::one_missing:
+        return whole_ || unit != one_;
+      case How::only_one:
+        return !whole_ && unit == one_;
+      case How::prefix:
+        return unit < one_;
+      case How::suffix:
+        return unit >= one_;
+      case How::random:
+        return chance(share_);
     }
     return true;
   }

@@ -1,4 +1,5 @@
-// What a disk may hold after a loss of power: a model of a directory, its files, and what of them was not synced.
+// What a disk may hold after a loss of power: a model of a directory, its files, and what of them was not
+// synced.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,8 @@ namespace crash {
 
 using Bytes = std::vector<std::byte>;
 
-/// Something that a process has done to a file or directory, which has a number: they are made, and never reused.
+/// Something that a process has done to a file or directory, which has a number: they are made, and never
+/// reused.
 struct Operation {
   enum class Kind : std::uint8_t {
     make_file,
@@ -24,7 +26,7 @@ struct Operation {
     write,   ///< `data` at `offset` of a file
     size,    ///< of a file: `offset`
     punch,   ///< `size` bytes of a file from `offset` on are zeros, or what is beyond the end
-    sync,    ///< of a file or directory; `name` says to people which
+    sync,    ///< of a file or directory; `name` is its path
     allow,   ///< from now on the states in `states` may be found, a bit each
   };
   Kind kind{};
@@ -50,9 +52,9 @@ struct Tree {
   void write(const std::string& directory) const;  ///< into an empty directory
 };
 
-/// As adversarial as POSIX allows. What was done to a file or directory since its last sync may have reached the
-/// disk or not, each operation by itself, each sector (512 bytes) of a write by itself, and the size of a file apart
-/// from its content. A rename is whole in itself. The sync of a file says nothing of its name.
+/// As adversarial as POSIX allows. What was done to a file or directory since its last sync may have reached
+/// the disk or not, each operation by itself, each sector (512 bytes) of a write by itself, and the size of a
+/// file apart from its content. A rename is whole in itself. The sync of a file says nothing of its name.
 class Disk {
  public:
   static constexpr int root = 0;
@@ -68,13 +70,13 @@ class Disk {
   /// Operations that are not safe.
   [[nodiscard]] std::size_t pending() const;
 
-  [[nodiscard]] Tree live() const;                           ///< what processes see, while there is power
-  [[nodiscard]] Tree image(std::mt19937_64& random) const;   ///< what may be found later
+  [[nodiscard]] Tree live() const;                          ///< what processes see, while there is power
+  [[nodiscard]] Tree image(std::mt19937_64& random) const;  ///< what may be found later
 
  private:
   struct Node {
     bool is_directory = false;
-    Bytes content = {};                   ///< safe
+    Bytes content = {};                     ///< safe
     std::map<std::string, int> names = {};  ///< safe
     Log pending = {};
   };

@@ -1,9 +1,11 @@
 // What was recorded is replayed, the power fails at every moment, and what may be found then is looked at.
 #pragma once
 
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -37,7 +39,7 @@ struct Examine {
   std::size_t images = 100;  ///< at most; fewer if there are no others
   std::uint64_t seed = 1;
   int ignored_sync = -1;         ///< as if the one with this place in the log had not been made
-  std::size_t first_cut = 1;      ///< the power does not fail before so much of the log has happened
+  std::size_t first_cut = 1;     ///< the power does not fail before so much of the log has happened
   std::size_t enough_wrong = 3;  ///< no more are looked for
 };
 
@@ -66,12 +68,44 @@ inline Examination examine(const Disk& start, const Log& log, const Look& look, 
   return found;
 }
 
-/// Places of the syncs in a log, from `first` on.
-inline std::vector<int> syncs_of(const Log& log, std::size_t first = 0) {
-  std::vector<int> places;
-  for (std::size_t i = first; i < log.size(); ++i)
-    if (log[i].kind == Operation::Kind::sync) places.push_back(static_cast<int>(i));
-  return places;
+/// A sync of a log, and what it is to the program: one that is made in each commit has the same name in each.
+struct Sync {
+  int place = 0;  ///< in the log
+  std::string name{};
+};
+
+inline std::vector<Sync> syncs_of(const Log& log) {
+  using Kind = Operation::Kind;
+  std::vector<Sync> syncs;
+  std::map<int, std::string> last;  // of each directory: what was done in it
+  for (std::size_t i = 0; i < log.size(); ++i) {
+    const Operation& each = log[i];
+    if (each.kind == Kind::enter) last[each.at] = " with what was made";
+    if (each.kind == Kind::rename) last[each.at] = " after " + each.name + " was renamed";
+    if (each.kind == Kind::leave && each.name == "manifest") last[each.at] = " after it was removed";
+    if (each.kind != Kind::sync) continue;
+    const bool numbered = each.name.find("/table.") != std::string::npos;  // by generations
+    const auto directory = last.find(each.node);
+    syncs.push_back({static_cast<int>(i), (numbered ? each.name.substr(0, each.name.rfind('.')) : each.name) +
+                                              (directory == last.end() ? "" : directory->second)});
+  }
+  return syncs;
+}
+
+/// Syncs, of those before `end`, whose absence makes something wrong are taken off `names`.
+inline void find_needed(const Disk& start, const Log& log, const Look& look, std::size_t images,
+                        std::set<std::string>& names, std::size_t end = static_cast<std::size_t>(-1)) {
+  for (const Sync& sync : syncs_of(log)) {
+    if (!names.contains(sync.name) || static_cast<std::size_t>(sync.place) >= end) continue;
+    const Examination found = examine(start, log, look,
+                                      {.images = images,
+                                       .ignored_sync = sync.place,
+                                       .first_cut = static_cast<std::size_t>(sync.place) + 1,
+                                       .enough_wrong = 1});
+    if (found.wrong.empty()) continue;
+    std::printf("      without the sync of %s: %s\n", sync.name.c_str(), found.wrong.front().c_str());
+    names.erase(sync.name);
+  }
 }
 
 }  // namespace crash

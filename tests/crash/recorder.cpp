@@ -44,10 +44,13 @@ class Recorder {
     const std::lock_guard lock(mutex);
     log_.clear();
     known_.clear();
-    names_.assign(1, "the directory above");
+    names_.assign(1, ".");
     next_ = disk.next_node();
     know(directory, Disk::root);
-    for (const auto& [path, entry] : disk.live().entries) know(directory + "/" + path, entry.node);
+    for (const auto& [path, entry] : disk.live().entries) {
+      know(directory + "/" + path, entry.node);
+      name(entry.node, path);
+    }
     active = true;
   }
 
@@ -84,13 +87,16 @@ class Recorder {
     if (::fstatat(at, path, &about, AT_SYMLINK_NOFOLLOW) != 0) return;
     const int number = next_++;
     known_[{about.st_dev, about.st_ino}] = number;
-    name(number, where.name);
+    name(number, path_of(where));
     add({.kind = is_directory ? Kind::make_directory : Kind::make_file, .node = number});
     add({.kind = Kind::enter, .node = number, .at = where.directory, .name = where.name});
   }
   void name(int number, const std::string& text) {
     if (std::cmp_less_equal(names_.size(), number)) names_.resize(static_cast<std::size_t>(number) + 1);
     names_[static_cast<std::size_t>(number)] = text;
+  }
+  [[nodiscard]] std::string path_of(const Place& place) const {
+    return place.directory == Disk::root ? place.name : name(place.directory) + "/" + place.name;
   }
   [[nodiscard]] const std::string& name(int number) const { return names_[static_cast<std::size_t>(number)]; }
 
@@ -99,7 +105,6 @@ class Recorder {
     struct stat about{};
     if (::lstat(path.c_str(), &about) != 0) throw std::runtime_error("cannot record " + path);
     known_[{about.st_dev, about.st_ino}] = number;
-    if (number != Disk::root) name(number, path.substr(path.rfind('/') + 1));
   }
   [[nodiscard]] int find(const struct stat& about) const {
     const auto found = known_.find({about.st_dev, about.st_ino});
@@ -108,7 +113,7 @@ class Recorder {
 
   Log log_;
   std::map<std::pair<dev_t, ino_t>, int> known_;
-  std::vector<std::string> names_;  ///< of files and directories, by their numbers: the last one each has had
+  std::vector<std::string> names_;  ///< by numbers: the path that each has had last
   int next_ = 0;
 };
 
@@ -133,7 +138,8 @@ auto recorded(Call call, Note note) {
 template <class Open>
 int open_recorded(int at, const char* path, int flags, Open open) {
   Recorder& the_recorder = recorder();
-  if (!the_recorder.active || (flags & (O_CREAT | O_TRUNC)) == 0 || (flags & O_TMPFILE) == O_TMPFILE) return open();
+  if (!the_recorder.active || (flags & (O_CREAT | O_TRUNC)) == 0 || (flags & O_TMPFILE) == O_TMPFILE)
+    return open();
   const std::lock_guard lock(the_recorder.mutex);
   const Place where = the_recorder.place(at, path);
   const int before = the_recorder.node(where, at, path);
@@ -171,7 +177,7 @@ int rename_recorded(int from_at, const char* from, int to_at, const char* to, Re
   const int node = the_recorder.node(source, from_at, from);
   return recorded(rename, [&](Recorder& log, int result) {
     if (result != 0 || !source || !target || node < 0) return;
-    log.name(node, target.name);
+    log.name(node, log.path_of(target));
     log.add({.kind = Kind::rename,
              .node = node,
              .at = target.directory,

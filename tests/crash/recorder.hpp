@@ -1,5 +1,6 @@
-// Records what this process does to the files of a directory. The library that holds it stands before the C library,
-// so that it sees the calls; nothing in Outcore knows of it. Requests of io_uring are not seen: OUTCORE_ENGINE=threads.
+// Records what this process does to the files of a directory. The library that holds it stands before the C
+// library, so that it sees the calls; nothing in Outcore knows of it. Requests of io_uring are not seen:
+// OUTCORE_ENGINE=threads.
 #pragma once
 
 #include <string>
@@ -8,8 +9,9 @@
 
 namespace crash {
 
-/// From now on. `disk` is what the directory holds, of which some may not be safe; or nothing, and then the directory
-/// is empty. One recording at a time. Syncs are noted, and otherwise left out: nothing depends on a real disk.
+/// From now on. `disk` is what the directory holds, of which some may not be safe; or nothing, and then the
+/// directory is empty. One recording at a time. Syncs are noted, and otherwise left out: nothing depends on a
+/// real disk.
 void begin_recording(const std::string& directory, const Disk& disk = {});
 /// The states that may be found from now on, a bit each.
 void allow(std::uint64_t states);

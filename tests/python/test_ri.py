@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from outcore import World
+from outcore import DiskArray, World
 from outcore.errors import OutcoreError
 
 pytest.importorskip("pyscf")
@@ -404,3 +404,26 @@ def test_a_disk_that_is_too_small_for_mp2_is_noticed_before_integrals_are_made(s
 def test_unknown_storage_is_refused(water):
     with pytest.raises(OutcoreError, match="storage 'tape'"):
         ri.RHF(water, storage="tape")
+
+
+def test_what_is_kept_is_found_again_with_the_orbitals_of_pyscf(water_reference, tmp_path):
+    """They are made canonical in each run, which rounds in another way each time."""
+    first = ri.MP2(water_reference, checkpoint=tmp_path / "kept")
+    energy = first.kernel()
+    for _ in range(6):
+        again = ri.MP2(water_reference, checkpoint=tmp_path / "kept")
+        assert again.kernel() == pytest.approx(energy, abs=1e-11)
+        assert again.found == {"fitted"}
+
+
+def test_pairs_of_integrals_that_were_made_again_are_not_believed(water_reference, tmp_path):
+    kept = tmp_path / "kept"
+    energy = ri.MP2(water_reference, checkpoint=kept).kernel()
+    with World("self") as world:
+        pairs = DiskArray.open(world, kept / "pairs.all", read_only=False)
+        pairs.acc(np.s_[0, 4, 4], np.array(0.25))
+        pairs.flush(pairs.metadata)
+        pairs.close()
+        integrals = DiskArray.open(world, kept / "mp2.0", read_only=False)
+        integrals.remove()
+    assert ri.MP2(water_reference, checkpoint=kept).kernel() == pytest.approx(energy, abs=1e-10)

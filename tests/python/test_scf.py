@@ -7,10 +7,12 @@ import os
 import subprocess
 from dataclasses import dataclass
 from functools import cache
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
+from outcore import World, checkpoint
 from outcore.chem import scf
 from outcore.chem.integrals import Summary
 from outcore.errors import OutcoreError
@@ -129,10 +131,18 @@ def test_jk_gives_what_is_asked_for(mean_field):
     assert mean_field.get_jk(dm=density)[0].shape == density.shape
 
 
-def test_complex_densities_are_refused(mean_field):
-    with pytest.raises(OutcoreError, match="complex") as caught:
-        mean_field.get_jk(dm=mean_field.get_init_guess() * 1j)
-    assert caught.value.errno == errno.EINVAL
+@pytest.mark.parametrize("hermi", [0, 1, 2])
+def test_jk_of_a_complex_density(mean_field, hermi):
+    n = mean_field.mol.nao
+    generator = np.random.default_rng(hermi)
+    density = generator.standard_normal((2, n, n)) + 1j * generator.standard_normal((2, n, n))
+    if hermi:
+        conjugate = density.conj().transpose(0, 2, 1)
+        density = density + conjugate if hermi == 1 else density - conjugate
+    j, k = reference.hf.get_jk(mean_field.mol, density, hermi=0)
+    coulomb, exchange = mean_field.get_jk(dm=density, hermi=hermi)
+    np.testing.assert_allclose(coulomb, j, atol=1e-8)
+    np.testing.assert_allclose(exchange, k, atol=1e-8)
 
 
 def test_integrals_are_computed_once(mean_field):
@@ -285,6 +295,7 @@ def test_read_only_scratch_is_refused(water, read_only):
     ("settings", "text"),
     [
         ({"integrals": "tape"}, "is none of disk, semidirect, direct, auto"),
+        ({"integrals": "disk", "storage": "disk"}, "one setting"),
         ({"threshold": -1.0}, "not positive"),
         ({"prefetch": 1}, "2 records"),
         ({"record_bytes": 5000}, "multiple of 4096"),
@@ -316,6 +327,17 @@ def test_kept_integrals_are_reused(water, tmp_path, way):
         assert mf.two_electron.reused
         assert mf.two_electron.summary().computed == 0
     assert again.energy == pytest.approx(first.energy, abs=1e-11)
+
+
+def test_a_run_that_was_killed_before_it_had_kept_its_integrals_is_no_obstacle(water, tmp_path):
+    killed = patch("outcore.checkpoint._make_empty", side_effect=OSError)
+    with World("self") as world, killed, pytest.raises(OutcoreError):
+        checkpoint.save(world, tmp_path / "integrals", {"problem": np.zeros(3)}, {})
+    with pytest.raises(OutcoreError, match="none was completed"), World("self") as world:
+        checkpoint.load(world, tmp_path / "integrals")
+    outcome(water, tmp_path, keep=str(tmp_path))
+    with scf.RHF(water, keep=str(tmp_path), threshold=THRESHOLD) as mf:
+        assert mf.two_electron.reused
 
 
 def test_kept_integrals_of_another_problem_are_refused(water, tmp_path):

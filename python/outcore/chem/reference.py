@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,12 +39,14 @@ class Spin:
 @dataclass(frozen=True)
 class Reference:
     """One spin if `restricted`, else two. `singles`: second-order energy of single excitations, 0 of a determinant
-    that is stationary. `note` says what was done to the orbitals, if anything."""
+    that is stationary. `note` says what was done to the orbitals, if anything. `given` is the fingerprint of those
+    they were made from: made canonical again they differ by rounding, and degenerate ones by more."""
 
     restricted: bool
     spins: list[Spin]
     singles: float = 0.0
     note: str = ""
+    given: str = ""
 
 
 def mark_canonical(mf: Any) -> None:
@@ -114,14 +116,15 @@ def of(mf: Any, *, noncanonical: str = "refuse", force: bool = False) -> Referen
         raise _refused("the orbitals are complex; take real ones")
     restricted, spins = _spins(mf)
     note = "" if mf.converged else "of an SCF that has not converged"
+    given = _fingerprint(mf)
     if force and not mf.converged:
-        return Reference(restricted, [_sorted(*each) for each in spins], note=note)
-    if not _is_restricted_open(mf) and getattr(mf, "_canonical", "") == _fingerprint(mf):
+        return Reference(restricted, [_sorted(*each) for each in spins], note=note, given=given)
+    if not _is_restricted_open(mf) and getattr(mf, "_canonical", "") == given:
         reference = Reference(restricted, [_sorted(*each) for each in spins])
     else:
         reference = _canonical(mf, restricted, spins, noncanonical)
     _check_gaps(reference)
-    return reference
+    return replace(reference, given=given)
 
 
 def _is_restricted_open(mf: Any) -> bool:

@@ -1,0 +1,79 @@
+"""Integrals, or the tensors of RI-MP2, are kept while that is recorded; then looks at what a loss of power leaves.
+
+    LD_PRELOAD=.../liboutcore_crash_recorder.so python crash_kept.py integrals|tensors IMAGES
+
+State 1: the next run finds what is kept; state 0: it computes it. The energy is that of a run from scratch in any
+case. Called by test_kept_crash.py. Prints what it has found; exit status 0 if all is as it should be.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import crash_recorder
+from pyscf import gto
+from pyscf import scf as reference
+
+from outcore.chem import ri, scf
+
+MOST_ERROR = 1e-9  # Hartree
+mol = gto.M(atom="O 0 0 0; H 0 0.757 0.587; H 0 -0.757 0.587", basis="sto-3g", verbose=0)
+orbitals = reference.RHF(mol).run(conv_tol=1e-12)
+
+Run = Callable[[Path], tuple[float, bool]]  # the energy, and whether what a run before has kept was found
+
+
+def integrals(place: Path) -> tuple[float, bool]:
+    with scf.RHF(mol, keep=str(place), threshold=1e-12) as mf:
+        mf.conv_tol = 1e-11
+        return float(mf.kernel()), bool(mf.two_electron.reused)
+
+
+def tensors(place: Path) -> tuple[float, bool]:
+    mp2 = ri.MP2(orbitals, auxbasis="cc-pvdz-ri", checkpoint=place / "kept")
+    mp2.kernel()
+    return float(mp2.e_corr), mp2.found == {"fitted"}
+
+
+def look_at(run: Run, expected: float) -> Callable[[Path], int]:
+    def look(place: Path) -> int:
+        energy, found = run(place)
+        assert abs(energy - expected) < MOST_ERROR, f"{energy} instead of {expected}"
+        again, found_again = run(place)
+        assert found_again, "what was kept by the next run is not found by the one after that"
+        assert abs(again - expected) < MOST_ERROR
+        return int(found)
+
+    return look
+
+
+def main(run: Run, images: int) -> None:
+    with crash_recorder.temporary() as place:
+        expected, _ = run(Path(place))
+    # One run from nothing, then one after another that was killed at some moments.
+    each = max(10, images // 4)
+    with crash_recorder.temporary() as place:
+        crash_recorder.begin(place)
+        crash_recorder.allow(0, 1)
+        run(Path(place))
+        crash_recorder.allow(1)
+        steps = crash_recorder.end()
+    made, wrong = crash_recorder.examine(look_at(run, expected), each)
+    assert wrong == 0, crash_recorder.mistakes[0]
+    for part in (0.9, 0.6, 0.3):
+        steps = int(steps * part)
+        with crash_recorder.temporary() as place:
+            crash_recorder.go_on(steps, place)
+            run(Path(place))
+            crash_recorder.allow(1)
+            crash_recorder.end()
+        more, wrong = crash_recorder.examine(look_at(run, expected), each)
+        made += more
+        assert wrong == 0, f"killed after step {steps}: {crash_recorder.mistakes[0]}"
+    print(f"{made} images")
+
+
+if __name__ == "__main__":
+    main({"integrals": integrals, "tensors": tensors}[sys.argv[1]], int(sys.argv[2]))
