@@ -62,8 +62,8 @@ def test_little_data_is_refused_by_the_name_of_its_limit(run):
     said(answer, "Cannot allocate memory", "ulimit -d (RLIMIT_DATA)")
 
 
-def test_a_plan_that_does_not_fit_names_the_limit(run):
-    answer = run(resource.RLIMIT_AS, 500, "ri-scf", "--basis", "cc-pv5z")
+def test_memory_that_does_not_suffice_names_the_limit(run):
+    answer = run(resource.RLIMIT_AS, 560, "ri-scf", "--basis", "cc-pv5z")
     said(
         answer,
         "three-index integrals: Cannot allocate memory",
