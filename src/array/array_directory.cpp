@@ -173,12 +173,12 @@ void ArrayDirectory::make_directory(bool overwrite) {
     fail(EEXIST, what, path_,
          committed ? "there is an array; say overwrite to replace it" : "the directory is not empty");
   refuse_foreign(opened_);
-  delete_manifest();
+  if (!made) delete_manifest();
 }
 
-/// First what makes it an array, and for good: of half of an array no manifest may be found later.
+/// First what makes it an array, and for good: of half of an array no manifest may be found later. That
+/// another job has deleted it, before it was killed, may not be on stable storage yet.
 void ArrayDirectory::delete_manifest() const {
-  if (!opened_.holds(std::string(manifest_name))) return;
   opened_.remove(std::string(manifest_name));
   store::sync_directory(path_, opened_.fd());
 }

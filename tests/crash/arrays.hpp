@@ -146,22 +146,22 @@ inline Look look_at(Processes& processes, const States& states, bool goes_on = t
 /// A job that works in a directory, and says what may be found there.
 class Job {
  public:
-  Job(Processes& processes, States& states, std::string directory, int known = 0)
+  /// `possible`: states that may be found when it begins.
+  Job(Processes& processes, States& states, std::string directory, std::uint64_t possible)
       : processes_(processes),
         states_(states),
         directory_(std::move(directory)),
-        known_(known),
+        possible_(possible),
         handles_(static_cast<std::size_t>(processes.count())) {}
 
   [[nodiscard]] int known() const noexcept { return known_; }  ///< the state that is committed
 
   void make(bool overwrite = false) {
-    allow(any_of(known_, 0));
+    allow(possible_ | any_of(0));
     all([&](World& world) {
       handles_[static_cast<std::size_t>(world.rank())].emplace(states_.make(world, directory_, overwrite));
     });
-    known_ = 0;
-    allow(any_of(0));
+    settle(0);
   }
   /// Whether an array is found; if not, that is what is known from now on.
   bool there() {
@@ -179,7 +179,7 @@ class Job {
       const int state = states_.of(world, *mine);
       if (world.rank() == 0) known_ = state;
     });
-    allow(any_of(known_));
+    settle(known_);
   }
   /// Commits another state.
   void commit() {
@@ -187,14 +187,12 @@ class Job {
     const int next = states_.add(known_, box);
     allow(any_of(known_, next));
     all([&](World& world) { states_.commit(mine(world), next, box); });
-    known_ = next;
-    allow(any_of(known_));
+    settle(next);
   }
   void remove() {
     allow(any_of(known_, 0));
     all([&](World& world) { mine(world).remove(); });
-    known_ = 0;
-    allow(any_of(0));
+    settle(0);
   }
   /// Somebody else reads what is committed now, until the job ends.
   void read() {
@@ -215,13 +213,20 @@ class Job {
   }
 
  private:
+  /// From now on this state is found, and no other.
+  void settle(int state) {
+    known_ = state;
+    possible_ = any_of(state);
+    allow(possible_);
+  }
   void all(const std::function<void(World&)>& body) { processes_.run(body); }
   DiskArray& mine(World& world) { return *handles_[static_cast<std::size_t>(world.rank())]; }
 
   Processes& processes_;
   States& states_;
   const std::string directory_;
-  int known_;
+  std::uint64_t possible_;
+  int known_ = 0;
   std::vector<std::optional<DiskArray>> handles_;
   std::vector<std::pair<int, std::vector<std::optional<DiskArray>>>> readers_;  ///< and the state of each
 };
@@ -261,7 +266,7 @@ inline Recorded record(Processes& processes, States& states, const Setting& sett
   Recorded recorded{.start = Disk(directory)};
   begin_recording(directory, recorded.start);
   allow(any_of(0));
-  Job job(processes, states, directory);
+  Job job(processes, states, directory, any_of(0));
   work(job);
   recorded.log = end_recording();
   return recorded;
@@ -274,7 +279,7 @@ inline Recorded record_after(Processes& processes, States& states, const Disk& s
   Recorded recorded{.start = start};
   begin_recording(directory, start);
   allow(start.allowed());
-  Job job(processes, states, directory);
+  Job job(processes, states, directory, start.allowed());
   work(job);
   recorded.log = end_recording();
   return recorded;
