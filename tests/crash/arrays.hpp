@@ -33,7 +33,6 @@ class States {
   explicit States(DiskArrayOptions options, std::uint64_t seed = 1)
       : options_(std::move(options)), random_(seed), contents_(1, Content(std::size_t{chunk * chunks})) {
     options_.chunk = {chunk};
-    options_.group = 1;
   }
 
   [[nodiscard]] int last() const noexcept { return static_cast<int>(contents_.size()) - 1; }
@@ -236,9 +235,10 @@ struct Setting {
   int processes = 1;
   bool apart = false;  ///< each process is a node, with a disk of its own
   store::CodecOptions codec{};
+  std::int64_t group = 1;  ///< so many chunks lie together
 
   [[nodiscard]] DiskArrayOptions options() const {
-    return {.path = apart ? "disk{node}/array" : "array", .codec = codec};
+    return {.path = apart ? "disk{node}/array" : "array", .codec = codec, .group = group};
   }
   void prepare(const std::string& directory) const {
     for (int node = 0; apart && node < processes; ++node)
