@@ -38,7 +38,7 @@ def _cases(quick: bool) -> list[tuple[str, list[str], str]]:
 
 def run(options: BenchOptions) -> list[Claim]:
     time_errors, byte_errors, within = [], [], 0
-    reading = 1 / doctor.measure_rates(options.scratch).read_bytes_per_s
+    reading = 1 / doctor.planning_rates(options.scratch)[0].read_bytes_per_s
     for name, atoms, basis in _cases(options.quick):
         for way, seconds, expected, bar, stored, bytes_expected in _one(options, atoms, basis, reading):
             time_errors.append(abs(expected / seconds - 1))

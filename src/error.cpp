@@ -16,6 +16,7 @@ std::string compose(int errno_value, const ErrorContext& context, int rank) {
   if (context.offset >= 0) text += " at offset " + std::to_string(context.offset);
   if (!context.path.empty())
     text += (context.size_bytes >= 0 || context.offset >= 0 ? " of " : " ") + context.path;
+  if (errno_value <= 0) return context.detail.empty() ? text : text + ": " + context.detail;
   text += ": " + std::generic_category().message(errno_value);
   if (!context.detail.empty()) text += " (" + context.detail + ")";
   return text;

@@ -4,12 +4,16 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
+#include "outcore/error.hpp"
+
 namespace outcore {
 
-/// A named thread that takes no signals: they belong to the threads of the program.
+/// A named thread that takes no signals: they belong to the threads of the program. Throws Error(EAGAIN).
 template <class Body>
 std::thread start_thread(const char* name, Body body) {
   sigset_t all, before;
@@ -18,6 +22,12 @@ std::thread start_thread(const char* name, Body body) {
   std::thread thread;
   try {
     thread = std::thread(std::move(body));
+  } catch (const std::system_error& error) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw Error(
+        error.code().value(),
+        {.attempted = std::string("start the thread ") + name,
+         .detail = "the address space (ulimit -v), or the number of processes (ulimit -u) is limited"});
   } catch (...) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     throw;

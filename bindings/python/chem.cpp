@@ -4,6 +4,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
 #include <memory>
 
 #include "bindings.hpp"
@@ -307,7 +308,9 @@ void bind_chem(nb::module_& module) {
         options.small_below = small_below;
         options.record_bytes = record_bytes;
         options.prefetch = prefetch;
-        return std::size_t(threads) * chem::CoulombExchange::bytes(basis, densities) +
+        // The values of one quartet of shells: from libcint, as a slab, and in parts.
+        const std::size_t quartet = 3 * sizeof(double) * std::size_t(std::pow(basis.largest_shell(), 4));
+        return std::size_t(threads) * (chem::CoulombExchange::bytes(basis, densities) + quartet) +
                chem::IntegralFile::work_bytes(options, threads);
       },
       "basis"_a, "threads"_a, "densities"_a, "record_bytes"_a, "prefetch"_a, "small_below"_a,

@@ -1,6 +1,10 @@
 // outcore::Error arrives in Python as outcore.errors.OutcoreError, with everything it knows.
 #include "outcore/error.hpp"
 
+#include <nanobind/stl/optional.h>
+
+#include <optional>
+
 #include "bindings.hpp"
 #include "string_arg.hpp"
 
@@ -26,25 +30,30 @@ void translate(const std::exception_ptr& pointer, void*) {
     const ErrorContext& context = error.context();
     const nb::object type = nb::module_::import_("outcore.errors").attr("OutcoreError");
     const nb::object raised = type(
-        error.errno_value(), decoded(context.attempted), "path"_a = decoded(context.path),
+        error.errno_value() > 0 ? nb::object(nb::int_(error.errno_value())) : nb::object(nb::none()),
+        decoded(context.attempted), "path"_a = decoded(context.path),
         "offset"_a = optional_number(context.offset), "size_bytes"_a = optional_number(context.size_bytes),
         "detail"_a = decoded(context.detail), "rank"_a = error.rank());
+    PyErr_SetObject(type.ptr(), raised.ptr());
+  } catch (const std::system_error& error) {  // of the C++ library
+    const nb::object type = nb::module_::import_("outcore.errors").attr("OutcoreError");
+    const nb::object raised = type(error.code().value(), "use the system", "detail"_a = error.what());
     PyErr_SetObject(type.ptr(), raised.ptr());
   }
 }
 
-std::string error_message(int errno_value, std::string attempted, std::string path, std::int64_t offset,
-                          std::int64_t size_bytes, std::string detail, int rank) {
+std::string error_message(std::optional<int> errno_value, std::string attempted, std::string path,
+                          std::int64_t offset, std::int64_t size_bytes, std::string detail, int rank) {
   ErrorContext context{std::move(attempted), std::move(path), offset, size_bytes, std::move(detail)};
-  return Error(errno_value, std::move(context), rank < 0 ? process_rank() : rank).what();
+  return Error(errno_value.value_or(no_errno), std::move(context), rank < 0 ? process_rank() : rank).what();
 }
 
 }  // namespace
 
 void bind_error(nb::module_& module) {
   nb::register_exception_translator(translate);
-  module.def("error_message", &error_message, "errno_value"_a, "attempted"_a, "path"_a = "", "offset"_a = -1,
-             "size_bytes"_a = -1, "detail"_a = "", "rank"_a = -1,
+  module.def("error_message", &error_message, "errno_value"_a.none(), "attempted"_a, "path"_a = "",
+             "offset"_a = -1, "size_bytes"_a = -1, "detail"_a = "", "rank"_a = -1,
              "The text of an error: what was attempted, where, how much, why. Negative numbers are left out "
              "(the rank: this one).");
   module.def("set_process_rank", &set_process_rank, "rank"_a, "count"_a,

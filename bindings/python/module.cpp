@@ -1,6 +1,10 @@
+#include <pthread.h>
+
 #include "bindings.hpp"
 
 NB_MODULE(_core, module) {
+  // What a forked child cannot end is left to its parent; that is no mistake of the bindings.
+  pthread_atfork(nullptr, nullptr, [] { nanobind::set_leak_warnings(false); });
   module.doc() = "Native core of Outcore. Use it through the outcore package.";
   outcore::python::bind_error(module);
   outcore::python::bind_trace(module);

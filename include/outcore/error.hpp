@@ -16,6 +16,10 @@ struct ErrorContext {
   std::string detail = {};  ///< what else the user needs: what is free, what was expected, what to do
 };
 
+/// An errno value for failures that none of the system describes: the message says what was wrong without one.
+/// In Python it is None.
+inline constexpr int no_errno = -1;
+
 /// Every failure in the library is thrown as this type. `code()` carries an errno value of the generic
 /// category, `what()` reads e.g.
 /// "rank 2: write of 4194304 bytes at offset 8388608 of /scratch/x: No space left on device (free: 0 bytes)".

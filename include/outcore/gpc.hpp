@@ -10,6 +10,7 @@
 #include <string>
 
 #include "outcore/error.hpp"
+#include "outcore/origin.hpp"
 
 namespace outcore {
 
@@ -26,7 +27,7 @@ inline constexpr std::int64_t most_call_bytes = std::int64_t{1} << 30;  ///< of 
 /// caller. Copies share it.
 class Call {
  public:
-  explicit Call(std::shared_ptr<gpc::Served> served) noexcept : served_(std::move(served)) {}
+  explicit Call(std::shared_ptr<gpc::Served> served) noexcept : served_(std::move(served), "answer a call") {}
 
   [[nodiscard]] int caller() const noexcept;
   /// Until the call ends. The payload may lie in memory of the caller's program.
@@ -51,7 +52,7 @@ class Call {
 
  private:
   std::shared_ptr<gpc::Served> take();
-  std::shared_ptr<gpc::Served> served_;
+  Owned<std::shared_ptr<gpc::Served>> served_;
 };
 
 /// What a process does when it is called. An exception becomes the error of the call.
@@ -62,7 +63,8 @@ using Procedure = std::function<void(Call)>;
 class CallRequest {
  public:
   CallRequest() noexcept = default;  ///< complete
-  explicit CallRequest(std::shared_ptr<gpc::Pending> pending) noexcept : pending_(std::move(pending)) {}
+  explicit CallRequest(std::shared_ptr<gpc::Pending> pending) noexcept
+      : pending_(std::move(pending), "wait for a call") {}
 
   /// Blocks, asleep, until the reply is here. Throws what the procedure threw, and Error: EMSGSIZE (reply
   /// larger than promised), ENOENT (unknown procedure), ESHUTDOWN (the world is closing), ECONNRESET (the
@@ -74,7 +76,7 @@ class CallRequest {
   [[nodiscard]] std::span<std::byte> reply() const;
 
  private:
-  std::shared_ptr<gpc::Pending> pending_;
+  Owned<std::shared_ptr<gpc::Pending>> pending_;
 };
 
 /// Throws Error(EDEADLK) in a procedure that was not registered as one that may block: there the wait would

@@ -13,6 +13,7 @@
 
 #include "outcore/error.hpp"
 #include "outcore/gpc.hpp"
+#include "outcore/origin.hpp"
 #include "outcore/transport/transport.hpp"
 
 namespace outcore {
@@ -58,7 +59,8 @@ struct WorldOptions {
 
 /// Collective, to make and to close (the destructor closes). Methods marked so are called by all processes in
 /// the same order, by one thread at a time; a process that calls another one than the rest gets, as they all
-/// do, Error(EINVAL). After `close` they are Error(EBADF).
+/// do, Error(EINVAL). After `close` they are Error(EBADF), and so is everything in a forked child: there, a
+/// world and all that is in it can only be closed, which does nothing.
 class World {
  public:
   explicit World(std::unique_ptr<transport::Transport> transport, const WorldOptions& options = {});
@@ -146,12 +148,13 @@ class World {
     [[nodiscard]] std::int64_t size_bytes() const noexcept { return size_bytes_; }
     /// Equal at all processes, and no other region of this world's.
     [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
-    [[nodiscard]] explicit operator bool() const noexcept { return entry_ != nullptr; }
+    [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(entry_); }
+    [[nodiscard]] bool here() const noexcept { return entry_.here(); }  ///< not in a forked child
 
    private:
     friend class World;
     void release() noexcept;
-    std::shared_ptr<world::Entry> entry_;
+    Owned<std::shared_ptr<world::Entry>> entry_;
     std::int64_t offset_ = 0, size_bytes_ = 0;
     std::uint64_t number_ = 0;
   };
@@ -160,7 +163,7 @@ class World {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  Owned<std::unique_ptr<State>> state_;
 };
 
 /// A number that all processes count up, for dynamic distribution of tasks. Zero at first. Collective to

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from outcore._core import default_scratch as default_scratch
     from outcore.block_sparse_array import BlockSparseArray as BlockSparseArray
     from outcore.disk_array import DiskArray as DiskArray
+    from outcore.errors import NotConverged as NotConverged
     from outcore.errors import OutcoreError as OutcoreError
     from outcore.global_array import GlobalArray as GlobalArray
     from outcore.node_array import NodeArray as NodeArray
@@ -34,6 +35,7 @@ _PUBLIC = {
     "ExclusiveFile": "outcore._core",
     "GlobalArray": "outcore.global_array",
     "NodeArray": "outcore.node_array",
+    "NotConverged": "outcore.errors",
     "OutcoreError": "outcore.errors",
     "RecordFile": "outcore.shared_file",
     "SharedFile": "outcore.shared_file",
@@ -49,6 +51,7 @@ __all__ = [
     "ExclusiveFile",
     "GlobalArray",
     "NodeArray",
+    "NotConverged",
     "OutcoreError",
     "RecordFile",
     "SharedFile",

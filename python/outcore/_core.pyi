@@ -10,7 +10,7 @@ import numpy.typing
 from numpy.typing import NDArray
 
 def error_message(
-    errno_value: int,
+    errno_value: int | None,
     attempted: str,
     path: str = "",
     offset: int = -1,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import errno
 import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from outcore import extras
 from outcore.array_blocks import (
     FETCH_ELEMENTS,
     Array,
@@ -25,7 +25,6 @@ from outcore.array_blocks import (
     same_type,
     slices,
 )
-from outcore.errors import OutcoreError
 from outcore.global_array import Section
 from outcore.indexing import as_elements
 from outcore.sectioned import Transfer
@@ -263,7 +262,7 @@ def eigh(a: Operand, vectors: Operand | None = None, b: Operand | None = None) -
 
     One process solves the problem, by SciPy's LAPACK; the others wait, asleep. It needs memory for 4 matrices
     (with `b`: 6), which is accounted to its budget: a matrix that does not fit is OutcoreError (ENOMEM) before
-    anything is computed. EINVAL also if `b` is not positive definite; ENOENT without SciPy.
+    anything is computed. EINVAL also if `b` is not positive definite; no errno without SciPy.
     """
     matrix = as_section(a)
     metric = None if b is None else as_section(b)
@@ -289,9 +288,7 @@ def _solve(matrix: Section, metric: Section | None, vectors: Section | None) -> 
     try:
         from scipy import linalg
     except ImportError as error:
-        raise OutcoreError(
-            errno.ENOENT, "eigh", detail="SciPy is missing; install it with: pip install 'outcore[chem]'"
-        ) from error
+        raise extras.needed("scipy", "eigh") from error
     size_bytes = matrix.shape[0] ** 2 * matrix.dtype.itemsize
     with reserved(matrix.array.world, size_bytes * (4 if metric is None else 6), "eigh on one process"):
         whole = _whole(matrix)

@@ -197,6 +197,11 @@ class Checkpoint(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._facts.arrays)
 
+    def form(self, key: str) -> tuple[tuple[int, ...], str]:
+        """Shape and type of an array, as the checkpoint says; nothing is read."""
+        entry = self._facts.arrays[key]
+        return entry.shape, entry.dtype
+
     def __getitem__(self, key: str) -> Any:
         entry = self._facts.arrays[key]
         file = self.open(key)

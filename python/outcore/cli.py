@@ -21,7 +21,6 @@ FAILURE, USAGE, INTERRUPTED = 1, 2, 130  # exit statuses
 GRACE_S = 5.0  # a process that failed waits so long for the others to fail too, before it ends the job
 
 # Packages that an extra of ours brings.
-EXTRAS = {"pyscf": "chem", "scipy": "chem", "mpi4py": "mpi", "matplotlib": "plot", "h5py": "hdf5"}
 
 
 class Subcommand(NamedTuple):
@@ -114,9 +113,11 @@ def overview() -> str:
 
 
 def _run_subcommand(name: str, arguments: list[str]) -> int:
-    from outcore import launch
+    from outcore import launch, resources
 
     entry = SUBCOMMANDS[name]
+    if entry.parallel:
+        resources.refuse_little_address_space(launch.threads_per_rank())
     if launch.launched():
         launch.limit_threads()
         if entry.parallel:
@@ -143,15 +144,19 @@ def _function(entry: Subcommand) -> Callable[..., Any]:
     return cast(Callable[..., Any], getattr(importlib.import_module(entry.module), entry.function))
 
 
-def _missing_package(error: Exception) -> Exception:
-    """An error that says how to install what an optional part needs, if that is what is wrong."""
-    from outcore.errors import OutcoreError
+def _explained(error: Exception) -> Exception:
+    """An error that says how to install what an optional part needs, or that memory has run out, if that is what is
+    wrong."""
+    from outcore import extras
+    from outcore.errors import OutcoreError, as_outcore_error
 
-    name = (getattr(error, "name", None) or "").partition(".")[0]
-    if not isinstance(error, ModuleNotFoundError) or name not in EXTRAS:
-        return error
-    hint = f"{name} is missing; install it with: pip install 'outcore[{EXTRAS[name]}]'"
-    return OutcoreError(errno.ENOENT, "start", detail=hint).with_traceback(error.__traceback__)
+    found: OutcoreError | None = None
+    if isinstance(error, ImportError):
+        found = extras.missing(error, "start")
+    if found is None and not isinstance(error, OutcoreError):
+        ours = as_outcore_error(error, "go on")
+        found = ours if ours.errno in (errno.ENOMEM, errno.EAGAIN) else None
+    return error if found is None else found.with_traceback(error.__traceback__)
 
 
 def report(error: Exception) -> int:
@@ -159,7 +164,7 @@ def report(error: Exception) -> int:
     from outcore import launch
     from outcore.errors import OutcoreError
 
-    error = _missing_package(error)
+    error = _explained(error)
     if isinstance(error, OutcoreError | UsageError) and not os.environ.get("OUTCORE_DEBUG"):
         message = f"outcore: {visible(str(error))}"
     else:

@@ -9,6 +9,7 @@ d.sync()                                    # what this process has put is visib
 from __future__ import annotations
 
 import errno
+from abc import abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,16 @@ class DiskArrayAccess(Sectioned):
     """
 
     _native: _core.DiskArrayAccess
+
+    @property
+    @abstractmethod
+    def chunk(self) -> tuple[int, ...]:
+        """Shape of the chunks in which it is stored."""
+
+    @property
+    def chunks(self) -> tuple[int, ...]:
+        """The same, as h5py, zarr and dask call it."""
+        return self.chunk
 
     def prefetch(self, boxes: Iterable[Any]) -> None:
         """Hints that boxes will be read soon; their owners begin to read them from disk. Returns at once."""

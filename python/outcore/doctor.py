@@ -17,10 +17,13 @@ from typing import Annotated, Any
 
 import typer
 
-from outcore import _core, launch, resources
+from outcore import _core, extras, launch, resources
 from outcore.errors import OutcoreError
 from outcore.report import RawRates
 from outcore.tables import rate, volume
+
+_BLOCK_BYTES = 2 << 20
+_ASSUMED = RawRates(read_bytes_per_s=100e6, write_bytes_per_s=100e6)
 
 
 @dataclass(frozen=True)
@@ -70,12 +73,28 @@ def scratch_facts(directory: Path) -> dict[str, Any]:
 
 def measure_rates(
     directory: str | os.PathLike[str], *, size_bytes: int = 128 << 20, limit_s: float = 0.5
-) -> RawRates:
+) -> RawRates | None:
     """What large requests with direct I/O achieve in `directory` now: writes a file of `size_bytes` there, eight
     requests of 2 MiB under way, reads it back, and removes it. Stops early, with what was moved until then,
-    after `limit_s` seconds each way. The requests are counted by the trace: take its snapshot before."""
-    block_bytes, depth = 2 << 20, 8
-    blocks = max(depth, size_bytes // block_bytes)
+    after `limit_s` seconds each way. The requests are counted by the trace: take its snapshot before.
+
+    Takes a quarter of what is free at most. None if that is too little, or if anything fails: what needs the disk
+    will say so, and what does not can go on."""
+    try:
+        most = min(size_bytes, _core.file_system(directory).free_bytes // 4)
+        return _measured(directory, most // _BLOCK_BYTES, limit_s) if most >= _BLOCK_BYTES else None
+    except (OSError, MemoryError):
+        return None
+
+
+def planning_rates(directory: str | os.PathLike[str]) -> tuple[RawRates, bool]:
+    """Rates to plan with, and whether they were measured: if not they are those of a slow disk."""
+    rates = measure_rates(directory)
+    return (_ASSUMED, False) if rates is None else (rates, True)
+
+
+def _measured(directory: str | os.PathLike[str], blocks: int, limit_s: float) -> RawRates:
+    block_bytes, depth = _BLOCK_BYTES, min(8, blocks)
     lanes = [mmap.mmap(-1, block_bytes) for _ in range(depth)]  # aligned to pages, as direct I/O wants it
     for lane in lanes:
         lane.write(os.urandom(4096) * (block_bytes // 4096))
@@ -137,7 +156,7 @@ def _package(name: str, package: str, cost: str, extra: str) -> Finding:
     version = _version(package)
     if version is not None:
         return Finding(name, version)
-    return Finding(name, "missing", cost, f"pip install 'outcore[{extra}]'")
+    return Finding(name, "missing", cost, extras.install(extra))
 
 
 def _engine() -> Finding:
@@ -166,14 +185,14 @@ def _mpi() -> Finding:
     try:
         return Finding("MPI", f"{launch.mpi_library()}, mpi4py {_version('mpi4py')}")
     except OutcoreError as error:
-        return Finding("MPI", "missing", f"one process only: {error.detail}", "pip install 'outcore[mpi]'")
+        return Finding("MPI", "missing", f"one process only: {error.detail}", extras.install("mpi"))
 
 
 def _launcher() -> Finding:
     try:
         return Finding("launcher", str(launch.find_launcher()))
     except OutcoreError as error:
-        return Finding("launcher", "missing", f"no --ranks: {error.detail}", "pip install 'outcore[mpi]'")
+        return Finding("launcher", "missing", f"no --ranks: {error.detail}", extras.install("mpi"))
 
 
 def _fortran() -> Finding:
@@ -217,8 +236,11 @@ def _scratch(given: Path | None) -> list[Finding]:
             "direct I/O", "no", "large transfers go through the page cache", "another file system"
         )
     rates = measure_rates(directory)
-    speed = f"read {rate(rates.read_bytes_per_s)}, write {rate(rates.write_bytes_per_s)}"
-    return [finding, direct, Finding("measured rate", speed)]
+    speed = Finding("measured rate", "not measured", "estimates assume a slow disk", "free some 10 MB there")
+    if rates is not None:
+        both = f"read {rate(rates.read_bytes_per_s)}, write {rate(rates.write_bytes_per_s)}"
+        speed = Finding("measured rate", both)
+    return [finding, direct, speed]
 
 
 # ---- the command ----

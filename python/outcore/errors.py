@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno as _errno
 import os
 from typing import Any
 
@@ -11,7 +12,8 @@ from . import _core
 class OutcoreError(OSError):
     """An operation failed; `str()` says what, where and how much.
 
-    Attributes: `errno`, `strerror` and `filename` as for every `OSError`; `attempted` (a verb phrase),
+    Attributes: `errno` (None where no error number of the system describes it), `strerror` and `filename` as for
+    every `OSError`; `attempted` (a verb phrase),
     `path`, `offset` and `size_bytes` (None if they do not apply), `detail`, `rank` (where it was raised),
     `collective` (true if all processes have raised it, so that nobody has to tell the others).
     Survives pickling, so that it can travel between processes.
@@ -27,7 +29,7 @@ class OutcoreError(OSError):
 
     def __init__(
         self,
-        errno: int,
+        errno: int | None,
         attempted: str,
         *,
         path: str | os.PathLike[str] = "",
@@ -37,7 +39,11 @@ class OutcoreError(OSError):
         rank: int | None = None,
     ) -> None:
         path = os.fspath(path)
-        super().__init__(errno, os.strerror(errno), path or None)
+        if errno is None:
+            super().__init__(attempted)
+            self.filename = path or None
+        else:
+            super().__init__(errno, os.strerror(errno), path or None)
         self.attempted = attempted
         self.path = path
         self.offset = offset
@@ -67,3 +73,26 @@ def _printable(text: str) -> str:
         return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     except UnicodeEncodeError:  # other surrogates, which stand for no byte
         return text.encode("utf-8", "replace").decode("utf-8")
+
+
+class NotConverged(OutcoreError):
+    """An iteration has not converged in the cycles that it was given. `errno` is None."""
+
+
+def as_outcore_error(error: BaseException, attempted: str) -> OutcoreError:
+    """Any error as one of ours: with the errno that it has or stands for, or none."""
+    if isinstance(error, OutcoreError):
+        return error
+    number = getattr(error, "errno", None)
+    if not isinstance(number, int) or number <= 0:
+        number = _errno_of(error)
+    detail = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return OutcoreError(number, attempted, detail=detail)
+
+
+def _errno_of(error: BaseException) -> int | None:
+    if isinstance(error, MemoryError) or "failed to map segment" in str(error):  # of a library that is loaded
+        return _errno.ENOMEM
+    if isinstance(error, RuntimeError) and "start new thread" in str(error):
+        return _errno.EAGAIN
+    return _errno.EINVAL if isinstance(error, TypeError | ValueError | LookupError) else None

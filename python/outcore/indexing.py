@@ -113,7 +113,7 @@ def _forwards(start: int, stop: int, step: int) -> tuple[int, int, int, bool]:
 
 def _integer(axis: Any, extent: int, i: int, what: str) -> int:
     if axis is None:
-        raise IndexError(f"{what}: None adds no axis here; add it to the result")
+        raise IndexError(f"{what}: None adds an axis between the brackets of a[...] only")
     if isinstance(axis, bool | np.bool_):
         raise IndexError(f"{what}: booleans are no index")
     try:
@@ -121,7 +121,7 @@ def _integer(axis: Any, extent: int, i: int, what: str) -> int:
     except TypeError:
         raise IndexError(
             f"{what}: {type(axis).__name__} on axis {i}; an index is made of integers, slices and an Ellipsis "
-            "(for lists of indices use gather, scatter or scatter_acc)"
+            "(lists may stand between the brackets of a[...] only; for points use gather, scatter or scatter_acc)"
         ) from None
     if not -extent <= number < extent:
         raise IndexError(f"{what}: index {number} is out of bounds for axis {i} with size {extent}")

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from outcore.errors import OutcoreError
+from outcore.extras import install, needed
 from outcore.resources import cores, spare_address_space
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 # The thread counts of the numerical libraries that a process may load.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
-_INSTALL = "install it with: pip install 'outcore[mpi]'"
+_INSTALL = f"install it with: {install('mpi')}"
 
 # Variables in which launchers say rank and number of processes: MPICH, Intel MPI and Cray; Open MPI.
 # Slurm's come last and are those of a job step: the ones of the job are also set in a batch script.
@@ -150,7 +151,7 @@ def find_launcher() -> Path:
         refused.append(f"{candidate} is of {kind}")
     found = "; ".join(refused) or "no mpiexec was found"
     raise OutcoreError(
-        errno.ENOENT,
+        None,
         "find the launcher mpiexec",
         detail=f"mpi4py uses {library}, which needs a launcher of its own family, but {found}; {_INSTALL}",
     )
@@ -161,7 +162,7 @@ def mpi_library() -> str:
     """Name and version of the MPI library that mpi4py loads, asked in a process of its own: loading it here
     would be felt by what this process becomes. Raises OutcoreError if mpi4py or its MPI is missing."""
     if importlib.util.find_spec("mpi4py") is None:
-        raise OutcoreError(errno.ENOENT, "start several processes", detail=f"mpi4py is missing; {_INSTALL}")
+        raise needed("mpi4py", "start several processes")
     question = (
         "import mpi4py; mpi4py.rc.initialize = False\n"
         "from mpi4py import MPI; print(MPI.Get_library_version())"
@@ -169,7 +170,7 @@ def mpi_library() -> str:
     answer = subprocess.run([sys.executable, "-c", question], capture_output=True, text=True, check=False)
     if answer.returncode != 0:
         reason = answer.stderr.strip().rpartition("\n")[2] or f"exit status {answer.returncode}"
-        raise OutcoreError(errno.ENOENT, "load MPI through mpi4py", detail=f"{reason}; {_INSTALL}")
+        raise OutcoreError(None, "load MPI through mpi4py", detail=f"{reason}; {_INSTALL}")
     words = answer.stdout.split("\x00")[0].splitlines()[0].split(",")[0].split()
     return " ".join(word for word in words if word != "Version:")
 
@@ -202,13 +203,11 @@ def world() -> Intracomm | None:
     if job is None:
         return None
     if importlib.util.find_spec("mpi4py") is None:
-        raise OutcoreError(
-            errno.ENOENT, f"join a job of {job.size} processes", detail=f"mpi4py is missing; {_INSTALL}"
-        )
+        raise needed("mpi4py", f"join a job of {job.size} processes")
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
-        raise OutcoreError(errno.ENOENT, "load MPI through mpi4py", detail=f"{error}; {_INSTALL}") from error
+        raise OutcoreError(None, "load MPI through mpi4py", detail=f"{error}; {_INSTALL}") from error
     if MPI.COMM_WORLD.size != job.size:
         raise OutcoreError(
             errno.EINVAL,

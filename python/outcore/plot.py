@@ -1,6 +1,6 @@
 """Figures of a trace: duration and size of requests over time, as in studies of disk-based Hartree-Fock.
 
-Needs matplotlib: pip install 'outcore[plot]'.
+Needs matplotlib.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from . import extras
 from .errors import OutcoreError
 from .report import LAYERS, OPERATIONS, READS, WRITES
 from .tables import volume
@@ -60,8 +61,7 @@ def _matplotlib() -> tuple[Any, Any]:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        detail = "matplotlib is missing; install it with: pip install 'outcore[plot]'"
-        raise OutcoreError(errno.ENOENT, "plot", detail=detail) from error
+        raise extras.needed("matplotlib", "plot") from error
     return FigureCanvasAgg, Figure
 
 

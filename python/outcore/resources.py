@@ -17,6 +17,7 @@ from outcore.errors import OutcoreError
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 _M_ARENA_MAX = -8
+_LIBRARIES_BYTES = 380 << 20  # of address space: NumPy, SciPy, PySCF and what they load
 _MAPPED_BYTES = 48 << 20  # of address space: libraries and pieces of the heap that come later
 _BLAS_BYTES = 32 << 20  # of a thread
 _LARGE_BYTES = 256 << 10  # of what is given back: smaller pieces would cost more page faults than memory
@@ -76,6 +77,23 @@ def _thread_bytes() -> int:
     """Address space of a thread: its stack, and the work space of BLAS."""
     stack, _ = resource.getrlimit(resource.RLIMIT_STACK)
     return _BLAS_BYTES + (min(stack, 64 << 20) if stack > 0 else 2 << 20)
+
+
+def refuse_little_address_space(threads: int) -> None:
+    """Raises OutcoreError (ENOMEM) where the libraries of a calculation could not be loaded: some would wait
+    for ever then, or end the process."""
+    for limit in _core.memory_limits():
+        libraries = (
+            _LIBRARIES_BYTES if "RLIMIT_AS" in limit.name else _LIBRARIES_BYTES // 3
+        )  # code is no data
+        least = libraries + threads * 2 * _thread_bytes()  # two libraries of linear algebra at least
+        if not limit.shared and limit.left_bytes < least:
+            raise OutcoreError(
+                errno.ENOMEM,
+                "start",
+                detail=f"{limit.name}, {limit.limit_bytes / 1e6:.0f} MB in {limit.source}, leaves "
+                f"{limit.left_bytes / 1e6:.0f} MB; libraries and {threads} threads take {least / 1e6:.0f} MB",
+            )
 
 
 def available_memory_bytes() -> int:
@@ -151,10 +169,10 @@ def parse_bytes(size: str | int) -> int:
         if match is None:
             raise ValueError
         count = int(float(match[1]) * _UNITS[match[2].upper()])
-    except ValueError:
+    except (ValueError, OverflowError):
         raise OutcoreError(
             errno.EINVAL, f"size '{text}'", detail="write it as 400MB, 2GB or 1.5GiB"
         ) from None
-    if count <= 0:
-        raise OutcoreError(errno.EINVAL, f"size '{text}'", detail="it must be positive")
+    if not 0 < count < 1 << 63:
+        raise OutcoreError(errno.EINVAL, f"size '{text}'", detail="it must be positive, and less than 2^63")
     return count

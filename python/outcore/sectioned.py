@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from outcore import list_indexing
 from outcore.indexing import Selection, as_elements, select
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from outcore import _core
+    from outcore.world import World
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -46,6 +49,10 @@ class Sectioned:
     _shape: tuple[int, ...]
     _dtype: np.dtype[Any]
     _name: str
+
+    @property
+    @abstractmethod
+    def world(self) -> World: ...
 
     def _take_shape(
         self,
@@ -88,12 +95,25 @@ class Sectioned:
         return self._shape[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        raise TypeError(f"{self!r} is not in the memory of this process: use a[...] for a copy of all of it")
+        """A copy of all of it, as `numpy.asarray` and what uses it (h5py) want it. OutcoreError (ENOMEM) if it is
+        larger than what is left of the budget of memory: then use sections."""
+        if copy is False:
+            raise ValueError(f"{self!r} is not in the memory of this process: only a copy can be made")
+        budget = self.world.budget
+        budget.reserve(self.nbytes, f"all of {self!r} as an array of NumPy; sections may fit")
+        try:
+            whole = self.get(...)
+        finally:
+            budget.release(self.nbytes)
+        return whole if dtype is None else whole.astype(dtype, copy=False)
 
     # ---- transfers ----
 
     def __getitem__(self, index: Any) -> Any:
-        """A copy of a section; of an integer for each dimension, the element."""
+        """A copy of a section; of an integer for each dimension, the element. One axis may be indexed by a list of
+        integers or booleans, and all of them by a mask of booleans."""
+        if list_indexing.is_more_than_a_box(index):
+            return list_indexing.get(self, index, self._name)
         selection = self._select(index)
         result = np.empty(selection.shape, self._dtype)
         self._get(selection, result)
@@ -101,7 +121,10 @@ class Sectioned:
 
     def __setitem__(self, index: Any, value: ArrayLike) -> None:
         """Puts into a section, with NumPy's broadcasting. TypeError for elements of another type."""
-        self._put(self._select(index), value)
+        if list_indexing.is_more_than_a_box(index):
+            list_indexing.put(self, index, value, self._name)
+        else:
+            self._put(self._select(index), value)
 
     def get(self, box: Any, out: Array | None = None) -> Array:
         """A copy of a box; into `out`, of any strides, if given. Returns it."""

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 import numpy as np
 
 from outcore import _core, launch
-from outcore.errors import OutcoreError
+from outcore.errors import OutcoreError, as_outcore_error
 from outcore.resources import parse_bytes
 
 if TYPE_CHECKING:
@@ -54,6 +54,11 @@ class World(_core.World):
         scratch: directory for scratch; None: the fastest node-local one, chosen when it is needed.
         nodes: "hosts" (None), or "processes": each process counts as a node, so that what happens between nodes
             can be tried on one machine. OUTCORE_NODES=processes in the environment does the same.
+
+    A child made by fork (os.fork, multiprocessing's "fork") cannot use the world of its parent, nor anything that
+    was made in it: OutcoreError (EBADF), at once, but for `close`, which does nothing there. It may make a
+    World("self") of its own, unless its parent is one of several processes under MPI. Workers that are to
+    use Outcore are best started by multiprocessing's "spawn" or "forkserver".
 
     Use it in a `with` block, or call `close`. `budget` accounts the memory; `node`, `nodes`, `node_rank` and
     `node_size` say where this process runs.
@@ -280,19 +285,23 @@ def _numbers(array: np.ndarray[Any, Any], op: str) -> np.ndarray[Any, Any]:
 
 
 def _as_fields(error: BaseException | None, what: str) -> tuple[int, str, str, int, int, str, int]:
-    """An error as the native code tells it to other processes; errno 0 for none."""
+    """An error as the native code tells it to other processes; errno 0 for none, -1 for one without errno."""
     if error is None:
         return 0, "", "", -1, -1, "", 0
-    if not isinstance(error, OutcoreError):
-        number = getattr(error, "errno", None)
-        detail = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        error = OutcoreError(
-            number if isinstance(number, int) and number > 0 else errno.EIO, what, detail=detail
-        )
+    error = as_outcore_error(error, what)
     offset = -1 if error.offset is None else error.offset
     size_bytes = -1 if error.size_bytes is None else error.size_bytes
     path = os.fsencode(error.path).decode("utf-8", "replace")
-    return error.errno or errno.EIO, error.attempted, path, offset, size_bytes, error.detail, error.rank
+    return error.errno or -1, error.attempted, path, offset, size_bytes, error.detail, error.rank
+
+
+def _forget() -> None:
+    """In a forked child, whose parent's worlds are not its own: it must not close them, and starts with none."""
+    _open.clear()
+    _alone.cache_clear()
+
+
+os.register_at_fork(after_in_child=_forget)
 
 
 @atexit.register

@@ -89,7 +89,7 @@ bool DiskArrayRequest::test() {
 }
 
 bool DiskArrayRequest::done() const noexcept {
-  return !state_ || state_->done();
+  return !state_ || !state_.here() || state_->done();
 }
 
 namespace array {

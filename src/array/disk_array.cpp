@@ -367,7 +367,7 @@ CollectiveRequest DiskArray::refuse(const Error& error) {
 // ---- life
 
 DiskArray::DiskArray(std::unique_ptr<State> state)
-    : DiskArrayAccess(state->client), state_(std::move(state)) {}
+    : DiskArrayAccess(state->client), state_(std::move(state), "use a disk array") {}
 
 DiskArray::DiskArray(World& world, const Extents& shape, ElementType type, const DiskArrayOptions& options)
     : DiskArray(world, [&](Extents& wanted, ElementType& element_type, DiskArrayOptions& all_options) {
@@ -376,9 +376,10 @@ DiskArray::DiskArray(World& world, const Extents& shape, ElementType type, const
         all_options = options;
       }) {}
 
-DiskArray::DiskArray(World& world, const Make& make) : state_(std::make_unique<State>(world)) {
+DiskArray::DiskArray(World& world, const Make& make)
+    : state_(std::make_unique<State>(world), "use a disk array") {
   state_->create(make);
-  client_ = state_->client;
+  client_ = {state_->client, "use a disk array"};
 }
 
 DiskArray DiskArray::open(World& world, const std::string& path, bool read_only,
@@ -402,6 +403,7 @@ DiskArray::~DiskArray() {
 }
 
 void DiskArray::drop() {
+  if (!state_.here()) return;
   State& state = *state_;
   (void)state.undelivered();  // whoever cares has called close
   state.let_go();
@@ -429,6 +431,7 @@ void DiskArray::flush(std::string_view metadata) {
 }
 
 void DiskArray::close() {
+  if (!state_.here()) return;
   State& state = *state_;
   if (!state.open) return;
   state.check_open("close");
@@ -480,34 +483,34 @@ void DiskArray::remove() {
 // ---- what it is
 
 int DiskArray::components() const noexcept {
-  return state_->grid.components();
+  return state_.get()->grid.components();
 }
 int DiskArray::owner(int component) const noexcept {
-  return state_->owners[static_cast<std::size_t>(component)];
+  return state_.get()->owners[static_cast<std::size_t>(component)];
 }
 Placement DiskArray::placement() const noexcept {
-  return state_->directory.placement();
+  return state_.get()->directory.placement();
 }
 const store::CodecOptions& DiskArray::codec() const noexcept {
-  return state_->codec;
+  return state_.get()->codec;
 }
 const std::string& DiskArray::path() const noexcept {
-  return state_->directory.path();
+  return state_.get()->directory.path();
 }
 const std::string& DiskArray::identity() const noexcept {
-  return state_->identity;
+  return state_.get()->identity;
 }
 std::uint64_t DiskArray::generation() const noexcept {
-  return state_->generation;
+  return state_.get()->generation;
 }
 const std::string& DiskArray::metadata() const noexcept {
-  return state_->metadata;
+  return state_.get()->metadata;
 }
 bool DiskArray::read_only() const noexcept {
-  return state_->read_only;
+  return state_.get()->read_only;
 }
 bool DiskArray::closed() const noexcept {
-  return !state_->open;
+  return !state_.get()->open;
 }
 
 std::int64_t DiskArray::transfer_bytes(World& world) noexcept {

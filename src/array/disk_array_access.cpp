@@ -30,7 +30,8 @@ Extents ones(const Box& box) {
 }  // namespace
 
 DiskArrayAccess::DiskArrayAccess() noexcept = default;
-DiskArrayAccess::DiskArrayAccess(std::shared_ptr<ChunkClient> client) noexcept : client_(std::move(client)) {}
+DiskArrayAccess::DiskArrayAccess(std::shared_ptr<ChunkClient> client) noexcept
+    : client_(std::move(client), "use a disk array") {}
 DiskArrayAccess::~DiskArrayAccess() = default;
 DiskArrayAccess::DiskArrayAccess(DiskArrayAccess&&) noexcept = default;
 DiskArrayAccess& DiskArrayAccess::operator=(DiskArrayAccess&&) noexcept = default;
@@ -48,59 +49,59 @@ DiskArrayAccess DiskArrayAccess::attach(World& world, const std::string& handle,
 }
 
 World& DiskArrayAccess::world() const noexcept {
-  return client_->world();
+  return client_.get()->world();
 }
 const Extents& DiskArrayAccess::shape() const noexcept {
-  return client_->layout().grid.shape();
+  return client_.get()->layout().grid.shape();
 }
 const Extents& DiskArrayAccess::chunk() const noexcept {
-  return client_->layout().grid.chunk();
+  return client_.get()->layout().grid.chunk();
 }
 ElementType DiskArrayAccess::type() const noexcept {
-  return client_->layout().type;
+  return client_.get()->layout().type;
 }
 
 // ---- transfers
 
 DiskArrayRequest DiskArrayAccess::async_get(const Box& box, const Strided& memory) const {
-  return begin(client_, Way::get, box, ones(box), memory);
+  return begin(client_.pointer(), Way::get, box, ones(box), memory);
 }
 DiskArrayRequest DiskArrayAccess::async_get(const Box& box, const Extents& step,
                                             const Strided& memory) const {
-  return begin(client_, Way::get, box, step, memory);
+  return begin(client_.pointer(), Way::get, box, step, memory);
 }
 DiskArrayRequest DiskArrayAccess::async_put(const Box& box, const Strided& memory) {
-  return begin(client_, Way::put, box, ones(box), memory);
+  return begin(client_.pointer(), Way::put, box, ones(box), memory);
 }
 DiskArrayRequest DiskArrayAccess::async_put(const Box& box, const Extents& step, const Strided& memory) {
-  return begin(client_, Way::put, box, step, memory);
+  return begin(client_.pointer(), Way::put, box, step, memory);
 }
 DiskArrayRequest DiskArrayAccess::async_accumulate(const Box& box, const Strided& memory, const void* alpha) {
-  return begin(client_, Way::accumulate, box, ones(box), memory, alpha);
+  return begin(client_.pointer(), Way::accumulate, box, ones(box), memory, alpha);
 }
 DiskArrayRequest DiskArrayAccess::async_accumulate(const Box& box, const Extents& step, const Strided& memory,
                                                    const void* alpha) {
-  return begin(client_, Way::accumulate, box, step, memory, alpha);
+  return begin(client_.pointer(), Way::accumulate, box, step, memory, alpha);
 }
 
 void DiskArrayAccess::get(const Box& box, const Strided& memory) const {
-  finish(client_, Way::get, box, ones(box), memory);
+  finish(client_.pointer(), Way::get, box, ones(box), memory);
 }
 void DiskArrayAccess::get(const Box& box, const Extents& step, const Strided& memory) const {
-  finish(client_, Way::get, box, step, memory);
+  finish(client_.pointer(), Way::get, box, step, memory);
 }
 void DiskArrayAccess::put(const Box& box, const Strided& memory) {
-  finish(client_, Way::put, box, ones(box), memory);
+  finish(client_.pointer(), Way::put, box, ones(box), memory);
 }
 void DiskArrayAccess::put(const Box& box, const Extents& step, const Strided& memory) {
-  finish(client_, Way::put, box, step, memory);
+  finish(client_.pointer(), Way::put, box, step, memory);
 }
 void DiskArrayAccess::accumulate(const Box& box, const Strided& memory, const void* alpha) {
-  finish(client_, Way::accumulate, box, ones(box), memory, alpha);
+  finish(client_.pointer(), Way::accumulate, box, ones(box), memory, alpha);
 }
 void DiskArrayAccess::accumulate(const Box& box, const Extents& step, const Strided& memory,
                                  const void* alpha) {
-  finish(client_, Way::accumulate, box, step, memory, alpha);
+  finish(client_.pointer(), Way::accumulate, box, step, memory, alpha);
 }
 
 void DiskArrayAccess::prefetch(std::span<const Box> boxes) const {

@@ -62,7 +62,7 @@ GlobalArray::GlobalArray(World& world, ElementType type, const MakeDistribution&
 }
 
 void GlobalArray::close() {
-  if (closed()) return;
+  if (closed() || !region_.here()) return;
   world_->barrier();
   region_ = {};
 }

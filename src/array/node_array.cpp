@@ -65,7 +65,7 @@ NodeArray::NodeArray(World& world, ElementType type, const std::function<Extents
   }
   try {
     world::leave(node, failure);
-    segment_ = node.allocate(static_cast<std::size_t>(part_bytes), true);
+    segment_ = {node.allocate(static_cast<std::size_t>(part_bytes), true), "use a node array"};
     segment_->populate(0, part_bytes);
   } catch (...) {
     release();
@@ -78,7 +78,8 @@ NodeArray::~NodeArray() {
 }
 
 void NodeArray::release() noexcept {
-  segment_.reset();
+  if (!segment_.here()) return;
+  segment_ = {};
   world_.budget().release(std::exchange(part_bytes_, 0));
 }
 
@@ -96,7 +97,7 @@ void NodeArray::barrier() {
 }
 
 void NodeArray::close() {
-  if (closed()) return;
+  if (closed() || !segment_.here()) return;
   world::enter(world_.node_transport(), "close a node array", 0);
   release();
 }

@@ -30,7 +30,7 @@ bool CollectiveRequest::test() {
 }
 
 bool CollectiveRequest::done() const noexcept {
-  if (!state_) return true;
+  if (!state_ || !state_.here()) return true;
   const std::lock_guard lock(state_->mutex);
   return state_->done;
 }

@@ -120,27 +120,26 @@ void EnergyError::add_values(const Slab& slab) {
   for (auto* sums : {&squares_, &products_, &magnitudes_}) sums->assign(length, 0.0);
   derivative_.resize(length);
   double* const g = derivative_.data();
-  for (std::size_t a = 0; a < ni; ++a)
-    for (std::size_t b = 0; b < nj; ++b)
-      for (std::size_t c = 0; c < nk; ++c) {
-        const double* row = rows_.data() + c * length;
-        const double d_ab = 4 * total_[(i0 + a) * n + j0 + b];
-        for (std::size_t at = 0; at < length; ++at) g[at] = d_ab * row[at];
-        for (std::size_t spin = 0; spin < densities_.count(); ++spin) {
-          const double* density = densities_.matrix(spin);
-          const double* d_a = rows_.data() + (nk + spin * (ni + nj) + a) * length;
-          const double* d_b = rows_.data() + (nk + spin * (ni + nj) + ni + b) * length;
-          const double d_ac = exchange * density[(i0 + a) * n + k0 + c],
-                       d_bc = exchange * density[(j0 + b) * n + k0 + c];
-          for (std::size_t at = 0; at < length; ++at) g[at] -= d_ac * d_b[at] + d_bc * d_a[at];
-        }
-        const double* v = slab.row((a * nj + b) * nk + c);
-        for (std::size_t at = 0; at < length; ++at) {
-          squares_[at] += g[at] * g[at];
-          products_[at] += g[at] * v[at];
-          magnitudes_[at] = std::max(magnitudes_[at], std::abs(v[at]));
-        }
-      }
+  for (std::size_t r = 0; r < slab.rows(); ++r) {
+    const std::size_t pair = std::size_t(slab.first_pair) + r / nk, a = pair / nj, b = pair % nj, c = r % nk;
+    const double* row = rows_.data() + c * length;
+    const double d_ab = 4 * total_[(i0 + a) * n + j0 + b];
+    for (std::size_t at = 0; at < length; ++at) g[at] = d_ab * row[at];
+    for (std::size_t spin = 0; spin < densities_.count(); ++spin) {
+      const double* density = densities_.matrix(spin);
+      const double* d_a = rows_.data() + (nk + spin * (ni + nj) + a) * length;
+      const double* d_b = rows_.data() + (nk + spin * (ni + nj) + ni + b) * length;
+      const double d_ac = exchange * density[(i0 + a) * n + k0 + c],
+                   d_bc = exchange * density[(j0 + b) * n + k0 + c];
+      for (std::size_t at = 0; at < length; ++at) g[at] -= d_ac * d_b[at] + d_bc * d_a[at];
+    }
+    const double* v = slab.row(r);
+    for (std::size_t at = 0; at < length; ++at) {
+      squares_[at] += g[at] * g[at];
+      products_[at] += g[at] * v[at];
+      magnitudes_[at] = std::max(magnitudes_[at], std::abs(v[at]));
+    }
+  }
 }
 
 void EnergyError::add(const Slab& slab) {

@@ -13,7 +13,7 @@ class Chance {
  public:
   enum class Purpose : std::uint8_t { screening = 1, rare, packing };
 
-  Chance(Purpose purpose, int i, int j, int k = 0, int l = 0) noexcept
+  Chance(Purpose purpose, int i, int j, int k = 0, int l = 0, int part = 0) noexcept
       : state_(mixed(
             (std::uint64_t(i) << 48 | std::uint64_t(j) << 32 | std::uint64_t(k) << 16 | std::uint64_t(l)) +
             std::uint64_t(purpose) * 0xd1b54a32d192ed03u)) {}

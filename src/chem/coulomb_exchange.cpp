@@ -82,25 +82,25 @@ void CoulombExchange::contract(const Slab& slab, std::size_t d) {
   gather(d_k, k0, nk);
   std::fill(k_i, k_i + all * length, 0.0);
 
-  for (std::size_t a = 0; a < ni; ++a) {
-    for (std::size_t b = 0; b < nj; ++b) {
-      PairOfFunctions pair{.length = length,
-                           .values = slab.row((a * nj + b) * nk),
-                           .d_a = d_i + a * length,
-                           .d_b = d_j + b * length,
-                           .d_k = d_k,
-                           .k_a = k_i + a * length,
-                           .k_b = k_j + b * length,
-                           .j_k = j_k,
-                           .d_ab = density[(i0 + a) * n_ + j0 + b],
-                           .d_ac = density + (i0 + a) * n_ + k0,
-                           .d_bc = density + (j0 + b) * n_ + k0,
-                           .j_ab = 0.0,
-                           .k_ac = exchange + (i0 + a) * n_ + k0,
-                           .k_bc = exchange + (j0 + b) * n_ + k0};
-      kernels().contract(pair, slab.nk);
-      coulomb[(i0 + a) * n_ + j0 + b] += pair.j_ab;
-    }
+  for (std::size_t number = 0; number < std::size_t(slab.pairs); ++number) {
+    const std::size_t a = (std::size_t(slab.first_pair) + number) / nj,
+                      b = (std::size_t(slab.first_pair) + number) % nj;
+    PairOfFunctions pair{.length = length,
+                         .values = slab.row(number * nk),
+                         .d_a = d_i + a * length,
+                         .d_b = d_j + b * length,
+                         .d_k = d_k,
+                         .k_a = k_i + a * length,
+                         .k_b = k_j + b * length,
+                         .j_k = j_k,
+                         .d_ab = density[(i0 + a) * n_ + j0 + b],
+                         .d_ac = density + (i0 + a) * n_ + k0,
+                         .d_bc = density + (j0 + b) * n_ + k0,
+                         .j_ab = 0.0,
+                         .k_ac = exchange + (i0 + a) * n_ + k0,
+                         .k_bc = exchange + (j0 + b) * n_ + k0};
+    kernels().contract(pair, slab.nk);
+    coulomb[(i0 + a) * n_ + j0 + b] += pair.j_ab;
   }
 
   const auto scatter = [&](const double* rows, double* matrix, std::size_t first, std::size_t count) {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <tuple>
 
 #include "chem/record_disk.hpp"
+#include "chem/record_index.hpp"
 #include "outcore/error.hpp"
 #include "outcore/store/checksum.hpp"
 
@@ -28,47 +28,6 @@ IntegralFileOptions checked(IntegralFileOptions options) {
   return options;
 }
 
-/// Writes and reads the numbers of an index, one after the other.
-template <class T>
-void put(std::vector<std::byte>& out, const T& value) {
-  const auto* from = reinterpret_cast<const std::byte*>(&value);
-  out.insert(out.end(), from, from + sizeof value);
-}
-
-template <class T>
-T take(std::span<const std::byte>& in) {
-  T value;
-  if (in.size() < sizeof value)
-    throw Error(EIO, {.attempted = "kept integrals", .detail = "damaged: their index is too short"});
-  std::memcpy(&value, in.data(), sizeof value);
-  in = in.subspan(sizeof value);
-  return value;
-}
-
-void put(std::vector<std::byte>& out, const std::vector<SlabRange>& ranges) {
-  put(out, std::uint64_t(ranges.size()));
-  for (const SlabRange& range : ranges) {
-    put(out, range.task);
-    put(out, range.small);
-    put(out, range.whole);
-    put(out, range.first);
-    put(out, range.count);
-  }
-}
-
-std::vector<SlabRange> take_ranges(std::span<const std::byte>& in) {
-  std::vector<SlabRange> ranges;
-  for (auto count = take<std::uint64_t>(in); count > 0; --count) {
-    SlabRange& range = ranges.emplace_back();
-    range.task = take<std::uint32_t>(in);
-    range.small = take<bool>(in);
-    range.whole = take<bool>(in);
-    range.first = take<std::uint32_t>(in);
-    range.count = take<std::uint32_t>(in);
-  }
-  return ranges;
-}
-
 bool means_full(const Error& error) {
   const int code = error.errno_value();
   return code == ENOSPC || code == EDQUOT || code == EFBIG;
@@ -82,13 +41,20 @@ IntegralFile::IntegralFile(const Basis& basis, const IntegralFileOptions& option
       disk_(options.world && options.kept_name.empty() ? file_of_all(options) : own_file(options)) {}
 
 IntegralFile::IntegralFile(const Basis& basis, const IntegralFileOptions& options,
-                           std::span<const KeptFile> kept, int part, int parts)
+                           std::span<const KeptFile> kept, std::size_t tasks, int part, int parts)
     : basis_(basis), options_(checked(options)), disk_(kept_files(options, kept)), removes_(false) {
-  std::uint64_t count = 0;
+  std::vector<RecordIndex> indices;
   for (std::size_t file = 0; file < kept.size(); ++file)
-    for (const SlabRange& range : know(kept[file].index, std::uint32_t(file),
-                                       [&] { return int(count++ % std::uint64_t(parts)) == part; }))
+    indices.push_back(
+        RecordIndex::parse(kept[file].index, options_.record_bytes, disk_->path(std::uint32_t(file))));
+  check_ranges(indices, tasks);
+  std::uint64_t count = 0;
+  for (std::size_t file = 0; file < kept.size(); ++file) {
+    know(std::move(indices[file].records), std::uint32_t(file),
+         [&] { return int(count++ % std::uint64_t(parts)) == part; });
+    for (const SlabRange& range : indices[file].lost)
       if (int(range.task % std::uint32_t(parts)) == part) lost_.push_back(range);
+  }
 }
 
 IntegralFile::~IntegralFile() {
@@ -109,49 +75,23 @@ const std::string& IntegralFile::path() const {
 
 std::vector<std::byte> IntegralFile::index() const {
   const std::lock_guard lock(mutex_);
-  std::vector<std::byte> index;
-  const auto there = [](const Record& record) {
-    return record.mine && !record.lost && !record.memory.data();
-  };
-  put(index, std::uint64_t(std::ranges::count_if(records_, there)));
-  for (const Record& record : records_) {
-    if (!there(record)) continue;
-    put(index, record.number);
-    put(index, record.slabs);
-    put(index, record.integrals);
-    put(index, record.used);
-    put(index, record.checksum);
-    put(index, record.bound);
-    put(index, record.ranges);
-  }
-  put(index, lost_);
-  return index;
+  RecordIndex index{.records = {}, .lost = lost_};
+  for (const Record& record : records_)
+    if (record.mine && !record.lost && !record.memory.data()) index.records.push_back(record);
+  return index.bytes();
 }
 
-/// Takes the records of an index; those that are not `mine` only if all are read by all. What was lost of its
-/// tasks is returned.
-std::vector<SlabRange> IntegralFile::know(std::span<const std::byte> index, std::uint32_t file,
-                                          const std::function<bool()>& mine) {
-  for (auto records = take<std::uint64_t>(index); records > 0; --records) {
-    Record record;
+/// Takes the records of an index; those that are not `mine` only if all are read by all.
+void IntegralFile::know(std::vector<IndexedRecord> records, std::uint32_t file,
+                        const std::function<bool()>& mine) {
+  for (IndexedRecord& indexed : records) {
+    Record record(std::move(indexed));
     record.file = file;
-    record.number = take<std::int64_t>(index);
-    record.slabs = take<std::uint32_t>(index);
-    record.integrals = take<std::uint64_t>(index);
-    record.used = take<std::uint32_t>(index);
-    if (whole_pages(record.used) > options_.record_bytes)
-      throw Error(EIO, {.attempted = "index of integrals",
-                        .path = disk_->path(file),
-                        .detail = "damaged: a record of " + std::to_string(record.used) + " bytes"});
-    record.checksum = take<std::uint32_t>(index);
-    record.bound = take<double>(index);
-    record.ranges = take_ranges(index);
     record.mine = mine();
     if (!record.mine && !options_.world) continue;
     if (record.mine) used_[1] += std::int64_t(whole_pages(record.used));
     records_.push_back(std::move(record));
   }
-  return take_ranges(index);
 }
 
 void IntegralFile::share(std::span<const std::vector<std::byte>> indices) {
@@ -160,7 +100,8 @@ void IntegralFile::share(std::span<const std::vector<std::byte>> indices) {
   used_[1] = 0;
   // What each process lost remains its own: `lost_` is as before.
   for (std::size_t rank = 0; rank < indices.size(); ++rank)
-    std::ignore = know(indices[rank], 0, [&] { return int(rank) == options_.world->rank(); });
+    know(RecordIndex::parse(indices[rank], options_.record_bytes, disk_->path(0)).records, 0,
+         [&] { return int(rank) == options_.world->rank(); });
 }
 
 KeptFile IntegralFile::commit() {

@@ -1,10 +1,12 @@
 // Passes over integral records: in memory and on disk, read ahead.
+#include <cerrno>
 #include <exception>
-#include <thread>
+#include <mutex>
 
 #include "chem/record_disk.hpp"
 #include "outcore/error.hpp"
 #include "outcore/store/checksum.hpp"
+#include "thread_team.hpp"
 
 namespace outcore::chem {
 
@@ -117,10 +119,15 @@ class IntegralPass {
   template <class Use>
   void unpack(const Record& record, const device::Buffer& buffer, Slab& slab, Use&& use) const {
     std::size_t at = 0;
+    std::uint64_t integrals = 0;
     for (std::uint32_t s = 0; s < record.slabs; ++s) {
       at += SlabCodec::unpack(file_.basis_, buffer.data() + at, record.used - at, slab);
+      integrals += slab.rows() * slab.columns.size();
       use();
     }
+    if (at != record.used || integrals != record.integrals)
+      throw Error(EIO, {.attempted = "integral record",
+                        .detail = "damaged: it holds other slabs than its index says"});
   }
 
   void fail(std::exception_ptr error) {
@@ -148,11 +155,7 @@ void IntegralFile::for_each(int threads, const std::function<void(int, const Sla
   if (options_.world && !tickets)
     throw Error(EINVAL, {.attempted = "read integrals", .detail = "records of all processes need tickets"});
   IntegralPass pass(*this, threads, least, tickets);
-  {
-    std::vector<std::jthread> helpers;
-    for (int t = 1; t < threads; ++t) helpers.emplace_back([&, t] { pass.run(t, consume); });
-    pass.run(0, consume);
-  }
+  in_team(threads, [&](int t) { pass.run(t, consume); });
   pass.rethrow();
 }
 

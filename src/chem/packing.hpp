@@ -19,6 +19,7 @@ struct PackedSlab {
   std::uint16_t shells;
   std::uint16_t n8, n4, n3, n2, n1;  ///< columns of each width
   std::uint16_t dither;              ///< which sequence of dither
+  std::uint16_t first_pair, pairs;   ///< of functions of i and j
 };
 
 /// Steps are powers of 2^(1/4), from 1 (code 0) down.

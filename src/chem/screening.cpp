@@ -5,11 +5,11 @@
 #include <cerrno>
 #include <cmath>
 #include <numeric>
-#include <thread>
 
 #include "chem/chance.hpp"
 #include "chem/packing.hpp"
 #include "outcore/error.hpp"
+#include "thread_team.hpp"
 
 namespace outcore::chem {
 namespace {
@@ -44,7 +44,7 @@ Screening::Screening(const Basis& basis, double threshold, int threads,
 void Screening::compute_bounds(const Basis& basis, int threads) {
   component_bounds_.assign(components_ * components_, 0.0);
   std::atomic<int> next{0};
-  const auto work = [&] {
+  const auto work = [&](int) {
     std::vector<double> out(std::size_t(std::pow(basis.largest_shell(), 4))), space(basis.work_size());
     for (int i; (i = next.fetch_add(1)) < shells_;)
       for (int j = 0; j <= i; ++j)
@@ -55,11 +55,7 @@ void Screening::compute_bounds(const Basis& basis, int threads) {
             component_bounds_[std::size_t(b.number) * components_ + std::size_t(a.number)] = value;
           }
   };
-  {
-    std::vector<std::jthread> helpers;
-    for (int t = 1; t < threads; ++t) helpers.emplace_back(work);
-    work();
-  }
+  in_team(threads, work);
 
   const auto n = std::size_t(shells_);
   bounds_.assign(n * n, 0.0);

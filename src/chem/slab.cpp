@@ -8,6 +8,7 @@ namespace outcore::chem {
 void Slab::label(const Basis& basis, int i_shell, int j_shell, int k_shell) {
   i = i_shell, j = j_shell, k = k_shell;
   ni = basis.size(i), nj = basis.size(j), nk = basis.size(k);
+  first_pair = 0, pairs = ni * nj;
   shells.clear();
 }
 
@@ -18,6 +19,17 @@ void Slab::set_shells(const Basis& basis) {
   row_length = (columns.size() + lane - 1) / lane * lane;
   if (storage.size() < rows() * row_length) storage.resize(rows() * row_length);
   for (std::size_t r = 0; r < rows(); ++r) std::fill(row(r) + columns.size(), row(r) + row_length, 0.0);
+}
+
+void Slab::set_part(const Slab& whole, int from, int count) {
+  const auto first_row = std::size_t(from) * std::size_t(whole.nk);
+  i = whole.i, j = whole.j, k = whole.k;
+  ni = whole.ni, nj = whole.nj, nk = whole.nk;
+  bound = whole.bound, small = whole.small;
+  first_pair = whole.first_pair + from, pairs = count;
+  shells = whole.shells, columns = whole.columns, weights = whole.weights;
+  row_length = whole.row_length;
+  storage.assign(whole.row(first_row), whole.row(first_row) + rows() * row_length);
 }
 
 SlabMaker::SlabMaker(const Basis& basis, const Screening& screening)

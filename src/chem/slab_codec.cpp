@@ -60,8 +60,9 @@ void SlabCodec::choose(const Basis& basis, const Slab& slab) {
     const auto from = largest_.begin() + column;
     const double largest = *std::max_element(from, from + basis.size(l));
     const double limit = accuracy_.limit(slab.i, slab.j, slab.k, l);
-    const bool there = largest >= limit ||
-                       largest > limit * Chance(Chance::Purpose::packing, slab.i, slab.j, slab.k, l).next();
+    const bool there =
+        largest >= limit ||
+        largest > limit * Chance(Chance::Purpose::packing, slab.i, slab.j, slab.k, l, slab.first_pair).next();
     if (there) {
       const auto [width, code] =
           packed_form(std::max(largest, limit), accuracy_.step(slab.i, slab.j, slab.k, l));
@@ -79,6 +80,7 @@ std::size_t SlabCodec::pack(const Basis& basis, const Slab& slab, std::byte* out
 
   PackedSlab head{};
   head.i = std::uint16_t(slab.i), head.j = std::uint16_t(slab.j), head.k = std::uint16_t(slab.k);
+  head.first_pair = std::uint16_t(slab.first_pair), head.pairs = std::uint16_t(slab.pairs);
   head.shells = std::uint16_t(kept_.size());
   head.dither = dither_seed(slab.i, slab.j, slab.k, kept_.front().l);
   source_.clear(), steps_.clear(), per_step_.clear(), weights_.clear();
@@ -108,9 +110,10 @@ std::size_t SlabCodec::pack(const Basis& basis, const Slab& slab, std::byte* out
   head.bytes = std::uint32_t(aligned(values + slab.rows() * widths.row_bytes()));
   std::memcpy(out, &head, sizeof head);
   row_.resize(source_.size());
+  const std::size_t first_row = std::size_t(slab.first_pair) * std::size_t(slab.nk);
   for (std::size_t r = 0; r < slab.rows(); ++r) {
     std::byte* const packed = out + values + r * widths.row_bytes();
-    const float* const dither = dither_of_row(head.dither, r);
+    const float* const dither = dither_of_row(head.dither, first_row + r);
     kernels().pack_row(slab.row(r), source_.data(), widths, per_step_.data(), dither, packed);
     kernels().unpack_row(packed, widths, steps_.data(), dither, row_.data());
     verify(slab, r);
@@ -131,7 +134,7 @@ void SlabCodec::verify(const Slab& slab, std::size_t r) const {
     good &= std::abs(row_[c] - value) <= (0.5 + 1e-7) * steps_[c] + slack * std::abs(value);
   }
   if (!good)
-    throw Error(EDOM, {.attempted = "pack integrals",
+    throw Error(no_errno, {.attempted = "pack integrals",
                        .detail = "an integral of shells " + std::to_string(slab.i) + ", " +
                                  std::to_string(slab.j) + ", " + std::to_string(slab.k) +
                                  " does not come back to within half its step; it may not be a number"});
@@ -150,15 +153,25 @@ std::size_t SlabCodec::unpack(const Basis& basis, const std::byte* in, std::size
   if (std::max({head.i, head.j, head.k}) >= basis.shells()) throw damaged("a label names no shell");
 
   slab.label(basis, head.i, head.j, head.k);
+  if (head.pairs == 0 || int(head.first_pair) + int(head.pairs) > slab.pairs)
+    throw damaged("a label names no functions");
+  slab.first_pair = head.first_pair, slab.pairs = head.pairs;
+  const std::size_t first_row = std::size_t(slab.first_pair) * std::size_t(slab.nk);
   slab.weights.clear();
   slab.shells.resize(head.shells);
   std::memcpy(slab.shells.data(), in + sizeof head, head.shells * sizeof(std::uint16_t));
-  for (auto l : slab.shells)
+  std::size_t columns = 0;
+  for (auto l : slab.shells) {
     if (l >= basis.shells()) throw damaged("a label names no shell");
-  slab.set_shells(basis);
+    columns += std::size_t(basis.size(l));
+  }
+  // Before memory is taken for what the labels say.
   const Widths widths = widths_of(head);
-  if (widths.columns() != slab.columns.size() || values + slab.rows() * widths.row_bytes() > head.bytes)
+  if (widths.columns() != columns || aligned(values + slab.rows() * widths.row_bytes()) != head.bytes)
     throw damaged("labels and values disagree");
+  if (head.shells > 1 && columns * slab.rows() > Slab::most_values)
+    throw damaged("a slab is larger than any that is made");
+  slab.set_shells(basis);
   slab.steps.clear();
   const std::byte* codes = in + sizeof head + head.shells * sizeof(std::uint16_t);
   for (auto l : slab.shells)
@@ -167,7 +180,7 @@ std::size_t SlabCodec::unpack(const Basis& basis, const std::byte* in, std::size
   std::fill_n(slab.steps.begin(), widths.n8, 0.0);
   for (std::size_t r = 0; r < slab.rows(); ++r)
     kernels().unpack_row(in + values + r * widths.row_bytes(), widths, slab.steps.data(),
-                         dither_of_row(head.dither, r), slab.row(r));
+                         dither_of_row(head.dither, first_row + r), slab.row(r));
   return head.bytes;
 }
 

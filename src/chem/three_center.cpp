@@ -6,9 +6,9 @@
 #include <cmath>
 #include <functional>
 #include <string>
-#include <thread>
 
 #include "outcore/error.hpp"
+#include "thread_team.hpp"
 
 namespace outcore::chem {
 namespace {
@@ -25,9 +25,8 @@ void in_threads(int threads, std::size_t count,
                 const std::function<void(std::function<std::size_t()>)>& work) {
   std::atomic<std::size_t> counter{0};
   const auto next = [&] { return std::min(counter.fetch_add(1), count); };
-  std::vector<std::jthread> helpers;
-  for (int t = 1; t < threads && std::size_t(t) < count; ++t) helpers.emplace_back([&] { work(next); });
-  work(next);
+  in_team(int(std::clamp<std::size_t>(count, 1, std::size_t(std::max(threads, 1)))),
+          [&](int) { work(next); });
 }
 
 }  // namespace

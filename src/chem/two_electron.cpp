@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <exception>
-#include <mutex>
-#include <thread>
 #include <tuple>
 
 #include "outcore/error.hpp"
+#include "thread_team.hpp"
 
 namespace outcore::chem {
 namespace {
@@ -49,7 +47,7 @@ void TwoElectron::prepare(const IntegralFileOptions& options) {
 void TwoElectron::open_kept(const IntegralFileOptions& options, std::span<const KeptFile> kept, int part,
                             int parts) {
   if (file_) throw misuse("the store is open already");
-  file_ = std::make_unique<IntegralFile>(*basis_, options, kept, part, parts);
+  file_ = std::make_unique<IntegralFile>(*basis_, options, kept, screening_->tasks().size(), part, parts);
   prepare(options);
   collect(file_->lost(), lost_);
 }
@@ -199,22 +197,7 @@ void TwoElectron::for_lost(int thread, const Lost& lost, const Consume& consume)
 }
 
 void TwoElectron::in_threads(const std::function<void(int)>& work) const {
-  std::mutex mutex;
-  std::exception_ptr error;
-  const auto guarded = [&](int thread) {
-    try {
-      work(thread);
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      if (!error) error = std::current_exception();
-    }
-  };
-  {
-    std::vector<std::jthread> helpers;
-    for (int t = 1; t < threads(); ++t) helpers.emplace_back([&, t] { guarded(t); });
-    guarded(0);
-  }
-  if (error) std::rethrow_exception(error);
+  in_team(threads(), work);
 }
 
 IntegralCounts TwoElectron::counts() const {

@@ -116,6 +116,7 @@ File::State::State(std::string name, const OpenOptions& wanted) : path(std::move
   if (options.read_only && options.truncate)
     throw Error(EINVAL,
                 {.attempted = "open", .path = path, .detail = "truncate and read_only exclude each other"});
+  if (options.engine) options.engine->origin().check("open a file with an I/O engine");
   const int access = options.read_only ? O_RDONLY : O_RDWR;
   const bool create = options.create && !options.read_only;
   if (!options.engine && !emulation().empty()) static_cast<void>(default_engine());  // it may be refused
@@ -422,7 +423,7 @@ void File::State::close() {
 
 File::File(std::string path, const OpenOptions& options) {
   const std::uint64_t start_ns = trace::now_ns();
-  state_ = std::make_shared<State>(std::move(path), options);
+  state_ = {std::make_shared<State>(std::move(path), options), "use a file"};
   const std::uint64_t now = trace::now_ns();
   trace::record({.start_ns = start_ns,
                  .end_ns = now,
@@ -434,14 +435,14 @@ File::File(std::string path, const OpenOptions& options) {
 
 File::~File() {
   try {
-    if (state_) state_->close();
+    if (state_ && state_.here()) state_->close();
   } catch (const Error&) {  // documented: call close() to see it
   }
 }
 
 File::File(File&&) noexcept = default;
 File& File::operator=(File&& other) noexcept {
-  state_.swap(other.state_);
+  std::swap(state_, other.state_);
   return *this;
 }
 
@@ -562,10 +563,10 @@ void File::close() {
   state_->close();
 }
 const std::string& File::path() const noexcept {
-  return state_->path;
+  return state_.get()->path;
 }
 bool File::direct_available() const noexcept {
-  return static_cast<bool>(state_->direct);
+  return static_cast<bool>(state_.get()->direct);
 }
 
 void remove_file(const std::string& path) {

@@ -58,7 +58,7 @@ bool Request::test() {
 }
 
 bool Request::done() const noexcept {
-  return !transfer_ || transfer_->done();
+  return !transfer_ || !transfer_.here() || transfer_->done();
 }
 
 void wait_all(std::span<Request> requests) {
@@ -82,7 +82,8 @@ std::size_t wait_any(std::span<Request> requests) {
     for (std::size_t i = 0; i < requests.size(); ++i) {
       if (!requests[i].done()) continue;
       const auto& transfer = requests[i].transfer_;
-      if (waited && transfer) transfer->owner().waited(*transfer, trace::now_ns() - start_ns);
+      if (waited && transfer && transfer.here())
+        transfer->owner().waited(*transfer, trace::now_ns() - start_ns);
       return i;
     }
     await_completion(seen);

@@ -70,18 +70,18 @@ struct SequentialBuffer::State {
 };
 
 SequentialBuffer::SequentialBuffer(File& file, const SequentialOptions& options)
-    : state_(std::make_unique<State>(file, options)) {}
+    : state_(std::make_unique<State>(file, options), "use a file") {}
 
 SequentialBuffer::~SequentialBuffer() {
   try {
-    if (state_) drain();
+    if (state_ && state_.here()) drain();
   } catch (const Error&) {  // documented: call drain() to see it
   }
 }
 
 SequentialBuffer::SequentialBuffer(SequentialBuffer&&) noexcept = default;
 SequentialBuffer& SequentialBuffer::operator=(SequentialBuffer&& other) noexcept {
-  state_.swap(other.state_);
+  std::swap(state_, other.state_);
   return *this;
 }
 

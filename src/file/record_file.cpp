@@ -298,12 +298,12 @@ RecordFile::RecordFile(World& world, const std::string& name, const RecordFileOp
       }) {}
 
 RecordFile::RecordFile(World& world, const Make& make)
-    : state_(std::make_shared<State>(world, State::Prepared(world, make))) {}
+    : state_(std::make_shared<State>(world, State::Prepared(world, make)), "use a record file") {}
 
 RecordFile::~RecordFile() {
   try {
-    if (state_ && !closed()) state_->sync();  // a put holds the state, and is held by it
-  } catch (const Error&) {                    // close() tells
+    if (state_ && state_.here() && !closed()) state_->sync();  // a put holds the state, and is held by it
+  } catch (const Error&) {                                     // close() tells
   }
 }
 RecordFile::RecordFile(RecordFile&&) noexcept = default;
@@ -383,7 +383,7 @@ void RecordFile::flush() {
 }
 
 void RecordFile::close() {
-  if (closed()) return;
+  if (!state_.here() || closed()) return;
   std::exception_ptr failure;
   try {
     world().together("close record file", 0, [&] { state_->sync(); });
@@ -395,19 +395,19 @@ void RecordFile::close() {
 }
 
 bool RecordFile::closed() const noexcept {
-  return !state_ || state_->stored.closed();
+  return !state_ || state_.get()->stored.closed();
 }
 const std::string& RecordFile::name() const noexcept {
-  return state_->name;
+  return state_.get()->name;
 }
 std::int64_t RecordFile::records() const noexcept {
-  return state_->records;
+  return state_.get()->records;
 }
 std::int64_t RecordFile::taken_bytes() {
   return state_->taken.next(0) * RecordSpace::granule_bytes;
 }
 World& RecordFile::world() const noexcept {
-  return state_->stored.world();
+  return state_.get()->stored.world();
 }
 
 std::int64_t RecordFile::Request::wait() {
@@ -419,7 +419,7 @@ bool RecordFile::Request::test() {
   return true;
 }
 bool RecordFile::Request::done() const noexcept {
-  return !state_ || state_->moving.done();
+  return !state_ || !state_.here() || state_->moving.done();
 }
 
 void wait_all(std::span<RecordFile::Request> requests) {

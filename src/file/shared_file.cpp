@@ -125,7 +125,8 @@ SharedFile::SharedFile(World& world, const std::string& name, const SharedFileOp
         its_options = options;
       }) {}
 
-SharedFile::SharedFile(World& world, const Make& make) : state_(std::make_unique<State>(world, make)) {}
+SharedFile::SharedFile(World& world, const Make& make)
+    : state_(std::make_unique<State>(world, make), "use a shared file") {}
 
 SharedFile::~SharedFile() = default;
 SharedFile::SharedFile(SharedFile&&) noexcept = default;
@@ -176,12 +177,12 @@ void SharedFile::flush() {
 }
 
 void SharedFile::close() {
-  if (closed()) return;
+  if (!state_.here() || closed()) return;
   state_->stored.close();
 }
 
 void SharedFile::destroy() {
-  if (closed()) return;
+  if (!state_.here() || closed()) return;
   try {
     state_->stored.settle();
   } catch (const Error&) {  // documented
@@ -190,19 +191,19 @@ void SharedFile::destroy() {
 }
 
 bool SharedFile::closed() const noexcept {
-  return !state_ || state_->stored.closed();
+  return !state_ || state_.get()->stored.closed();
 }
 const std::string& SharedFile::name() const noexcept {
-  return state_->name;
+  return state_.get()->name;
 }
 std::int64_t SharedFile::hard_limit_bytes() const noexcept {
-  return state_->hard_limit_bytes;
+  return state_.get()->hard_limit_bytes;
 }
 const store::StripedFile& SharedFile::stored() const noexcept {
-  return state_->stored;
+  return state_.get()->stored;
 }
 World& SharedFile::world() const noexcept {
-  return state_->stored.world();
+  return state_.get()->stored.world();
 }
 
 }  // namespace outcore::file

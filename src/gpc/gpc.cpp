@@ -12,31 +12,32 @@ gpc::Served::~Served() {
 }
 
 int Call::caller() const noexcept {
-  return served_->caller;
+  return served_.get()->caller;
 }
 std::span<const std::byte> Call::header() const noexcept {
-  return served_->header.span();
+  return served_.get()->header.span();
 }
 std::span<const std::byte> Call::payload() const noexcept {
-  return served_->payload.span();
+  return served_.get()->payload.span();
 }
 bool Call::payload_stays() const noexcept {
-  return !served_->seen_payload || !transport::is_foreign(served_->seen_payload.get());
+  return !served_.get()->seen_payload || !transport::is_foreign(served_.get()->seen_payload.get());
 }
 std::int64_t Call::most_reply_bytes() const noexcept {
-  return served_->most_reply_bytes;
+  return served_.get()->most_reply_bytes;
 }
 
 std::span<std::byte> Call::room() const noexcept {
-  return served_->room;
+  return served_.get()->room;
 }
 bool Call::room_is_final() const noexcept {
-  return served_->seen_room != nullptr;
+  return served_.get()->seen_room != nullptr;
 }
 
 std::shared_ptr<gpc::Served> Call::take() {
   if (!served_) throw Error(EBADF, {.attempted = "answer a call", .detail = "it was answered"});
-  return std::exchange(served_, nullptr);
+  served_.check();
+  return std::exchange(served_, {}).pointer();
 }
 
 void Call::answer(std::span<const std::byte> reply) {
@@ -68,11 +69,13 @@ WaitsForOthers::~WaitsForOthers() {
 
 void CallRequest::wait() {
   if (!pending_) return;
+  pending_.check();
   if (!done()) pending_->service->wait(*pending_);
   if (pending_->error && !pending_->delivered.exchange(true)) throw Error(*pending_->error);
 }
 
 bool CallRequest::test() {
+  if (pending_) pending_.check();
   if (!done()) pending_->service->step();
   if (!done()) return false;
   wait();
@@ -80,7 +83,7 @@ bool CallRequest::test() {
 }
 
 bool CallRequest::done() const noexcept {
-  return !pending_ || pending_->done.load(std::memory_order_acquire);
+  return !pending_ || !pending_.here() || pending_->done.load(std::memory_order_acquire);
 }
 
 std::span<std::byte> CallRequest::reply() const {

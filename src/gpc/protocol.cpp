@@ -407,7 +407,7 @@ void Protocol::answer(const Served& served, std::span<const std::byte> bytes,
 }
 
 void Protocol::fail(const Served& served, const Error& error) {
-  reply(served, short_bytes(error), std::max(error.errno_value(), 1), nullptr);
+  reply(served, short_bytes(error), error.errno_value() == 0 ? no_errno : error.errno_value(), nullptr);
 }
 
 std::uint16_t Protocol::credits() const noexcept {

@@ -52,7 +52,8 @@ bool is_coherent(const device::FileSystem& system) {
 StripedFile::StripedFile(World& world, const StripedFileOptions& options)
     : StripedFile(world, [&] { return options; }) {}
 
-StripedFile::StripedFile(World& world, const Make& make) : state_(std::make_shared<State>(world)) {
+StripedFile::StripedFile(World& world, const Make& make)
+    : state_(std::make_shared<State>(world), "use a striped file") {
   state_->create(make);
 }
 
@@ -256,28 +257,29 @@ void StripedFile::flush() {
   state_->flush();
 }
 void StripedFile::close() {
+  if (!state_.here()) return;
   state_->close();
 }
 bool StripedFile::closed() const noexcept {
-  return !state_ || !state_->open;
+  return !state_ || !state_.get()->open;
 }
 const Stripes& StripedFile::stripes() const noexcept {
-  return state_->stripes;
+  return state_.get()->stripes;
 }
 Placement StripedFile::placement() const noexcept {
-  return state_->placement;
+  return state_.get()->placement;
 }
 int StripedFile::owner(int component) const noexcept {
-  return state_->owners[static_cast<std::size_t>(component)];
+  return state_.get()->owners[static_cast<std::size_t>(component)];
 }
 bool StripedFile::reachable(int component) const noexcept {
-  return state_->reaches(component);
+  return state_.get()->reaches(component);
 }
 const std::string& StripedFile::directory() const noexcept {
-  return state_->directory;
+  return state_.get()->directory;
 }
 World& StripedFile::world() const noexcept {
-  return state_->world;
+  return state_.get()->world;
 }
 
 std::int64_t StripedFile::stored_bytes() {

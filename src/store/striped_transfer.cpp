@@ -147,7 +147,7 @@ bool StripedFile::Request::test() {
 }
 
 bool StripedFile::Request::done() const noexcept {
-  return !state_ || state_->done();
+  return !state_ || !state_.here() || state_->done();
 }
 
 void wait_all(std::span<StripedFile::Request> requests) {

@@ -2,6 +2,7 @@
 // itself has no symbol of MPI, so one build of it works with any, and without.
 #include <dlfcn.h>
 #include <link.h>
+#include <pthread.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -40,6 +41,11 @@ std::vector<std::string> loaded_libraries() {
       &found);
   return found;
 }
+
+/// In a forked child: its parent had a library of MPI, which a child must not use.
+bool parent_had_mpi = false;
+const int fork_is_seen = pthread_atfork([] { parent_had_mpi = !loaded_libraries().empty(); },
+                                        [] { parent_had_mpi = false; }, nullptr);
 
 std::string listed(const std::vector<std::string>& paths) {
   std::string text;
@@ -104,6 +110,7 @@ Attach find_attach() {
 }  // namespace
 
 std::unique_ptr<Transport> mpi(int fortran_communicator) {
+  if (parent_had_mpi) refuse("this process was forked from one with MPI; start workers by 'spawn'");
   static const Attach attach = find_attach();  // tried again if it throws
   return std::unique_ptr<Transport>(attach(fortran_communicator));
 }

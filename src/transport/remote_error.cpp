@@ -94,12 +94,12 @@ Error current_error(std::string_view what) {
   } catch (const std::bad_alloc&) {
     return as_error(ENOMEM, "");
   } catch (const std::system_error& error) {
-    return as_error(error.code().category() == std::generic_category() ? error.code().value() : EIO,
+    return as_error(error.code().category() == std::generic_category() ? error.code().value() : no_errno,
                     error.what());
   } catch (const std::exception& error) {
-    return as_error(EIO, error.what());
+    return as_error(no_errno, error.what());
   } catch (...) {
-    return as_error(EIO, "an exception of an unknown kind");
+    return as_error(no_errno, "an exception of an unknown kind");
   }
 }
 

@@ -13,7 +13,7 @@ Operation& Operation::operator=(Operation&& other) noexcept {
 }
 
 Operation::~Operation() {
-  if (!state_) return;
+  if (!state_ || !state_.here()) return;
   try {
     state_->wait();
   } catch (...) {  // nobody asked for the result
@@ -22,6 +22,7 @@ Operation::~Operation() {
 
 void Operation::wait() {
   if (!state_) return;
+  state_.check();
   const auto state = std::move(state_);  // complete also if it throws
   state->wait();
 }
@@ -29,7 +30,7 @@ void Operation::wait() {
 bool Operation::test() {
   if (!state_) return true;
   if (!state_->test()) return false;
-  state_.reset();
+  state_ = {};
   return true;
 }
 

@@ -52,7 +52,7 @@ struct World::State {
 };
 
 World::World(std::unique_ptr<transport::Transport> given, const WorldOptions& options)
-    : state_(std::make_unique<State>()) {
+    : state_(std::make_unique<State>(), "use a world") {
   State& state = *state_;
   state.transport = std::move(given);
   transport::Transport& transport = *state.transport;
@@ -105,7 +105,7 @@ World::~World() {
 }
 
 void World::close() {
-  if (closed()) return;
+  if (!state_.here() || closed()) return;
   std::exception_ptr failure;
   try {
     if (state_->companion) state_->companion->closing();
@@ -126,26 +126,26 @@ void World::close() {
 }
 
 bool World::closed() const noexcept {
-  return !state_->transport;
+  return !state_.get()->transport;
 }
 
 int World::rank() const noexcept {
-  return state_->rank;
+  return state_.get()->rank;
 }
 int World::size() const noexcept {
-  return state_->size;
+  return state_.get()->size;
 }
 int World::node() const noexcept {
-  return state_->node;
+  return state_.get()->node;
 }
 int World::node_count() const noexcept {
-  return state_->node_count;
+  return state_.get()->node_count;
 }
 int World::node_rank() const noexcept {
-  return state_->node_rank;
+  return state_.get()->node_rank;
 }
 int World::node_size() const noexcept {
-  return state_->node_size;
+  return state_.get()->node_size;
 }
 transport::Transport& World::transport() {
   return state_->open();
@@ -155,7 +155,7 @@ transport::Transport& World::node_transport() {
   return *state_->node_transport;
 }
 Budget& World::budget() noexcept {
-  return *state_->budget;
+  return *state_.get()->budget;
 }
 
 const std::string& World::scratch() const {
@@ -243,7 +243,7 @@ World::Region World::allocate(std::int64_t size_bytes, std::string_view what) {
       budget.reserve(taken, what);
       reserved = true;
     });
-    region.entry_ = state_->pool->allocate(size_bytes);
+    region.entry_ = {state_->pool->allocate(size_bytes), "use an array in memory"};
   } catch (...) {
     if (reserved) budget.release(taken);
     throw;
@@ -271,10 +271,10 @@ World::Region::~Region() {
 }
 
 void World::Region::release() noexcept {
-  if (!entry_) return;
+  if (!entry_ || !entry_.here()) return;
   entry_->budget->release(entry_->place.size_bytes);
   entry_->released = true;
-  entry_.reset();
+  entry_ = {};
 }
 
 transport::Segment& World::Region::segment() const {

@@ -2,6 +2,7 @@
 #include <random>
 
 #include "check.hpp"
+#include "chem/packing.hpp"
 #include "model.hpp"
 #include "outcore/chem/slab.hpp"
 #include "outcore/error.hpp"
@@ -130,7 +131,7 @@ TEST("what is not a number, or infinite, is refused") {
     Slab slab = random_slab(*basis, random, 1e-3, 1e-2);
     slab.row(0)[slab.columns.size() - 1] = bad;
     const auto error = check::throws<outcore::Error>([&] { pack(*basis, slab); });
-    check::equal(error.errno_value(), EDOM);
+    check::equal(error.errno_value(), outcore::no_errno);
   }
 }
 
@@ -213,6 +214,23 @@ TEST("damaged bytes are refused, never read beyond") {
   Slab copy;
   check::throws<outcore::Error>([&] { SlabCodec::unpack(*basis, good.data(), good.size() - 8, copy); });
   check::throws<outcore::Error>([&] { SlabCodec::unpack(*basis, good.data(), 4, copy); });
+}
+
+TEST("a label takes no memory for what its slab does not have") {
+  const auto basis = model::basis({4, 4, 4});
+  std::mt19937_64 random(5);
+  const Slab slab = random_slab(*basis, random, 1e-3, 1);
+  auto bytes = pack(*basis, slab);
+  PackedSlab head;
+  std::memcpy(&head, bytes.data(), sizeof head);
+  head.shells = 60000, head.n1 = head.n2 = head.n3 = head.n4 = head.n8 = 0xffff;
+  bytes.resize(1 << 20);
+  head.bytes = std::uint32_t(bytes.size());
+  std::memcpy(bytes.data(), &head, sizeof head);
+  std::fill(bytes.begin() + sizeof head, bytes.end(), std::byte{0});  // all of them shell 0
+  Slab copy;
+  check::throws<outcore::Error>([&] { SlabCodec::unpack(*basis, bytes.data(), bytes.size(), copy); });
+  check::is_true(copy.storage.size() <= slab.storage.size());
 }
 
 TEST_MAIN

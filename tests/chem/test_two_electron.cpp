@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <mutex>
 #include <numeric>
+#include <random>
 
 #include "check.hpp"
 #include "model.hpp"
@@ -279,6 +280,41 @@ TEST("kept records are read by any number of others, and by none if a file of th
   const auto error = check::throws<outcore::Error>([&] { integrals.open_kept(with, kept, 0, 1); });
   check::equal(error.errno_value(), ENOENT);
   check::contains(error.what(), path);
+}
+
+TEST("an index that was changed is refused, or leads to records that are not its own, and nowhere else") {
+  Problem p;
+  auto with = options();
+  with.kept_name = "integrals-changed." + std::to_string(getpid());
+  with.disk_bytes = 1 << 20;  // something is lost
+  std::vector<KeptFile> kept;
+  {
+    auto integrals = p.stored(p.all, with);
+    kept.push_back(integrals.commit());
+  }
+  std::mt19937_64 random(1);
+  int refused = 0;
+  std::vector<double> j(p.n * p.n), k(p.n * p.n);
+  for (int round = 0; round < 300; ++round) {
+    auto changed = kept;
+    auto& index = changed[0].index;
+    const std::byte extreme[] = {std::byte{0}, std::byte{1}, std::byte{0x7f}, std::byte{0xff}};
+    for (std::size_t at = random() % index.size(), count = 1 + random() % 4; count > 0 && at < index.size();
+         --count, ++at)
+      index[at] = random() % 2 ? extreme[random() % 4] : std::byte(random());
+    try {
+      TwoElectron integrals(p.basis, p.screening, p.all, 1);
+      integrals.open_kept(with, changed, 0, 1);
+      integrals.begin(p.density.data(), std::vector<int>{1}, 0);
+      integrals.contract_kept();
+      integrals.end(j.data(), k.data());
+    } catch (const outcore::Error& error) {
+      check::is_true(error.errno_value() == EIO);
+      ++refused;
+    }
+  }
+  check::is_true(refused > 150);
+  std::filesystem::remove(with.file.scratch + "/" + with.kept_name);
 }
 
 TEST("records that were to be kept are gone if the run does not get so far") {

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,12 +17,13 @@ from pyscf.data import elements
 from pyscf.df import addons
 
 from outcore import cli
-from outcore.chem import basis_file, basis_sets, molecule, ri
+from outcore.chem import basis_file, basis_sets, molecule, ri, scf
 from outcore.chem.ri import auxiliary
 from outcore.errors import OutcoreError
 
 HI = "2\nHI\nH 0 0 0\nI 0 0 1.609\n"
 HI_ECP = -297.2315316634  # RHF/def2-svp, ecp='def2-svp', PySCF 2.14
+HI_FITTED = -297.2315179847  # density_fit(auxbasis="def2-svp-jkfit")
 WATER = "3\nwater\nO 0 0 0.1173\nH 0 0.757 -0.4692\nH 0 -0.757 -0.4692\n"
 TWO_ELEMENTS = """
 H    S
@@ -78,6 +82,29 @@ def test_the_potential_of_a_basis_is_taken_and_told(tmp_path, capsys):
     line = next(line for line in output.splitlines() if line.startswith("RHF energy"))
     assert float(line.split()[2]) == pytest.approx(HI_ECP, abs=5e-9)
     assert "26 electrons" in output and "potentials def2-svp: I (28 electrons)" in output
+
+
+def test_the_integrals_beside_a_potential_are_stored_once(make, tmp_path):
+    mol, _ = make(HI, "def2-svp")
+    estimates = []
+    with scf.RHF(mol, scratch=str(tmp_path)) as mf:
+        mf.on_estimate = estimates.append
+        assert mf.kernel() == pytest.approx(HI_ECP, abs=5e-9)
+    assert len(estimates) == 1
+
+
+@pytest.mark.launcher
+@pytest.mark.parametrize("method", ["scf", "ri-scf"])
+def test_several_processes_have_the_potential(tmp_path, method):
+    pytest.importorskip("mpi4py")
+    path, results = tmp_path / "hi.xyz", tmp_path / "results.json"
+    path.write_text(HI)
+    command = [sys.executable, "-m", "outcore", method, str(path), "--basis", "def2-svp", "--ranks", "2"]
+    command += ["--scratch", str(tmp_path), "--json", str(results)]
+    answer = subprocess.run(command, check=False, capture_output=True, text=True, timeout=200)
+    assert answer.returncode == 0, answer.stderr
+    expected = HI_ECP if method == "scf" else HI_FITTED
+    assert json.loads(results.read_text())["energy_hartree"] == pytest.approx(expected, abs=5e-9)
 
 
 @pytest.mark.parametrize(
@@ -266,7 +293,7 @@ def test_potentials_can_lie_in_a_file_of_their_own(make, stored):
         (HELIUM.replace("He S", "He SP", 1), "line 2 has 2 numbers, 3 are expected"),
         ("* library 6-31g\n", "line 1 names no element"),
         ("He S 3 1.00\n38.0 0.02\n", "line 1 is not understood"),
-        ("****\nHe 0\nS 3 1.00\n", "it may be in Gaussian's format, and NWChem's is read"),
+        ("****\nHe 0\nS 3 1.00\n", "line 1 names no element: '****'; files are read in NWChem's format"),
         ("ECP\nI nelec 28\n", "the potential of I has no terms"),
         ("ECP\nI ul\n2 1.0 0.0\nEND\n", "the potential of I has no nelec"),
         ("ECP\nI nelec 27\n", "line 2 is not understood"),
@@ -335,3 +362,20 @@ def test_even_tempered_functions_of_a_ghost_are_those_of_its_element():
         made = auxiliary.build(mol, way)
         assert made._basis["He"] == made._basis["GHOST-He"]
         assert "even-tempered" in auxiliary.title(made)
+
+
+@pytest.mark.parametrize(
+    "basis",
+    [
+        "cc-pvdz",
+        {"O": "cc-pvdz", "H": "cc-pvdz"},
+        {"default": "cc-pvdz"},
+        {"O1": "cc-pvdz", "default": "cc-pvdz", "GHOST-H": "cc-pvdz"},
+    ],
+)
+def test_labelled_atoms_have_the_set_of_their_basis(basis):
+    mol = gto.M(atom="O1 0 0 0; H1 0 0.8 0.5; H2 0 -0.8 0.5; ghost-H3 0 0 4", basis=basis, verbose=0)
+    expected = auxiliary.build(mol, "cc-pvdz-jkfit").nao
+    for way in (None, "auto"):
+        auxmol = auxiliary.build(mol, way)
+        assert (auxmol.nao, auxiliary.title(auxmol)) == (expected, "cc-pvdz-jkfit")

@@ -53,7 +53,7 @@ def test_missing_mpi_costs_more_processes(monkeypatch):
     for finding in (doctor._mpi(), doctor._launcher()):
         assert finding.found == "missing"
         assert "mpi4py is missing" in finding.cost
-        assert finding.remedy == "pip install 'outcore[mpi]'"
+        assert finding.remedy == "pip install 'mpi4py>=4.0' 'mpich>=4.2'"
 
 
 @pytest.mark.parametrize(
@@ -91,6 +91,45 @@ def test_measuring_stops_at_its_limit(tmp_path):
     rates = doctor.measure_rates(tmp_path, size_bytes=1 << 40, limit_s=0.05)
     assert rates.read_bytes_per_s > 0
     assert [path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size > 0] == []
+
+
+def test_rates_of_a_disk_with_little_room_are_not_measured(tmp_path, monkeypatch):
+    class Small:
+        free_bytes = 7 << 20
+
+    monkeypatch.setattr(_core, "file_system", lambda _: Small)
+    assert doctor.measure_rates(tmp_path) is None
+    rates, measured = doctor.planning_rates(tmp_path)
+    assert not measured
+    assert 0 < rates.read_bytes_per_s < 1e9
+    Small.free_bytes = 9 << 20
+    assert doctor.measure_rates(tmp_path).read_bytes_per_s > 0
+    assert [path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size > 0] == []
+
+
+def test_a_quarter_of_what_is_free_is_used_at_most(tmp_path, monkeypatch):
+    class Small:
+        free_bytes = 20 << 20
+
+    written = []
+    write = _core.ExclusiveFile.awrite
+    monkeypatch.setattr(_core, "file_system", lambda _: Small)
+    monkeypatch.setattr(
+        _core.ExclusiveFile,
+        "awrite",
+        lambda self, data, at: written.append(len(data)) or write(self, data, at),
+    )
+    assert doctor.measure_rates(tmp_path) is not None
+    assert 0 < sum(written) <= 5 << 20
+
+
+def test_a_disk_that_refuses_is_not_measured(tmp_path):
+    assert doctor.measure_rates(tmp_path / "none") is None
+
+
+def test_a_disk_that_was_not_measured_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(doctor, "measure_rates", lambda _: None)
+    assert by_name(doctor.findings(tmp_path))["measured rate"].found == "not measured"
 
 
 def test_given_scratch_is_used(tmp_path):

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+import outcore
 from outcore import _core
-from outcore.errors import OutcoreError
+from outcore.errors import NotConverged, OutcoreError, as_outcore_error
 
 
 def native_error() -> OutcoreError:
@@ -106,3 +107,61 @@ def test_a_path_that_is_not_utf8_is_accepted() -> None:
     error = OutcoreError(errno.EIO, "read", path="/x/\udcff")
     assert error.path == "/x/\udcff"
     assert str(error) == "read /x/\ufffd: Input/output error"
+
+
+def test_error_without_an_errno_says_why_in_its_own_words() -> None:
+    error = OutcoreError(None, "find the launcher", path="/x", detail="there is none")
+    assert error.errno is None
+    assert error.strerror is None
+    assert error.filename == "/x"
+    assert str(error) == "find the launcher /x: there is none"
+    assert str(OutcoreError(None, "find the launcher")) == "find the launcher"
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.errno, again.path) == (str(error), None, "/x")
+
+
+def test_no_convergence_is_an_error_of_its_own() -> None:
+    error = NotConverged(None, "converge the SCF", detail="after 3 cycles")
+    again = pickle.loads(pickle.dumps(error))
+    assert isinstance(again, NotConverged)
+    assert str(again) == "converge the SCF: after 3 cycles"
+
+
+@pytest.mark.parametrize(
+    ("error", "number"),
+    [
+        (MemoryError("Unable to allocate 1 GiB"), errno.ENOMEM),
+        (OSError("libxc.so: failed to map segment from shared object"), errno.ENOMEM),
+        (ImportError("libx.so: failed to map segment from shared object"), errno.ENOMEM),
+        (RuntimeError("can't start new thread"), errno.EAGAIN),
+        (ValueError("no"), errno.EINVAL),
+        (KeyError("no"), errno.EINVAL),
+        (FileNotFoundError(errno.ENOENT, "no"), errno.ENOENT),
+        (RuntimeError("it is Tuesday"), None),
+    ],
+)
+def test_errors_of_others_get_an_errno_that_fits_or_none(error: Exception, number: int | None) -> None:
+    ours = as_outcore_error(error, "compute")
+    assert ours.errno == number
+    assert type(error).__name__ in str(ours)
+    with outcore.World("self") as world, pytest.raises(OutcoreError) as caught, world.together("compute"):
+        raise error
+    assert (caught.value.errno, str(caught.value)) == (number, str(ours))
+
+
+def test_error_without_an_errno_travels_with_a_call() -> None:
+    def serve(*_: object) -> bytes:
+        raise RuntimeError("it is Tuesday")
+
+    with outcore.World("self") as world:
+        world.register("serve", serve)
+        with pytest.raises(OutcoreError, match="it is Tuesday") as caught:
+            world.call(0, "serve").wait()
+    assert caught.value.errno is None
+
+
+def test_no_source_says_that_a_number_is_out_of_domain() -> None:
+    root = Path(__file__).parents[2]
+    sources = [*root.glob("python/**/*.py"), *root.glob("src/**/*.cpp"), *root.glob("bindings/**/*.cpp")]
+    assert len(sources) > 100
+    assert not [path for path in sources if "EDOM" in path.read_text()]

@@ -1,14 +1,15 @@
 """Readers of files that may hold anything: a value or an OutcoreError, nothing else, and not for ever.
 
 Files of tests/fuzz/corpus are damaged, reproducibly. OUTCORE_FUZZ_SECONDS: how long each reader is tried
-(default 2). With atheris installed, `python tests/python/test_fuzz_readers.py READER` goes where it has not been
-(see atheris for options, such as -max_total_time).
+(default: 30 seconds for all together). With atheris installed, `python tests/python/test_fuzz_readers.py READER`
+goes where it has not been (see atheris for options, such as -max_total_time).
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import struct
 import sys
 import tempfile
 import time
@@ -17,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
+import kept_kinds
 import mutation
 import pytest
 
@@ -24,10 +26,10 @@ import outcore
 from outcore import _core, tracefile
 from outcore.checkpoint_facts import facts_of
 from outcore.chem import molecule
+from outcore.keep.problem import Problem
 from outcore.metadata import parse
 
 CORPUS = Path(__file__).parents[1] / "fuzz" / "corpus"
-SECONDS = float(os.environ.get("OUTCORE_FUZZ_SECONDS", "2"))
 _LONGEST_S = 20
 
 Reader = Callable[[Path], object]
@@ -57,13 +59,50 @@ def read_manifest(path: Path) -> None:
     _core.verify_array(str(place))
 
 
+NAME = "integrals-0.0"
+
+
+def read_index(path: Path) -> None:
+    """Of kept integrals, beside a file of records that is none of it."""
+    path.with_name(NAME).write_bytes(bytes(2 * kept_kinds.RECORD))
+    native, _ = kept_kinds.native_integrals()
+    native.open_kept(kept_kinds.native_options(path.parent), [(NAME, path.read_bytes())], 0, 1)
+    kept_kinds.contract(native)
+
+
+def read_record(path: Path) -> None:
+    """A record of packed integrals with the right checksum: the numbers of slabs and integrals, and its bytes."""
+    data = path.read_bytes()[: kept_kinds.RECORD]
+    slabs, integrals = struct.unpack("<IQ", data[:12].ljust(12, b"\0"))
+    body = data[12:]
+    pages = body.ljust(-(-len(body) // 4096) * 4096, b"\0")
+    path.with_name(NAME).write_bytes(pages)
+    index = struct.pack("<QqIQIIdQQ", 1, 0, slabs, integrals, len(body), mutation.crc32c(pages), 1.0, 0, 0)
+    native, _ = kept_kinds.native_integrals()
+    native.open_kept(kept_kinds.native_options(path.parent), [(NAME, index)], 0, 1)
+    kept_kinds.contract(native)
+
+
+def read_problem(path: Path) -> None:
+    """The record of settings beside kept values."""
+    Problem("values", 2, {"geometry": [0.0, 1.5], "omega": 0.0, "ECP": None}, ("contractions",)).check(
+        parse(path.read_bytes(), path), "go on", path
+    )
+
+
 READERS: dict[str, tuple[Reader, str]] = {
     "xyz": (read_xyz, "xyz"),
     "basis": (read_basis, "basis"),
     "trace": (tracefile.read, "trace"),
     "checkpoint": (read_checkpoint_facts, "checkpoint"),
     "manifest": (read_manifest, "manifest"),
+    "index": (read_index, "index"),
+    "record": (read_record, "record"),
+    "problem": (read_problem, "problem"),
 }
+
+
+SECONDS = float(os.environ.get("OUTCORE_FUZZ_SECONDS", 30 / len(READERS)))
 
 
 def harmless(reader: Reader, path: Path) -> None:

@@ -127,9 +127,14 @@ def test_the_unit_can_be_given(build):
         ("Charge: 2, Multiplicity 3", 2, 2),
         ("mult=3", 0, 2),
         ("spin=0", 0, 0),
+        ('{"charge": "-2", "multiplicity": 3}', -2, 2),
+        ("charge 2-", -2, 0),
+        ("CSD_code = WIXKOE | q = 1 | S = 0 | E = -1.5", 1, 1),
+        ("a singlet, q=0.5", 0, 0),
         ("0 1", 0, 0),
         ("energy=-76.0 nuclear_charge=8 E = -76.1 a.u.", 0, 0),
         ("Mulliken charge: -1", 0, 0),
+        ('name="a \\"b\\" Lattice=c" charge=1 pbc="F F F"', 1, 1),
     ],
 )
 def test_charge_and_spin_of_the_comment_are_taken(build, comment, charge, spin):
@@ -143,8 +148,9 @@ def test_options_that_say_the_same_as_the_comment_are_taken(build):
     assert (mol.charge, mol.spin) == (1, 1)
 
 
-def test_options_settle_what_a_comment_leaves_open(build):
-    mol, _ = build(commented("1 2 in bohr"), charge=1, spin=1, unit="angstrom")
+@pytest.mark.parametrize("comment", ["1 2 in bohr", "radical cation, a triplet, in bohr", "spin=2 bohr"])
+def test_options_settle_what_a_comment_leaves_open(build, comment):
+    mol, _ = build(commented(comment), charge=1, spin=1, unit="angstrom")
     assert (mol.charge, mol.spin) == (1, 1)
 
 
@@ -159,6 +165,11 @@ def test_options_settle_what_a_comment_leaves_open(build):
         ("mult=1 unpaired=2", {}, "cannot be"),
         ("-1 1 hydroxide", {}, "give --charge"),
         ("0 3", {}, "give --spin"),
+        ("the triplet", {}, "give --spin"),
+        ("its radical cation", {}, "give --charge"),
+        ("charge=None", {}, "charge='None' is not understood"),
+        ("multiplicity=\uff11", {}, "is not understood"),
+        ("charge=1e0", {}, "is not understood"),
         ("spin=1", {}, "give --spin"),
         ("coordinates in bohr", {}, "give --unit"),
         ("units=nm", {}, "neither angstrom nor bohr"),

@@ -197,14 +197,14 @@ def test_no_launcher_at_all(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(launch, "mpi_library", lambda: "MPICH 5.0")
-    with pytest.raises(OutcoreError, match=r"no mpiexec was found.*pip install 'outcore\[mpi\]'"):
+    with pytest.raises(OutcoreError, match=r"no mpiexec was found.*pip install 'mpi4py>=4.0' 'mpich>=4.2'"):
         launch.find_launcher()
 
 
 def test_missing_mpi4py_names_the_extra(monkeypatch):
     monkeypatch.setattr(launch.importlib.util, "find_spec", lambda name: None)
     launch.mpi_library.cache_clear()
-    with pytest.raises(OutcoreError, match=r"mpi4py is missing.*pip install 'outcore\[mpi\]'"):
+    with pytest.raises(OutcoreError, match=r"mpi4py is missing.*pip install 'mpi4py>=4.0' 'mpich>=4.2'"):
         launch.relaunch(2)
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import kept_kinds
 import mutation
 import numpy as np
 import pytest
@@ -137,13 +138,16 @@ def _make_components(world: World, place: Path, seed: int) -> None:
 def _orbitals(place: Path) -> tuple[Any, restart.Checkpoint]:
     from pyscf import gto, scf
 
-    mol = gto.M(atom="H 0 0 0; H 0 0 0.7", basis="sto-3g", verbose=0)
-    return scf.RHF(mol), restart.Checkpoint(mol, "RHF", place / "s")
+    mf = scf.RHF(gto.M(atom="H 0 0 0; H 0 0 0.7", basis="sto-3g", verbose=0))
+    return mf, restart.Checkpoint(mf, "RHF", place / "s")
 
 
 def _make_orbitals(world: World, place: Path, seed: int) -> None:
-    _, saved = _orbitals(place)
-    orbitals = {"mo_coeff": np.eye(2) + seed, "mo_energy": np.zeros(2), "mo_occ": np.array([2.0, 0.0])}
+    mf, saved = _orbitals(place)
+    _, both = mf.eig(mf.get_hcore(), mf.get_ovlp())
+    c, s = np.cos(seed), np.sin(seed)
+    turned = both @ np.array([[c, -s], [s, c]])  # others for another seed
+    orbitals = {"mo_coeff": turned, "mo_energy": np.zeros(2), "mo_occ": np.array([2.0, 0.0])}
     saved.save(orbitals, 3, -1.0, converged=True)
 
 
@@ -163,6 +167,8 @@ KINDS: dict[str, Kind] = {
     "components": (_make_components, _read_array, _write_array),
     "checkpoint": (_make_checkpoint, _read_checkpoint, _write_checkpoint),
     "orbitals": (_make_orbitals, _read_orbitals, None),
+    "integrals": (kept_kinds.make_integrals, kept_kinds.read_integrals, None),
+    "fitted": (kept_kinds.make_fitted, kept_kinds.read_fitted, None),
 }
 
 

@@ -59,7 +59,10 @@ def refused(capsys):
         ("--trace .", "write trace .: Is a directory"),
         ("--checkpoint none/orbitals", "write checkpoint none/orbitals: No such file"),
         ("--checkpoint /proc/orbitals", "write checkpoint /proc/orbitals"),
-        ("--checkpoint water.xyz", "write checkpoint water.xyz: File exists"),
+        ("--checkpoint water.xyz", "--checkpoint would overwrite the geometry"),
+        ("--json ./water.xyz", "--json would overwrite the geometry"),
+        ("--json out --trace out", "--trace would overwrite --json"),
+        ("--checkpoint .", "it holds 'water.xyz', which is not of it"),
         ("--keep-integrals /proc/kept", "keep integrals /proc/kept"),
         ("--restart none", "none: No such file"),
         ("--record 4kB", "records must be"),
@@ -84,12 +87,16 @@ def test_scf_refuses(water, refused, monkeypatch, options, text):
         ("--conv-tol nan", "--conv-tol nan"),
         ("--max-cycle 0", "--max-cycle 0"),
         ("--threads 0", "--threads 0"),
+        ("--threads 100000", "--threads 100000"),
+        ("--memory 1e999", "size '1e999'"),
+        ("--memory 1e30", "less than 2^63"),
         ("--ranks 0", "--ranks 0"),
         ("--memory none", "size 'none'"),
         ("--scratch none", "use scratch directory"),
         ("--json none/results.json", "write results none/results.json: No such file"),
         ("--json .", "write results .: Is a directory"),
         ("--json /proc/results.json", "write results /proc/results.json"),
+        ("--json water.xyz", "--json would overwrite the geometry"),
         ("--frame 2", "there is no --frame 2"),
         ("--unit nm", "neither angstrom nor bohr"),
         ("--ecp lanl2dz", "no effective core potential for O, H"),
@@ -116,7 +123,8 @@ def test_every_method_refuses(water, refused, monkeypatch, command, options, tex
         ("rimp2", "--frozen -1", "neither a number"),
         ("rimp2", "--scs 1", "two numbers are needed"),
         ("rimp2", "--scs nan,1", "two numbers are needed"),
-        ("rimp2", "--checkpoint none/kept", "none/kept"),
+        ("rimp2", "--checkpoint none/kept", "keep arrays none/kept: No such file"),
+        ("ri-scf", "--checkpoint water.xyz", "keep arrays water.xyz: File exists"),
     ],
 )
 def test_fitted_methods_refuse(water, refused, monkeypatch, command, options, text):
@@ -130,6 +138,8 @@ def test_fitted_methods_refuse(water, refused, monkeypatch, command, options, te
         ("bench --list --quick", "--list runs nothing"),
         ("bench dio --json none/result.json", "write the result none/result.json"),
         ("study chemio-hf --repeats 2", "chemio-hf makes each run once"),
+        ("study passion --out /proc/none", "write the study /proc/none"),
+        ("study chemio-hf --out /dev/null", "write the study /dev/null"),
         ("study passion --only=", "the sections of passion"),
         ("--help scf", "'scf' has no effect after --help"),
         ("--version scf", "'scf' has no effect after --version"),
@@ -155,6 +165,16 @@ def test_checks_of_what_is_to_be_written_leave_nothing_and_change_nothing(tmp_pa
     preflight.check_directory(place, "write")
     preflight.check_directory(tmp_path, "write")
     assert there.read_text() == "kept" and os.listdir(tmp_path) == ["there"]
+
+
+def test_what_a_killed_run_has_left_of_a_checkpoint_is_no_hindrance(tmp_path):
+    for name in ("arrays.3", "component.0", "table.0.12", "manifest.new"):
+        (tmp_path / name).touch()
+    preflight.check_directory(tmp_path, "write checkpoint", array=True)
+
+
+def test_one_device_may_take_several_files():
+    preflight.check_distinct({}, {"--json": "/dev/null", "--trace": "/dev/null"})
 
 
 def test_a_pipe_without_a_reader_is_not_waited_for(tmp_path):

@@ -290,9 +290,9 @@ def test_a_run_that_was_killed_goes_on_from_its_integrals_and_its_last_cycle(tmp
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--basis", "sto-3g"), "another geometry, charge, spin or basis"),
-        (("--basis", "6-31g*", "--charge", "2"), "another geometry, charge, spin or basis"),
-        (("--basis", "6-31g*", "--uhf"), "it is of RHF"),
+        (("--basis", "sto-3g"), "they are of another basis and contractions"),
+        (("--basis", "6-31g*", "--charge", "2"), "they were kept with charge = 0, now it is 2"),
+        (("--basis", "6-31g*", "--uhf"), "method = RHF, now it is UHF"),
     ],
 )
 def test_a_checkpoint_of_something_else_is_refused(water, tmp_path, arguments, message):

@@ -139,7 +139,7 @@ def test_a_bound_above_what_is_allowed_is_said(water, tmp_path, monkeypatch, cap
     path = tmp_path / "water.xyz"
     path.write_text("3\nwater\nO 0 0 0\nH 0 0.757 0.587\nH 0 -0.757 0.587\n")
     assert (
-        cli.run(["scf", str(path), "--basis", "6-31g*", "--scratch", str(tmp_path), "--error", "1e-7"]) == 0
+        cli.run(["scf", str(path), "--basis", "6-31g*", "--scratch", str(tmp_path), "--error", "1e-7"]) == 3
     )
     assert "NOT KEPT" in capsys.readouterr().out
 

@@ -13,7 +13,7 @@ pytest.importorskip("pyscf")
 pytest.importorskip("matplotlib")
 
 from outcore.report import Counter, ProcessCounters, Report
-from outcore.study.cases import INTERFACES, MOLECULES, Case, Device
+from outcore.study.cases import INTERFACES, MOLECULES, Case, Device, Stream
 from outcore.study.chemio_hf import BUDGETS
 from outcore.study.passion import FULL, IO_SHARE, QUICK, SECTIONS, Passion, calibrated, corrected
 from outcore.study.runner import Outcome, OutOfTime, Runner
@@ -148,6 +148,28 @@ def test_what_has_been_run_is_not_run_again(tmp_path):
     assert again.run(case).seconds == 5.0
     with pytest.raises(IndexError):  # another case is another run
         again.run(replace(case, processes=2))
+
+
+def test_a_run_of_another_case_under_its_name_is_refused(tmp_path):
+    from outcore.errors import OutcoreError
+
+    few, many = Stream(components=2, records=64), Stream(components=2, records=128)
+    assert few.key == many.key
+    Pretended(tmp_path, [5.0]).run(few)
+    with pytest.raises(OutcoreError, match="records = 64, now it is 128"):
+        Pretended(tmp_path, []).known(many)
+
+
+def test_runs_of_the_small_molecule_are_not_reported_as_those_of_the_large_one(tmp_path):
+    from outcore.errors import OutcoreError
+    from outcore.study.chemio_hf import ChemioHf
+
+    small = ChemioHf(tmp_path, tmp_path, None, True, print)
+    facts = {"run_seconds": 1.0, "energy_hartree": -1.0, "run": small._problem.as_json()}
+    (tmp_path / "runs" / "direct.json").write_text(json.dumps(facts))
+    assert [run.name for run in small.known()] == ["direct"]
+    with pytest.raises(OutcoreError, match=r"file = .*, now it is .*\.xyz"):
+        ChemioHf(tmp_path, tmp_path, None, False, print).known()
 
 
 def test_no_run_begins_when_time_is_over(tmp_path):

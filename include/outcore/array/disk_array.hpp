@@ -16,6 +16,7 @@
 #include "outcore/box.hpp"
 #include "outcore/element_type.hpp"
 #include "outcore/error.hpp"
+#include "outcore/origin.hpp"
 #include "outcore/store/codec.hpp"
 #include "outcore/store/placement.hpp"
 #include "outcore/world.hpp"
@@ -69,17 +70,18 @@ class CollectiveRequest {
  public:
   struct State;
   CollectiveRequest() = default;
-  explicit CollectiveRequest(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  explicit CollectiveRequest(std::shared_ptr<State> state)
+      : state_(std::move(state), "wait for a transfer") {}
 
   /// Blocks until every process has done its part. Throws, at all processes the same error, if it failed at
   /// any. Not collective.
   void wait();
   [[nodiscard]] bool test();                 ///< true once complete; throws if it failed
   [[nodiscard]] bool done() const noexcept;  ///< true once complete or failed
-  [[nodiscard]] const std::shared_ptr<State>& state() const noexcept { return state_; }
+  [[nodiscard]] const std::shared_ptr<State>& state() const { return state_.pointer(); }
 
  private:
-  std::shared_ptr<State> state_;
+  Owned<std::shared_ptr<State>> state_;
 };
 
 /// The methods of DiskArrayAccess are for each process alone. Those that are named here are collective over
@@ -157,7 +159,7 @@ class DiskArray : public DiskArrayAccess {
   explicit DiskArray(std::unique_ptr<State> state);
 
  private:
-  std::unique_ptr<State> state_;
+  Owned<std::unique_ptr<State>> state_;
 };
 
 }  // namespace outcore

@@ -11,6 +11,7 @@
 #include "outcore/box.hpp"
 #include "outcore/element_type.hpp"
 #include "outcore/error.hpp"
+#include "outcore/origin.hpp"
 #include "outcore/world.hpp"
 
 namespace outcore {
@@ -26,7 +27,8 @@ class DiskArrayRequest {
  public:
   struct State;
   DiskArrayRequest() = default;  ///< complete
-  explicit DiskArrayRequest(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
+  explicit DiskArrayRequest(std::shared_ptr<State> state) noexcept
+      : state_(std::move(state), "wait for a transfer") {}
 
   /// Blocks, asleep, until complete: what was got is here, what was put is at its owners and its memory may
   /// be reused. Throws the first error, of whatever process.
@@ -35,7 +37,7 @@ class DiskArrayRequest {
   [[nodiscard]] bool done() const noexcept;  ///< true once complete or failed
 
  private:
-  std::shared_ptr<State> state_;
+  Owned<std::shared_ptr<State>> state_;
 };
 
 /// Every chunk of a disk array has one owner, which follows from the layout. What a process asks for goes to
@@ -106,7 +108,7 @@ class DiskArrayAccess {
 
  protected:
   DiskArrayAccess() noexcept;
-  std::shared_ptr<array::ChunkClient> client_;
+  Owned<std::shared_ptr<array::ChunkClient>> client_;
 };
 
 }  // namespace outcore

@@ -7,6 +7,7 @@
 #include "outcore/array/global_array.hpp"
 #include "outcore/box.hpp"
 #include "outcore/element_type.hpp"
+#include "outcore/origin.hpp"
 #include "outcore/world.hpp"
 
 namespace outcore {
@@ -36,7 +37,7 @@ class NodeArray {
   void barrier();
   /// Waits for the others; views must not be used afterwards. May be repeated.
   void close();
-  [[nodiscard]] bool closed() const noexcept { return segment_ == nullptr; }
+  [[nodiscard]] bool closed() const noexcept { return !segment_; }
 
  private:
   void release() noexcept;
@@ -45,7 +46,7 @@ class NodeArray {
   ElementType type_;
   Extents shape_;
   std::int64_t part_bytes_ = 0;  ///< what this process accounts for
-  std::unique_ptr<transport::Segment> segment_;
+  Owned<std::unique_ptr<transport::Segment>> segment_;
 };
 
 }  // namespace outcore

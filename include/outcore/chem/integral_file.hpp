@@ -55,6 +55,17 @@ struct SlabRange {
   std::uint32_t first = 0, count = 0;
 };
 
+/// A record on disk: where it lies and what it holds.
+struct IndexedRecord {
+  std::int64_t number = 0;  ///< position in the file, in records
+  std::uint32_t slabs = 0;
+  std::uint64_t integrals = 0;
+  std::uint32_t used = 0;      ///< bytes
+  std::uint32_t checksum = 0;  ///< of whole pages
+  double bound = 0;            ///< largest of its slabs
+  std::vector<SlabRange> ranges;
+};
+
 /// Hands out the numbers 0, 1, 2, ... to those who read records, each once for all of them together. Called
 /// by any thread.
 using Tickets = std::function<std::uint64_t()>;
@@ -74,10 +85,11 @@ class IntegralFile {
  public:
   IntegralFile(const Basis& basis, const IntegralFileOptions& options);
   /// Kept files in file.scratch, of any number of processes, for reading: part `part` of `parts` of what was
-  /// lost and of their records, or with global placement all of them (and that part in the counts). Throws
-  /// Error(EIO) if an index is damaged, Error(ENOENT) if a file is not there.
+  /// lost and of their records, or with global placement all of them (and that part in the counts). `tasks`:
+  /// how many there are. Throws Error(EIO) if an index is damaged, or names what is not there or something
+  /// twice; Error(ENOENT) if a file is not there.
   IntegralFile(const Basis& basis, const IntegralFileOptions& options, std::span<const KeptFile> kept,
-               int part, int parts);
+               std::size_t tasks, int part, int parts);
   ~IntegralFile();  ///< not collective; the records are gone (with the world, if global) unless they are kept
   IntegralFile(const IntegralFile&) = delete;
   IntegralFile& operator=(const IntegralFile&) = delete;
@@ -147,19 +159,15 @@ class IntegralFile {
 
  private:
   friend class IntegralPass;
-  struct Record {
-    std::uint32_t file = 0;   // and
-    std::int64_t number = 0;  // position in it, if on disk
-    std::uint32_t slabs = 0;
-    std::uint64_t integrals = 0;
-    std::uint32_t used = 0;      // bytes
-    std::uint32_t checksum = 0;  // of whole pages
-    double bound = 0;            // largest of its slabs
+  struct Record : IndexedRecord {
+    Record() = default;
+    explicit Record(IndexedRecord indexed) : IndexedRecord(std::move(indexed)) {}
+
+    std::uint32_t file = 0;  // in which it lies, if on disk
     bool lost = false;
     bool mine = true;       // in the counts of this process
     bool damaged = false;   // came back so
     device::Buffer memory;  // if it stays there
-    std::vector<SlabRange> ranges;
   };
   enum class Place { memory, disk, nowhere };
 
@@ -167,8 +175,7 @@ class IntegralFile {
   Record& keep(Record&& record, Place place);
   void lose(Record& record, Place place);
   void found_damaged(Record& record);
-  std::vector<SlabRange> know(std::span<const std::byte> index, std::uint32_t file,
-                              const std::function<bool()>& mine);
+  void know(std::vector<IndexedRecord> records, std::uint32_t file, const std::function<bool()>& mine);
 
   const Basis& basis_;
   IntegralFileOptions options_;

@@ -15,16 +15,19 @@ namespace outcore::chem {
 
 /// The integrals (ij|kl) of one triple of shells i, j, k with a list of shells l: the unit that is computed,
 /// stored and contracted. Rows run over the functions of i, j, k (k fastest), columns over those of all l.
-/// Rows are padded with zeros to a multiple of `lane` doubles. Values carry the factor 1/2 for each of i = j,
+/// A slab may be a part of that, of some pairs of functions of i and j. Rows are padded with zeros to a
+/// multiple of `lane` doubles. Values carry the factor 1/2 for each of i = j,
 /// k = l, (ij) = (kl), so that a contraction needs no cases.
 struct Slab {
   static constexpr std::size_t lane = 8;
-  static constexpr std::size_t most_values = 1 << 16;  ///< of a slab, unless one shell l alone has more
+  static constexpr std::size_t most_values = 1
+                                             << 16;  ///< of a slab, unless it is of one pair and one shell l
 
   int i = 0, j = 0, k = 0;
   double bound = 0;    ///< largest Schwarz bound of its quartets
   bool small = false;  ///< see Selection::small_below
   int ni = 0, nj = 0, nk = 0;
+  int first_pair = 0, pairs = 0;      ///< of functions a of i and b of j, numbered a nj + b
   std::vector<std::uint16_t> shells;  ///< the l
   std::vector<std::int32_t> columns;  ///< basis function of each column
   std::size_t row_length = 0;         ///< columns, padded
@@ -34,14 +37,13 @@ struct Slab {
   std::vector<double> weights;
   std::vector<double> steps;  ///< of each column once unpacked: values are within half of it; 0: exact
 
-  [[nodiscard]] std::size_t rows() const noexcept {
-    return std::size_t(ni) * std::size_t(nj) * std::size_t(nk);
-  }
+  [[nodiscard]] std::size_t rows() const noexcept { return std::size_t(pairs) * std::size_t(nk); }
   [[nodiscard]] double* row(std::size_t r) noexcept { return storage.data() + r * row_length; }
   [[nodiscard]] const double* row(std::size_t r) const noexcept { return storage.data() + r * row_length; }
 
   void label(const Basis& basis, int i_shell, int j_shell, int k_shell);
-  void set_shells(const Basis& basis);  ///< columns and zeroed storage from `shells`
+  void set_shells(const Basis& basis);                    ///< columns and zeroed storage from `shells`
+  void set_part(const Slab& whole, int from, int count);  ///< some pairs of another slab
 };
 
 /// The largest |D| between two shells.
@@ -71,7 +73,7 @@ class SlabMaker {
  public:
   SlabMaker(const Basis& basis, const Screening& screening);
 
-  /// Slabs of at most so many values from now on, unless one shell l alone has more.
+  /// Slabs of at most so many values from now on, unless one pair and one shell l alone have more.
   void limit(std::size_t values) noexcept { most_values_ = std::min(values, Slab::most_values); }
 
   /// Calls consume(slab) for every slab of the task that is not zero; always the same ones in the same order
@@ -83,7 +85,16 @@ class SlabMaker {
       select(task, k, selection);
       for (std::size_t at = 0; at < selected_.size();) {
         at = fill(task, k, at, selection);
-        if (!slab_.shells.empty()) consume(slab_);
+        if (slab_.shells.empty()) continue;
+        const int pairs = pairs_of_part();
+        if (pairs >= slab_.pairs) {
+          consume(slab_);
+          continue;
+        }
+        for (int from = 0; from < slab_.pairs; from += pairs) {
+          part_.set_part(slab_, from, std::min(pairs, slab_.pairs - from));
+          consume(part_);
+        }
       }
     }
   }
@@ -103,6 +114,11 @@ class SlabMaker {
   };
 
   void select(const Screening::Task& task, int k, const Selection& selection);
+  /// How many pairs a part of the present slab may have.
+  [[nodiscard]] int pairs_of_part() const noexcept {
+    const std::size_t of_one = std::size_t(slab_.nk) * slab_.columns.size();
+    return int(std::max<std::size_t>(1, std::min(most_values_ / of_one, std::size_t(slab_.pairs))));
+  }
   std::size_t fill(const Screening::Task& task, int k, std::size_t from, const Selection& selection);
   bool fill_columns(const Screening::Task& task, int k, const Selected& selected, std::size_t column);
   bool fill_block(const Basis::Component& a, const Basis::Component& b, const Basis::Component& c,
@@ -110,7 +126,7 @@ class SlabMaker {
 
   const Basis& basis_;
   const Screening& screening_;
-  Slab slab_;
+  Slab slab_, part_;
   std::size_t most_values_ = Slab::most_values;
   std::vector<Screening::Quartet> rare_;  // of the task
   std::vector<Selected> selected_;

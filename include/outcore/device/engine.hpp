@@ -11,6 +11,8 @@
 #include <memory>
 #include <string>
 
+#include "outcore/origin.hpp"
+
 namespace outcore::device {
 
 /// One step at the level of the system. The list must stay valid until the result is known.
@@ -47,6 +49,8 @@ class Task {
 class Engine {
  public:
   virtual ~Engine() = default;
+  /// Its threads are those of the process that made it.
+  [[nodiscard]] const Origin& origin() const noexcept { return origin_; }
   [[nodiscard]] virtual const char* name() const noexcept = 0;
   /// Runs the task to its end without blocking the caller on I/O. Thread-safe. Any number may be submitted;
   /// they are started in order of submission.
@@ -59,6 +63,9 @@ class Engine {
   virtual void stop() noexcept = 0;
   /// What was submitted in a burst is begun now, if it has not been.
   virtual void end_burst() noexcept {}
+
+ private:
+  Origin origin_;
 };
 
 /// While it lives, requests that this thread begins may stay with the engine, which begins them together: at

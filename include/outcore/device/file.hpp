@@ -12,6 +12,7 @@
 
 #include "outcore/device/request.hpp"
 #include "outcore/error.hpp"
+#include "outcore/origin.hpp"
 #include "outcore/trace.hpp"
 
 namespace outcore::device {
@@ -48,8 +49,9 @@ struct OpenOptions {
 };
 
 /// An open file. All operations are thread-safe with one another (as pread/pwrite are); `close` must come
-/// last. Offsets and sizes are bytes; a negative one is Error(EINVAL); use after close is Error(EBADF).
-/// A list is one request on consecutive bytes of the file, scattered over or gathered from several buffers.
+/// last. Offsets and sizes are bytes; a negative one is Error(EINVAL); use after close, or in a forked child,
+/// is Error(EBADF). A list is one request on consecutive bytes of the file, scattered over or gathered from
+/// several buffers.
 class File {
  public:
   File(std::string path, const OpenOptions& options = {});
@@ -109,7 +111,7 @@ class File {
   struct State;
 
  private:
-  std::shared_ptr<State> state_;
+  Owned<std::shared_ptr<State>> state_;
 };
 
 void remove_file(const std::string& path);  ///< throws Error(ENOENT) if there is none

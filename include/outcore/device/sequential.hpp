@@ -7,6 +7,7 @@
 #include <span>
 
 #include "outcore/device/file.hpp"
+#include "outcore/origin.hpp"
 
 namespace outcore::device {
 
@@ -65,7 +66,7 @@ class SequentialBuffer {
   struct State;
 
  private:
-  std::unique_ptr<State> state_;
+  Owned<std::unique_ptr<State>> state_;
 };
 
 }  // namespace outcore::device

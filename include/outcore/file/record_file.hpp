@@ -12,6 +12,7 @@
 
 #include "outcore/device/file.hpp"
 #include "outcore/file/shared_file.hpp"
+#include "outcore/origin.hpp"
 #include "outcore/world.hpp"
 
 namespace outcore::file {
@@ -84,7 +85,7 @@ class RecordFile {
   struct State;
 
  private:
-  std::shared_ptr<State> state_;
+  Owned<std::shared_ptr<State>> state_;
 };
 
 /// A put or get under way. Copies share it; errors as those of a SharedFile.
@@ -92,14 +93,14 @@ class RecordFile::Request {
  public:
   struct State;
   Request() = default;
-  explicit Request(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  explicit Request(std::shared_ptr<State> state) : state_(std::move(state), "wait for a record") {}
   std::int64_t wait();  ///< blocks, asleep; the size of the record
   bool test();
   [[nodiscard]] bool done()
       const noexcept;  ///< `wait` would not wait for the disk (but for a record replaced meanwhile)
 
  private:
-  std::shared_ptr<State> state_;
+  Owned<std::shared_ptr<State>> state_;
 };
 
 /// Waits for all, then throws the error of the first failed one, if any.

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "outcore/device/file.hpp"
+#include "outcore/origin.hpp"
 #include "outcore/store/placement.hpp"
 #include "outcore/store/striped_file.hpp"
 #include "outcore/world.hpp"
@@ -97,7 +98,7 @@ class SharedFile {
   struct State;
 
  private:
-  std::unique_ptr<State> state_;
+  Owned<std::unique_ptr<State>> state_;
 };
 
 }  // namespace outcore::file

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "outcore/device/file.hpp"
+#include "outcore/origin.hpp"
 #include "outcore/store/placement.hpp"
 #include "outcore/store/stripes.hpp"
 #include "outcore/world.hpp"
@@ -96,7 +97,7 @@ class StripedFile {
   struct State;
 
  private:
-  std::shared_ptr<State> state_;
+  Owned<std::shared_ptr<State>> state_;
 };
 
 /// A nonblocking read or write under way. Copies share it. An error is thrown by `wait` and `test`; that of a
@@ -105,7 +106,7 @@ class StripedFile::Request {
  public:
   struct State;
   Request() = default;  ///< complete, zero bytes
-  explicit Request(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  explicit Request(std::shared_ptr<State> state) : state_(std::move(state), "wait for a transfer") {}
 
   std::int64_t wait();  ///< blocks, asleep; the bytes moved
   bool test();          ///< true once complete; never waits for the disk
@@ -113,7 +114,7 @@ class StripedFile::Request {
       const noexcept;  ///< true once complete or failed; the bytes are there after wait or test
 
  private:
-  std::shared_ptr<State> state_;
+  Owned<std::shared_ptr<State>> state_;
 };
 
 /// Waits for all, then throws the error of the first failed one, if any.

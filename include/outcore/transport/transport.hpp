@@ -11,6 +11,7 @@
 
 #include "outcore/box.hpp"
 #include "outcore/element_type.hpp"
+#include "outcore/origin.hpp"
 #include "outcore/transport/messages.hpp"
 
 namespace outcore::transport {
@@ -37,7 +38,7 @@ class Operation {
     virtual bool test() = 0;
   };
   Operation() = default;
-  explicit Operation(std::unique_ptr<State> state) : state_(std::move(state)) {}
+  explicit Operation(std::unique_ptr<State> state) : state_(std::move(state), "wait for a transfer") {}
   Operation(Operation&&) noexcept = default;
   Operation& operator=(Operation&& other) noexcept;
   ~Operation();
@@ -46,7 +47,7 @@ class Operation {
   [[nodiscard]] bool test();
 
  private:
-  std::unique_ptr<State> state_;
+  Owned<std::unique_ptr<State>> state_;
 };
 
 /// One-sided memory: a part of equal size in each process, zero at first. Gets, puts and accumulates need no

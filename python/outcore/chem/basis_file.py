@@ -21,13 +21,7 @@ Potential = list[Any]  # [electrons, [[l, [terms of r^0, r^1, ...]], ...]], l = 
 _READ = "read basis set"
 _MOMENTA = "SPDFGHIKLM"  # "L" is not one of them: in a file it is SP
 _MOST_POWER = 6  # of r in a potential
-_FOREIGN = (
-    (re.compile(r"^\s*\*{4}"), "Gaussian's format"),
-    (re.compile(r"^\s*[A-Za-z]+\s+[0-9]+\s+[0-9.]+\s*$"), "Gaussian's format"),
-    (re.compile(r"^\s*\$(basis|DATA)", re.IGNORECASE), "the format of Turbomole or GAMESS"),
-    (re.compile(r"^\s*[{\[]"), "JSON"),
-    (re.compile(r"^\s*%basis", re.IGNORECASE), "ORCA's format"),
-)
+_FORMAT = "; files are read in NWChem's format"
 
 
 @dataclass
@@ -110,9 +104,9 @@ class _Parser:
 
         element = row[0].capitalize()
         if element not in ELEMENTS[1:]:
-            foreign = next((name for pattern, name in _FOREIGN if pattern.match(line)), "")
-            hint = f"; it may be in {foreign}, and NWChem's is read" if foreign else ""
-            raise self._bad(f"line {number} names no element: {words.quoted(line)}{words.oddity(line)}{hint}")
+            raise self._bad(
+                f"line {number} names no element: {words.quoted(line)}{words.oddity(line)}{_FORMAT}"
+            )
         kind = row[1].upper() if len(row) > 1 else ""
         self._element = element
         if self._in_potential or kind in ("NELEC", "UL"):
@@ -185,9 +179,9 @@ class _Parser:
             shells.append(shell)
 
     def _not_understood(self, number: int, line: str) -> OutcoreError:
-        foreign = next((name for pattern, name in _FOREIGN if pattern.match(line)), "")
-        hint = f"; it may be in {foreign}, and NWChem's is read" if foreign else ""
-        return self._bad(f"line {number} is not understood: {words.quoted(line)}{words.oddity(line)}{hint}")
+        return self._bad(
+            f"line {number} is not understood: {words.quoted(line)}{words.oddity(line)}{_FORMAT}"
+        )
 
     def _bad(self, detail: str) -> OutcoreError:
         return OutcoreError(errno.EINVAL, _READ, path=self._path, detail=detail)

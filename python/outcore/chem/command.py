@@ -17,7 +17,7 @@ from outcore.chem import scf_options
 from outcore.chem.integrals import STORAGES, find_scratch
 from outcore.chem.results import peak_memory_bytes, write_json
 from outcore.console import make_console, visible
-from outcore.errors import OutcoreError
+from outcore.errors import NotConverged, OutcoreError
 from outcore.resources import parse_bytes
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from outcore.report import RawRates, Report
     from outcore.world import World
 
+NOT_KEPT = 3  # exit status of a run whose bound of the error is above the one asked for
 _EVENTS = 1 << 20  # of a process, recorded for --trace
 
 
@@ -115,7 +116,10 @@ def scf(
         bool, typer.Option("--estimate", help="Say what each way to run will take, and end.")
     ] = False,
     guess: Annotated[str | None, typer.Option(help="Start guess, as PySCF names it. Default: minao.")] = None,
-    conv_tol: Annotated[float, typer.Option(help="Convergence of the energy (Hartree).")] = 1e-9,
+    conv_tol: Annotated[
+        float | None,
+        typer.Option(help="Convergence of the energy (Hartree). Default: 1e-9, or --error if that is less."),
+    ] = None,
     max_cycle: Annotated[int, typer.Option(help="Most SCF cycles.")] = 50,
     checkpoint: Annotated[Path | None, typer.Option(help="Keep the orbitals here, to restart from.")] = None,
     restart: Annotated[
@@ -126,7 +130,8 @@ def scf(
     ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write results here.")] = None,
 ) -> int:
-    """Hartree-Fock with two-electron integrals on disk (or direct), on one or several processes."""
+    """Hartree-Fock with two-electron integrals on disk (or direct), on one or several processes. Exit status 3: the
+    energy is there, but the bound of its error is above --error."""
     given = dict(locals())
     if ranks is not None:
         launch.relaunch(ranks)
@@ -169,7 +174,8 @@ def scf(
     if estimate:
         _print_forecast(mf, console, json_file)
         return 0
-    mf.conv_tol, mf.max_cycle, mf.init_guess, mf.chkfile = conv_tol, max_cycle, guess or "minao", None
+    mf.conv_tol = scf_options.convergence(mf.settings.allowed_error) if conv_tol is None else conv_tol
+    mf.max_cycle, mf.init_guess, mf.chkfile = max_cycle, guess or "minao", None
     raw = _begin_io(mf, trace)
     method = "UHF" if unrestricted else "RHF"
     start_density, keeper = _restart_files(mf, method, restart, checkpoint, console)
@@ -182,13 +188,12 @@ def scf(
     mf.callback = cycles if keeper is None else _both(keeper.cycle, cycles)  # a cycle shown is saved
     energy = mf.kernel(start_density)
     _keep(mf, keeper)
-    storage_error = mf.energy_error() if mf.stored_summary is not None else None
+    storage_error = mf.energy_error()
     run_seconds = time.monotonic() - start
     peak_bytes = peak_memory_bytes(mf.world)
     work = mf.two_electron.work()
     view.result(run_seconds, peak_bytes, work)
-    if storage_error is not None:
-        view.storage_error(storage_error)
+    view.storage_error(storage_error)
     _close(mf)
     report = _end_io(comm, run_seconds, raw, trace)
     if report is not None and integrals != "direct":
@@ -196,12 +201,12 @@ def scf(
     if json_file is not None and root:
         _write_json(json_file, mf, run_seconds, peak_bytes, work, report, storage_error)
     if not mf.converged:
-        raise OutcoreError(
-            errno.EDOM,
+        raise NotConverged(
+            None,
             "converge the SCF",
             detail=f"after {mf.cycles} cycles E = {energy:.10f}; raise --max-cycle, or try another --guess",
         )
-    return 0
+    return 0 if storage_error.kept else NOT_KEPT
 
 
 def _check_options(given: dict[str, Any]) -> None:
@@ -224,7 +229,8 @@ def _check_options(given: dict[str, Any]) -> None:
         preflight.refuse(unused, "with --integrals direct, which stores none")
     scf_options.check_guess(given["guess"] or "minao")
     scf_options.check_iterations(given["conv_tol"], given["max_cycle"])
-    preflight.check_count("--threads", given["threads"])
+    scf_options.check_threads(given["threads"])
+    preflight.check_count("--prefetch", given["prefetch"], 1 << 16)
     preflight.check_number("--error", given["error"])
     preflight.check_number("--threshold", given["threshold"])
 
@@ -232,9 +238,12 @@ def _check_options(given: dict[str, Any]) -> None:
 def _check_targets(given: dict[str, Any]) -> None:
     """Raises OutcoreError if what is to be written in the end cannot be."""
 
+    read = {"the geometry": given["geometry"], "the basis": given["basis"], "the potentials": given["ecp"]}
+    written = {"--json": given["json_file"], "--trace": given["trace"], "--checkpoint": given["checkpoint"]}
+    preflight.check_distinct(read, written)
     preflight.check_file(given["json_file"], "write results")
     preflight.check_file(given["trace"], "write trace")
-    preflight.check_directory(given["checkpoint"], "write checkpoint")
+    preflight.check_directory(given["checkpoint"], "write checkpoint", array=True)
     preflight.check_directory(given["keep_integrals"], "keep integrals")
 
 
@@ -297,7 +306,7 @@ def _restart_files(
                     soft_wrap=True,
                 )
             if name is not None:
-                keeper = files.Checkpoint(mf.mol, method, name)
+                keeper = files.Checkpoint(mf, method, name)
     return density, keeper
 
 
@@ -351,7 +360,7 @@ def _write_json(
     peak_bytes: int,
     work: IntegralWork,
     report: Report | None,
-    storage: EnergyError | None,
+    storage: EnergyError,
 ) -> None:
     result: dict[str, Any] = {
         "energy_hartree": float(mf.e_tot),
@@ -369,8 +378,7 @@ def _write_json(
         result["emulated"] = report.emulated
         processes = len(report.processes)
         result["io_wait_share"] = report.io_seconds("file") / (processes * run_seconds)
-    if storage is not None:
-        result["storage_error"] = {**asdict(storage), "bound": storage.bound}
+    result["storage_error"] = {**asdict(storage), "bound": storage.bound}
     if mf.stored_summary is not None:
         result["stored"] = {**asdict(mf.stored_summary), "bytes": mf.stored_summary.bytes}
     write_json(path, result)

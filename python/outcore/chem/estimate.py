@@ -27,6 +27,7 @@ class Forecast:
     disk_budget_bytes: int
     memory_budget_bytes: int
     ways: dict[str, Work]
+    disk_measured: bool = True  # else a slow one is assumed
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -37,7 +38,8 @@ class Forecast:
         from rich.table import Table
 
         table = Table(
-            title=f"{self.functions} functions, {self.integrals:.3e} integrals; {plan.CYCLES} times J and K",
+            title=f"{self.functions} functions, {self.integrals:.3e} integrals; {plan.CYCLES} times J and K"
+            + ("" if self.disk_measured else "; the disk was not measured, a slow one is assumed"),
             box=box.SIMPLE,
             title_justify="left",
         )
@@ -64,11 +66,12 @@ def forecast(mol: Mole, settings: Settings, world: World) -> Forecast:
     sample = integrals.survey()
     estimate = integrals.estimate()
     direct = sample_of_direct(mol, settings, world)
-    waiting = 0.0
+    waiting, measured = 0.0, True
     with world.together("measure the scratch disk"):
         if world.rank == 0:
-            waiting = 1 / (doctor.measure_rates(integrals.scratch).read_bytes_per_s * world.node_count)
-    waiting = world.broadcast(waiting)
+            rates, measured = doctor.planning_rates(integrals.scratch)
+            waiting = 1 / (rates.read_bytes_per_s * world.node_count)
+    waiting, measured = world.broadcast((waiting, measured))
     budget = sample.bytes / 2 if settings.disk_bytes is None else settings.disk_bytes
     rules = {
         "disk": plan.KEEP_ALL,
@@ -84,7 +87,12 @@ def forecast(mol: Mole, settings: Settings, world: World) -> Forecast:
     }
     integrals.close()
     return Forecast(
-        estimate.functions, estimate.integrals, estimate.disk_bytes, estimate.record_memory_bytes, ways
+        estimate.functions,
+        estimate.integrals,
+        estimate.disk_bytes,
+        estimate.record_memory_bytes,
+        ways,
+        measured,
     )
 
 

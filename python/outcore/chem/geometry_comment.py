@@ -16,17 +16,29 @@ UNITS = {
     "bohr": ("bohr", "bohrs", "au", "a.u.", "a.u", "atomic", "a0"),
 }
 
-_PAIR = re.compile(r"""([^\W\d][\w.-]*)\s*=\s*("[^"]*"|'[^']*'|\{[^}]*\}|\[[^\]]*\]|[^\s,;"']+)""")
-_VALUE = r"\s*(?:=|:|\bis\b)?\s*[\"']?([+-]?[0-9]+(?:\.[0-9]*)?)(?![\w.])"
+_PAIR = re.compile(
+    r"""([^\W\d][\w.-]*)\s*=\s*("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\{[^}]*\}|\[[^\]]*\]|[^\s,;"']+)"""
+)
+_NUMBER = r"([+-]?[0-9]+(?:\.[0-9]*)?[+-]?)(?![\w.+-])"
+_VALUE = r"[\"']?\s*(?:=|:|\bis\b)?\s*[\"']?" + _NUMBER
+_CHARGE_NAME = r"(?:(?:total|net|molecular|mol|system)[ _-]?)?(?:charge|chrg|chg)"
 _CHARGE = re.compile(  # of the molecule, not of an atom
     r"(?<![a-z0-9_-])(?<!partial )(?<!mulliken )(?<!nuclear )(?<!atomic )(?<!point )"
-    r"(?:(?:total|net|molecular|mol|system)[ _-]?)?(?:charge|chrg|chg)(?![a-z0-9])" + _VALUE
+    rf"(?:{_CHARGE_NAME}(?![a-z0-9]){_VALUE}|q\s*[=:]\s*([+-]?[0-9]+[+-]?)(?![\w.+-]))"
 )
-_SPINS = {  # patterns and how much more the number is than that of unpaired electrons
-    re.compile(r"(?<![a-z0-9])(?:spin[ _-]?)?mult(?:iplicity|ip)?(?![a-z0-9])" + _VALUE): 1,
-    re.compile(r"2s\+1" + _VALUE): 1,
-    re.compile(r"(?<![a-z0-9])n?_?unpaired(?:[ _-]?electrons)?(?![a-z0-9])" + _VALUE): 0,
+_SPIN_NAMES = {  # and how much more the number is than that of unpaired electrons
+    r"(?:spin[ _-]?)?mult(?:iplicity|ip)?": 1,
+    r"2s\+1": 1,
+    r"n?_?unpaired(?:[ _-]?electrons)?": 0,
 }
+_SPINS = {re.compile(rf"(?<![a-z0-9]){name}(?![a-z0-9]){_VALUE}"): more for name, more in _SPIN_NAMES.items()}
+_KEYS = re.compile("|".join([_CHARGE_NAME, *_SPIN_NAMES]))  # whose values must be numbers
+_WORDS = {  # that say something, too, but leave what to the options
+    re.compile(r"\b(?:di|tri)?cations?\b"): "--charge",
+    re.compile(r"\b(?:di|tri)?anions?\b"): "--charge",
+    re.compile(r"\b(?:singlet|doublet|triplet|quartet|quintet|sextet|septet)s?\b"): "--spin",
+}
+_MULTIPLETS = ("singlet", "doublet", "triplet", "quartet", "quintet", "sextet", "septet")
 _SPIN = re.compile(r"(?<![a-z0-9_-])spin(?![a-z0-9])" + _VALUE)
 _BOHR = re.compile(
     r"\bbohrs?\b|\b(?:coordinates|geometry|positions|xyz)\b.{0,12}\bin (?:au\b|a\.u\.|atomic units)"
@@ -68,14 +80,24 @@ def parse(text: str) -> Comment:
     unit = _unit(pairs)
     if unit is None and _BOHR.search(prose):
         ambiguous.append(("--unit", "it mentions bohr or atomic units", None))
-    charge = _whole("charge", _CHARGE.findall(prose))
+    charge = _whole("charge", [one or other for one, other in _CHARGE.findall(prose)])
     unpaired = _unpaired(prose)
+    for name, value in pairs.items():
+        if _KEYS.fullmatch(name) and not re.fullmatch(_NUMBER, value):
+            raise Refusal(f"{name}={words.quoted(value)} is not understood")
     spins = _SPIN.findall(prose)
     if unpaired is None and spins:
         if set(spins) == {"0"}:
             unpaired = 0
         else:
             ambiguous.append(("--spin", f"'spin {spins[0]}' may be 2S, 2S+1 or S", None))
+    for pattern, option in _WORDS.items():
+        word = pattern.search(prose)
+        if word is not None and (charge if option == "--charge" else unpaired) is None:
+            harmless = None
+            if option == "--spin":
+                harmless = _MULTIPLETS.index(word[0].removesuffix("s"))
+            ambiguous.append((option, f"it mentions a {word[0]}", harmless))
     two = words.split(text)[:2]
     if len(two) == 2 and all(words.integer(word) is not None for word in two) and int(two[1]) > 0:
         ambiguous.append(("--charge", f"'{' '.join(two)}' may be charge and multiplicity", int(two[0])))
@@ -116,7 +138,7 @@ def _refuse_periodic(pairs: dict[str, str]) -> None:
 
 
 def _whole(what: str, found: list[str]) -> int | None:
-    values = {float(value) for value in found}
+    values = {_signed(value) for value in found}
     if len(values) > 1:
         raise Refusal(f"the comment says {what} {' and '.join(found)}")
     if not values:
@@ -125,6 +147,11 @@ def _whole(what: str, found: list[str]) -> int | None:
     if value != int(value):
         raise Refusal(f"the comment says {what} {found[0]}, which is no integer")
     return int(value)
+
+
+def _signed(text: str) -> float:
+    """Of a number whose sign may come first, or last, as in "2-"."""
+    return float(text[-1] + text[:-1]) if text[-1] in "+-" and text[0] not in "+-" else float(text)
 
 
 def _unpaired(prose: str) -> int | None:

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outcore import _core, launch, resources
-from outcore.chem import accuracy, kept, molecule, plan
+from outcore.chem import accuracy, kept, molecule, plan, problem
 from outcore.chem.accuracy import EnergyError
 from outcore.chem.tasks import run_tasks
 from outcore.errors import OutcoreError
 from outcore.global_array import GlobalArray
+from outcore.keep.problem import Problem
 from outcore.resources import Allowance
 from outcore.world import shared
 
@@ -200,7 +201,10 @@ class TwoElectronIntegrals:
             self._screening = self._choose_screening()
             self._cost = np.array(self._screening.task_integrals(), dtype=float)
             self.scratch = "" if settings.storage == "direct" else self._find_scratch()
+            self._small_below = 0.0
             self._prefetch = self._fit_memory()
+        # The same at all: who reads a record need not have written it.
+        self._small_below = float(self.world.all_reduce(self._small_below, "min"))
         self._memory_budget, self._disk_budget = self._budgets()
         self.sample: plan.Sample | None = None
         self._kept = self._find_kept()
@@ -369,7 +373,7 @@ class TwoElectronIntegrals:
         found = None
         with self.world.together("find kept integrals"):
             if self.settings.keep and self.settings.storage != "direct" and self.world.rank == 0:
-                found = kept.find(self.scratch, self._mol, self._facts())
+                found = kept.find(self.scratch, self._problem(), self._numbering())
         return self.world.broadcast(found)
 
     def _keep(self) -> None:
@@ -379,7 +383,7 @@ class TwoElectronIntegrals:
         files = self.world.gather(mine)
         with self.world.together("keep integrals"):
             if self.world.rank == 0:
-                kept.save(self.scratch, self._mol, self._facts(), kept.Kept(self.rule, files))
+                kept.save(self.scratch, self._problem(), self._numbering(), kept.Kept(self.rule, files))
             if self._tickets is not None:
                 self._native.drop()
                 self._open_kept(files)
@@ -387,17 +391,27 @@ class TwoElectronIntegrals:
     def _open_kept(self, files: kept.Files) -> None:
         self._native.open_kept(self._options(""), files, self.world.rank, self.world.size)
 
-    def _facts(self) -> kept.Facts:
-        """What kept integrals depend on beside the problem."""
-        settings = self.settings
-        return {
+    def _problem(self) -> Problem:
+        """What kept integrals depend on. Steps that keep to an error depend on nuclei and electrons."""
+        settings, mol = self.settings, self._mol
+        of_molecule = problem.integrals if settings.allowed_error is None else problem.molecule
+        what = {
             "integrals": settings.storage,
             "threshold": settings.threshold,
             "error": settings.allowed_error,
             "record": settings.record_bytes,
-            # The records name tasks by number: bounds computed elsewhere may differ enough for another list.
+            "small": self._small_below,
+            **of_molecule(mol),
+        }
+        return Problem(kept.WHAT, kept.FORMAT, what, problem.ROUNDED)
+
+    def _numbering(self) -> dict[str, int]:
+        """What the records' numbers of tasks are of, and the rule's of kinds of shells."""
+        kinds = self._basis.kinds
+        return {
             "tasks": len(self._cost),
             "screened": self._screening.integrals,
+            "pairs of kinds": kinds * (kinds + 1) // 2,
         }
 
     def summary(self) -> Summary:
@@ -536,16 +550,11 @@ class TwoElectronIntegrals:
         )
         return resources.resident_bytes() + native + _DIIS_MATRICES * n * n * 8
 
-    @property
-    def _small_below(self) -> float:
-        """Smaller integrals have records of their own, which later cycles may leave out; 0: they have not."""
-        return _SMALL * self.settings.cutoff if self.settings.density_threshold > 0 else 0.0
-
     def _seconds_per_byte(self) -> float:
         """Core seconds for which writing a byte once and reading it in every cycle may keep this node waiting."""
         from outcore import doctor
 
-        rates = doctor.measure_rates(self.scratch)
+        rates, _ = doctor.planning_rates(self.scratch)
         cores = self._threads * self.world.node_size
         return cores * (1 / rates.write_bytes_per_s + plan.CYCLES / rates.read_bytes_per_s)
 
@@ -554,11 +563,15 @@ class TwoElectronIntegrals:
         return memory_share(self.world, self.settings.memory_bytes, self._threads)
 
     def _fit_memory(self) -> int:
-        """The deepest prefetch up to the one asked for that keeps to the memory budget."""
+        """The deepest prefetch up to the one asked for that keeps to the memory budget. Chooses below what
+        integrals are small: these have records of their own, which later cycles may leave out, if there is memory
+        for them."""
         share = self._memory_share()
-        for prefetch in range(max(2, self.settings.prefetch), 1, -1):
-            if self._memory_bytes(prefetch) <= share.bytes:
-                return prefetch
+        for small in (_SMALL * self.settings.cutoff, 0.0) if self.settings.density_threshold > 0 else (0.0,):
+            self._small_below = small
+            for prefetch in range(max(2, self.settings.prefetch), 1, -1):
+                if self._memory_bytes(prefetch) <= share.bytes:
+                    return prefetch
         need = self._memory_bytes(2)
         raise OutcoreError(
             errno.ENOMEM,
@@ -588,17 +601,16 @@ def native_basis(mol: Mole) -> _core.Basis:
     )
 
 
-def memory_share(world: World, memory_bytes: int | None, threads: int, *, taken_bytes: int = 0) -> Allowance:
-    """What this process may take of a budget of all together, of which it has taken some already; of None, half of
-    its share of what is available. Not more than limits leave, whatever the budget."""
+def memory_share(world: World, memory_bytes: int | None, threads: int) -> Allowance:
+    """What this process may have, with what it has, of a budget of all together; of None, and half of its share of
+    what is available. Not more than limits leave, whatever the budget."""
+    resident = resources.resident_bytes()
     if memory_bytes is None:
         free = resources.allowance(world.node_size, threads)
-        return Allowance(free.bytes // 2, f"half of what is free ({free.reason})")
-    mine = Allowance(memory_bytes // world.size - taken_bytes, "--memory")
+        return Allowance(resident + free.bytes // 2, f"half of what is free ({free.reason})")
+    mine = Allowance(memory_bytes // world.size, "--memory")
     left = resources.hard_allowance(world.node_size, threads)
-    if left is None:
-        return mine
-    return min(mine, Allowance(left.bytes + resources.resident_bytes() - taken_bytes, left.reason))
+    return mine if left is None else min(mine, Allowance(resident + left.bytes, left.reason))
 
 
 def find_scratch(directory: str | None) -> str:

@@ -5,35 +5,39 @@
 
 The checkpoint is written last: records without one are of a run that was killed, and are removed by the next that
 keeps its integrals there. A directory belongs to one job at a time. Integrals of another problem, or kept
-otherwise, are refused, never reused and never overwritten.
+otherwise, are refused with what differs, never reused and never overwritten. What the checkpoint says is bound
+together by a fingerprint of its own, and nothing is believed of it that could lead elsewhere or take memory.
 """
 
 from __future__ import annotations
 
 import errno
+import math
 import re
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from outcore import checkpoint
-from outcore.chem.molecule import problem, same_problem
 from outcore.chem.plan import Rule
+from outcore.chem.problem import digest
 from outcore.errors import OutcoreError
+from outcore.keep.problem import Problem
 from outcore.plain_file import sync_directory
 from outcore.world import World
 
-if TYPE_CHECKING:
-    from pyscf.gto import Mole
-
-_WHAT = "two-electron integrals"
+WHAT = "two-electron integrals"
+_REUSE = "reuse kept integrals"
+FORMAT = 2  # of records and their index, and which integrals are in them; another one is refused
 _RECORDS = re.compile(r"integrals-[0-9a-f]+\.[0-9]+")
+_PAGE = 4096  # bytes, of which a record has at least one
+_INDEX_BYTES = 128  # more than a record or a range of slabs takes in an index
+_MOST_WORTH = 4096  # powers of two of a bound
 
 Files = list[tuple[str, bytes]]  # names and indices, as `_core.TwoElectron.commit` gives them
-Facts = dict[str, Any]  # what else than the problem must be the same, as JSON holds it
 
 
 @dataclass(frozen=True)
@@ -49,9 +53,10 @@ def new_name() -> str:
     return f"integrals-{secrets.token_hex(6)}"
 
 
-def find(directory: str, mol: Mole, facts: Facts) -> Kept | None:
-    """What is kept in `directory`; None if there is nothing. Not collective. Raises OutcoreError: EINVAL (of
-    another problem, or kept otherwise), EIO (damaged)."""
+def find(directory: str, problem: Problem, screening: dict[str, int]) -> Kept | None:
+    """What is kept in `directory`; None if there is nothing. `screening`: of the present problem, numbers by
+    name, that records are numbered by. Not collective. Raises OutcoreError: EINVAL (of another problem, or kept
+    otherwise), ENOTSUP (in another format), EIO (damaged)."""
     name = Path(directory) / "integrals"
     with World("self") as world:
         try:
@@ -60,80 +65,98 @@ def find(directory: str, mol: Mole, facts: Facts) -> Kept | None:
             if error.errno != errno.ENOENT:
                 raise
             return None  # also where a run was killed before it had kept them
-        return _found(saved, name, mol, facts)
+        return _found(saved, name, problem, screening)
 
 
-def _found(saved: checkpoint.Checkpoint, name: Path, mol: Mole, facts: Facts) -> Kept:
+def _found(saved: checkpoint.Checkpoint, name: Path, problem: Problem, screening: dict[str, int]) -> Kept:
     with saved:
         meta = saved.meta
-        if not isinstance(meta, dict) or meta.get("what") != _WHAT:
-            raise OutcoreError(
-                errno.EINVAL, "reuse kept integrals", path=name, detail="it holds no integrals"
-            )
-        _check(saved, name)
-        if not same_problem(saved["problem"], problem(mol)):
-            raise OutcoreError(
-                errno.EINVAL,
-                "reuse kept integrals",
-                path=name,
-                detail="they are of another geometry, charge, spin or basis; give another directory or remove it",
-            )
-        for key, value in facts.items():
-            if meta["facts"].get(key) != value:
-                raise OutcoreError(
-                    errno.EINVAL,
-                    "reuse kept integrals",
-                    path=name,
-                    detail=f"they were kept with {key} = {meta['facts'].get(key)}, now it is {value}; "
-                    "give another directory or remove it",
-                )
+        if not isinstance(meta, dict):
+            raise OutcoreError(errno.EINVAL, _REUSE, path=name, detail="it holds no integrals")
+        problem.check(meta, _REUSE, name)
+        _check_screening(meta, screening, name)
+        _check(saved, screening, name)
         rule = Rule(everything=True)
         if meta["least"] is not None:
             rule = Rule(True, saved["factors"], saved["worth"], meta["first_exponent"], meta["least"])
-        files = [(each, saved[f"index.{n}"].tobytes()) for n, each in enumerate(meta["files"])]
-    return Kept(rule, files)
+        kept = Kept(rule, [(each, saved[f"index.{n}"].tobytes()) for n, each in enumerate(meta["files"])])
+        if meta.get("seal") != _seal(meta["fingerprint"], kept):
+            raise _damaged(name, "its index is not the one that was kept with these settings")
+    return kept
 
 
-def _check(saved: checkpoint.Checkpoint, name: Path) -> None:
-    """What the checkpoint says of itself can be used. Names lead to files of this directory alone."""
+def _damaged(name: Path, detail: str) -> OutcoreError:
+    return OutcoreError(errno.EIO, _REUSE, path=name, detail=f"damaged or written wrongly: {detail}")
+
+
+def _seal(fingerprint: str, kept: Kept) -> str:
+    """Of all that the records are read by."""
+    rule = kept.rule
+    numbers = [] if rule.factors is None else [rule.factors, rule.worth, [rule.first_exponent, rule.least]]
+    words = [fingerprint, *(name for name, _ in kept.files)]
+    indices = [np.frombuffer(index, np.uint8) for _, index in kept.files]
+    return digest(np.frombuffer("\n".join(words).encode(), np.uint8), *numbers, *indices)
+
+
+def _check_screening(meta: dict[str, Any], screening: dict[str, int], name: Path) -> None:
+    """The records name tasks by number: bounds that another machine has computed may make another list."""
+    found = meta.get("screening")
+    if found != screening:
+        detail = (
+            f"they were screened on another machine, with {str(found)[:99]}, here {screening}; "
+            "give another directory or remove it"
+        )
+        raise OutcoreError(errno.EINVAL, _REUSE, path=name, detail=detail)
+
+
+def _check(saved: checkpoint.Checkpoint, screening: dict[str, int], name: Path) -> None:
+    """What the checkpoint says of itself can be used. Names lead to files of this directory alone, and arrays are
+    no larger than records can have made them."""
     meta = saved.meta
     files, least, first = (meta.get(key) for key in ("files", "least", "first_exponent"))
-    arrays = ["problem", *([] if least is None else ["factors", "worth"])]
     names = isinstance(files, list) and all(
         isinstance(each, str) and _RECORDS.fullmatch(each) for each in files
     )
-    if names:
-        arrays += [f"index.{n}" for n in range(len(files))]
-    missing = [each for each in arrays if each not in saved]
-    wrong = (
-        (not names, f"files are {str(files)[:99]}"),
-        (bool(missing), f"it lacks {', '.join(missing)}"),
-        (not isinstance(meta.get("facts"), dict), "it lacks the facts"),
-        (least is not None and not isinstance(least, int | float), "least is no number"),
-        (first is not None and not isinstance(first, int), "first_exponent is no whole number"),
-    )
-    for is_wrong, detail in wrong:
-        if is_wrong:
-            raise OutcoreError(
-                errno.EIO, "reuse kept integrals", path=name, detail=f"damaged or written wrongly: {detail}"
-            )
+    if not names or len(set(files)) != len(files):
+        raise _damaged(name, f"files are {str(files)[:99]}")
+    if type(first) is not int or abs(first) >= 1 << 15:
+        raise _damaged(name, f"first_exponent is {str(first)[:99]}")
+    if least is not None and (type(least) not in (int, float) or not math.isfinite(least)):
+        raise _damaged(name, f"least is {str(least)[:99]}")
+    most = {} if least is None else {"factors": screening["pairs of kinds"], "worth": _MOST_WORTH}
+    for n, each in enumerate(files):
+        path = name.parent / each
+        records = (path.stat().st_size if path.exists() else 0) // _PAGE + 1
+        most[f"index.{n}"] = _INDEX_BYTES * (records + screening["tasks"] + 1)
+    for key, count in most.items():
+        if key not in saved:
+            raise _damaged(name, f"it lacks {key}")
+        shape, dtype = saved.form(key)
+        if (
+            len(shape) != 1
+            or shape[0] > count
+            or dtype != ("uint8" if key.startswith("index.") else "float64")
+        ):
+            raise _damaged(name, f"{key} is {dtype} of shape {shape}; at most {count} were expected")
 
 
-def save(directory: str, mol: Mole, facts: Facts, kept: Kept) -> None:
+def save(directory: str, problem: Problem, screening: dict[str, int], kept: Kept) -> None:
     """Makes what was kept known to later runs, and removes records that no run knows. Not collective."""
     rule = kept.rule
-    arrays: dict[str, Any] = {"problem": problem(mol)}
+    arrays: dict[str, Any] = {}
     if rule.factors is not None and rule.worth is not None:
         arrays |= {"factors": rule.factors, "worth": rule.worth}
     for n, (_, index) in enumerate(kept.files):
         arrays[f"index.{n}"] = np.frombuffer(index, np.uint8)
     names = [name for name, _ in kept.files]
+    record = problem.as_json()
     meta = {
-        "what": _WHAT,
-        "facts": facts,
+        **record,
+        "screening": screening,
         "least": None if rule.factors is None else rule.least,
         "first_exponent": rule.first_exponent,
         "files": names,
+        "seal": _seal(record["fingerprint"], kept),
     }
     sync_directory(directory)  # the names of the records
     with World("self") as world:

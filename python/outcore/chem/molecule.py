@@ -6,10 +6,9 @@ import errno
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from outcore.chem import basis_sets
 from outcore.chem import geometry as geometries
@@ -129,26 +128,16 @@ def _refused(path: str | Path, detail: str) -> OutcoreError:
     return OutcoreError(errno.EINVAL, _BUILD, path=path, detail=detail)
 
 
-def problem(mol: Mole) -> NDArray[np.float64]:
-    """What makes the problem, as numbers: nuclei, shells, electrons. Not PySCF's own tables: where things lie in
-    those changes from run to run."""
-    parts: list[Any] = [[mol.charge, mol.spin, mol.cart], mol.atom_charges(), np.ravel(mol.atom_coords())]
-    for shell in range(mol.nbas):
-        parts.append([mol.bas_atom(shell), mol.bas_angular(shell)])
-        parts += [mol.bas_exp(shell), np.ravel(mol.bas_ctr_coeff(shell))]
-    return np.concatenate(parts).astype(np.float64)
-
-
 def integrals_key(mol: Mole) -> str:
     """What the integrals of this very object depend on, electrons not among it, but range separation: the same as
-    long as it is not changed. Of PySCF's own tables, so not the same in another run (see `problem`)."""
+    long as it is not changed. Of PySCF's own tables, so not the same in another run (see `chem.problem`)."""
+    from pyscf.gto import mole
+
     digest = hashlib.sha256()
-    for part in (mol._atm, mol._bas, mol._env):
+    env = mol._env.copy()
+    # Where effective core potentials lie is noted there when they are first asked for, in the midst of an SCF.
+    env[[mole.AS_ECPBAS_OFFSET, mole.AS_NECPBAS]] = 0
+    for part in (mol._atm, mol._bas, env):
         digest.update(np.ascontiguousarray(part).tobytes())
     digest.update(b"cartesian" if mol.cart else b"spherical")
     return digest.hexdigest()
-
-
-def same_problem(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
-    """Whether two problems differ by no more than the rounding of a geometry that was written and read."""
-    return one.shape == other.shape and bool(np.allclose(one, other, rtol=1e-9, atol=1e-12))

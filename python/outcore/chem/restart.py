@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,68 +11,142 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore import checkpoint
-from outcore.chem.molecule import problem, same_problem
+from outcore.chem import problem
 from outcore.errors import OutcoreError
+from outcore.keep.problem import Problem
 from outcore.world import World
 
 if TYPE_CHECKING:
-    from pyscf.gto import Mole
+    from outcore.chem.problem import Settings
 
 Array = np.ndarray[Any, np.dtype[Any]]
+
+WHAT = "SCF orbitals"
+FORMAT = 2
+_NAMES = ("mo_coeff", "mo_energy", "mo_occ")
+_ORTHONORMAL = 1e-6
+_HAMILTONIAN = 1e-9  # of its largest element: what processors differ in when they compute the same
 
 
 class Checkpoint:
     """Keeps the orbitals of the newest cycle under a name. Belongs to one process, the one that drives the SCF;
-    not collective. Raises OutcoreError; a save that fails leaves the checkpoint before."""
+    not collective. Raises OutcoreError; a save that fails leaves the checkpoint before.
 
-    def __init__(self, mol: Mole, method: str, name: str | os.PathLike[str]) -> None:
+    `more`: settings that the orbitals depend on beside those of the mean-field object, such as a fitting's."""
+
+    def __init__(
+        self, mf: Any, method: str, name: str | os.PathLike[str], more: Settings | None = None
+    ) -> None:
         self._name = Path(name)
-        self._facts = {"what": "SCF orbitals", "method": method}
-        self._problem = problem(mol)
+        self._record = _problem(mf, method, more).as_json()
+        self._hamiltonian = _hamiltonian(mf)
+        self._mf = mf
         if not self._name.absolute().parent.is_dir():
             raise OutcoreError(errno.ENOENT, "write checkpoint", path=self._name, detail="no such directory")
 
     def cycle(self, state: dict[str, Any]) -> None:
         """For mf.callback: saves in every cycle."""
-        orbitals = {key: state[key] for key in ("mo_coeff", "mo_energy", "mo_occ")}
+        orbitals = {key: state[key] for key in _NAMES}
         self.save(orbitals, int(state["cycle"]) + 1, float(state["e_tot"]), converged=False)
 
     def save(self, orbitals: dict[str, Array], cycle: int, energy: float, *, converged: bool) -> None:
         """orbitals: mo_coeff [n][orbitals] (UHF: [2][n][orbitals]), mo_energy (Hartree), mo_occ."""
-        meta = {**self._facts, "cycle": cycle, "energy_hartree": energy, "converged": converged}
+        meta = {
+            **self._record,
+            "cycle": cycle,
+            "energy_hartree": energy,
+            "converged": converged,
+            "conv_tol": float(self._mf.conv_tol),
+        }
+        arrays = {key: np.asarray(each) for key, each in orbitals.items()}
         with World("self") as world:
-            arrays = {key: np.asarray(each) for key, each in orbitals.items()}
-            checkpoint.save(world, self._name, {"problem": self._problem, **arrays}, meta)
+            checkpoint.save(world, self._name, {"hamiltonian": self._hamiltonian, **arrays}, meta)
 
 
-def density(mf: Any, method: str, name: str | os.PathLike[str]) -> tuple[Array, dict[str, Any]]:
-    """The density matrix of the orbitals in a checkpoint, and its meta. Not collective.
+def load(
+    mf: Any, method: str, name: str | os.PathLike[str], more: Settings | None = None
+) -> tuple[dict[str, Array], dict[str, Any]]:
+    """The orbitals in a checkpoint, by name, and its meta. Not collective.
 
-    Raises OutcoreError: ENOENT, EIO (damaged), EINVAL (of another molecule, basis or method).
+    Raises OutcoreError: ENOENT, EIO (damaged), ENOTSUP (of another format), EINVAL (of another problem or method,
+    whose settings are named).
     """
     with World("self") as world, checkpoint.load(world, name) as saved:
         meta = saved.meta
-        if not isinstance(meta, dict) or meta.get("what") != "SCF orbitals":
-            raise OutcoreError(errno.EINVAL, "restart", path=name, detail="it holds no SCF orbitals")
-        missing = [key for key in ("problem", "mo_coeff", "mo_occ") if key not in saved]
-        if missing or not isinstance(meta.get("method"), str):
-            raise _damaged(name, f"it lacks {', '.join(missing) or 'the method'}")
-        if meta["method"] != method:
+        _problem(mf, method, more).check(meta, f"restart {method}", name)
+        _check(saved, mf, name)
+        present, found = _hamiltonian(mf), saved["hamiltonian"]
+        if not abs(found - present).max() <= _HAMILTONIAN * max(1.0, abs(present).max()):
             raise OutcoreError(
-                errno.EINVAL, f"restart {method}", path=name, detail=f"it is of {meta['method']}"
+                errno.EINVAL,
+                f"restart {method}",
+                path=name,
+                detail="it is of another one-electron Hamiltonian (a field, an environment, relativity)",
             )
-        found, wanted = saved["problem"], problem(mf.mol)
-        if not same_problem(found, wanted):
-            raise OutcoreError(
-                errno.EINVAL, "restart", path=name, detail="it is of another geometry, charge, spin or basis"
-            )
-        orbitals, occupations = saved["mo_coeff"], saved["mo_occ"]
-        functions = mf.mol.nao
-        if occupations.ndim != orbitals.ndim - 1 or orbitals.shape[-2:] != (functions, occupations.shape[-1]):
-            raise _damaged(name, f"orbitals of shape {orbitals.shape} for {functions} functions")
-        if orbitals.shape[:-2] not in ((), (2,)) or occupations.shape[:-1] != orbitals.shape[:-2]:
-            raise _damaged(name, f"occupations of shape {occupations.shape} for orbitals {orbitals.shape}")
-        return np.asarray(mf.make_rdm1(orbitals, occupations)), meta
+        orbitals = {each: saved[each] for each in _NAMES}
+    _check_orbitals(mf, orbitals, name)
+    return orbitals, meta
+
+
+def density(
+    mf: Any, method: str, name: str | os.PathLike[str], more: Settings | None = None
+) -> tuple[Array, dict[str, Any]]:
+    """The density matrix of the orbitals in a checkpoint, and its meta. As `load`."""
+    orbitals, meta = load(mf, method, name, more)
+    return np.asarray(mf.make_rdm1(orbitals["mo_coeff"], orbitals["mo_occ"])), meta
+
+
+def _problem(mf: Any, method: str, more: Settings | None) -> Problem:
+    settings = {"method": method, **problem.mean_field(mf), **(more or {})}
+    return Problem(WHAT, FORMAT, settings, problem.ROUNDED)
+
+
+def _hamiltonian(mf: Any) -> Array:
+    """What no list of settings is sure to cover: fields and environments that users have added."""
+    return np.asarray(mf.get_hcore())
+
+
+def _check(saved: checkpoint.Checkpoint, mf: Any, name: str | os.PathLike[str]) -> None:
+    """What the checkpoint holds are orbitals of these functions; nothing else is read."""
+    meta, functions = saved.meta, mf.mol.nao
+    missing = [key for key in ("hamiltonian", *_NAMES) if key not in saved]
+    if missing:
+        raise _damaged(name, f"it lacks {', '.join(missing)}")
+    (form, dtype), (shape, kind) = saved.form("mo_coeff"), saved.form("hamiltonian")
+    if form[:-2] not in ((), (2,)) or len(form) < 2 or form[-2] != functions or form[-1] > functions:
+        raise _damaged(name, f"orbitals of shape {form} for {functions} functions")
+    if shape != (functions, functions) or {dtype, kind} - {"float64", "complex128"}:
+        raise _damaged(name, f"a Hamiltonian of shape {shape}, orbitals of {dtype}, Hamiltonian of {kind}")
+    for each in ("mo_occ", "mo_energy"):
+        if saved.form(each) != ((*form[:-2], form[-1]), "float64"):
+            raise _damaged(name, f"{each} of shape {saved.form(each)[0]} for orbitals {form}")
+    cycle, energy, converged, tolerance = (
+        meta.get(key) for key in ("cycle", "energy_hartree", "converged", "conv_tol")
+    )
+    wrong = (
+        (type(cycle) is not int or cycle < 0, f"cycle {cycle}"),
+        (type(energy) is not float or not math.isfinite(energy), f"energy {energy}"),
+        (type(converged) is not bool, f"converged is {converged}"),
+        (type(tolerance) is not float or not tolerance > 0, f"conv_tol {tolerance}"),
+    )
+    for is_wrong, detail in wrong:
+        if is_wrong:
+            raise _damaged(name, detail[:99])
+
+
+def _check_orbitals(mf: Any, orbitals: dict[str, Array], name: str | os.PathLike[str]) -> None:
+    """They are orthonormal, and hold the electrons."""
+    for each, values in orbitals.items():
+        if not np.isfinite(values).all():
+            raise _damaged(name, f"{each} has values that are no numbers")
+    overlap, occupations = mf.get_ovlp(), orbitals["mo_occ"]
+    coefficients = orbitals["mo_coeff"].reshape(-1, *orbitals["mo_coeff"].shape[-2:])
+    with np.errstate(all="ignore"):  # what is too large for a number is not orthonormal
+        for c in coefficients:
+            if not abs(c.conj().T @ overlap @ c - np.eye(c.shape[1])).max(initial=0.0) <= _ORTHONORMAL:
+                raise _damaged(name, "the orbitals are not orthonormal")
+    if occupations.min() < 0 or not abs(occupations.sum() - mf.mol.nelectron) <= _ORTHONORMAL:
+        raise _damaged(name, f"occupations of {occupations.sum():g} electrons, not {mf.mol.nelectron}")
 
 
 def _damaged(name: str | os.PathLike[str], detail: str) -> OutcoreError:

@@ -10,6 +10,8 @@ from outcore.preflight import check_count, check_number
 # Start guesses of PySCF's Hartree-Fock; it takes any other name for the first of them.
 GUESSES = ("minao", "atom", "huckel", "mod_huckel", "1e", "hcore", "sap")
 
+_MOST_THREADS = 1024  # of a process: more are a slip of the hand
+
 
 def check_guess(name: str) -> None:
     """Raises OutcoreError (EINVAL) for a start guess that PySCF would replace by another in silence."""
@@ -20,6 +22,17 @@ def check_guess(name: str) -> None:
         )
 
 
-def check_iterations(conv_tol: float, max_cycle: int) -> None:
-    check_number("--conv-tol", conv_tol)
+def check_threads(count: int | None) -> None:
+    check_count("--threads", count, _MOST_THREADS)
+
+
+def convergence(allowed_error: float | None) -> float:
+    """Of the energy (Hartree), unless something else is asked for: what is not converged must not be more than what
+    storing integrals may cause. Sums in double precision end it below 1e-11."""
+    return 1e-9 if allowed_error is None else min(1e-9, max(allowed_error, 1e-11))
+
+
+def check_iterations(conv_tol: float | None, max_cycle: int) -> None:
+    if conv_tol is not None:
+        check_number("--conv-tol", conv_tol)
     check_count("--max-cycle", max_cycle)

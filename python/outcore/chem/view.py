@@ -113,8 +113,8 @@ class View:
 
     def storage_error(self, error: EnergyError) -> None:
         line = (
-            f"error of the energy by storing integrals: {error.sigma:.1e} Eh (one standard deviation), "
-            f"within {error.bound:.1e} Eh; {error.worst:.0e} Eh if all had the worst sign"
+            f"error of the energy by storing integrals and leaving some out: {error.sigma:.1e} Eh (one standard "
+            f"deviation), within {error.bound:.1e} Eh; {error.worst:.0e} Eh if all had the worst sign"
         )
         if error.allowed is not None:
             line += f"; allowed {error.allowed:.0e} Eh" + (

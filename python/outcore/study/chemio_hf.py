@@ -6,23 +6,23 @@ Each run is `outcore scf` on all cores, one process for each; what it gave is ke
 from __future__ import annotations
 
 import datetime
-import errno
 import json
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from outcore import bench, resources
 from outcore.errors import OutcoreError
+from outcore.keep.problem import Problem
 from outcore.study import figures
 from outcore.study.cases import MOLECULES
 from outcore.study.markdown import percent, table
-from outcore.study.runner import OutOfTime
+from outcore.study.runner import FORMAT, OutOfTime
 
 BUDGETS = (0.125, 0.25, 0.5, 0.75)
 """Of what all integrals take on disk."""
@@ -73,7 +73,17 @@ class ChemioHf:
 
     def _known(self, name: str, share: float) -> Run | None:
         path = self._directory / "runs" / f"{name}.json"
-        return Run(name, share, json.loads(path.read_text())) if path.is_file() else None
+        if not path.is_file():
+            return None
+        facts = json.loads(path.read_text())
+        self._problem.check(facts.get("run"), "go on with a study", path)
+        return Run(name, share, facts)
+
+    @property
+    def _problem(self) -> Problem:
+        """What all runs have in common."""
+        settings = {**asdict(self.molecule), "record": self._record, "processes": self._processes}
+        return Problem("a run of the study chemio-hf", FORMAT, settings)
 
     def _run(self, name: str, share: float, integrals: str, *options: str) -> Run:
         known = self._known(name, share)
@@ -96,8 +106,8 @@ class ChemioHf:
             ]
             answer = subprocess.run(command, capture_output=True, text=True, check=False)
             if answer.returncode != 0:
-                raise OutcoreError(errno.ECHILD, f"run {name}", detail=answer.stderr.strip()[-2000:])
-            facts = json.loads(result.read_text())
+                raise OutcoreError(None, f"run {name}", detail=answer.stderr.strip()[-2000:])
+            facts = json.loads(result.read_text()) | {"run": self._problem.as_json()}
         (self._directory / "runs" / f"{name}.json").write_text(json.dumps(facts, indent=1) + "\n")
         self._say(f"{name}: {facts['run_seconds']:.1f} s, E = {facts['energy_hartree']:.10f}")
         return Run(name, share, facts)

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from outcore.errors import OutcoreError
+from outcore.preflight import check_directory
 from outcore.study.runner import OutOfTime, Runner
 
 STUDIES = {
@@ -52,6 +53,13 @@ def command(
 
     place = scratch_directory(scratch)
     out = directory or Path(f"study-{name}")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        check_directory(out, "write the study")
+    except OSError as error:
+        if isinstance(error, OutcoreError):
+            raise
+        raise OutcoreError(error.errno or errno.EIO, "write the study", path=out) from error
     if name == "passion":
         complete = _passion(Runner(out, str(place), within, repeats, _say), quick, sections, place)
     else:

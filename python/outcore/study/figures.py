@@ -1,4 +1,4 @@
-"""Figures of studies. Need matplotlib: pip install 'outcore[plot]'."""
+"""Figures of studies. They need matplotlib."""
 
 from __future__ import annotations
 

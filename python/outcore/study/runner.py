@@ -5,7 +5,6 @@ Results lie in DIRECTORY/runs, a file for each case: a study that was interrupte
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shutil
@@ -14,15 +13,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from outcore import launch
 from outcore.errors import OutcoreError
+from outcore.keep.problem import Problem
 from outcore.report import READS, WRITES, Report
 from outcore.study.cases import Case, Stream
+
+FORMAT = 2  # of what is kept of a run
 
 C = TypeVar("C", Case, Stream)
 
@@ -73,6 +75,12 @@ class OutOfTime(Exception):
     """The time given is over; what is missing can be run by the next call."""
 
 
+def _problem(case: Case | Stream) -> Problem:
+    """What a run is of. The emulated device is that of the machine on which the study began."""
+    settings = {name: value for name, value in asdict(case).items() if name != "device"}
+    return Problem(f"a run of {case.worker}", FORMAT, settings)
+
+
 class Runner:
     """Runs cases and remembers their outcomes. `within_s`: no run begins after so many seconds."""
 
@@ -96,7 +104,11 @@ class Runner:
     def known(self, case: C) -> Outcome[C] | None:
         """What the case gave, if it has been run."""
         path = self._runs / f"{case.key}.json"
-        return Outcome(case, json.loads(path.read_text())) if path.is_file() else None
+        if not path.is_file():
+            return None
+        facts = json.loads(path.read_text())
+        _problem(case).check(facts.get("run"), "go on with a study", path)
+        return Outcome(case, facts)
 
     def trace_of(self, case: C) -> Path:
         """Where the single requests of a run are, if they were recorded."""
@@ -120,7 +132,9 @@ class Runner:
             )
         outcomes.sort(key=lambda each: each.seconds)
         chosen = outcomes[len(outcomes) // 2]
-        (self._runs / f"{case.key}.json").write_text(json.dumps(chosen.facts, indent=1) + "\n")
+        (self._runs / f"{case.key}.json").write_text(
+            json.dumps(chosen.facts | {"run": _problem(case).as_json()}, indent=1) + "\n"
+        )
         return chosen
 
     def _once(self, case: C, events: bool) -> Outcome[C]:
@@ -138,7 +152,7 @@ class Runner:
             answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
             if answer.returncode != 0 or not result.is_file():
                 detail = (answer.stderr.strip() or answer.stdout.strip())[-2000:]
-                raise OutcoreError(errno.ECHILD, f"run {case.key}", detail=detail)
+                raise OutcoreError(None, f"run {case.key}", detail=detail)
             if events:
                 shutil.move(result.with_suffix(".trace"), self.trace_of(case))
             return Outcome(case, json.loads(result.read_text()))

@@ -2,6 +2,6 @@
 
 from outcore.chem.ri.fitting import DensityFitting
 from outcore.chem.ri.mp2 import MP2
-from outcore.chem.ri.scf import RHF, UHF, density_fit
+from outcore.chem.ri.scf import RHF, ROHF, UHF, density_fit
 
-__all__ = ["MP2", "RHF", "UHF", "DensityFitting", "density_fit"]
+__all__ = ["MP2", "RHF", "ROHF", "UHF", "DensityFitting", "density_fit"]

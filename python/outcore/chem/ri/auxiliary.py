@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import warnings
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -31,11 +32,11 @@ def build(mol: Mole, name: Any = None, purpose: Purpose = "jk") -> Mole:
 
     symbols = list(dict.fromkeys(mol.atom_symbol(atom) for atom in range(mol.natm)))
     way = name.lower() if isinstance(name, str) else ""
-    made: list[str] = []
-    if name is None or way == "auto":
-        name = _on_record(mol, purpose, symbols)
-        made = [symbol for symbol in symbols if symbol not in name]
-        if made and way != "auto":
+    named, made = "", list[str]()
+    if name is None or way in ("auto", "etb", "autoaux"):
+        name = {symbol: _of_element(mol, symbol, way, purpose) for symbol in symbols}
+        made = [symbol for symbol, functions in name.items() if not isinstance(functions, str)]
+        if made and not way:
             missing, universal = _elements(made), _UNIVERSAL[purpose]
             such = f"such as '{universal}', " if basis_sets.has(universal, missing) else ""
             raise OutcoreError(
@@ -44,13 +45,12 @@ def build(mol: Mole, name: Any = None, purpose: Purpose = "jk") -> Mole:
                 detail=f"none is on record for {', '.join(missing)} with the basis '{_name(mol.basis)}'; "
                 f"name one, {such}or 'auto' for even-tempered functions (--auxbasis, or --jkbasis of the SCF)",
             )
-    elif way in ("etb", "autoaux"):
-        name, made = {}, symbols
+        named = ", ".join(sorted({each for each in name.values() if isinstance(each, str)}))
     elif isinstance(name, str):
-        name = basis_sets.auxiliary(name, symbols, _UNIVERSAL[purpose])
-    named = _name(name) if name else ""
+        name, named = basis_sets.auxiliary(name, symbols, _UNIVERSAL[purpose]), name
+    else:
+        named = _name(name)
     if made:
-        name |= {symbol: _even_tempered(mol, symbol, way) for symbol in made}
         kind = "even-tempered functions (autoaux)" if way == "autoaux" else "even-tempered functions"
         named += (" and " if named else "") + f"{kind} for {', '.join(_elements(made))}"
     auxmol = addons.make_auxmol(mol, name)
@@ -62,38 +62,43 @@ def _elements(symbols: list[str]) -> list[str]:
     return list(dict.fromkeys(basis_sets.element_of(symbol) for symbol in symbols))
 
 
-def _on_record(mol: Mole, purpose: Purpose, symbols: list[str]) -> dict[str, str]:
-    """Names of the sets that go with the orbital basis, of the symbols that have one."""
-    from pyscf.df import addons
-
-    try:
-        with warnings.catch_warnings():  # of a package that might know more bases
-            warnings.simplefilter("ignore")
-            found = addons.make_auxbasis(mol, mp2fit=purpose == "mp2")
-    except RuntimeError:  # it makes the others itself, and cannot for all elements
-        return {}
-    return {symbol: each for symbol, each in found.items() if symbol in symbols and isinstance(each, str)}
-
-
-def _even_tempered(mol: Mole, symbol: str, way: str) -> Any:
-    """Made from the orbital basis of the atoms with this symbol, for the charge of their element."""
+def _of_element(mol: Mole, symbol: str, way: str, purpose: Purpose) -> Any:
+    """For the atoms with this symbol: the name of the set on record for their basis, or functions that PySCF makes
+    of it, as for an atom of their element, whose nucleus a ghost lacks."""
     from pyscf import gto
     from pyscf.df import addons
 
     element = basis_sets.element_of(symbol)
-    shells = mol._basis.get(symbol)
-    if not element or shells is None:
+    basis = mol.basis if isinstance(mol.basis, str) else _entry(mol.basis, symbol)
+    if not isinstance(basis, str):
+        basis = _entry(mol._basis, symbol)
+    if not element or basis is None:
         raise OutcoreError(
-            errno.EINVAL, "make an auxiliary basis", detail=f"'{symbol}' has no element, or no orbital basis"
+            errno.EINVAL, "find an auxiliary basis", detail=f"'{symbol}' has no element, or no orbital basis"
         )
-    atom = gto.Mole(atom=[(element, (0.0, 0.0, 0.0))], basis={element: shells}, spin=None, verbose=0)
-    atom.build(dump_input=False, parse_arg=False)
     try:
-        if way == "autoaux":
-            return addons.make_auxmol(atom, {element: "autoaux"})._basis[element]
-        return addons.aug_etb(atom)[element]
+        with warnings.catch_warnings():  # of a package that might know more bases
+            warnings.simplefilter("ignore")
+            atom = gto.Mole(atom=[(element, (0.0, 0.0, 0.0))], basis=basis, spin=None, verbose=0)
+            atom.build(dump_input=False, parse_arg=False)
+            if way == "autoaux":
+                return addons.make_auxmol(atom, {element: "autoaux"})._basis[element]
+            if way == "etb":
+                return addons.aug_etb(atom)[element]
+            return addons.make_auxbasis(atom, mp2fit=purpose == "mp2")[element]
     except RuntimeError as error:
         raise OutcoreError(errno.EINVAL, "make an auxiliary basis", detail=f"{element}: {error}") from error
+
+
+def _entry(table: Any, symbol: str) -> Any:
+    """What a table of PySCF's has for a symbol: its own entry, that of the symbol without its label, that of its
+    element, or the one for all others."""
+    if not isinstance(table, dict):
+        return None
+    plain = {re.sub("[^A-Z0-9]", "", str(key).upper()): value for key, value in table.items()}
+    own = re.sub("[^A-Z0-9]", "", symbol.upper())
+    names = (own, re.sub("[0-9]", "", own), basis_sets.element_of(symbol).upper(), "DEFAULT")
+    return next((plain[name] for name in names if name in plain), None)
 
 
 def title(auxmol: Mole) -> str:

@@ -16,7 +16,7 @@ from outcore.chem.ri.options import Options, with_options
 from outcore.chem.ri.traffic import Traffic, Watch
 from outcore.chem.view import Cycles
 from outcore.console import make_console, visible
-from outcore.errors import OutcoreError
+from outcore.errors import NotConverged, OutcoreError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -98,7 +98,7 @@ class _Run:
 
         options.check()
         comm = launch.world()
-        preflight.at_root(comm, lambda: preflight.check_file(options.json_file, "write results"))
+        preflight.at_root(comm, options.check_targets)
         self._console: Console = make_console(quiet=comm is not None and comm.rank > 0)
         self._options = options
         self._mol = molecule.build(
@@ -178,7 +178,7 @@ class _Run:
             return
         begin = time.monotonic()
         found, keeper = self._kept_orbitals(mf)
-        if found is not None and found["meta"]["converged"]:
+        if found is not None and orbitals.finished(mf, found):
             orbitals.restore(mf, found)
             self._say(f"converged orbitals found in {self._options.checkpoint}")
         else:
@@ -214,8 +214,8 @@ class _Run:
                     )
             self._compare("scf", forecast, watch.traffic(self._world, waited), begin)
         if not mf.converged:
-            raise OutcoreError(
-                errno.EDOM,
+            raise NotConverged(
+                None,
                 "converge the SCF",
                 detail=f"after {mf.cycles} cycles E = {mf.e_tot:.10f}; raise --max-cycle, or try another --guess",
             )
@@ -282,15 +282,17 @@ class _Run:
         """Orbitals of another run, at all processes, and what keeps new ones, at the first."""
         from outcore.chem import restart
         from outcore.chem.ri import orbitals
-        from outcore.chem.ri.keep import Keeper
+        from outcore.chem.ri.keep import Keeper, settings
 
         found, keeper = None, None
         if self._options.checkpoint is not None:
             name = Keeper(self._world, self._options.checkpoint).directory / "orbitals"
             with self._world.together("kept orbitals"):
                 if self._world.rank == 0:
-                    found = orbitals.load(mf, self._method, name)
-                    keeper = restart.Checkpoint(self._mol, self._method, name)
+                    fitting = mf.with_df
+                    more = settings(self._mol, fitting.auxiliary_molecule(), fitting.threshold)
+                    found = orbitals.load(mf, self._method, name, more)
+                    keeper = restart.Checkpoint(mf, self._method, name, more)
             found = self._world.broadcast(found)
         return found, keeper
 

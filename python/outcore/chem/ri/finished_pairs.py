@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outcore.disk_array import DiskArray
+from outcore.errors import OutcoreError
 
 if TYPE_CHECKING:
     from outcore.chem.ri.transformed import Kept
@@ -36,16 +38,37 @@ class FinishedPairs:
         self._started = False
         self.before = np.zeros((3, *shape))  # direct, exchange, and 1 where another run has finished
         if kept is not None:
-            self._facts = kept.facts | {"integrals": integrals}
-            found = kept.open(_CACHE_BYTES)
+            shape_of_all = (3, *shape)
+
+            def wrong(found: DiskArray) -> str:
+                return (
+                    "" if found.shape == shape_of_all else f"its shape is {found.shape}, not {shape_of_all}"
+                )
+
+            self._record = kept.problem.as_json() | {"integrals": integrals}
+            found = kept.open(wrong, _CACHE_BYTES)
             if found is not None and (found.metadata or {}).get("integrals") != integrals:
                 found.close()
                 found = None
             if found is None:
-                self._disk = kept.keeper.make(kept.name, (3, *shape), (3, *shape), _CACHE_BYTES)
+                self._disk = kept.keeper.make(kept.name, shape_of_all, shape_of_all, _CACHE_BYTES)
             else:
                 self._disk = found
                 found.read(self.before).wait()
+                self._check(kept)
+
+    def _check(self, kept: Kept) -> None:
+        """What was found are energies, and flags that say which."""
+        with self._world.together("finished pairs", kept.name):
+            flags = self.before[2]
+            if not (np.isfinite(self.before[:2]).all() and ((flags == 0) | (flags == 1)).all()):
+                raise OutcoreError(
+                    errno.EIO,
+                    "go on from kept arrays",
+                    path=kept.keeper.directory / kept.name,
+                    detail="damaged or written wrongly: an energy is no number, or a pair neither finished nor "
+                    "unfinished; remove it and run again",
+                )
 
     def has(self, rows: Range, columns: Range, *, lower: bool) -> bool:
         """Whether another run has finished all of these pairs; `lower`: those with j <= i are all that count."""
@@ -73,7 +96,7 @@ class FinishedPairs:
             self._new[...] = False
             self._disk.sync()
             self._world.barrier()
-            self._disk.flush(self._facts)
+            self._disk.flush(self._record)
         first, self._started = not self._started, True
         return first or bool(self._world.all_reduce(0 if self.exhausted else 1, "max"))
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import errno
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +22,7 @@ from outcore.chem.ri.keep import Keeper
 from outcore.chem.ri.plan import check_storage
 from outcore.chem.ri.processes import JOB, free_memory, make_world
 from outcore.chem.ri.three_index import ThreeIndex
+from outcore.errors import OutcoreError
 from outcore.resources import Allowance, parse_bytes
 from outcore.world import World
 
@@ -47,6 +51,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
     made anew. Raises OutcoreError, the same on all processes.
     """
 
+    _auxbasis: Any
     _keys = {"threads", "threshold", "three_index"}  # noqa: RUF012  (PySCF's convention)
 
     def __init__(
@@ -84,7 +89,8 @@ class DensityFitting(df.DF):  # type: ignore[misc]
     @property
     def world(self) -> World:
         """The processes that work on it. Collective when asked for the first time."""
-        if self._world is None:
+        if self._world is None or self._world.closed:  # by who has made it
+            self._owns_world = True
             self._world = make_world(self._comm, self._memory_bytes, self._scratch)
         return self._world
 
@@ -104,7 +110,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         """Plans the integrals, in place of those that are there. Collective."""
         self.close_integrals()
         with self.world.together("auxiliary basis", str(self._auxbasis)):
-            self.auxmol = auxiliary.build(self.mol, self._auxbasis)
+            self.auxmol = self.auxiliary_molecule()
         self._key = self._present_key()
         self.three_index = ThreeIndex(
             self.world,
@@ -120,8 +126,12 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         )
         return self.three_index
 
+    def auxiliary_molecule(self) -> Mole:
+        """The present molecule with the auxiliary basis. Not collective."""
+        return auxiliary.build(self.mol, self._auxbasis)
+
     def _present_key(self) -> str:
-        return f"{integrals_key(self.mol)} {self._auxbasis}"
+        return f"{integrals_key(self.mol)} {self._auxbasis} {self.threshold!r}"
 
     def integrals(self) -> ThreeIndex:
         """Those of the present molecule: built if they are not there. Collective if so."""
@@ -160,15 +170,17 @@ class DensityFitting(df.DF):  # type: ignore[misc]
             )
             return (j + 1j * j_imag if with_j else None), (k + 1j * k_imag if with_k else None)
         shape = np.shape(dm)
-        request = self.world.broadcast((Request.of(dm, with_j=with_j, with_k=with_k), omega))
-        j, k = self.answer(*request)
+        omega = float((self.mol.omega if omega is None else omega) or 0.0)
+        asked = (Request.of(dm, with_j=with_j, with_k=with_k), omega, self.title)
+        request, omega, _ = self.world.broadcast(asked)
+        j, k = self.answer(request, omega)
         return (None if j is None else j.reshape(shape)), (None if k is None else k.reshape(shape))
 
-    def answer(self, request: Request, omega: float | None) -> tuple[Any, Any]:
+    def answer(self, request: Request, omega: float) -> tuple[Any, Any]:
         """J and K of a request that all processes have. Collective."""
-        if omega:
+        if omega != (self.mol.omega or 0.0):
             with self.range_coulomb(omega) as other:
-                return other.answer(request, None)
+                return other.answer(request, omega)
         return jk(self.integrals(), request, self.threads, max(*self.mol.nelec, 1))
 
     @contextmanager
@@ -183,7 +195,92 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         with self.mol.with_range_coulomb(omega or 0):
             yield self._rsh_df[key]
 
+    # ---- for PySCF ----
+
+    @property
+    def auxbasis(self) -> Any:
+        """The functions themselves, where a name was given: PySCF's gradients may know others by that name."""
+        if isinstance(self._auxbasis, dict | list):
+            return self._auxbasis
+        return auxiliary.build(self.mol, self._auxbasis).basis
+
+    @auxbasis.setter
+    def auxbasis(self, value: Any) -> None:
+        self.close_integrals()
+        self.auxmol, self._auxbasis = None, value
+
+    def _refuse_tensor(self, name: str, value: Any) -> None:
+        if value is not None:
+            raise OutcoreError(
+                errno.ENOTSUP,
+                "fit densities out of core",
+                detail=f"{name} has no effect here: integrals are kept in, and taken from, a directory that is "
+                "given as checkpoint; for those of PySCF use PySCF's DF",
+            )
+
+    @property
+    def _cderi(self) -> None:
+        return None
+
+    @_cderi.setter
+    def _cderi(self, value: Any) -> None:
+        self._refuse_tensor("_cderi", value)
+
+    @property
+    def _cderi_to_save(self) -> None:
+        return None
+
+    @_cderi_to_save.setter
+    def _cderi_to_save(self, value: Any) -> None:
+        self._refuse_tensor("_cderi_to_save", value)
+
+    # ---- copies ----
+
+    @property
+    def title(self) -> str:
+        """Tells the fittings of one object apart, alike at all processes."""
+        return str(self._auxbasis)
+
+    def another(self, auxbasis: Any, comm: World | None = None) -> DensityFitting:
+        """One of the same settings with another auxiliary basis, on the same processes if no others are given."""
+        other: DensityFitting = lib.view(self, self.__class__)
+        other._forget()
+        other._world, other._owns_world = (self.world if comm is None else comm), False
+        other._checkpoint = None  # it has the integrals of one basis
+        other._auxbasis = auxbasis
+        return other
+
+    def _forget(self) -> None:
+        """What was made of the molecule, without closing it: others have it."""
+        self.three_index, self._rsh_df, self.auxmol, self._key = None, {}, None, ""
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        for key in ("three_index", "_world", "_comm", "auxmol", "_key", "_rsh_df"):
+            state.pop(key, None)
+        return state | {"_alone": self._comm is None and self._owns_world, "_owns_world": True}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        alone = state.pop("_alone")
+        self.__dict__.update(state, stdout=sys.stdout, _vjopt=None)
+        self._world, self._comm = None, None if alone else launch.world()
+        self._forget()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> DensityFitting:
+        new = self.__class__.__new__(self.__class__)
+        memo[id(self)] = new
+        new.__setstate__(copy.deepcopy(self.__getstate__(), memo))
+        new._comm, new._owns_world, new.stdout = self._comm, self._owns_world, self.stdout
+        new._world = None if self._owns_world else self._world
+        return new
+
     # ---- life ----
+
+    def plan_for(self, operators: int, spins: int) -> None:
+        """Makes room for as many operators and spins. Collective: integrals that were planned for fewer go."""
+        if operators > self._operators or spins > self._spins:
+            self.close_integrals()
+            self._operators, self._spins = max(operators, self._operators), max(spins, self._spins)
 
     def close_integrals(self) -> None:
         if self.three_index is not None:

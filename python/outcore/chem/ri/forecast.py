@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,12 +41,13 @@ class Forecast:
     written_bytes: int
     read_bytes: int
     seconds: float
+    disk_measured: bool = True  # else a slow one is assumed
 
     def __str__(self) -> str:
         return (
             f"memory {self.memory_bytes / 1e6:.0f} MB, disk {self.disk_bytes / 1e6:.0f} MB, "
             f"to disk {self.written_bytes / 1e6:.0f} MB, from disk {self.read_bytes / 1e6:.0f} MB, "
-            f"{self.seconds:.1f} s"
+            f"{self.seconds:.1f} s" + ("" if self.disk_measured else ", disk not measured")
         )
 
     def against(self, written: int, read: int, seconds: float) -> str:
@@ -70,6 +70,7 @@ class Rates:
     copied: float  # bytes
     read: float  # bytes
     written: float
+    disk_measured: bool = True
 
     @classmethod
     def measure(
@@ -77,11 +78,13 @@ class Rates:
     ) -> Rates:
         """For `auxiliary` functions, and `orbitals` occupied ones; `scratch` None: no disk is used. Not
         collective."""
-        from outcore.doctor import measure_rates
+        from outcore.doctor import planning_rates
         from outcore.report import RawRates
 
         n = pairs.functions
-        disk = RawRates(math.inf, math.inf) if scratch is None else measure_rates(Path(scratch))
+        disk, measured = RawRates(math.inf, math.inf), True
+        if scratch is not None:
+            disk, measured = planning_rates(scratch)
         some, width = pairs.sample(40)
         row, left = np.zeros((1, pairs.columns)), np.ones((max(orbitals, 1), n))
         energies, gap = np.ones(128), np.array([-1.0])
@@ -118,6 +121,7 @@ class Rates:
             rate(_COPIED_BYTES, copy),
             disk.read_bytes_per_s,
             disk.write_bytes_per_s,
+            measured,
         )
 
 
@@ -147,7 +151,7 @@ def scf(integrals: ThreeIndex, rates: Rates, threads: int) -> Forecast:
     seconds = max(made / workers, disk / rates.written) + rows**3 / rates.flops
     seconds += passes * (max(used / workers, disk / rates.read) + _DRIVER * n**3 / rates.flops)
     memory = size * (plan.memory_bytes + max(plan.build_bytes, plan.iterate_bytes))
-    return Forecast(memory, disk, disk, passes * disk, seconds)
+    return Forecast(memory, disk, disk, passes * disk, seconds, rates.disk_measured)
 
 
 def mp2(
@@ -185,7 +189,7 @@ def mp2(
     seconds += max(fitted / workers, disk / rates.written + fitted_read / rates.read)
     seconds += max(paired / workers, read / rates.read)
     memory = size * (plan.memory_bytes + max(plan.transform_bytes, plan.fit_bytes, plan.pair_bytes))
-    return Forecast(memory, disk, 2 * disk, int(read + fitted_read), seconds)
+    return Forecast(memory, disk, 2 * disk, int(read + fitted_read), seconds, rates.disk_measured)
 
 
 def _frequency(make: Callable[[], Call], threads: int, seconds: float = _SAMPLE_S) -> float:

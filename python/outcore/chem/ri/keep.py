@@ -1,22 +1,23 @@
 """Arrays that are kept in a directory, so that another run goes on from them.
 
-Each array says in its metadata what it is, of which problem, and which stage is complete; it is committed when a
-stage is, so a killed run leaves complete stages only. Of another problem, or damaged, it is refused.
+Each array says in its metadata what it is, of which problem (see `outcore.keep.problem`), and which stage is
+complete; it is committed when a stage is, so a killed run leaves complete stages only. Of another problem, or
+damaged, it is refused.
 """
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from outcore.chem import molecule
+from outcore.chem import problem
+from outcore.chem.ri import metric
 from outcore.disk_array import DiskArray
 from outcore.errors import OutcoreError
+from outcore.keep.problem import Problem
 from outcore.plain_file import sync_directory
 
 if TYPE_CHECKING:
@@ -25,16 +26,26 @@ if TYPE_CHECKING:
     from outcore.world import World
 
 
-def identity(*molecules: Mole, settings: tuple[float, ...] = ()) -> list[float]:
-    """What makes integrals of molecules with their basis sets, as numbers; JSON keeps them exactly."""
-    parts = [molecule.problem(mol) for mol in molecules]
-    return [float(number) for number in np.concatenate([*parts, settings])]
+FORMAT = 2  # of all arrays and their metadata
+
+Check = Callable[[DiskArray], str]
+
+
+def settings(mol: Mole, auxmol: Mole, threshold: float) -> problem.Settings:
+    """What fitted integrals of a molecule and its auxiliary basis depend on."""
+    return {
+        **problem.integrals(mol),
+        **problem.auxiliary(auxmol),
+        "threshold": float(threshold),
+        "cut of the metric": metric.LINEAR_DEPENDENCE,
+    }
 
 
 class Keeper:
     """Named arrays in a directory. Methods are collective.
 
-    Raises OutcoreError: ENOENT (no such directory), EINVAL (of another problem), EIO (damaged).
+    Raises OutcoreError: ENOENT (no such directory), EINVAL (of another problem), ENOTSUP (in another format), EIO
+    (damaged).
     """
 
     def __init__(self, world: World, directory: Path) -> None:
@@ -46,8 +57,11 @@ class Keeper:
             if world.rank == 0:
                 sync_directory(directory.absolute().parent)  # a run that was killed may have made it
 
-    def open(self, name: str, facts: dict[str, Any], *, cache: int, read_only: bool) -> DiskArray | None:
-        """The array that is there, or None; its metadata have what `facts` has, but for rounding of numbers."""
+    def open(
+        self, name: str, wanted: Problem, check: Check, *, cache: int, read_only: bool
+    ) -> DiskArray | None:
+        """The array that is there, or None. It is of the problem `wanted`, and nothing is wrong with its shape and
+        what it says of itself: `check` says what is, or nothing."""
         path = self.directory / name
         try:
             with offering(path):
@@ -56,29 +70,23 @@ class Keeper:
             if error.errno != errno.ENOENT or Path(error.path or path).name not in (name, "manifest"):
                 raise
             return None
-        differs = [key for key, value in facts.items() if not _alike((array.metadata or {}).get(key), value)]
-        if differs:
+        try:
+            with self.world.together("go on from kept arrays", name):
+                found = array.metadata
+                wanted.check(found, "go on from kept arrays", path)
+                is_wrong = f"its type is {array.dtype}" if array.dtype != "float64" else check(array)
+                if is_wrong:
+                    detail = f"damaged or written wrongly: {is_wrong}; remove it and run again"
+                    raise OutcoreError(errno.EIO, "go on from kept arrays", path=path, detail=detail)
+        except OutcoreError:  # at all processes
             array.close()
-            raise OutcoreError(
-                errno.EINVAL,
-                "go on from kept arrays",
-                path=path,
-                detail=f"they are of another {' and '.join(differs)}; name another directory, or remove this one",
-            )
+            raise
         return array
 
     def make(self, name: str, shape: tuple[int, ...], chunk: tuple[int, ...], cache: int) -> DiskArray:
         """A new array, in place of what is there. It counts from its first flush on."""
         path = self.directory / name
         return DiskArray(self.world, shape, path=path, chunk=chunk, cache=cache, overwrite=True)
-
-
-def _alike(found: Any, wanted: Any) -> bool:
-    if isinstance(wanted, list):
-        return (
-            isinstance(found, list) and len(found) == len(wanted) and np.allclose(found, wanted, 1e-9, 1e-12)
-        )
-    return bool(found == wanted)
 
 
 @contextmanager

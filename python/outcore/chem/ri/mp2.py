@@ -25,13 +25,14 @@ from numpy.typing import NDArray
 from outcore import _core, launch
 from outcore.chem import reference as references
 from outcore.chem.driver import RootDriven
+from outcore.chem.problem import ROUNDED, Settings
 from outcore.chem.ri import auxiliary, team
 from outcore.chem.ri import pairs as pair_lists
 from outcore.chem.ri.finished_pairs import FinishedPairs
 from outcore.chem.ri.fitting import THRESHOLD
 from outcore.chem.ri.forecast import Forecast, Rates
 from outcore.chem.ri.forecast import mp2 as forecast_mp2
-from outcore.chem.ri.keep import Keeper, identity, offering
+from outcore.chem.ri.keep import FORMAT, Keeper, offering, settings
 from outcore.chem.ri.metric import Metric
 from outcore.chem.ri.plan import (
     TransformPlan,
@@ -46,6 +47,7 @@ from outcore.chem.ri.three_index import tasks_of
 from outcore.chem.ri.tiles import Tile, TileReader
 from outcore.chem.ri.transformed import TRANSFORMED, Kept, Orbitals, Transformed
 from outcore.errors import OutcoreError
+from outcore.keep.problem import Problem
 from outcore.resources import parse_bytes
 from outcore.world import World
 
@@ -120,7 +122,7 @@ class MP2:
             comm = make_world(launch.world() if comm is JOB else comm, self._memory_bytes, scratch)
         self.world = comm
         self._keeper = None if checkpoint is None else Keeper(comm, Path(checkpoint))
-        self._problem: dict[str, Any] = {}
+        self._settings: Settings = {}  # that the integrals of orbitals depend on
         self._noncanonical = noncanonical
         self.reference = self._take_reference(noncanonical, force)
         self.restricted = self.reference.restricted
@@ -277,10 +279,13 @@ class MP2:
             self.prepare()
         assert self.plan is not None
         native, pairs, auxmol, sizes = self._native, self._pairs, self._auxmol, self._sizes
-        self._problem = {
-            "problem": identity(self.mol, auxmol, settings=(self.threshold,)),
+        self._settings = {
+            **settings(self.mol, auxmol, self.threshold),
+            "frozen": self.frozen,
+            "restricted": self.restricted,
+            # Those that were given: what is made of them has other rounding in each run.
             "orbitals": f"{self.reference.given} {self._noncanonical}",
-            "energies": [
+            "orbital energies": [
                 float(energy)
                 for each in self.orbitals
                 for energy in (*each.occupied_energies, *each.virtual_energies)
@@ -311,7 +316,8 @@ class MP2:
     def _kept(self, name: str) -> Kept | None:
         if self._keeper is None:
             return None
-        return Kept(self._keeper, name, {"what": "integrals of MP2", **self._problem})
+        problem = Problem(f"{name} of MP2", FORMAT, self._settings, ROUNDED, ("orbital energies",))
+        return Kept(self._keeper, name, problem)
 
     def _three_center(self, native: Any, pairs: Any, auxmol: Any, integrals: list[Transformed]) -> None:
         """(P|ia), in blocks of auxiliary shells that processes take as they come to them."""

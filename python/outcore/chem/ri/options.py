@@ -85,9 +85,16 @@ class Options:
         """Raises OutcoreError for values that are out of range, before anything is done."""
         scf_options.check_guess(self.guess)
         scf_options.check_iterations(self.conv_tol, self.max_cycle)
-        preflight.check_count("--threads", self.threads)
+        scf_options.check_threads(self.threads)
         preflight.check_number("--threshold", self.threshold, zero=True)
         check_storage(self.storage)
+
+    def check_targets(self) -> None:
+        """Raises OutcoreError if what is to be written cannot be."""
+        read = {"the geometry": self.geometry, "the basis": self.basis, "the potentials": self.ecp}
+        preflight.check_distinct(read, {"--json": self.json_file})
+        preflight.check_file(self.json_file, "write results")
+        preflight.check_directory(self.checkpoint, "keep arrays")
 
     @property
     def memory_bytes(self) -> int | None:

@@ -29,6 +29,5 @@ def make_world(comm: Intracomm | None, memory_bytes: int | None, scratch: str | 
 
 def free_memory(world: World, memory_bytes: int | None, threads: int) -> Allowance:
     """Memory that this process can still take, of a budget of all together (None: half of what is available)."""
-    return memory_share(
-        world, memory_bytes, threads, taken_bytes=resources.resident_bytes() + _UNFORESEEN_BYTES
-    )
+    share = memory_share(world, memory_bytes, threads)
+    return Allowance(share.bytes - resources.resident_bytes() - _UNFORESEEN_BYTES, share.reason)

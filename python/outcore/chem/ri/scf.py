@@ -11,16 +11,20 @@ calls the same methods; rank 0 drives the iterations, and all end with the same 
 from __future__ import annotations
 
 import errno
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Self
 
-from pyscf import lib
+from pyscf import df, lib
 from pyscf.df import df_jk
-from pyscf.scf import dhf, hf, rohf, uhf
+from pyscf.scf import dhf, hf, rohf
 
+from outcore.chem import mean_field
 from outcore.chem.driver import RootDriven
+from outcore.chem.molecule import integrals_key
 from outcore.chem.ri.fitting import DensityFitting
 from outcore.chem.ri.team import blas_of_one_thread
 from outcore.errors import OutcoreError
+from outcore.world import shared
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
@@ -29,38 +33,168 @@ if TYPE_CHECKING:
 
 
 class OutOfCoreFitting(RootDriven):
-    """What `density_fit` puts before a mean-field class. `close`, or leaving a `with` block, drops integrals."""
+    """What `density_fit` puts before a mean-field class. `close`, or leaving a `with` block, drops integrals.
 
-    with_df: DensityFitting
+    A `with_df` that is not a DensityFitting is PySCF's own business, as is None."""
+
+    __name_mixin__ = "OutOfCore"
+
+    mol: Mole
+    with_df: Any
+
+    @property
+    def _fits(self) -> bool:
+        return isinstance(self.with_df, DensityFitting)
 
     @property
     def world(self) -> World:
-        return self.with_df.world
+        if "_scf" in vars(self):  # a solver, whose requests go the way of its mean field
+            return self._scf.world  # type: ignore[attr-defined, no-any-return]
+        if self._fits:
+            return self.with_df.world  # type: ignore[no-any-return]
+        below = getattr(super(), "world", None)
+        return shared(None) if below is None else below
 
-    def scf(self, dm0: Any = None, **kwargs: Any) -> Any:
-        """As RootDriven's. What PySCF does between two J and K is little, and threads of BLAS look for more work
-        for a while before they sleep: they would take more from the next J and K than they give."""
-        self.prepare()  # this gains by them
-        with blas_of_one_thread():
-            return super().scf(dm0, **kwargs)
-
-    kernel = scf
+    def iterating(self) -> AbstractContextManager[Any]:
+        """What PySCF does between two J and K is little, and threads of BLAS look for more work for a while before
+        they sleep: they would take more from the next J and K than they give."""
+        return blas_of_one_thread()
 
     def prepare(self) -> None:
-        self.with_df.integrals()
+        if self._fits:
+            if self.with_df.world is not self.world:
+                self.with_df = self.with_df.another(self.with_df.auxbasis, self.world)
+            self._agree()
+            operators, spins = operators_and_spins(self)
+            self.with_df.plan_for(operators, spins)
+            self.with_df.integrals()
+        if self._needs_exact and hasattr(super(), "prepare"):
+            super().prepare()
+
+    @property
+    def _needs_exact(self) -> bool:
+        """J or K of the class below: of exchange that is not fitted, of a Hessian alone that is."""
+        return bool(vars(self).get("only_dfj")) or "_scf" in vars(self)
+
+    def _agree(self) -> None:
+        """Others that share the fitting may have another molecule."""
+        if self.with_df.mol is not self.mol and integrals_key(self.with_df.mol) != integrals_key(self.mol):
+            self.with_df.reset(self.mol)
+
+    def get_jk(
+        self,
+        mol: Mole | None = None,
+        dm: Any = None,
+        hermi: int = 1,
+        with_j: bool = True,
+        with_k: bool = True,
+        omega: float | None = None,
+    ) -> tuple[Any, Any]:
+        """As PySCF's. Of the object's own molecule alone: raises OutcoreError for another."""
+        if self._fits:
+            if mol is not None and mol is not self.mol and integrals_key(mol) != integrals_key(self.mol):
+                raise OutcoreError(
+                    errno.EINVAL,
+                    "J and K",
+                    detail="they are asked for another molecule than that of the fitted object: reset(mol) it",
+                )
+            self._agree()
+        return super().get_jk(mol, dm, hermi, with_j, with_k, omega)  # type: ignore[misc,no-any-return]
 
     def answer(self, request: Any) -> None:
-        self.with_df.answer(*request)
+        """To a fitting of this object, or of the one below a second-order solver, or to the class below."""
+        if not isinstance(request, tuple):
+            super().answer(request)
+            return
+        what, omega, auxbasis = request
+        for each in (self, vars(self).get("_scf")):
+            fitting = None if each is None else vars(each).get("with_df")
+            if isinstance(fitting, DensityFitting) and fitting.title == auxbasis:
+                fitting.answer(what, omega)
+                return
+        raise mean_field.refused(
+            f"J and K are asked of a fitting that only the first process has: {auxbasis}"
+        )
+
+    # ---- what PySCF makes of it ----
+
+    def density_fit(self, auxbasis: Any = None, with_df: Any = None, only_dfj: bool = False) -> Any:
+        """The same object with another auxiliary basis; the settings stay."""
+        with_df = self.with_df.another(auxbasis) if with_df is None and self._fits else with_df
+        return fit(self, with_df, only_dfj=only_dfj)
+
+    def fitting_of_hessian(self, auxbasis: Any) -> Any:
+        """For a second-order solver of this object."""
+        if self._fits:
+            return self.with_df.another(auxbasis, self.world)
+        return df.DF(self.mol, auxbasis)
+
+    def undo_df(self) -> Any:
+        """The object before density fitting; one of PySCF leaves Outcore, and says so in a warning."""
+        from outcore.chem.scf import OutOfCore
+
+        inside = lib.view(self, lib.drop_class(self.__class__, OutOfCoreFitting))
+        plain = type(inside).undo_df(inside)
+        if isinstance(plain, OutOfCore):
+            plain.after_fitting()
+        else:
+            plain.direct_scf = True
+            lib.logger.warn(self, "undo_df leaves Outcore: J and K are PySCF's own from here")
+        return plain
+
+    def to_ks(self, xc: str = "HF") -> Any:
+        """As PySCF's, fitted out of core as well."""
+        return self._refit(self.undo_quietly().to_ks(xc))
+
+    def to_hf(self) -> Any:
+        """As PySCF's, fitted out of core as well."""
+        return self._refit(self.undo_quietly().to_hf())
+
+    def undo_quietly(self) -> Any:
+        """As undo_df, for what is fitted again."""
+        with lib.temporary_env(self, verbose=0):
+            plain = self.undo_df()
+        plain.verbose = self.verbose  # type: ignore[attr-defined]
+        return plain
+
+    def _refit(self, made: Any) -> Any:
+        return fit(made, self.with_df, only_dfj=self.only_dfj)  # type: ignore[attr-defined]
+
+    # ---- life ----
 
     def close(self) -> None:
         """Drops the integrals and their file. Collective."""
-        self.with_df.close()
+        if self._fits:
+            self.with_df.close()
+        if hasattr(super(), "close"):
+            super().close()  # type: ignore[misc]
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+    def unshare(self, other: Any) -> None:
+        if hasattr(super(), "unshare"):
+            super().unshare(other)
+
+
+def operators_and_spins(mf: Any) -> tuple[int, int]:
+    """How many Coulomb operators, and densities of one spin, an SCF has at the same time."""
+    operators = 1
+    if isinstance(mf, hf.KohnShamDFT):
+        omega, _, _ = mf._numint.rsh_and_hybrid_coeff(mf.xc, spin=mf.mol.spin)
+        operators = 2 if omega else 1
+    return operators, 1 if isinstance(mf, hf.RHF) and not isinstance(mf, rohf.ROHF) else 2
+
+
+def fit(mf: Any, fitting: Any, *, only_dfj: bool = False) -> Any:
+    """A mean-field object whose J and K, or J alone, are those of a DensityFitting."""
+    fitted = df_jk.density_fit(mf, with_df=fitting, only_dfj=only_dfj)
+    if isinstance(fitted, OutOfCoreFitting):
+        return fitted
+    return lib.set_class(fitted, (OutOfCoreFitting, fitted.__class__))
 
 
 def density_fit(mf: Any, auxbasis: Any = None, **settings: Any) -> Any:
@@ -78,21 +212,20 @@ def density_fit(mf: Any, auxbasis: Any = None, **settings: Any) -> Any:
             "fit densities out of core",
             detail=f"{type(mf).__name__} is no molecular mean-field method of one or two components",
         )
-    operators = 1
-    if isinstance(mf, hf.KohnShamDFT):
-        omega, _, _ = mf._numint.rsh_and_hybrid_coeff(mf.xc, spin=mf.mol.spin)
-        operators = 2 if omega else 1
-    spins = 1 if isinstance(mf, hf.RHF) and not isinstance(mf, rohf.ROHF) else 2
-    fitting = DensityFitting(mf.mol, auxbasis, operators=operators, spins=spins, **settings)
-    fitted = df_jk.density_fit(mf, with_df=fitting)
-    return lib.set_class(fitted, (OutOfCoreFitting, fitted.__class__))
+    operators, spins = operators_and_spins(mf)
+    return fit(mf, DensityFitting(mf.mol, auxbasis, operators=operators, spins=spins, **settings))
 
 
 def RHF(mol: Mole, auxbasis: Any = None, **settings: Any) -> Any:
-    """Restricted Hartree-Fock with density fitting; see `density_fit`."""
-    return density_fit(hf.RHF(mol), auxbasis, **settings)
+    """Restricted Hartree-Fock with density fitting, of unpaired electrons ROHF; see `density_fit`."""
+    return density_fit(mean_field.make(mol, "RHF"), auxbasis, **settings)
 
 
 def UHF(mol: Mole, auxbasis: Any = None, **settings: Any) -> Any:
     """Unrestricted Hartree-Fock with density fitting; see `density_fit`."""
-    return density_fit(uhf.UHF(mol), auxbasis, **settings)
+    return density_fit(mean_field.make(mol, "UHF"), auxbasis, **settings)
+
+
+def ROHF(mol: Mole, auxbasis: Any = None, **settings: Any) -> Any:
+    """Restricted open-shell Hartree-Fock with density fitting; see `density_fit`."""
+    return density_fit(mean_field.make(mol, "ROHF"), auxbasis, **settings)

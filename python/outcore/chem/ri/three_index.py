@@ -6,21 +6,24 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from outcore.chem.problem import ROUNDED
 from outcore.chem.ri import auxiliary, team
 from outcore.chem.ri import pairs as pair_lists
 from outcore.chem.ri.disk_pass import Batch, DiskPass
 from outcore.chem.ri.forecast import Forecast, Rates
 from outcore.chem.ri.forecast import scf as forecast_scf
-from outcore.chem.ri.keep import Keeper, identity
+from outcore.chem.ri.keep import FORMAT, Keeper, settings
 from outcore.chem.ri.metric import Metric
 from outcore.chem.ri.plan import READ_AHEAD, IntegralPlan, IntegralSizes, plan_integrals
 from outcore.disk_array import DiskArray
 from outcore.global_array import GlobalArray
+from outcore.keep.problem import Problem
 from outcore.resources import Allowance
 
 if TYPE_CHECKING:
@@ -96,15 +99,15 @@ class ThreeIndex:
                 limit=free.reason,
                 transfer_bytes=DiskArray.transfer_bytes(world),
             )
-            facts = {"what": STAGE, "problem": identity(mol, auxmol, settings=(threshold, mol.omega))}
+            self._problem = Problem(STAGE, FORMAT, settings(mol, auxmol, threshold), ROUNDED)
         self._auxmol, self.metric_functions = auxmol, int(auxmol.nao)
         self.orbitals, self.spins = orbitals, spins
         self.rows_in_memory = 0
         self.rows, self.dropped, self.seconds = self.metric_functions, 0, 0.0
         self.waited_seconds = 0.0  # for rows from the disk, so far, by this process
-        self.resumed = keeper is not None and self._open(keeper, facts)
-        self.pairs = pair_lists.Pairs(bounds, sizes, threshold, self.plan.width)
-        self._facts = facts
+        self._pairs_of = partial(pair_lists.Pairs, bounds, sizes, threshold)
+        self.resumed = keeper is not None and self._open(keeper)
+        self.pairs = self._pairs_of(self.plan.width)
 
     def build(self, progress: Progress | None = None) -> None:
         """Makes them, unless they are there. Collective."""
@@ -117,7 +120,7 @@ class ThreeIndex:
         self._make_arrays()
         self._fill(metric, progress)
         if self._keeper is not None and self._disk is not None:
-            self._disk.flush(self._facts | {"width": self.pairs.width, "dropped": self.dropped})
+            self._disk.flush(self._problem.as_json() | {"width": self.pairs.width, "dropped": self.dropped})
         self.seconds = time.monotonic() - start
 
     def forecast(self) -> Forecast:
@@ -132,14 +135,28 @@ class ThreeIndex:
         )
         return forecast_scf(self, rates, self._threads)
 
-    def _open(self, keeper: Keeper, facts: dict[str, Any]) -> bool:
+    def _open(self, keeper: Keeper) -> bool:
         """Takes what another run has left, with its layout. False if there is nothing."""
-        disk = self._disk = keeper.open(NAME, facts, cache=self.plan.cache_bytes, read_only=True)
+        disk = self._disk = keeper.open(
+            NAME, self._problem, self._wrong, cache=self.plan.cache_bytes, read_only=True
+        )
         if disk is None:
             return False
         self.rows, self.dropped = disk.shape[0], disk.metadata["dropped"]
         self.plan = replace(self.plan, width=disk.metadata["width"], chunk_rows=disk.chunk[0])
         return True
+
+    def _wrong(self, found: DiskArray) -> str:
+        width, dropped = (found.metadata.get(key) for key in ("width", "dropped"))
+        functions = self.metric_functions
+        if type(width) is not int or not 0 < width < 1 << 30:
+            return f"its slabs are {str(width)[:99]} columns wide"
+        if type(dropped) is not int or not 0 <= dropped < functions:
+            return f"{str(dropped)[:99]} of {functions} auxiliary functions were left out"
+        pairs = self._pairs_of(width)
+        if found.shape != (functions - dropped, pairs.columns) or found.chunk[1:] != (pairs.width,):
+            return f"its shape is {found.shape} in chunks of {found.chunk}"
+        return ""
 
     @property
     def bytes(self) -> int:

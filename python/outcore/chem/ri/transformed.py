@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,10 @@ from outcore.disk_array import DiskArray
 from outcore.global_array import GlobalArray
 
 if TYPE_CHECKING:
-    from outcore.chem.ri.keep import Keeper
+    from outcore.chem.ri.keep import Check, Keeper
     from outcore.chem.ri.metric import Metric
     from outcore.chem.ri.plan import TransformPlan
+    from outcore.keep.problem import Problem
     from outcore.sectioned import Transfer
     from outcore.world import World
 
@@ -34,10 +35,10 @@ class Kept:
 
     keeper: Keeper
     name: str
-    facts: dict[str, Any]
+    problem: Problem
 
-    def open(self, cache: int) -> DiskArray | None:
-        return self.keeper.open(self.name, self.facts, cache=cache, read_only=False)
+    def open(self, check: Check, cache: int) -> DiskArray | None:
+        return self.keeper.open(self.name, self.problem, check, cache=cache, read_only=False)
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,11 @@ class Transformed:
         self.rows = auxiliary  # fewer after the fit if the metric has linear dependences
         occupied, virtual = orbitals.shape
         shape = (auxiliary, occupied, virtual)
+        self._shape = shape
         self._array: GlobalArray | DiskArray
         self.waited_seconds = 0.0  # of reading by `fit`, the mean of threads
         self.stage = ""  # the last that is complete
-        if kept is not None and (found := kept.open(plan.cache_bytes)) is not None:
+        if kept is not None and (found := kept.open(self._wrong, plan.cache_bytes)) is not None:
             self._array, self.stage, self.rows = found, found.metadata["stage"], found.metadata["rows"]
         elif plan.in_memory:
             begins = [occupied * rank // world.size for rank in range(world.size)]
@@ -87,6 +89,16 @@ class Transformed:
                 self._array = kept.keeper.make(kept.name, shape, chunk, plan.cache_bytes)
             else:
                 self._array = DiskArray(world, shape, chunk=chunk, cache=plan.cache_bytes)
+
+    def _wrong(self, found: DiskArray) -> str:
+        stage, rows, functions = found.metadata.get("stage"), found.metadata.get("rows"), self._shape[0]
+        if found.shape != self._shape:
+            return f"its shape is {found.shape}, not {self._shape}"
+        if stage not in (TRANSFORMED, FITTED):
+            return f"its stage is {str(stage)[:99]}"
+        if type(rows) is not int or not 0 < rows <= functions or (stage == TRANSFORMED and rows != functions):
+            return f"{str(rows)[:99]} of {functions} rows count"
+        return ""
 
     def put(self, begin: int, block: Matrix) -> Transfer:
         """Starts to write rows [begin ...) of all orbitals, [rows][i][a]."""
@@ -105,7 +117,7 @@ class Transformed:
         self.sync()
         self.stage = stage
         if self._kept is not None and isinstance(self._array, DiskArray):
-            self._array.flush(self._kept.facts | {"stage": stage, "rows": self.rows})
+            self._array.flush(self._kept.problem.as_json() | {"stage": stage, "rows": self.rows})
 
     def fit(self, metric: Metric, threads: int) -> None:
         """(P|ia) becomes B, in place."""

@@ -1,0 +1,102 @@
+"""PySCF's mean-field objects: which class a molecule gets, what is refused before and after an SCF, and objects of
+classes that are made at run time, for pickle."""
+
+from __future__ import annotations
+
+import errno
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from outcore.errors import OutcoreError
+
+if TYPE_CHECKING:
+    from pyscf.gto import Mole
+
+Kind = Literal["RHF", "UHF", "ROHF"]
+
+_ELECTRONS = 1e-4  # fewer or more in the occupied orbitals are rounding
+
+
+def make(mol: Mole, kind: Kind) -> Any:
+    """PySCF's object for a molecule, as its functions RHF, UHF and ROHF choose the class: RHF of unpaired electrons
+    is ROHF, and classes that know irreducible representations are taken where the molecule has symmetry."""
+    from pyscf.scf import hf, hf_symm, rohf, uhf, uhf_symm
+
+    if kind == "RHF" and mol.spin != 0:
+        kind = "ROHF"
+    symmetric = bool(mol.symmetry) and mol.groupname != "C1"
+    classes = {
+        "RHF": (hf.RHF, hf_symm.SymAdaptedRHF),
+        "UHF": (uhf.UHF, uhf_symm.SymAdaptedUHF),
+        "ROHF": (rohf.ROHF, hf_symm.SymAdaptedROHF),
+    }
+    return classes[kind][symmetric](mol)
+
+
+def check_before(mf: Any) -> None:
+    """Raises OutcoreError for what an SCF would ignore. Needs nothing of other processes."""
+    from pyscf.scf import hf, rohf
+
+    kind, mol = type(mf).__name__, mf.mol
+    closed = isinstance(mf, hf.RHF) and not isinstance(mf, rohf.ROHF)
+    if closed and mol.spin != 0 and "get_occ" not in vars(mf) and not mf.istype("_SmearingSCF"):
+        raise OutcoreError(
+            errno.EINVAL,
+            "restricted Hartree-Fock",
+            detail=f"{kind} has closed shells, and the molecule {mol.nelectron} electrons, {mol.spin} of them "
+            "unpaired; take ROHF or UHF (the function RHF of outcore.chem does)",
+        )
+    knows = any("irrep_nelec" in getattr(each, "_keys", ()) for each in type(mf).__mro__)
+    if vars(mf).get("irrep_nelec") and not knows:
+        raise OutcoreError(
+            errno.EINVAL,
+            "occupy irreducible representations",
+            detail=f"irrep_nelec has no effect on {kind}: build the molecule with symmetry=True or the name of a "
+            "group before the object is made of it",
+        )
+
+
+def check_after(mf: Any) -> None:
+    """Raises OutcoreError if the orbitals found do not hold the electrons of the molecule."""
+    if mf.mo_occ is None:
+        return
+    electrons = float(np.sum([np.sum(each) for each in mf.mo_occ]))
+    if abs(electrons - mf.mol.nelectron) > _ELECTRONS:
+        raise OutcoreError(
+            errno.EINVAL,
+            "SCF",
+            detail=f"its orbitals hold {electrons:.6g} electrons, the molecule has {mf.mol.nelectron}",
+        )
+
+
+def refused(detail: str) -> OutcoreError:
+    """An error of what cannot be done with an object."""
+    return OutcoreError(errno.ENOTSUP, "use a mean-field object", detail=detail)
+
+
+# ---- classes made at run time ----
+
+
+def describe(cls: type) -> Any:
+    """A class as (module, name) where it can be imported, else as (name, [its bases]). See `remake`."""
+    module = import_module(cls.__module__)
+    if getattr(module, cls.__name__, None) is cls:
+        return cls.__module__, cls.__name__
+    return cls.__name__, [describe(base) for base in cls.__bases__]
+
+
+def remake(described: Any) -> Any:
+    """An object of a class that `describe` has described, with no attributes yet."""
+    cls = _class_of(described)
+    return cls.__new__(cls)
+
+
+def _class_of(described: Any) -> Any:
+    from pyscf import lib
+
+    first, second = described
+    if isinstance(second, str):
+        return getattr(import_module(first), second)
+    return lib.misc.make_class(tuple(_class_of(base) for base in second), first)

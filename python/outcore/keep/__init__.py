@@ -1,0 +1,1 @@
+"""What outlasts a run, and whether another run may go on from it."""
