@@ -25,7 +25,7 @@ std::uint64_t any_of(State... states) {
 /// State 0 is no array. Each of the others has its content and, as metadata, its number.
 class States {
  public:
-  static constexpr std::int64_t chunk = 512, chunks = 4;  // of numbers: a chunk is one page
+  static constexpr std::int64_t chunk = 1024, chunks = 4;  // numbers: a chunk is two pages, or one compressed
   static inline const Extents shape{chunk * chunks};
   static inline const Box all = Box::whole(shape);
 
@@ -40,11 +40,13 @@ class States {
     return directory + "/" + options_.path;
   }
 
-  /// A new state, which differs from another one in `box`. Not collective.
+  /// A new state, which differs from another one in `box`, in numbers that can be compressed or in others.
+  /// Not collective.
   int add(int before, const Box& box) {
     Content content = contents_[static_cast<std::size_t>(before)];
+    const std::uint64_t below = random_() % 2 ? 16 : std::uint64_t{1} << 50;
     for (std::int64_t i = box.begin[0]; i < box.end[0]; ++i)
-      content[static_cast<std::size_t>(i)] = static_cast<double>(random_() >> 20);
+      content[static_cast<std::size_t>(i)] = static_cast<double>(random_() % below);
     contents_.push_back(std::move(content));
     return last();
   }

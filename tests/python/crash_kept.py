@@ -53,7 +53,7 @@ def main(run: Run, images: int) -> None:
     with crash_recorder.temporary() as place:
         expected, _ = run(Path(place))
     # One run from nothing, then one after another that was killed at some moments.
-    each = max(10, images // 4)
+    each = max(5, images // 4)
     with crash_recorder.temporary() as place:
         crash_recorder.begin(place)
         crash_recorder.allow(0, 1)
