@@ -147,7 +147,7 @@ class Checkpoint(Mapping[str, Any]):
 
     def _hold(self) -> None:
         """Keeps who saves the next one from removing this generation, for as long as this process holds it."""
-        place = self._path / f"arrays.{self.generation}"
+        place = self._here / f"arrays.{self.generation}"
         try:
             self._lease = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             with suppress(OSError):  # a file system without locks cannot help
@@ -155,7 +155,7 @@ class Checkpoint(Mapping[str, Any]):
             if os.path.samestat(os.fstat(self._lease), os.stat(place, follow_symlinks=False)):
                 return
         except FileNotFoundError:
-            if not self._path.exists():  # a node without a part of it
+            if not self._here.exists():  # a node without a part of it
                 return
         except NotADirectoryError as error:
             raise OutcoreError(
@@ -180,6 +180,7 @@ class Checkpoint(Mapping[str, Any]):
         self._world = world
         root = DiskArray.open(world, name)
         self._path = Path(name)
+        self._here = Path(root.path or name)  # as this process sees it
         try:
             facts = facts_of(root.metadata, name)
         finally:

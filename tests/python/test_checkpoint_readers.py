@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 import outcore
 
@@ -38,8 +39,9 @@ def test_loading_beside_saves_gives_one_whole_checkpoint(tmp_path):
     assert job.returncode == 0
 
 
-def test_a_loaded_checkpoint_stays_until_it_is_closed(tmp_path):
-    name = tmp_path / "checkpoint"
+@pytest.mark.parametrize("kept", ["checkpoint", "checkpoint.{node}"])
+def test_a_loaded_checkpoint_stays_until_it_is_closed(tmp_path, kept):
+    name = tmp_path / kept
     with outcore.World(memory="200MB") as world:
         outcore.checkpoint.save(world, name, {"n": np.full(50, 1)}, 1)
         saved = outcore.checkpoint.load(world, name)
@@ -49,4 +51,6 @@ def test_a_loaded_checkpoint_stays_until_it_is_closed(tmp_path):
         assert (saved["n"] == 1).all()
         saved.close()
         outcore.checkpoint.save(world, name, {"n": np.full(50, 4)}, 4)
-        assert [each for each in os.listdir(name) if each.startswith("arrays.")] == ["arrays.4"]
+        assert [each for each in os.listdir(str(name).format(node=0)) if each.startswith("arrays.")] == [
+            "arrays.4"
+        ]
