@@ -388,6 +388,15 @@ def test_a_record_of_something_else_is_refused_with_what_it_is(change, says, cod
     assert caught.value.errno == code
 
 
+def test_settings_that_are_nested_too_deeply_are_damage():
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    wanted = Problem("values", 2, {"omega": 0.0})
+    with pytest.raises(OutcoreError, match="fingerprint"):
+        wanted.check(wanted.as_json() | {"settings": {"omega": deep}, "fingerprint": ""}, "go on", "kept")
+
+
 def test_what_an_older_version_kept_is_refused_by_its_format(tmp_path, orbitals):
     mol = molecule()
     old = {"what": kept.WHAT, "facts": {"threshold": 1e-12}, "least": None, "first_exponent": 0, "files": []}
