@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import outcore
+from outcore.inspect_command import inspect, verify
 
 JOB = """
 import sys
@@ -24,11 +25,30 @@ with outcore.World(memory="200MB") as world:
 """
 
 
-def test_loading_beside_saves_gives_one_whole_checkpoint(tmp_path):
-    name = tmp_path / "checkpoint"
-    job = subprocess.Popen([sys.executable, "-c", JOB, str(name), "80"], stdout=subprocess.PIPE, text=True)
+def _job(name, cycles):
+    job = subprocess.Popen(
+        [sys.executable, "-c", JOB, str(name), str(cycles)], stdout=subprocess.PIPE, text=True
+    )
     assert job.stdout is not None
     assert job.stdout.readline() == "saved\n"
+    return job
+
+
+def test_verify_and_inspect_beside_saves_see_one_whole_checkpoint(tmp_path, capsys):
+    name = tmp_path / "checkpoint"
+    job = _job(name, 100)
+    while True:
+        last = job.poll() is not None
+        assert verify(name) == 0, capsys.readouterr().out
+        inspect(name, as_json=True)
+        if last:
+            break
+    assert job.returncode == 0
+
+
+def test_loading_beside_saves_gives_one_whole_checkpoint(tmp_path):
+    name = tmp_path / "checkpoint"
+    job = _job(name, 80)
     with outcore.World(memory="200MB") as world:
         while True:
             last = job.poll() is not None
