@@ -39,6 +39,8 @@ def refused(capsys):
     ("options", "text"),
     [
         ("--uhf --rhf", "--uhf and --rhf exclude each other"),
+        ("--rohf --rhf", "--rohf and --rhf exclude each other"),
+        ("--rohf --uhf", "--uhf and --rohf exclude each other"),
         ("--disk 1GB", "--disk has no effect with --integrals disk"),
         ("--integrals direct --disk 1GB", "--disk has no effect with --integrals direct"),
         ("--integrals direct --record 64KiB", "--record has no effect"),

@@ -18,6 +18,7 @@ from outcore.errors import OutcoreError
 pytest.importorskip("pyscf")
 from pyscf import cc, dft, gto
 from pyscf import scf as reference
+from pyscf.df.incore import aux_e2
 from pyscf.mp import dfmp2_native, dfump2_native
 
 from outcore.chem import ri
@@ -268,8 +269,8 @@ def test_pair_energies_are_those_of_the_integrals(water_scf, water_reference):
 
 
 def test_frozen_core_larger_than_the_occupied_space_is_refused(water_scf):
-    with pytest.raises(OutcoreError, match="5 frozen, but only 5 are occupied"):
-        ri.MP2(water_scf, 5)
+    with pytest.raises(OutcoreError, match="6 frozen, but only 5 are occupied"):
+        ri.MP2(water_scf, 6)
 
 
 @pytest.mark.parametrize("frozen", ["some", -1])
@@ -278,12 +279,26 @@ def test_frozen_must_be_a_number_or_auto(water_scf, frozen):
         ri.MP2(water_scf, frozen)
 
 
-def test_no_virtual_orbitals_is_refused():
-    mol = molecule(atom="He 0 0 0", basis="sto-3g")
-    with ri.RHF(mol) as mf:
+@pytest.mark.parametrize(
+    ("given", "frozen"),
+    [
+        ({"atom": "H 0 0 0", "basis": "sto-3g", "spin": 1}, 0),
+        ({"atom": "H 0 0 0", "basis": "cc-pvdz", "spin": 1}, 0),
+        ({"atom": "H 0 0 0; H 0 0 1", "basis": "6-31g", "charge": 1, "spin": 1}, 0),
+        ({"atom": "H 0 0 0; H 0 0 1", "basis": "6-31g", "spin": 2}, 2),
+        ({"atom": "He 0 0 0", "basis": "sto-3g"}, 0),
+        ({"atom": "He 0 0 0", "basis": "6-31g"}, 1),
+        ({"atom": WATER, "basis": "sto-3g"}, 5),
+    ],
+)
+def test_without_pairs_or_virtual_orbitals_the_correlation_is_nothing(given, frozen):
+    mol = molecule(**given)
+    with (ri.UHF if mol.spin else ri.RHF)(mol, "def2-universal-jkfit") as mf:
         mf.kernel()
-        with pytest.raises(OutcoreError, match="no virtual ones are left"):
-            ri.MP2(mf)
+        mp2 = ri.MP2(mf, frozen, "def2-tzvpp-ri")
+        assert mp2.kernel() == 0.0
+        assert mp2.e_tot == mf.e_tot and mp2.e_scs == 0.0
+        mp2.close()
 
 
 def test_an_unknown_auxiliary_basis_is_named_with_similar_ones(water):
@@ -314,6 +329,48 @@ def test_a_linearly_dependent_auxiliary_basis_is_reduced_and_reported(water):
         assert mf.kernel() == pytest.approx(plain.kernel(), abs=1e-7)
         assert mf.with_df.three_index.dropped > 0
         assert "linearly dependent" in mf.with_df.three_index.summary(mf.with_df.auxmol)
+
+
+class MetricOf:
+    """In place of a molecule with an auxiliary basis."""
+
+    def __init__(self, smallest: float, seed: int) -> None:
+        turned, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(40, 40)))
+        self.nao = len(turned)
+        self._matrix = (turned * np.array([smallest, *np.geomspace(1e-4, 100, 39)])) @ turned.T
+
+    def intor(self, _name: str, hermi: int = 0) -> np.ndarray:
+        return (self._matrix + self._matrix.T) / 2
+
+
+@pytest.mark.parametrize("smallest", [3e-14, 1e-15, 0.0, -1e-15])
+def test_a_metric_that_is_singular_within_rounding_is_cut_also_where_it_has_a_factor(smallest):
+    with World("self") as world:
+        metrics = [Metric(world, MetricOf(smallest, seed)) for seed in range(12)]
+    assert [each.dropped for each in metrics] == [1] * len(metrics)
+
+
+def test_a_metric_that_is_regular_is_not_cut():
+    with World("self") as world:
+        assert Metric(world, MetricOf(1e-8, 1)).dropped == 0
+
+
+def test_long_range_exchange_has_no_noise_of_a_singular_metric(water):
+    """With many functions, of which the long-range operator tells few apart."""
+    density = reference.RHF(water).get_init_guess()
+    auxmol = auxiliary.build(water, "def2-universal-jkfit")
+    with water.with_range_coulomb(0.3), auxmol.with_range_coulomb(0.3):
+        values, vectors = np.linalg.eigh(auxmol.intor("int2c2e"))
+        three = aux_e2(water, auxmol, "int3c2e")
+    kept = values > 1e-7
+    fitted_rows = three @ (vectors[:, kept] / np.sqrt(values[kept]))
+    expected = np.einsum("mlp,ls,nsp->mn", fitted_rows, density, fitted_rows, optimize=True)
+    fitting = ri.DensityFitting(water, "def2-universal-jkfit")
+    _, exchange = fitting.get_jk(density, omega=0.3)
+    with fitting.range_coulomb(0.3) as other:
+        assert other.three_index.dropped == np.count_nonzero(~kept) > 0
+    fitting.close()
+    np.testing.assert_allclose(exchange, expected, atol=1e-10)
 
 
 def test_a_metric_takes_the_memory_that_is_planned_for(water):

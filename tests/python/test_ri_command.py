@@ -61,6 +61,29 @@ def test_scf_prints_its_energy(water, capsys):
     assert "cc-pvdz-jkfit" in output and "cycle" in output
 
 
+def test_open_shells_are_restricted_where_that_is_asked_for(water, capsys):
+    from pyscf import gto
+    from pyscf import scf as reference
+
+    arguments = ("--basis", "cc-pvdz", "--charge", "1", "--conv-tol", "1e-11", "--rohf")
+    assert run("ri-scf", water, *arguments) == 0
+    mol = gto.M(atom=str(water), basis="cc-pvdz", charge=1, spin=1, verbose=0)
+    expected = reference.ROHF(mol).density_fit().run(conv_tol=1e-11).e_tot
+    assert number(capsys.readouterr().out, "RI-ROHF energy") == pytest.approx(expected, abs=1e-9)
+
+
+def test_an_atom_with_one_electron_has_no_correlation(tmp_path, capsys):
+    path = tmp_path / "h.xyz"
+    path.write_text("1\nH\nH 0 0 0\n")
+    sets = ("--basis", "sto-3g", "--jkbasis", "def2-universal-jkfit", "--auxbasis", "def2-tzvpp-ri")
+    for more in ((), ("--pairs",), ("--estimate",), ("--storage", "disk")):
+        assert run("rimp2", path, *sets, *more) == 0
+        output = capsys.readouterr().out
+        if "--estimate" not in more:
+            assert number(output, "correlation energy") == 0.0
+            assert number(output, "RI-MP2 energy") == pytest.approx(-0.4665818496, abs=1e-9)
+
+
 def test_mp2_prints_its_energies(water, capsys):
     from pyscf.mp import dfmp2_native
 
@@ -333,11 +356,31 @@ def test_finished_pairs_are_not_done_again(water, kept):
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--charge", "2"), ("--threshold", "1e-9"), ("--auxbasis", "cc-pvtz-ri"), ("--frozen", "1")]
+    "arguments",
+    [
+        ("--charge", "2"),
+        ("--threshold", "1e-9"),
+        ("--auxbasis", "cc-pvtz-ri"),
+        ("--jkbasis", "cc-pvtz-jkfit"),
+        ("--frozen", "1"),
+    ],
 )
 def test_what_was_kept_of_another_problem_is_refused(water, kept, arguments):
     message = refused("rimp2", water, "--basis", "cc-pvdz", "--checkpoint", str(kept), *arguments)
     assert "another" in message and "kept" in message
+
+
+def test_orbitals_that_converged_less_far_are_gone_on_from(water, tmp_path, capsys):
+    kept, results = tmp_path / "kept", tmp_path / "results"
+    for tolerance in ("1e-3", "1e-11"):
+        arguments = ["--conv-tol", tolerance, "--checkpoint", str(kept), "--json", str(results)]
+        run("ri-scf", water, "--basis", "cc-pvdz", *arguments)
+    resumed = json.loads(results.read_text())["energy_hartree"]
+    assert "converged orbitals found" not in capsys.readouterr().out
+    run("ri-scf", water, "--basis", "cc-pvdz", "--conv-tol", "1e-11", "--json", str(results))
+    assert resumed == pytest.approx(json.loads(results.read_text())["energy_hartree"], abs=1e-10)
+    run("ri-scf", water, "--basis", "cc-pvdz", "--conv-tol", "1e-9", "--checkpoint", str(kept))
+    assert "converged orbitals found" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("name", "before"), [("mp2.0", "pairs.all"), ("three_index", "orbitals")])

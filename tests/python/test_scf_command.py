@@ -74,6 +74,25 @@ def test_open_shells_are_unrestricted(water, capsys):
     assert "UHF energy" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("integrals", ["disk", "direct"])
+def test_open_shells_are_restricted_where_that_is_asked_for(water, capsys, integrals):
+    from pyscf import gto
+    from pyscf import scf as reference
+
+    arguments = ("--basis", "sto-3g", "--charge", "1", "--rohf", "--integrals", integrals)
+    assert scf(water, *arguments, "--conv-tol", "1e-11") == 0
+    energy = float(capsys.readouterr().out.split("\nROHF energy")[1].split()[0])
+    mol = gto.M(atom=str(water), basis="sto-3g", charge=1, spin=1, verbose=0)
+    assert energy == pytest.approx(reference.ROHF(mol).run(conv_tol=1e-11).e_tot, abs=1e-9)
+
+
+def test_orbitals_of_another_method_are_not_taken(water, tmp_path):
+    arguments = ("--basis", "sto-3g", "--charge", "1")
+    assert scf(water, *arguments, "--rohf", "--checkpoint", str(tmp_path / "kept")) == 0
+    assert scf(water, *arguments, "--rohf", "--restart", str(tmp_path / "kept")) == 0
+    assert "it is of ROHF" in refused(water, *arguments, "--uhf", "--restart", str(tmp_path / "kept"))
+
+
 def test_odd_electrons_are_refused_for_rhf(water):
     assert "9 electrons, 1 unpaired" in refused(water, "--basis", "sto-3g", "--charge", "1", "--rhf")
 

@@ -60,6 +60,7 @@ def scf(
     uhf: Annotated[
         bool, typer.Option("--uhf", help="Unrestricted; the default if electrons are unpaired.")
     ] = False,
+    rohf: Annotated[bool, typer.Option("--rohf", help="Restricted open-shell.")] = False,
     rhf: Annotated[bool, typer.Option("--rhf", help="Insist on closed shells.")] = False,
     integrals: Annotated[
         str,
@@ -163,10 +164,11 @@ def scf(
             errno.EINVAL,
             "restricted Hartree-Fock",
             path=geometry,
-            detail=f"{mol.nelectron} electrons, {mol.spin} unpaired; use --uhf, or another --charge or --spin",
+            detail=f"{mol.nelectron} electrons, {mol.spin} unpaired; use --uhf or --rohf, or another --charge "
+            "or --spin",
         )
-    unrestricted = uhf or mol.spin != 0
-    mf = (methods.UHF if unrestricted else methods.RHF)(
+    method = "ROHF" if rohf else "UHF" if uhf or mol.spin != 0 else "RHF"
+    mf = getattr(methods, method)(
         mol,
         comm=_processes(comm, placement or "local", scratch),
         **_settings(given),
@@ -177,7 +179,6 @@ def scf(
     mf.conv_tol = scf_options.convergence(mf.settings.allowed_error) if conv_tol is None else conv_tol
     mf.max_cycle, mf.init_guess, mf.chkfile = max_cycle, guess or "minao", None
     raw = _begin_io(mf, trace)
-    method = "UHF" if unrestricted else "RHF"
     start_density, keeper = _restart_files(mf, method, restart, checkpoint, console)
     view = View(console, mf, method, basis)
     view.header(geometry, comm.size if comm is not None else 1)
@@ -213,8 +214,7 @@ def _check_options(given: dict[str, Any]) -> None:
     """Raises OutcoreError for options that exclude each other, have no effect, or are out of range. An estimate is
     of all ways to run: it takes the options of any."""
 
-    if given["uhf"] and given["rhf"]:
-        raise OutcoreError(errno.EINVAL, "choose options", detail="--uhf and --rhf exclude each other")
+    scf_options.check_one_method(given["uhf"], given["rohf"], given["rhf"])
     if given["restart"] is not None:
         preflight.refuse({"--guess": given["guess"]}, "with --restart, which starts from orbitals")
     keep, scratch = given["keep_integrals"], given["scratch"]

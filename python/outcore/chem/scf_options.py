@@ -36,3 +36,11 @@ def check_iterations(conv_tol: float | None, max_cycle: int) -> None:
     if conv_tol is not None:
         check_number("--conv-tol", conv_tol)
     check_count("--max-cycle", max_cycle)
+
+
+def check_one_method(uhf: bool, rohf: bool, rhf: bool = False) -> None:
+    """Raises OutcoreError (EINVAL) where more than one was asked for."""
+    names = {"--uhf": uhf, "--rohf": rohf, "--rhf": rhf}
+    asked = [name for name, is_asked in names.items() if is_asked]
+    if len(asked) > 1:
+        raise OutcoreError(errno.EINVAL, "choose options", detail=f"{' and '.join(asked)} exclude each other")

@@ -14,6 +14,7 @@ from outcore import _core, launch, preflight, resources
 from outcore.chem.results import peak_memory_bytes, write_json
 from outcore.chem.ri.options import Options, with_options
 from outcore.chem.ri.traffic import Traffic, Watch
+from outcore.chem.scf_options import check_one_method
 from outcore.chem.view import Cycles
 from outcore.console import make_console, visible
 from outcore.errors import NotConverged, OutcoreError
@@ -36,9 +37,11 @@ _AUXILIARY = (
 def ri_scf(
     options: Options,
     auxbasis: Annotated[str | None, typer.Option(help=_AUXILIARY.format(""))] = None,
+    rohf: Annotated[bool, typer.Option("--rohf", help="Restricted open-shell.")] = False,
 ) -> int:
     """Hartree-Fock with density fitting; three-index integrals in memory and on disk."""
-    with _Run(options, {"jk": auxbasis}) as run:
+    check_one_method(options.uhf, rohf)
+    with _Run(options, {"jk": auxbasis}, rohf=rohf) as run:
         run.scf(auxbasis)
         run.finish()
     return 0
@@ -84,7 +87,12 @@ class _Run:
     """The stages of a run, and what is shown of them."""
 
     def __init__(
-        self, options: Options, auxiliary: dict[Purpose, str | None], frozen: str | None = None
+        self,
+        options: Options,
+        auxiliary: dict[Purpose, str | None],
+        frozen: str | None = None,
+        *,
+        rohf: bool = False,
     ) -> None:
         """auxiliary: the sets that the stages of the run will take, which are looked for now, as is what may be
         wrong with `frozen`."""
@@ -113,7 +121,8 @@ class _Run:
             say=self._say,
         )
         self._check_mol(auxiliary, frozen)
-        self._unrestricted = options.uhf or self._mol.spin != 0
+        self._unrestricted = not rohf and (options.uhf or self._mol.spin != 0)
+        self._kind = "ROHF" if rohf else "UHF" if self._unrestricted else "RHF"
         self._comm = comm
         self._world = self._new_world()
         self._mf: Any = None
@@ -159,7 +168,7 @@ class _Run:
 
     @property
     def _method(self) -> str:
-        return "RI-UHF" if self._unrestricted else "RI-RHF"
+        return f"RI-{self._kind}"
 
     # ---- stages ----
 
@@ -167,7 +176,7 @@ class _Run:
         from outcore.chem import ri
         from outcore.chem.ri import orbitals
 
-        method = ri.UHF if self._unrestricted else ri.RHF
+        method = getattr(ri, self._kind)
         mf = self._mf = method(self._mol, auxbasis, **self._options.settings(self._world))
         options = self._options
         mf.conv_tol, mf.max_cycle, mf.init_guess = options.conv_tol, options.max_cycle, options.guess

@@ -7,7 +7,7 @@ import errno
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -103,13 +103,14 @@ class DensityFitting(df.DF):  # type: ignore[misc]
 
     def build(self) -> Self:
         """Makes the integrals of the present molecule, at the present omega. Collective."""
-        self.prepare().build()
+        self.prepare()
+        self.integrals()
         return self
 
     def prepare(self) -> ThreeIndex:
         """Plans the integrals, in place of those that are there. Collective."""
         self.close_integrals()
-        with self.world.together("auxiliary basis", str(self._auxbasis)):
+        with self.world.together("auxiliary basis", self.title):
             self.auxmol = self.auxiliary_molecule()
         self._key = self._present_key()
         self.three_index = ThreeIndex(
@@ -131,14 +132,21 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         return auxiliary.build(self.mol, self._auxbasis)
 
     def _present_key(self) -> str:
-        return f"{integrals_key(self.mol)} {self._auxbasis} {self.threshold!r}"
+        return f"{integrals_key(self.mol)} {self.title} {self.threshold!r}"
 
     def integrals(self) -> ThreeIndex:
         """Those of the present molecule: built if they are not there. Collective if so."""
         if self.three_index is None or self._key != self._present_key():
-            self.build()
+            self.prepare()
         assert self.three_index is not None
-        self.three_index.build()  # if it was only planned
+        if self.three_index.build() and self.three_index.dropped and self.world.rank == 0:
+            lib.logger.note(
+                self,
+                "%d of %d auxiliary functions (omega = %g) are linearly dependent and left out",
+                self.three_index.dropped,
+                self.three_index.metric_functions,
+                self.mol.omega or 0,
+            )
         return self.three_index
 
     def get_naoaux(self) -> int:
@@ -185,14 +193,18 @@ class DensityFitting(df.DF):  # type: ignore[misc]
 
     @contextmanager
     def range_coulomb(self, omega: float | None) -> Iterator[DensityFitting]:
-        """The fitting of the range-separated operator. In this context the molecule has its integrals."""
+        """The fitting of the range-separated operator. In this context the molecule has its integrals, also the one
+        with the auxiliary basis, of which PySCF's gradients take them."""
         key = f"{omega or 0:.6f}"
         if key not in self._rsh_df:
             other = lib.view(self, self.__class__)
             other.three_index, other._rsh_df, other._owns_world, other.auxmol = None, {}, False, None
             other._checkpoint = None
             self._rsh_df[key] = other
-        with self.mol.with_range_coulomb(omega or 0):
+        with ExitStack() as operators:
+            for each in (self.mol, self.auxmol):
+                if each is not None:
+                    operators.enter_context(each.with_range_coulomb(omega or 0))
             yield self._rsh_df[key]
 
     # ---- for PySCF ----
@@ -202,7 +214,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         """The functions themselves, where a name was given: PySCF's gradients may know others by that name."""
         if isinstance(self._auxbasis, dict | list):
             return self._auxbasis
-        return auxiliary.build(self.mol, self._auxbasis).basis
+        return self.auxiliary_molecule().basis
 
     @auxbasis.setter
     def auxbasis(self, value: Any) -> None:
@@ -238,8 +250,10 @@ class DensityFitting(df.DF):  # type: ignore[misc]
 
     @property
     def title(self) -> str:
-        """Tells the fittings of one object apart, alike at all processes."""
-        return str(self._auxbasis)
+        """Tells the fittings of one object apart, alike at all processes, where a dictionary may have its elements
+        in another order."""
+        given = self._auxbasis
+        return str(sorted(given.items()) if isinstance(given, dict) else given)
 
     def another(self, auxbasis: Any, comm: World | None = None) -> DensityFitting:
         """One of the same settings with another auxiliary basis, on the same processes if no others are given."""

@@ -18,16 +18,18 @@ if TYPE_CHECKING:
 Matrix = NDArray[np.float64]
 
 LINEAR_DEPENDENCE = 1e-7  # of eigenvalues that are left out; PySCF's bound
+_ROUNDINGS = 10  # times the rounding of a sum of all functions: a metric whose condition is worse is singular
 _PIECE_BYTES = 8 << 20  # broadcast at once
 
 
 class Metric:
     """Makes B with sum_P B_Pmn B_Pls = sum_PQ (mn|P) (P|Q)^-1 (Q|ls), for any P of B.
 
-    B = L^-1 (P|mn) with the Cholesky factor L of the metric. A metric that is not positive definite within
-    rounding is diagonalised instead, eigenvalues up to LINEAR_DEPENDENCE are left out, and B has `rank` rows,
-    fewer than `functions`. Collective to make; rank 0 decides, all have the same factor, bit by bit. Making it
-    takes twice the memory of the metric, as eigenvectors have a place of their own; once made, once.
+    B = L^-1 (P|mn) with the Cholesky factor L of the metric. A metric that is singular within rounding, whether it
+    has such a factor or not, is diagonalised instead, eigenvalues up to LINEAR_DEPENDENCE are left out, and B has
+    `rank` rows, fewer than `functions`. Those of range-separated operators are as a rule. Collective to make;
+    rank 0 decides, all have the same factor, bit by bit. Making it takes twice the memory of the metric, as
+    eigenvectors have a place of their own; once made, once.
     """
 
     def __init__(self, world: World, auxmol: Mole) -> None:
@@ -53,19 +55,10 @@ class Metric:
 
     def _factorize(self, auxmol: Mole) -> Matrix:
         """L^-1, or the scaled eigenvectors."""
-        try:
-            # The transpose of a symmetric matrix is itself, and one of both LAPACK works on in place.
-            overlap = np.asarray(auxmol.intor("int2c2e", hermi=1))
-            if not overlap.flags.f_contiguous:
-                overlap = overlap.T
-            upper = linalg.cholesky(overlap, lower=False, overwrite_a=True, check_finite=False)
-            inverse, status = linalg.lapack.dtrtri(upper, lower=0, overwrite_c=1)
-            assert status == 0
-            return np.asarray(inverse).T
-        except linalg.LinAlgError:
-            overlap = np.asarray(auxmol.intor("int2c2e", hermi=1))
-            if not overlap.flags.f_contiguous:
-                overlap = overlap.T
+        inverse = _inverse_factor(_overlap(auxmol))
+        if inverse is not None:
+            return inverse
+        overlap = _overlap(auxmol)
         values, vectors = linalg.eigh(overlap, overwrite_a=True, check_finite=False)
         del overlap  # destroyed, and as large as the vectors
         self.smallest = float(values[0])
@@ -88,3 +81,26 @@ class Metric:
             piece = block[:, begin : begin + columns]
             piece[: self.rank] = self._factor @ piece
         return block[: self.rank]
+
+
+def _overlap(auxmol: Mole) -> Matrix:
+    # The transpose of a symmetric matrix is itself, and one of both LAPACK works on in place.
+    overlap = np.asarray(auxmol.intor("int2c2e", hermi=1))
+    return overlap if overlap.flags.f_contiguous else overlap.T
+
+
+def _inverse_factor(overlap: Matrix) -> Matrix | None:
+    """L^-1, in place of the metric; None if it is singular within rounding: with eigenvalues of 1e-14 a factor may
+    well be found, and B has their rounding divided by their roots."""
+    norm = linalg.lapack.dlange("1", overlap)
+    try:
+        upper = linalg.cholesky(overlap, lower=False, overwrite_a=True, check_finite=False)
+    except linalg.LinAlgError:
+        return None
+    reciprocal_condition, status = linalg.lapack.dpocon(upper, norm)
+    assert status == 0
+    if reciprocal_condition < _ROUNDINGS * len(overlap) * np.finfo(np.float64).eps:
+        return None
+    inverse, status = linalg.lapack.dtrtri(upper, lower=0, overwrite_c=1)
+    assert status == 0
+    return np.asarray(inverse).T

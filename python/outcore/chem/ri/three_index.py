@@ -109,10 +109,10 @@ class ThreeIndex:
         self.resumed = keeper is not None and self._open(keeper)
         self.pairs = self._pairs_of(self.plan.width)
 
-    def build(self, progress: Progress | None = None) -> None:
-        """Makes them, unless they are there. Collective."""
+    def build(self, progress: Progress | None = None) -> bool:
+        """Makes them, unless they are there; says whether it did. Collective."""
         if self.resumed or self._memory is not None or self._disk is not None:
-            return
+            return False
         start = time.monotonic()
         metric = Metric(self.world, self._auxmol)
         self.rows, self.dropped = metric.rank, metric.dropped
@@ -122,6 +122,7 @@ class ThreeIndex:
         if self._keeper is not None and self._disk is not None:
             self._disk.flush(self._problem.as_json() | {"width": self.pairs.width, "dropped": self.dropped})
         self.seconds = time.monotonic() - start
+        return True
 
     def forecast(self) -> Forecast:
         """What making them and an SCF with them will take, by samples of this process. Not collective."""
