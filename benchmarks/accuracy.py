@@ -72,6 +72,9 @@ def _cases(quick: bool) -> Iterator[Case]:
     yield Case("water (H2O)2", waters(2), "aug-cc-pvdz")
     yield Case("water (H2O)2", waters(2), "cc-pvtz")
     yield Case("flake C24H12", flake(2), "sto-3g")
+    yield Case("chain H40", hydrogen_chain(40), "sto-3g")
+    yield Case("flake C6H6", flake(1), "6-31g")
+    yield Case("alkane C4H10", alkane(4), "6-31g")
     yield Case("flake C54H18", flake(3), "sto-3g", _FEW_ERRORS)
 
 

@@ -277,9 +277,10 @@ def _ours(
     results = scratch / "ours.json"
     command = [
         sys.executable, "-m", "outcore", "scf", str(geometry), "--basis", basis, "--cart", "--integrals", integrals,
-        "--ranks", str(RANKS), "--scratch", str(scratch), "--cache", cache,
-        "--json", str(results),
+        "--ranks", str(RANKS), "--scratch", str(scratch), "--json", str(results),
     ]  # fmt: skip
+    if integrals != "direct":
+        command += ["--cache", cache]
     exact = ["--error", "1e-12", "--conv-tol", "1e-11"]
     command += exact if threshold is None else ["--threshold", str(threshold)]
     if disk_bytes is not None:

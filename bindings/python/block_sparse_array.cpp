@@ -144,6 +144,9 @@ void bind_block_sparse_array(nb::module_& module) {
           "owner",
           [](const BlockSparseArray& self, const Numbers& tile) { return self.owner(extents(tile)); },
           "tile"_a)
+      .def_prop_ro(
+          "count", [](const BlockSparseArray& self) { return self.map().count(); },
+          "Number of the tiles that are there.")
       .def("nonzero_tiles", &nonzero_tiles, "Indices of the tiles that are there, in order of their numbers.")
       .def("sync", &BlockSparseArray::sync, unlocked)
       .def(

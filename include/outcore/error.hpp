@@ -16,8 +16,8 @@ struct ErrorContext {
   std::string detail = {};  ///< what else the user needs: what is free, what was expected, what to do
 };
 
-/// An errno value for failures that none of the system describes: the message says what was wrong without one.
-/// In Python it is None.
+/// An errno value for failures that none of the system describes: the message says what was wrong without
+/// one. In Python it is None.
 inline constexpr int no_errno = -1;
 
 /// Every failure in the library is thrown as this type. `code()` carries an errno value of the generic

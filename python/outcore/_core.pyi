@@ -1447,6 +1447,10 @@ class BlockSparseArray:
     ) -> TileTransfer: ...
     def prefetch(self, tiles: Sequence[Sequence[int]]) -> None: ...
     def owner(self, tile: Sequence[int]) -> int: ...
+    @property
+    def count(self) -> int:
+        """Number of the tiles that are there."""
+
     def nonzero_tiles(self) -> list[list[int]]:
         """Indices of the tiles that are there, in order of their numbers."""
 

@@ -99,7 +99,6 @@ class BlockSparseArray(Closing):
         self._native = native
         self._dtype = np.dtype(native.dtype)
         self._boundaries = native.boundaries
-        self._tiles = [tuple(tile) for tile in native.nonzero_tiles()]
         self._one = np.ones((), self._dtype)
 
     @classmethod
@@ -149,17 +148,17 @@ class BlockSparseArray(Closing):
     @property
     def tiles(self) -> list[tuple[int, ...]]:
         """Indices of the tiles that are not zero, in order of their numbers."""
-        return list(self._tiles)
+        return [tuple(tile) for tile in self._native.nonzero_tiles()]
 
     @property
     def own_tiles(self) -> list[tuple[int, ...]]:
         """Those that lie at this process."""
-        return [tile for tile in self._tiles if self.owner(tile) == self._world.rank]
+        return [tile for tile in self.tiles if self.owner(tile) == self._world.rank]
 
     @property
     def nbytes(self) -> int:
         """Bytes of all tiles that are not zero."""
-        sizes = [int(np.prod(self.tile_shape(tile), dtype=np.int64)) for tile in self._tiles]
+        sizes = [int(np.prod(self.tile_shape(tile), dtype=np.int64)) for tile in self.tiles]
         return sum(sizes) * self._dtype.itemsize
 
     @property
@@ -197,7 +196,7 @@ class BlockSparseArray(Closing):
     def __repr__(self) -> str:
         state = ", closed" if self.closed else ""
         return (
-            f"<outcore.BlockSparseArray {self.shape} {self._dtype}, {len(self._tiles)} tiles in "
+            f"<outcore.BlockSparseArray {self.shape} {self._dtype}, {self._native.count} tiles in "
             f"{self.path or 'scratch'}{state}>"
         )
 
@@ -244,7 +243,7 @@ class BlockSparseArray(Closing):
     def to_numpy(self) -> Array:
         """All of it in memory, zeros included. For small arrays."""
         result = np.zeros(self.shape, self._dtype)
-        transfers = [(tile, self.get_tile_async(tile)) for tile in self._tiles]
+        transfers = [(tile, self.get_tile_async(tile)) for tile in self.tiles]
         for tile, transfer in transfers:
             result[self.box(tile)] = transfer.wait()
         return result

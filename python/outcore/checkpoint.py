@@ -30,7 +30,16 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from outcore.checkpoint_facts import NAME, Entry, Facts, check_array, facts_of, identities, is_checkpoint
+from outcore.checkpoint_facts import (
+    NAME,
+    Entry,
+    Facts,
+    check_array,
+    facts_of,
+    hold,
+    identities,
+    is_checkpoint,
+)
 from outcore.disk_array import DiskArray
 from outcore.errors import OutcoreError
 from outcore.global_array import GlobalArray
@@ -147,24 +156,8 @@ class Checkpoint(Mapping[str, Any]):
 
     def _hold(self) -> None:
         """Keeps who saves the next one from removing this generation, for as long as this process holds it."""
-        place = self._path / f"arrays.{self.generation}"
-        try:
-            self._lease = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            with suppress(OSError):  # a file system without locks cannot help
-                fcntl.flock(self._lease, fcntl.LOCK_SH)
-            if os.path.samestat(os.fstat(self._lease), os.stat(place, follow_symlinks=False)):
-                return
-        except FileNotFoundError:
-            if not self._path.exists():  # a node without a part of it
-                return
-        except NotADirectoryError as error:
-            raise OutcoreError(
-                errno.EINVAL,
-                "load checkpoint",
-                path=place,
-                detail="no directory; no symbolic link is followed",
-            ) from error
-        raise OutcoreError(errno.ESTALE, "load checkpoint", path=place, detail="it has been replaced")
+        if self._here.exists():  # else it is a node without a part of it
+            self._lease = hold(self._here / f"arrays.{self.generation}")
 
     def close(self) -> None:
         """Lets who saves the next one remove this generation. Arrays that were opened stay as they are."""
@@ -180,6 +173,7 @@ class Checkpoint(Mapping[str, Any]):
         self._world = world
         root = DiskArray.open(world, name)
         self._path = Path(name)
+        self._here = Path(root.path or name)  # as this process sees it
         try:
             facts = facts_of(root.metadata, name)
         finally:

@@ -7,10 +7,13 @@ the array's own manifest has the same. An array of another name, generation or c
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import re
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from outcore.checked import FormatError, integer, item, mapping, text
@@ -142,3 +145,31 @@ def _shape(data: Any, key: str, where: str) -> tuple[int, ...]:
     if any(type(n) is not int or not 0 <= n < 2**63 for n in value):
         raise FormatError(f"{where}.{key} holds something else than whole numbers of at least 0")
     return tuple(value)
+
+
+def hold(place: Path) -> int:
+    """A descriptor of the directory of a generation: while it is open, who saves the next one leaves that be.
+
+    Raises OutcoreError: ESTALE (it is gone, or goes: another one has been saved), EINVAL (no directory).
+    """
+    stale = OutcoreError(errno.ESTALE, "read checkpoint", path=place, detail="it has been replaced")
+    try:
+        held = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        raise stale from None
+    except NotADirectoryError as error:
+        raise OutcoreError(
+            errno.EINVAL, "read checkpoint", path=place, detail="no directory; no symbolic link is followed"
+        ) from error
+    try:
+        with suppress(OSError):  # a file system without locks cannot help
+            fcntl.flock(held, fcntl.LOCK_SH)
+        if os.path.samestat(os.fstat(held), os.stat(place, follow_symlinks=False)):
+            return held
+    except FileNotFoundError:
+        pass
+    except BaseException:
+        os.close(held)
+        raise
+    os.close(held)
+    raise stale

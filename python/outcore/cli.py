@@ -147,15 +147,18 @@ def _function(entry: Subcommand) -> Callable[..., Any]:
 def _explained(error: Exception) -> Exception:
     """An error that says how to install what an optional part needs, or that memory has run out, if that is what is
     wrong."""
-    from outcore import extras
+    from outcore import extras, resources
     from outcore.errors import OutcoreError, as_outcore_error
 
     found: OutcoreError | None = None
     if isinstance(error, ImportError):
         found = extras.missing(error, "start")
     if found is None and not isinstance(error, OutcoreError):
-        ours = as_outcore_error(error, "go on")
-        found = ours if ours.errno in (errno.ENOMEM, errno.EAGAIN) else None
+        ours = as_outcore_error(error, "compute")
+        if ours.errno in (errno.ENOMEM, errno.EAGAIN):
+            limit = resources.hard_allowance()
+            limits = "" if limit is None else f"; the limit is {limit.reason}"
+            found = OutcoreError(ours.errno, "compute", detail=ours.detail + limits)
     return error if found is None else found.with_traceback(error.__traceback__)
 
 

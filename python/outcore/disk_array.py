@@ -152,6 +152,9 @@ class DiskArray(DiskArrayAccess, Closing):
     ) -> Self:
         """Opens a persistent array, made by any number of processes, in the state that was committed last.
 
+        Each part (one for each process that made it) is served by one process, so of more processes the others ask
+        these. Open to read, it stays in that state, whole, whatever another job commits meanwhile.
+
         Raises: OutcoreError ENOENT (no array there, or one that was never committed), EINVAL (something else is
         there), EIO (damaged; the message says what and where), ENOTSUP (of another version or byte order).
         """

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +14,7 @@ import typer
 
 from outcore import _core
 from outcore.checked import FormatError
-from outcore.checkpoint_facts import Facts, check_array, facts_of, is_checkpoint
+from outcore.checkpoint_facts import Facts, check_array, facts_of, hold, is_checkpoint
 from outcore.errors import OutcoreError
 from outcore.metadata import parse, parsed
 
@@ -65,18 +67,38 @@ def _facts(path: Path, contained: int = 0) -> dict[str, Any]:
     metadata = parse(text, path)
     if contained or not is_checkpoint(metadata):
         return {"path": str(path), "kind": "disk array", **facts, "metadata": metadata}
-    about = facts_of(metadata, path)
-    place = path / f"arrays.{about.generation}"
-    return {
-        "path": str(path),
-        "kind": "checkpoint",
-        "generation": about.generation,
-        "meta": about.meta,
-        "arrays": {
-            name: {**_facts(place / name, _CONTAINED), "saved from": entry.kind}
-            for name, entry in about.arrays.items()
-        },
-    }
+    with _held(path, facts_of(metadata, path)) as about:
+        place = path / f"arrays.{about.generation}"
+        return {
+            "path": str(path),
+            "kind": "checkpoint",
+            "generation": about.generation,
+            "meta": about.meta,
+            "arrays": {
+                name: {**_facts(place / name, _CONTAINED), "saved from": entry.kind}
+                for name, entry in about.arrays.items()
+            },
+        }
+
+
+@contextmanager
+def _held(path: Path, about: Facts) -> Iterator[Facts]:
+    """What a checkpoint says, of a generation that a job which saves others leaves alone meanwhile: `about`, or one
+    that was saved after it."""
+    held = None
+    while held is None:
+        try:
+            held = hold(path / f"arrays.{about.generation}")
+        except OutcoreError:  # replaced, or damaged, which is found by reading it
+            latest = facts_of(parsed(_core.array_facts(str(path))[1]), path)
+            if latest.generation == about.generation:
+                break
+            about = latest
+    try:
+        yield about
+    finally:
+        if held is not None:
+            os.close(held)
 
 
 def _lines(facts: dict[str, Any]) -> Iterator[str]:
@@ -113,8 +135,9 @@ def _arrays(path: Path, damage: list[str]) -> Iterator[Path]:
     except OutcoreError as error:
         damage.append(str(error))
         return
-    for name in about.arrays:
-        yield from _array_of(path, about, name, damage)
+    with _held(path, about) as held:
+        for name in held.arrays:
+            yield from _array_of(path, held, name, damage)
 
 
 def _array_of(path: Path, about: Facts, name: str, damage: list[str]) -> Iterator[Path]:

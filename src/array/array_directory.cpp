@@ -173,12 +173,12 @@ void ArrayDirectory::make_directory(bool overwrite) {
     fail(EEXIST, what, path_,
          committed ? "there is an array; say overwrite to replace it" : "the directory is not empty");
   refuse_foreign(opened_);
-  delete_manifest();
+  if (!made) delete_manifest();
 }
 
-/// First what makes it an array, and for good: of half of an array no manifest may be found later.
+/// First what makes it an array, and for good: of half of an array no manifest may be found later. That
+/// another job has deleted it, before it was killed, may not be on stable storage yet.
 void ArrayDirectory::delete_manifest() const {
-  if (!opened_.holds(std::string(manifest_name))) return;
   opened_.remove(std::string(manifest_name));
   store::sync_directory(path_, opened_.fd());
 }
@@ -295,9 +295,11 @@ ArrayDirectory ArrayDirectory::open(World& world, const std::string& path, bool 
     found.lock(what);
     const Found here = find_manifest(found.opened_);
     if (here.generation > wanted) fail(EBUSY, what, place, "somebody else has written it just now");
+    if (here.generation > 0 && here.identity != identity)
+      fail(EEXIST, what, place, "on this node another array lies there, which the next commit would replace");
     // What another node has committed is so here, too, before its predecessor goes; and the job that has
     // committed it may have been killed before it was durable.
-    if (here.generation > 0 && here.generation < wanted && here.identity == identity) {
+    if (here.generation > 0 && here.generation < wanted) {
       found.opened_.remove(std::string(next_name));
       store::write_durably(found.file(std::string(manifest_name)), manifest, nullptr, nullptr,
                            found.opened_.fd());

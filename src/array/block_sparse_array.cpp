@@ -32,6 +32,16 @@ std::vector<std::int64_t> elements_of_processes(const TileMap& map, int processe
   return elements;
 }
 
+constexpr std::string_view table_name = "the map of tiles of a block-sparse array";
+
+/// Of the map, and of where the tiles lie.
+std::int64_t table_bytes(const TileMap& map) {
+  std::int64_t bytes = 2 * map.count() * static_cast<std::int64_t>(sizeof(std::int64_t));
+  for (const auto& axis : map.boundaries())
+    bytes += static_cast<std::int64_t>(axis.size() * sizeof(std::int64_t));
+  return bytes;
+}
+
 Strided contiguous(std::span<const std::byte> memory, ElementType type) {
   return {const_cast<std::byte*>(memory.data()), {static_cast<std::int64_t>(size_bytes(type))}};
 }
@@ -51,6 +61,7 @@ BlockSparseArray::BlockSparseArray(World& world, const Make& make)
         make(map_, type, options);
         if (map_.shape().rank() == 0)
           throw Error(EINVAL, {.attempted = "create block-sparse array", .detail = "there are no tiles"});
+        reservation_ = Reservation(world.budget(), table_bytes(map_), table_name);
         metadata_ = options.metadata;
         options.metadata = joined(map_, metadata_);
         const auto all = elements_of_processes(map_, world.size());
@@ -91,7 +102,12 @@ BlockSparseArray BlockSparseArray::open(World& world, const std::string& path, b
   const auto all = elements_of_processes(map, array.components());
   if (array.shape().rank() != 1 || *std::ranges::max_element(all) > room)
     refuse("its map of tiles is another array's");
-  return {std::move(array), std::move(map), metadata == "null" ? "" : metadata};
+  Reservation reservation;
+  world.together("open block-sparse array", 0,
+                 [&] { reservation = Reservation(world.budget(), table_bytes(map), table_name); });
+  BlockSparseArray opened(std::move(array), std::move(map), metadata == "null" ? "" : metadata);
+  opened.reservation_ = std::move(reservation);
+  return opened;
 }
 
 void BlockSparseArray::place_tiles() {

@@ -20,7 +20,7 @@ std::int64_t distance(const Box& outer, const Box& inner, const Extents& stride_
 }  // namespace
 
 SectionCounterpart::SectionCounterpart(const GlobalArray& array, Section section, const Box& box)
-    : array_(array), section_(std::move(section)), box_(box) {
+    : array_(array), hold_(array.hold()), section_(std::move(section)), box_(box) {
   if (section_.order.empty()) {
     section_.order.resize(static_cast<std::size_t>(box.rank()));
     std::iota(section_.order.begin(), section_.order.end(), 0);

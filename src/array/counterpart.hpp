@@ -1,6 +1,7 @@
 // The memory at the other end of a transfer of a disk array.
 #pragma once
 
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -36,7 +37,7 @@ class Counterpart {
   virtual void put(const Box& box, const Strided& chunk, Pending& pending) const = 0;
 };
 
-/// A section of a global array.
+/// A section of a global array, which does not close before.
 class SectionCounterpart final : public Counterpart {
  public:
   /// Throws Error(EINVAL) if the section does not fit the box, or is not inside the array.
@@ -52,6 +53,7 @@ class SectionCounterpart final : public Counterpart {
   [[nodiscard]] std::pair<Box, Strided> in_section(const Box& box, const Strided& chunk) const;
 
   const GlobalArray& array_;
+  std::shared_ptr<void> hold_;
   GlobalArray* target_ = nullptr;
   Section section_;
   Box box_;

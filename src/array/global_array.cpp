@@ -4,8 +4,10 @@
 #include <cerrno>
 #include <complex>
 #include <exception>
+#include <mutex>
 #include <utility>
 
+#include "array/transfers.hpp"
 #include "outcore/error.hpp"
 
 namespace outcore {
@@ -59,12 +61,27 @@ GlobalArray::GlobalArray(World& world, ElementType type, const MakeDistribution&
   // Whole cache lines: no two arrays share one, and none is without memory.
   const std::int64_t bytes = round_up(std::max<std::int64_t>(part_bytes(*distribution_, type), 1), 64);
   region_ = world.allocate(bytes, describe(type, shape()));
+  number_ = region_.number();
+  transfers_ = std::make_shared<array::Transfers>();
+  world::add_user(world, transfers_);
+}
+
+GlobalArray::~GlobalArray() {
+  if (!closed() && origin_.here()) transfers_->finish();
 }
 
 void GlobalArray::close() {
-  if (closed() || !region_.here()) return;
+  if (!origin_.here()) return;
+  const std::lock_guard one(transfers_->close_mutex);
+  if (closed()) return;
   world_->barrier();
-  region_ = {};
+  transfers_->finish();
+  transfers_->closed = true;
+  region_ = {};  // the memory is used again when all processes are here
+}
+
+bool GlobalArray::closed() const noexcept {
+  return transfers_->closed;
 }
 
 void GlobalArray::sync() {
@@ -74,9 +91,44 @@ void GlobalArray::sync() {
 
 // ---- checks ----
 
+void GlobalArray::refuse_closed() const {
+  throw Error(EBADF, {.attempted = "use of the " + describe(type_, shape()),
+                      .detail = closed() ? "it is closed" : "it, or its world, is being closed"});
+}
+
 void GlobalArray::check_open() const {
-  if (closed())
-    throw Error(EBADF, {.attempted = "use of the " + describe(type_, shape()), .detail = "it is closed"});
+  if (closed()) refuse_closed();
+}
+
+/// A call that uses the memory: the array does not close before it has ended.
+class GlobalArray::Use {
+ public:
+  explicit Use(const GlobalArray& array) : transfers_(&array.transfers_) {
+    if (!(*transfers_)->enter()) array.refuse_closed();
+  }
+  ~Use() {
+    if (transfers_) (*transfers_)->leave();
+  }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+  /// The use ends with the operations.
+  [[nodiscard]] std::shared_ptr<Request::State> until(std::vector<transport::Operation> operations) {
+    auto state = std::make_shared<Request::State>(*transfers_);
+    const auto& transfers = *std::exchange(transfers_, nullptr);
+    state->operations = std::move(operations);
+    transfers->add(state);
+    return state;
+  }
+
+ private:
+  const std::shared_ptr<array::Transfers>* transfers_;
+};
+
+std::shared_ptr<void> GlobalArray::hold() const {
+  auto held = transfers_;
+  if (!held->hold()) refuse_closed();
+  return {held.get(), [held](void*) { held->let_go(); }};
 }
 
 void GlobalArray::check_box(const Box& box, const Extents& step, const Strided& memory) const {
@@ -115,15 +167,16 @@ const void* GlobalArray::one_if_null(const void* alpha) const noexcept {
 // ---- transfers ----
 
 Strided GlobalArray::local() const {
-  check_open();
+  const Use use(*this);
   return {region_.local(), row_major(distribution_->local_shape(world_->rank()), element_bytes_)};
 }
 
 /// Moves one piece, at once if its memory can be loaded and stored.
-void GlobalArray::move(Way way, const transport::Piece& piece, const void* alpha, Request& request) const {
+void GlobalArray::move(Way way, const transport::Piece& piece, const void* alpha,
+                       std::vector<transport::Operation>& operations) const {
   transport::Segment& segment = region_.segment();
   if (way == Way::accumulate) {
-    request.operations_.push_back(segment.accumulate(piece, alpha));
+    operations.push_back(segment.accumulate(piece, alpha));
     return;
   }
   if (std::byte* part = segment.direct(piece.process)) {
@@ -136,13 +189,14 @@ void GlobalArray::move(Way way, const transport::Piece& piece, const void* alpha
                    element_bytes_);
     return;
   }
-  request.operations_.push_back(way == Way::get ? segment.get(piece) : segment.put(piece));
+  operations.push_back(way == Way::get ? segment.get(piece) : segment.put(piece));
 }
 
 GlobalArray::Request GlobalArray::start(Way way, const Box& box, const Extents& step, const Strided& memory,
                                         const void* alpha) const {
   check_box(box, step, memory);
-  Request request;
+  Use use(*this);
+  std::vector<transport::Operation> operations;
   const auto size = static_cast<std::int64_t>(element_bytes_);
   distribution_->for_each_part(box, [&](int process, const Box& part, std::int64_t element) {
     transport::Piece piece{.process = process,
@@ -163,8 +217,10 @@ GlobalArray::Request GlobalArray::start(Way way, const Box& box, const Extents& 
       if (piece.count[i] > 1) piece.stride_bytes[i] *= step[i];  // else of any size
     }
     piece.offset = offset;
-    move(way, piece, alpha, request);
+    move(way, piece, alpha, operations);
   });
+  Request request;
+  if (!operations.empty()) request.state_ = use.until(std::move(operations));
   return request;
 }
 
@@ -198,7 +254,7 @@ GlobalArray::Request GlobalArray::async_accumulate(const Box& box, const Extents
 // ---- single elements ----
 
 std::int64_t GlobalArray::read_increment(const Extents& index, std::int64_t value) {
-  check_open();
+  const Use use(*this);
   if (type_ != ElementType::int64)
     throw Error(EINVAL, {.attempted = "read and increment of an element of a " + describe(type_, shape()),
                          .detail = "it needs an array of int64"});
@@ -209,7 +265,7 @@ std::int64_t GlobalArray::read_increment(const Extents& index, std::int64_t valu
 
 void GlobalArray::scattered(Way way, std::span<const std::int64_t> indices, std::byte* memory,
                             const void* alpha) const {
-  check_open();
+  const Use use(*this);
   const auto rank = static_cast<std::size_t>(shape().rank());
   if (indices.size() % rank != 0)
     throw Error(EINVAL, {.attempted = "scattered access to a " + describe(type_, shape()),
@@ -220,7 +276,11 @@ void GlobalArray::scattered(Way way, std::span<const std::int64_t> indices, std:
                            .detail = "index " + Extents(indices.subspan(k / rank * rank, rank)).text() +
                                      " is outside"});
   constexpr std::size_t most_under_way = 4096;
-  Request request;
+  std::vector<transport::Operation> operations;
+  const auto wait = [&operations] {
+    for (transport::Operation& each : operations) each.wait();
+    operations.clear();
+  };
   transport::Piece piece{.process = 0,
                          .offset = 0,
                          .stride_bytes = {std::int64_t(element_bytes_)},
@@ -232,10 +292,10 @@ void GlobalArray::scattered(Way way, std::span<const std::int64_t> indices, std:
     const auto place = distribution_->place(indices.subspan(k, rank));
     piece.process = place.process;
     piece.offset = region_.offset() + place.element * std::int64_t(element_bytes_);
-    move(way, piece, alpha, request);
-    if (request.operations_.size() >= most_under_way) request.wait();
+    move(way, piece, alpha, operations);
+    if (operations.size() >= most_under_way) wait();
   }
-  request.wait();
+  wait();
 }
 
 void GlobalArray::gather(std::span<const std::int64_t> indices, std::byte* memory) const {
@@ -255,24 +315,14 @@ void GlobalArray::scatter_accumulate(std::span<const std::int64_t> indices, cons
 // ---- requests ----
 
 void GlobalArray::Request::wait() {
-  std::exception_ptr first;
-  for (transport::Operation& operation : operations_) {
-    try {
-      operation.wait();
-    } catch (...) {
-      if (!first) first = std::current_exception();
-    }
-  }
-  operations_.clear();
-  if (first) std::rethrow_exception(first);
+  if (!state_) return;
+  state_->finish();
+  const std::lock_guard lock(state_->mutex);
+  state_->deliver();
 }
 
 bool GlobalArray::Request::test() {
-  while (!operations_.empty()) {
-    if (!operations_.back().test()) return false;
-    operations_.pop_back();
-  }
-  return true;
+  return !state_ || state_->test();
 }
 
 }  // namespace outcore

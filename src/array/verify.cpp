@@ -4,8 +4,11 @@
 #include <cerrno>
 #include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "array/array_directory.hpp"
+#include "array/state_lease.hpp"
 #include "device/directory.hpp"
 #include "outcore/array/chunk_grid.hpp"
 #include "outcore/device/buffer.hpp"
@@ -25,6 +28,34 @@ store::Manifest manifest_of(const device::Directory& directory) {
   store::Manifest manifest = store::Manifest::decode(
       store::read_whole(file, store::Manifest::most_bytes, nullptr, directory.fd()), file);
   array::check_names(manifest, directory.path());
+  return manifest;
+}
+
+/// Whether all tables of a state are held now, and have been there since.
+bool hold(const device::Directory& directory, const store::Manifest& manifest,
+          std::vector<array::StateLease>& leases) {
+  leases.clear();
+  const ChunkGrid grid = manifest.grid();
+  try {
+    for (int c = 0; c < grid.components(); ++c)
+      if (grid.slots(c) > 0 && (manifest.shared || directory.holds(array::component_name(c))))
+        leases.emplace_back(directory, manifest.components[static_cast<std::size_t>(c)].table_name)
+            .check(directory);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// The newest state, which a job that commits leaves alone while the leases are there. A table that is
+/// missing although no other state has been committed is damage, and found by who reads it.
+store::Manifest held_state(const device::Directory& directory, std::vector<array::StateLease>& leases) {
+  store::Manifest manifest = manifest_of(directory);
+  while (!hold(directory, manifest, leases)) {
+    store::Manifest next = manifest_of(directory);
+    if (next.generation == manifest.generation && next.identity == manifest.identity) break;
+    manifest = std::move(next);
+  }
   return manifest;
 }
 
@@ -95,8 +126,9 @@ Verification verify_array(const std::string& path, int contained) {
   const device::Directory directory(path, contained);
   Verification result;
   std::optional<store::Manifest> manifest;
+  std::vector<array::StateLease> leases;
   try {
-    manifest = manifest_of(directory);
+    manifest = held_state(directory, leases);
   } catch (const Error& error) {
     if (error.errno_value() == ENOENT) throw;
     result.damage.emplace_back(error.what());

@@ -135,9 +135,9 @@ void SlabCodec::verify(const Slab& slab, std::size_t r) const {
   }
   if (!good)
     throw Error(no_errno, {.attempted = "pack integrals",
-                       .detail = "an integral of shells " + std::to_string(slab.i) + ", " +
-                                 std::to_string(slab.j) + ", " + std::to_string(slab.k) +
-                                 " does not come back to within half its step; it may not be a number"});
+                           .detail = "an integral of shells " + std::to_string(slab.i) + ", " +
+                                     std::to_string(slab.j) + ", " + std::to_string(slab.k) +
+                                     " does not come back to within half its step; it may not be a number"});
 }
 
 std::size_t SlabCodec::unpack(const Basis& basis, const std::byte* in, std::size_t size, Slab& slab) {

@@ -15,6 +15,7 @@
 #include "device/cache_policy.hpp"
 #include "device/descriptor.hpp"
 #include "device/opening.hpp"
+#include "device/refused_space.hpp"
 #include "device/space_ahead.hpp"
 #include "device/transfer.hpp"
 #include "outcore/error.hpp"
@@ -58,8 +59,9 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
   Descriptor buffered, direct;
   DirectAlign align;
   std::uint32_t trace_file = 0;
-  std::optional<CachePolicy> policy;  ///< once the descriptors are open
-  std::optional<SpaceAhead> ahead;    ///< the same
+  std::optional<CachePolicy> policy;    ///< once the descriptors are open
+  std::optional<SpaceAhead> ahead;      ///< the same
+  std::optional<RefusedSpace> refused;  ///< the same
 
   std::atomic<std::int64_t> read_end{-1}, write_end{-1};  ///< where the last request of the kind ended
   std::atomic<std::uint32_t> under_way{0};                ///< nonblocking requests not complete yet
@@ -131,6 +133,7 @@ File::State::State(std::string name, const OpenOptions& wanted) : path(std::move
   trace_file = trace::file_id(path);
   policy.emplace(options, buffered.get(), trace_file);
   ahead.emplace(options, buffered.get());
+  refused.emplace(buffered.get());
 }
 
 /// A second descriptor of the same file, if its file system can.
@@ -194,10 +197,12 @@ std::int64_t File::State::blocking(Kind kind, std::span<const iovec> list, std::
   const bool write = kind == Kind::write;
   const bool sequential = follows(kind, offset, size);
   const auto space = write ? ahead->before_write(offset, size) : SpaceAhead::Range{};
+  const std::int64_t new_from = write ? refused->before_write(offset) : 0;
   const std::uint64_t start_ns = stands_for > 0 ? trace::transfer_begins(write) : 0;
   if (choice.way == Way::buffered && list.size() == 1 && space.size_bytes == 0 && !options.engine &&
       moved_at_once(kind, list[0], offset)) {
     const trace::Op op = write ? trace::Op::write : trace::Op::read;
+    if (write) refused->written(offset + size);
     if (stands_for > 0) {
       report({.start_ns = start_ns,
               .end_ns = trace::transfer_ends(write),
@@ -218,6 +223,7 @@ std::int64_t File::State::blocking(Kind kind, std::span<const iovec> list, std::
   transfer.stands_for = stands_for;
   transfer.sequential = sequential;
   transfer.start_ns = start_ns;
+  transfer.new_from = new_from;
   if (space.size_bytes > 0) transfer.reserve(space.offset, space.size_bytes);
   while (const Operation* operation = transfer.next()) transfer.result(run(*operation));
   if (transfer.error() != 0) throw error_of(transfer);
@@ -278,6 +284,7 @@ void File::State::starts(Transfer& transfer) noexcept {
   transfer.sequential = follows(kind, transfer.offset(), transfer.size_bytes());
   transfer.start_ns = trace::transfer_begins(transfer.is_write());
   if (!transfer.is_write()) return;
+  transfer.new_from = refused->before_write(transfer.offset());
   const auto range = ahead->before_write(transfer.offset(), transfer.size_bytes());
   if (range.size_bytes > 0) transfer.reserve(range.offset, range.size_bytes);
 }
@@ -302,6 +309,11 @@ void File::State::completed(Transfer& transfer) noexcept {
     FileSpace space{};
     if (fstatvfs(buffered.get(), &space) == 0)
       transfer.free_bytes = static_cast<std::int64_t>(space.f_bavail * space.f_frsize);
+  }
+  if (transfer.is_write()) {
+    const std::int64_t end = transfer.offset() + transfer.moved_bytes();
+    if (transfer.error() == 0) refused->written(end);
+    refused->give_back(transfer.error(), transfer.new_from, end);
   }
   policy->completed(transfer);
   const std::uint64_t now = transfer.stands_for > 0 ? trace::transfer_ends(transfer.is_write()) : 0;
@@ -515,11 +527,11 @@ void File::truncate(std::int64_t length_bytes) {
   const auto result = state_->traced(trace::Op::truncate, 0, [&] {
     return ftruncate(state_->buffered.get(), length_bytes) == 0 ? 0 : errno;
   });
-  if (result == 0)
-    state_->ahead->truncated(length_bytes);
-  else
+  if (result != 0)
     throw Error(static_cast<int>(result),
                 {.attempted = "truncate", .path = state_->path, .size_bytes = length_bytes});
+  state_->ahead->truncated(length_bytes);
+  state_->refused->truncated(length_bytes);
 }
 
 bool File::punch(std::int64_t offset, std::int64_t size_bytes) {

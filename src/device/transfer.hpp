@@ -90,6 +90,7 @@ class Transfer final : public Task, public std::enable_shared_from_this<Transfer
   trace::Asker asker;           ///< the same
   std::function<void(Transfer&)>
       then;                      ///< called when a nonblocking transfer is complete, if set before it begins
+  std::int64_t new_from = 0;     ///< of a write: where it takes space that nobody had
   std::int64_t free_bytes = -1;  ///< noted by the owner when the device was full
   std::atomic<bool> delivered{false};  ///< the error has reached the user
 

@@ -14,6 +14,7 @@
 #include "world/gate.hpp"
 #include "world/memory.hpp"
 #include "world/pool.hpp"
+#include "world/users.hpp"
 
 namespace outcore {
 namespace {
@@ -118,6 +119,7 @@ void World::close() {
     if (error.errno_value() != ESHUTDOWN) failure = std::current_exception();
   }
   state_->companion.reset();  // which may still use all the rest
+  world::finish_users(*this);
   state_->service.reset();
   state_->pool.reset();
   state_->node_transport.reset();

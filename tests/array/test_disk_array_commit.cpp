@@ -97,6 +97,27 @@ TEST("a commit that took effect on one node only ends writing, and the new state
   });
 }
 
+TEST("another array that lies on one of the nodes is not replaced by a commit") {
+  const TemporaryDirectory directory;
+  for (const std::string node : {"0", "1"})
+    in_worlds(1, options_in(directory), [&](World& world) {
+      DiskArray disk(world, shape, ElementType::float64,
+                     {.path = directory.path() + "/on" + node, .placement = Placement::local});
+      put(world, disk, 1);
+      if (node == "0") disk.flush();  // a state more than the other
+      put(world, disk, 1);
+      disk.close();
+    });
+  in_worlds(2, options_in(directory, true), [&](World& world) {
+    const std::string path = directory.path() + "/on{node}";
+    check::equal(errno_of([&] { (void)DiskArray::open(world, path, false); }), EEXIST);
+  });
+  in_worlds(1, options_in(directory), [&](World& world) {
+    for (const std::string node : {"0", "1"})
+      check::equal(committed_value(world, directory.path() + "/on" + node), 1.0);
+  });
+}
+
 TEST("an array on local disks that are one is committed once, and opened for writing once") {
   const TemporaryDirectory directory;
   const std::string path = directory.path() + "/one";

@@ -11,6 +11,7 @@
 #include "check.hpp"
 #include "file/temporary_directory.hpp"
 #include "outcore/array/disk_array.hpp"
+#include "outcore/array/verify.hpp"
 #include "outcore/error.hpp"
 
 using namespace outcore;
@@ -102,6 +103,7 @@ TEST("opening beside a job that commits in a loop gives one whole state") {
   double last = 0;
   in_worlds(1, options_in(directory), [&](World& world) {
     for (int i = 0; i < 100; ++i) {
+      for (const std::string& damage : verify_array(path).damage) check::equal(damage, "");
       DiskArray disk = DiskArray::open(world, path);
       const double value = value_of(disk);
       check::is_true(value >= last, "states do not go back");

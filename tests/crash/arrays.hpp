@@ -25,7 +25,7 @@ std::uint64_t any_of(State... states) {
 /// State 0 is no array. Each of the others has its content and, as metadata, its number.
 class States {
  public:
-  static constexpr std::int64_t chunk = 512, chunks = 4;  // of numbers: a chunk is one page
+  static constexpr std::int64_t chunk = 1024, chunks = 4;  // numbers: a chunk is two pages, or one compressed
   static inline const Extents shape{chunk * chunks};
   static inline const Box all = Box::whole(shape);
 
@@ -33,7 +33,6 @@ class States {
   explicit States(DiskArrayOptions options, std::uint64_t seed = 1)
       : options_(std::move(options)), random_(seed), contents_(1, Content(std::size_t{chunk * chunks})) {
     options_.chunk = {chunk};
-    options_.group = 1;
   }
 
   [[nodiscard]] int last() const noexcept { return static_cast<int>(contents_.size()) - 1; }
@@ -41,11 +40,13 @@ class States {
     return directory + "/" + options_.path;
   }
 
-  /// A new state, which differs from another one in `box`. Not collective.
+  /// A new state, which differs from another one in `box`, in numbers that can be compressed or in others.
+  /// Not collective.
   int add(int before, const Box& box) {
     Content content = contents_[static_cast<std::size_t>(before)];
+    const std::uint64_t below = random_() % 2 ? 16 : std::uint64_t{1} << 50;
     for (std::int64_t i = box.begin[0]; i < box.end[0]; ++i)
-      content[static_cast<std::size_t>(i)] = static_cast<double>(random_() >> 20);
+      content[static_cast<std::size_t>(i)] = static_cast<double>(random_() % below);
     contents_.push_back(std::move(content));
     return last();
   }
@@ -146,22 +147,22 @@ inline Look look_at(Processes& processes, const States& states, bool goes_on = t
 /// A job that works in a directory, and says what may be found there.
 class Job {
  public:
-  Job(Processes& processes, States& states, std::string directory, int known = 0)
+  /// `possible`: states that may be found when it begins.
+  Job(Processes& processes, States& states, std::string directory, std::uint64_t possible)
       : processes_(processes),
         states_(states),
         directory_(std::move(directory)),
-        known_(known),
+        possible_(possible),
         handles_(static_cast<std::size_t>(processes.count())) {}
 
   [[nodiscard]] int known() const noexcept { return known_; }  ///< the state that is committed
 
   void make(bool overwrite = false) {
-    allow(any_of(known_, 0));
+    allow(possible_ | any_of(0));
     all([&](World& world) {
       handles_[static_cast<std::size_t>(world.rank())].emplace(states_.make(world, directory_, overwrite));
     });
-    known_ = 0;
-    allow(any_of(0));
+    settle(0);
   }
   /// Whether an array is found; if not, that is what is known from now on.
   bool there() {
@@ -179,7 +180,7 @@ class Job {
       const int state = states_.of(world, *mine);
       if (world.rank() == 0) known_ = state;
     });
-    allow(any_of(known_));
+    settle(known_);
   }
   /// Commits another state.
   void commit() {
@@ -187,14 +188,12 @@ class Job {
     const int next = states_.add(known_, box);
     allow(any_of(known_, next));
     all([&](World& world) { states_.commit(mine(world), next, box); });
-    known_ = next;
-    allow(any_of(known_));
+    settle(next);
   }
   void remove() {
     allow(any_of(known_, 0));
     all([&](World& world) { mine(world).remove(); });
-    known_ = 0;
-    allow(any_of(0));
+    settle(0);
   }
   /// Somebody else reads what is committed now, until the job ends.
   void read() {
@@ -215,13 +214,20 @@ class Job {
   }
 
  private:
+  /// From now on this state is found, and no other.
+  void settle(int state) {
+    known_ = state;
+    possible_ = any_of(state);
+    allow(possible_);
+  }
   void all(const std::function<void(World&)>& body) { processes_.run(body); }
   DiskArray& mine(World& world) { return *handles_[static_cast<std::size_t>(world.rank())]; }
 
   Processes& processes_;
   States& states_;
   const std::string directory_;
-  int known_;
+  std::uint64_t possible_;
+  int known_ = 0;
   std::vector<std::optional<DiskArray>> handles_;
   std::vector<std::pair<int, std::vector<std::optional<DiskArray>>>> readers_;  ///< and the state of each
 };
@@ -231,9 +237,10 @@ struct Setting {
   int processes = 1;
   bool apart = false;  ///< each process is a node, with a disk of its own
   store::CodecOptions codec{};
+  std::int64_t group = 1;  ///< so many chunks lie together
 
   [[nodiscard]] DiskArrayOptions options() const {
-    return {.path = apart ? "disk{node}/array" : "array", .codec = codec};
+    return {.path = apart ? "disk{node}/array" : "array", .codec = codec, .group = group};
   }
   void prepare(const std::string& directory) const {
     for (int node = 0; apart && node < processes; ++node)
@@ -261,7 +268,7 @@ inline Recorded record(Processes& processes, States& states, const Setting& sett
   Recorded recorded{.start = Disk(directory)};
   begin_recording(directory, recorded.start);
   allow(any_of(0));
-  Job job(processes, states, directory);
+  Job job(processes, states, directory, any_of(0));
   work(job);
   recorded.log = end_recording();
   return recorded;
@@ -274,7 +281,7 @@ inline Recorded record_after(Processes& processes, States& states, const Disk& s
   Recorded recorded{.start = start};
   begin_recording(directory, start);
   allow(start.allowed());
-  Job job(processes, states, directory);
+  Job job(processes, states, directory, start.allowed());
   work(job);
   recorded.log = end_recording();
   return recorded;

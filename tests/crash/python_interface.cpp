@@ -1,4 +1,5 @@
 // What a Python program calls (by ctypes) that was started with the recorder before the C library.
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -24,7 +25,7 @@ void outcore_crash_begin(const char* directory) {
 
 /// Where what has been recorded so far was cut off: another program goes on in `directory`, which is empty.
 void outcore_crash_go_on(std::uint64_t cut, const char* directory) {
-  for (std::size_t i = 0; i < cut; ++i) start.apply(recorded[i]);
+  for (std::size_t i = 0; i < std::min<std::size_t>(cut, recorded.size()); ++i) start.apply(recorded[i]);
   start.live().write(directory);
   crash::begin_recording(directory, start);
   crash::allow(start.allowed());

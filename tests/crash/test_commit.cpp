@@ -7,6 +7,7 @@
 
 #include "check.hpp"
 #include "crash/arrays.hpp"
+#include "device/directory.hpp"
 
 using namespace crash;  // NOLINT
 
@@ -124,6 +125,35 @@ TEST("an array takes the place of another one") {
 
 TEST("an array on the disks of two nodes takes the place of another one") {
   whole_in({.processes = 2, .apart = true}, replace);
+}
+
+TEST(
+    "what was made in the directory of a node before a commit is there after it, also without a part of the "
+    "array") {
+  const Setting setting{.processes = 2, .apart = true, .group = States::chunks};
+  Processes processes(setting.processes, setting.apart);
+  States states(setting.options());
+  const std::string made = "disk1/array/made";
+  const TemporaryDirectory directory(fast_place());
+  setting.prepare(directory);
+  const Disk start{std::string(directory)};
+  begin_recording(directory, start);
+  Job job(processes, states, directory, any_of(0));
+  job.make();
+  job.commit();
+  device::Directory::make(directory / made);
+  job.commit();
+  const Log log = end_recording();
+  job.drop();
+  const Look look = [&](const std::string& image, std::uint64_t) -> std::string {
+    int state = 0;
+    processes.run([&](World& world) {
+      const int found = states.found(world, image);
+      if (world.rank() == 0) state = found;
+    });
+    return state < 2 || std::filesystem::exists(image + "/" + made) ? "" : made + " is not there";
+  };
+  none_is_wrong(examine(start, log, look, {.images = images_wanted(usual_images)}));
 }
 
 TEST("each sync of a commit, and of removing an array, is needed") {

@@ -17,6 +17,15 @@ void make_and_commit(Job& job) {
   job.drop();
 }
 
+void replace(Job& job) {
+  job.make();
+  job.commit();
+  job.drop();
+  job.make(true);
+  job.commit();
+  job.remove();
+}
+
 /// The job that follows: on an array if there is one.
 void go_on(Job& job) {
   if (job.there())
@@ -34,10 +43,10 @@ void open_and_remove(Job& job) {
 }
 
 /// What is wrong when a job is killed after each of its steps and the next one works, with `images` in all.
-Examination killed_and_next(const Setting& setting, const Work& next, std::size_t images) {
+Examination killed_and_next(const Setting& setting, const Work& first, const Work& next, std::size_t images) {
   Processes processes(setting.processes, setting.apart);
   States states(setting.options());
-  const Recorded killed = record(processes, states, setting, make_and_commit);
+  const Recorded killed = record(processes, states, setting, first);
   const std::size_t steps = killed.log.size();
   Examination all;
   for (std::size_t cut = 1; cut <= steps && all.wrong.empty(); ++cut) {
@@ -61,17 +70,23 @@ void none_is_wrong(const Examination& found, std::source_location at = std::sour
 }  // namespace
 
 TEST("the next job, and then a loss of power, after a job was killed") {
-  none_is_wrong(killed_and_next({}, go_on, images_wanted(usual_images)));
+  none_is_wrong(killed_and_next({}, make_and_commit, go_on, images_wanted(usual_images)));
 }
 
 TEST("the same on the disks of two nodes") {
-  none_is_wrong(killed_and_next({.processes = 2, .apart = true}, go_on, images_wanted(usual_images)));
+  none_is_wrong(
+      killed_and_next({.processes = 2, .apart = true}, make_and_commit, go_on, images_wanted(usual_images)));
 }
 
 TEST("the same where the next job removes the array") {
-  none_is_wrong(killed_and_next({}, open_and_remove, images_wanted(usual_images / 2)));
-  none_is_wrong(
-      killed_and_next({.processes = 2, .apart = true}, open_and_remove, images_wanted(usual_images / 2)));
+  none_is_wrong(killed_and_next({}, make_and_commit, open_and_remove, images_wanted(usual_images / 2)));
+  none_is_wrong(killed_and_next({.processes = 2, .apart = true}, make_and_commit, open_and_remove,
+                                images_wanted(usual_images / 2)));
+}
+
+TEST("the same where the job that was killed replaces and removes an array") {
+  for (const Setting& setting : {Setting{}, Setting{.processes = 2, .apart = true}})
+    none_is_wrong(killed_and_next(setting, replace, go_on, images_wanted(usual_images / 2)));
 }
 
 TEST("a job that is killed between the rename of a manifest and its sync leaves the sync to the next one") {

@@ -457,6 +457,32 @@ inline void failed_write_is_delivered(Setting& s) {
   check::equal(check::throws<Error>([&] { held.wait(); }).errno_value(), EFBIG);
 }
 
+/// What a write has taken before the device refused the rest is there for others; what was there before
+/// stays.
+inline void refused_write_gives_back(Setting& s) {
+  const SizeLimit limit(1 << 20);
+  const Bytes before = pattern(1 << 18, 20), data = pattern(1 << 20, 21);
+  File file = s.open();
+  file.write(before, 0);
+  file.flush();
+  const std::int64_t space = file.space_bytes();
+  for (int round = 0; round < 2; ++round) {
+    for (const std::int64_t offset : {1 << 18, 1 << 19}) {
+      check::equal(check::throws<Error>([&] { file.write(data, offset); }).errno_value(), EFBIG);
+      check::equal(check::throws<Error>([&] { file.async_write(data, offset).wait(); }).errno_value(), EFBIG);
+    }
+    check::is_true(file.space_bytes() <= space + 4096, "space is given back");
+  }
+  Bytes back(before.size());
+  check::equal(file.read(back, 0), std::int64_t(back.size()));
+  same(back, before);
+  file.write(before, 1 << 18);  // there is room for what fits
+  file.flush();
+  check::throws<Error>([&] { file.write(data, 1 << 17); });  // over both
+  check::equal(file.read(back, (1 << 18) + (1 << 17)), std::int64_t(back.size()));
+  check::is_true(file.space_bytes() >= 2 * std::int64_t(before.size()), "what others have written is kept");
+}
+
 inline void stop_completes_everything(Setting& s) {
   File file = s.open();
   const Bytes data = pattern(1 << 20, 17);
@@ -525,6 +551,7 @@ inline void add(const std::string& engine, const Maker& make) {
       {"modes agree", modes_agree},
       {"evicted data", evicted_data},
       {"failed write is delivered", failed_write_is_delivered},
+      {"refused write gives back", refused_write_gives_back},
       {"stop completes everything", stop_completes_everything},
   };
   const std::vector<std::pair<const char*, Cache>> caches{

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import threading
 import time
 
 import numpy as np
@@ -376,3 +377,50 @@ def test_different_shapes_on_one_node_are_refused_there(world):
     with pytest.raises(OutcoreError, match="node array"):
         NodeArray(world, 1 << 40)
     world.barrier()
+
+
+@pytest.mark.parametrize("dropped", [False, True])
+def test_closing_completes_requests_that_nobody_waited_for(world, dropped):
+    values = positions((40, 30))
+    array = GlobalArray(world, values.shape)
+    array.put(np.s_[...], values) if world.rank == 0 else None
+    array.sync()
+    found = [np.zeros_like(values) for _ in range(20)]
+    requests = [array.get_async(np.s_[...], out=each) for each in found]
+    if dropped:
+        requests.clear()  # which keep their memory until they are complete
+    array.close()
+    for each in found:
+        assert (each == values).all()
+    for request in requests:
+        request.wait()
+        assert request.test()
+    with pytest.raises(OutcoreError) as caught:
+        array.get(np.s_[...])
+    assert caught.value.errno == errno.EBADF
+
+
+def test_closing_waits_for_other_threads(world):
+    values = positions((40, 30))
+    array = GlobalArray(world, values.shape)
+    errors: list[int | None] = []
+
+    def use():
+        try:
+            while True:
+                array.put(np.s_[...], values)
+                array.acc(np.s_[...], values)
+                array.get(np.s_[...])
+        except OutcoreError as error:
+            errors.append(error.errno)
+
+    threads = [threading.Thread(target=use) for _ in range(3)]
+    for each in threads:
+        each.start()
+    array.close()
+    with GlobalArray(world, values.shape) as after:  # in the same memory
+        for each in threads:
+            each.join()
+        assert errors == [errno.EBADF] * 3
+        after.sync()
+        assert (after.get(np.s_[...]) == 0).all()

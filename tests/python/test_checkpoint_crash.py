@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDER = ROOT / "build" / "dev" / "tests" / "liboutcore_crash_recorder.so"
-JOB = Path(__file__).with_name("crash_job.py")
+JOB = Path(__file__).with_name("crash_checkpoint.py")
 
 # In CI a few; OUTCORE_CRASH_IMAGES=10000 for many.
 IMAGES = int(os.environ.get("OUTCORE_CRASH_IMAGES", "100"))

@@ -7,8 +7,10 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 import outcore
+from outcore.inspect_command import inspect, verify
 
 JOB = """
 import sys
@@ -23,11 +25,30 @@ with outcore.World(memory="200MB") as world:
 """
 
 
-def test_loading_beside_saves_gives_one_whole_checkpoint(tmp_path):
-    name = tmp_path / "checkpoint"
-    job = subprocess.Popen([sys.executable, "-c", JOB, str(name), "80"], stdout=subprocess.PIPE, text=True)
+def _job(name, cycles):
+    job = subprocess.Popen(
+        [sys.executable, "-c", JOB, str(name), str(cycles)], stdout=subprocess.PIPE, text=True
+    )
     assert job.stdout is not None
     assert job.stdout.readline() == "saved\n"
+    return job
+
+
+def test_verify_and_inspect_beside_saves_see_one_whole_checkpoint(tmp_path, capsys):
+    name = tmp_path / "checkpoint"
+    job = _job(name, 100)
+    while True:
+        last = job.poll() is not None
+        assert verify(name) == 0, capsys.readouterr().out
+        inspect(name, as_json=True)
+        if last:
+            break
+    assert job.returncode == 0
+
+
+def test_loading_beside_saves_gives_one_whole_checkpoint(tmp_path):
+    name = tmp_path / "checkpoint"
+    job = _job(name, 80)
     with outcore.World(memory="200MB") as world:
         while True:
             last = job.poll() is not None
@@ -38,8 +59,9 @@ def test_loading_beside_saves_gives_one_whole_checkpoint(tmp_path):
     assert job.returncode == 0
 
 
-def test_a_loaded_checkpoint_stays_until_it_is_closed(tmp_path):
-    name = tmp_path / "checkpoint"
+@pytest.mark.parametrize("kept", ["checkpoint", "checkpoint.{node}"])
+def test_a_loaded_checkpoint_stays_until_it_is_closed(tmp_path, kept):
+    name = tmp_path / kept
     with outcore.World(memory="200MB") as world:
         outcore.checkpoint.save(world, name, {"n": np.full(50, 1)}, 1)
         saved = outcore.checkpoint.load(world, name)
@@ -49,4 +71,6 @@ def test_a_loaded_checkpoint_stays_until_it_is_closed(tmp_path):
         assert (saved["n"] == 1).all()
         saved.close()
         outcore.checkpoint.save(world, name, {"n": np.full(50, 4)}, 4)
-        assert [each for each in os.listdir(name) if each.startswith("arrays.")] == ["arrays.4"]
+        assert [each for each in os.listdir(str(name).format(node=0)) if each.startswith("arrays.")] == [
+            "arrays.4"
+        ]

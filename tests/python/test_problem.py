@@ -260,7 +260,7 @@ def test_pair_energies_of_other_orbitals_are_refused_by_name(fitted, orbitals):
         mp2(directory, orbitals.to_uhf())
     with refused("another orbitals"):
         mp2(directory, reference.RHF(molecule(nucmod="gaussian")).run(conv_tol=1e-12))
-    with refused("another orbital energies"):
+    with refused("orbital energies"):
         mp2(directory, shifted(orbitals, 0.1))
 
 
@@ -386,6 +386,15 @@ def test_a_record_of_something_else_is_refused_with_what_it_is(change, says, cod
     with pytest.raises(OutcoreError, match=says) as caught:
         wanted.check(wanted.as_json() | change, "go on", "kept")
     assert caught.value.errno == code
+
+
+def test_settings_that_are_nested_too_deeply_are_damage():
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    wanted = Problem("values", 2, {"omega": 0.0})
+    with pytest.raises(OutcoreError, match="fingerprint"):
+        wanted.check(wanted.as_json() | {"settings": {"omega": deep}, "fingerprint": ""}, "go on", "kept")
 
 
 def test_what_an_older_version_kept_is_refused_by_its_format(tmp_path, orbitals):

@@ -356,11 +356,31 @@ def test_finished_pairs_are_not_done_again(water, kept):
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--charge", "2"), ("--threshold", "1e-9"), ("--auxbasis", "cc-pvtz-ri"), ("--frozen", "1")]
+    "arguments",
+    [
+        ("--charge", "2"),
+        ("--threshold", "1e-9"),
+        ("--auxbasis", "cc-pvtz-ri"),
+        ("--jkbasis", "cc-pvtz-jkfit"),
+        ("--frozen", "1"),
+    ],
 )
 def test_what_was_kept_of_another_problem_is_refused(water, kept, arguments):
     message = refused("rimp2", water, "--basis", "cc-pvdz", "--checkpoint", str(kept), *arguments)
     assert "another" in message and "kept" in message
+
+
+def test_orbitals_that_converged_less_far_are_gone_on_from(water, tmp_path, capsys):
+    kept, results = tmp_path / "kept", tmp_path / "results"
+    for tolerance in ("1e-3", "1e-11"):
+        arguments = ["--conv-tol", tolerance, "--checkpoint", str(kept), "--json", str(results)]
+        run("ri-scf", water, "--basis", "cc-pvdz", *arguments)
+    resumed = json.loads(results.read_text())["energy_hartree"]
+    assert "converged orbitals found" not in capsys.readouterr().out
+    run("ri-scf", water, "--basis", "cc-pvdz", "--conv-tol", "1e-11", "--json", str(results))
+    assert resumed == pytest.approx(json.loads(results.read_text())["energy_hartree"], abs=1e-10)
+    run("ri-scf", water, "--basis", "cc-pvdz", "--conv-tol", "1e-9", "--checkpoint", str(kept))
+    assert "converged orbitals found" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("name", "before"), [("mp2.0", "pairs.all"), ("three_index", "orbitals")])

@@ -11,6 +11,7 @@
 #include "outcore/array/disk_array.hpp"
 #include "outcore/array/tile_map.hpp"
 #include "outcore/element_type.hpp"
+#include "outcore/reservation.hpp"
 #include "outcore/world.hpp"
 
 namespace outcore {
@@ -66,6 +67,7 @@ class BlockSparseArray {
   [[nodiscard]] std::int64_t there(const Extents& tile, std::string_view attempted) const;
 
   TileMap map_;
+  Reservation reservation_;  ///< of the map, and of where tiles lie
   std::string metadata_;
   DiskArray array_;
   std::vector<std::int64_t> begin_;  ///< of each tile that is not zero, in elements

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -10,9 +11,14 @@
 #include "outcore/array/distribution.hpp"
 #include "outcore/box.hpp"
 #include "outcore/element_type.hpp"
+#include "outcore/origin.hpp"
 #include "outcore/world.hpp"
 
 namespace outcore {
+
+namespace array {
+class Transfers;
+}
 
 /// Memory of the caller: its first element, and strides in bytes.
 struct Strided {
@@ -36,10 +42,12 @@ class GlobalArray {
   /// The distribution is made in the collective gate: if `make(processes)` throws at one process, all throw.
   using MakeDistribution = std::function<Distribution(int processes)>;
   GlobalArray(World& world, ElementType type, const MakeDistribution& make);
+  ~GlobalArray();  ///< waits for what this process has under way
+  GlobalArray(GlobalArray&&) = delete;
 
   [[nodiscard]] World& world() const noexcept { return *world_; }
   /// Equal at all processes, and no other array of this world's.
-  [[nodiscard]] std::uint64_t number() const noexcept { return region_.number(); }
+  [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
   [[nodiscard]] const Extents& shape() const noexcept { return distribution_->shape(); }
   [[nodiscard]] ElementType type() const noexcept { return type_; }
   [[nodiscard]] std::size_t element_bytes() const noexcept { return element_bytes_; }
@@ -47,16 +55,25 @@ class GlobalArray {
   /// The own patch, in place, row-major, of shape distribution().local_shape(rank).
   [[nodiscard]] Strided local() const;
 
-  /// A transfer in several parts; complete when all are. Movable; destroying one waits.
+  /// A transfer in several parts; complete when all are. Movable; destroying one waits. The array, and its
+  /// world, may be closed before it: closing completes it, and it keeps its error.
   class Request {
    public:
+    struct State;
+    Request() = default;
+    Request(Request&&) noexcept = default;
+    Request& operator=(Request&&) noexcept = default;
     void wait();  ///< a get: the data is here; a put or accumulate: the memory may be reused
     [[nodiscard]] bool test();
 
    private:
     friend class GlobalArray;
-    std::vector<transport::Operation> operations_;
+    std::shared_ptr<State> state_;  ///< null: complete from the first
   };
+
+  /// A transfer of many calls by another party, such as a collective one of a disk array in the background.
+  /// Closing waits until all holds are gone; Error(EBADF) when it has begun to.
+  [[nodiscard]] std::shared_ptr<void> hold() const;
 
   /// Element (i0, i1, ...) of the box lies at the sum of memory.stride_bytes[k] * i_k, so a transposition is
   /// a matter of strides. What can be loaded and stored directly is copied before the call returns; the rest
@@ -90,18 +107,23 @@ class GlobalArray {
   std::int64_t read_increment(const Extents& index, std::int64_t value);
   /// Collective. Afterwards all see what any process has put and accumulated before, also in local().
   void sync();
-  /// Collective. Waits for what is under way everywhere, then gives the memory back. May be repeated.
+  /// Collective. Refuses what begins from now on, waits for what is under way (calls of other threads,
+  /// requests that nobody has waited for, transfers of disk arrays), then gives the memory back. May be
+  /// repeated, also by several threads at once. What local() returned must not be used any more.
   void close();
-  [[nodiscard]] bool closed() const noexcept { return !region_; }
+  [[nodiscard]] bool closed() const noexcept;
 
  private:
   enum class Way : std::uint8_t { get, put, accumulate };
 
+  class Use;
+  [[noreturn]] void refuse_closed() const;
   void check_open() const;
   void check_box(const Box& box, const Extents& step, const Strided& memory) const;
   void check_accumulate() const;
   [[nodiscard]] const void* one_if_null(const void* alpha) const noexcept;
-  void move(Way way, const transport::Piece& piece, const void* alpha, Request& request) const;
+  void move(Way way, const transport::Piece& piece, const void* alpha,
+            std::vector<transport::Operation>& operations) const;
   [[nodiscard]] Request start(Way way, const Box& box, const Extents& step, const Strided& memory,
                               const void* alpha) const;
   void scattered(Way way, std::span<const std::int64_t> indices, std::byte* memory, const void* alpha) const;
@@ -111,6 +133,9 @@ class GlobalArray {
   std::size_t element_bytes_;
   std::optional<Distribution> distribution_;
   World::Region region_;
+  std::uint64_t number_ = 0;
+  Origin origin_;
+  std::shared_ptr<array::Transfers> transfers_;
 };
 
 }  // namespace outcore

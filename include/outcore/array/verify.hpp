@@ -23,7 +23,8 @@ struct Verification {
 };
 /// Reads all of an array, of one node's part if it is on local disks, and checks every checksum. What is
 /// damaged is collected. Which parts belong to this node nobody has noted, so one that has been lost on local
-/// disks counts as elsewhere; opening the array on all nodes tells. Must not run while the array is written.
+/// disks counts as elsewhere; opening the array on all nodes tells. Beside a job that writes it reads the
+/// state that was committed last when it began.
 [[nodiscard]] Verification verify_array(const std::string& path, int contained = 0);
 
 }  // namespace outcore

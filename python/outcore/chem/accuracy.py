@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 SIGMAS = 4.0  # the error of the energy exceeds as many standard deviations in 1 of 16 000 cases
 LARGEST_STEP = 1e-7  # whatever the density: J and K of other densities stay good
-# The variance of what is left out is estimated from what is there; where that is little, it may be more by this
-# many of the largest term.
-FEW_TERMS = 8
+# The variance of what is left out is estimated from what is there. Where that is little, or nothing, it may be more
+# by this many terms: the largest that was found, or twice what one at its limit is expected to be.
+_FEW_TERMS = 8
 # Units in the last place of the one-electron energy, the largest term, that sums lose: from experience, of energies
 # that two programs find.
 _LOST_UNITS = 32
@@ -50,16 +50,23 @@ class EnergyError:
         return self.allowed is None or SIGMAS * self.sigma <= self.allowed
 
 
+def sigma(variance: float, largest: float, term: float) -> float:
+    """Standard deviation of the energy from its variance, the largest term in it of what is left out, and what a
+    quartet at its limit adds to the energy."""
+    return math.sqrt(variance + _FEW_TERMS * (largest + (2 * term) ** 2))
+
+
 def for_error(
     basis: _core.Basis, densities: NDArray[np.float64], error: float, threads: int, world: World
-) -> _core.Accuracy:
-    """Steps that keep the energy's error below `error`, from crude densities [2][n][n]. Collective; the same on all
-    processes."""
+) -> tuple[_core.Accuracy, float]:
+    """Steps that keep the energy's error below `error`, from crude densities [2][n][n], and what a quartet at its
+    limit adds to the energy of these. Collective; the same on all processes."""
     with world.together("accuracy of the integrals"):
         integrals = _core.Screening(basis, error / 10, threads).integrals  # about as many will be stored
         squares = _MEAN_SQUARE * (integrals + math.sqrt(_FEW * integrals))
-        base = error / SIGMAS * math.sqrt(12 / squares)
-        return _core.Accuracy(basis, densities, min(1.0, base), min(LARGEST_STEP, 100 * error))
+        base = min(1.0, error / SIGMAS * math.sqrt(12 / squares))
+        steps = _core.Accuracy(basis, densities, base, min(LARGEST_STEP, 100 * error))
+        return steps, steps.share * base
 
 
 def arithmetic(one_electron_energy: float) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -196,7 +195,7 @@ class TwoElectronIntegrals:
             self._basis = native_basis(mol)
         self._mol = mol
         self._crude_densities: Matrices | None = None
-        self._accuracy = self._choose_accuracy()
+        self._accuracy, self._term = self._choose_accuracy()
         with self.world.together("two-electron integrals"):
             self._screening = self._choose_screening()
             self._cost = np.array(self._screening.task_integrals(), dtype=float)
@@ -288,11 +287,12 @@ class TwoElectronIntegrals:
             )
         return mine
 
-    def _choose_accuracy(self) -> _core.Accuracy:
-        """How finely integrals are stored, if they are. Collective."""
+    def _choose_accuracy(self) -> tuple[_core.Accuracy, float]:
+        """How finely integrals are stored, if they are, and what a quartet that may be left out adds to the energy,
+        about and at most. Collective."""
         error = self.settings.allowed_error
         if error is None or self.settings.storage == "direct":
-            return _core.Accuracy(self.settings.cutoff)
+            return _core.Accuracy(self.settings.cutoff), self.settings.cutoff
         return accuracy.for_error(self._basis, self._crude(), error, self._threads, self.world)
 
     def _crude(self) -> Matrices:
@@ -462,8 +462,9 @@ class TwoElectronIntegrals:
         with self.world.together("error of the energy"):
             *sums, largest = self._native.energy_error(densities, self._counter, self._tickets)
         variance, worst = (float(value) for value in self.world.all_reduce(np.array(sums)))
-        variance += accuracy.FEW_TERMS * float(self.world.all_reduce(largest, "max"))
-        return EnergyError(math.sqrt(variance), worst, self.settings.allowed_error)
+        largest = float(self.world.all_reduce(largest, "max"))
+        sigma = accuracy.sigma(variance, largest, self._term)
+        return EnergyError(sigma, worst, self.settings.allowed_error)
 
     def close(self) -> None:
         """Drops the integrals and their file. Collective if they are placed globally."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from outcore.errors import OutcoreError
 
-LIMIT_BYTES = 256 << 20  # of a file of input, which is read whole
+LIMIT_BYTES = 64 << 20  # of a file of input, which is read whole
 
 _BLANK = " \t\f\v"  # what separates words; other blanks of Unicode are refused where a number is expected
 _BREAK = re.compile("\r\n|\n|\r")
