@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import functools
 import importlib
 import os
 import re
@@ -74,7 +75,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
     except (Exception, KeyboardInterrupt) as error:
-        status = report(error)
+        try:
+            status = report(error)
+        except KeyboardInterrupt as signalled:  # before others could be told of the first
+            status = report(signalled)
     sys.exit(status)
 
 
@@ -127,20 +131,39 @@ def _run_subcommand(name: str, arguments: list[str]) -> int:
     import typer
 
     application = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    application.command(name)(_function(entry))
+    application.command(name)(_carrying_interrupts(_function(entry)))
     command = typer.main.get_command(application)
     try:
         result = command.main(arguments, prog_name=f"outcore {name}", standalone_mode=False)
-    except typer.Abort as error:  # what typer makes of it; the cause is ours if it was SIGTERM
-        raise (
-            error.__context__ if isinstance(error.__context__, KeyboardInterrupt) else KeyboardInterrupt()
-        ) from error
+    except typer.Abort as error:
+        raise KeyboardInterrupt from error
+    except _Interrupted as carried:
+        raise carried.signalled from None
     except Exception as error:
         if not isinstance(error, typer.BadParameter.__mro__[1]):  # UsageError, which typer does not export
             raise
         text = cast(typer.BadParameter, error).format_message()
         raise UsageError(f"{text} (see outcore {name} --help)") from error
     return result if isinstance(result, int) else 0
+
+
+class _Interrupted(Exception):
+    """Carries Ctrl-C or SIGTERM past typer, which makes an exit status of it."""
+
+    def __init__(self, signalled: KeyboardInterrupt) -> None:
+        super().__init__()
+        self.signalled = signalled
+
+
+def _carrying_interrupts(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def run(*arguments: Any, **options: Any) -> Any:
+        try:
+            return function(*arguments, **options)
+        except KeyboardInterrupt as error:
+            raise _Interrupted(error) from error
+
+    return run
 
 
 def _function(entry: Subcommand) -> Callable[..., Any]:
@@ -151,11 +174,12 @@ def _end_all(status: int) -> int:
     """The end of a process that got a signal: the others end with the same status."""
     from outcore import launch
 
+    interrupts.ignore()
     if not launch.joined():
         return status
     from outcore import world
 
-    world.let_others_fail(GRACE_S)
+    world.let_others_fail()
     messages = launch.gather_within(GRACE_S, f"{_SIGNALLED}{status}")
     if messages is None:
         launch.abort(status)
@@ -184,8 +208,7 @@ def _explained(error: Exception) -> Exception:
 def report(error: Exception | KeyboardInterrupt) -> int:
     """Prints an error once for the whole job and returns the exit status. Ends the job if others go on."""
     if isinstance(error, KeyboardInterrupt):
-        with interrupts.ignored():
-            return _end_all(interrupts.status_of(error))
+        return _end_all(interrupts.status_of(error))
     from outcore import launch
     from outcore.errors import OutcoreError
 
@@ -201,6 +224,7 @@ def report(error: Exception | KeyboardInterrupt) -> int:
         if job is None or job.rank == 0 or not isinstance(error, UsageError):
             print(message, file=sys.stderr)
         return status
+    interrupts.ignore()
     messages = launch.gather_within(GRACE_S, message)
     if messages is not None and any(each.startswith(_SIGNALLED) for each in messages):
         return max(int(each.removeprefix(_SIGNALLED)) for each in messages if each.startswith(_SIGNALLED))

@@ -54,9 +54,7 @@ def held() -> Iterator[Callable[[], bool]]:
             handlers[each](each, frame)
 
 
-@contextmanager
-def ignored() -> Iterator[None]:
+def ignore() -> None:
     """Further signals change nothing: this process is ending because of one, and cleans up."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    yield

@@ -308,12 +308,15 @@ def _forget() -> None:
 os.register_at_fork(after_in_child=_forget)
 
 
-def let_others_fail(grace_s: float) -> None:
-    """Closes all worlds of this process, which is ending by itself: collective calls of the others become errors.
-    Waits so long for them."""
+_closers: list[threading.Thread] = []
+
+
+def let_others_fail() -> None:
+    """Begins to close all worlds of this process, which is ending by itself: collective calls of the others become
+    errors."""
     closer = threading.Thread(target=_close_quietly, daemon=True)
     closer.start()
-    closer.join(grace_s)
+    _closers.append(closer)
 
 
 def _close_quietly() -> None:
@@ -336,6 +339,8 @@ def _close_all() -> None:
     """At the end of a process that has not closed its worlds. If the others do not end as well, the job is ended:
     they would wait for ever."""
     _alone.cache_clear()
+    for closer in _closers:
+        closer.join(EXIT_GRACE_S)
     for world in list(_open):
         closer = threading.Thread(target=world.close, daemon=True)
         closer.start()
