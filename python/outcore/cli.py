@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import functools
 import importlib
 import os
 import re
@@ -15,12 +16,14 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn, cast
 
+from outcore import interrupts
 from outcore.console import accept_any_text, visible
 
-FAILURE, USAGE, INTERRUPTED = 1, 2, 130  # exit statuses
+FAILURE, USAGE = 1, 2  # exit statuses
 GRACE_S = 5.0  # a process that failed waits so long for the others to fail too, before it ends the job
 
-# Packages that an extra of ours brings.
+_SIGNALLED = "\0signal "  # what a process that got a signal tells the others, with its exit status
+
 
 
 class Subcommand(NamedTuple):
@@ -62,18 +65,20 @@ class UsageError(Exception):
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Entry point of the `outcore` script. Exit status: 0, 1 failure, 2 wrong usage, 130 interrupted."""
+    """Entry point of the `outcore` script. Exit status: 0, 1 failure, 2 wrong usage, 130 Ctrl-C, 143 SIGTERM."""
     accept_any_text()
     try:
+        interrupts.end_on_sigterm()
         status = run(list(sys.argv[1:] if arguments is None else arguments))
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output has gone; there is nobody to tell
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
-    except Exception as error:
-        status = report(error)
-    except KeyboardInterrupt:
-        status = INTERRUPTED
+    except (Exception, KeyboardInterrupt) as error:
+        try:
+            status = report(error)
+        except KeyboardInterrupt as signalled:  # before others could be told of the first
+            status = report(signalled)
     sys.exit(status)
 
 
@@ -126,12 +131,14 @@ def _run_subcommand(name: str, arguments: list[str]) -> int:
     import typer
 
     application = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    application.command(name)(_function(entry))
+    application.command(name)(_carrying_interrupts(_function(entry)))
     command = typer.main.get_command(application)
     try:
         result = command.main(arguments, prog_name=f"outcore {name}", standalone_mode=False)
     except typer.Abort as error:
         raise KeyboardInterrupt from error
+    except _Interrupted as carried:
+        raise carried.signalled from None
     except Exception as error:
         if not isinstance(error, typer.BadParameter.__mro__[1]):  # UsageError, which typer does not export
             raise
@@ -140,8 +147,44 @@ def _run_subcommand(name: str, arguments: list[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
+class _Interrupted(Exception):
+    """Carries Ctrl-C or SIGTERM past typer, which makes an exit status of it."""
+
+    def __init__(self, signalled: KeyboardInterrupt) -> None:
+        super().__init__()
+        self.signalled = signalled
+
+
+def _carrying_interrupts(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def run(*arguments: Any, **options: Any) -> Any:
+        try:
+            return function(*arguments, **options)
+        except KeyboardInterrupt as error:
+            raise _Interrupted(error) from error
+
+    return run
+
+
 def _function(entry: Subcommand) -> Callable[..., Any]:
     return cast(Callable[..., Any], getattr(importlib.import_module(entry.module), entry.function))
+
+
+def _end_all(status: int) -> int:
+    """The end of a process that got a signal: the others end with the same status."""
+    from outcore import launch
+
+    interrupts.ignore()
+    if not launch.joined():
+        return status
+    from outcore import world
+
+    world.let_others_fail()
+    messages = launch.gather_within(GRACE_S, f"{_SIGNALLED}{status}")
+    if messages is None:
+        launch.abort(status)
+        return status
+    return max(int(each.removeprefix(_SIGNALLED)) for each in messages if each.startswith(_SIGNALLED))
 
 
 def _explained(error: Exception) -> Exception:
@@ -162,8 +205,10 @@ def _explained(error: Exception) -> Exception:
     return error if found is None else found.with_traceback(error.__traceback__)
 
 
-def report(error: Exception) -> int:
+def report(error: Exception | KeyboardInterrupt) -> int:
     """Prints an error once for the whole job and returns the exit status. Ends the job if others go on."""
+    if isinstance(error, KeyboardInterrupt):
+        return _end_all(interrupts.status_of(error))
     from outcore import launch
     from outcore.errors import OutcoreError
 
@@ -179,7 +224,10 @@ def report(error: Exception) -> int:
         if job is None or job.rank == 0 or not isinstance(error, UsageError):
             print(message, file=sys.stderr)
         return status
+    interrupts.ignore()
     messages = launch.gather_within(GRACE_S, message)
+    if messages is not None and any(each.startswith(_SIGNALLED) for each in messages):
+        return max(int(each.removeprefix(_SIGNALLED)) for each in messages if each.startswith(_SIGNALLED))
     if messages is None:  # this process alone failed
         print(message, file=sys.stderr, flush=True)
         launch.abort(status)

@@ -19,7 +19,7 @@ import pickle
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
@@ -237,6 +237,8 @@ class World(_core.World):
             self.leave(*_as_fields(failure, what))
         except OutcoreError as common:
             common.collective = True
+            if failure is not None and not isinstance(failure, Exception):  # Ctrl-C stays what it is
+                raise failure from common
             raise common from failure
         if failure is not None:  # not reached: one that fails makes all fail
             raise failure
@@ -288,6 +290,8 @@ def _as_fields(error: BaseException | None, what: str) -> tuple[int, str, str, i
     """An error as the native code tells it to other processes; errno 0 for none, -1 for one without errno."""
     if error is None:
         return 0, "", "", -1, -1, "", 0
+    if not isinstance(error, Exception):  # Ctrl-C
+        error = OutcoreError(errno.EINTR, what, detail=type(error).__name__)
     error = as_outcore_error(error, what)
     offset = -1 if error.offset is None else error.offset
     size_bytes = -1 if error.size_bytes is None else error.size_bytes
@@ -304,11 +308,39 @@ def _forget() -> None:
 os.register_at_fork(after_in_child=_forget)
 
 
+_closers: list[threading.Thread] = []
+
+
+def let_others_fail() -> None:
+    """Begins to close all worlds of this process, which is ending by itself: collective calls of the others become
+    errors."""
+    closer = threading.Thread(target=_close_quietly, daemon=True)
+    closer.start()
+    _closers.append(closer)
+
+
+def _close_quietly() -> None:
+    for world in list(_open):
+        with suppress(OutcoreError):
+            world.close()
+
+
+def _leave_to_parent() -> None:
+    """In a forked child: the worlds are the parent's, and new ones can be made."""
+    _open.clear()
+    _alone.cache_clear()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
+
+
 @atexit.register
 def _close_all() -> None:
     """At the end of a process that has not closed its worlds. If the others do not end as well, the job is ended:
     they would wait for ever."""
     _alone.cache_clear()
+    for closer in _closers:
+        closer.join(EXIT_GRACE_S)
     for world in list(_open):
         closer = threading.Thread(target=world.close, daemon=True)
         closer.start()

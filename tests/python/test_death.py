@@ -146,3 +146,55 @@ def test_a_job_that_has_lost_a_process_ends(tmp_path):
     script = COLLECTIVE.replace("STEP", "world.barrier()")
     said = survive(script, tmp_path / "results", ranks=2, survivors=1)
     assert sorted(said) == ["0"]
+
+
+# Lives on after its child has ended, until those of all others have, so that the launcher notices no death.
+WRAPPER = """
+import os, pathlib, subprocess, sys, time
+
+results, ranks = pathlib.Path(sys.argv[2]), int(sys.argv[3])
+child = subprocess.Popen([sys.executable, "-c", sys.argv[1], str(results)], close_fds=False)
+child.wait()
+(results / f"{os.getpid()}.ended").touch()
+until = time.monotonic() + 100
+while len(list(results.glob("*.ended"))) < ranks and time.monotonic() < until:
+    time.sleep(0.05)
+"""
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "",  # closes its world at exit
+        "world.close()",  # before the death: nothing of ours waits for the other any more
+        "world.barrier()",
+        "world.call(1, 'echo').wait()",
+        "g = outcore.GlobalArray(world, 100)\ndel world",
+    ],
+)
+def test_a_survivor_ends_however_its_program_ends(tmp_path, end):
+    results = tmp_path / "results"
+    results.mkdir()
+    before = end if end == "world.close()" else ""
+    script = f"""{BEGIN}
+world.register("echo", lambda caller, header, payload: None)
+world.barrier()
+if world.rank == 1 and not {bool(before)}:
+    os.kill(os.getpid(), signal.SIGKILL)
+{end}
+if {bool(before)} and os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD_RANK")) == "1":
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    command = [
+        str(launch.find_launcher()),
+        "-n",
+        "2",
+        sys.executable,
+        "-c",
+        WRAPPER,
+        script,
+        str(results),
+        "2",
+    ]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    subprocess.run(command, **quiet, check=False, timeout=60)

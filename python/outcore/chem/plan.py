@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from outcore import _core
+from outcore import _core, interrupts
 
 if TYPE_CHECKING:
     from outcore.world import World
@@ -193,7 +193,11 @@ def survey(
         most = max(1, _MOST_DRAWS // total)
         return _core.survey(basis, screening, accuracy, density, _SURVEY_SECONDS, most, first + thread, total)
 
-    with world.together("survey two-electron integrals"), ThreadPoolExecutor(threads) as team:
+    with (
+        world.together("survey two-electron integrals"),
+        interrupts.held(),
+        ThreadPoolExecutor(threads) as team,
+    ):
         mine = list(team.map(run, range(threads)))
     rows = np.concatenate([part.quartets() for part in mine])
     sums = np.array(

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from outcore import interrupts
+
 if TYPE_CHECKING:
     from outcore._core import Counter
 
@@ -25,8 +27,8 @@ def run_tasks(
     """This process's part in working off tasks 0 .. len(cost): `work(thread, first, last)` in `threads` threads,
     while the calling thread reports the fraction of the cost handed out so far, over all processes.
 
-    The counter must have been reset. Raises the first error of this process's threads, after leaving nothing to
-    those of all processes.
+    The counter must have been reset. Raises the first error of this process's threads, or Ctrl-C, after its threads
+    have stopped, and leaves nothing to those of all processes.
     """
     total = np.concatenate([[0.0], np.cumsum(cost, dtype=float)])
     count = len(total) - 1
@@ -43,20 +45,25 @@ def run_tasks(
             errors.append(error)
             counter.next(_STOP)
 
-    team = [threading.Thread(target=worker, args=(thread,), daemon=True) for thread in range(threads)]
-    for member in team:
-        member.start()
-    try:
-        for member in team:
-            while member.is_alive():
-                member.join(0.1)
-                if progress is not None and count:
-                    progress(float(total[handed_out] / total[count]))
-    except BaseException:
-        counter.next(_STOP)
-        for member in team:
-            member.join()
-        raise
+    with interrupts.held() as interrupted:
+        team = [threading.Thread(target=worker, args=(thread,), daemon=True) for thread in range(threads)]
+        try:
+            for member in team:
+                member.start()
+            for member in team:
+                while member.is_alive() and not interrupted():
+                    member.join(0.1)
+                    if progress is not None and count:
+                        progress(float(total[handed_out] / total[count]))
+            if interrupted():
+                counter.next(_STOP)
+        except BaseException:
+            counter.next(_STOP)
+            raise
+        finally:
+            for member in team:
+                if member.ident is not None:
+                    member.join()
     if errors:
         raise errors[0]
     if progress is not None:

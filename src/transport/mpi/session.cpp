@@ -14,6 +14,7 @@
 #include "outcore/error.hpp"
 #include "start_thread.hpp"
 #include "transport/host.hpp"
+#include "transport/mpi/finalize_watch.hpp"
 #include "transport/thrift.hpp"
 
 namespace outcore::transport::over_mpi {
@@ -84,6 +85,9 @@ void Session::meet_neighbours() {
   for (std::size_t i = 0; i < all.size(); ++i)
     if (sees && static_cast<int>(i) != rank && std::strcmp(all[i].host, mine.host) == 0)
       neighbours_.emplace(static_cast<int>(i), static_cast<int>(all[i].pid));
+  std::vector<int> numbers;
+  for (const auto& [process, number] : neighbours_) numbers.push_back(number);
+  watch_in_finalize(numbers);
   std::vector<FarBells::Address> bells(all.size());
   std::ranges::transform(all, bells.begin(), &Name::bell);
   far_bells_.meet(bells, rank);

@@ -13,17 +13,19 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from outcore import interrupts
+
 T = TypeVar("T")
 
 
 def each(items: Iterable[T], threads: int, work: Callable[[int, T], None]) -> None:
     """`work(thread, item)` for every item, which threads take as they come to it; items are asked for by one thread
-    at a time. Raises the first error, after all threads have stopped."""
+    at a time. Raises the first error, or Ctrl-C, after all threads have stopped."""
     source, guard, errors = iter(items), threading.Lock(), list[BaseException]()
 
     def run(thread: int) -> None:
         try:
-            while not errors:
+            while not errors and not interrupted():
                 with guard:
                     item = next(source)
                 work(thread, item)
@@ -32,7 +34,7 @@ def each(items: Iterable[T], threads: int, work: Callable[[int, T], None]) -> No
         except BaseException as error:
             errors.append(error)
 
-    with blas_of_one_thread():
+    with interrupts.held() as interrupted, blas_of_one_thread():
         helpers = [threading.Thread(target=run, args=(thread,), daemon=True) for thread in range(1, threads)]
         for helper in helpers:
             helper.start()

@@ -1,0 +1,60 @@
+"""Ctrl-C and SIGTERM: held while threads work, an exception afterwards."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+INTERRUPTED, TERMINATED = 130, 143  # exit statuses: 128 and the number of the signal
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM has come: this process is to end."""
+
+
+def end_on_sigterm() -> None:
+    """From now on SIGTERM raises Terminated in the main thread, unless the program handles it already."""
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminate)
+
+
+def _terminate(_number: int, _frame: object) -> None:
+    raise Terminated
+
+
+def status_of(error: BaseException) -> int:
+    return TERMINATED if isinstance(error, Terminated) else INTERRUPTED
+
+
+@contextmanager
+def held() -> Iterator[Callable[[], bool]]:
+    """Signals that raise exceptions do so after the block; what it yields says whether one has come. So a block
+    that waits for threads is not left before they have ended: CPython before 3.13 takes a thread for ended whose
+    join an exception has left. Only the main thread gets signals; elsewhere nothing is held."""
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    came: list[tuple[int, Any]] = []
+    handlers = {}
+    for number in (signal.SIGINT, signal.SIGTERM):
+        handler = signal.getsignal(number)
+        if callable(handler):
+            handlers[int(number)] = handler
+    try:
+        for each in handlers:
+            signal.signal(each, lambda *signalled: came.append(signalled))
+        yield lambda: bool(came)
+    finally:
+        for each, handler in handlers.items():
+            signal.signal(each, handler)
+        for each, frame in came[:1]:
+            handlers[each](each, frame)
+
+
+def ignore() -> None:
+    """Further signals change nothing: this process is ending because of one, and cleans up."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
