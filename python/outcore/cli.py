@@ -25,7 +25,6 @@ GRACE_S = 5.0  # a process that failed waits so long for the others to fail too,
 _SIGNALLED = "\0signal "  # what a process that got a signal tells the others, with its exit status
 
 
-
 class Subcommand(NamedTuple):
     module: str
     function: str
