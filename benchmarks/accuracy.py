@@ -85,18 +85,19 @@ def run(options: BenchOptions) -> list[Claim]:
         runs, noise = _one(options, case, _FEW_ERRORS if options.quick else case.errors)
         all_runs += runs
         claims.append(_claim(case, runs, noise))
-    asked = [each.asked for each in all_runs]
-    how = (
-        f"{len(all_runs)} runs: {', '.join(STORAGES)}; errors of {max(asked):.0e} to {min(asked):.0e} Hartree"
-    )
-    inside = 100 * sum(each.within for each in all_runs) / len(all_runs)
-    kept = 100 * sum(each.bound <= each.asked for each in all_runs) / len(all_runs)
-    pessimism = statistics.median(each.pessimism for each in all_runs)
+    return [*_summary(all_runs), *claims]
+
+
+def _summary(runs: list[Run]) -> list[Claim]:
+    asked = [each.asked for each in runs]
+    how = f"{len(runs)} runs: {', '.join(STORAGES)}; errors of {max(asked):.0e} to {min(asked):.0e} Hartree"
+    inside = 100 * sum(each.within for each in runs) / len(runs)
+    kept = 100 * sum(each.bound <= each.asked for each in runs) / len(runs)
+    pessimism = statistics.median(each.pessimism for each in runs)
     return [
         Claim("error within the bound that the run states", inside, "% of runs", at_least(100), "", how),
         Claim("bound over error, median", pessimism, "times", at_most(10), "", how),
         Claim("bound within the error asked for", kept, "% of runs", None, "", how),
-        *claims,
     ]  # fmt: skip
 
 

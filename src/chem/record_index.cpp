@@ -87,6 +87,9 @@ void check(const IndexedRecord& record, std::size_t record_bytes, const std::str
     throw damaged(path, "a record of " + std::to_string(record.used) + " bytes");
   if (record.slabs > record.used / sizeof(PackedSlab))
     throw damaged(path, std::to_string(record.slabs) + " slabs in " + std::to_string(record.used) + " bytes");
+  if (record.integrals > record.used)  // each has a byte at least
+    throw damaged(
+        path, std::to_string(record.integrals) + " integrals in " + std::to_string(record.used) + " bytes");
   if (!std::isfinite(record.bound) || record.bound < 0) throw damaged(path, "a bound that is none");
 }
 

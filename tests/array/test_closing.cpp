@@ -142,7 +142,8 @@ TEST("a transfer of a disk array with a global array that is closed is refused")
     DiskArray disk(world, shape, ElementType::float64, {.chunk = {8, 8}});
     GlobalArray array(world, shape, ElementType::float64);
     array.close();
-    const auto error = check::throws<Error>([&] { disk.write(array, {.box = all, .order = {}}, all).wait(); });
+    const auto error =
+        check::throws<Error>([&] { disk.write(array, {.box = all, .order = {}}, all).wait(); });
     check::equal(error.errno_value(), EBADF);
     disk.close();
   });

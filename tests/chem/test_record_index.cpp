@@ -62,6 +62,7 @@ TEST("records lie within a file, each in a place of its own, and are no longer t
                   "a record of 65537 bytes");
   check::contains(refused([](auto& index) { index.records[0].used = 0xffffffff; }), "4294967295 bytes");
   check::contains(refused([](auto& index) { index.records[0].slabs = 5000; }), "5000 slabs");
+  check::contains(refused([](auto& index) { index.records[0].integrals = 1ull << 63; }), "integrals in 5000");
 }
 
 TEST("a bound that would leave out a record unseen is refused") {

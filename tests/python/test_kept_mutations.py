@@ -118,7 +118,7 @@ def change_fitted(place: Path, random: Random) -> None:
         metadata = changed(metadata, random)
     else:
         values = changed_array(values, random)
-        chunk = tuple(min(random.randint(1, n), m) for n, m in zip(values.shape, chunk, strict=True))
+        chunk = tuple(min(random.randint(1, max(1, n)), m) for n, m in zip(values.shape, chunk, strict=True))
     with World("self") as own, suppress(outcore.OutcoreError):  # one without elements cannot be made
         array = DiskArray(own, values.shape, values.dtype, path=name, chunk=chunk, overwrite=True)
         array[...] = values

@@ -125,8 +125,12 @@ class Settings:
     def density_threshold(self) -> float:
         """What contributes less to every Fock matrix element is left out, for the densities of one call; 0: nothing
         is. Stored integrals err in the same way in each cycle; what is left out because of the density differs from
-        cycle to cycle and adds up, so it must be much less for an SCF to converge as far."""
-        return 0.0 if self.storage == "disk" else self.cutoff * _DENSITY_FACTOR
+        cycle to cycle and adds up, so it must be much less for an SCF to converge as far, and small enough for one
+        to 1e-9 whatever the error asked for."""
+        if self.storage == "disk":
+            return 0.0
+        cutoff = self.cutoff if self.threshold is not None else min(self.cutoff, _CUTOFF_FACTOR * _ERROR)
+        return cutoff * _DENSITY_FACTOR
 
 
 @dataclass(frozen=True)
@@ -268,7 +272,7 @@ class TwoElectronIntegrals:
                 self._accuracy,
                 self._crude()[:1],
                 self._threads,
-                self.settings.cutoff,
+                (self.settings.density_threshold or self.settings.cutoff * _DENSITY_FACTOR) / _DENSITY_FACTOR,
             )
         return self.sample
 
