@@ -6,8 +6,9 @@
 
 namespace outcore::chem {
 
-/// A sequence of numbers, uniform in (0, 1), that the shells and the purpose determine (splitmix64: Steele,
-/// Lea, Flood, OOPSLA 2014). Different shells or purposes give sequences that have nothing to do with each
+/// A sequence of numbers, uniform in (0, 1), that the shells, the part of their integrals and the purpose
+/// determine (splitmix64: Steele,
+/// Lea, Flood, OOPSLA 2014). Different ones give sequences that have nothing to do with each
 /// other.
 class Chance {
  public:
@@ -16,7 +17,7 @@ class Chance {
   Chance(Purpose purpose, int i, int j, int k = 0, int l = 0, int part = 0) noexcept
       : state_(mixed(
             (std::uint64_t(i) << 48 | std::uint64_t(j) << 32 | std::uint64_t(k) << 16 | std::uint64_t(l)) +
-            std::uint64_t(purpose) * 0xd1b54a32d192ed03u)) {}
+            std::uint64_t(purpose) * 0xd1b54a32d192ed03u + std::uint64_t(part) * 0x8cb92ba72f3d8dd7u)) {}
 
   [[nodiscard]] double next() noexcept {
     state_ += 0x9e3779b97f4a7c15u;
