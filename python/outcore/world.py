@@ -325,15 +325,6 @@ def _close_quietly() -> None:
             world.close()
 
 
-def _leave_to_parent() -> None:
-    """In a forked child: the worlds are the parent's, and new ones can be made."""
-    _open.clear()
-    _alone.cache_clear()
-
-
-os.register_at_fork(after_in_child=_leave_to_parent)
-
-
 @atexit.register
 def _close_all() -> None:
     """At the end of a process that has not closed its worlds. If the others do not end as well, the job is ended:

@@ -196,7 +196,7 @@ void ArrayDirectory::lock(std::string_view what) {
   if (refused == EWOULDBLOCK || !same)
     fail(EBUSY, what, path_,
          "somebody else, or another handle of this job, is writing, making or deleting it");
-  lock_ = std::move(directory);
+  lock_ = device::HeldLock(std::move(directory));
 }
 
 void ArrayDirectory::look_for() {

@@ -11,6 +11,7 @@
 
 #include "device/descriptor.hpp"
 #include "device/directory.hpp"
+#include "device/held_lock.hpp"
 #include "outcore/array/chunk_grid.hpp"
 #include "outcore/array/disk_array.hpp"
 #include "outcore/store/manifest.hpp"
@@ -65,7 +66,7 @@ class ArrayDirectory {
                              std::vector<std::byte>& manifest);
   /// Nothing is read or written here any more.
   void unlock() noexcept {
-    (void)lock_.reset();
+    lock_.reset();
     opened_ = {};
   }
 
@@ -106,7 +107,7 @@ class ArrayDirectory {
   bool fresh_ = false;                      ///< made here: the first commit makes its name durable, too
   bool is_new_ = false;                     ///< this process has made the directory
   bool uncertain_ = false;
-  device::Descriptor lock_;  ///< of the directory: who leads keeps other writers out, until it ends
+  device::HeldLock lock_;  ///< of the directory: who leads keeps other writers out, until it ends
 };
 
 }  // namespace outcore::array

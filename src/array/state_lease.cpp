@@ -48,14 +48,14 @@ std::string path_of(const device::Directory& directory, const std::string& name)
 }  // namespace
 
 StateLease::StateLease(const device::Directory& directory, const std::string& table)
-    : table_(table), lock_(::openat(directory.fd(), table.c_str(), O_RDONLY | no_link)) {
+    : table_(table), lock_(device::Descriptor(::openat(directory.fd(), table.c_str(), O_RDONLY | no_link))) {
   if (!lock_) throw Error(errno, {.attempted = "open disk array", .path = path_of(directory, table)});
-  if (lock(lock_, LOCK_SH) == Locked::by_others) gone(directory, table);
+  if (lock(lock_.file(), LOCK_SH) == Locked::by_others) gone(directory, table);
   check(directory);
 }
 
 void StateLease::check(const device::Directory& directory) const {
-  if (!has_name(lock_, directory, table_)) gone(directory, table_);
+  if (!has_name(lock_.file(), directory, table_)) gone(directory, table_);
 }
 
 bool is_read(const device::Directory& directory, const std::string& table) {

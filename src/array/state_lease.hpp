@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "device/descriptor.hpp"
 #include "device/directory.hpp"
+#include "device/held_lock.hpp"
 
 namespace outcore::array {
 
@@ -26,7 +26,7 @@ class StateLease {
 
  private:
   std::string table_;
-  device::Descriptor lock_;
+  device::HeldLock lock_;
 };
 
 /// Whether somebody reads the state of this table. If not, the table is removed: nobody can begin to.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -435,3 +436,27 @@ def test_an_scf_of_the_parent_is_refused_in_a_child(tmp_path):
         density = mf.make_rdm1()
         assert in_child(lambda: mf.get_jk(dm=density)) == REFUSED
         assert abs(mf.kernel() - energy) < 1e-9
+
+
+def test_a_child_that_lives_on_keeps_no_lock_of_its_parent(tmp_path):
+    with outcore.World("self", scratch=tmp_path) as world:
+        path = tmp_path / "array"
+        array = outcore.DiskArray(world, (10,), path=path)
+        array[...] = np.ones(10)
+        reads, writes = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.write(writes, b"x")
+            signal.alarm(60)
+            signal.pause()
+        try:
+            os.read(reads, 1)
+            array.close()
+            with outcore.DiskArray.open(world, path, read_only=False) as again:
+                again[0] = 2.0
+                assert again[...].sum() == 11.0
+        finally:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            os.close(reads)
+            os.close(writes)

@@ -1,0 +1,58 @@
+#include "device/held_lock.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <mutex>
+#include <set>
+#include <utility>
+
+namespace outcore::device {
+namespace {
+
+/// Never destroyed: locks may be given back by static destructors.
+struct Held {
+  std::mutex mutex;
+  std::set<int> descriptors;
+
+  Held() { pthread_atfork(prepare, parent, child); }
+  static Held& instance() {
+    static auto* const held = new Held;
+    return *held;
+  }
+
+ private:
+  static void prepare() { instance().mutex.lock(); }
+  static void parent() { instance().mutex.unlock(); }
+  static void child() {
+    for (const int descriptor : std::exchange(instance().descriptors, {})) ::close(descriptor);
+    instance().mutex.unlock();
+  }
+};
+
+}  // namespace
+
+HeldLock::HeldLock(Descriptor file) : file_(std::move(file)) {
+  if (!file_) return;
+  const std::lock_guard guard(Held::instance().mutex);
+  Held::instance().descriptors.insert(file_.get());
+}
+
+HeldLock& HeldLock::operator=(HeldLock&& other) noexcept {
+  std::swap(origin_, other.origin_);
+  std::swap(file_, other.file_);
+  return *this;
+}
+
+void HeldLock::reset() noexcept {
+  if (!file_) return;
+  if (!origin_.here()) {
+    (void)file_.release();  // closed already
+    return;
+  }
+  const std::lock_guard guard(Held::instance().mutex);
+  Held::instance().descriptors.erase(file_.get());
+  (void)file_.reset();
+}
+
+}  // namespace outcore::device
