@@ -149,7 +149,7 @@ TEST("settings of an emulated storage that make no sense are an error at the fir
     });
 }
 
-TEST("a forked child gets an engine of its own, also for files opened before") {
+TEST("a forked child gets an engine of its own, and is refused files opened before") {
   support::Scratch scratch;
   in_child([&] {
     File file(scratch.file("before"));
@@ -159,10 +159,15 @@ TEST("a forked child gets an engine of its own, also for files opened before") {
     in_child([&] {
       check::is_true(&default_engine() != before, "not the engine of the parent");
       support::Bytes back(data.size());
-      check::equal(file.async_read(back, 0).wait(), 100000);
-      support::same(back, data);
+      const auto refused =
+          check::throws<outcore::Error>([&] { static_cast<void>(file.async_read(back, 0)); });
+      check::equal(refused.errno_value(), EBADF);
+      check::contains(refused.what(), std::to_string(getppid()));
       move_something(scratch, "child");
     });
+    support::Bytes back(data.size());
+    check::equal(file.async_read(back, 0).wait(), 100000);
+    support::same(back, data);
     move_something(scratch, "parent");
   });
 }
