@@ -423,7 +423,7 @@ def test_missing_matplotlib_names_the_extra(
 ) -> None:
     for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends", "matplotlib.backends.backend_agg"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(OutcoreError, match=r"outcore\[plot\]"):
+    with pytest.raises(OutcoreError, match="pip install 'matplotlib"):
         report.main_report(traced, tmp_path)
 
 

@@ -22,6 +22,7 @@ from pyscf.df.incore import aux_e2
 from pyscf.mp import dfmp2_native, dfump2_native
 
 from outcore.chem import ri
+from outcore.chem.reference import mark_canonical
 from outcore.chem.ri import auxiliary
 from outcore.chem.ri.metric import Metric
 from outcore.chem.ri.plan import IntegralSizes, TransformSizes, plan_integrals, plan_transform
@@ -451,8 +452,11 @@ def test_a_disk_that_is_too_small_for_mp2_is_noticed_before_integrals_are_made(s
     monkeypatch.setattr(ri.MP2, "_three_center", never)
     mol = molecule(atom="Ne 0 0 0; Ne 0 0 3; Ne 0 3 0", basis="cc-pv5z")
     mf = reference.RHF(mol)
-    mf.mo_coeff, mf.mo_energy = np.eye(mol.nao), np.zeros(mol.nao)
+    values, vectors = np.linalg.eigh(mol.intor("int1e_ovlp"))
+    mf.mo_coeff, mf.mo_energy = vectors / np.sqrt(values), np.arange(mol.nao) - 15.5
     mf.mo_occ = 2.0 * (np.arange(mol.nao) < 15)
+    mf.converged = True
+    mark_canonical(mf)
     with pytest.raises(OutcoreError, match="free") as caught:
         ri.MP2(mf, storage="disk", scratch=str(small_disk)).kernel()
     assert caught.value.errno == errno.ENOSPC

@@ -90,7 +90,8 @@ def test_orbitals_of_another_method_are_not_taken(water, tmp_path):
     arguments = ("--basis", "sto-3g", "--charge", "1")
     assert scf(water, *arguments, "--rohf", "--checkpoint", str(tmp_path / "kept")) == 0
     assert scf(water, *arguments, "--rohf", "--restart", str(tmp_path / "kept")) == 0
-    assert "it is of ROHF" in refused(water, *arguments, "--uhf", "--restart", str(tmp_path / "kept"))
+    said = refused(water, *arguments, "--uhf", "--restart", str(tmp_path / "kept"))
+    assert "method = ROHF, now it is UHF" in said
 
 
 def test_odd_electrons_are_refused_for_rhf(water):
