@@ -27,6 +27,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -127,6 +128,18 @@ def load(world: World, name: str | os.PathLike[str]) -> Checkpoint:
     return Checkpoint(world, name)
 
 
+_held: WeakValueDictionary[int, Checkpoint] = WeakValueDictionary()  # by descriptor
+
+
+def _leave_to_parent() -> None:
+    """In a forked child: a lock belongs to the open file, which it shares, and would outlast the parent's."""
+    for each in list(_held.values()):
+        each.close()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
+
+
 class Checkpoint(Mapping[str, Any]):
     """What was saved: a mapping from names to arrays, which are read when asked for; `meta` beside it.
 
@@ -158,10 +171,12 @@ class Checkpoint(Mapping[str, Any]):
         """Keeps who saves the next one from removing this generation, for as long as this process holds it."""
         if self._here.exists():  # else it is a node without a part of it
             self._lease = hold(self._here / f"arrays.{self.generation}")
+            _held[self._lease] = self
 
     def close(self) -> None:
         """Lets who saves the next one remove this generation. Arrays that were opened stay as they are."""
         if self._lease is not None:
+            _held.pop(self._lease, None)
             os.close(self._lease)
             self._lease = None
 

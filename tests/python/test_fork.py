@@ -460,3 +460,21 @@ def test_a_child_that_lives_on_keeps_no_lock_of_its_parent(tmp_path):
             os.waitpid(pid, 0)
             os.close(reads)
             os.close(writes)
+
+
+def test_a_child_that_lives_on_holds_no_checkpoint_of_its_parent(tmp_path):
+    name = tmp_path / "checkpoint"
+    with outcore.World("self", scratch=tmp_path) as world:
+        outcore.checkpoint.save(world, name, {"n": np.ones(5)}, 1)
+        loaded = outcore.checkpoint.load(world, name)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            signal.pause()
+        try:
+            loaded.close()
+            outcore.checkpoint.save(world, name, {"n": np.zeros(5)}, 2)
+            assert sorted(each for each in os.listdir(name) if each.startswith("arrays.")) == ["arrays.2"]
+        finally:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)

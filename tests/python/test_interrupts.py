@@ -1,5 +1,6 @@
 """Ctrl-C and SIGTERM: threads have stopped before the exception leaves, and commands say what ended them."""
 
+import json
 import os
 import signal
 import subprocess
@@ -122,13 +123,31 @@ def chain(tmp_path):
     return path
 
 
+def ended_by(number, command, cycles=0):
+    """Exit status and messages of a command that gets a signal when it has said so many cycles of its SCF."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        said = ""
+        while "cycle" not in said:
+            line = process.stdout.readline()
+            assert line, said
+            said += line
+        for _ in range(cycles):
+            assert process.stdout.readline().strip()
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=DEADLINE_S)
+    finally:
+        process.kill()
+    return process.returncode, errors
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
     ("storage", "ranks"),
     [
         ("direct", 1),
         ("disk", 1),
-        pytest.param("disk", 2, marks=pytest.mark.launcher),
+        pytest.param("disk", 4, marks=pytest.mark.launcher),
     ],
 )
 def test_a_command_ends_with_the_status_of_its_signal(chain, tmp_path, number, storage, ranks):
@@ -140,18 +159,60 @@ def test_a_command_ends_with_the_status_of_its_signal(chain, tmp_path, number, s
     command = [sys.executable, "-m", "outcore", "scf", str(chain), "--basis", "aug-cc-pvdz"]
     command += ["--integrals", storage, "--scratch", str(scratch)]
     command += ["--ranks", str(ranks)] if ranks > 1 else []
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        said = ""
-        while "cycle" not in said:
-            line = process.stdout.readline()
-            assert line, said
-            said += line
-        process.send_signal(number)
-        _, errors = process.communicate(timeout=DEADLINE_S)
-    finally:
-        process.kill()
-    assert process.returncode == 128 + number, errors
+    status, errors = ended_by(number, command)
+    assert status == 128 + number, errors
     for word in ("terminate called", "Input/output error", "Traceback"):
         assert word not in errors
     assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_goes_on_from_what_one_kept_that_a_signal_ended(chain, tmp_path, number):
+    pytest.importorskip("pyscf")
+    command = [sys.executable, "-m", "outcore", "scf", str(chain), "--basis", "6-31g", "--conv-tol", "1e-10"]
+    energies = []
+    for name in ("whole", "ended"):
+        kept = [*command, "--checkpoint", str(tmp_path / name), "--json", str(tmp_path / f"{name}.json")]
+        if name == "ended":
+            status, errors = ended_by(number, kept, cycles=2)
+            assert status == 128 + number, errors
+            kept += ["--restart", str(tmp_path / name)]
+        again = subprocess.run(kept, check=False, capture_output=True, text=True, timeout=DEADLINE_S)
+        assert again.returncode == 0, again.stderr
+        energies.append(json.loads((tmp_path / f"{name}.json").read_text())["energy_hartree"])
+    assert energies[1] == pytest.approx(energies[0], abs=2e-9)
+
+
+@pytest.mark.launcher
+def test_a_signal_for_one_process_ends_all(tmp_path):
+    launcher, marks = str(launch.find_launcher()), tmp_path / "marks"
+    marks.mkdir()
+    script = f"""
+import os, pathlib, time
+import outcore
+
+with outcore.World() as world:
+    world.barrier()
+    pathlib.Path({str(marks)!r}, str(world.rank)).write_text(str(os.getpid()))
+    for _ in range({10 * DEADLINE_S}):
+        world.barrier()
+        time.sleep(0.1)
+"""
+    job = subprocess.Popen(
+        [launcher, "-n", "3", sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    try:
+        while len(os.listdir(marks)) < 3 or not all(each.read_text() for each in marks.iterdir()):
+            assert job.poll() is None
+            time.sleep(0.05)
+        processes = [int((marks / str(rank)).read_text()) for rank in range(3)]
+        os.kill(processes[1], signal.SIGTERM)
+        job.communicate(timeout=DEADLINE_S)
+    finally:
+        job.kill()
+    assert job.returncode != 0
+    for _ in range(100):
+        if not any(os.path.exists(f"/proc/{each}") for each in processes):
+            break
+        time.sleep(0.1)
+    assert not any(os.path.exists(f"/proc/{each}") for each in processes)
