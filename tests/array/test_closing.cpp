@@ -50,22 +50,23 @@ class Busy {
   std::vector<std::thread> threads_;
 };
 
-/// Uses an array in all the ways there are.
+/// Uses an array in all the ways there are, each thread of each process in rows of its own.
 void use(GlobalArray& array, int thread) {
+  const std::int64_t first = 30 * array.world().rank() + 10 * thread;
+  const Box rows(Extents{first, 0}, Extents{first + 10, shape[1]});
   Model model(shape);
   std::ranges::fill(model.data, 1.0);
-  const std::vector<std::int64_t> indices = {0, 0, 63, 47, 31, 20};
+  const std::vector<std::int64_t> indices = {first, 0, first + 9, 47, first + 3, 20};
   std::vector<double> elements(3, 1.0);
   const auto memory = std::as_writable_bytes(std::span(elements)).data();
-  if (thread == 0) {  // of one process: nobody else puts anything
-    if (array.world().rank() > 0) return;
-    array.put(all, model.memory(all));
+  if (thread == 0) {
+    array.put(rows, model.memory(rows));
     array.scatter(indices, memory);
   } else if (thread == 1) {
-    array.get(all, model.memory(all));
+    array.get(rows, model.memory(rows));
     array.gather(indices, memory);
   } else {
-    array.accumulate(all, model.memory(all), nullptr);
+    array.accumulate(rows, model.memory(rows), nullptr);
     array.scatter_accumulate(indices, memory, nullptr);
   }
 }
