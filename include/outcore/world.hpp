@@ -143,6 +143,22 @@ class World {
     Region& operator=(Region&& other) noexcept;
     ~Region();
     [[nodiscard]] transport::Segment& segment() const;  ///< Error(EBADF) after the world was closed
+    /// The same while one operation lasts: the world, which another thread may close, waits for its end.
+    class Use {
+     public:
+      explicit Use(const Region& region);
+      ~Use() { end(); }
+      Use(const Use&) = delete;
+      Use& operator=(const Use&) = delete;
+      transport::Segment* operator->() const noexcept { return segment_; }
+
+     private:
+      void end() noexcept;
+
+      world::Entry& entry_;
+      transport::Segment* segment_;
+    };
+    [[nodiscard]] Use use() const { return Use(*this); }
     [[nodiscard]] std::int64_t offset() const noexcept { return offset_; }
     [[nodiscard]] std::byte* local() const { return segment().local() + offset_; }
     [[nodiscard]] std::int64_t size_bytes() const noexcept { return size_bytes_; }
@@ -154,6 +170,7 @@ class World {
    private:
     friend class World;
     void release() noexcept;
+    [[nodiscard]] world::Entry& entry() const;
     Owned<std::shared_ptr<world::Entry>> entry_;
     std::int64_t offset_ = 0, size_bytes_ = 0;
     std::uint64_t number_ = 0;
@@ -163,6 +180,7 @@ class World {
 
  private:
   struct State;
+  class InUse;
   Owned<std::unique_ptr<State>> state_;
 };
 

@@ -40,14 +40,14 @@ class RecordDirectory {
             world.allocate((records + processes_ - 1) / processes_ * entry_bytes, "directory of records")) {}
 
   [[nodiscard]] RecordEntry entry(std::int64_t record) const {
-    return RecordEntry(region_.segment().fetch_add(process(record), offset(record), 0));
+    return RecordEntry(region_.use()->fetch_add(process(record), offset(record), 0));
   }
 
   /// Puts an entry in the place of whatever is there, and returns that.
   RecordEntry exchange(std::int64_t record, RecordEntry next) const {
     for (RecordEntry seen = entry(record);;) {
       const RecordEntry found(
-          region_.segment().compare_swap(process(record), offset(record), seen.word(), next.word()));
+          region_.use()->compare_swap(process(record), offset(record), seen.word(), next.word()));
       if (found == seen) return seen;
       seen = found;
     }

@@ -32,13 +32,13 @@ SharedEnd::SharedEnd(World& world) : region_(world.allocate(64, "the end of a sh
 
 void SharedEnd::raise(std::int64_t end) {
   if (end <= known()) return;
-  (void)region_.segment();  // throws if the world was closed, and the memory is gone
+  const auto use = region_.use();  // throws if the world was closed, and the memory is gone
   raise_to(std::atomic_ref(*mine_), end);
   raise_to(known_, end);
 }
 
 std::int64_t SharedEnd::ask(std::size_t holder) {
-  const std::int64_t end = region_.segment().fetch_add(holders_[holder], region_.offset(), 0);
+  const std::int64_t end = region_.use()->fetch_add(holders_[holder], region_.offset(), 0);
   raise_to(known_, end);
   return end;
 }

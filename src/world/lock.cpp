@@ -18,17 +18,16 @@ Lock::Lock(World& world) : world_(world), region_(world.allocate(16, "lock")) {}
 
 void Lock::lock() {
   check_may_wait_for_calls();  // before there is a ticket, which must be called and given back
-  transport::Segment& segment = region_.segment();
-  const std::int64_t ticket = segment.fetch_add(0, region_.offset() + ticket_offset, 1);
+  const std::int64_t ticket = region_.use()->fetch_add(0, region_.offset() + ticket_offset, 1);
   const std::int64_t called = region_.offset() + called_offset;
   using Clock = std::chrono::steady_clock;
   auto watched = Clock::now();
-  for (transport::Pause pause; segment.fetch_add(0, called, 0) != ticket; pause()) {
+  for (transport::Pause pause; region_.use()->fetch_add(0, called, 0) != ticket; pause()) {
     if (Clock::now() - watched < std::chrono::seconds(1)) continue;
     world_.transport().watch();  // for who holds it
     watched = Clock::now();
   }
-  segment.flush();
+  region_.use()->flush();
   holds_ = true;
 }
 
@@ -36,7 +35,7 @@ void Lock::unlock() {
   if (!holds_.exchange(false))
     throw Error(EPERM, {.attempted = "release a lock", .detail = "this process does not hold it"});
   world_.flush();
-  region_.segment().fetch_add(0, region_.offset() + called_offset, 1);
+  region_.use()->fetch_add(0, region_.offset() + called_offset, 1);
 }
 
 }  // namespace outcore

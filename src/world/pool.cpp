@@ -11,7 +11,10 @@ constexpr std::int64_t segment_bytes = 32 << 20;  // untouched memory costs noth
 }  // namespace
 
 Pool::~Pool() {
-  for (const auto& [number, entry] : entries_) entry->segment = nullptr;
+  for (const auto& [number, entry] : entries_) {
+    entry->segment = nullptr;
+    while (const std::uint32_t uses = entry->uses.load()) entry->uses.wait(uses);
+  }
   // In an order that is the same everywhere.
   for (auto& [number, segment] : segments_) segment.reset();
 }

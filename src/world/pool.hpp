@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -15,6 +16,7 @@ namespace outcore::world {
 struct Entry {
   Place place;
   std::atomic<transport::Segment*> segment{nullptr};  ///< null once the world was closed
+  std::atomic<std::uint32_t> uses{0};                 ///< operations under way, which the end waits for
   std::atomic<bool> released{false};                  ///< by this process
   std::int64_t size_bytes = 0;
   std::shared_ptr<Budget> budget;

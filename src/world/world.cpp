@@ -1,7 +1,9 @@
 #include "outcore/world.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -36,6 +38,9 @@ std::vector<int> nodes_of_all(transport::Transport& transport, bool each_its_own
 }  // namespace
 
 struct World::State {
+  /// Of calls of any thread, which `close` waits for, and of the bit `closing`.
+  std::atomic<std::uint32_t> uses = 0;
+  static constexpr std::uint32_t closing = 1u << 31;
   std::unique_ptr<transport::Transport> transport, node_transport;
   int rank = 0, size = 1, node = 0, node_count = 1, node_rank = 0, node_size = 1;
   std::shared_ptr<Budget> budget;
@@ -50,6 +55,26 @@ struct World::State {
     if (!transport) throw Error(EBADF, {.attempted = "use a world", .detail = "it was closed"});
     return *transport;
   }
+};
+
+/// A call of a thread that needs what `close` frees.
+class World::InUse {
+ public:
+  explicit InUse(State& state) : state_(state) {
+    if (state_.uses.fetch_add(1) < State::closing) return;
+    end();
+    throw Error(EBADF, {.attempted = "use a world", .detail = "it was closed"});
+  }
+  ~InUse() { end(); }
+  InUse(const InUse&) = delete;
+  InUse& operator=(const InUse&) = delete;
+
+ private:
+  void end() noexcept {
+    if (--state_.uses == State::closing) state_.uses.notify_all();
+  }
+
+  State& state_;
 };
 
 World::World(std::unique_ptr<transport::Transport> given, const WorldOptions& options)
@@ -120,6 +145,8 @@ void World::close() {
   }
   state_->companion.reset();  // which may still use all the rest
   world::finish_users(*this);
+  state_->uses.fetch_or(State::closing);
+  for (std::uint32_t uses; (uses = state_->uses.load()) != State::closing;) state_->uses.wait(uses);
   state_->service.reset();
   state_->pool.reset();
   state_->node_transport.reset();
@@ -170,6 +197,7 @@ std::shared_ptr<World::Companion>& World::companion() {
 }
 
 void World::flush() {
+  const InUse use(*state_);
   (void)state_->open();
   state_->pool->flush();
 }
@@ -225,6 +253,7 @@ std::uint32_t World::procedure(const std::string& name) const {
 
 CallRequest World::call(int process, std::uint32_t procedure, std::span<const std::byte> header,
                         std::span<const std::byte> payload, CallOptions options) {
+  const InUse use(*state_);
   (void)state_->open();
   if (!state_->service)
     throw Error(ENOENT,
@@ -285,6 +314,23 @@ transport::Segment& World::Region::segment() const {
     throw Error(EBADF,
                 {.attempted = "use one-sided memory", .detail = entry_ ? "its world was closed" : "none"});
   return *segment;
+}
+
+World::Region::Use::Use(const Region& region) : entry_(region.entry()) {
+  ++entry_.uses;
+  segment_ = entry_.segment.load();
+  if (segment_) return;
+  end();
+  static_cast<void>(region.segment());  // throws
+}
+
+void World::Region::Use::end() noexcept {
+  if (--entry_.uses == 0) entry_.uses.notify_all();
+}
+
+world::Entry& World::Region::entry() const {
+  if (!entry_) static_cast<void>(segment());  // throws
+  return *entry_;
 }
 
 std::uint64_t fingerprint(std::span<const std::byte> bytes, std::uint64_t seed) {

@@ -33,7 +33,7 @@ class Busy {
         try {
           for (;; ++rounds_) body(i);
         } catch (const Error& error) {
-          refusals_ += error.errno_value() == EBADF;
+          refusals_ += error.errno_value() == EBADF || error.errno_value() == ESHUTDOWN;
         }
       });
     while (rounds_ < 3) std::this_thread::yield();
@@ -152,3 +152,19 @@ TEST("a transfer of a disk array with a global array that is closed is refused")
 }
 
 TEST_MAIN
+TEST("a world that closes waits for counters and calls of other threads and refuses later ones") {
+  const TemporaryDirectory directory;
+  for (int i = 0; i < 5; ++i)
+    in_worlds(2, options_in(directory), [&](World& world) {
+      Counter counter(world);
+      const std::uint32_t nothing = world.register_procedure("nothing", [](Call call) { call.answer({}); });
+      Busy busy([&](int thread) {
+        if (thread == 0) (void)counter.next();
+        if (thread == 1) world.flush();
+        if (thread == 2) world.call(1 - world.rank(), nothing, {}).wait();
+      });
+      world.close();
+      busy.join();
+      check::equal(busy.refusals(), 3);
+    });
+}
