@@ -93,7 +93,7 @@ Component::Request Component::async_write(std::int64_t first_slot, std::int64_t 
   request.stored.resize(static_cast<std::size_t>(count));
   if (state_->encodes()) request.staging = device::Buffer(memory.size());
 
-  Piece raw{.count = 0};  // slots that are written as they are, and lie together
+  SlotRun raw{.count = 0};  // slots that are written as they are, and lie together
   const auto write_raw = [&] {
     if (raw.count == 0) return;
     raw.disk = part_of(memory, (raw.first_slot - first_slot) * stride, raw.count * stride);
@@ -138,7 +138,7 @@ Component::Request Component::async_write(std::int64_t first_slot, std::int64_t 
   return made;
 }
 
-void Component::Request::State::begin(const Piece& piece) {
+void Component::Request::State::begin(const SlotRun& piece) {
   pieces.push_back(piece);  // first: what is under way must be known
   try {
     pieces.back().request = write ? owner->file.async_write(piece.disk, piece.offset)
@@ -159,7 +159,7 @@ void Component::Request::State::note_written(std::int64_t slot, std::span<const 
     *next++ = crc32c(bytes.subspan(at, std::min(block_bytes, bytes.size() - at)));
 }
 
-void Component::Request::State::finish_write(const Piece& piece) {
+void Component::Request::State::finish_write(const SlotRun& piece) {
   const Geometry& geometry = owner->geometry();
   for (std::int64_t slot = piece.first_slot; slot < piece.first_slot + piece.count; ++slot) {
     const std::int64_t i = slot - first_slot, size = stored[static_cast<std::size_t>(i)];
@@ -187,7 +187,7 @@ Component::Request Component::async_read(std::int64_t first_slot, std::int64_t c
       ++slot;
       continue;
     }
-    Piece piece{.first_slot = slot, .side = table.side(slot)};
+    SlotRun piece{.first_slot = slot, .side = table.side(slot)};
     piece.offset = geometry.offset_of(slot, piece.side);
     if (state_->raw(slot)) {
       const auto joins = [&](std::int64_t next) {
@@ -234,7 +234,7 @@ Component::Request Component::async_read_blocks(std::int64_t slot, std::int64_t 
   return made;
 }
 
-void Component::Request::State::finish_read(const Piece& piece, std::int64_t moved) {
+void Component::Request::State::finish_read(const SlotRun& piece, std::int64_t moved) {
   const Geometry& geometry = owner->geometry();
   if (moved != static_cast<std::int64_t>(piece.disk.size()))
     throw Error(EIO, {.attempted = "read",
@@ -271,7 +271,7 @@ Component::Request::Request(Request&&) noexcept = default;
 Component::Request& Component::Request::operator=(Request&& other) noexcept = default;
 
 /// Waits for a piece and does what is to be done with it.
-void Component::Request::State::finish(Piece& piece) {
+void Component::Request::State::finish(SlotRun& piece) {
   std::int64_t moved = 0;
   try {
     moved = piece.request.wait();
@@ -291,7 +291,7 @@ void Component::Request::State::finish(Piece& piece) {
 void Component::Request::State::finish_all() {
   std::exception_ptr first;
   while (next_piece < pieces.size()) {
-    Piece& piece = pieces[next_piece++];
+    SlotRun& piece = pieces[next_piece++];
     try {
       finish(piece);
     } catch (...) {
@@ -325,7 +325,7 @@ void Component::Request::wait() {
 
 bool Component::Request::done() const noexcept {
   return !state_ || std::ranges::all_of(std::span(state_->pieces).subspan(state_->next_piece),
-                                        [](const Piece& piece) { return piece.request.done(); });
+                                        [](const SlotRun& piece) { return piece.request.done(); });
 }
 
 }  // namespace outcore::store

@@ -25,7 +25,7 @@ inline std::span<std::byte> part_of(std::span<std::byte> memory, std::int64_t of
 }
 
 /// What a request asks of the device at once: bytes of one or more slots that lie together.
-struct Piece {
+struct SlotRun {
   std::int64_t first_slot = 0, count = 1;
   int side = 0;
   std::int64_t first_block = 0;    ///< reads of a part: the first block that is read
@@ -117,17 +117,17 @@ struct Component::Request::State {
   std::shared_ptr<Component::State> owner;
   const bool write;
   device::Buffer staging;
-  std::vector<Piece> pieces;
+  std::vector<SlotRun> pieces;
   std::vector<std::uint32_t> checksums;  ///< writes: geometry.blocks() for each slot
   std::vector<std::int64_t> stored;      ///< writes: for each slot
   std::int64_t first_slot = 0;
   std::size_t next_piece = 0;  ///< first one that was not waited for
 
-  void begin(const Piece& piece);
+  void begin(const SlotRun& piece);
   void note_written(std::int64_t slot, std::span<const std::byte> stored_bytes);
-  void finish(Piece& piece);
-  void finish_write(const Piece& piece);
-  void finish_read(const Piece& piece, std::int64_t moved);
+  void finish(SlotRun& piece);
+  void finish_write(const SlotRun& piece);
+  void finish_read(const SlotRun& piece, std::int64_t moved);
   void finish_all();
   void settle() noexcept;
 };
