@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "c_check.h"
@@ -122,6 +123,32 @@ static void lists_of_pieces(void) {
   EXPECT(oc_sf_close(file) == OC_OK);
 }
 
+/* What the parent has open is EBADF in a forked child, at once, and stays as it is. */
+static void forked_children(void) {
+  int file = created(3), list = 0, status = -1;
+  char in[8] = "";
+  int64_t request = 0;
+  pid_t child;
+  EXPECT(oc_sf_create(world, "forked", NULL, &list) == OC_OK && oc_sf_write(list, 0, "whole", 5) == OC_OK);
+  EXPECT(oc_rf_put(file, 0, "whole", 5) == OC_OK && oc_rf_aput(file, 1, "whole", 5, &request) == OC_OK);
+  child = fork();
+  if (child == 0) {
+    failures = 0;
+    EXPECT(oc_rf_put(file, 2, "child", 5) == EBADF && oc_rf_get(file, 0, in, 5, NULL) == EBADF);
+    EXPECT(oc_rf_wait(request, NULL) == EBADF && oc_rf_sync(file) == EBADF);
+    EXPECT(oc_sf_write(list, 0, "child", 5) == EBADF && oc_sf_read(list, 0, in, 5) == EBADF);
+    EXPECT(oc_sf_create(world, "another", NULL, &list) == EBADF);
+    fflush(stdout);
+    _exit(failures != 0);
+  }
+  EXPECT(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT(oc_rf_wait(request, NULL) == OC_OK);
+  EXPECT(oc_rf_get(file, 0, in, 5, NULL) == OC_OK && memcmp(in, "whole", 5) == 0);
+  EXPECT(oc_rf_get(file, 2, in, 5, NULL) == ENOENT);
+  EXPECT(oc_sf_read(list, 0, in, 5) == OC_OK && memcmp(in, "whole", 5) == 0);
+  EXPECT(oc_rf_close(file) == OC_OK && oc_sf_close(list) == OC_OK);
+}
+
 static void remove_scratch(void) {
   rmdir(scratch);
 }
@@ -136,6 +163,7 @@ int main(void) {
   many_requests();
   bad_arguments();
   lists_of_pieces();
+  forked_children();
   EXPECT(oc_world_close(world) == OC_OK);
   printf("%d failed\n", failures);
   return failures != 0;
