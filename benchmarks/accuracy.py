@@ -23,7 +23,7 @@ ERRORS = (1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11)
 STORAGES = ("disk", "semidirect", "auto")
 _FEW_ERRORS = (1e-6, 1e-9)  # of those that take long
 _CONVERGED = 1e-11
-_NOTHING = 1e-18  # integrals that the reference may leave out
+_GRADIENT = 1e-8  # of the reference: near-degenerate lattices are not done when the energy stands still
 _IN_MEMORY = 150  # functions, up to which PySCF keeps all integrals
 
 
@@ -150,12 +150,16 @@ def _reference(mol: Any) -> tuple[float, Any]:
     from pyscf import scf as theirs
 
     mf = theirs.RHF(mol)
-    mf.conv_tol, mf.direct_scf_tol = _CONVERGED, 0.0
+    mf.conv_tol, mf.conv_tol_grad, mf.direct_scf_tol = _CONVERGED, _GRADIENT, 0.0
     if mol.nao > _IN_MEMORY:  # the last cycles alone must leave nothing out
         mf.direct_scf_tol = 1e-13
         mf.kernel()
         mf = theirs.RHF(mol).set(
-            conv_tol=_CONVERGED, direct_scf_tol=0.0, direct_scf=False, incore_anyway=False
+            conv_tol=_CONVERGED,
+            conv_tol_grad=_GRADIENT,
+            direct_scf_tol=0.0,
+            direct_scf=False,
+            incore_anyway=False,
         )
         mf.max_memory = 0
     energy = mf.kernel(mf.make_rdm1() if mf.mo_coeff is not None else None)
