@@ -23,7 +23,7 @@ ERRORS = (1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11)
 STORAGES = ("disk", "semidirect", "auto")
 _FEW_ERRORS = (1e-6, 1e-9)  # of those that take long
 _CONVERGED = 1e-11
-_GRADIENT = 1e-8  # of the reference: near-degenerate lattices are not done when the energy stands still
+_GRADIENT = 1e-7  # of the reference: near-degenerate lattices are not done when the energy stands still
 _IN_MEMORY = 150  # functions, up to which PySCF keeps all integrals
 
 
@@ -151,12 +151,14 @@ def _reference(mol: Any) -> tuple[float, Any]:
 
     mf = theirs.RHF(mol)
     mf.conv_tol, mf.conv_tol_grad, mf.direct_scf_tol = _CONVERGED, _GRADIENT, 0.0
+    mf.max_cycle = 200
     if mol.nao > _IN_MEMORY:  # the last cycles alone must leave nothing out
         mf.direct_scf_tol = 1e-13
         mf.kernel()
         mf = theirs.RHF(mol).set(
             conv_tol=_CONVERGED,
             conv_tol_grad=_GRADIENT,
+            max_cycle=200,
             direct_scf_tol=0.0,
             direct_scf=False,
             incore_anyway=False,
