@@ -409,7 +409,9 @@ with outcore.World(memory="200MB", scratch=sys.argv[1]) as world:
         os._exit(30)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     array.sync()
-    print(world.gather(status), flush=True)
+    statuses = world.gather(status)
+    if world.rank == 0:
+        print(statuses, flush=True)
 """
 
 
@@ -423,7 +425,7 @@ def test_a_child_of_a_process_under_mpi_is_refused_and_the_job_goes_on(tmp_path)
         timeout=LIMIT_S,
     )
     assert job.returncode == 0, job.stderr
-    assert job.stdout.split("\n")[:2] == ["[10, 10]"] * 2
+    assert job.stdout.strip() == "[10, 10]"
 
 
 def test_an_scf_of_the_parent_is_refused_in_a_child(tmp_path):
