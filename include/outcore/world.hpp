@@ -20,7 +20,8 @@ namespace outcore {
 
 namespace world {
 struct Entry;  // what the pool knows of a region
-}
+class User;    // of one-sided memory: see world/users.hpp
+}  // namespace world
 
 /// Accounts memory against a limit. Thread-safe.
 class Budget {
@@ -102,6 +103,9 @@ class World {
     virtual void closing() noexcept = 0;
   };
   [[nodiscard]] std::shared_ptr<Companion>& companion();
+
+  /// `close` lets it finish before the one-sided memory goes. Any thread; dropped with its last owner.
+  void add_user(const std::shared_ptr<world::User>& user);
 
   void flush();    ///< all one-sided operations of this process have arrived, as Segment::flush says
   void barrier();  ///< collective; flushes one-sided operations first

@@ -63,7 +63,7 @@ GlobalArray::GlobalArray(World& world, ElementType type, const MakeDistribution&
   region_ = world.allocate(bytes, describe(type, shape()));
   number_ = region_.number();
   transfers_ = std::make_shared<array::Transfers>();
-  world::add_user(world, transfers_);
+  world.add_user(transfers_);
 }
 
 GlobalArray::~GlobalArray() {

@@ -14,8 +14,6 @@
 namespace outcore::file {
 namespace {
 
-std::atomic<unsigned> g_generation{0};
-
 /// Never destroyed: files are closed at exit by `close_all`, while their buffers must outlive what the engine
 /// still does with them. A forked child starts with an empty one and leaves its parent's alone.
 struct Registry {
@@ -36,7 +34,6 @@ struct Registry {
 
  private:
   static void begin_child() {
-    g_generation.fetch_add(1, std::memory_order_relaxed);
     auto* const mine = new Registry;
     mine->of_parent = current;
     current = mine;
@@ -101,13 +98,8 @@ OpenFile::OpenFile(std::string file_path, const device::OpenOptions& options, bo
       keep(keeps),
       named(is_named),
       trace_id(trace::file_id(path)),
-      generation(g_generation.load(std::memory_order_relaxed)),
       file(path, options),
       combined(file) {}
-
-bool OpenFile::foreign() const noexcept {
-  return generation != g_generation.load(std::memory_order_relaxed);
-}
 
 std::shared_ptr<OpenFile> acquire(const std::string& name, const ExclusiveFileOptions& options) {
   check_name(name);

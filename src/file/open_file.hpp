@@ -11,6 +11,7 @@
 #include "outcore/device/file.hpp"
 #include "outcore/device/sequential.hpp"
 #include "outcore/file/exclusive_file.hpp"
+#include "outcore/origin.hpp"
 
 namespace outcore::file {
 
@@ -21,7 +22,7 @@ struct OpenFile {
   const bool keep;
   const bool named;  ///< has a directory entry: kept, or on a network file system
   const std::uint32_t trace_id;
-  const unsigned generation;  ///< of processes; see `foreign`
+  const Origin origin;  ///< see `foreign`
   device::File file;
   std::mutex mutex;  ///< guards `combined`
   device::SequentialBuffer combined;
@@ -29,7 +30,7 @@ struct OpenFile {
   int handles = 0;                                      ///< guarded by the registry
 
   /// Whether it was opened by the parent of this forked process.
-  [[nodiscard]] bool foreign() const noexcept;
+  [[nodiscard]] bool foreign() const noexcept { return !origin.here(); }
 };
 
 /// The file of that name, open in this process or opened now. Counts a handle.

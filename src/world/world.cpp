@@ -51,6 +51,13 @@ struct World::State {
   std::shared_ptr<World::Companion> companion;
   std::unique_ptr<gpc::Service> service;  // from the first procedure on
 
+  std::mutex users_mutex;
+  std::vector<std::weak_ptr<world::User>> all_users;
+
+  std::vector<std::weak_ptr<world::User>> users() {
+    const std::lock_guard lock(users_mutex);
+    return all_users;
+  }
   transport::Transport& open() const {
     if (!transport) throw Error(EBADF, {.attempted = "use a world", .detail = "it was closed"});
     return *transport;
@@ -144,7 +151,8 @@ void World::close() {
     if (error.errno_value() != ESHUTDOWN) failure = std::current_exception();
   }
   state_->companion.reset();  // which may still use all the rest
-  world::finish_users(*this);
+  for (const auto& each : state_->users())
+    if (const auto user = each.lock()) user->finish();
   state_->uses.fetch_or(State::closing);
   for (std::uint32_t uses; (uses = state_->uses.load()) != State::closing;) state_->uses.wait(uses);
   state_->service.reset();
@@ -189,6 +197,12 @@ Budget& World::budget() noexcept {
 
 const std::string& World::scratch() const {
   return state_->scratch ? *state_->scratch : file::default_scratch();
+}
+
+void World::add_user(const std::shared_ptr<world::User>& user) {
+  const std::lock_guard lock(state_->users_mutex);
+  std::erase_if(state_->all_users, [](const auto& each) { return each.expired(); });
+  state_->all_users.push_back(user);
 }
 
 std::shared_ptr<World::Companion>& World::companion() {
