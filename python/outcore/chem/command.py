@@ -14,7 +14,8 @@ import typer
 
 from outcore import launch, preflight
 from outcore.chem import scf_options
-from outcore.chem.integrals import STORAGES, find_scratch
+from outcore.chem.integrals import STORAGES
+from outcore.chem.limits import find_scratch
 from outcore.chem.results import peak_memory_bytes, write_json
 from outcore.console import make_console, visible
 from outcore.errors import NotConverged, OutcoreError

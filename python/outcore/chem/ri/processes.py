@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from outcore import resources
-from outcore.chem.integrals import find_scratch, memory_share
+from outcore.chem.limits import find_scratch, memory_share
 from outcore.resources import Allowance
 from outcore.world import World
 
