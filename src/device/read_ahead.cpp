@@ -23,7 +23,7 @@ constexpr std::size_t off_page_bytes = 2048 + 16;
 }  // namespace
 
 ReadAhead::ReadAhead(File& file, std::size_t block_bytes, unsigned blocks,
-                     std::function<void(std::int64_t, std::int64_t)> before)
+                     std::function<bool(std::int64_t, std::int64_t)> before)
     : file_(file), block_bytes_(block_bytes), before_(std::move(before)), blocks_(blocks) {}
 
 void ReadAhead::start(std::int64_t offset, std::size_t request_bytes) {
@@ -43,9 +43,9 @@ void ReadAhead::read_on() {
     const auto ahead = count_ == 0 ? 0 : static_cast<std::size_t>(next_offset_ - block(0).offset);
     if (ahead > 2 * std::max(consumed_, next_bytes_)) return;
     if (count_ > 0 && file_.resident(next_offset_, static_cast<std::int64_t>(next_bytes_))) return;
+    if (!before_(next_offset_, static_cast<std::int64_t>(next_bytes_))) return;
     Block& next = next_block();
     next.asked = next_bytes_;
-    before_(next.offset, static_cast<std::int64_t>(next.asked));
     next.request = file_.async_read(std::span(next.memory, next.asked), next.offset);
     next.under_way = true;
     ++count_;
@@ -61,7 +61,7 @@ bool ReadAhead::take_resident() {
   head_ = 0;  // always the same memory
   Block& next = next_block();
   const std::size_t most = std::min({next_bytes_, copied_bytes, block_bytes_ / 2});
-  before_(next_offset_, static_cast<std::int64_t>(most));
+  if (!before_(next_offset_, static_cast<std::int64_t>(most))) return true;
   try {
     const std::int64_t left = file_.length() - next_offset_;
     ended_ = left <= 0;

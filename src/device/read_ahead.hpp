@@ -14,9 +14,9 @@ namespace outcore::device {
 
 class ReadAhead {
  public:
-  /// `before` is called with the range of a block before it is read.
+  /// `before` is called with the range of a block before it is read, and says whether it may be.
   ReadAhead(File& file, std::size_t block_bytes, unsigned blocks,
-            std::function<void(std::int64_t offset, std::int64_t size_bytes)> before);
+            std::function<bool(std::int64_t offset, std::int64_t size_bytes)> before);
 
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
 
@@ -57,7 +57,7 @@ class ReadAhead {
 
   File& file_;
   std::size_t block_bytes_;
-  std::function<void(std::int64_t, std::int64_t)> before_;
+  std::function<bool(std::int64_t, std::int64_t)> before_;
   Buffer memory_;              ///< of all blocks, while there is a run
   std::vector<Block> blocks_;  ///< a ring; those in use are consecutive in the file
   std::size_t head_ = 0, count_ = 0;

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "device/passing_writes.hpp"
 #include "device/read_ahead.hpp"
 #include "device/write_behind.hpp"
 #include "outcore/error.hpp"
@@ -45,6 +46,7 @@ struct SequentialBuffer::State {
   File& file;
   const SequentialOptions options;
   WriteBehind behind;
+  PassingWrites passing;
   ReadAhead ahead;
   Run reads, writes;
 
@@ -53,7 +55,10 @@ struct SequentialBuffer::State {
         options(checked(wanted)),
         behind(of, options.block_bytes, options.write_blocks),
         ahead(of, options.block_bytes, options.read_blocks,
-              [this](std::int64_t offset, std::int64_t size_bytes) { behind.settle(offset, size_bytes); }) {}
+              [this](std::int64_t offset, std::int64_t size_bytes) {
+                behind.settle(offset, size_bytes);
+                return !passing.meet(offset, offset + size_bytes);
+              }) {}
 
   /// Whether a read neither belongs to a run nor may find its bytes read ahead. What is in memory is taken
   /// from there without a copy on the way, unless a system call costs more.
@@ -156,8 +161,13 @@ bool SequentialBuffer::write_passes(std::int64_t offset, std::int64_t size_bytes
   if (state_->small(size_bytes) && (combined || !state_->ahead.empty())) return false;
   state_->behind.check();
   before_write(offset, size_bytes);
+  state_->passing.began(offset, size_bytes);
   state_->writes.note(offset, size_bytes);
   return true;
+}
+
+void SequentialBuffer::write_passed(std::int64_t offset, std::int64_t size_bytes) noexcept {
+  state_->passing.ended(offset, size_bytes);
 }
 
 void SequentialBuffer::before_read(std::int64_t offset, std::int64_t size_bytes) {
@@ -167,6 +177,10 @@ void SequentialBuffer::before_read(std::int64_t offset, std::int64_t size_bytes)
 void SequentialBuffer::before_write(std::int64_t offset, std::int64_t size_bytes) {
   state_->behind.settle(offset, size_bytes);
   state_->ahead.forget(offset, size_bytes);
+}
+
+void SequentialBuffer::passes(std::int64_t offset, std::int64_t size_bytes, Request write) {
+  state_->passing.began(offset, size_bytes, std::move(write));
 }
 
 void SequentialBuffer::drain() {

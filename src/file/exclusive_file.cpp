@@ -62,6 +62,16 @@ bool follows(std::atomic<std::int64_t>& end, std::int64_t offset, std::int64_t s
   return sequential;
 }
 
+/// The end of a write that passed the buffer of the file.
+struct Passed {
+  OpenFile& open;
+  std::int64_t offset, size;
+  ~Passed() {
+    const std::lock_guard use(open.mutex);
+    open.combined.write_passed(offset, size);
+  }
+};
+
 }  // namespace
 
 struct ExclusiveFile::State {
@@ -151,6 +161,7 @@ std::int64_t ExclusiveFile::write(std::span<const std::byte> buffer, std::int64_
     return traced(Op::write, open.trace_id, offset, sequential,
                   [&] { return open.combined.write(buffer, offset); });
   use.unlock();
+  const Passed passed{open, offset, size};
   return open.file.write(buffer, offset, {.layer = trace::Layer::file, .sequential = sequential});
 }
 
@@ -168,12 +179,13 @@ device::Request ExclusiveFile::async_read(std::span<std::byte> buffer, std::int6
 device::Request ExclusiveFile::async_write(std::span<const std::byte> buffer, std::int64_t offset) {
   auto& open = state_->use("write", offset);
   const auto size = static_cast<std::int64_t>(buffer.size());
-  {
-    const std::lock_guard use(open.mutex);
-    open.combined.before_write(offset, size);
-  }
+  const std::lock_guard use(open.mutex);
+  open.combined.before_write(offset, size);
   const bool sequential = follows(open.write_end, offset, size);
-  return open.file.async_write(buffer, offset, {.layer = trace::Layer::file, .sequential = sequential});
+  auto request =
+      open.file.async_write(buffer, offset, {.layer = trace::Layer::file, .sequential = sequential});
+  open.combined.passes(offset, size, request);
+  return request;
 }
 
 std::int64_t ExclusiveFile::length() {

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <semaphore>
 #include <thread>
 #include <vector>
 
 #include "bytes.hpp"
 #include "check.hpp"
+#include "outcore/device/engine.hpp"
 #include "outcore/error.hpp"
 #include "outcore/file/exclusive_file.hpp"
 #include "outcore/file/scratch.hpp"
@@ -21,6 +23,36 @@ namespace {
 const trace::Counter& counter(const trace::Snapshot& snapshot, trace::Op op) {
   return snapshot.counters[std::size_t(trace::Layer::file)][std::size_t(op)];
 }
+
+/// Writes at one offset wait until they may go on.
+class HoldingEngine final : public device::Engine {
+ public:
+  explicit HoldingEngine(std::int64_t offset) : offset_(offset) {}
+  ~HoldingEngine() override { stop(); }
+  [[nodiscard]] const char* name() const noexcept override { return "holding"; }
+  void submit(std::shared_ptr<device::Task> task) override {
+    threads_.emplace_back([this, task] {
+      while (const device::Operation* operation = task->next()) task->result(run(*operation));
+    });
+  }
+  std::int64_t run(const device::Operation& operation) noexcept override {
+    if (operation.kind == device::Operation::Kind::write && operation.offset == offset_) {
+      begun.release();
+      go.acquire();
+    }
+    return run_plainly(operation);
+  }
+  void stop() noexcept override {
+    for (auto& thread : threads_) thread.join();
+    threads_.clear();
+  }
+
+  std::counting_semaphore<> begun{0}, go{0};
+
+ private:
+  std::int64_t offset_;
+  std::vector<std::thread> threads_;
+};
 
 /// Open descriptors of this process.
 int descriptors() {
@@ -84,6 +116,33 @@ TEST("a read sees a nonblocking write that was waited for, also where it had rea
   for (int i = 0; i < 10; ++i) read_back(file, 1600, 1600 * i);
   const auto bytes = pattern(1600);
   file.async_write(bytes, 1600 * 12).wait();
+  check::is_true(read_back(file, 1600, 1600 * 12) == bytes);
+}
+
+TEST("nothing is read ahead of a nonblocking write under way, which may leave old bytes there") {
+  TemporaryDirectory scratch;
+  HoldingEngine engine(1600 * 12);
+  ExclusiveFile file("ints", {.scratch = scratch, .engine = &engine});
+  file.write(Bytes(1 << 20), 0);
+  const auto bytes = pattern(1600);
+  auto request = file.async_write(bytes, 1600 * 12);
+  for (int i = 0; i < 10; ++i) read_back(file, 1600, 1600 * i);
+  engine.go.release();
+  request.wait();
+  check::is_true(read_back(file, 1600, 1600 * 12) == bytes);
+}
+
+TEST("nothing is read ahead of a write of another thread under way") {
+  TemporaryDirectory scratch;
+  HoldingEngine engine(1600 * 12);
+  ExclusiveFile file("ints", {.scratch = scratch, .engine = &engine});
+  file.write(Bytes(1 << 20), 0);
+  const auto bytes = pattern(1600);
+  std::thread writer([&] { file.write(bytes, 1600 * 12); });
+  engine.begun.acquire();
+  for (int i = 0; i < 10; ++i) read_back(file, 1600, 1600 * i);
+  engine.go.release();
+  writer.join();
   check::is_true(read_back(file, 1600, 1600 * 12) == bytes);
 }
 

@@ -28,7 +28,8 @@ struct SequentialOptions {
 /// return to it at `drain`. One thread at a time; the file must outlive this object.
 ///
 /// Requests made on the file itself (asynchronous ones, say) do not pass here: call `before_read` or
-/// `before_write` on their range first. After that they may run while other ranges are used here.
+/// `before_write` on their range first, and `passes` with the request of a write. After that they may run
+/// while other ranges are used here.
 class SequentialBuffer {
  public:
   explicit SequentialBuffer(File& file, const SequentialOptions& options = {});
@@ -46,14 +47,18 @@ class SequentialBuffer {
   [[nodiscard]] bool write_held(std::span<const std::byte> buffer, std::int64_t offset);
 
   /// Whether `read` (`write`) would only pass this request on to the file. If so it counts as read (written),
-  /// and the caller may make it on the file, while others use this object.
+  /// and the caller may make it on the file, while others use this object. The caller says when such a write
+  /// has ended, failed or not.
   [[nodiscard]] bool read_passes(std::int64_t offset, std::int64_t size_bytes);
   [[nodiscard]] bool write_passes(std::int64_t offset, std::int64_t size_bytes);
+  void write_passed(std::int64_t offset, std::int64_t size_bytes) noexcept;
 
   /// The file holds every byte of the range that was written here. Does nothing if it does already.
   void before_read(std::int64_t offset, std::int64_t size_bytes);
   /// As before_read, and nothing of the range that was read ahead is used any more.
   void before_write(std::int64_t offset, std::int64_t size_bytes);
+  /// This write is under way on the file: nothing it meets is read ahead until it is done.
+  void passes(std::int64_t offset, std::int64_t size_bytes, Request write);
 
   /// Writes out everything, waits for it, forgets what was read ahead, and gives the blocks back. Call it
   /// before File::truncate or close. Throws the error of a failed write-behind.

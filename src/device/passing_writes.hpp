@@ -1,0 +1,62 @@
+// Writes on a file that pass its buffer by, and are not complete yet. What they meet must not be read ahead:
+// the bytes may be the old ones, and would be served after the write is complete.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "outcore/device/request.hpp"
+
+namespace outcore::device {
+
+/// Used by one thread at a time.
+class PassingWrites {
+ public:
+  /// A blocking write, until `ended` is told of the same range.
+  void began(std::int64_t offset, std::int64_t size_bytes) {
+    blocking_.push_back({offset, offset + size_bytes});
+  }
+  void ended(std::int64_t offset, std::int64_t size_bytes) noexcept {
+    const auto found = std::ranges::find(blocking_, Range{offset, offset + size_bytes});
+    if (found == blocking_.end()) return;
+    *found = blocking_.back();
+    blocking_.pop_back();
+  }
+  /// A nonblocking one, until it is done.
+  void began(std::int64_t offset, std::int64_t size_bytes, Request request) {
+    if (nonblocking_.size() >= look_at_) forget_done();
+    nonblocking_.push_back({{offset, offset + size_bytes}, std::move(request)});
+  }
+
+  [[nodiscard]] bool meet(std::int64_t from, std::int64_t to) {
+    forget_done();
+    const auto meets = [&](const Range& range) { return from < range.to && to > range.from; };
+    return std::ranges::any_of(blocking_, meets) ||
+           std::ranges::any_of(nonblocking_, [&](const Requested& one) { return meets(one.range); });
+  }
+
+ private:
+  struct Range {
+    std::int64_t from, to;
+    bool operator==(const Range&) const = default;
+  };
+  struct Requested {
+    Range range;
+    Request request;
+  };
+
+  /// Of n requests each is looked at a bounded number of times, however many are under way.
+  void forget_done() noexcept {
+    std::erase_if(nonblocking_, [](const Requested& one) { return one.request.done(); });
+    look_at_ = std::max<std::size_t>(16, 2 * nonblocking_.size());
+  }
+
+  std::vector<Range> blocking_;
+  std::vector<Requested> nonblocking_;
+  std::size_t look_at_ = 16;
+};
+
+}  // namespace outcore::device
