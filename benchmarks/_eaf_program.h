@@ -6,7 +6,7 @@
 
 static void check(int code) {
   if (code == OC_OK) return;
-  fprintf(stderr, "%s\n", oc_eaf_strerror(code));
+  fprintf(stderr, "%s\n", oc_strerror(code));
   exit(1);
 }
 

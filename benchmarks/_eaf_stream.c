@@ -2,17 +2,18 @@
  * bytes a second. Arguments: directory, read|write, size of the file in bytes, seconds.
  * The counterpart of fio with direct I/O: buffers in huge pages, each request at the next place. */
 #define _GNU_SOURCE
-#include "_eaf_program.h"
 #include <string.h>
 #include <sys/mman.h>
 
+#include "_eaf_program.h"
+
 enum { depth = 8, block = 1 << 20 };
 
-int main(int count, char **arguments) {
+int main(int count, char** arguments) {
   oc_eaf_options options = {0};
   int64_t requests[depth], size, offset = 0, moved = 0, part = 0;
   int file = 0, lane, writing, under_way = 0;
-  char *memory;
+  char* memory;
   double start, seconds;
   if (count != 5) return 2;
   options.scratch = arguments[1];
@@ -29,7 +30,7 @@ int main(int count, char **arguments) {
   start = now();
   for (lane = 0; under_way == depth || now() - start < seconds; lane = (lane + 1) % depth) {
     if (under_way == depth) {
-      check(oc_eaf_wait(requests[lane], &part));
+      check(oc_wait(requests[lane], &part));
       moved += part;
       --under_way;
       if (now() - start >= seconds) break;
@@ -41,7 +42,7 @@ int main(int count, char **arguments) {
   }
   while (under_way-- > 0) {
     lane = (lane + 1) % depth;
-    check(oc_eaf_wait(requests[lane], &part));
+    check(oc_wait(requests[lane], &part));
     moved += part;
   }
   printf("%.0f\n", (double)moved / (now() - start));

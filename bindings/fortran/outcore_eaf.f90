@@ -2,14 +2,14 @@
 !> rules are described. Compile this file with the program and link with -loutcore.
 !>
 !> Buffers may have any type and rank, and must be contiguous. The buffer of oc_eaf_aread and oc_eaf_awrite
-!> must stay where it is until oc_eaf_wait: declare it TARGET and ASYNCHRONOUS, and pass no expression.
+!> must stay where it is until oc_wait: declare it TARGET and ASYNCHRONOUS, and pass no expression.
 module outcore_eaf
   use, intrinsic :: iso_c_binding
   implicit none
   private
-  public :: oc_eaf_options, oc_eaf_open, oc_eaf_write, oc_eaf_read, oc_eaf_awrite, oc_eaf_aread, oc_eaf_wait, &
-            oc_eaf_probe, oc_eaf_flush, oc_eaf_close, oc_eaf_delete, oc_eaf_length, oc_eaf_truncate, &
-            oc_eaf_preallocate, oc_eaf_eof, oc_eaf_errmsg
+  public :: oc_eaf_options, oc_eaf_open, oc_eaf_write, oc_eaf_read, oc_eaf_awrite, oc_eaf_aread, oc_wait, &
+            oc_test, oc_wait_all, oc_wait_any, oc_eaf_flush, oc_eaf_close, oc_eaf_delete, oc_eaf_length, oc_eaf_truncate, &
+            oc_eaf_preallocate, oc_eaf_eof, oc_errmsg
 
   integer(c_int), parameter, public :: oc_ok = 0, oc_end_of_file = -1
   integer(c_int), parameter, public :: oc_cache_automatic = 0, oc_cache_buffered = 1, oc_cache_direct = 2
@@ -55,15 +55,26 @@ module outcore_eaf
       type(*), asynchronous :: buffer(*)
       integer(c_int64_t), intent(out) :: request
     end function
-    integer(c_int) function oc_eaf_wait(request, moved) bind(c)
+    integer(c_int) function oc_wait(request, moved) bind(c)
       import
       integer(c_int64_t), value :: request
       integer(c_int64_t), intent(out), optional :: moved
     end function
-    integer(c_int) function oc_eaf_probe(request, done) bind(c)
+    integer(c_int) function oc_test(request, done) bind(c)
       import
       integer(c_int64_t), value :: request
       integer(c_int), intent(out) :: done
+    end function
+    integer(c_int) function oc_wait_all(count, requests) bind(c)
+      import
+      integer(c_int), value :: count
+      integer(c_int64_t), intent(in) :: requests(*)
+    end function
+    integer(c_int) function wait_any_c(count, requests, position) bind(c, name='oc_wait_any')
+      import
+      integer(c_int), value :: count
+      integer(c_int64_t), intent(in) :: requests(*)
+      integer(c_int), intent(out) :: position
     end function
     integer(c_int) function oc_eaf_flush(file) bind(c)
       import
@@ -98,7 +109,7 @@ module outcore_eaf
       integer(c_int64_t), value :: offset
       integer(c_int), intent(out) :: at_end
     end function
-    type(c_ptr) function strerror_c(code) bind(c, name='oc_eaf_strerror')
+    type(c_ptr) function strerror_c(code) bind(c, name='oc_strerror')
       import
       integer(c_int), value :: code
     end function
@@ -131,8 +142,16 @@ contains
     code = open_c(trim(name) // c_null_char, options, file)
   end function
 
-  !> Text for a return code, as oc_eaf_strerror.
-  function oc_eaf_errmsg(code) result(text)
+  !> Waits until one of several requests is done, whose position in the list counts from 1. It must still be waited for.
+  integer(c_int) function oc_wait_any(requests, position) result(code)
+    integer(c_int64_t), intent(in) :: requests(:)
+    integer(c_int), intent(out) :: position
+    code = wait_any_c(size(requests, kind=c_int), requests, position)
+    position = position + 1
+  end function
+
+  !> Text for a return code, as oc_strerror.
+  function oc_errmsg(code) result(text)
     integer(c_int), intent(in) :: code
     character(:), allocatable :: text
     character(kind=c_char), pointer :: characters(:)

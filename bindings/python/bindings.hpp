@@ -7,6 +7,7 @@ namespace outcore::python {
 
 void bind_error(nanobind::module_& module);
 void bind_trace(nanobind::module_& module);
+void bind_request(nanobind::module_& module);
 void bind_device(nanobind::module_& module);
 void bind_file(nanobind::module_& module);
 void bind_memory_limits(nanobind::module_& module);

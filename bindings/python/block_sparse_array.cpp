@@ -14,9 +14,9 @@
 #include "bindings.hpp"
 #include "buffer_arg.hpp"
 #include "disk_array_arg.hpp"
-#include "held_transfer.hpp"
 #include "outcore/error.hpp"
 #include "placement_arg.hpp"
+#include "request.hpp"
 #include "string_arg.hpp"
 
 namespace nb = nanobind;
@@ -25,19 +25,11 @@ using namespace nb::literals;
 namespace outcore::python {
 namespace {
 
-/// Memory of a tile, contiguous.
-struct HeldTile {
-  nb::object array;
-  BufferArg memory;
-};
-using TileTransfer = HeldTransfer<DiskArrayRequest, HeldTile>;
-
 enum class Way : std::uint8_t { get, put, accumulate };
 
-/// Begins a transfer, or, if it `waits`, makes all of it and returns nothing. `alpha`: one element.
+/// Begins a transfer, or, if it `waits`, makes all of it. `alpha`: one element.
 template <Way way>
-std::unique_ptr<TileTransfer> move_tile(nb::handle self, const Numbers& tile, nb::handle memory,
-                                        nb::handle alpha, bool waits) {
+HeldRequest move_tile(nb::handle self, const Numbers& tile, nb::handle memory, nb::handle alpha, bool waits) {
   auto& array = nb::cast<BlockSparseArray&>(self);
   BufferArg argument(memory, way == Way::get ? Access::write : Access::read);
   std::optional<BufferArg> one;
@@ -46,7 +38,7 @@ std::unique_ptr<TileTransfer> move_tile(nb::handle self, const Numbers& tile, nb
     throw nb::value_error("alpha is not one element");
   const auto span = argument.span();
   const std::byte* factor = one ? one->span().data() : nullptr;
-  DiskArrayRequest request;
+  Request request;
   {
     const nb::gil_scoped_release released;
     const Extents index = extents(tile);
@@ -67,8 +59,7 @@ std::unique_ptr<TileTransfer> move_tile(nb::handle self, const Numbers& tile, nb
         request = array.async_accumulate_tile(index, span, factor);
     }
   }
-  if (waits) return nullptr;
-  return std::make_unique<TileTransfer>(std::move(request), HeldTile{nb::borrow(self), std::move(argument)});
+  return {std::move(request), using_buffer(std::move(argument), nb::borrow(self)), Result::object};
 }
 
 void make(BlockSparseArray* self, World& world, const std::vector<Numbers>& boundaries,
@@ -105,13 +96,6 @@ std::vector<Numbers> nonzero_tiles(const BlockSparseArray& self) {
 
 void bind_block_sparse_array(nb::module_& module) {
   const nb::call_guard<nb::gil_scoped_release> unlocked;
-  Abandoned<DiskArrayRequest, HeldTile>::finish_at_exit();
-  nb::class_<TileTransfer>(module, "TileTransfer",
-                           "A tile of a block-sparse array on its way. It keeps array and memory alive.")
-      .def("wait", &TileTransfer::wait,
-           "Block until complete. Raises OutcoreError if it failed. Other Python threads run meanwhile.")
-      .def("test", &TileTransfer::test, "True once complete; never blocks. Raises OutcoreError if it failed.")
-      .def_prop_ro("done", &TileTransfer::done, "True once complete or failed; never raises.");
   nb::class_<BlockSparseArray>(module, "BlockSparseArray", nb::is_weak_referenceable(),
                                "Native part of outcore.BlockSparseArray, which checks arguments.")
       .def("__init__", &make, nb::keep_alive<1, 2>(), "world"_a, "boundaries"_a, "nonzero"_a, "dtype"_a,

@@ -53,15 +53,15 @@ std::int64_t write(File& file, nb::handle argument, std::int64_t offset) {
 }
 
 HeldRequest async_read(File& file, nb::handle argument, std::int64_t offset) {
-  auto buffers = buffer_list(argument, Access::write);
-  device::Request request = file.async_read(entries(buffers), offset);
-  return {std::move(request), std::move(buffers)};
+  Uses uses{.buffers = buffer_list(argument, Access::write)};
+  Request request = file.async_read(entries(uses.buffers), offset);
+  return {std::move(request), std::move(uses), Result::bytes};
 }
 
 HeldRequest async_write(File& file, nb::handle argument, std::int64_t offset) {
-  auto buffers = buffer_list(argument, Access::read);
-  device::Request request = file.async_write(entries(buffers), offset);
-  return {std::move(request), std::move(buffers)};
+  Uses uses{.buffers = buffer_list(argument, Access::read)};
+  Request request = file.async_write(entries(uses.buffers), offset);
+  return {std::move(request), std::move(uses), Result::bytes};
 }
 
 void bind_file_class(nb::module_& module) {
@@ -131,10 +131,7 @@ void bind_file_system(nb::module_& module) {
 
 }  // namespace
 
-void bind_request(nb::module_& module);
-
 void bind_device(nb::module_& module) {
-  bind_request(module);
   bind_file_class(module);
   bind_file_system(module);
   module.def("engine_name", [] { return device::default_engine().name(); }, "\"uring\" or \"threads\".");

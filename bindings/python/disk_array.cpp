@@ -16,10 +16,10 @@
 
 #include "bindings.hpp"
 #include "disk_array_arg.hpp"
-#include "held_transfer.hpp"
 #include "outcore/array/verify.hpp"
 #include "outcore/error.hpp"
 #include "placement_arg.hpp"
+#include "request.hpp"
 #include "string_arg.hpp"
 
 namespace nb = nanobind;
@@ -32,49 +32,40 @@ Section section(const Numbers& begin, const Numbers& end, const std::optional<st
   return {{extents(begin), extents(end)}, order.value_or(std::vector<int>{})};
 }
 
-std::unique_ptr<HeldCollective> write_section(nb::handle self, nb::handle array, const Numbers& from_begin,
-                                              const Numbers& from_end,
-                                              const std::optional<std::vector<int>>& order,
-                                              const Numbers& begin, const Numbers& end) {
+HeldRequest write_section(nb::handle self, nb::handle array, const Numbers& from_begin,
+                          const Numbers& from_end, const std::optional<std::vector<int>>& order,
+                          const Numbers& begin, const Numbers& end) {
   auto& disk = nb::cast<DiskArray&>(self);
   const auto& global = nb::cast<const GlobalArray&>(array);
-  CollectiveRequest request =
-      disk.write(global, section(from_begin, from_end, order), {extents(begin), extents(end)});
-  return std::make_unique<HeldCollective>(std::move(request),
-                                          HeldArrays{nb::borrow(self), nb::borrow(array), StridedArg()});
+  Request request = disk.write(global, section(from_begin, from_end, order), {extents(begin), extents(end)});
+  return {std::move(request), Uses{.owner = nb::borrow(self), .other = nb::borrow(array)}, Result::object};
 }
 
-std::unique_ptr<HeldCollective> read_section(nb::handle self, nb::handle array, const Numbers& to_begin,
-                                             const Numbers& to_end,
-                                             const std::optional<std::vector<int>>& order,
-                                             const Numbers& begin, const Numbers& end) {
+HeldRequest read_section(nb::handle self, nb::handle array, const Numbers& to_begin, const Numbers& to_end,
+                         const std::optional<std::vector<int>>& order, const Numbers& begin,
+                         const Numbers& end) {
   auto& disk = nb::cast<DiskArray&>(self);
   auto& global = nb::cast<GlobalArray&>(array);
-  CollectiveRequest request =
-      disk.read(global, section(to_begin, to_end, order), {extents(begin), extents(end)});
-  return std::make_unique<HeldCollective>(std::move(request),
-                                          HeldArrays{nb::borrow(self), nb::borrow(array), StridedArg()});
+  Request request = disk.read(global, section(to_begin, to_end, order), {extents(begin), extents(end)});
+  return {std::move(request), Uses{.owner = nb::borrow(self), .other = nb::borrow(array)}, Result::object};
 }
 
 /// `memory` has the shape of the box.
 template <Access access>
-std::unique_ptr<HeldCollective> move_block(nb::handle self, nb::handle memory, const Numbers& begin,
-                                           const Numbers& end) {
+HeldRequest move_block(nb::handle self, nb::handle memory, const Numbers& begin, const Numbers& end) {
   auto& disk = nb::cast<DiskArray&>(self);
   const Box box{extents(begin), extents(end)};
   StridedArg argument(memory, access, box.shape(), size_bytes(disk.type()));
-  CollectiveRequest request =
+  Request request =
       access == Access::read ? disk.write(argument.strided(), box) : disk.read(argument.strided(), box);
-  return std::make_unique<HeldCollective>(std::move(request),
-                                          HeldArrays{nb::borrow(self), nb::object(), std::move(argument)});
+  return {std::move(request), Uses{.memory = std::move(argument), .owner = nb::borrow(self)}, Result::object};
 }
 
-std::unique_ptr<HeldCollective> refuse(nb::handle self, int errno_value, const std::string& attempted,
-                                       const std::string& detail) {
-  CollectiveRequest request =
+HeldRequest refuse(nb::handle self, int errno_value, const std::string& attempted,
+                   const std::string& detail) {
+  Request request =
       nb::cast<DiskArray&>(self).refuse(Error(errno_value, {.attempted = attempted, .detail = detail}));
-  return std::make_unique<HeldCollective>(std::move(request),
-                                          HeldArrays{nb::borrow(self), nb::object(), StridedArg()});
+  return {std::move(request), Uses{.owner = nb::borrow(self)}, Result::object};
 }
 
 // ---- noncollective access
@@ -95,11 +86,10 @@ struct Steps {
 
 enum class Way : std::uint8_t { get, put, accumulate };
 
-/// Begins a transfer, or, if it `waits`, makes all of it and returns nothing.
+/// Begins a transfer, or, if it `waits`, makes all of it.
 template <Way way>
-std::unique_ptr<HeldSection> move_section(nb::handle self, const Numbers& begin, const Numbers& end,
-                                          const Numbers& step, nb::handle memory, nb::handle alpha,
-                                          bool waits) {
+HeldRequest move_section(nb::handle self, const Numbers& begin, const Numbers& end, const Numbers& step,
+                         nb::handle memory, nb::handle alpha, bool waits) {
   auto& array = nb::cast<DiskArrayAccess&>(self);
   const Steps section(begin, end, step);
   const std::size_t element_bytes = size_bytes(array.type());
@@ -108,7 +98,7 @@ std::unique_ptr<HeldSection> move_section(nb::handle self, const Numbers& begin,
   if (way == Way::accumulate) one = StridedArg(alpha, Access::read, {}, element_bytes);
   const Strided strided = argument.strided();
   const std::byte* factor = one.strided().data;
-  DiskArrayRequest request;
+  Request request;
   {
     const nb::gil_scoped_release released;
     if constexpr (way == Way::get) {
@@ -128,9 +118,7 @@ std::unique_ptr<HeldSection> move_section(nb::handle self, const Numbers& begin,
         request = array.async_accumulate(section.box, section.step, strided, factor);
     }
   }
-  if (waits) return nullptr;
-  return std::make_unique<HeldSection>(std::move(request),
-                                       HeldArrays{nb::borrow(self), nb::object(), std::move(argument)});
+  return {std::move(request), Uses{.memory = std::move(argument), .owner = nb::borrow(self)}, Result::object};
 }
 
 void prefetch(const DiskArrayAccess& self, const std::vector<std::pair<Numbers, Numbers>>& list) {
@@ -142,12 +130,6 @@ void prefetch(const DiskArrayAccess& self, const std::vector<std::pair<Numbers, 
 }
 
 void bind_access(nb::module_& module) {
-  nb::class_<HeldSection>(module, "SectionTransfer",
-                          "A section of a disk array on its way. It keeps array and memory alive.")
-      .def("wait", &HeldSection::wait,
-           "Block until complete. Raises OutcoreError if it failed. Other Python threads run meanwhile.")
-      .def("test", &HeldSection::test, "True once complete; never blocks. Raises OutcoreError if it failed.")
-      .def_prop_ro("done", &HeldSection::done, "True once complete or failed; never raises.");
   nb::class_<DiskArrayAccess>(module, "DiskArrayAccess", nb::is_weak_referenceable(),
                               "Native part of outcore.AttachedDiskArray, which checks indices and types.")
       .def_static(
@@ -199,17 +181,6 @@ void make(DiskArray* self, World& world, const Numbers& shape, const std::string
 
 void bind_disk_array(nb::module_& module) {
   const nb::call_guard<nb::gil_scoped_release> unlocked;
-  Abandoned<CollectiveRequest, HeldArrays>::finish_at_exit();
-  Abandoned<DiskArrayRequest, HeldArrays>::finish_at_exit();
-  nb::class_<HeldCollective>(module, "CollectiveTransfer",
-                             "A collective transfer of a disk array under way. It keeps its memory alive.")
-      .def("wait", &HeldCollective::wait,
-           "Block until every process has done its part. Raises OutcoreError, at all processes the same, if "
-           "it\n"
-           "failed at any. Not collective. Other Python threads run meanwhile.")
-      .def("test", &HeldCollective::test,
-           "True once complete; never blocks. Raises OutcoreError if it failed.")
-      .def_prop_ro("done", &HeldCollective::done, "True once complete or failed; never raises.");
   bind_access(module);
   nb::class_<DiskArray, DiskArrayAccess>(module, "DiskArray",
                                          "Native part of outcore.DiskArray, which checks arguments.")

@@ -64,13 +64,15 @@ std::int64_t write(ExclusiveFile& file, nb::handle argument, std::int64_t offset
 HeldRequest aread(ExclusiveFile& file, nb::handle argument, std::int64_t offset) {
   BufferArg buffer(argument, Access::write);
   const auto memory = buffer.span();
-  return start_held(as_list(std::move(buffer)), {}, [&] { return file.async_read(memory, offset); });
+  return start_held(using_buffer(std::move(buffer)), Result::bytes,
+                    [&] { return file.async_read(memory, offset); });
 }
 
 HeldRequest awrite(ExclusiveFile& file, nb::handle argument, std::int64_t offset) {
   BufferArg buffer(argument, Access::read);
   const auto memory = buffer.span();
-  return start_held(as_list(std::move(buffer)), {}, [&] { return file.async_write(memory, offset); });
+  return start_held(using_buffer(std::move(buffer)), Result::bytes,
+                    [&] { return file.async_write(memory, offset); });
 }
 
 void open(ExclusiveFile* self, const std::string& name, const nb::object& scratch, bool keep,

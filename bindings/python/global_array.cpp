@@ -18,6 +18,7 @@
 #include "bindings.hpp"
 #include "outcore/array/node_array.hpp"
 #include "outcore/error.hpp"
+#include "request.hpp"
 #include "strided_arg.hpp"
 #include "string_arg.hpp"
 
@@ -50,59 +51,6 @@ struct Selection {
   }
   Box box;
   Extents step, shape;
-};
-
-/// A transfer under way, with the array and the memory it concerns. Any thread may wait.
-class Transfer {
- public:
-  Transfer(nb::object array, StridedArg memory) : array_(std::move(array)), memory_(std::move(memory)) {}
-  ~Transfer() {
-    if (done_) return;
-    const nb::gil_scoped_release released;
-    request_ = {};  // waits
-  }
-  Transfer(Transfer&&) = delete;
-
-  template <class Start>
-  void start(Start start_request) {
-    const nb::gil_scoped_release released;
-    request_ = start_request(memory_.strided());
-    done_ = request_.test();
-  }
-
-  void wait() {
-    {
-      const nb::gil_scoped_release released;
-      const std::lock_guard guard(mutex_);
-      if (!done_) request_.wait();
-      done_ = true;
-    }
-    let_go();
-  }
-
-  bool test() {
-    {
-      const nb::gil_scoped_release released;
-      const std::unique_lock guard(mutex_, std::try_to_lock);
-      if (!guard.owns_lock()) return false;  // another thread waits for it
-      done_ = done_ || request_.test();
-      if (!done_) return false;
-    }
-    let_go();
-    return true;
-  }
-
- private:
-  void let_go() {
-    memory_.release();
-    array_.reset();
-  }
-
-  nb::object array_;
-  StridedArg memory_;
-  std::mutex mutex_;
-  GlobalArray::Request request_;
-  bool done_ = false;
 };
 
 // ---- distributions ----
@@ -223,34 +171,35 @@ void make(GlobalArray* self, World& world, const Numbers& shape, const std::stri
   });
 }
 
-std::unique_ptr<Transfer> start(nb::handle self, const Numbers& begin, const Numbers& end,
-                                const Numbers& step, nb::handle memory, Access access, auto start_request) {
+HeldRequest start(nb::handle self, const Numbers& begin, const Numbers& end, const Numbers& step,
+                  nb::handle memory, Access access, auto start_request) {
   auto& array = nb::cast<GlobalArray&>(self);
   const Selection selection(begin, end, step);
-  auto transfer = std::make_unique<Transfer>(
-      nb::borrow(self), StridedArg(memory, access, selection.shape, array.element_bytes()));
-  transfer->start([&](const Strided& strided) { return start_request(array, selection, strided); });
-  return transfer;
+  Uses uses{.memory = StridedArg(memory, access, selection.shape, array.element_bytes()),
+            .owner = nb::borrow(self)};
+  const Strided strided = uses.memory.strided();
+  return start_held(std::move(uses), Result::object,
+                    [&] { return start_request(array, selection, strided); });
 }
 
-std::unique_ptr<Transfer> get(nb::handle self, const Numbers& begin, const Numbers& end, const Numbers& step,
-                              nb::handle memory) {
+HeldRequest get(nb::handle self, const Numbers& begin, const Numbers& end, const Numbers& step,
+                nb::handle memory) {
   return start(self, begin, end, step, memory, Access::write,
                [](const GlobalArray& array, const Selection& selection, const Strided& strided) {
                  return array.async_get(selection.box, selection.step, strided);
                });
 }
 
-std::unique_ptr<Transfer> put(nb::handle self, const Numbers& begin, const Numbers& end, const Numbers& step,
-                              nb::handle memory) {
+HeldRequest put(nb::handle self, const Numbers& begin, const Numbers& end, const Numbers& step,
+                nb::handle memory) {
   return start(self, begin, end, step, memory, Access::read,
                [](GlobalArray& array, const Selection& selection, const Strided& strided) {
                  return array.async_put(selection.box, selection.step, strided);
                });
 }
 
-std::unique_ptr<Transfer> accumulate(nb::handle self, const Numbers& begin, const Numbers& end,
-                                     const Numbers& step, nb::handle memory, nb::handle alpha) {
+HeldRequest accumulate(nb::handle self, const Numbers& begin, const Numbers& end, const Numbers& step,
+                       nb::handle memory, nb::handle alpha) {
   const StridedArg one(alpha, Access::read, {}, nb::cast<GlobalArray&>(self).element_bytes());
   return start(self, begin, end, step, memory, Access::read,
                [&](GlobalArray& array, const Selection& selection, const Strided& strided) {
@@ -289,13 +238,6 @@ nb::object local(nb::handle self) {
 
 void bind_array(nb::module_& module) {
   const nb::call_guard<nb::gil_scoped_release> unlocked;
-  nb::class_<Transfer>(module, "Transfer",
-                       "A transfer of a global array under way. It keeps array and memory alive.")
-      .def("wait", &Transfer::wait,
-           "Block until complete: what was got is here, what was put may be changed. Raises OutcoreError if "
-           "it\n"
-           "failed. Other Python threads run meanwhile.")
-      .def("test", &Transfer::test, "True once complete; never blocks. Raises OutcoreError if it failed.");
   nb::class_<GlobalArray>(module, "GlobalArray", nb::is_weak_referenceable(),
                           "Native part of outcore.GlobalArray, which checks indices and types.")
       .def("__init__", &make, nb::keep_alive<1, 2>(), "world"_a, "shape"_a, "dtype"_a,

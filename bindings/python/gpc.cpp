@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "abandoned.hpp"
 #include "bindings.hpp"
 #include "buffer_arg.hpp"
 #include "outcore/world.hpp"
+#include "request.hpp"
 #include "string_arg.hpp"
 
 namespace nb = nanobind;
@@ -21,16 +21,10 @@ using namespace nb::literals;
 namespace outcore::python {
 namespace {
 
-using ByteArray = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>, nb::device::cpu>;
-
 using ConstByteArray = nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>, nb::device::cpu>;
 
 ConstByteArray as_array(std::span<const std::byte> bytes, nb::handle owner) {
   return ConstByteArray(reinterpret_cast<const std::uint8_t*>(bytes.data()), {bytes.size()}, owner);
-}
-
-ByteArray as_array(std::span<std::byte> bytes, nb::handle owner) {
-  return ByteArray(reinterpret_cast<std::uint8_t*>(bytes.data()), {bytes.size()}, owner);
 }
 
 /// It lives as long as any view of it.
@@ -86,37 +80,10 @@ std::uint32_t register_procedure(World& world, const std::string& name, nb::call
                                   {.may_block = true});
 }
 
-/// A call with the objects whose memory it uses. All members need the GIL; waiting releases it.
-class HeldCall {
- public:
-  HeldCall(CallRequest request, std::vector<BufferArg> buffers)
-      : request_(std::move(request)), buffers_(std::move(buffers)) {
-    Abandoned<CallRequest>::release_done();
-  }
-  ~HeldCall() {
-    if (!buffers_.empty() && !request_.done())
-      Abandoned<CallRequest>::add(std::move(request_), std::move(buffers_));
-  }
-  HeldCall(HeldCall&&) noexcept = default;
-  HeldCall& operator=(HeldCall&&) = delete;
-
-  [[nodiscard]] bool done() const noexcept { return request_.done(); }
-  bool test() { return request_.test(); }
-  void wait() {
-    CallRequest copy = request_;
-    const nb::gil_scoped_release released;
-    copy.wait();
-  }
-  [[nodiscard]] std::span<std::byte> reply() const { return request_.reply(); }
-
- private:
-  CallRequest request_;
-  std::vector<BufferArg> buffers_;
-};
-
-HeldCall call(World& world, int process, std::uint32_t procedure, const nb::bytes& header, nb::handle payload,
-              nb::handle reply, std::int64_t most_reply_bytes) {
-  std::vector<BufferArg> buffers;
+HeldRequest call(World& world, int process, std::uint32_t procedure, const nb::bytes& header,
+                 nb::handle payload, nb::handle reply, std::int64_t most_reply_bytes) {
+  Uses uses;
+  auto& buffers = uses.buffers;
   CallOptions options;
   std::span<const std::byte> data;
   if (!payload.is_none()) data = buffers.emplace_back(payload, Access::read).span();
@@ -125,33 +92,13 @@ HeldCall call(World& world, int process, std::uint32_t procedure, const nb::byte
   else
     options.most_reply_bytes = most_reply_bytes;
   const std::span head(static_cast<const std::byte*>(header.data()), header.size());
-  CallRequest request;
-  {
-    const nb::gil_scoped_release released;
-    request = world.call(process, procedure, head, data, std::move(options));
-  }
-  return {std::move(request), std::move(buffers)};
+  return start_held(std::move(uses), Result::reply,
+                    [&] { return world.call(process, procedure, head, data, std::move(options)); });
 }
 
 }  // namespace
 
 void bind_gpc(nb::module_& module) {
-  nb::class_<HeldCall>(
-      module, "CallRequest",
-      "A call of a procedure at another process under way. Made by World.call. It keeps payload "
-      "and\nreply buffer alive until it is done.")
-      .def(
-          "wait",
-          [](nb::handle self) {
-            auto& held = nb::cast<HeldCall&>(self);
-            held.wait();
-            return as_array(held.reply(), self);
-          },
-          "Wait, asleep, for the reply and return its bytes: a uint8 array, which is (a part of) the buffer\n"
-          "given to World.call if there was one. Raises OutcoreError if the procedure failed.")
-      .def("test", &HeldCall::test,
-           "True once the reply is here; raises OutcoreError if the procedure failed.")
-      .def_prop_ro("done", &HeldCall::done, "True once complete or failed; never raises.");
   nb::class_<World> world = nb::borrow<nb::class_<World>>(module.attr("World"));
   const nb::call_guard<nb::gil_scoped_release> unlocked;
   world
@@ -162,7 +109,6 @@ void bind_gpc(nb::module_& module) {
       .def("procedure", &World::procedure, "name"_a, "The number of a registered procedure.")
       .def("call_procedure", &call, "process"_a, "procedure"_a, "header"_a, "payload"_a.none(),
            "reply"_a.none(), "most_reply_bytes"_a, nb::keep_alive<0, 1>(), "Native part of World.call.");
-  Abandoned<CallRequest>::finish_at_exit();
 }
 
 }  // namespace outcore::python

@@ -8,6 +8,7 @@ NB_MODULE(_core, module) {
   module.doc() = "Native core of Outcore. Use it through the outcore package.";
   outcore::python::bind_error(module);
   outcore::python::bind_trace(module);
+  outcore::python::bind_request(module);
   outcore::python::bind_device(module);
   outcore::python::bind_file(module);
   outcore::python::bind_memory_limits(module);

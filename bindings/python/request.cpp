@@ -1,22 +1,143 @@
 #include "request.hpp"
 
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/vector.h>
+
+#include <exception>
 #include <utility>
 
 #include "bindings.hpp"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace outcore::python {
 namespace {
 
-std::size_t wait_any(const std::vector<HeldRequest*>& held) {
-  std::vector<device::Request> requests;
+/// Operations whose Python object went before they were done, with what they use. It may not be released by
+/// an I/O thread, which must never wait for the GIL: so it is when the next request comes or goes.
+class Abandoned {
+ public:
+  static void add(Request request, Uses uses) { list().push_back({std::move(request), std::move(uses)}); }
+  static void release_done() {
+    std::erase_if(list(), [](One& one) { return is_done(one.request); });
+  }
+  /// At the end of the interpreter: nothing may still write into memory that is about to be freed.
+  static void finish() {
+    for (One& one : list()) {
+      try {
+        one.request.wait();
+      } catch (const std::exception&) {  // nobody waited for it
+      }
+    }
+    list().clear();
+  }
+
+ private:
+  struct One {
+    Request request;
+    Uses uses;
+  };
+  static bool is_done(Request& request) {
+    if (request.done()) return true;
+    try {
+      return request.test();
+    } catch (const std::exception&) {  // nobody waited for it
+      return true;
+    }
+  }
+  static std::vector<One>& list() {
+    static auto* const instance = new std::vector<One>;
+    return *instance;
+  }
+};
+
+using ByteArray = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>, nb::device::cpu>;
+
+nb::object as_array(std::span<std::byte> bytes, nb::handle owner) {
+  return nb::cast(ByteArray(reinterpret_cast<std::uint8_t*>(bytes.data()), {bytes.size()}, owner));
+}
+
+std::vector<Request> requests_of(const std::vector<HeldRequest*>& held) {
+  std::vector<Request> requests;
+  requests.reserve(held.size());
   for (const HeldRequest* one : held) requests.push_back(one->request());
-  nb::gil_scoped_release released;
-  return device::wait_any(requests);
+  return requests;
+}
+
+void wait_for_all(const std::vector<HeldRequest*>& held) {
+  auto requests = requests_of(held);
+  std::exception_ptr failure;
+  {
+    const nb::gil_scoped_release released;
+    try {
+      wait_all(requests);
+    } catch (...) {  // thrown again below, with the GIL held
+      failure = std::current_exception();
+    }
+  }
+  for (HeldRequest* one : held)
+    if (one->done()) one->let_go();
+  if (failure) std::rethrow_exception(failure);
+}
+
+std::size_t wait_for_any(const std::vector<HeldRequest*>& held) {
+  auto requests = requests_of(held);
+  const nb::gil_scoped_release released;
+  return wait_any(requests);
 }
 
 }  // namespace
+
+HeldRequest::HeldRequest(Request request, Uses uses, Result result)
+    : request_(std::move(request)), uses_(std::move(uses)), result_(result) {
+  Abandoned::release_done();
+}
+
+HeldRequest::~HeldRequest() {
+  if (!request_.done()) Abandoned::add(std::move(request_), std::move(uses_));
+}
+
+void HeldRequest::let_go() {
+  if (result_ != Result::reply) uses_ = {};
+}
+
+nb::object HeldRequest::wait(nb::handle self) {
+  auto& held = nb::cast<HeldRequest&>(self);
+  Request request = held.request_;  // another thread may be waiting, too
+  std::exception_ptr failure;
+  std::int64_t bytes = 0;
+  {
+    const nb::gil_scoped_release released;
+    try {
+      bytes = request.wait();
+    } catch (...) {  // thrown again below, with the GIL held
+      failure = std::current_exception();
+    }
+  }
+  if (request.done()) held.let_go();
+  if (failure) std::rethrow_exception(failure);
+  if (held.result_ == Result::bytes) return nb::cast(bytes);
+  if (held.result_ == Result::reply) return as_array(request.reply(), self);
+  return held.object_ ? held.object_ : nb::none();
+}
+
+bool HeldRequest::test() {
+  Request request = request_;
+  bool done = false;
+  std::exception_ptr failure;
+  {
+    const nb::gil_scoped_release released;
+    try {
+      done = request.test();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }
+  if (done || failure) let_go();
+  if (failure) std::rethrow_exception(failure);
+  return done;
+}
 
 std::vector<BufferArg> buffer_list(nb::handle argument, Access access) {
   std::vector<BufferArg> list;
@@ -28,15 +149,40 @@ std::vector<BufferArg> buffer_list(nb::handle argument, Access access) {
 }
 
 void bind_request(nb::module_& module) {
-  bind_held<device::Request>(
+  nb::class_<HeldRequest>(
       module, "Request",
-      "A nonblocking read or write under way. It keeps its buffer alive until it is complete.",
-      "Block until complete and return the bytes moved: fewer than asked for only at the end of a "
-      "file.\n\n"
-      "Raises OutcoreError if the operation failed. Other Python threads run meanwhile.");
-  module.def(
-      "wait_any", &wait_any, nb::arg("requests"),
-      "Wait until one request is complete and return its position; its error is left for its own wait().");
+      "A nonblocking operation under way: a read or write of a file, a transfer of an array, a call, a\n"
+      "collective transfer. It keeps its memory, and its file or array, alive until it is done, also when "
+      "the\n"
+      "Request goes before. It goes on by itself.\n\n"
+      "A failed operation raises OutcoreError from each `wait` and `test`. If it was to change a file or an "
+      "array,\n"
+      "and nobody has waited for it, the next sync, flush or close of that raises its error. Any thread may "
+      "wait;\n"
+      "other Python threads run meanwhile.")
+      .def("wait", &HeldRequest::wait, nb::sig("def wait(self) -> typing.Any"),
+           "Block until it is done and return what it brought: the bytes that a file has moved (fewer than "
+           "asked for\n"
+           "only at the end of an exclusive file; of a record: its size), the array of a get, the reply of a "
+           "call (a\n"
+           "uint8 array, a part of the buffer given to World.call if there was one), else None.")
+      .def("test", &HeldRequest::test, "True once it is done; never blocks.")
+      .def_prop_ro("done", &HeldRequest::done, "True once complete or failed; never raises.")
+      .def(
+          "returning",
+          [](nb::object self, nb::object value) {
+            nb::cast<HeldRequest&>(self).returning(std::move(value));
+            return self;
+          },
+          nb::sig("def returning(self, value: object) -> Request"), "value"_a,
+          "`wait` returns this. Returns self.");
+  module.def("wait_all", &wait_for_all, "requests"_a,
+             "Wait for all requests, of any kinds, then raise the error of the first failed one, if any.");
+  module.def("wait_any", &wait_for_any, "requests"_a,
+             "Wait until one request is done, of any kinds, and return its position, the first of several; "
+             "its error\n"
+             "is left for its own wait().");
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { Abandoned::finish(); }));
 }
 
 }  // namespace outcore::python

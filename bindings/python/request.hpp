@@ -1,105 +1,73 @@
-// A nonblocking request as Python sees it: with the memory it works on.
+// A nonblocking operation as Python sees it: with the memory it works on.
 #pragma once
 
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/vector.h>
 
 #include <cstdint>
-#include <exception>
 #include <utility>
 #include <vector>
 
-#include "abandoned.hpp"
 #include "buffer_arg.hpp"
-#include "outcore/device/request.hpp"
+#include "outcore/request.hpp"
+#include "strided_arg.hpp"
 
 namespace outcore::python {
 
-/// A request together with what it uses, the objects whose memory it moves and the file, which stay alive and
-/// in place until it is complete, also when the request object goes before that. All members need the GIL;
-/// waiting releases it.
-template <class Request>
-class Held {
- public:
-  Held(Request request, std::vector<BufferArg> buffers, nanobind::object owner = {})
-      : request_(std::move(request)), uses_{std::move(buffers), std::move(owner)} {
-    Abandoned<Request, Uses>::release_done();
-  }
-  ~Held() {
-    if (!request_.done()) Abandoned<Request, Uses>::add(std::move(request_), std::move(uses_));
-  }
-  Held(Held&&) noexcept = default;
-  Held& operator=(Held&&) = delete;
-
-  std::int64_t wait() {
-    {
-      Request copy = request_;  // another thread may be waiting, too
-      nanobind::gil_scoped_release released;
-      try {
-        copy.wait();
-      } catch (const std::exception&) {  // thrown again below, with the GIL held
-      }
-    }
-    uses_ = {};
-    return request_.wait();
-  }
-  bool test() {
-    if (!request_.done()) return false;
-    wait();
-    return true;
-  }
-  [[nodiscard]] bool done() const noexcept { return request_.done(); }
-  [[nodiscard]] const Request& request() const noexcept { return request_; }
-
-  static void finish_at_exit() { Abandoned<Request, Uses>::finish_at_exit(); }
-
- private:
-  struct Uses {
-    std::vector<BufferArg> buffers;
-    nanobind::object owner;
-  };
-  Request request_;
-  Uses uses_;
+/// What an operation uses, which stays alive and in place until it is done, also when its Python object goes
+/// before. Made and destroyed with the GIL held.
+struct Uses {
+  std::vector<BufferArg> buffers = {};
+  StridedArg memory = {};
+  nanobind::object owner = {}, other = {};  ///< the file or array, and the one at the other end
 };
 
-using HeldRequest = Held<device::Request>;
+/// What `wait` returns.
+enum class Result : std::uint8_t {
+  bytes,   ///< the bytes moved
+  object,  ///< what `returning` was given, else None
+  reply    ///< of a call, as an array
+};
 
-/// Starts a request on buffers. A lock of the file may be held by a thread that waits for the disk, so the
-/// GIL is released.
+/// outcore.Request. All members need the GIL; waiting releases it. Any thread may wait.
+class HeldRequest {
+ public:
+  HeldRequest(Request request, Uses uses, Result result);
+  ~HeldRequest();
+  HeldRequest(HeldRequest&&) noexcept = default;
+  HeldRequest& operator=(HeldRequest&&) = delete;
+
+  static nanobind::object wait(nanobind::handle self);
+  bool test();
+  [[nodiscard]] bool done() const noexcept { return request_.done(); }
+  void returning(nanobind::object object) { object_ = std::move(object); }
+
+  [[nodiscard]] const Request& request() const noexcept { return request_; }
+  /// The memory is free again. For a call its reply stays.
+  void let_go();
+
+ private:
+  Request request_;
+  Uses uses_;
+  Result result_;
+  nanobind::object object_;
+};
+
+/// Begins an operation that uses these. A lock of its file may be held by a thread that waits for the disk,
+/// so the GIL is released.
 template <class Start>
-auto start_held(std::vector<BufferArg> buffers, nanobind::object owner, Start start) {
-  decltype(start()) request;
+HeldRequest start_held(Uses uses, Result result, Start start) {
+  Request request;
   {
-    nanobind::gil_scoped_release released;
+    const nanobind::gil_scoped_release released;
     request = start();
   }
-  return Held<decltype(request)>(std::move(request), std::move(buffers), std::move(owner));
+  return {std::move(request), std::move(uses), result};
 }
 
-template <class Request>
-void wait_all_held(const std::vector<Held<Request>*>& held) {
-  std::vector<Request> requests;
-  for (const auto* one : held) requests.push_back(one->request());
-  nanobind::gil_scoped_release released;
-  wait_all(std::span(requests));
-}
-
-template <class Request>
-void bind_held(nanobind::module_& module, const char* name, const char* doc, const char* wait_doc) {
-  nanobind::class_<Held<Request>>(module, name, doc)
-      .def("wait", &Held<Request>::wait, wait_doc)
-      .def("test", &Held<Request>::test,
-           "True once complete; never blocks. Raises OutcoreError if the operation failed.")
-      .def_prop_ro("done", &Held<Request>::done, "True once complete or failed; never raises.");
-  module.def("wait_all", &wait_all_held<Request>, nanobind::arg("requests"),
-             "Wait for all requests, then raise the error of the first failed one, if any.");
-  Held<Request>::finish_at_exit();
-}
-
-[[nodiscard]] inline std::vector<BufferArg> as_list(BufferArg buffer) {
-  std::vector<BufferArg> list;
-  list.push_back(std::move(buffer));
-  return list;
+[[nodiscard]] inline Uses using_buffer(BufferArg buffer, nanobind::object owner = {}) {
+  Uses uses{.owner = std::move(owner)};
+  uses.buffers.push_back(std::move(buffer));
+  return uses;
 }
 
 /// One buffer, or a list or tuple of them (scatter/gather).

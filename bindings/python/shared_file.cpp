@@ -28,9 +28,6 @@ using file::RecordFileOptions;
 using file::SharedFile;
 using file::SharedFileOptions;
 
-using SharedRequest = Held<SharedFile::Request>;
-using RecordRequest = Held<RecordFile::Request>;
-
 /// Throws what Python has found wrong with its arguments; then those that cannot be checked there.
 void check_arguments(const std::string& what, const std::string& name, const std::string& refusal) {
   if (!refusal.empty()) throw Error(EINVAL, {.attempted = what, .path = "'" + name + "'", .detail = refusal});
@@ -93,43 +90,40 @@ std::int64_t write(SharedFile& file, nb::handle argument, std::int64_t offset) {
   return static_cast<std::int64_t>(buffer.span().size());
 }
 
-SharedRequest aread(nb::handle self, nb::handle argument, std::int64_t offset) {
+HeldRequest aread(nb::handle self, nb::handle argument, std::int64_t offset) {
   auto& file = nb::cast<SharedFile&>(self);
   BufferArg buffer(argument, Access::write);
   const auto memory = buffer.span();
-  return start_held(as_list(std::move(buffer)), nb::borrow(self),
+  return start_held(using_buffer(std::move(buffer), nb::borrow(self)), Result::bytes,
                     [&] { return file.async_read(memory, offset); });
 }
 
-SharedRequest awrite(nb::handle self, nb::handle argument, std::int64_t offset) {
+HeldRequest awrite(nb::handle self, nb::handle argument, std::int64_t offset) {
   auto& file = nb::cast<SharedFile&>(self);
   BufferArg buffer(argument, Access::read);
   const auto memory = buffer.span();
-  return start_held(as_list(std::move(buffer)), nb::borrow(self),
+  return start_held(using_buffer(std::move(buffer), nb::borrow(self)), Result::bytes,
                     [&] { return file.async_write(memory, offset); });
 }
 
-SharedRequest areadv(nb::handle self, const nb::sequence& pairs) {
+HeldRequest areadv(nb::handle self, const nb::sequence& pairs) {
   auto& file = nb::cast<SharedFile&>(self);
   std::vector<BufferArg> buffers;
   const auto parts = parts_of<SharedFile::ReadPart>(pairs, Access::write, buffers);
-  return start_held(std::move(buffers), nb::borrow(self), [&] { return file.async_read(parts); });
+  return start_held(Uses{.buffers = std::move(buffers), .owner = nb::borrow(self)}, Result::bytes,
+                    [&] { return file.async_read(parts); });
 }
 
-SharedRequest awritev(nb::handle self, const nb::sequence& pairs) {
+HeldRequest awritev(nb::handle self, const nb::sequence& pairs) {
   auto& file = nb::cast<SharedFile&>(self);
   std::vector<BufferArg> buffers;
   const auto parts = parts_of<SharedFile::WritePart>(pairs, Access::read, buffers);
-  return start_held(std::move(buffers), nb::borrow(self), [&] { return file.async_write(parts); });
+  return start_held(Uses{.buffers = std::move(buffers), .owner = nb::borrow(self)}, Result::bytes,
+                    [&] { return file.async_write(parts); });
 }
 
 void bind_shared(nb::module_& module) {
   const nb::call_guard<nb::gil_scoped_release> unlocked;
-  bind_held<SharedFile::Request>(
-      module, "SharedRequest",
-      "A nonblocking read or write of a shared file. It keeps file and buffers alive until it is complete.",
-      "Block until complete and return the bytes moved. Raises OutcoreError if the operation failed. Other\n"
-      "Python threads run meanwhile.");
   nb::class_<SharedFile>(module, "SharedFile", "Native part of outcore.SharedFile.")
       .def("__init__", &make_shared_file, nb::keep_alive<1, 2>(), "world"_a, "name"_a, "hard_limit"_a,
            "soft_limit"_a, "reserve"_a, "typical_request"_a, "placement"_a, "components_per_node"_a,
@@ -145,10 +139,10 @@ void bind_shared(nb::module_& module) {
       .def("awrite", &awrite, "buffer"_a, "offset"_a = 0,
            "Start a write and return its request at once; the I/O goes on by itself.")
       .def("areadv", &areadv, "parts"_a,
-           nb::sig("def areadv(self, parts: Sequence[tuple[int, object]]) -> SharedRequest"),
+           nb::sig("def areadv(self, parts: Sequence[tuple[int, object]]) -> Request"),
            "As aread, of a list of (offset, buffer). Small pieces that lie close together are read together.")
       .def("awritev", &awritev, "parts"_a,
-           nb::sig("def awritev(self, parts: Sequence[tuple[int, object]]) -> SharedRequest"),
+           nb::sig("def awritev(self, parts: Sequence[tuple[int, object]]) -> Request"),
            "As awrite, of a list of (offset, buffer), which must not overlap.")
       .def("length", &SharedFile::length, unlocked,
            "The end of the file: the highest byte that any process has begun to write. Not collective.")
@@ -214,31 +208,24 @@ nb::bytes get(RecordFile& file, std::int64_t record) {
   return nb::bytes(bytes.data(), bytes.size());
 }
 
-RecordRequest aput(nb::handle self, std::int64_t record, nb::handle argument) {
+HeldRequest aput(nb::handle self, std::int64_t record, nb::handle argument) {
   auto& file = nb::cast<RecordFile&>(self);
   BufferArg buffer(argument, Access::read);
   const auto memory = buffer.span();
-  return start_held(as_list(std::move(buffer)), nb::borrow(self),
+  return start_held(using_buffer(std::move(buffer), nb::borrow(self)), Result::bytes,
                     [&] { return file.async_put(record, memory); });
 }
 
-RecordRequest aget(nb::handle self, std::int64_t record, nb::handle argument) {
+HeldRequest aget(nb::handle self, std::int64_t record, nb::handle argument) {
   auto& file = nb::cast<RecordFile&>(self);
   BufferArg buffer(argument, Access::write);
   const auto memory = buffer.span();
-  return start_held(as_list(std::move(buffer)), nb::borrow(self),
+  return start_held(using_buffer(std::move(buffer), nb::borrow(self)), Result::bytes,
                     [&] { return file.async_get(record, memory); });
 }
 
 void bind_records(nb::module_& module) {
   const nb::call_guard<nb::gil_scoped_release> unlocked;
-  bind_held<RecordFile::Request>(module, "RecordRequest",
-                                 "A nonblocking put or get of a record. It keeps file and buffer alive until "
-                                 "it is complete. A put takes\n"
-                                 "effect when it is waited for, or in RecordFile.sync.",
-                                 "Block until complete and return the bytes of the record. Raises "
-                                 "OutcoreError if it failed. Other Python\n"
-                                 "threads run meanwhile.");
   nb::class_<RecordFile>(module, "RecordFile", "Native part of outcore.RecordFile.")
       .def("__init__", &make_record_file, nb::keep_alive<1, 2>(), "world"_a, "name"_a, "records"_a,
            "hard_limit"_a, "soft_limit"_a, "typical_record"_a, "placement"_a, "cache"_a, "refusal"_a)

@@ -15,8 +15,7 @@
 namespace outcore {
 
 namespace gpc {
-struct Served;   // a call at its target
-struct Pending;  // a call at its caller
+struct Served;  // a call at its target
 }  // namespace gpc
 
 inline constexpr std::size_t most_call_header_bytes = 3072;
@@ -57,27 +56,6 @@ class Call {
 
 /// What a process does when it is called. An exception becomes the error of the call.
 using Procedure = std::function<void(Call)>;
-
-/// A call under way. Copies share it. Dropping it does not end the call; its memory must then stay all the
-/// same until it is done.
-class CallRequest {
- public:
-  CallRequest() noexcept = default;  ///< complete
-  explicit CallRequest(std::shared_ptr<gpc::Pending> pending) noexcept
-      : pending_(std::move(pending), "wait for a call") {}
-
-  /// Blocks, asleep, until the reply is here. Throws what the procedure threw, and Error: EMSGSIZE (reply
-  /// larger than promised), ENOENT (unknown procedure), ESHUTDOWN (the world is closing), ECONNRESET (the
-  /// target has died).
-  void wait();
-  [[nodiscard]] bool test();                 ///< true once complete; throws if it failed
-  [[nodiscard]] bool done() const noexcept;  ///< true once complete or failed
-  /// Bytes of the reply, once complete.
-  [[nodiscard]] std::span<std::byte> reply() const;
-
- private:
-  Owned<std::shared_ptr<gpc::Pending>> pending_;
-};
 
 /// Throws Error(EDEADLK) in a procedure that was not registered as one that may block: there the wait would
 /// never end. For those who wait for several calls, and want to begin with none.

@@ -18,11 +18,11 @@
  *
  *      int file, code;
  *      int64_t request;
- *      if ((code = oc_eaf_open("ints", NULL, &file))) { fputs(oc_eaf_strerror(code), stderr); return 1; }
+ *      if ((code = oc_eaf_open("ints", NULL, &file))) { fputs(oc_strerror(code), stderr); return 1; }
  *      oc_eaf_write(file, 0, values, bytes);
  *      oc_eaf_aread(file, 0, other, bytes, &request);
  *      compute();
- *      oc_eaf_wait(request, NULL);
+ *      oc_wait(request, NULL);
  *      oc_eaf_close(file);
  *
  *  The same for all processes of an MPI job:
@@ -42,7 +42,7 @@
  *  @section errors Errors
  *
  *  Every function returns #OC_OK (0), #OC_END_OF_FILE, or a positive errno value. The full text of the last
- *  failure in the calling thread (what, where, how much) is oc_eaf_strerror() of the code returned. The
+ *  failure in the calling thread (what, where, how much) is oc_strerror() of the code returned. The
  *  library never ends the process, and no C++ exception leaves it.
  *
  *  A write may be kept in memory and carried out later. If that fails, the next write, flush or close of the
@@ -61,7 +61,7 @@
  *
  *  - The buffer of a nonblocking request belongs to the library until the request has been waited for: do not
  *    write to it (read), nor free it, before. In Fortran, give it the ASYNCHRONOUS and TARGET attributes.
- *  - Each request must be waited for, also when oc_eaf_probe() says that it is complete. Their number is
+ *  - Each request must be waited for, also when oc_test() says that it is complete. Their number is
  *    limited by memory alone.
  *  - Handles are numbers that are never used twice, so one that was closed is recognised.
  *  - A child made by fork(2) shares nothing: it must open its own files.
@@ -80,6 +80,35 @@ extern "C" {
  *  @{ */
 #define OC_OK 0           /**< Success. */
 #define OC_END_OF_FILE -1 /**< The end of the file came before the last byte asked for. */
+/** @} */
+
+/** @brief Text for a return code; never NULL.
+ *
+ *  If the code is that of the last failure in this thread, its full text: what was attempted, on which path,
+ *  at which offset, how much. The text is valid until the next call of this thread. */
+const char* oc_strerror(int code);
+
+/** @defgroup requests Requests: nonblocking operations under way, of every kind
+ *  @{ */
+/** @brief Waits until a request is done, and ends it.
+ *  @param[out] bytes What was moved: fewer than asked for at the end of an exclusive file, the size of a
+ * record. May be NULL; then fewer bytes than asked for are #OC_END_OF_FILE.
+ *  @return EINVAL (no such request, or waited for before), or what the operation came to. */
+int oc_wait(int64_t request, int64_t* bytes);
+
+/** @brief Tells whether a request is done, without blocking. It must still be waited for.
+ *  @param[out] done 1 if complete or failed, else 0. */
+int oc_test(int64_t request, int* done);
+
+/** @brief Waits for all requests of a list, of any kinds, and ends them; returns the error of the first that
+ * failed. */
+int oc_wait_all(int count, const int64_t* requests);
+
+/** @brief Waits until one request of a list, of any kinds, is done. It must still be waited for, which
+ * returns its error, if any.
+ *  @param[out] index Its position in the list, from 0; the first of several.
+ *  @return EINVAL (an empty list, no such request). */
+int oc_wait_any(int count, const int64_t* requests, int* index);
 /** @} */
 
 /** @defgroup cache Use of the page cache
@@ -118,21 +147,12 @@ int oc_eaf_write(int file, int64_t offset, const void* buffer, int64_t bytes);
 int oc_eaf_read(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* moved);
 
 /** @brief Begins a write, and returns within microseconds. The I/O goes on without further calls.
- *  @param[out] request The request, for oc_eaf_wait(). */
+ *  @param[out] request The request, for oc_wait(). */
 int oc_eaf_awrite(int file, int64_t offset, const void* buffer, int64_t bytes, int64_t* request);
 
 /** @brief Begins a read, and returns within microseconds. The I/O goes on without further calls.
- *  @param[out] request The request, for oc_eaf_wait(). */
+ *  @param[out] request The request, for oc_wait(). */
 int oc_eaf_aread(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* request);
-
-/** @brief Waits until a request is complete, and ends it.
- *  @param[out] moved As for oc_eaf_read(); may be NULL.
- *  @return EINVAL (no such request, or waited for before), or what the read or write came to. */
-int oc_eaf_wait(int64_t request, int64_t* moved);
-
-/** @brief Tells whether a request is complete, without blocking. It must still be waited for.
- *  @param[out] done 1 if complete or failed, else 0. */
-int oc_eaf_probe(int64_t request, int* done);
 
 /** @brief Puts all bytes written on stable storage. Returns the error of an earlier write kept in memory. */
 int oc_eaf_flush(int file);
@@ -163,12 +183,6 @@ int oc_eaf_eof(int file, int64_t offset, int* at_end);
  *  @param[out] free_bytes What this user may still write; may be NULL.
  *  @param[out] type Its name ("ext4", "xfs", "nfs"), cut to `type_size` with the final 0; may be NULL. */
 int oc_eaf_stat(const char* scratch, int64_t* free_bytes, char* type, size_t type_size);
-
-/** @brief Text for a return code; never NULL.
- *
- *  If the code is that of the last failure in this thread, its full text: what was attempted, on which path,
- *  at which offset, how much. The text is valid until the next call of this thread. */
-const char* oc_eaf_strerror(int code);
 
 /** @defgroup world Worlds: the processes that share files
  *
@@ -255,11 +269,11 @@ int oc_sf_read(int file, int64_t offset, void* buffer, int64_t bytes);
 /** @brief Begins a write, and returns at once. The I/O goes on without further calls.
  *
  *  It is visible to all when it has been waited for, or after oc_sf_sync().
- *  @param[out] request The request, for oc_sf_wait(). */
+ *  @param[out] request The request, for oc_wait(). */
 int oc_sf_awrite(int file, int64_t offset, const void* buffer, int64_t bytes, int64_t* request);
 
 /** @brief Begins a read, and returns at once. The I/O goes on without further calls.
- *  @param[out] request The request, for oc_sf_wait(). */
+ *  @param[out] request The request, for oc_wait(). */
 int oc_sf_aread(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* request);
 
 /** @brief Writes all pieces of a list, as one request. They must not overlap.
@@ -275,17 +289,6 @@ int oc_sf_awritev(int file, int count, const oc_sf_part* parts, int64_t* request
 
 /** @brief Begins what oc_sf_readv() does. */
 int oc_sf_areadv(int file, int count, const oc_sf_part* parts, int64_t* request);
-
-/** @brief Waits until a request is complete, and ends it.
- *  @return EINVAL (no such request, or waited for before), or what the read or write came to. */
-int oc_sf_wait(int64_t request);
-
-/** @brief Waits for all requests of a list, and ends them; returns the error of the first that failed. */
-int oc_sf_waitall(int count, const int64_t* requests);
-
-/** @brief Tells whether a request is complete, without blocking. It must still be waited for.
- *  @param[out] done 1 if complete or failed, else 0. */
-int oc_sf_probe(int64_t request, int* done);
 
 /** @brief The end of the file: the highest byte that any process has begun to write. Not collective. */
 int oc_sf_length(int file, int64_t* bytes);
@@ -310,9 +313,6 @@ int oc_sf_destroy(int file);
 /** @brief Free space and type of the file system that this node's part of the file lies on.
  *  @param[out] free_bytes,type,type_size As for oc_eaf_stat(). */
 int oc_sf_stat(int file, int64_t* free_bytes, char* type, size_t type_size);
-
-/** @brief Text for a return code, as oc_eaf_strerror(). */
-const char* oc_sf_strerror(int code);
 
 /** Hints for a record file. All bytes zero but `records` mean the defaults. */
 typedef struct oc_rf_options {
@@ -346,15 +346,6 @@ int oc_rf_aput(int file, int64_t record, const void* buffer, int64_t bytes, int6
 /** @brief Begins a get. */
 int oc_rf_aget(int file, int64_t record, void* buffer, int64_t bytes, int64_t* request);
 
-/** @brief Waits until a request is complete, and ends it.
- *  @param[out] size Of the record; may be NULL.
- *  @return EINVAL (no such request, or waited for before), or what the put or get came to. */
-int oc_rf_wait(int64_t request, int64_t* size);
-
-/** @brief Tells whether a request is complete, without blocking. It must still be waited for.
- *  @param[out] done 1 if complete or failed, else 0. */
-int oc_rf_probe(int64_t request, int* done);
-
 /** @brief Size of a record. ENOENT if there is none. Not collective. */
 int oc_rf_size(int file, int64_t record, int64_t* bytes);
 
@@ -376,9 +367,6 @@ int oc_rf_flush(int file);
  *
  *  The handle is closed also when an error is returned. */
 int oc_rf_close(int file);
-
-/** @brief Text for a return code, as oc_eaf_strerror(). */
-const char* oc_rf_strerror(int code);
 
 #ifdef __cplusplus
 }

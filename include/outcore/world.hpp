@@ -134,8 +134,8 @@ class World {
   /// process are outstanding it waits, asleep, for some to end. `header` (at most most_call_header_bytes) is
   /// copied, `payload` must stay until the request is done. Served also while the target computes. Any
   /// thread.
-  CallRequest call(int process, std::uint32_t procedure, std::span<const std::byte> header,
-                   std::span<const std::byte> payload = {}, CallOptions options = {});
+  Request call(int process, std::uint32_t procedure, std::span<const std::byte> header,
+               std::span<const std::byte> payload = {}, CallOptions options = {});
 
   /// A piece of one-sided memory, at the same offset in every process. It comes from a pool: one segment
   /// serves many arrays. Zero at first. Collective to allocate. Destroying one is not collective: its memory

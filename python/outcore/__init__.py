@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     from outcore import hdf5 as hdf5
     from outcore._core import Distribution as Distribution
     from outcore._core import ExclusiveFile as ExclusiveFile
+    from outcore._core import Request as Request
     from outcore._core import clean as clean
     from outcore._core import default_scratch as default_scratch
+    from outcore._core import wait_all as wait_all
+    from outcore._core import wait_any as wait_any
     from outcore.block_sparse_array import BlockSparseArray as BlockSparseArray
     from outcore.disk_array import DiskArray as DiskArray
     from outcore.errors import NotConverged as NotConverged
@@ -38,10 +41,13 @@ _PUBLIC = {
     "NotConverged": "outcore.errors",
     "OutcoreError": "outcore.errors",
     "RecordFile": "outcore.shared_file",
+    "Request": "outcore._core",
     "SharedFile": "outcore.shared_file",
     "World": "outcore.world",
     "clean": "outcore._core",
     "default_scratch": "outcore._core",
+    "wait_all": "outcore._core",
+    "wait_any": "outcore._core",
 }
 
 __all__ = [
@@ -54,6 +60,7 @@ __all__ = [
     "NotConverged",
     "OutcoreError",
     "RecordFile",
+    "Request",
     "SharedFile",
     "World",
     "__version__",
@@ -61,6 +68,8 @@ __all__ = [
     "clean",
     "default_scratch",
     "hdf5",
+    "wait_all",
+    "wait_any",
 ]
 
 

@@ -63,38 +63,41 @@ def trace_add_waited(layer: str, op: str, nanoseconds: int) -> None: ...
 
 class Request:
     """
-    A nonblocking read or write under way. It keeps its buffer alive until it is complete.
+    A nonblocking operation under way: a read or write of a file, a transfer of an array, a call, a
+    collective transfer. It keeps its memory, and its file or array, alive until it is done, also when the
+    Request goes before. It goes on by itself.
+
+    A failed operation raises OutcoreError from each `wait` and `test`. If it was to change a file or an array,
+    and nobody has waited for it, the next sync, flush or close of that raises its error. Any thread may wait;
+    other Python threads run meanwhile.
     """
 
-    def wait(self) -> int:
+    def wait(self) -> Any:
         """
-        Block until complete and return the bytes moved: fewer than asked for only at the end of a file.
-
-        Raises OutcoreError if the operation failed. Other Python threads run meanwhile.
+        Block until it is done and return what it brought: the bytes that a file has moved (fewer than asked for
+        only at the end of an exclusive file; of a record: its size), the array of a get, the reply of a call (a
+        uint8 array, a part of the buffer given to World.call if there was one), else None.
         """
 
     def test(self) -> bool:
-        """
-        True once complete; never blocks. Raises OutcoreError if the operation failed.
-        """
+        """True once it is done; never blocks."""
 
     @property
     def done(self) -> bool:
         """True once complete or failed; never raises."""
 
-@overload
-def wait_all(requests: Sequence[Request]) -> None: ...
-@overload
-def wait_all(requests: Sequence[SharedRequest]) -> None: ...
-@overload
-def wait_all(requests: Sequence[RecordRequest]) -> None:
+    def returning(self, value: object) -> Request:
+        """`wait` returns this. Returns self."""
+
+def wait_all(requests: Sequence[Request]) -> None:
     """
-    Wait for all requests, then raise the error of the first failed one, if any.
+    Wait for all requests, of any kinds, then raise the error of the first failed one, if any.
     """
 
 def wait_any(requests: Sequence[Request]) -> int:
     """
-    Wait until one request is complete and return its position; its error is left for its own wait().
+    Wait until one request is done, of any kinds, and return its position, the first of several; its error
+    is left for its own wait().
     """
 
 class File:
@@ -502,7 +505,7 @@ class World:
         payload: object | None,
         reply: object | None,
         most_reply_bytes: int,
-    ) -> CallRequest:
+    ) -> Request:
         """Native part of World.call."""
 
 class Counter:
@@ -536,27 +539,6 @@ class Lock:
 
     def __enter__(self) -> Lock: ...
     def __exit__(self, *exception: object) -> None: ...
-
-class CallRequest:
-    """
-    A call of a procedure at another process under way. Made by World.call. It keeps payload and
-    reply buffer alive until it is done.
-    """
-
-    def wait(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,), device="cpu")]:
-        """
-        Wait, asleep, for the reply and return its bytes: a uint8 array, which is (a part of) the buffer
-        given to World.call if there was one. Raises OutcoreError if the procedure failed.
-        """
-
-    def test(self) -> bool:
-        """
-        True once the reply is here; raises OutcoreError if the procedure failed.
-        """
-
-    @property
-    def done(self) -> bool:
-        """True once complete or failed; never raises."""
 
 class Basis:
     """Shells and functions of a molecule, in libcint's tables."""
@@ -935,20 +917,6 @@ class Distribution:
     def __hash__(self) -> int: ...
     def __repr__(self) -> str: ...
 
-class Transfer:
-    """
-    A transfer of a global array under way. It keeps array and memory alive.
-    """
-
-    def wait(self) -> None:
-        """
-        Block until complete: what was got is here, what was put may be changed. Raises OutcoreError if it
-        failed. Other Python threads run meanwhile.
-        """
-
-    def test(self) -> bool:
-        """True once complete; never blocks. Raises OutcoreError if it failed."""
-
 class GlobalArray:
     """Native part of outcore.GlobalArray, which checks indices and types."""
 
@@ -976,13 +944,13 @@ class GlobalArray:
 
     def get(
         self, begin: Sequence[int], end: Sequence[int], step: Sequence[int], memory: object
-    ) -> Transfer: ...
+    ) -> Request: ...
     def put(
         self, begin: Sequence[int], end: Sequence[int], step: Sequence[int], memory: object
-    ) -> Transfer: ...
+    ) -> Request: ...
     def accumulate(
         self, begin: Sequence[int], end: Sequence[int], step: Sequence[int], memory: object, alpha: object
-    ) -> Transfer: ...
+    ) -> Request: ...
     def gather(
         self,
         indices: Annotated[
@@ -1022,39 +990,6 @@ class NodeArray:
     def barrier(self) -> None: ...
     def close(self) -> None: ...
 
-class CollectiveTransfer:
-    """
-    A collective transfer of a disk array under way. It keeps its memory alive.
-    """
-
-    def wait(self) -> None:
-        """
-        Block until every process has done its part. Raises OutcoreError, at all processes the same, if it
-        failed at any. Not collective. Other Python threads run meanwhile.
-        """
-
-    def test(self) -> bool:
-        """True once complete; never blocks. Raises OutcoreError if it failed."""
-
-    @property
-    def done(self) -> bool:
-        """True once complete or failed; never raises."""
-
-class SectionTransfer:
-    """A section of a disk array on its way. It keeps array and memory alive."""
-
-    def wait(self) -> None:
-        """
-        Block until complete. Raises OutcoreError if it failed. Other Python threads run meanwhile.
-        """
-
-    def test(self) -> bool:
-        """True once complete; never blocks. Raises OutcoreError if it failed."""
-
-    @property
-    def done(self) -> bool:
-        """True once complete or failed; never raises."""
-
 class DiskArrayAccess:
     """
     Native part of outcore.AttachedDiskArray, which checks indices and types.
@@ -1070,7 +1005,7 @@ class DiskArrayAccess:
         memory: object,
         alpha: object | None = None,
         waits: bool = False,
-    ) -> SectionTransfer: ...
+    ) -> Request: ...
     def put(
         self,
         begin: Sequence[int],
@@ -1079,7 +1014,7 @@ class DiskArrayAccess:
         memory: object,
         alpha: object | None = None,
         waits: bool = False,
-    ) -> SectionTransfer: ...
+    ) -> Request: ...
     def accumulate(
         self,
         begin: Sequence[int],
@@ -1088,7 +1023,7 @@ class DiskArrayAccess:
         memory: object,
         alpha: object,
         waits: bool = False,
-    ) -> SectionTransfer: ...
+    ) -> Request: ...
     def prefetch(self, boxes: Sequence[tuple[Sequence[int], Sequence[int]]]) -> None: ...
     def sync(self) -> None: ...
     @property
@@ -1141,7 +1076,7 @@ class DiskArray(DiskArrayAccess):
         order: Sequence[int] | None,
         begin: Sequence[int],
         end: Sequence[int],
-    ) -> CollectiveTransfer: ...
+    ) -> Request: ...
     def read_section(
         self,
         array: object,
@@ -1150,10 +1085,10 @@ class DiskArray(DiskArrayAccess):
         order: Sequence[int] | None,
         begin: Sequence[int],
         end: Sequence[int],
-    ) -> CollectiveTransfer: ...
-    def write_block(self, memory: object, begin: Sequence[int], end: Sequence[int]) -> CollectiveTransfer: ...
-    def read_block(self, memory: object, begin: Sequence[int], end: Sequence[int]) -> CollectiveTransfer: ...
-    def refuse(self, errno: int, attempted: str, detail: str) -> CollectiveTransfer:
+    ) -> Request: ...
+    def write_block(self, memory: object, begin: Sequence[int], end: Sequence[int]) -> Request: ...
+    def read_block(self, memory: object, begin: Sequence[int], end: Sequence[int]) -> Request: ...
+    def refuse(self, errno: int, attempted: str, detail: str) -> Request:
         """
         Take part in a transfer that this process cannot make: all get the error.
         """
@@ -1194,26 +1129,6 @@ def verify_array(path: str, contained: int = 0) -> tuple[list[str], int]:
     Read all of a persistent array and check every checksum: what is damaged, one line for each, and how many components are not here, but on local disks of other nodes.
     """
 
-class SharedRequest:
-    """
-    A nonblocking read or write of a shared file. It keeps file and buffers alive until it is complete.
-    """
-
-    def wait(self) -> int:
-        """
-        Block until complete and return the bytes moved. Raises OutcoreError if the operation failed. Other
-        Python threads run meanwhile.
-        """
-
-    def test(self) -> bool:
-        """
-        True once complete; never blocks. Raises OutcoreError if the operation failed.
-        """
-
-    @property
-    def done(self) -> bool:
-        """True once complete or failed; never raises."""
-
 class SharedFile:
     """Native part of outcore.SharedFile."""
 
@@ -1242,22 +1157,22 @@ class SharedFile:
         OutcoreError (EFBIG).
         """
 
-    def aread(self, buffer: object, offset: int = 0) -> SharedRequest:
+    def aread(self, buffer: object, offset: int = 0) -> Request:
         """
         Start a read and return its request at once; the I/O goes on by itself.
         """
 
-    def awrite(self, buffer: object, offset: int = 0) -> SharedRequest:
+    def awrite(self, buffer: object, offset: int = 0) -> Request:
         """
         Start a write and return its request at once; the I/O goes on by itself.
         """
 
-    def areadv(self, parts: Sequence[tuple[int, object]]) -> SharedRequest:
+    def areadv(self, parts: Sequence[tuple[int, object]]) -> Request:
         """
         As aread, of a list of (offset, buffer). Small pieces that lie close together are read together.
         """
 
-    def awritev(self, parts: Sequence[tuple[int, object]]) -> SharedRequest:
+    def awritev(self, parts: Sequence[tuple[int, object]]) -> Request:
         """As awrite, of a list of (offset, buffer), which must not overlap."""
 
     def length(self) -> int:
@@ -1305,27 +1220,6 @@ class SharedFile:
     @property
     def placement(self) -> str: ...
 
-class RecordRequest:
-    """
-    A nonblocking put or get of a record. It keeps file and buffer alive until it is complete. A put takes
-    effect when it is waited for, or in RecordFile.sync.
-    """
-
-    def wait(self) -> int:
-        """
-        Block until complete and return the bytes of the record. Raises OutcoreError if it failed. Other Python
-        threads run meanwhile.
-        """
-
-    def test(self) -> bool:
-        """
-        True once complete; never blocks. Raises OutcoreError if the operation failed.
-        """
-
-    @property
-    def done(self) -> bool:
-        """True once complete or failed; never raises."""
-
 class RecordFile:
     """Native part of outcore.RecordFile."""
 
@@ -1353,10 +1247,10 @@ class RecordFile:
         of the buffer lies behind them may be changed.
         """
 
-    def aput(self, record: int, buffer: object) -> RecordRequest:
+    def aput(self, record: int, buffer: object) -> Request:
         """Start a put and return its request at once."""
 
-    def aget(self, record: int, buffer: object) -> RecordRequest:
+    def aget(self, record: int, buffer: object) -> Request:
         """
         Start get_into and return its request at once; wait() returns the bytes of the record.
         """
@@ -1397,23 +1291,6 @@ class RecordFile:
 
     def __len__(self) -> int: ...
 
-class TileTransfer:
-    """
-    A tile of a block-sparse array on its way. It keeps array and memory alive.
-    """
-
-    def wait(self) -> None:
-        """
-        Block until complete. Raises OutcoreError if it failed. Other Python threads run meanwhile.
-        """
-
-    def test(self) -> bool:
-        """True once complete; never blocks. Raises OutcoreError if it failed."""
-
-    @property
-    def done(self) -> bool:
-        """True once complete or failed; never raises."""
-
 class BlockSparseArray:
     """Native part of outcore.BlockSparseArray, which checks arguments."""
 
@@ -1438,13 +1315,13 @@ class BlockSparseArray:
     ) -> BlockSparseArray: ...
     def get(
         self, tile: Sequence[int], memory: object, alpha: object | None = None, waits: bool = False
-    ) -> TileTransfer: ...
+    ) -> Request: ...
     def put(
         self, tile: Sequence[int], memory: object, alpha: object | None = None, waits: bool = False
-    ) -> TileTransfer: ...
+    ) -> Request: ...
     def accumulate(
         self, tile: Sequence[int], memory: object, alpha: object, waits: bool = False
-    ) -> TileTransfer: ...
+    ) -> Request: ...
     def prefetch(self, tiles: Sequence[Sequence[int]]) -> None: ...
     def owner(self, tile: Sequence[int]) -> int: ...
     @property

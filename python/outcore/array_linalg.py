@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from outcore import extras
+from outcore._core import Request
 from outcore.array_blocks import (
     FETCH_ELEMENTS,
     Array,
@@ -27,7 +28,6 @@ from outcore.array_blocks import (
 )
 from outcore.global_array import Section
 from outcore.indexing import as_elements
-from outcore.sectioned import Transfer
 
 TILE = 1024  # rows and columns of the result of matmul that are worked on at once
 DEPTH = 2048  # products that are added up for each of them, at once
@@ -200,7 +200,7 @@ class _Panel:
 
     def __init__(self, factor: _Factor, rows: list[tuple[int, int]], columns: list[tuple[int, int]]) -> None:
         self._factor = factor
-        self._transfers: list[Transfer] = []
+        self._transfers: list[Request] = []
         section = factor.section
         boxes = [((r, c), (r_end, c_end)) for r, r_end in rows for c, c_end in columns]
         if len(boxes) == 1:

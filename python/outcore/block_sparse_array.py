@@ -19,12 +19,12 @@ import numpy as np
 
 from outcore import _core
 from outcore import metadata as metadata_module
+from outcore._core import Request
 from outcore.collective import Closing
 from outcore.disk_array import cache_bytes, open_arguments
 from outcore.errors import OutcoreError
 from outcore.global_array import DTYPES
 from outcore.indexing import as_elements
-from outcore.sectioned import Transfer
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
@@ -208,28 +208,28 @@ class BlockSparseArray(Closing):
         self._native.get(_index(tile), result, waits=True)
         return result
 
-    def get_tile_async(self, tile: Sequence[int], out: Array | None = None) -> Transfer:
+    def get_tile_async(self, tile: Sequence[int], out: Array | None = None) -> Request:
         """Starts a get; `wait()` of what is returned returns the tile."""
         result = self._result(tile, out)
-        return Transfer(self._native.get(_index(tile), result), result)
+        return self._native.get(_index(tile), result).returning(result)
 
     def put_tile(self, tile: Sequence[int], value: ArrayLike) -> None:
         """Puts a tile, with NumPy's broadcasting. OutcoreError (EINVAL) for a zero tile, named in the message."""
         self._native.put(_index(tile), self._stored(tile, value), waits=True)
 
-    def put_tile_async(self, tile: Sequence[int], value: ArrayLike) -> Transfer:
+    def put_tile_async(self, tile: Sequence[int], value: ArrayLike) -> Request:
         """Starts a put; `value` must not be changed until it is complete."""
-        return Transfer(self._native.put(_index(tile), self._stored(tile, value)))
+        return self._native.put(_index(tile), self._stored(tile, value))
 
     def acc_tile(self, tile: Sequence[int], value: ArrayLike, alpha: complex = 1) -> None:
         """Adds `alpha * value` to a tile; concurrent accumulates add up. OutcoreError (EINVAL) for a zero tile."""
         memory, number = self._stored(tile, value), self._number(alpha)
         self._native.accumulate(_index(tile), memory, number, waits=True)
 
-    def acc_tile_async(self, tile: Sequence[int], value: ArrayLike, alpha: complex = 1) -> Transfer:
+    def acc_tile_async(self, tile: Sequence[int], value: ArrayLike, alpha: complex = 1) -> Request:
         """Starts an accumulate; `value` must not be changed until it is complete."""
         memory, number = self._stored(tile, value), self._number(alpha)
-        return Transfer(self._native.accumulate(_index(tile), memory, number))
+        return self._native.accumulate(_index(tile), memory, number)
 
     def prefetch(self, tiles: Iterable[Sequence[int]]) -> None:
         """Hints that tiles will be read soon. Returns at once."""

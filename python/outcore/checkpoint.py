@@ -48,7 +48,7 @@ from outcore.global_array import GlobalArray
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from outcore._core import CollectiveTransfer
+    from outcore._core import Request
     from outcore.world import World
 
     Array = np.ndarray[Any, np.dtype[Any]]
@@ -86,7 +86,7 @@ def save(
         given = Path(name) / place.name
         _together(world, root, lambda: _make_empty(place))
         files: list[DiskArray] = []
-        under_way: list[CollectiveTransfer] = []
+        under_way: list[Request] = []
         try:
             for key, array in arrays.items():
                 file = _file_for(world, array, given / key, codec, root.placement, labels[key])

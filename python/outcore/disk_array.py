@@ -30,11 +30,11 @@ from outcore.resources import parse_bytes
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from outcore._core import CollectiveTransfer
+    from outcore._core import Request
     from outcore.world import World
 
     Array = np.ndarray[Any, np.dtype[Any]]
-    Move = Callable[[], CollectiveTransfer]
+    Move = Callable[[], Request]
 
 
 class DiskArray(DiskArrayAccess, Closing):
@@ -243,7 +243,7 @@ class DiskArray(DiskArrayAccess, Closing):
 
     def write(
         self, source: GlobalArray | Section | Array, box: Any = ..., *, order: Sequence[int] | None = None
-    ) -> CollectiveTransfer:
+    ) -> Request:
         """Starts to write `source` to a box (slices, as `numpy.s_[2:5, :]`; all of the array if not given).
 
         source: a global array or a section of one (`g.section(box)`), which must not be changed until the
@@ -256,11 +256,11 @@ class DiskArray(DiskArrayAccess, Closing):
 
     def read(
         self, target: GlobalArray | Section | Array, box: Any = ..., *, order: Sequence[int] | None = None
-    ) -> CollectiveTransfer:
+    ) -> Request:
         """Starts to read a box into `target`: the reverse of `write`. Blocks of processes may overlap."""
         return self._start("read", target, box, order)
 
-    def _start(self, what: str, other: Any, box: Any, order: Sequence[int] | None) -> CollectiveTransfer:
+    def _start(self, what: str, other: Any, box: Any, order: Sequence[int] | None) -> Request:
         # A problem with the arguments of this process must not leave the others waiting.
         try:
             move = self._prepare(what, other, box, order)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from outcore.sectioned import Sectioned
 
     Array = np.ndarray[Any, np.dtype[Any]]
-    Started = _core.Transfer | _core.SectionTransfer
+    Started = _core.Request
 
 _PLAIN = (int, slice, type(Ellipsis), np.int64)
 _UNDER_WAY = 64  # transfers

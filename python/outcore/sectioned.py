@@ -14,31 +14,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from outcore import _core
+    from outcore._core import Request
     from outcore.world import World
 
     Array = np.ndarray[Any, np.dtype[Any]]
-
-
-class Transfer:
-    """A nonblocking transfer under way. It keeps array and memory alive until it is complete."""
-
-    def __init__(
-        self,
-        native: _core.Transfer | _core.SectionTransfer | _core.TileTransfer,
-        result: Array | None = None,
-    ) -> None:
-        self._native = native
-        self._result = result
-
-    def wait(self) -> Array | None:
-        """Blocks until complete. A get returns its array; after a put or an accumulate the memory may be
-        changed. Raises OutcoreError if the transfer failed. Other Python threads run meanwhile."""
-        self._native.wait()
-        return self._result
-
-    def test(self) -> bool:
-        """True once complete; never blocks. Raises OutcoreError if the transfer failed."""
-        return self._native.test()
 
 
 class Sectioned:
@@ -132,42 +111,40 @@ class Sectioned:
         self._get(selection, result)
         return result
 
-    def get_async(self, box: Any, out: Array | None = None) -> Transfer:
+    def get_async(self, box: Any, out: Array | None = None) -> Request:
         """Starts a get; `wait()` of what is returned returns the array."""
         selection, result = self._get_arguments(box, out)
-        return Transfer(self._start_get(selection, result), result)
+        return self._start_get(selection, result).returning(result)
 
     def put(self, box: Any, value: ArrayLike) -> None:
         """Puts into a box, with NumPy's broadcasting. TypeError for elements of another type."""
         self._put(self._select(box, strict=True), value)
 
-    def put_async(self, box: Any, value: ArrayLike) -> Transfer:
+    def put_async(self, box: Any, value: ArrayLike) -> Request:
         """Starts a put; `value` must not be changed until it is complete."""
-        return Transfer(self._start_put(self._select(box, strict=True), value))
+        return self._start_put(self._select(box, strict=True), value)
 
     def acc(self, box: Any, value: ArrayLike, alpha: complex = 1) -> None:
         """Adds `alpha * value` to a box; concurrent accumulates of an element add up. Types of 4 bytes and
         more."""
         self._acc(self._select(box, strict=True), value, alpha)
 
-    def acc_async(self, box: Any, value: ArrayLike, alpha: complex = 1) -> Transfer:
+    def acc_async(self, box: Any, value: ArrayLike, alpha: complex = 1) -> Request:
         """Starts an accumulate; `value` must not be changed until it is complete."""
-        return Transfer(self._start_acc(self._select(box, strict=True), value, alpha))
+        return self._start_acc(self._select(box, strict=True), value, alpha)
 
     # ---- how: these start a transfer, those wait for it, too ----
 
-    def _start_get(self, selection: Selection, result: Array) -> _core.Transfer | _core.SectionTransfer:
+    def _start_get(self, selection: Selection, result: Array) -> Request:
         memory = selection.as_stored(result)
         return self._native.get(selection.begin, selection.end, selection.step, memory)
 
-    def _start_put(self, selection: Selection, value: ArrayLike) -> _core.Transfer | _core.SectionTransfer:
+    def _start_put(self, selection: Selection, value: ArrayLike) -> Request:
         return self._native.put(
             selection.begin, selection.end, selection.step, self._to_store(selection, value)
         )
 
-    def _start_acc(
-        self, selection: Selection, value: ArrayLike, alpha: complex
-    ) -> _core.Transfer | _core.SectionTransfer:
+    def _start_acc(self, selection: Selection, value: ArrayLike, alpha: complex) -> Request:
         memory = self._to_store(selection, value)
         return self._native.accumulate(
             selection.begin, selection.end, selection.step, memory, self._number(alpha)

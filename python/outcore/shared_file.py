@@ -88,11 +88,13 @@ class SharedFile(_core.SharedFile, Closing):
     def readv(self, parts: Sequence[tuple[int, object]]) -> int:
         """Reads a list of (offset, buffer) as one request; returns the bytes. Small pieces that lie close together
         are read together, with what is between them."""
-        return self.areadv(parts).wait()
+        moved: int = self.areadv(parts).wait()
+        return moved
 
     def writev(self, parts: Sequence[tuple[int, object]]) -> int:
         """Writes a list of (offset, buffer), which must not overlap, as one request; returns the bytes."""
-        return self.awritev(parts).wait()
+        moved: int = self.awritev(parts).wait()
+        return moved
 
     def __repr__(self) -> str:
         where = "closed" if self.closed else f"{self.components} components, {self.placement}"

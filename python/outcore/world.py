@@ -201,7 +201,7 @@ class World(_core.World):
         *,
         reply: Any = None,
         most_reply_bytes: int = 1 << 20,
-    ) -> _core.CallRequest:
+    ) -> _core.Request:
         """Calls a procedure at a process (this one, too); `wait` of the result gives the reply. Returns at once; if
         very many calls to the process are outstanding it waits for some to end. Any thread, not collective.
 

@@ -150,7 +150,7 @@ std::int64_t BlockSparseArray::there(const Extents& tile, std::string_view attem
 
 // ---- transfers
 
-DiskArrayRequest BlockSparseArray::async_get_tile(const Extents& tile, std::span<std::byte> memory) const {
+Request BlockSparseArray::async_get_tile(const Extents& tile, std::span<std::byte> memory) const {
   const std::int64_t number = map_.number(tile);
   if (number >= 0) return array_.async_get(place(number, memory.size(), "get"), contiguous(memory, type()));
   const std::int64_t bytes = map_.box(tile).volume() * static_cast<std::int64_t>(size_bytes(type()));
@@ -162,13 +162,12 @@ DiskArrayRequest BlockSparseArray::async_get_tile(const Extents& tile, std::span
   return {};
 }
 
-DiskArrayRequest BlockSparseArray::async_put_tile(const Extents& tile, std::span<const std::byte> memory) {
+Request BlockSparseArray::async_put_tile(const Extents& tile, std::span<const std::byte> memory) {
   return array_.async_put(place(there(tile, "put"), memory.size(), "put"), contiguous(memory, type()));
 }
 
-DiskArrayRequest BlockSparseArray::async_accumulate_tile(const Extents& tile,
-                                                         std::span<const std::byte> memory,
-                                                         const void* alpha) {
+Request BlockSparseArray::async_accumulate_tile(const Extents& tile, std::span<const std::byte> memory,
+                                                const void* alpha) {
   return array_.async_accumulate(place(there(tile, "accumulate"), memory.size(), "accumulate"),
                                  contiguous(memory, type()), alpha);
 }

@@ -11,88 +11,7 @@
 #include "outcore/error.hpp"
 #include "stream_copy.hpp"
 
-namespace outcore {
-
-// ---- requests
-
-void DiskArrayRequest::State::begin_part() {
-  const std::lock_guard lock(mutex_);
-  ++parts_;
-}
-
-void DiskArrayRequest::State::end_part(const std::exception_ptr& failure) {
-  std::unique_lock lock(mutex_);
-  if (failure && !error_) error_ = failure;
-  if (--parts_ > 0) return;
-  const auto at_end = std::exchange(at_end_, nullptr);
-  const bool has_failed = error_ != nullptr;
-  lock.unlock();
-  at_end(has_failed);
-  std::deque<CallRequest> calls;  // they hold what holds this: let go, without the lock
-  lock.lock();
-  calls.swap(calls_);
-  done_ = true;
-  changed_.notify_all();
-}
-
-void DiskArrayRequest::State::add(CallRequest call) {
-  const std::lock_guard lock(mutex_);
-  while (!calls_.empty() && calls_.front().done()) calls_.pop_front();
-  calls_.push_back(std::move(call));
-  changed_.notify_all();
-}
-
-void DiskArrayRequest::State::wait() {
-  std::unique_lock lock(mutex_);
-  while (!done_) {
-    if (calls_.empty()) {
-      changed_.wait(lock);
-      continue;
-    }
-    check_may_wait_for_calls();
-    CallRequest call = calls_.front();
-    lock.unlock();
-    try {
-      call.wait();
-    } catch (const std::exception&) {  // it has ended its part with this
-    }
-    lock.lock();
-    if (!calls_.empty() && calls_.front().done()) calls_.pop_front();
-  }
-  delivered_ = true;
-  if (error_) std::rethrow_exception(error_);
-}
-
-bool DiskArrayRequest::State::done() {
-  const std::lock_guard lock(mutex_);
-  return done_;
-}
-
-bool DiskArrayRequest::State::failed() {
-  const std::lock_guard lock(mutex_);
-  return error_ != nullptr;
-}
-
-std::exception_ptr DiskArrayRequest::State::undelivered() {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(delivered_, true) ? nullptr : error_;
-}
-
-void DiskArrayRequest::wait() {
-  if (state_) state_->wait();
-}
-
-bool DiskArrayRequest::test() {
-  if (!done()) return false;
-  wait();
-  return true;
-}
-
-bool DiskArrayRequest::done() const noexcept {
-  return !state_ || !state_.here() || state_->done();
-}
-
-namespace array {
+namespace outcore::array {
 namespace {
 
 constexpr std::int64_t portion_bytes = 4 << 20;  // of a box, asked for at once
@@ -175,24 +94,25 @@ bool ChunkClient::asks_little(const SteppedBox& section) const {
 
 // ---- a request, and its portions
 
-ChunkClient::Request ChunkClient::start(Way way, const SteppedBox& section, const Strided& memory,
-                                        const void* alpha, bool waits) {
+Request ChunkClient::start(Way way, const SteppedBox& section, const Strided& memory, const void* alpha,
+                           bool waits) {
   check_open(name_of(way));
   check(way, section, memory);
   Task task{.way = way, .section = section, .memory = memory, .request = nullptr};
   if (way == Way::accumulate)
     std::memcpy(task.alpha.data(), alpha ? alpha : one_of(layout_.type), size_bytes(layout_.type));
-  const auto own = std::make_shared<std::weak_ptr<DiskArrayRequest::State>>();
+  const auto own = std::make_shared<std::weak_ptr<RequestOfParts>>();
   task.request =
-      std::make_shared<DiskArrayRequest::State>([self = shared_from_this(), way, own, box = section.box](
-                                                    bool failed) { self->note_end(way, box, *own, failed); });
+      std::make_shared<RequestOfParts>([self = shared_from_this(), way, own, box = section.box](bool failed) {
+        self->note_end(way, box, *own, failed);
+      });
   *own = task.request;
   note_begin(way);
   if (waits || asks_little(section))
     run(task);
   else
     service_.submit([self = shared_from_this(), task] { self->run(task); });
-  return task.request;
+  return Request(task.request);
 }
 
 void ChunkClient::note_begin(Way way) {
@@ -202,7 +122,7 @@ void ChunkClient::note_begin(Way way) {
   if (way == Way::put || way == Way::accumulate) ++changes_under_way_;
 }
 
-void ChunkClient::note_end(Way way, const Box& box, const std::weak_ptr<DiskArrayRequest::State>& request,
+void ChunkClient::note_end(Way way, const Box& box, const std::weak_ptr<RequestOfParts>& request,
                            bool failed) {
   const bool changes = way == Way::put || way == Way::accumulate;
   if (changes && copies_)
@@ -212,7 +132,8 @@ void ChunkClient::note_end(Way way, const Box& box, const std::weak_ptr<DiskArra
   --under_way_;
   if (changes) {
     --changes_under_way_;
-    if (failed) failed_.push_back(request.lock());
+    if (failed)
+      if (auto its = request.lock()) undelivered_.watch(std::move(its));
   }
   ended_.notify_all();
 }
@@ -442,21 +363,21 @@ void ChunkClient::prefetch(const Box& box) {
 // ---- all of them
 
 std::exception_ptr ChunkClient::settle() {
-  std::unique_lock lock(mutex_);
-  ended_.wait(lock, [&] { return changes_under_way_ == 0; });
-  std::exception_ptr first;
-  for (const Request& each : std::exchange(failed_, {}))
-    if (std::exception_ptr error = each->undelivered(); error && !first) first = error;
-  return first;
+  {
+    std::unique_lock lock(mutex_);
+    ended_.wait(lock, [&] { return changes_under_way_ == 0; });
+  }
+  return undelivered_.take();
 }
 
 void ChunkClient::close() noexcept {
-  std::unique_lock lock(mutex_);
-  open_ = false;
-  ended_.wait(lock, [&] { return under_way_ == 0; });
-  failed_.clear();
-  store_.reset();
+  {
+    std::unique_lock lock(mutex_);
+    open_ = false;
+    ended_.wait(lock, [&] { return under_way_ == 0; });
+    store_.reset();
+  }
+  (void)undelivered_.take();
 }
 
-}  // namespace array
-}  // namespace outcore
+}  // namespace outcore::array

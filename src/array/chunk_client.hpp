@@ -15,37 +15,12 @@
 
 #include "array/chunk_service.hpp"
 #include "array/chunk_store.hpp"
+#include "base/request_state.hpp"
+#include "base/undelivered.hpp"
 #include "outcore/array/disk_array_access.hpp"
 #include "store/block_copies.hpp"
 
-namespace outcore {
-
-/// Complete when all its parts have ended: calls to other processes, and what is done here. It begins with
-/// one part, of whoever begins the others.
-struct DiskArrayRequest::State {
-  /// `at_end` is called once, when the last part has ended, before the request is done.
-  explicit State(std::function<void(bool failed)> at_end) : at_end_(std::move(at_end)) {}
-
-  void begin_part();
-  void end_part(const std::exception_ptr& failure);
-  void add(CallRequest call);  ///< so that who waits helps it along
-  void wait();
-  [[nodiscard]] bool done();
-  [[nodiscard]] bool failed();
-  /// The error that nobody has seen yet, if any; it is seen then.
-  [[nodiscard]] std::exception_ptr undelivered();
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::function<void(bool failed)> at_end_;
-  std::deque<CallRequest> calls_;
-  int parts_ = 1;
-  bool done_ = false, delivered_ = false;
-  std::exception_ptr error_;
-};
-
-namespace array {
+namespace outcore::array {
 
 /// What one has to know of an array to ask for its sections.
 struct ChunkLayout {
@@ -64,8 +39,6 @@ struct ChunkLayout {
 /// Thread-safe. Requests under way keep it alive.
 class ChunkClient : public std::enable_shared_from_this<ChunkClient> {
  public:
-  using Request = std::shared_ptr<DiskArrayRequest::State>;
-
   /// `store`: what this process holds itself of the array, if anything. `copies_bytes`: memory for chunks of
   /// others.
   ChunkClient(World& world, ChunkService& service, ChunkLayout layout, std::shared_ptr<ChunkStore> store,
@@ -78,7 +51,7 @@ class ChunkClient : public std::enable_shared_from_this<ChunkClient> {
   [[nodiscard]] Request start(Way way, const SteppedBox& section, const Strided& memory, const void* alpha,
                               bool waits);
   void prefetch(const Box& box);
-  /// Waits for all puts and accumulates; the first error that nobody has seen, or null.
+  /// Waits for all puts and accumulates; the first error that nobody has been told, or null.
   [[nodiscard]] std::exception_ptr settle();
   void forget_copies();  ///< what others have changed is seen from now on
   void check_open(const char* attempted) const;
@@ -91,7 +64,7 @@ class ChunkClient : public std::enable_shared_from_this<ChunkClient> {
     SteppedBox section;
     Strided memory;
     std::array<std::byte, 16> alpha{};
-    Request request;
+    std::shared_ptr<RequestOfParts> request;
   };
   struct Parcel;
 
@@ -110,7 +83,7 @@ class ChunkClient : public std::enable_shared_from_this<ChunkClient> {
             const store::BlockCopies::Loaded& loaded);
   [[noreturn]] void throw_closed(const char* attempted) const;
   void note_begin(Way way);
-  void note_end(Way way, const Box& box, const std::weak_ptr<DiskArrayRequest::State>& request, bool failed);
+  void note_end(Way way, const Box& box, const std::weak_ptr<RequestOfParts>& request, bool failed);
 
   World& world_;
   ChunkService& service_;
@@ -121,8 +94,7 @@ class ChunkClient : public std::enable_shared_from_this<ChunkClient> {
   std::condition_variable ended_;
   std::int64_t under_way_ = 0, changes_under_way_ = 0;
   bool open_ = true;
-  std::vector<Request> failed_;
+  Undelivered undelivered_;  ///< of puts and accumulates
 };
 
-}  // namespace array
-}  // namespace outcore
+}  // namespace outcore::array

@@ -56,21 +56,12 @@ std::int64_t ChunkMover::memory_bytes(std::int64_t slot_bytes, bool staged, std:
 }
 
 bool ChunkMover::Lane::done() const noexcept {
-  return std::ranges::all_of(requests, [](const store::Component::Request& each) { return each.done(); });
+  return std::ranges::all_of(requests, [](const Request& each) { return each.done(); });
 }
 
 /// Waits for all requests, then throws the first error.
 void ChunkMover::Lane::wait() {
-  std::exception_ptr first;
-  for (store::Component::Request& each : requests) {
-    try {
-      each.wait();
-    } catch (...) {
-      if (!first) first = std::current_exception();
-    }
-  }
-  requests.clear();
-  if (first) std::rethrow_exception(first);
+  complete(requests);
 }
 
 void ChunkMover::finish() {
@@ -207,7 +198,7 @@ void ChunkMover::fill(Lane& lane, const Box& box, const Counterpart& from) {
     for (int i = 0; i < part.rank(); ++i) first += (part.begin[i] - chunk.begin[i]) * chunk_stride_bytes_[i];
     from.get(part, {first, chunk_stride_bytes_}, pending_);
   });
-  pending_.wait();
+  complete(pending_);
 }
 
 void ChunkMover::begin_write(Lane& lane) {
@@ -418,7 +409,7 @@ void ChunkMover::deliver(Lane& lane, const Box& box, std::span<const std::unique
     for (const std::unique_ptr<Counterpart>& each : to)
       each->put(part, {first, chunk_stride_bytes_}, pending_);
   });
-  pending_.wait();
+  complete(pending_);
 }
 
 }  // namespace outcore::array

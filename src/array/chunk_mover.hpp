@@ -75,7 +75,7 @@ class ChunkMover {
     std::byte* memory = nullptr;
     std::vector<Run> runs;
     std::int64_t slots = 0;
-    std::vector<store::Component::Request> requests;
+    std::vector<Request> requests;
     [[nodiscard]] bool done() const noexcept;
     void wait();
   };

@@ -190,8 +190,8 @@ std::uint64_t ChunkService::foreign_number() {
   return (static_cast<std::uint64_t>(world_.rank()) + 1) << 40 | ++next_foreign_;
 }
 
-CallRequest ChunkService::call(int process, const ChunkCall& header, std::span<const std::byte> payload,
-                               CallOptions options) {
+Request ChunkService::call(int process, const ChunkCall& header, std::span<const std::byte> payload,
+                           CallOptions options) {
   return world_.call(process, procedure_, std::as_bytes(std::span(&header, 1)), payload, std::move(options));
 }
 

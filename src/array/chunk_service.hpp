@@ -80,8 +80,8 @@ class ChunkService {
   /// A number for an array that other groups will know; different at each call, and at each process.
   [[nodiscard]] std::uint64_t foreign_number();
 
-  [[nodiscard]] CallRequest call(int process, const ChunkCall& header, std::span<const std::byte> payload,
-                                 CallOptions options);
+  [[nodiscard]] Request call(int process, const ChunkCall& header, std::span<const std::byte> payload,
+                             CallOptions options);
   /// Runs it in one of a few threads.
   void submit(std::function<void()> job) { jobs_.add(std::move(job)); }
   [[nodiscard]] const std::shared_ptr<Staging>& staging() const noexcept { return staging_; }

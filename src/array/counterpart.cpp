@@ -53,13 +53,13 @@ std::pair<Box, Strided> SectionCounterpart::in_section(const Box& box, const Str
 
 void SectionCounterpart::get(const Box& box, const Strided& chunk, Pending& pending) const {
   const auto [section, memory] = in_section(box, chunk);
-  pending.add(array_.async_get(section, memory));
+  pending.push_back(array_.async_get(section, memory));
 }
 
 void SectionCounterpart::put(const Box& box, const Strided& chunk, Pending& pending) const {
   const auto [section, memory] = in_section(box, chunk);
   assert(target_ != nullptr);
-  pending.add(target_->async_put(section, memory));
+  pending.push_back(target_->async_put(section, memory));
 }
 
 BlockCounterpart::BlockCounterpart(const Strided& memory, const Box& box, ElementType type)
@@ -101,11 +101,11 @@ transport::Piece RemoteCounterpart::piece(const Box& box, const Strided& chunk) 
 }
 
 void RemoteCounterpart::get(const Box& box, const Strided& chunk, Pending& pending) const {
-  pending.add(segment_.get(piece(box, chunk)));
+  pending.push_back(segment_.get(piece(box, chunk)));
 }
 
 void RemoteCounterpart::put(const Box& box, const Strided& chunk, Pending& pending) const {
-  pending.add(segment_.put(piece(box, chunk)));
+  pending.push_back(segment_.put(piece(box, chunk)));
 }
 
 }  // namespace outcore::array

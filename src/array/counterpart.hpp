@@ -12,24 +12,16 @@
 namespace outcore::array {
 
 /// One-sided operations under way.
-class Pending {
- public:
-  void add(GlobalArray::Request request) { requests_.push_back(std::move(request)); }
-  void add(transport::Operation operation) { operations_.push_back(std::move(operation)); }
-  void wait() {
-    for (GlobalArray::Request& each : requests_) each.wait();
-    for (transport::Operation& each : operations_) each.wait();
-    requests_.clear();
-    operations_.clear();
-  }
+using Pending = std::vector<Request>;
 
- private:
-  std::vector<GlobalArray::Request> requests_;
-  std::vector<transport::Operation> operations_;
-};
+/// Waits for all of them, and throws the first error.
+inline void complete(Pending& pending) {
+  Pending begun = std::exchange(pending, {});
+  wait_all(begun);
+}
 
 /// Elements are named by their place in the disk array; `chunk` is where they lie in memory of this process.
-/// What is begun is complete after pending.wait().
+/// What is begun is added to `pending`.
 class Counterpart {
  public:
   virtual ~Counterpart() = default;

@@ -134,9 +134,9 @@ void DiskArray::State::check_writable() const {
     throw Error(EIO, {.attempted = "write to the " + text(), .detail = std::string(ChunkStore::why_frozen)});
 }
 
-CollectiveRequest DiskArray::State::submit(std::string_view what, const std::string& arguments,
-                                           const std::function<Part()>& prepare, Effect effect,
-                                           TransferQueue::Begin begin) {
+Request DiskArray::State::submit(std::string_view what, const std::string& arguments,
+                                 const std::function<Part()>& prepare, Effect effect,
+                                 TransferQueue::Begin begin) {
   std::exception_ptr problem;
   Part part;
   try {
@@ -145,18 +145,14 @@ CollectiveRequest DiskArray::State::submit(std::string_view what, const std::str
     problem = std::current_exception();
   }
   const std::string named = std::string(what) + " " + std::to_string(id) + " " + arguments;
-  CollectiveRequest request = queue.submit(
+  Request request = queue.submit(
       std::string(what) + ", " + kind(), fingerprint(std::as_bytes(std::span(named))), problem,
       [this, part, effect, name = std::string(what)](const TransferQueue::Context& context) {
         const Forgetting copies(effect == Effect::writes ? client.get() : nullptr);  // when all have written
         world::agree(context.transport, name, [&] { part(context); });
       },
       std::move(begin));
-  std::erase_if(requests, [](const auto& each) {
-    const std::lock_guard lock(each->mutex);
-    return each->done && (each->delivered || !each->error);
-  });
-  requests.push_back(request.state());
+  undelivered.watch(request.state());
   return request;
 }
 
@@ -177,14 +173,8 @@ std::int64_t DiskArray::State::measure(const std::string& arguments, transport::
   return value;
 }
 
-std::exception_ptr DiskArray::State::undelivered() {
-  std::exception_ptr first;
-  for (const auto& each : std::exchange(requests, {})) {
-    std::unique_lock lock(each->mutex);
-    each->ended.wait(lock, [&] { return each->done; });
-    if (each->error && !each->delivered && !first) first = each->error;
-    each->delivered = true;
-  }
+std::exception_ptr DiskArray::State::take_undelivered() {
+  std::exception_ptr first = undelivered.take();
   if (std::exception_ptr error = client->settle(); error && !first) first = error;
   return first;
 }
@@ -286,7 +276,7 @@ class Writing {
 
 }  // namespace
 
-CollectiveRequest DiskArray::write(const GlobalArray& from, const Section& section, const Box& box) {
+Request DiskArray::write(const GlobalArray& from, const Section& section, const Box& box) {
   State& state = *state_;
   state.check_open("write");
   state.world.flush();  // what this process put into the global array has arrived before the others begin
@@ -307,7 +297,7 @@ CollectiveRequest DiskArray::write(const GlobalArray& from, const Section& secti
       State::Effect::writes);
 }
 
-CollectiveRequest DiskArray::read(GlobalArray& to, const Section& section, const Box& box) {
+Request DiskArray::read(GlobalArray& to, const Section& section, const Box& box) {
   State& state = *state_;
   state.check_open("read");
   state.world.flush();
@@ -323,7 +313,7 @@ CollectiveRequest DiskArray::read(GlobalArray& to, const Section& section, const
       State::Effect::none, [reading](std::size_t before) { return reading->begin(before); });
 }
 
-CollectiveRequest DiskArray::write(const Strided& from, const Box& box) {
+Request DiskArray::write(const Strided& from, const Box& box) {
   State& state = *state_;
   state.check_open("write");
   return state.submit(
@@ -341,7 +331,7 @@ CollectiveRequest DiskArray::write(const Strided& from, const Box& box) {
       State::Effect::writes);
 }
 
-CollectiveRequest DiskArray::read(const Strided& to, const Box& box) {
+Request DiskArray::read(const Strided& to, const Box& box) {
   State& state = *state_;
   state.check_open("read");
   return state.submit("read blocks of disk array", "", [&]() -> State::Part {
@@ -359,7 +349,7 @@ CollectiveRequest DiskArray::read(const Strided& to, const Box& box) {
   });
 }
 
-CollectiveRequest DiskArray::refuse(const Error& error) {
+Request DiskArray::refuse(const Error& error) {
   state_->check_open(error.context().attempted);
   return state_->submit("", "", [&]() -> State::Part { throw error; });
 }
@@ -405,7 +395,7 @@ DiskArray::~DiskArray() {
 void DiskArray::drop() {
   if (!state_.here()) return;
   State& state = *state_;
-  (void)state.undelivered();  // whoever cares has called close
+  (void)state.take_undelivered();  // whoever cares has called close
   state.let_go();
   state.directory.unlock();
 }
@@ -421,7 +411,7 @@ void DiskArray::flush(std::string_view metadata) {
       .submit("flush disk array", std::string(metadata),
               [&]() -> State::Part {
                 // Others may have seen it when they waited: all hear of it again, or those would go on alone.
-                if (const std::exception_ptr error = state.undelivered()) std::rethrow_exception(error);
+                if (const std::exception_ptr error = state.take_undelivered()) std::rethrow_exception(error);
                 state.check_writable();
                 return [&state, wanted = std::string(metadata)](const TransferQueue::Context& context) {
                   state.commit(context, wanted);
@@ -436,12 +426,11 @@ void DiskArray::close() {
   if (!state.open) return;
   state.check_open("close");
   const auto end = [&state] {
-    state.requests.clear();
     state.let_go();
     state.directory.unlock();
   };
-  CollectiveRequest request = state.submit("close disk array", "", [&]() -> State::Part {
-    if (const std::exception_ptr error = state.undelivered()) std::rethrow_exception(error);
+  Request request = state.submit("close disk array", "", [&]() -> State::Part {
+    if (const std::exception_ptr error = state.take_undelivered()) std::rethrow_exception(error);
     return [&state](const TransferQueue::Context& context) {
       // Others may have put something here that they alone know of.
       std::int64_t changed = state.changed || state.store->changed() ? 1 : 0;
@@ -463,7 +452,7 @@ void DiskArray::close() {
 void DiskArray::remove() {
   State& state = *state_;
   state.check_open("remove");
-  CollectiveRequest request = state.submit("remove disk array", "", [&]() -> State::Part {
+  Request request = state.submit("remove disk array", "", [&]() -> State::Part {
     state.check_writable();
     return [&state](const TransferQueue::Context& context) {
       state.let_go();
@@ -476,7 +465,6 @@ void DiskArray::remove() {
     if (!state.open) state.directory.unlock();
     throw;
   }
-  state.requests.clear();
   state.directory.unlock();
 }
 

@@ -13,14 +13,14 @@ namespace {
 using array::ChunkClient;
 using array::Way;
 
-DiskArrayRequest begin(const std::shared_ptr<ChunkClient>& client, Way way, const Box& box,
-                       const Extents& step, const Strided& memory, const void* alpha = nullptr) {
-  return DiskArrayRequest(client->start(way, {box, step}, memory, alpha, false));
+Request begin(const std::shared_ptr<ChunkClient>& client, Way way, const Box& box, const Extents& step,
+              const Strided& memory, const void* alpha = nullptr) {
+  return client->start(way, {box, step}, memory, alpha, false);
 }
 
 void finish(const std::shared_ptr<ChunkClient>& client, Way way, const Box& box, const Extents& step,
             const Strided& memory, const void* alpha = nullptr) {
-  DiskArrayRequest(client->start(way, {box, step}, memory, alpha, true)).wait();
+  client->start(way, {box, step}, memory, alpha, true).wait();
 }
 
 Extents ones(const Box& box) {
@@ -63,24 +63,23 @@ ElementType DiskArrayAccess::type() const noexcept {
 
 // ---- transfers
 
-DiskArrayRequest DiskArrayAccess::async_get(const Box& box, const Strided& memory) const {
+Request DiskArrayAccess::async_get(const Box& box, const Strided& memory) const {
   return begin(client_.pointer(), Way::get, box, ones(box), memory);
 }
-DiskArrayRequest DiskArrayAccess::async_get(const Box& box, const Extents& step,
-                                            const Strided& memory) const {
+Request DiskArrayAccess::async_get(const Box& box, const Extents& step, const Strided& memory) const {
   return begin(client_.pointer(), Way::get, box, step, memory);
 }
-DiskArrayRequest DiskArrayAccess::async_put(const Box& box, const Strided& memory) {
+Request DiskArrayAccess::async_put(const Box& box, const Strided& memory) {
   return begin(client_.pointer(), Way::put, box, ones(box), memory);
 }
-DiskArrayRequest DiskArrayAccess::async_put(const Box& box, const Extents& step, const Strided& memory) {
+Request DiskArrayAccess::async_put(const Box& box, const Extents& step, const Strided& memory) {
   return begin(client_.pointer(), Way::put, box, step, memory);
 }
-DiskArrayRequest DiskArrayAccess::async_accumulate(const Box& box, const Strided& memory, const void* alpha) {
+Request DiskArrayAccess::async_accumulate(const Box& box, const Strided& memory, const void* alpha) {
   return begin(client_.pointer(), Way::accumulate, box, ones(box), memory, alpha);
 }
-DiskArrayRequest DiskArrayAccess::async_accumulate(const Box& box, const Extents& step, const Strided& memory,
-                                                   const void* alpha) {
+Request DiskArrayAccess::async_accumulate(const Box& box, const Extents& step, const Strided& memory,
+                                          const void* alpha) {
   return begin(client_.pointer(), Way::accumulate, box, step, memory, alpha);
 }
 

@@ -14,6 +14,7 @@
 #include "array/array_services.hpp"
 #include "array/chunk_client.hpp"
 #include "array/chunk_mover.hpp"
+#include "base/undelivered.hpp"
 #include "outcore/array/chunk_grid.hpp"
 #include "outcore/array/disk_array.hpp"
 #include "outcore/store/component.hpp"
@@ -48,7 +49,7 @@ struct DiskArray::State {
       known;  ///< to the services of this world, and of those it is shared with
   class Reader;
   std::weak_ptr<Reader> reader;  ///< of collective reads, while there is one; the queue's
-  std::vector<std::shared_ptr<CollectiveRequest::State>> requests;  ///< not known to be complete and seen
+  Undelivered undelivered;       ///< of collective transfers
 
   [[nodiscard]] store::Geometry geometry(int component) const;
   [[nodiscard]] store::ComponentOptions component_options(int component) const;
@@ -61,14 +62,13 @@ struct DiskArray::State {
   /// makes its part; if it or a part throws anywhere, all get the error.
   using Part = std::function<void(const TransferQueue::Context&)>;
   enum class Effect : std::uint8_t { none, writes };
-  CollectiveRequest submit(std::string_view what, const std::string& arguments,
-                           const std::function<Part()>& prepare, Effect effect = Effect::none,
-                           TransferQueue::Begin begin = {});
+  Request submit(std::string_view what, const std::string& arguments, const std::function<Part()>& prepare,
+                 Effect effect = Effect::none, TransferQueue::Begin begin = {});
   /// What all processes say of their components, taken together, while all that was put is there. Collective.
   std::int64_t measure(const std::string& arguments, transport::Reduction reduction,
                        const std::function<std::int64_t()>& own);
-  std::exception_ptr
-  undelivered();  ///< waits for all transfers; the first error that nobody has seen, or null
+  /// Waits for all transfers; the first error that nobody has been told, or null.
+  std::exception_ptr take_undelivered();
   [[nodiscard]] std::span<const array::OwnedComponent> components() const noexcept;
   void let_go() noexcept;  ///< of the files; waits for what is under way
   void check_box(const Box& box) const;

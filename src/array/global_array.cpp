@@ -78,6 +78,7 @@ void GlobalArray::close() {
   transfers_->finish();
   transfers_->closed = true;
   region_ = {};  // the memory is used again when all processes are here
+  transfers_->raise_undelivered();
 }
 
 bool GlobalArray::closed() const noexcept {
@@ -87,6 +88,7 @@ bool GlobalArray::closed() const noexcept {
 void GlobalArray::sync() {
   check_open();
   world_->barrier();
+  transfers_->raise_undelivered();
 }
 
 // ---- checks ----
@@ -113,12 +115,11 @@ class GlobalArray::Use {
   Use& operator=(const Use&) = delete;
 
   /// The use ends with the operations.
-  [[nodiscard]] std::shared_ptr<Request::State> until(std::vector<transport::Operation> operations) {
-    auto state = std::make_shared<Request::State>(*transfers_);
+  [[nodiscard]] Request until(std::vector<Request> operations, bool changes) {
+    auto state = std::make_shared<array::GlobalTransfer>(*transfers_, std::move(operations), changes);
     const auto& transfers = *std::exchange(transfers_, nullptr);
-    state->operations = std::move(operations);
     transfers->add(state);
-    return state;
+    return Request(std::move(state));
   }
 
  private:
@@ -173,7 +174,7 @@ Strided GlobalArray::local() const {
 
 /// Moves one piece, at once if its memory can be loaded and stored.
 void GlobalArray::move(Way way, const transport::Piece& piece, const void* alpha,
-                       std::vector<transport::Operation>& operations) const {
+                       std::vector<Request>& operations) const {
   transport::Segment& segment = region_.segment();
   if (way == Way::accumulate) {
     operations.push_back(segment.accumulate(piece, alpha));
@@ -192,11 +193,11 @@ void GlobalArray::move(Way way, const transport::Piece& piece, const void* alpha
   operations.push_back(way == Way::get ? segment.get(piece) : segment.put(piece));
 }
 
-GlobalArray::Request GlobalArray::start(Way way, const Box& box, const Extents& step, const Strided& memory,
-                                        const void* alpha) const {
+Request GlobalArray::start(Way way, const Box& box, const Extents& step, const Strided& memory,
+                           const void* alpha) const {
   check_box(box, step, memory);
   Use use(*this);
-  std::vector<transport::Operation> operations;
+  std::vector<Request> operations;
   const auto size = static_cast<std::int64_t>(element_bytes_);
   distribution_->for_each_part(box, [&](int process, const Box& part, std::int64_t element) {
     transport::Piece piece{.process = process,
@@ -219,34 +220,33 @@ GlobalArray::Request GlobalArray::start(Way way, const Box& box, const Extents& 
     piece.offset = offset;
     move(way, piece, alpha, operations);
   });
-  Request request;
-  if (!operations.empty()) request.state_ = use.until(std::move(operations));
-  return request;
+  std::erase_if(operations, [](const Request& each) { return !each.state(); });
+  if (operations.empty()) return {};
+  return use.until(std::move(operations), way != Way::get);
 }
 
-GlobalArray::Request GlobalArray::async_get(const Box& box, const Strided& memory) const {
+Request GlobalArray::async_get(const Box& box, const Strided& memory) const {
   return start(Way::get, box, Extents::filled(shape().rank(), 1), memory, nullptr);
 }
 
-GlobalArray::Request GlobalArray::async_get(const Box& box, const Extents& step,
-                                            const Strided& memory) const {
+Request GlobalArray::async_get(const Box& box, const Extents& step, const Strided& memory) const {
   return start(Way::get, box, step, memory, nullptr);
 }
 
-GlobalArray::Request GlobalArray::async_put(const Box& box, const Strided& memory) {
+Request GlobalArray::async_put(const Box& box, const Strided& memory) {
   return start(Way::put, box, Extents::filled(shape().rank(), 1), memory, nullptr);
 }
 
-GlobalArray::Request GlobalArray::async_put(const Box& box, const Extents& step, const Strided& memory) {
+Request GlobalArray::async_put(const Box& box, const Extents& step, const Strided& memory) {
   return start(Way::put, box, step, memory, nullptr);
 }
 
-GlobalArray::Request GlobalArray::async_accumulate(const Box& box, const Strided& memory, const void* alpha) {
+Request GlobalArray::async_accumulate(const Box& box, const Strided& memory, const void* alpha) {
   return async_accumulate(box, Extents::filled(shape().rank(), 1), memory, alpha);
 }
 
-GlobalArray::Request GlobalArray::async_accumulate(const Box& box, const Extents& step, const Strided& memory,
-                                                   const void* alpha) {
+Request GlobalArray::async_accumulate(const Box& box, const Extents& step, const Strided& memory,
+                                      const void* alpha) {
   check_accumulate();
   return start(Way::accumulate, box, step, memory, one_if_null(alpha));
 }
@@ -276,9 +276,9 @@ void GlobalArray::scattered(Way way, std::span<const std::int64_t> indices, std:
                            .detail = "index " + Extents(indices.subspan(k / rank * rank, rank)).text() +
                                      " is outside"});
   constexpr std::size_t most_under_way = 4096;
-  std::vector<transport::Operation> operations;
+  std::vector<Request> operations;
   const auto wait = [&operations] {
-    for (transport::Operation& each : operations) each.wait();
+    for (Request& each : operations) each.wait();
     operations.clear();
   };
   transport::Piece piece{.process = 0,
@@ -310,19 +310,6 @@ void GlobalArray::scatter_accumulate(std::span<const std::int64_t> indices, cons
                                      const void* alpha) {
   check_accumulate();
   scattered(Way::accumulate, indices, const_cast<std::byte*>(memory), one_if_null(alpha));
-}
-
-// ---- requests ----
-
-void GlobalArray::Request::wait() {
-  if (!state_) return;
-  state_->finish();
-  const std::lock_guard lock(state_->mutex);
-  state_->deliver();
-}
-
-bool GlobalArray::Request::test() {
-  return !state_ || state_->test();
 }
 
 }  // namespace outcore

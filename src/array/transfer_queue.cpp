@@ -9,33 +9,7 @@
 #include "transport/remote_error.hpp"
 #include "world/gate.hpp"
 
-namespace outcore {
-
-void CollectiveRequest::State::wait() {
-  std::unique_lock lock(mutex);
-  ended.wait(lock, [&] { return done; });
-  if (!error) return;
-  delivered = true;
-  std::rethrow_exception(error);
-}
-
-void CollectiveRequest::wait() {
-  if (state_) state_->wait();
-}
-
-bool CollectiveRequest::test() {
-  if (!done()) return false;
-  wait();
-  return true;
-}
-
-bool CollectiveRequest::done() const noexcept {
-  if (!state_ || !state_.here()) return true;
-  const std::lock_guard lock(state_->mutex);
-  return state_->done;
-}
-
-namespace array {
+namespace outcore::array {
 namespace {
 
 constexpr std::int64_t stage_half_bytes = 4 << 20;
@@ -65,9 +39,9 @@ void TransferQueue::closing() noexcept {
   changed_.notify_one();
 }
 
-CollectiveRequest TransferQueue::submit(std::string what, std::uint64_t fingerprint,
-                                        std::exception_ptr problem, Job job, Begin begin) {
-  auto state = std::make_shared<CollectiveRequest::State>();
+Request TransferQueue::submit(std::string what, std::uint64_t fingerprint, std::exception_ptr problem,
+                              Job job, Begin begin) {
+  auto state = std::make_shared<RequestOfParts>();
   {
     const std::lock_guard lock(mutex_);
     if (closing_) throw Error(EBADF, {.attempted = what, .detail = "the world is being closed"});
@@ -75,7 +49,7 @@ CollectiveRequest TransferQueue::submit(std::string what, std::uint64_t fingerpr
         {std::move(what), fingerprint, std::move(problem), std::move(job), std::move(begin), state});
   }
   changed_.notify_one();
-  return CollectiveRequest(state);
+  return Request(state);
 }
 
 void TransferQueue::run() {
@@ -157,13 +131,7 @@ void TransferQueue::work_off(Entry& entry) {
   } catch (...) {
     error = std::current_exception();
   }
-  {
-    const std::lock_guard lock(entry.state->mutex);
-    entry.state->error = std::move(error);
-    entry.state->done = true;
-  }
-  entry.state->ended.notify_all();
+  entry.state->end_part(error);
 }
 
-}  // namespace array
-}  // namespace outcore
+}  // namespace outcore::array

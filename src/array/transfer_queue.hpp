@@ -13,23 +13,12 @@
 #include <thread>
 #include <vector>
 
+#include "base/request_state.hpp"
 #include "outcore/array/disk_array.hpp"
 #include "outcore/transport/transport.hpp"
 #include "outcore/world.hpp"
 
-namespace outcore {
-
-struct CollectiveRequest::State {
-  std::mutex mutex;
-  std::condition_variable ended;
-  bool done = false;
-  bool delivered = false;    ///< somebody has seen the error
-  std::exception_ptr error;  ///< set before done
-
-  void wait();
-};
-
-namespace array {
+namespace outcore::array {
 
 /// One for a world, made collectively. It has a group of its own, so that its collectives and those of the
 /// program do not meet.
@@ -62,8 +51,8 @@ class TransferQueue {
     return ++number_;
   }  ///< collective: the same everywhere
 
-  [[nodiscard]] CollectiveRequest submit(std::string what, std::uint64_t fingerprint,
-                                         std::exception_ptr problem, Job job, Begin begin = {});
+  [[nodiscard]] Request submit(std::string what, std::uint64_t fingerprint, std::exception_ptr problem,
+                               Job job, Begin begin = {});
 
  private:
   struct Entry {
@@ -72,7 +61,7 @@ class TransferQueue {
     std::exception_ptr problem;
     Job job;
     Begin begin;  ///< empty: of a job that does not only read
-    std::shared_ptr<CollectiveRequest::State> state;
+    std::shared_ptr<RequestOfParts> state;
     bool entered = false;  ///< by all
   };
 
@@ -92,5 +81,4 @@ class TransferQueue {
   std::thread thread_;
 };
 
-}  // namespace array
-}  // namespace outcore
+}  // namespace outcore::array

@@ -1,9 +1,9 @@
 #include "array/transfers.hpp"
 
+#include <algorithm>
 #include <utility>
 
-namespace outcore {
-namespace array {
+namespace outcore::array {
 
 bool Transfers::enter() noexcept {
   if ((uses_.fetch_add(1) & closing) == 0) return true;
@@ -15,7 +15,7 @@ void Transfers::leave() noexcept {
   if (uses_.fetch_sub(1) & closing) uses_.notify_all();
 }
 
-void Transfers::add(const std::shared_ptr<GlobalArray::Request::State>& request) {
+void Transfers::add(const std::shared_ptr<GlobalTransfer>& request) {
   {
     const std::lock_guard lock(mutex_);
     if (requests_.size() == requests_.capacity())  // before it grows
@@ -39,14 +39,19 @@ void Transfers::let_go() {
 }
 
 bool Transfers::complete_requests() noexcept {
-  std::vector<std::weak_ptr<GlobalArray::Request::State>> requests;
+  std::vector<std::weak_ptr<GlobalTransfer>> requests;
   {
     const std::lock_guard lock(mutex_);
     requests.swap(requests_);
   }
   for (const auto& each : requests)
-    if (const auto request = each.lock()) request->finish();
+    if (const auto request = each.lock()) request->hand_over_error();
   return !requests.empty();
+}
+
+void Transfers::raise_undelivered() {
+  (void)complete_requests();
+  undelivered.raise();
 }
 
 void Transfers::finish() noexcept {
@@ -64,44 +69,37 @@ void Transfers::finish() noexcept {
   }
 }
 
-}  // namespace array
-
-/// All operations have ended.
-void GlobalArray::Request::State::complete() noexcept {
-  operations.clear();
-  if (const auto ended = std::exchange(transfers, nullptr)) ended->leave();
+GlobalTransfer::~GlobalTransfer() {
+  hand_over_error();
 }
 
-void GlobalArray::Request::State::finish() noexcept {
-  const std::lock_guard lock(mutex);
-  for (transport::Operation& operation : operations) {
-    try {
-      operation.wait();
-    } catch (...) {
-      if (!error) error = std::current_exception();
-    }
+void GlobalTransfer::hand_over_error() noexcept {
+  finish_quietly();
+  if (changes_)
+    if (const std::exception_ptr failure = undelivered()) transfers_->undelivered.add(failure);
+}
+
+bool GlobalTransfer::done() const noexcept {
+  return finished() || std::ranges::all_of(operations_, [](const Request& each) { return each.done(); });
+}
+
+bool GlobalTransfer::help() noexcept {
+  bool comes_back = false;
+  if (!finished())
+    for (const Request& each : operations_)
+      if (!each.done() && each.state()->help()) comes_back = true;
+  return comes_back;
+}
+
+void GlobalTransfer::end() {
+  std::exception_ptr failure;
+  try {
+    wait_all(operations_);
+  } catch (...) {
+    failure = std::current_exception();
   }
-  complete();
+  transfers_->leave();
+  if (failure) std::rethrow_exception(failure);
 }
 
-void GlobalArray::Request::State::deliver() {
-  if (error) std::rethrow_exception(std::exchange(error, nullptr));
-}
-
-bool GlobalArray::Request::State::test() {
-  const std::unique_lock lock(mutex, std::try_to_lock);
-  if (!lock) return false;  // another thread waits for it
-  while (!operations.empty()) {
-    try {
-      if (!operations.back().test()) return false;
-    } catch (...) {
-      if (!error) error = std::current_exception();
-    }
-    operations.pop_back();
-  }
-  complete();
-  deliver();
-  return true;
-}
-
-}  // namespace outcore
+}  // namespace outcore::array

@@ -9,10 +9,33 @@
 #include <mutex>
 #include <vector>
 
+#include "base/request_state.hpp"
+#include "base/undelivered.hpp"
 #include "outcore/array/global_array.hpp"
 #include "world/users.hpp"
 
 namespace outcore::array {
+
+class Transfers;
+
+/// A transfer in several parts.
+class GlobalTransfer final : public FinishedByWaiter {
+ public:
+  GlobalTransfer(std::shared_ptr<Transfers> transfers, std::vector<Request> operations, bool changes)
+      : transfers_(std::move(transfers)), operations_(std::move(operations)), changes_(changes) {}
+  ~GlobalTransfer() override;
+  [[nodiscard]] bool done() const noexcept override;
+  bool help() noexcept override;
+  /// Its error, if nobody has been told and it was to change the array, is the array's to tell.
+  void hand_over_error() noexcept;
+
+ private:
+  void end() override;
+
+  std::shared_ptr<Transfers> transfers_;
+  std::vector<Request> operations_;
+  const bool changes_;  ///< the array
+};
 
 /// Counts the calls and the requests that use the memory of an array. Thread-safe.
 class Transfers final : public world::User {
@@ -21,14 +44,17 @@ class Transfers final : public world::User {
   [[nodiscard]] bool enter() noexcept;
   void leave() noexcept;
   /// A request that goes on after its call; the use of the call is now that of the request.
-  void add(const std::shared_ptr<GlobalArray::Request::State>& request);
+  void add(const std::shared_ptr<GlobalTransfer>& request);
   /// Whole transfers, of many calls: closing waits for them before it refuses calls. False when it began to.
   [[nodiscard]] bool hold();
   void let_go();
   /// Completes the requests, too, whoever holds them: they keep their errors.
   void finish() noexcept override;
+  /// Completes the requests, and throws the error of a put or accumulate that nobody has waited for.
+  void raise_undelivered();
 
-  std::mutex close_mutex;  ///< one thread closes; others wait for it
+  Undelivered undelivered;  ///< errors of puts and accumulates
+  std::mutex close_mutex;   ///< one thread closes; others wait for it
   std::atomic<bool> closed = false;
 
  private:
@@ -40,30 +66,7 @@ class Transfers final : public world::User {
   std::condition_variable held_;
   int holds_ = 0;
   bool no_more_holds_ = false;
-  std::vector<std::weak_ptr<GlobalArray::Request::State>> requests_;
+  std::vector<std::weak_ptr<GlobalTransfer>> requests_;
 };
 
 }  // namespace outcore::array
-
-namespace outcore {
-
-struct GlobalArray::Request::State {
-  explicit State(std::shared_ptr<array::Transfers> given) : transfers(std::move(given)) {}
-  ~State() { finish(); }
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-
-  void finish() noexcept;
-  [[nodiscard]] bool test();
-  void deliver();  ///< throws the error, once; with the lock
-
-  std::mutex mutex;
-  std::vector<transport::Operation> operations;
-  std::exception_ptr error;
-  std::shared_ptr<array::Transfers> transfers;  ///< null when complete
-
- private:
-  void complete() noexcept;
-};
-
-}  // namespace outcore

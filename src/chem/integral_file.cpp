@@ -189,7 +189,7 @@ std::vector<SlabRange> IntegralFile::take_damaged() {
 struct IntegralFile::Writer::Stream {
   static constexpr std::size_t count = 3;
   device::Buffer buffers[count];
-  RecordDisk::Transfer requests[count];
+  Request requests[count];
   Record* records[count] = {};  // that the requests are about
   std::size_t current = 0;
   std::size_t used = 0;

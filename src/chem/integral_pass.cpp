@@ -65,7 +65,7 @@ class IntegralPass {
   struct Slot {
     device::Buffer buffer;
     Record* record = nullptr;
-    RecordDisk::Transfer read;
+    Request read;
     std::atomic<std::size_t> started{0};  // 1 + the position whose read is under way here; or ended
 
     Slot() = default;

@@ -40,11 +40,11 @@ class ExclusiveFiles final : public RecordDisk {
   }
 
   RecordPlace place(std::int64_t n) const override { return {.file = 0, .number = n}; }
-  Transfer async_write(std::span<const std::byte> bytes, RecordPlace place) override {
-    return Transfer(files_[place.file].async_write(bytes, offset(place)));
+  Request async_write(std::span<const std::byte> bytes, RecordPlace place) override {
+    return files_[place.file].async_write(bytes, offset(place));
   }
-  Transfer async_read(std::span<std::byte> bytes, RecordPlace place) override {
-    return Transfer(files_[place.file].async_read(bytes, offset(place)));
+  Request async_read(std::span<std::byte> bytes, RecordPlace place) override {
+    return files_[place.file].async_read(bytes, offset(place));
   }
   const std::string& path(std::uint32_t file) const override { return files_[file].path(); }
   void flush() override {
@@ -77,11 +77,11 @@ class SharedRecords final : public RecordDisk {
 
   // A record is a stripe, and stripes go round the components: where each process owns one, its own.
   RecordPlace place(std::int64_t n) const override { return {.file = 0, .number = n * size_ + rank_}; }
-  Transfer async_write(std::span<const std::byte> bytes, RecordPlace place) override {
-    return Transfer(file_.async_write(bytes, offset(place)));
+  Request async_write(std::span<const std::byte> bytes, RecordPlace place) override {
+    return file_.async_write(bytes, offset(place));
   }
-  Transfer async_read(std::span<std::byte> bytes, RecordPlace place) override {
-    return Transfer(file_.async_read(bytes, offset(place)));
+  Request async_read(std::span<std::byte> bytes, RecordPlace place) override {
+    return file_.async_read(bytes, offset(place));
   }
   const std::string& path(std::uint32_t) const override { return file_.name(); }
   void flush() override { file_.flush(); }

@@ -5,11 +5,9 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <variant>
 
 #include "outcore/chem/integral_file.hpp"
-#include "outcore/device/request.hpp"
-#include "outcore/store/striped_file.hpp"
+#include "outcore/request.hpp"
 
 namespace outcore::chem {
 
@@ -29,29 +27,11 @@ struct RecordPlace {
 /// thread.
 class RecordDisk {
  public:
-  /// A nonblocking read or write.
-  class Transfer {
-   public:
-    Transfer() = default;
-    explicit Transfer(device::Request request) : request_(std::move(request)) {}
-    explicit Transfer(store::StripedFile::Request request) : request_(std::move(request)) {}
-    /// Sleeps; the bytes moved. Throws what went wrong.
-    std::int64_t wait() {
-      return std::visit([](auto& each) { return std::int64_t(each.wait()); }, request_);
-    }
-    [[nodiscard]] bool done() const {
-      return std::visit([](const auto& each) { return each.done(); }, request_);
-    }
-
-   private:
-    std::variant<device::Request, store::StripedFile::Request> request_;
-  };
-
   virtual ~RecordDisk() = default;
   /// The place of the n-th record that this process writes.
   [[nodiscard]] virtual RecordPlace place(std::int64_t n) const = 0;
-  [[nodiscard]] virtual Transfer async_write(std::span<const std::byte> bytes, RecordPlace place) = 0;
-  [[nodiscard]] virtual Transfer async_read(std::span<std::byte> bytes, RecordPlace place) = 0;
+  [[nodiscard]] virtual Request async_write(std::span<const std::byte> bytes, RecordPlace place) = 0;
+  [[nodiscard]] virtual Request async_read(std::span<std::byte> bytes, RecordPlace place) = 0;
   [[nodiscard]] virtual const std::string& path(std::uint32_t file) const = 0;
   virtual void flush() = 0;  ///< what this process wrote is on stable storage
   virtual void drop() = 0;   ///< the files are gone; of a file of all processes: collective

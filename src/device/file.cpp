@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/undelivered.hpp"
 #include "device/cache_policy.hpp"
 #include "device/descriptor.hpp"
 #include "device/opening.hpp"
@@ -65,9 +66,7 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
 
   std::atomic<std::int64_t> read_end{-1}, write_end{-1};  ///< where the last request of the kind ended
   std::atomic<std::uint32_t> under_way{0};                ///< nonblocking requests not complete yet
-  std::mutex failed_mutex;
-  std::vector<std::shared_ptr<Transfer>>
-      failed;  ///< nonblocking writes whose error flush or close may deliver
+  Undelivered undelivered;                                ///< errors of nonblocking writes
 
   State(std::string name, const OpenOptions& wanted);
   void open_direct(const FileStatus& about);
@@ -89,7 +88,6 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
   Request nonblocking(Kind kind, std::span<const iovec> list, std::int64_t offset,
                       const trace::Asker& asker = {}, File::Then then = {});
   void wait_for_all() const;
-  std::shared_ptr<Transfer> take_undelivered();
   void flush();
   void settle();
   void close();
@@ -226,7 +224,7 @@ std::int64_t File::State::blocking(Kind kind, std::span<const iovec> list, std::
   transfer.new_from = new_from;
   if (space.size_bytes > 0) transfer.reserve(space.offset, space.size_bytes);
   while (const Operation* operation = transfer.next()) transfer.result(run(*operation));
-  if (transfer.error() != 0) throw error_of(transfer);
+  if (transfer.errno_value() != 0) throw error_of(transfer);
   if (!write && transfer.missed()) policy->missed(transfer, trace::now_ns() - transfer.start_ns);
   return transfer.moved_bytes();
 }
@@ -253,9 +251,9 @@ Request File::State::nonblocking(Kind kind, std::span<const iovec> list, std::in
   starts(*transfer);
   transfer->asker = asker;
   if (then) {
-    transfer->delivered = true;
+    transfer->tell_nobody();
     transfer->then = [told = std::move(then)](Transfer& complete) {
-      if (complete.error() == 0) return told(complete.moved_bytes(), nullptr);
+      if (complete.errno_value() == 0) return told(complete.moved_bytes(), nullptr);
       const Error error = complete.owner().error_of(complete);
       told(0, &error);
     };
@@ -305,15 +303,15 @@ void File::State::report(trace::Event event, const trace::Asker& asker) const no
 }
 
 void File::State::completed(Transfer& transfer) noexcept {
-  if (transfer.error() == ENOSPC) {
+  if (transfer.errno_value() == ENOSPC) {
     FileSpace space{};
     if (fstatvfs(buffered.get(), &space) == 0)
       transfer.free_bytes = static_cast<std::int64_t>(space.f_bavail * space.f_frsize);
   }
   if (transfer.is_write()) {
     const std::int64_t end = transfer.offset() + transfer.moved_bytes();
-    if (transfer.error() == 0) refused->written(end);
-    refused->give_back(transfer.error(), transfer.new_from, end);
+    if (transfer.errno_value() == 0) refused->written(end);
+    refused->give_back(transfer.errno_value(), transfer.new_from, end);
   }
   policy->completed(transfer);
   const std::uint64_t now = transfer.stands_for > 0 ? trace::transfer_ends(transfer.is_write()) : 0;
@@ -323,14 +321,12 @@ void File::State::completed(Transfer& transfer) noexcept {
           .offset = transfer.offset(),
           .bytes = transfer.moved_bytes(),
           .op = op_of(transfer),
-          .failed = transfer.error() != 0,
+          .failed = transfer.errno_value() != 0,
           .sequential = transfer.sequential,
           .stands_for = transfer.stands_for},
          transfer.asker);
-  if (!transfer.blocking() && transfer.error() != 0 && transfer.is_write()) {
-    std::lock_guard lock(failed_mutex);
-    failed.push_back(transfer.shared_from_this());
-  }
+  if (!transfer.blocking() && transfer.errno_value() != 0 && transfer.is_write())
+    undelivered.watch(transfer.shared_from_this());
 }
 
 /// Only now: who waits for the file to be quiet may look at its requests next.
@@ -344,8 +340,9 @@ Error File::State::error_of(const Transfer& transfer) const {
                        .path = path,
                        .offset = transfer.offset() + transfer.moved_bytes(),
                        .size_bytes = transfer.size_bytes() - transfer.moved_bytes()};
-  if (transfer.error() == ENOSPC) context.detail = needed_and_free(context.size_bytes, transfer.free_bytes);
-  return {transfer.error(), std::move(context)};
+  if (transfer.errno_value() == ENOSPC)
+    context.detail = needed_and_free(context.size_bytes, transfer.free_bytes);
+  return {transfer.errno_value(), std::move(context)};
 }
 
 Error File::State::not_allocated(int error, const char* attempted, std::int64_t offset,
@@ -374,16 +371,6 @@ void File::State::wait_for_all() const {
   }
 }
 
-/// The first failed write whose error nobody has seen; all of them count as delivered from now on.
-std::shared_ptr<Transfer> File::State::take_undelivered() {
-  std::lock_guard lock(failed_mutex);
-  std::shared_ptr<Transfer> first;
-  for (const auto& transfer : failed)
-    if (!transfer->delivered.exchange(true, std::memory_order_relaxed) && !first) first = transfer;
-  failed.clear();
-  return first;
-}
-
 template <class Body>
 std::int64_t File::State::traced(trace::Op op, std::int64_t bytes, Body body) {
   const std::uint64_t start_ns = trace::now_ns();
@@ -409,27 +396,27 @@ void File::State::flush() {
       result = run({.kind = Kind::sync, .fd = buffered.get()});
     return result;
   });
-  if (const auto transfer = take_undelivered()) throw error_of(*transfer);
+  undelivered.raise();
   if (synced < 0) throw Error(static_cast<int>(-synced), {.attempted = "flush", .path = path});
 }
 
 void File::State::settle() {
   check("settle");
   wait_for_all();
-  if (const auto transfer = take_undelivered()) throw error_of(*transfer);
+  undelivered.raise();
 }
 
 void File::State::close() {
   if (!buffered) return;
   wait_for_all();
-  const auto transfer = take_undelivered();
+  const std::exception_ptr failure = undelivered.take();
   policy->stop();
   const auto closed = traced(trace::Op::close, 0, [&] {
     ahead->give_back();
     direct.reset();
     return buffered.reset();
   });
-  if (transfer) throw error_of(*transfer);
+  if (failure) std::rethrow_exception(failure);
   if (closed != 0) throw Error(static_cast<int>(closed), {.attempted = "close", .path = path});
 }
 

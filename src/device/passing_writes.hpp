@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "outcore/device/request.hpp"
+#include "outcore/request.hpp"
 
 namespace outcore::device {
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "device/completion.hpp"
+#include "base/completion.hpp"
 
 namespace outcore::device {
 namespace {
@@ -52,7 +52,7 @@ void Transfer::reserve(std::int64_t offset, std::int64_t size_bytes) noexcept {
 }
 
 const Operation* Transfer::next() noexcept {
-  if (ended_ || moved_ == size_) return finish();
+  if (ended_ || moved_ == size_) return complete();
   const std::int64_t rest = std::min(size_ - moved_, largest_operation);
   switch (step_) {
     case Step::reserve:
@@ -84,7 +84,7 @@ const Operation* Transfer::next() noexcept {
   return buffered(rest, false);
 }
 
-const Operation* Transfer::finish() noexcept {
+const Operation* Transfer::complete() noexcept {
   owner_.completed(*this);
   if (!blocking_) {
     done_.store(1, std::memory_order_release);
@@ -94,6 +94,26 @@ const Operation* Transfer::finish() noexcept {
     if (then) then(*this);
   }
   return nullptr;
+}
+
+void Transfer::finish() {
+  if (done()) return;
+  begin_wait();
+  const std::uint64_t start_ns = trace::now_ns();
+  done_.wait(0, std::memory_order_acquire);
+  end_wait(trace::now_ns() - start_ns);
+}
+
+void Transfer::begin_wait() {
+  Burst::begin_now();
+}
+
+void Transfer::end_wait(std::uint64_t waited_ns) noexcept {
+  if (waited_ns > 0) owner_.waited(*this, waited_ns);
+}
+
+std::exception_ptr Transfer::error() const {
+  return error_ == 0 ? nullptr : std::make_exception_ptr(owner_.error_of(*this));
 }
 
 const Operation* Transfer::hand_out(int fd, const iovec* list, unsigned count, std::int64_t size) noexcept {

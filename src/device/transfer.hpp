@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "base/request_state.hpp"
 #include "outcore/device/buffer.hpp"
 #include "outcore/device/engine.hpp"
 #include "outcore/error.hpp"
@@ -38,7 +39,8 @@ enum class Way : std::uint8_t {
               ///< memory of ours made of huge pages, which is faster by more than the copy costs
 };
 
-class Transfer final : public Task, public std::enable_shared_from_this<Transfer> {
+/// The request of a nonblocking transfer, too.
+class Transfer final : public Task, public Request::State, public std::enable_shared_from_this<Transfer> {
  public:
   /// Told of the completion, and asked to word an error. Outlives its transfers.
   struct Owner {
@@ -58,9 +60,6 @@ class Transfer final : public Task, public std::enable_shared_from_this<Transfer
   /// `list` is copied unless it has one entry or `blocking` says that it outlives the transfer.
   Transfer(Operation::Kind kind, Way way, const Target& target, std::span<const iovec> list,
            std::int64_t offset, Owner& owner, bool blocking);
-  Transfer(const Transfer&) = delete;
-  Transfer& operator=(const Transfer&) = delete;
-
   const Operation* next() noexcept override;
   void result(std::int64_t value) noexcept override;
 
@@ -70,11 +69,15 @@ class Transfer final : public Task, public std::enable_shared_from_this<Transfer
   /// Keeps the owner alive while the request is; set before submission.
   void keep(std::shared_ptr<Owner> owner) { kept_ = std::move(owner); }
 
-  [[nodiscard]] bool done() const noexcept { return done_.load(std::memory_order_acquire) != 0; }
-  void wait() const noexcept { done_.wait(0, std::memory_order_acquire); }
+  [[nodiscard]] bool done() const noexcept override { return done_.load(std::memory_order_acquire) != 0; }
+  void finish() override;
+  void begin_wait() override;
+  void end_wait(std::uint64_t waited_ns) noexcept override;  ///< books the time to the file
 
   // What follows is settled once the transfer is complete.
-  [[nodiscard]] int error() const noexcept { return error_; }
+  [[nodiscard]] std::exception_ptr error() const override;
+  [[nodiscard]] std::int64_t value() const noexcept override { return moved_; }
+  [[nodiscard]] int errno_value() const noexcept { return error_; }
   [[nodiscard]] std::int64_t moved_bytes() const noexcept { return moved_; }
   [[nodiscard]] std::int64_t direct_bytes() const noexcept { return direct_; }  ///< those past the page cache
   [[nodiscard]] bool missed() const noexcept { return missed_ || direct_ > 0; }  ///< waited for the disk
@@ -92,12 +95,11 @@ class Transfer final : public Task, public std::enable_shared_from_this<Transfer
       then;                      ///< called when a nonblocking transfer is complete, if set before it begins
   std::int64_t new_from = 0;     ///< of a write: where it takes space that nobody had
   std::int64_t free_bytes = -1;  ///< noted by the owner when the device was full
-  std::atomic<bool> delivered{false};  ///< the error has reached the user
 
  private:
   enum class Step : std::uint8_t { reserve, look, ask, try_cache, buffered, direct };
 
-  const Operation* finish() noexcept;
+  const Operation* complete() noexcept;
   const Operation* buffered(std::int64_t limit, bool cached_only) noexcept;
   const Operation* direct(std::int64_t limit) noexcept;
   const Operation* bounced(std::int64_t limit) noexcept;

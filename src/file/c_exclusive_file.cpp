@@ -6,6 +6,7 @@
 #include <string>
 
 #include "file/c_handles.hpp"
+#include "file/c_requests.hpp"
 #include "outcore/device/file.hpp"
 #include "outcore/file/exclusive_file.hpp"
 #include "outcore/file/scratch.hpp"
@@ -13,31 +14,14 @@
 
 namespace {
 
-using outcore::device::Request;
 using outcore::file::ExclusiveFile;
 using namespace outcore::file::c;
 
-struct Outstanding {
-  Request request;
-  std::int64_t size_bytes = 0;
-  std::shared_ptr<ExclusiveFile> file;
-};
-
 // Leaked: files left open are closed at exit by the file layer, which needs nothing of this.
 auto& files = *new Table<int, std::shared_ptr<ExclusiveFile>>;
-auto& requests = *new Table<std::int64_t, Outstanding>;
 
 const std::shared_ptr<ExclusiveFile>& file_of(int file) {
   return files.get_again(file, EBADF, "file");
-}
-
-/// Hands out the bytes moved; without a place for them, fewer than asked for are an error.
-int report_moved(const ExclusiveFile& file, std::int64_t got, std::int64_t wanted, std::int64_t* moved) {
-  if (moved) *moved = got;
-  if (moved || got == wanted) return OC_OK;
-  const auto text = "read of " + std::to_string(wanted) + " bytes of " + file.path() +
-                    ": end of file after " + std::to_string(got) + " bytes";
-  return failed(OC_END_OF_FILE, text.c_str());
 }
 
 outcore::file::ExclusiveFileOptions translate(const oc_eaf_options& options) {
@@ -47,12 +31,6 @@ outcore::file::ExclusiveFileOptions translate(const oc_eaf_options& options) {
   result.expected_bytes = options.expected_bytes;
   result.cache = cache_of(options.cache);
   return result;
-}
-
-int keep_request(std::shared_ptr<ExclusiveFile> file, Request request, std::int64_t bytes,
-                 std::int64_t* number) {
-  *number = requests.add({std::move(request), bytes, std::move(file)});
-  return OC_OK;
 }
 
 }  // namespace
@@ -78,7 +56,7 @@ int oc_eaf_write(int file, int64_t offset, const void* buffer, int64_t bytes) {
 int oc_eaf_read(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* moved) {
   return guarded([&] {
     const auto& open = file_of(file);
-    return report_moved(*open, open->read(memory(buffer, bytes), offset), bytes, moved);
+    return report_moved(open->path(), open->read(memory(buffer, bytes), offset), bytes, moved);
   });
 }
 
@@ -87,7 +65,8 @@ int oc_eaf_awrite(int file, int64_t offset, const void* buffer, int64_t bytes, i
     if (!request) invalid("write", "request is NULL");
     auto open = file_of(file);
     auto begun = open->async_write(memory(buffer, bytes), offset);
-    return keep_request(std::move(open), std::move(begun), bytes, request);
+    *request = number_of({std::move(begun), open, bytes, open->path()});
+    return OC_OK;
   });
 }
 
@@ -96,21 +75,7 @@ int oc_eaf_aread(int file, int64_t offset, void* buffer, int64_t bytes, int64_t*
     if (!request) invalid("read", "request is NULL");
     auto open = file_of(file);
     auto begun = open->async_read(memory(buffer, bytes), offset);
-    return keep_request(std::move(open), std::move(begun), bytes, request);
-  });
-}
-
-int oc_eaf_wait(int64_t request, int64_t* moved) {
-  return guarded([&] {
-    auto outstanding = requests.take(request, EINVAL, "request");
-    return report_moved(*outstanding.file, outstanding.request.wait(), outstanding.size_bytes, moved);
-  });
-}
-
-int oc_eaf_probe(int64_t request, int* done) {
-  return guarded([&] {
-    if (!done) invalid("probe", "done is NULL");
-    *done = requests.get(request, EINVAL, "request").request.done();
+    *request = number_of({std::move(begun), open, bytes, open->path()});
     return OC_OK;
   });
 }
@@ -174,10 +139,6 @@ int oc_eaf_stat(const char* scratch, int64_t* free_bytes, char* type, size_t typ
     report(system, free_bytes, type, type_size);
     return OC_OK;
   });
-}
-
-const char* oc_eaf_strerror(int code) {
-  return text_of(code);
 }
 
 }  // extern "C"

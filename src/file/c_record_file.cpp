@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "file/c_handles.hpp"
+#include "file/c_requests.hpp"
 #include "outcore/file/record_file.hpp"
 #include "outcore/outcore.h"
 #include "outcore/world.hpp"
@@ -26,14 +27,8 @@ struct OpenFile {
   std::shared_ptr<RecordFile> file;
 };
 
-struct Outstanding {
-  RecordFile::Request request;
-  OpenFile file;
-};
-
 // Leaked: at exit, nothing that is collective happens any more.
 auto& files = *new Table<int, OpenFile>;
-auto& requests = *new Table<std::int64_t, Outstanding>;
 
 OpenFile open_file(int file) {
   return files.get(file, EBADF, "file");
@@ -64,7 +59,7 @@ int begun(int file, std::int64_t* request, const char* attempted, Begin begin) {
     if (!request) invalid(attempted, "request is NULL");
     auto open = open_file(file);
     auto its_request = begin(*open.file);
-    *request = requests.add({std::move(its_request), std::move(open)});
+    *request = number_of({std::move(its_request), std::make_shared<OpenFile>(std::move(open))});
     return OC_OK;
   });
 }
@@ -118,22 +113,6 @@ int oc_rf_aget(int file, int64_t record, void* buffer, int64_t bytes, int64_t* r
                [&](RecordFile& open) { return open.async_get(record, memory(buffer, bytes)); });
 }
 
-int oc_rf_wait(int64_t request, int64_t* size) {
-  return guarded([&] {
-    const std::int64_t its_size = requests.take(request, EINVAL, "request").request.wait();
-    if (size) *size = its_size;
-    return OC_OK;
-  });
-}
-
-int oc_rf_probe(int64_t request, int* done) {
-  return guarded([&] {
-    if (!done) invalid("probe", "done is NULL");
-    *done = requests.get(request, EINVAL, "request").request.done();
-    return OC_OK;
-  });
-}
-
 int oc_rf_size(int file, int64_t record, int64_t* bytes) {
   return on(file, [&](RecordFile& open) {
     if (!bytes) invalid("ask for the size of a record", "bytes is NULL");
@@ -165,10 +144,6 @@ int oc_rf_close(int file) {
     files.take(file, EBADF, "file").file->close();
     return OC_OK;
   });
-}
-
-const char* oc_rf_strerror(int code) {
-  return text_of(code);
 }
 
 }  // extern "C"

@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "file/c_handles.hpp"
+#include "file/c_requests.hpp"
 #include "outcore/file/shared_file.hpp"
 #include "outcore/outcore.h"
 #include "outcore/world.hpp"
@@ -28,14 +28,8 @@ struct OpenFile {
   std::shared_ptr<SharedFile> file;
 };
 
-struct Outstanding {
-  SharedFile::Request request;
-  std::shared_ptr<SharedFile> file;
-};
-
 // Leaked: at exit, nothing that is collective happens any more.
 auto& files = *new Table<int, OpenFile>;
-auto& requests = *new Table<std::int64_t, Outstanding>;
 
 std::shared_ptr<SharedFile> file_of(int file) {
   return files.get(file, EBADF, "file").file;
@@ -69,7 +63,7 @@ int begun(int file, std::int64_t* request, const char* attempted, Begin begin) {
     if (!request) invalid(attempted, "request is NULL");
     auto open = file_of(file);
     auto its_request = begin(*open);
-    *request = requests.add({std::move(its_request), std::move(open)});
+    *request = number_of({std::move(its_request), std::move(open)});
     return OC_OK;
   });
 }
@@ -143,35 +137,6 @@ int oc_sf_areadv(int file, int count, const oc_sf_part* parts, int64_t* request)
   });
 }
 
-int oc_sf_wait(int64_t request) {
-  return guarded([&] {
-    requests.take(request, EINVAL, "request").request.wait();
-    return OC_OK;
-  });
-}
-
-int oc_sf_waitall(int count, const int64_t* list) {
-  return guarded([&] {
-    if (count < 0 || (!list && count > 0)) invalid("wait", "there is no list of requests");
-    std::exception_ptr first;
-    for (int i = 0; i < count; ++i) try {
-        requests.take(list[i], EINVAL, "request").request.wait();
-      } catch (...) {
-        if (!first) first = std::current_exception();
-      }
-    if (first) std::rethrow_exception(first);
-    return OC_OK;
-  });
-}
-
-int oc_sf_probe(int64_t request, int* done) {
-  return guarded([&] {
-    if (!done) invalid("probe", "done is NULL");
-    *done = requests.get(request, EINVAL, "request").request.done();
-    return OC_OK;
-  });
-}
-
 int oc_sf_length(int file, int64_t* bytes) {
   return guarded([&] {
     if (!bytes) invalid("ask for the length", "bytes is NULL");
@@ -213,10 +178,6 @@ int oc_sf_stat(int file, int64_t* free_bytes, char* type, size_t type_size) {
     report(outcore::device::file_system(file_of(file)->stored().directory()), free_bytes, type, type_size);
     return OC_OK;
   });
-}
-
-const char* oc_sf_strerror(int code) {
-  return text_of(code);
 }
 
 }  // extern "C"

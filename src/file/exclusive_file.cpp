@@ -165,7 +165,7 @@ std::int64_t ExclusiveFile::write(std::span<const std::byte> buffer, std::int64_
   return open.file.write(buffer, offset, {.layer = trace::Layer::file, .sequential = sequential});
 }
 
-device::Request ExclusiveFile::async_read(std::span<std::byte> buffer, std::int64_t offset) {
+Request ExclusiveFile::async_read(std::span<std::byte> buffer, std::int64_t offset) {
   auto& open = state_->use("read", offset);
   const auto size = static_cast<std::int64_t>(buffer.size());
   {
@@ -176,7 +176,7 @@ device::Request ExclusiveFile::async_read(std::span<std::byte> buffer, std::int6
   return open.file.async_read(buffer, offset, {.layer = trace::Layer::file, .sequential = sequential});
 }
 
-device::Request ExclusiveFile::async_write(std::span<const std::byte> buffer, std::int64_t offset) {
+Request ExclusiveFile::async_write(std::span<const std::byte> buffer, std::int64_t offset) {
   auto& open = state_->use("write", offset);
   const auto size = static_cast<std::int64_t>(buffer.size());
   const std::lock_guard use(open.mutex);

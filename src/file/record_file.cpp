@@ -8,6 +8,8 @@
 #include <mutex>
 #include <utility>
 
+#include "base/request_state.hpp"
+#include "base/undelivered.hpp"
 #include "file/record_directory.hpp"
 #include "file/record_space.hpp"
 #include "outcore/error.hpp"
@@ -96,9 +98,7 @@ struct RecordFile::State : std::enable_shared_from_this<RecordFile::State> {
   Counter taken;  ///< granules, by all processes
   RecordSpace space;
   std::atomic<std::uint32_t> puts{0};
-  std::mutex mutex;
-  std::vector<std::shared_ptr<Request::State>> pending;  ///< puts that may not have taken effect yet
-  std::size_t prune_at = 64;
+  Undelivered undelivered;  ///< of puts, which may not have taken effect yet
 
   [[nodiscard]] Error error(int errno_value, std::string_view attempted, std::int64_t record,
                             std::string detail) const {
@@ -123,15 +123,14 @@ struct RecordFile::State : std::enable_shared_from_this<RecordFile::State> {
                            std::to_string(limit_granules * RecordSpace::granule_bytes) + " are taken"});
   }
 
-  std::shared_ptr<Request::State> begin_put(std::int64_t record, std::span<const std::byte> data);
-  std::shared_ptr<Request::State> begin_get(std::int64_t record, std::span<std::byte> buffer,
-                                            RecordEntry entry);
+  std::shared_ptr<Transfer> begin_put(std::int64_t record, std::span<const std::byte> data);
+  std::shared_ptr<Transfer> begin_get(std::int64_t record, std::span<std::byte> buffer, RecordEntry entry);
   std::int64_t get(std::int64_t record, std::span<std::byte> buffer);
-  void track(const std::shared_ptr<Request::State>& put);
-  void sync();
 };
 
-struct RecordFile::Request::State {
+/// A put or get under way.
+class RecordFile::Transfer final : public FinishedByWaiter {
+ public:
   std::shared_ptr<RecordFile::State> file;
   std::int64_t record = 0;
   bool write = false;
@@ -139,30 +138,23 @@ struct RecordFile::Request::State {
   Header header;
   std::span<std::byte> buffer;  ///< of a get: as much of what the caller gave as the place may fill
   std::span<std::byte> given;
-  store::StripedFile::Request moving;
+  Request moving;
 
-  ~State() {
+  ~Transfer() override {
     try {
       moving.wait();                   // the header is ours
     } catch (const std::exception&) {  // of a get that nobody waited for
     }
   }
 
-  std::int64_t wait() {
-    const std::lock_guard guard(mutex_);
-    finish();
-    delivered_ = true;
-    if (error_) std::rethrow_exception(error_);
-    return header.size_bytes;
+  [[nodiscard]] bool done() const noexcept override { return finished() || moving.done(); }
+  [[nodiscard]] std::int64_t value() const noexcept override { return header.size_bytes; }
+  bool help() noexcept override { return moving.state() && moving.state()->help(); }
+  void begin_wait() override {
+    if (moving.state()) moving.state()->begin_wait();
   }
-  std::exception_ptr undelivered() {
-    const std::lock_guard guard(mutex_);
-    finish();
-    return std::exchange(delivered_, true) ? nullptr : error_;
-  }
-  [[nodiscard]] bool ended_well() {
-    const std::lock_guard guard(mutex_);
-    return finished_ && (!error_ || delivered_);
+  void end_wait(std::uint64_t waited_ns) noexcept override {
+    if (moving.state()) moving.state()->end_wait(waited_ns);
   }
   /// Whether what was read is the record that the entry names.
   [[nodiscard]] bool holds() const {
@@ -175,14 +167,7 @@ struct RecordFile::Request::State {
   }
 
  private:
-  void finish() {
-    if (std::exchange(finished_, true)) return;
-    try {
-      write ? commit() : verify();
-    } catch (...) {
-      error_ = std::current_exception();
-    }
-  }
+  void end() override { write ? commit() : verify(); }
 
   void commit() {
     try {
@@ -200,16 +185,12 @@ struct RecordFile::Request::State {
     if (!holds() || header.size_bytes > static_cast<std::int64_t>(buffer.size()))
       header.size_bytes = file->get(record, given);  // replaced meanwhile, or an error that it will word
   }
-
-  std::mutex mutex_;
-  bool finished_ = false, delivered_ = false;
-  std::exception_ptr error_;
 };
 
-std::shared_ptr<RecordFile::Request::State> RecordFile::State::begin_put(std::int64_t record,
-                                                                         std::span<const std::byte> data) {
+std::shared_ptr<RecordFile::Transfer> RecordFile::State::begin_put(std::int64_t record,
+                                                                   std::span<const std::byte> data) {
   check_record("put", record);
-  auto put = std::make_shared<Request::State>();
+  auto put = std::make_shared<Transfer>();
   put->file = shared_from_this();
   put->record = record;
   put->write = true;
@@ -230,10 +211,10 @@ std::shared_ptr<RecordFile::Request::State> RecordFile::State::begin_put(std::in
   return put;
 }
 
-std::shared_ptr<RecordFile::Request::State> RecordFile::State::begin_get(std::int64_t record,
-                                                                         std::span<std::byte> buffer,
-                                                                         RecordEntry entry) {
-  auto get = std::make_shared<Request::State>();
+std::shared_ptr<RecordFile::Transfer> RecordFile::State::begin_get(std::int64_t record,
+                                                                   std::span<std::byte> buffer,
+                                                                   RecordEntry entry) {
+  auto get = std::make_shared<Transfer>();
   get->file = shared_from_this();
   get->record = record;
   get->entry = entry;
@@ -268,27 +249,6 @@ std::int64_t RecordFile::State::get(std::int64_t record, std::span<std::byte> bu
   }
 }
 
-void RecordFile::State::track(const std::shared_ptr<Request::State>& put) {
-  const std::lock_guard guard(mutex);
-  if (pending.size() >= prune_at) {
-    std::erase_if(pending, [](const auto& each) { return each->ended_well(); });
-    prune_at = std::max<std::size_t>(64, 2 * pending.size());
-  }
-  pending.push_back(put);
-}
-
-void RecordFile::State::sync() {
-  std::vector<std::shared_ptr<Request::State>> puts_here;
-  {
-    const std::lock_guard guard(mutex);
-    puts_here.swap(pending);
-  }
-  std::exception_ptr first;
-  for (const auto& each : puts_here)
-    if (const auto failure = each->undelivered(); failure && !first) first = failure;
-  if (first) std::rethrow_exception(first);
-}
-
 // ---- what the user calls
 
 RecordFile::RecordFile(World& world, const std::string& name, const RecordFileOptions& options)
@@ -302,8 +262,9 @@ RecordFile::RecordFile(World& world, const Make& make)
 
 RecordFile::~RecordFile() {
   try {
-    if (state_ && state_.here() && !closed()) state_->sync();  // a put holds the state, and is held by it
-  } catch (const Error&) {                                     // close() tells
+    if (state_ && state_.here() && !closed())
+      (void)state_->undelivered.take();  // a put holds the state, and is held by it
+  } catch (const Error&) {               // close() tells
   }
 }
 RecordFile::RecordFile(RecordFile&&) noexcept = default;
@@ -313,12 +274,12 @@ RecordFile& RecordFile::operator=(RecordFile&& other) noexcept {
 }
 
 void RecordFile::put(std::int64_t record, std::span<const std::byte> data) {
-  state_->begin_put(record, data)->wait();
+  state_->begin_put(record, data)->deliver();
 }
 
-RecordFile::Request RecordFile::async_put(std::int64_t record, std::span<const std::byte> data) {
+Request RecordFile::async_put(std::int64_t record, std::span<const std::byte> data) {
   auto put = state_->begin_put(record, data);
-  state_->track(put);
+  state_->undelivered.watch(put);
   return Request(std::move(put));
 }
 
@@ -339,7 +300,7 @@ std::vector<std::byte> RecordFile::get(std::int64_t record) {
   }
 }
 
-RecordFile::Request RecordFile::async_get(std::int64_t record, std::span<std::byte> buffer) {
+Request RecordFile::async_get(std::int64_t record, std::span<std::byte> buffer) {
   state_->check_record("get", record);
   const RecordEntry entry = state_->directory.entry(record);
   if (entry.empty()) throw state_->error(ENOENT, "get", record, "there is none of this number");
@@ -374,7 +335,7 @@ void RecordFile::erase(std::int64_t record) {
 
 void RecordFile::sync() {
   if (closed()) throw Error(EBADF, {.attempted = "sync", .path = name(), .detail = "it is closed"});
-  state_->sync();
+  state_->undelivered.raise();
 }
 
 void RecordFile::flush() {
@@ -386,7 +347,7 @@ void RecordFile::close() {
   if (!state_.here() || closed()) return;
   std::exception_ptr failure;
   try {
-    world().together("close record file", 0, [&] { state_->sync(); });
+    world().together("close record file", 0, [&] { state_->undelivered.raise(); });
   } catch (...) {
     failure = std::current_exception();
   }
@@ -408,28 +369,6 @@ std::int64_t RecordFile::taken_bytes() {
 }
 World& RecordFile::world() const noexcept {
   return state_.get()->stored.world();
-}
-
-std::int64_t RecordFile::Request::wait() {
-  return state_ ? state_->wait() : 0;
-}
-bool RecordFile::Request::test() {
-  if (!done()) return false;
-  wait();
-  return true;
-}
-bool RecordFile::Request::done() const noexcept {
-  return !state_ || !state_.here() || state_->moving.done();
-}
-
-void wait_all(std::span<RecordFile::Request> requests) {
-  std::exception_ptr first;
-  for (RecordFile::Request& each : requests) try {
-      each.wait();
-    } catch (...) {
-      if (!first) first = std::current_exception();
-    }
-  if (first) std::rethrow_exception(first);
 }
 
 }  // namespace outcore::file

@@ -140,11 +140,11 @@ void SharedFile::write(std::span<const WritePart> parts) {
   state_->before(parts);
   state_->stored.write(parts);
 }
-SharedFile::Request SharedFile::async_read(std::span<const ReadPart> parts) {
+Request SharedFile::async_read(std::span<const ReadPart> parts) {
   state_->before(parts);
   return state_->stored.async_read(parts);
 }
-SharedFile::Request SharedFile::async_write(std::span<const WritePart> parts) {
+Request SharedFile::async_write(std::span<const WritePart> parts) {
   state_->before(parts);
   return state_->stored.async_write(parts);
 }
@@ -155,10 +155,10 @@ void SharedFile::read(std::span<std::byte> buffer, std::int64_t offset) {
 void SharedFile::write(std::span<const std::byte> buffer, std::int64_t offset) {
   write(std::array{WritePart{offset, buffer}});
 }
-SharedFile::Request SharedFile::async_read(std::span<std::byte> buffer, std::int64_t offset) {
+Request SharedFile::async_read(std::span<std::byte> buffer, std::int64_t offset) {
   return async_read(std::array{ReadPart{offset, buffer}});
 }
-SharedFile::Request SharedFile::async_write(std::span<const std::byte> buffer, std::int64_t offset) {
+Request SharedFile::async_write(std::span<const std::byte> buffer, std::int64_t offset) {
   return async_write(std::array{WritePart{offset, buffer}});
 }
 

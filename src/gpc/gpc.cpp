@@ -67,29 +67,26 @@ WaitsForOthers::~WaitsForOthers() {
   gpc::Service::stand_back(false);
 }
 
-void CallRequest::wait() {
-  if (!pending_) return;
-  pending_.check();
-  if (!done()) pending_->service->wait(*pending_);
-  if (pending_->error && !pending_->delivered.exchange(true)) throw Error(*pending_->error);
+void gpc::Pending::finish() {
+  if (!done()) service->wait(*this);
 }
 
-bool CallRequest::test() {
-  if (pending_) pending_.check();
-  if (!done()) pending_->service->step();
-  if (!done()) return false;
-  wait();
-  return true;
+std::exception_ptr gpc::Pending::error() const {
+  return failure ? std::make_exception_ptr(Error(*failure)) : nullptr;
 }
 
-bool CallRequest::done() const noexcept {
-  return !pending_ || !pending_.here() || pending_->done.load(std::memory_order_acquire);
+bool gpc::Pending::help() noexcept {
+  if (!done()) service->step();
+  return false;
 }
 
-std::span<std::byte> CallRequest::reply() const {
-  if (!pending_) return {};
-  if (!done()) throw Error(EINPROGRESS, {.attempted = "look at the reply of a call"});
-  return pending_->reply;
+void gpc::Pending::begin_wait() {
+  Service::check_may_wait();
+  Service::stand_back(true);
+}
+
+void gpc::Pending::end_wait(std::uint64_t /*waited_ns*/) noexcept {
+  Service::stand_back(false);
 }
 
 }  // namespace outcore

@@ -121,7 +121,7 @@ void Pending::place(Places& places) {
 }
 
 void Pending::settle() noexcept {
-  if (reply_placed && reply_place) std::copy_n(reply_place.data(), reply.size(), reply.data());
+  if (reply_placed && reply_place) std::copy_n(reply_place.data(), came.size(), came.data());
   payload_place.clear();
   reply_place.clear();
 }
@@ -211,7 +211,7 @@ void Protocol::reply_arrived(int from, std::span<const std::byte> packet) {
   const auto pending = found->second;
   const auto body = packet.subspan(sizeof head);
   if (head.errno_value != 0) {
-    pending->error = transport::error_from(body);
+    pending->failure = transport::error_from(body);
   } else {
     const auto size = static_cast<std::size_t>(head.size_bytes);
     auto into = pending->options.reply;
@@ -219,14 +219,13 @@ void Protocol::reply_arrived(int from, std::span<const std::byte> packet) {
       pending->own_reply = Bytes(size);
       into = pending->own_reply.span();
     }
-    pending->reply = into.first(size);
+    pending->came = into.first(size);
     pending->reply_placed = head.placed;
     if (head.bulk) {
       ++pending->legs;
-      outlet_.receive_bulk(from, head.tag, pending->reply,
-                           begin_transfer({.peer = from, .pending = pending}));
+      outlet_.receive_bulk(from, head.tag, pending->came, begin_transfer({.peer = from, .pending = pending}));
     } else if (!head.placed) {
-      std::copy(body.begin(), body.end(), pending->reply.begin());
+      std::copy(body.begin(), body.end(), pending->came.begin());
     }
   }
   leg_done(pending);
@@ -242,7 +241,7 @@ void Protocol::credit_arrived(int from, std::span<const std::byte> packet) {
 
 void Protocol::leg_done(const std::shared_ptr<Pending>& pending) {
   if (--pending->legs > 0 || pending_.erase(pending->number) == 0) return;
-  if (pending->error) pending->reply = {};
+  if (pending->failure) pending->came = {};
   outlet_.complete(pending);
 }
 
@@ -255,8 +254,8 @@ void Protocol::finish(std::shared_ptr<Pending> pending, const Error& error) {
     pending->payload_place.forfeit();
     pending->reply_place.forfeit();
   }
-  pending->error = error;
-  pending->reply = {};
+  pending->failure = error;
+  pending->came = {};
   outlet_.complete(std::move(pending));
 }
 

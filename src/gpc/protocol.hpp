@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/request_state.hpp"
 #include "gpc/places.hpp"
 #include "outcore/device/buffer.hpp"
 #include "outcore/gpc.hpp"
@@ -41,8 +42,21 @@ struct Bytes {
 /// What calls of a process that has died fail with.
 [[nodiscard]] Error died(int process);
 
-/// A call at its caller.
-struct Pending {
+/// A call at its caller, and its request. It fails with what the procedure threw, and Error: EMSGSIZE (the
+/// reply is larger than promised), ENOENT (unknown procedure), ESHUTDOWN (the world is closing), ECONNRESET
+/// (the target has died).
+struct Pending final : Request::State {
+  [[nodiscard]] bool done() const noexcept override { return complete.load(std::memory_order_acquire); }
+  void finish() override;
+  [[nodiscard]] std::exception_ptr error() const override;
+  [[nodiscard]] std::int64_t value() const noexcept override {
+    return static_cast<std::int64_t>(came.size());
+  }
+  [[nodiscard]] std::span<std::byte> reply() const noexcept override { return came; }
+  bool help() noexcept override;
+  void begin_wait() override;
+  void end_wait(std::uint64_t waited_ns) noexcept override;
+
   int target = 0;
   std::uint32_t procedure = 0;
   Bytes header;
@@ -50,11 +64,10 @@ struct Pending {
   CallOptions options;
 
   // What has come of it; to be read once it is done.
-  Bytes own_reply;             // if options.reply is empty
-  std::span<std::byte> reply;  // as much of either as was filled
-  std::optional<Error> error;
-  std::atomic<bool> done{false};
-  std::atomic<bool> delivered{false};  // the error was thrown
+  Bytes own_reply;            // if options.reply is empty
+  std::span<std::byte> came;  // as much of either as was filled
+  std::optional<Error> failure;
+  std::atomic<bool> complete{false};
   Service* service = nullptr;
 
   [[nodiscard]] std::int64_t reply_room() const noexcept {

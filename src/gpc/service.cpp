@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/completion.hpp"
 #include "device/worker.hpp"
 #include "transport/remote_error.hpp"
 
@@ -104,8 +105,8 @@ std::optional<std::uint32_t> Service::find(const std::string& name) const {
 
 // ---- the caller's side ----
 
-CallRequest Service::call(int process, std::uint32_t procedure, std::span<const std::byte> header,
-                          std::span<const std::byte> payload, CallOptions options) {
+Request Service::call(int process, std::uint32_t procedure, std::span<const std::byte> header,
+                      std::span<const std::byte> payload, CallOptions options) {
   const auto refuse = [&](int errno_value, std::size_t size, std::string detail) {
     throw Error(errno_value, {.attempted = "call process " + std::to_string(process),
                               .size_bytes = static_cast<std::int64_t>(size),
@@ -149,7 +150,7 @@ CallRequest Service::call(int process, std::uint32_t procedure, std::span<const 
   const bool failed = !completed_.empty();  // at once, if the target is known to be lost
   lock.unlock();
   if (failed) deliver();
-  return CallRequest(std::move(pending));
+  return Request(std::move(pending));
 }
 
 void Service::check_may_wait() {
@@ -162,18 +163,17 @@ void Service::wait(const Pending& pending) {
   check_may_wait();
   const auto start = Clock::now();
   polled_ = start;  // also if another thread was faster: it leaves the next ones to this one
-  for (auto now = start; !pending.done.load(std::memory_order_acquire) && now - start < spin;
-       now = Clock::now()) {
+  for (auto now = start; !pending.done() && now - start < spin; now = Clock::now()) {
     step(now);
     if (now - start < alone) continue;
     const auto before = Clock::now();
     std::this_thread::yield();
     if (Clock::now() - before > crowded) break;
   }
-  if (pending.done.load(std::memory_order_acquire)) return;
+  if (pending.done()) return;
   const WaitsForOthers waits;
   listen(pending);
-  pending.done.wait(false, std::memory_order_acquire);
+  pending.complete.wait(false, std::memory_order_acquire);
 }
 
 /// Sleeps for messages in place of the serving thread, if that stands by: then what ends the call wakes one
@@ -183,14 +183,14 @@ void Service::listen(const Pending& pending) {
   std::unique_lock listening(listening_, std::try_to_lock);
   if (!listening) {  // who listens tells this thread
     ++told_;
-    pending.done.wait(false, std::memory_order_acquire);
+    pending.complete.wait(false, std::memory_order_acquire);
     --told_;
     return;
   }
   awaited_ = &pending;
-  while (!pending.done) {
+  while (!pending.done()) {
     const bool any = round();
-    if (pending.done) break;
+    if (pending.done()) break;
     if (const auto longest = nap(any); !any && longest.count() > 0) messages_->wait(longest);
   }
   awaited_ = nullptr;
@@ -248,9 +248,10 @@ void Service::deliver() {
     lock.unlock();
     pending->settle();
     if (const auto then = std::move(pending->options.then))
-      then(pending->reply, pending->error ? &*pending->error : nullptr);
-    pending->done = true;
-    pending->done.notify_all();
+      then(pending->came, pending->failure ? &*pending->failure : nullptr);
+    pending->complete = true;
+    pending->complete.notify_all();
+    announce_completion();
     if (awaited_ == pending.get()) messages_->wake();
     lock.lock();
     --delivering_;

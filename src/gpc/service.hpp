@@ -36,8 +36,8 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   void remove(std::uint32_t procedure);  ///< one that was retired: waits for calls being served
   [[nodiscard]] std::optional<std::uint32_t> find(const std::string& name) const;
 
-  CallRequest call(int process, std::uint32_t procedure, std::span<const std::byte> header,
-                   std::span<const std::byte> payload, CallOptions options);
+  Request call(int process, std::uint32_t procedure, std::span<const std::byte> header,
+               std::span<const std::byte> payload, CallOptions options);
   void wait(const Pending& pending);
   static void check_may_wait();  ///< see check_may_wait_for_calls
   /// What the calling thread, if it is a worker, does while it waits for others, and when it has waited.

@@ -196,17 +196,9 @@ void ChunkCache::begin_reads(Entry& entry, const Blocks& needed) {
 }
 
 void ChunkCache::finish_reads(Entry& entry) {
-  std::exception_ptr first;
-  for (Component::Request& each : entry.reads) {
-    try {
-      each.wait();
-    } catch (...) {
-      if (!first) first = std::current_exception();
-    }
-  }
-  entry.reads.clear();
+  std::vector<Request> reads = std::exchange(entry.reads, {});
   const Blocks read = std::exchange(entry.coming, {});
-  if (first) std::rethrow_exception(first);
+  wait_all(reads);
   entry.valid |= read;
 }
 

@@ -91,14 +91,14 @@ class ChunkCache {
     bool busy = false;             ///< a thread has it for itself; what follows is that thread's to change
     bool unused = false;           ///< read ahead, and nobody has looked at it yet
     Blocks valid, coming;
-    std::vector<Component::Request> reads;
+    std::vector<Request> reads;
   };
   using Entries = std::list<Entry>;  ///< the one used last at the end
   using Place = Entries::iterator;
   /// Neighbours on disk that are neighbours in memory are written in one request.
   struct Write {
     std::vector<Place> entries;
-    Component::Request request;
+    Request request;
     bool taken = true;  ///< by the thread that begins it or waits for it
     bool ended = false;
     std::exception_ptr failure;

@@ -145,11 +145,6 @@ void Component::State::shrink() {
   sides_in_file.store(needed);
 }
 
-void Component::State::deliver_lost() {
-  std::lock_guard lock(lost_mutex);
-  if (lost) std::rethrow_exception(std::exchange(lost, nullptr));
-}
-
 std::int64_t Component::State::room_at(std::int64_t slot, int side) const noexcept {
   return encodes() && table.written(slot) && table.side(slot) == side ? table.room(slot) : 0;
 }
@@ -232,7 +227,7 @@ const std::string& Component::path() const noexcept {
 // ---- the component as a whole
 
 void Component::flush() {
-  state_->deliver_lost();
+  state_->undelivered.raise();
   state_->file.flush();
 }
 
@@ -335,7 +330,7 @@ void Component::release_unused() {
 
 void Component::close() {
   state_->file.close();
-  state_->deliver_lost();
+  state_->undelivered.raise();
 }
 
 void Component::remove(const std::string& path) {

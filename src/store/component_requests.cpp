@@ -80,14 +80,13 @@ void Component::State::give_back(std::int64_t first_slot, std::int64_t count) no
   }
 }
 
-Component::Request Component::async_write(std::int64_t first_slot, std::int64_t count,
-                                          std::span<std::byte> memory) {
+Request Component::async_write(std::int64_t first_slot, std::int64_t count, std::span<std::byte> memory) {
   state_->check_slots("write", first_slot, count, memory.size());
   const Geometry& geometry = state_->geometry();
   const std::int64_t stride = geometry.stride_bytes();
   for (std::int64_t slot = first_slot; slot < first_slot + count; ++slot) state_->table.prepare(slot);
-  Request made(std::make_unique<Request::State>(state_, true));
-  Request::State& request = *made.state_;
+  const auto made = std::make_shared<Transfer>(state_, true);
+  Transfer& request = *made;
   request.first_slot = first_slot;
   request.checksums.resize(static_cast<std::size_t>(count * geometry.blocks()));
   request.stored.resize(static_cast<std::size_t>(count));
@@ -135,10 +134,10 @@ Component::Request Component::async_write(std::int64_t first_slot, std::int64_t 
     ++raw.count;
   }
   write_raw();
-  return made;
+  return Request(made);
 }
 
-void Component::Request::State::begin(const SlotRun& piece) {
+void Component::Transfer::begin(const SlotRun& piece) {
   pieces.push_back(piece);  // first: what is under way must be known
   try {
     pieces.back().request = write ? owner->file.async_write(piece.disk, piece.offset)
@@ -149,7 +148,7 @@ void Component::Request::State::begin(const SlotRun& piece) {
   }
 }
 
-void Component::Request::State::note_written(std::int64_t slot, std::span<const std::byte> bytes) {
+void Component::Transfer::note_written(std::int64_t slot, std::span<const std::byte> bytes) {
   const Geometry& geometry = owner->geometry();
   const auto block_bytes = static_cast<std::size_t>(geometry.block_bytes);
   const std::int64_t i = slot - first_slot;
@@ -159,7 +158,7 @@ void Component::Request::State::note_written(std::int64_t slot, std::span<const 
     *next++ = crc32c(bytes.subspan(at, std::min(block_bytes, bytes.size() - at)));
 }
 
-void Component::Request::State::finish_write(const SlotRun& piece) {
+void Component::Transfer::finish_write(const SlotRun& piece) {
   const Geometry& geometry = owner->geometry();
   for (std::int64_t slot = piece.first_slot; slot < piece.first_slot + piece.count; ++slot) {
     const std::int64_t i = slot - first_slot, size = stored[static_cast<std::size_t>(i)];
@@ -171,14 +170,14 @@ void Component::Request::State::finish_write(const SlotRun& piece) {
 
 // ---- reading
 
-Component::Request Component::async_read(std::int64_t first_slot, std::int64_t count,
-                                         std::span<std::byte> memory) const {
+Request Component::async_read(std::int64_t first_slot, std::int64_t count,
+                              std::span<std::byte> memory) const {
   state_->check_slots("read", first_slot, count, memory.size());
   const Geometry& geometry = state_->geometry();
   const SlotTable& table = state_->table;
   const std::int64_t stride = geometry.stride_bytes();
-  Request made(std::make_unique<Request::State>(state_, false));
-  Request::State& request = *made.state_;
+  const auto made = std::make_shared<Transfer>(state_, false);
+  Transfer& request = *made;
   const std::int64_t end = first_slot + count;
   for (std::int64_t slot = first_slot; slot < end;) {
     const auto content = part_of(memory, (slot - first_slot) * stride, stride);
@@ -205,11 +204,11 @@ Component::Request Component::async_read(std::int64_t first_slot, std::int64_t c
     slot += piece.count;
     request.begin(piece);
   }
-  return made;
+  return Request(made);
 }
 
-Component::Request Component::async_read_blocks(std::int64_t slot, std::int64_t first, std::int64_t count,
-                                                std::span<std::byte> memory) const {
+Request Component::async_read_blocks(std::int64_t slot, std::int64_t first, std::int64_t count,
+                                     std::span<std::byte> memory) const {
   const Geometry& geometry = state_->geometry();
   state_->check_slots("read", slot, 1, memory.size());
   if (first < 0 || count < 1 || first >= geometry.blocks() || count > geometry.blocks() - first)
@@ -224,17 +223,17 @@ Component::Request Component::async_read_blocks(std::int64_t slot, std::int64_t 
     return {};
   }
   if (!state_->raw(slot)) return async_read(slot, 1, memory);
-  Request made(std::make_unique<Request::State>(state_, false));
+  const auto made = std::make_shared<Transfer>(state_, false);
   const int side = state_->table.side(slot);
-  made.state_->begin({.first_slot = slot,
-                      .side = side,
-                      .first_block = first,
-                      .offset = geometry.offset_of(slot, side) + begin,
-                      .disk = part_of(memory, begin, end - begin)});
-  return made;
+  made->begin({.first_slot = slot,
+               .side = side,
+               .first_block = first,
+               .offset = geometry.offset_of(slot, side) + begin,
+               .disk = part_of(memory, begin, end - begin)});
+  return Request(made);
 }
 
-void Component::Request::State::finish_read(const SlotRun& piece, std::int64_t moved) {
+void Component::Transfer::finish_read(const SlotRun& piece, std::int64_t moved) {
   const Geometry& geometry = owner->geometry();
   if (moved != static_cast<std::int64_t>(piece.disk.size()))
     throw Error(EIO, {.attempted = "read",
@@ -264,14 +263,8 @@ void Component::Request::State::finish_read(const SlotRun& piece, std::int64_t m
 
 // ---- requests
 
-Component::Request::Request() noexcept = default;
-Component::Request::Request(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
-Component::Request::~Request() = default;
-Component::Request::Request(Request&&) noexcept = default;
-Component::Request& Component::Request::operator=(Request&& other) noexcept = default;
-
 /// Waits for a piece and does what is to be done with it.
-void Component::Request::State::finish(SlotRun& piece) {
+void Component::Transfer::finish_piece(SlotRun& piece) {
   std::int64_t moved = 0;
   try {
     moved = piece.request.wait();
@@ -285,47 +278,31 @@ void Component::Request::State::finish(SlotRun& piece) {
     if (write) owner->give_back(piece.first_slot, piece.count);
     throw Error(error.errno_value(), std::move(context));
   }
-  write ? finish_write(piece) : finish_read(piece, moved);
+  if (!unwanted_) write ? finish_write(piece) : finish_read(piece, moved);
 }
 
-void Component::Request::State::finish_all() {
+void Component::Transfer::end() {
   std::exception_ptr first;
-  while (next_piece < pieces.size()) {
-    SlotRun& piece = pieces[next_piece++];
+  for (SlotRun& piece : pieces) {
     try {
-      finish(piece);
+      finish_piece(piece);
     } catch (...) {
       if (!first) first = std::current_exception();
     }
   }
+  staging = {};
   if (first) std::rethrow_exception(first);
 }
 
-/// Nobody waits any more: the device must be done with the memory, and a failed write be told of by flush.
-void Component::Request::State::settle() noexcept {
-  try {
-    if (write) return finish_all();
-    for (; next_piece < pieces.size(); ++next_piece) {
-      try {
-        pieces[next_piece].request.wait();
-      } catch (const Error&) {  // a read that nobody wants
-      }
-    }
-  } catch (...) {
-    std::lock_guard lock(owner->lost_mutex);
-    if (!owner->lost) owner->lost = std::current_exception();
-  }
+Component::Transfer::~Transfer() {
+  unwanted_ = !write;
+  finish_quietly();
+  if (write)
+    if (const std::exception_ptr failure = undelivered()) owner->undelivered.add(failure);
 }
 
-void Component::Request::wait() {
-  if (!state_) return;
-  const auto state = std::move(state_);
-  state->finish_all();
-}
-
-bool Component::Request::done() const noexcept {
-  return !state_ || std::ranges::all_of(std::span(state_->pieces).subspan(state_->next_piece),
-                                        [](const SlotRun& piece) { return piece.request.done(); });
+bool Component::Transfer::done() const noexcept {
+  return finished() || std::ranges::all_of(pieces, [](const SlotRun& piece) { return piece.request.done(); });
 }
 
 }  // namespace outcore::store

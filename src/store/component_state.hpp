@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "base/request_state.hpp"
+#include "base/undelivered.hpp"
 #include "outcore/device/buffer.hpp"
 #include "outcore/device/file.hpp"
 #include "outcore/store/component.hpp"
@@ -32,7 +34,7 @@ struct SlotRun {
   std::int64_t offset = 0;         ///< in the file
   std::span<std::byte> disk{};     ///< memory for what is on the disk
   std::span<std::byte> decoded{};  ///< where it is decompressed to
-  device::Request request{};
+  Request request{};
 };
 
 /// Where a state before the committed one lies, which somebody reads. Neighbours on one side are one run, so
@@ -67,8 +69,7 @@ struct Component::State {
   std::vector<KeptState> kept;  ///< changed by keep and committed only
   std::mutex grow_mutex;
   std::atomic<int> sides_in_file{0};
-  std::mutex lost_mutex;
-  std::exception_ptr lost;  ///< first failure of a write that nobody waited for
+  Undelivered undelivered;  ///< failures of writes that nobody waited for
 
   State(const std::string& path, SlotTable made, const ComponentOptions& chosen, bool create);
 
@@ -84,7 +85,6 @@ struct Component::State {
                    std::size_t memory_bytes) const;
   void verify(std::int64_t slot, std::int64_t first_block, std::span<const std::byte> bytes,
               std::int64_t offset) const;
-  void deliver_lost();
 
   [[nodiscard]] std::int64_t side_bytes() const noexcept {
     return geometry().slots * geometry().stride_bytes();
@@ -107,12 +107,13 @@ struct Component::State {
   void publish(std::int64_t slot, int side, std::int64_t size, std::span<const std::uint32_t> checksums);
 };
 
-struct Component::Request::State {
-  State(std::shared_ptr<Component::State> component, bool is_write)
+/// What a request moves. Its pieces are ended in their order.
+class Component::Transfer final : public FinishedByWaiter {
+ public:
+  Transfer(std::shared_ptr<Component::State> component, bool is_write)
       : owner(std::move(component)), write(is_write) {}
-  ~State() { settle(); }
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
+  /// A failure that nobody has asked for is the component's to tell.
+  ~Transfer() override;
 
   std::shared_ptr<Component::State> owner;
   const bool write;
@@ -121,15 +122,18 @@ struct Component::Request::State {
   std::vector<std::uint32_t> checksums;  ///< writes: geometry.blocks() for each slot
   std::vector<std::int64_t> stored;      ///< writes: for each slot
   std::int64_t first_slot = 0;
-  std::size_t next_piece = 0;  ///< first one that was not waited for
 
   void begin(const SlotRun& piece);
   void note_written(std::int64_t slot, std::span<const std::byte> stored_bytes);
-  void finish(SlotRun& piece);
+  [[nodiscard]] bool done() const noexcept override;
+
+ private:
+  void end() override;
+  void finish_piece(SlotRun& piece);
   void finish_write(const SlotRun& piece);
   void finish_read(const SlotRun& piece, std::int64_t moved);
-  void finish_all();
-  void settle() noexcept;
+
+  bool unwanted_ = false;  ///< nobody is there who wants to read
 };
 
 }  // namespace outcore::store

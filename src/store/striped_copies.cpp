@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/completion.hpp"
 #include "outcore/error.hpp"
 #include "store/striped_file_state.hpp"
 
@@ -19,18 +20,20 @@ std::int64_t number_of(std::int64_t block, int component, const Stripes& stripes
 
 }  // namespace
 
-void StripedFile::Request::State::Copying::end(const std::exception_ptr& its_failure) {
+void StripedFile::Transfer::Copying::end(const std::exception_ptr& its_failure) {
   if (its_failure) {
     const std::lock_guard guard(mutex);
     if (!failure) failure = its_failure;
   }
-  if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) left.notify_all();
+  if (left.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+  left.notify_all();
+  announce_completion();
 }
 
 /// Reads through copies; what finds no room for one is asked for as it is.
-void StripedFile::State::start_from_copies(Request::State& request, int component,
+void StripedFile::State::start_from_copies(Transfer& request, int component,
                                            std::span<const Extent> extents) {
-  if (!request.copying) request.copying = std::make_shared<Request::State::Copying>();
+  if (!request.copying) request.copying = std::make_shared<Transfer::Copying>();
   std::vector<Extent> without;
   for (const Extent& extent : extents)
     for (std::int64_t done = 0; done < extent.size_bytes;) {
@@ -57,7 +60,7 @@ void StripedFile::State::start_from_copies(Request::State& request, int componen
 }
 
 /// Asks the owner for a whole block.
-void StripedFile::State::load(Request::State& request, const Extent& block, int component,
+void StripedFile::State::load(Transfer& request, const Extent& block, int component,
                               const BlockCopies::Loaded& loaded) {
   try {
     ask(request, component, {&block, 1}, [loaded](std::span<std::byte>, const Error* error) {
@@ -70,8 +73,7 @@ void StripedFile::State::load(Request::State& request, const Extent& block, int 
 
 /// Copies of what is being written are not right any more, and those made meanwhile will not be: they are
 /// forgotten again when it is complete.
-void StripedFile::State::forget_blocks(Request::State& request, int component,
-                                       std::span<const Extent> extents) {
+void StripedFile::State::forget_blocks(Transfer& request, int component, std::span<const Extent> extents) {
   for (const Extent& extent : extents) {
     const std::int64_t end = extent.offset + extent.size_bytes;
     for (std::int64_t block = extent.offset / block_bytes; block * block_bytes < end; ++block) {

@@ -203,14 +203,7 @@ void StripedFile::State::check_open(std::string_view attempted) const {
 }
 
 void StripedFile::State::settle() {
-  std::vector<std::shared_ptr<Request::State>> writes;
-  {
-    const std::lock_guard guard(mutex);
-    writes.swap(asked);
-  }
-  std::exception_ptr first;
-  for (const auto& each : writes)
-    if (const auto error = each->undelivered(); error && !first) first = error;
+  std::exception_ptr first = undelivered.take();
   if (copies) copies->forget([](std::int64_t) { return true; });
   for (auto& each : components->files) try {
       if (each) each->settle();

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/request_state.hpp"
+#include "base/undelivered.hpp"
 #include "outcore/store/striped_file.hpp"
 #include "store/block_copies.hpp"
 #include "store/striped_components.hpp"
@@ -26,13 +28,14 @@ struct Piece {
 };
 
 /// One request: what of it goes to component files here, and what is asked of others.
-struct StripedFile::Request::State {
+class StripedFile::Transfer final : public FinishedByWaiter {
+ public:
   struct Local {
     Runs runs;
-    std::vector<device::Request> requests;  ///< one for each run; empty: done already
+    std::vector<Request> requests;  ///< one for each run; empty: done already
   };
   struct Distant {
-    CallRequest call;
+    Request call;
     std::vector<std::byte> packed;  ///< small pieces that are written, one after another
     std::vector<Extent> scattered;  ///< where small pieces that are read go
   };
@@ -45,13 +48,13 @@ struct StripedFile::Request::State {
     std::exception_ptr failure;  ///< the first
   };
 
-  ~State();
-  [[nodiscard]] bool done() const noexcept;
-  std::int64_t wait();
-  /// Its error, if nobody has been told; counts as told from now on.
-  [[nodiscard]] std::exception_ptr undelivered();
-  /// It is complete, and there is nothing to tell.
-  [[nodiscard]] bool ended_well();
+  ~Transfer() override;
+  [[nodiscard]] bool done() const noexcept override;
+  [[nodiscard]] std::int64_t value() const noexcept override { return size_bytes; }
+  bool help() noexcept override;
+  void begin_wait() override;
+  void end_wait(std::uint64_t waited_ns) noexcept override;
+  [[nodiscard]] bool settled() override;
 
   bool write = false;
   std::int64_t size_bytes = 0, offset = 0;  ///< all of it, and where its first part begins
@@ -66,12 +69,8 @@ struct StripedFile::Request::State {
   std::vector<std::int64_t> changed_blocks;  ///< of `copies`, by a write
 
  private:
-  void finish();  ///< waits for all of it, once; the lock is held
-
-  std::mutex mutex_;
-  std::atomic<bool> finished_{false};
-  std::atomic<bool> delivered_{false};
-  std::exception_ptr error_;
+  void end() override;
+  void check_may_wait() const override;
 };
 
 struct StripedFile::State {
@@ -90,10 +89,7 @@ struct StripedFile::State {
   std::uint32_t trace_file = 0;
   std::atomic<bool> open{false};
 
-  // Writes at other processes that are not known to be complete, and to have been told of.
-  std::mutex mutex;
-  std::vector<std::shared_ptr<Request::State>> asked;
-  std::size_t prune_at = 64;
+  Undelivered undelivered;  ///< of writes at other processes
 
   void create(const Make& make);
   void make_directory(const StripedFileOptions& options);
@@ -110,15 +106,14 @@ struct StripedFile::State {
   void check_open(std::string_view attempted) const;
   /// `parts`: ReadPart or WritePart.
   template <class Part>
-  std::shared_ptr<Request::State> start(std::span<const Part> parts, bool blocking);
-  void start_local(Request::State& request, int component, std::vector<Extent> extents);
-  void start_distant(Request::State& request, int component, std::span<const Extent> extents);
-  void start_from_copies(Request::State& request, int component, std::span<const Extent> extents);
-  void load(Request::State& request, const Extent& block, int component, const BlockCopies::Loaded& loaded);
-  void forget_blocks(Request::State& request, int component, std::span<const Extent> extents);
-  void ask(Request::State& request, int component, std::span<const Extent> extents,
+  std::shared_ptr<Transfer> start(std::span<const Part> parts, bool blocking);
+  void start_local(Transfer& request, int component, std::vector<Extent> extents);
+  void start_distant(Transfer& request, int component, std::span<const Extent> extents);
+  void start_from_copies(Transfer& request, int component, std::span<const Extent> extents);
+  void load(Transfer& request, const Extent& block, int component, const BlockCopies::Loaded& loaded);
+  void forget_blocks(Transfer& request, int component, std::span<const Extent> extents);
+  void ask(Transfer& request, int component, std::span<const Extent> extents,
            std::function<void(std::span<std::byte> reply, const Error* error)> then = {});
-  void track(const std::shared_ptr<Request::State>& request);
   void settle();
   void flush();
   void close();

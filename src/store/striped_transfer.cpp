@@ -49,34 +49,31 @@ std::vector<Piece> pieces_of(const Stripes& stripes, std::span<const Part> parts
 
 // ---- one request
 
-StripedFile::Request::State::~State() {
+StripedFile::Transfer::~Transfer() {
   // The memory must stay until the request is complete: that of the caller is the caller's to keep, ours is
   // not.
   const bool keeps =
       std::any_of(local.begin(), local.end(), [](const Local& each) { return each.runs.sieves(); });
-  if (finished_ || (!keeps && distant.empty() && !copying)) return;
-  try {
-    wait();
-  } catch (const std::exception&) {  // of a read: who did not wait for it does not want to know
-  }
+  if (keeps || !distant.empty() || copying) finish_quietly();
 }
 
-bool StripedFile::Request::State::done() const noexcept {
-  if (finished_.load(std::memory_order_acquire)) return true;
+bool StripedFile::Transfer::done() const noexcept {
+  if (finished()) return true;
   for (const Local& each : local)
-    for (const device::Request& request : each.requests)
+    for (const Request& request : each.requests)
       if (!request.done()) return false;
   if (copying && copying->left.load(std::memory_order_acquire) > 0) return false;
   return std::all_of(distant.begin(), distant.end(), [](const Distant& each) { return each.call.done(); });
 }
 
-void StripedFile::Request::State::finish() {
+void StripedFile::Transfer::end() {
+  std::exception_ptr failure;
   const std::uint64_t waits_from_ns = blocking || done() ? 0 : trace::now_ns();
   const auto guarded = [&](auto step) {
     try {
       step();
     } catch (...) {
-      if (!error_) error_ = std::current_exception();
+      if (!failure) failure = std::current_exception();
     }
   };
   for (Local& each : local)
@@ -96,7 +93,7 @@ void StripedFile::Request::State::finish() {
     });
   if (copying) {
     for (int left = 0; (left = copying->left.load(std::memory_order_acquire)) > 0;) copying->left.wait(left);
-    if (!error_) error_ = copying->failure;
+    if (!failure) failure = copying->failure;
   }
   for (const std::int64_t block : changed_blocks) copies->forget(block);
   const std::uint64_t now = trace::now_ns();
@@ -107,67 +104,47 @@ void StripedFile::Request::State::finish() {
                  .end_ns = now,
                  .waited_ns = waited_ns,
                  .offset = offset,
-                 .bytes = error_ ? 0 : size_bytes,
+                 .bytes = failure ? 0 : size_bytes,
                  .file = trace_file,
                  .op = op,
-                 .failed = static_cast<bool>(error_)});
-  finished_.store(true, std::memory_order_release);
+                 .failed = static_cast<bool>(failure)});
+  if (failure) std::rethrow_exception(failure);
 }
 
-std::int64_t StripedFile::Request::State::wait() {
-  if ((!distant.empty() || copying) && !done()) check_may_wait_for_calls();
-  const std::lock_guard guard(mutex_);
-  if (!finished_) finish();
-  delivered_ = true;
-  if (error_) std::rethrow_exception(error_);
-  return size_bytes;
+bool StripedFile::Transfer::settled() {
+  if (done()) finish();
+  return Request::State::settled();
 }
 
-std::exception_ptr StripedFile::Request::State::undelivered() {
-  const std::lock_guard guard(mutex_);
-  if (!finished_) finish();
-  return delivered_.exchange(true) ? nullptr : error_;
+void StripedFile::Transfer::check_may_wait() const {
+  if (!distant.empty() || copying) check_may_wait_for_calls();
 }
 
-bool StripedFile::Request::State::ended_well() {
-  if (!done()) return false;
-  const std::lock_guard guard(mutex_);
-  if (!finished_) finish();
-  return !error_ || delivered_;
+bool StripedFile::Transfer::help() noexcept {
+  for (const Distant& each : distant)
+    if (!each.call.done()) each.call.state()->help();
+  return false;
 }
 
-std::int64_t StripedFile::Request::wait() {
-  return state_ ? state_->wait() : 0;
+void StripedFile::Transfer::begin_wait() {
+  check_may_wait();
+  for (const Distant& each : distant) each.call.state()->begin_wait();
+  for (const Local& each : local)
+    for (const Request& request : each.requests)
+      if (!request.done()) request.state()->begin_wait();
 }
 
-bool StripedFile::Request::test() {
-  if (!done()) return false;
-  wait();
-  return true;
-}
-
-bool StripedFile::Request::done() const noexcept {
-  return !state_ || !state_.here() || state_->done();
-}
-
-void wait_all(std::span<StripedFile::Request> requests) {
-  std::exception_ptr first;
-  for (StripedFile::Request& each : requests) try {
-      each.wait();
-    } catch (...) {
-      if (!first) first = std::current_exception();
-    }
-  if (first) std::rethrow_exception(first);
+void StripedFile::Transfer::end_wait(std::uint64_t /*waited_ns*/) noexcept {
+  for (const Distant& each : distant) each.call.state()->end_wait(0);
 }
 
 // ---- the ways of its pieces
 
 template <class Part>
-std::shared_ptr<StripedFile::Request::State> StripedFile::State::start(std::span<const Part> parts,
-                                                                       bool blocking) {
+std::shared_ptr<StripedFile::Transfer> StripedFile::State::start(std::span<const Part> parts, bool blocking) {
   constexpr bool write = std::is_same_v<Part, WritePart>;
   std::vector<Piece> pieces = pieces_of(stripes, parts);
-  auto request = std::make_shared<Request::State>();
+  auto request = std::make_shared<Transfer>();
   request->write = write;
   if (!parts.empty()) request->offset = parts.front().offset;
   request->blocking = blocking;
@@ -193,18 +170,18 @@ std::shared_ptr<StripedFile::Request::State> StripedFile::State::start(std::span
         start_distant(*request, component, extents);
       extents.clear();
     }
-  if (write && !request->distant.empty()) track(request);
+  if (write && !request->distant.empty()) undelivered.watch(request);
   return request;
 }
 
-void StripedFile::State::start_local(Request::State& request, int component, std::vector<Extent> extents) {
+void StripedFile::State::start_local(Transfer& request, int component, std::vector<Extent> extents) {
   device::File& file = components->at(component);
   if (request.blocking) {  // in the calling thread: nothing is gained by another
     request.write ? components->write(component, extents) : components->read(component, extents);
     return;
   }
   request.local.push_back({Runs(extents, request.write), {}});
-  Request::State::Local& local = request.local.back();
+  Transfer::Local& local = request.local.back();
   for (const Runs::Run& run : local.runs.runs()) {
     const auto list = local.runs.list(run);
     local.requests.push_back(request.write ? file.async_write(list, run.offset)
@@ -213,8 +190,7 @@ void StripedFile::State::start_local(Request::State& request, int component, std
 }
 
 /// Cuts what is large, and packs what is small.
-void StripedFile::State::start_distant(Request::State& request, int component,
-                                       std::span<const Extent> extents) {
+void StripedFile::State::start_distant(Transfer& request, int component, std::span<const Extent> extents) {
   if (copies && request.write) forget_blocks(request, component, extents);
   std::vector<Extent> small;
   std::int64_t small_bytes = 0;
@@ -239,7 +215,7 @@ void StripedFile::State::start_distant(Request::State& request, int component,
 }
 
 /// One call: a single piece from or to the memory of the caller, several through memory of their own.
-void StripedFile::State::ask(Request::State& request, int component, std::span<const Extent> extents,
+void StripedFile::State::ask(Transfer& request, int component, std::span<const Extent> extents,
                              std::function<void(std::span<std::byte> reply, const Error* error)> then) {
   std::array<std::byte, most_call_header_bytes> header;
   const Ask ask{request.write, static_cast<std::int32_t>(extents.size())};
@@ -253,7 +229,7 @@ void StripedFile::State::ask(Request::State& request, int component, std::span<c
     to += sizeof piece;
     size_bytes += extent.size_bytes;
   }
-  Request::State::Distant distant;
+  Transfer::Distant distant;
   std::span<std::byte> memory{extents[0].memory, static_cast<std::size_t>(size_bytes)};
   CallOptions options{.then = std::move(then)};
   if (extents.size() > 1 && request.write) {
@@ -273,16 +249,6 @@ void StripedFile::State::ask(Request::State& request, int component, std::span<c
       world.call(owners[static_cast<std::size_t>(component)], procedure, std::span(header).first(used),
                  request.write ? memory : std::span<std::byte>{}, std::move(options));
   request.distant.push_back(std::move(distant));
-}
-
-/// Remembers a write until it is complete, so that its error and its memory are not lost.
-void StripedFile::State::track(const std::shared_ptr<Request::State>& request) {
-  const std::lock_guard guard(mutex);
-  if (asked.size() >= prune_at) {
-    std::erase_if(asked, [](const auto& each) { return each->ended_well(); });
-    prune_at = std::max<std::size_t>(64, 2 * asked.size());
-  }
-  asked.push_back(request);
 }
 
 // ---- what the user calls
@@ -321,7 +287,7 @@ void StripedFile::read(std::span<const ReadPart> parts) {
     std::ranges::fill(memory.subspan(static_cast<std::size_t>(moved)), std::byte{0});
     return;
   }
-  state_->start(parts, true)->wait();
+  state_->start(parts, true)->deliver();
 }
 
 void StripedFile::write(std::span<const WritePart> parts) {
@@ -330,15 +296,15 @@ void StripedFile::write(std::span<const WritePart> parts) {
     state_->components->at(piece->component).write(parts[0].memory, piece->extent.offset, as_file);
     return;
   }
-  state_->start(parts, true)->wait();
+  state_->start(parts, true)->deliver();
 }
 
-StripedFile::Request StripedFile::async_read(std::span<const ReadPart> parts) {
+Request StripedFile::async_read(std::span<const ReadPart> parts) {
   check_parts(*state_, "read", parts);
   return Request(state_->start(parts, false));
 }
 
-StripedFile::Request StripedFile::async_write(std::span<const WritePart> parts) {
+Request StripedFile::async_write(std::span<const WritePart> parts) {
   check_parts(*state_, "write", parts);
   return Request(state_->start(parts, false));
 }

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <new>
 
+#include "base/pause.hpp"
 #include "transport/doorbells.hpp"
-#include "transport/pause.hpp"
 
 namespace outcore::transport {
 namespace {

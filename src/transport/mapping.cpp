@@ -19,8 +19,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/pause.hpp"
 #include "outcore/error.hpp"
-#include "transport/pause.hpp"
 
 namespace outcore::transport {
 namespace {

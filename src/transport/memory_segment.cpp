@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/request_state.hpp"
 #include "transport/piece.hpp"
 
 namespace outcore::transport {
@@ -21,21 +22,23 @@ void get_now(const SharedParts& parts, const Piece& piece) {
 }
 
 /// A get that has not begun.
-class LateGet final : public Operation::State {
+class LateGet final : public FinishedByWaiter {
  public:
   LateGet(std::shared_ptr<const SharedParts> parts, const Piece& piece)
       : parts_(std::move(parts)), piece_(piece) {}
-  void wait() override { get_now(*parts_, piece_); }
-  bool test() override {
-    if (!std::exchange(asked_, true)) return false;
-    wait();
+  ~LateGet() override { finish_quietly(); }
+  [[nodiscard]] bool done() const noexcept override { return finished() || asked_; }
+  bool help() noexcept override {
+    asked_ = true;
     return true;
   }
 
  private:
+  void end() override { get_now(*parts_, piece_); }
+
   std::shared_ptr<const SharedParts> parts_;
   Piece piece_;
-  bool asked_ = false;
+  std::atomic<bool> asked_{false};
 };
 
 class MemorySegment final : public Segment {
@@ -50,15 +53,15 @@ class MemorySegment final : public Segment {
     return reach_ == Reach::direct || process == rank_ ? parts_->part(process) : nullptr;
   }
 
-  Operation get(const Piece& piece) override {
+  Request get(const Piece& piece) override {
     check(piece, "get");
     if (is_empty(piece)) return {};
-    if (reach_ == Reach::hidden) return Operation(std::make_unique<LateGet>(parts_, piece));
+    if (reach_ == Reach::hidden) return Request(std::make_shared<LateGet>(parts_, piece));
     get_now(*parts_, piece);
     return {};
   }
 
-  Operation put(const Piece& piece) override {
+  Request put(const Piece& piece) override {
     check(piece, "put");
     if (is_empty(piece)) return {};
     copy_strided(parts_->part(piece.process) + piece.offset, piece.stride_bytes, piece.memory,
@@ -66,7 +69,7 @@ class MemorySegment final : public Segment {
     return {};
   }
 
-  Operation accumulate(const Piece& piece, const void* alpha) override {
+  Request accumulate(const Piece& piece, const void* alpha) override {
     check(piece, "accumulate");
     check_accumulated(piece.type);
     if (!is_empty(piece)) transport::accumulate(parts_->part(piece.process), piece, alpha, parts_->locks());

@@ -1,10 +1,10 @@
 #include <cerrno>
 #include <chrono>
 
+#include "base/pause.hpp"
 #include "outcore/error.hpp"
 #include "outcore/gpc.hpp"
 #include "outcore/world.hpp"
-#include "transport/pause.hpp"
 
 namespace outcore {
 namespace {
@@ -22,7 +22,7 @@ void Lock::lock() {
   const std::int64_t called = region_.offset() + called_offset;
   using Clock = std::chrono::steady_clock;
   auto watched = Clock::now();
-  for (transport::Pause pause; region_.use()->fetch_add(0, called, 0) != ticket; pause()) {
+  for (Pause pause; region_.use()->fetch_add(0, called, 0) != ticket; pause()) {
     if (Clock::now() - watched < std::chrono::seconds(1)) continue;
     world_.transport().watch();  // for who holds it
     watched = Clock::now();

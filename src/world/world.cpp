@@ -265,8 +265,8 @@ std::uint32_t World::procedure(const std::string& name) const {
   return *found;
 }
 
-CallRequest World::call(int process, std::uint32_t procedure, std::span<const std::byte> header,
-                        std::span<const std::byte> payload, CallOptions options) {
+Request World::call(int process, std::uint32_t procedure, std::span<const std::byte> header,
+                    std::span<const std::byte> payload, CallOptions options) {
   const InUse use(*state_);
   (void)state_->open();
   if (!state_->service)

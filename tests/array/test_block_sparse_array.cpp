@@ -112,12 +112,12 @@ TEST("tiles are put by one process and got by all; zero ones are zeros") {
       const TileMap map = random_map(seed);
       BlockSparseArray array(world, map, ElementType::float64, {.chunk = {1 + seed * 10}});
       std::vector<std::vector<double>> memory;
-      std::vector<DiskArrayRequest> requests;
+      std::vector<Request> requests;
       for (std::int64_t k = world.rank(); k < map.count(); k += world.size()) {
         memory.push_back(values_of(map, k));
         requests.push_back(array.async_put_tile(map.tile(k), bytes(memory.back())));
       }
-      for (DiskArrayRequest& each : requests) each.wait();
+      for (Request& each : requests) each.wait();
       world.barrier();
       test::for_each_index(Box::whole(map.grid()), [&](const Extents& tile) {
         const std::int64_t number = map.number(tile);

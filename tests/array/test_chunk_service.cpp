@@ -70,7 +70,7 @@ class FaultyArray {
   [[nodiscard]] ChunkClient& client() { return *client_; }
 
   void transfer(array::Way way, const Box& box, Model& model) {
-    DiskArrayRequest(client_->start(way, {box, {1, 1}}, model.memory(box), nullptr, true)).wait();
+    Request(client_->start(way, {box, {1, 1}}, model.memory(box), nullptr, true)).wait();
   }
 
  private:
@@ -135,8 +135,7 @@ TEST("requests return before the disks of the owners have done anything") {
       std::iota(model.data.begin(), model.data.end(), 0.0);
       array.transfer(array::Way::put, all, model);
       held = true;
-      DiskArrayRequest request(
-          array.client().start(array::Way::get, {all, {1, 1}}, back.memory(all), nullptr, false));
+      Request request(array.client().start(array::Way::get, {all, {1, 1}}, back.memory(all), nullptr, false));
       const bool early = request.test();
       held = false;
       held.notify_all();

@@ -126,7 +126,7 @@ TEST("a global array that closes waits for the transfers of a disk array with it
       std::ranges::fill(model.data, value);
       if (world.rank() == 0) array->put(all, model.memory(all));
       array->sync();
-      CollectiveRequest request = disk.write(*array, {.box = all, .order = {}}, all);
+      Request request = disk.write(*array, {.box = all, .order = {}}, all);
       if (static_cast<int>(value) % 2) array->close();
       array.reset();
       request.wait();

@@ -165,13 +165,13 @@ TEST("transfers are worked off in order, several outstanding at once") {
         back(world, shape, ElementType::float64);
     fill(first, 1);
     fill(second, 2);
-    std::vector<CollectiveRequest> requests;
+    std::vector<Request> requests;
     for (int i = 0; i < 10; ++i) {
       requests.push_back(disk.write(first, {.box = all}, all));
       requests.push_back(disk.write(second, {.box = all}, all));
     }
     requests.push_back(disk.read(back, {.box = all}, all));
-    for (CollectiveRequest& each : requests) each.wait();
+    for (Request& each : requests) each.wait();
     Model expected(shape);
     for_each_index(all,
                    [&](const Extents& index) { expected.data[expected.at(index)] = value_at(index, 2); });
@@ -193,7 +193,7 @@ TEST("reads that follow one another bring what each asked for") {
       disk.write(source, {.box = all}, all).wait();
       constexpr std::int64_t heights[] = {84, 1, 7, 30, 18};
       std::vector<std::unique_ptr<GlobalArray>> bands;
-      std::vector<CollectiveRequest> requests;
+      std::vector<Request> requests;
       std::int64_t first = 0;
       for (const std::int64_t height : heights) {
         bands.push_back(
@@ -201,7 +201,7 @@ TEST("reads that follow one another bring what each asked for") {
         const Box box{{first, 0}, {first += height, shape[1]}};
         requests.push_back(disk.read(*bands.back(), {.box = Box::whole(bands.back()->shape())}, box));
       }
-      for (CollectiveRequest& each : requests) each.wait();
+      for (Request& each : requests) each.wait();
       first = 0;
       for (const auto& band : bands) {
         Model expected(band->shape());
@@ -223,13 +223,13 @@ TEST("a read that was begun ahead sees what others put before they asked for it"
     DiskArray disk(world, shape, ElementType::float64, {.chunk = {8, 1000}});
     GlobalArray first(world, shape, ElementType::float64), second(world, shape, ElementType::float64);
     for (int round = 1; round <= 20; ++round) {
-      CollectiveRequest earlier = disk.read(first, {.box = lower}, lower);
+      Request earlier = disk.read(first, {.box = lower}, lower);
       if (world.rank() == 1) {
         Model model(half.shape());
         std::ranges::fill(model.data, round);
         disk.put(half, model.memory(Box::whole(half.shape())));
       }
-      CollectiveRequest later = disk.read(second, {.box = half}, half);
+      Request later = disk.read(second, {.box = half}, half);
       earlier.wait();
       later.wait();
       Model seen(half.shape());

@@ -216,8 +216,8 @@ TEST("an array may go as soon as a read has failed") {
       }
       world.barrier();
       disk = std::make_unique<DiskArray>(DiskArray::open(world, path));
-      CollectiveRequest first = disk->read(memory, {.box = lower}, lower);
-      CollectiveRequest second = disk->read(memory, {.box = upper}, upper);  // begun while the first fails
+      Request first = disk->read(memory, {.box = lower}, lower);
+      Request second = disk->read(memory, {.box = upper}, upper);  // begun while the first fails
       check::equal(errno_of([&] { first.wait(); }), EIO);
       disk.reset();
       world.barrier();
@@ -245,7 +245,7 @@ TEST("reads that were begun ahead while one failed bring what they asked for") {
     for (int round = 0; round < 8; ++round) {
       disk = DiskArray::open(world, path);
       std::vector<std::unique_ptr<GlobalArray>> quarters;
-      std::vector<CollectiveRequest> reads;
+      std::vector<Request> reads;
       for (std::int64_t first = 0; first < shape[0]; first += quarter[0]) {
         quarters.push_back(std::make_unique<GlobalArray>(world, quarter, ElementType::float64));
         reads.push_back(

@@ -208,7 +208,7 @@ TEST("many nonblocking transfers are under way at once") {
     std::mt19937 random(static_cast<unsigned>(world.rank()));
     std::vector<Box> boxes;
     std::vector<std::vector<double>> memory;
-    std::vector<GlobalArray::Request> requests;
+    std::vector<Request> requests;
     for (int k = 0; k < 50; ++k) {
       boxes.push_back(random_box(random));
       memory.emplace_back(static_cast<std::size_t>(boxes.back().volume()));

@@ -110,9 +110,9 @@ void mixed_operations(World& world, unsigned seed, const DiskArrayOptions& given
   for (int round = 0; round < 6; ++round) {
     Deed mine = deed_of(seed, round, world.rank(), world.size(), shape);
     const double alpha = 2.0;
-    DiskArrayRequest request =
-        mine.adds ? disk.async_accumulate(mine.part.box, mine.part.step, mine.part.memory(), &alpha)
-                  : disk.async_put(mine.part.box, mine.part.step, mine.part.memory());
+    Request request = mine.adds
+                          ? disk.async_accumulate(mine.part.box, mine.part.step, mine.part.memory(), &alpha)
+                          : disk.async_put(mine.part.box, mine.part.step, mine.part.memory());
     if (round % 3 == 0)
       disk.sync();
     else
@@ -211,7 +211,7 @@ TEST("no other process has to call anything") {
       Model data(shape), back(shape);
       std::iota(data.data.begin(), data.data.end(), 0.0);
       disk.async_put(all, data.memory(all)).wait();
-      DiskArrayRequest request = disk.async_get(all, back.memory(all));
+      Request request = disk.async_get(all, back.memory(all));
       while (!request.test()) std::this_thread::yield();
       check::is_true(back.data == data.data);
     });
@@ -245,13 +245,13 @@ TEST("accumulates of all processes into the same elements add up exactly") {
                      row_major(box.shape(), sizeof(std::int64_t))};
     };
     std::int64_t added = 0;
-    std::vector<DiskArrayRequest> requests;
+    std::vector<Request> requests;
     for (int i = 0; i < 60; ++i) {
       const Box box = test::random_box(random, shape);
       requests.push_back(disk.async_accumulate(box, memory(box), nullptr));
       added += box.volume();
     }
-    for (DiskArrayRequest& each : requests) each.wait();
+    for (Request& each : requests) each.wait();
     world.transport().all_reduce(std::span(&added, 1), transport::Reduction::sum);
     std::vector<std::int64_t> sum(1600);
     const Box all = Box::whole(shape);

@@ -76,11 +76,11 @@ TEST(
                                                {.may_block = true});
     world.barrier();
     std::vector<double> found(24);
-    std::vector<CallRequest> requests;
+    std::vector<Request> requests;
     for (double& each : found)
       requests.push_back(
           world.call(1 - world.rank(), sums, {}, {}, {.reply = std::as_writable_bytes(std::span(&each, 1))}));
-    for (CallRequest& each : requests) each.wait();
+    for (Request& each : requests) each.wait();
     for (const double each : found) check::equal(each, (1.0 + world.rank()) * 512 * 512);
     world.barrier();
     disk.close();

@@ -38,7 +38,7 @@ void write_and_read() {
   constexpr std::size_t count = 24, size = 512 << 10;  // of which each is given at once
   const support::Bytes data = support::pattern(count * size, 7);
   support::Bytes back(data.size());
-  std::vector<outcore::device::Request> requests;
+  std::vector<outcore::Request> requests;
   const auto part = [&](auto& bytes, std::size_t i) { return std::span(bytes).subspan(i * size, size); };
   for (std::size_t i = 0; i < count; ++i)
     requests.push_back(file.async_write(part(data, i), static_cast<std::int64_t>(i * size)));

@@ -18,7 +18,7 @@ constexpr Target target{cached_fd, direct_fd, 512, 4096};
 struct Nobody final : Transfer::Owner {
   int completions = 0;
   void completed(Transfer&) noexcept override { ++completions; }
-  Error error_of(const Transfer& transfer) const override { return {transfer.error(), {}}; }
+  Error error_of(const Transfer& transfer) const override { return {transfer.errno_value(), {}}; }
   void waited(const Transfer&, std::uint64_t) noexcept override {}
 };
 
@@ -51,7 +51,7 @@ struct Machine {
                   std::source_location where = std::source_location::current()) {
     check::is_true(transfer.next() == nullptr, "the end was expected", where);
     check::equal(transfer.moved_bytes(), moved, where);
-    check::equal(transfer.error(), error, where);
+    check::equal(transfer.errno_value(), error, where);
     check::is_true((transfer.done() || transfer.blocking()) && owner.completions == 1, "complete, once",
                    where);
   }

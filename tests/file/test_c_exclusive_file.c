@@ -48,9 +48,9 @@ static void short_reads(void) {
   EXPECT(oc_eaf_write(file, 0, "0123456789", 10) == OC_OK);
   EXPECT(oc_eaf_read(file, 4, buffer, 100, &moved) == OC_OK && moved == 6);
   EXPECT(oc_eaf_read(file, 4, buffer, 100, NULL) == OC_END_OF_FILE);
-  EXPECT(strstr(oc_eaf_strerror(OC_END_OF_FILE), "after 6 bytes") != NULL);
+  EXPECT(strstr(oc_strerror(OC_END_OF_FILE), "after 6 bytes") != NULL);
   EXPECT(oc_eaf_aread(file, 4, buffer, 100, &request) == OC_OK);
-  EXPECT(oc_eaf_wait(request, NULL) == OC_END_OF_FILE);
+  EXPECT(oc_wait(request, NULL) == OC_END_OF_FILE);
   EXPECT(oc_eaf_delete(file) == OC_OK);
 }
 
@@ -63,16 +63,16 @@ static void many_requests(void) {
   for (i = 0; i < count * record; ++i) out[i] = (char)(i * 7 + i / 1000);
   for (i = 0; i < count; ++i)
     EXPECT(oc_eaf_awrite(file, (int64_t)i * record, out + i * record, record, &requests[i]) == OC_OK);
-  for (i = count; i-- > 0;) EXPECT(oc_eaf_wait(requests[i], &moved) == OC_OK && moved == record);
+  for (i = count; i-- > 0;) EXPECT(oc_wait(requests[i], &moved) == OC_OK && moved == record);
   for (i = 0; i < count; ++i)
     EXPECT(oc_eaf_aread(file, (int64_t)i * record, in + i * record, record, &requests[i]) == OC_OK);
-  while (oc_eaf_probe(requests[0], &done) == OC_OK && !done) usleep(100);
+  while (oc_test(requests[0], &done) == OC_OK && !done) usleep(100);
   EXPECT(done == 1);
-  for (i = 0; i < count; ++i) EXPECT(oc_eaf_wait(requests[i], NULL) == OC_OK);
+  for (i = 0; i < count; ++i) EXPECT(oc_wait(requests[i], NULL) == OC_OK);
   EXPECT(memcmp(in, out, count * record) == 0);
-  EXPECT(oc_eaf_wait(requests[0], NULL) == EINVAL);
-  EXPECT(oc_eaf_probe(requests[0], &done) == EINVAL);
-  EXPECT(strstr(oc_eaf_strerror(EINVAL), "it has ended") != NULL);
+  EXPECT(oc_wait(requests[0], NULL) == EINVAL);
+  EXPECT(oc_test(requests[0], &done) == EINVAL);
+  EXPECT(strstr(oc_strerror(EINVAL), "it has ended") != NULL);
   EXPECT(oc_eaf_delete(file) == OC_OK);
   free(out);
   free(in);
@@ -89,7 +89,7 @@ static void handles(void) {
   EXPECT(oc_eaf_length(0, &bytes) == EBADF);
   EXPECT(oc_eaf_delete(-5) == EBADF);
   EXPECT(oc_eaf_flush(1 << 30) == EBADF);
-  EXPECT(strstr(oc_eaf_strerror(EBADF), "no such handle") != NULL);
+  EXPECT(strstr(oc_strerror(EBADF), "no such handle") != NULL);
   again = opened("handles");
   EXPECT(again != file);
   EXPECT(oc_eaf_length(again, &bytes) == OC_OK && bytes == 1);
@@ -105,7 +105,7 @@ static void bad_arguments(void) {
   EXPECT(oc_eaf_read(file, -1, buffer, 10, NULL) == EINVAL);
   EXPECT(oc_eaf_write(file, -1, buffer, 10) == EINVAL);
   EXPECT(oc_eaf_read(file, 0, buffer, -10, NULL) == EINVAL);
-  EXPECT(strstr(oc_eaf_strerror(EINVAL), "negative size: -10") != NULL);
+  EXPECT(strstr(oc_strerror(EINVAL), "negative size: -10") != NULL);
   EXPECT(oc_eaf_write(file, 0, buffer, -10) == EINVAL);
   EXPECT(oc_eaf_aread(file, 0, buffer, -10, &request) == EINVAL);
   EXPECT(oc_eaf_awrite(file, 0, NULL, 10, &request) == EINVAL);
@@ -116,16 +116,16 @@ static void bad_arguments(void) {
   EXPECT(oc_eaf_open(NULL, &options, &other) == EINVAL);
   EXPECT(oc_eaf_open("a/b", &options, &other) == EINVAL);
   EXPECT(oc_eaf_open("", &options, &other) == EINVAL);
-  EXPECT(oc_eaf_probe(0, &done) == EINVAL);
+  EXPECT(oc_test(0, &done) == EINVAL);
   options.cache = 7;
   EXPECT(oc_eaf_open("x", &options, &other) == EINVAL);
   options.cache = OC_CACHE_DIRECT;
   options.expected_bytes = (int64_t)1 << 60;
   EXPECT(oc_eaf_open("x", &options, &other) == ENOSPC);
-  EXPECT(strstr(oc_eaf_strerror(ENOSPC), "free: ") != NULL);
+  EXPECT(strstr(oc_strerror(ENOSPC), "free: ") != NULL);
   options.scratch = "/nonexistent";
   EXPECT(oc_eaf_open("x", &options, &other) == ENOENT);
-  EXPECT(strstr(oc_eaf_strerror(ENOENT), "/nonexistent") != NULL);
+  EXPECT(strstr(oc_strerror(ENOENT), "/nonexistent") != NULL);
   EXPECT(other == 0);
   EXPECT(oc_eaf_delete(file) == OC_OK);
 }
@@ -141,9 +141,9 @@ static void status_of_scratch(void) {
 }
 
 static void texts(void) {
-  EXPECT(strcmp(oc_eaf_strerror(OC_OK), "success") == 0);
-  EXPECT(strcmp(oc_eaf_strerror(EDOM), strerror(EDOM)) == 0);
-  EXPECT(strlen(oc_eaf_strerror(123456)) > 0);
+  EXPECT(strcmp(oc_strerror(OC_OK), "success") == 0);
+  EXPECT(strcmp(oc_strerror(EDOM), strerror(EDOM)) == 0);
+  EXPECT(strlen(oc_strerror(123456)) > 0);
 }
 
 static void remove_scratch(void) {

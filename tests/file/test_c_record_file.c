@@ -50,13 +50,13 @@ static void many_requests(void) {
   char *out = malloc(count * count), *in = calloc(count, count);
   for (i = 0; i < count * count; ++i) out[i] = (char)(i * 7 + i / 100);
   for (i = 0; i < count; ++i) EXPECT(oc_rf_aput(file, i, out + i * count, i, &requests[i]) == OC_OK);
-  for (i = 0; i < count; ++i) EXPECT(oc_rf_wait(requests[i], &size) == OC_OK && size == i);
-  EXPECT(oc_rf_wait(requests[0], NULL) == EINVAL);
+  for (i = 0; i < count; ++i) EXPECT(oc_wait(requests[i], &size) == OC_OK && size == i);
+  EXPECT(oc_wait(requests[0], NULL) == EINVAL);
   for (i = 0; i < count; ++i) EXPECT(oc_rf_aget(file, i, in + i * count, count, &requests[i]) == OC_OK);
-  while (oc_rf_probe(requests[7], &done) == OC_OK && !done) usleep(100);
+  while (oc_test(requests[7], &done) == OC_OK && !done) usleep(100);
   EXPECT(done == 1);
   for (i = 0; i < count; ++i) {
-    EXPECT(oc_rf_wait(requests[i], &size) == OC_OK && size == i);
+    EXPECT(oc_wait(requests[i], &size) == OC_OK && size == i);
     EXPECT(memcmp(in + i * count, out + i * count, (size_t)i) == 0);
   }
   EXPECT(oc_rf_close(file) == OC_OK);
@@ -73,8 +73,8 @@ static void bad_arguments(void) {
   EXPECT(oc_rf_put(file, 0, NULL, 1) == EINVAL && oc_rf_put(file, 0, "x", -1) == EINVAL);
   EXPECT(oc_rf_aput(file, 0, "x", 1, NULL) == EINVAL && oc_rf_aget(file, 7, in, 4, &request) == EINVAL);
   EXPECT(oc_rf_size(file, 0, &size) == ENOENT && oc_rf_capacity(file, 0, &size) == ENOENT);
-  EXPECT(strstr(oc_rf_strerror(ENOENT), "record 0 of vectors") != NULL);
-  EXPECT(oc_rf_size(file, 0, NULL) == EINVAL && oc_rf_probe(999, NULL) == EINVAL);
+  EXPECT(strstr(oc_strerror(ENOENT), "record 0 of vectors") != NULL);
+  EXPECT(oc_rf_size(file, 0, NULL) == EINVAL && oc_test(999, NULL) == EINVAL);
   EXPECT(oc_rf_put(999, 0, "x", 1) == EBADF && oc_rf_sync(999) == EBADF);
   EXPECT(oc_rf_close(file) == OC_OK);
   EXPECT(oc_rf_create(world, "x", NULL, &none) == EINVAL); /* how many records? */
@@ -111,10 +111,10 @@ static void lists_of_pieces(void) {
   between.buffer = &gap;
   EXPECT(oc_sf_create(world, "lists", NULL, &file) == OC_OK);
   EXPECT(oc_sf_writev(file, 2, written) == OC_OK);
-  EXPECT(oc_sf_awritev(file, 1, written + 2, &request) == OC_OK && oc_sf_wait(request) == OC_OK);
+  EXPECT(oc_sf_awritev(file, 1, written + 2, &request) == OC_OK && oc_wait(request, NULL) == OC_OK);
   EXPECT(oc_sf_readv(file, 3, asked) == OC_OK && memcmp(in, out, sizeof in) == 0);
   memset(in, 0, sizeof in);
-  EXPECT(oc_sf_areadv(file, 3, asked, &request) == OC_OK && oc_sf_wait(request) == OC_OK);
+  EXPECT(oc_sf_areadv(file, 3, asked, &request) == OC_OK && oc_wait(request, NULL) == OC_OK);
   EXPECT(memcmp(in, out, sizeof in) == 0);
   EXPECT(oc_sf_readv(file, 1, &between) == OC_OK && gap == 0);
   EXPECT(oc_sf_readv(file, 0, NULL) == OC_OK);
@@ -135,14 +135,14 @@ static void forked_children(void) {
   if (child == 0) {
     failures = 0;
     EXPECT(oc_rf_put(file, 2, "child", 5) == EBADF && oc_rf_get(file, 0, in, 5, NULL) == EBADF);
-    EXPECT(oc_rf_wait(request, NULL) == EBADF && oc_rf_sync(file) == EBADF);
+    EXPECT(oc_wait(request, NULL) == EBADF && oc_rf_sync(file) == EBADF);
     EXPECT(oc_sf_write(list, 0, "child", 5) == EBADF && oc_sf_read(list, 0, in, 5) == EBADF);
     EXPECT(oc_sf_create(world, "another", NULL, &list) == EBADF);
     fflush(stdout);
     _exit(failures != 0);
   }
   EXPECT(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  EXPECT(oc_rf_wait(request, NULL) == OC_OK);
+  EXPECT(oc_wait(request, NULL) == OC_OK);
   EXPECT(oc_rf_get(file, 0, in, 5, NULL) == OC_OK && memcmp(in, "whole", 5) == 0);
   EXPECT(oc_rf_get(file, 2, in, 5, NULL) == ENOENT);
   EXPECT(oc_sf_read(list, 0, in, 5) == OC_OK && memcmp(in, "whole", 5) == 0);

@@ -45,13 +45,13 @@ static void many_requests(void) {
   for (i = 0; i < count * record; ++i) out[i] = (char)(i * 7 + i / 1000);
   for (i = 0; i < count; ++i)
     EXPECT(oc_sf_awrite(file, (int64_t)i * record, out + i * record, record, &requests[i]) == OC_OK);
-  EXPECT(oc_sf_waitall(count, requests) == OC_OK);
-  EXPECT(oc_sf_wait(requests[0]) == EINVAL);
+  EXPECT(oc_wait_all(count, requests) == OC_OK);
+  EXPECT(oc_wait(requests[0], NULL) == EINVAL);
   for (i = 0; i < count; ++i)
     EXPECT(oc_sf_aread(file, (int64_t)i * record, in + i * record, record, &requests[i]) == OC_OK);
-  while (oc_sf_probe(requests[0], &done) == OC_OK && !done) usleep(100);
+  while (oc_test(requests[0], &done) == OC_OK && !done) usleep(100);
   EXPECT(done == 1);
-  for (i = 0; i < count; ++i) EXPECT(oc_sf_wait(requests[i]) == OC_OK);
+  for (i = 0; i < count; ++i) EXPECT(oc_wait(requests[i], NULL) == OC_OK);
   EXPECT(memcmp(in, out, count * record) == 0);
   EXPECT(oc_sf_destroy(file) == OC_OK);
   free(out);
@@ -66,16 +66,16 @@ static void limits_and_bad_arguments(void) {
   options.hard_limit_bytes = 15;
   EXPECT(oc_sf_create(world, "limits", &options, &file) == OC_OK);
   EXPECT(oc_sf_write(file, 6, buffer, 10) == EFBIG);
-  EXPECT(strstr(oc_sf_strerror(EFBIG), "hard limit is 15") != NULL);
+  EXPECT(strstr(oc_strerror(EFBIG), "hard limit is 15") != NULL);
   EXPECT(oc_sf_write(file, 5, buffer, 10) == OC_OK);
   EXPECT(oc_sf_read(file, 6, buffer, 10) == EINVAL);
-  EXPECT(strstr(oc_sf_strerror(EINVAL), "ends at 15") != NULL);
+  EXPECT(strstr(oc_strerror(EINVAL), "ends at 15") != NULL);
   EXPECT(oc_sf_aread(file, -1, buffer, 10, &request) == EINVAL);
   EXPECT(oc_sf_write(file, 0, buffer, -1) == EINVAL);
   EXPECT(oc_sf_write(file, 0, NULL, 1) == EINVAL);
   EXPECT(oc_sf_awrite(file, 0, buffer, 1, NULL) == EINVAL);
-  EXPECT(oc_sf_wait(12345678) == EINVAL);
-  EXPECT(oc_sf_waitall(-1, NULL) == EINVAL && oc_sf_waitall(0, NULL) == OC_OK);
+  EXPECT(oc_wait(12345678, NULL) == EINVAL);
+  EXPECT(oc_wait_all(-1, NULL) == EINVAL && oc_wait_all(0, NULL) == OC_OK);
   EXPECT(oc_sf_write(999, 0, buffer, 1) == EBADF);
   EXPECT(oc_sf_close(file) == OC_OK);
   options.placement = 7;
@@ -103,6 +103,43 @@ static void remove_scratch(void) {
   rmdir(scratch);
 }
 
+/* Files of three kinds, in one list of requests. */
+static void begin_mixture(int eaf, int sf, int rf, double (*in)[100], int64_t* requests) {
+  memset(in, 0, 3 * sizeof *in);
+  EXPECT(oc_eaf_aread(eaf, 0, in[0], sizeof *in, &requests[0]) == OC_OK);
+  EXPECT(oc_sf_aread(sf, 0, in[1], sizeof *in, &requests[1]) == OC_OK);
+  EXPECT(oc_rf_aget(rf, 5, in[2], sizeof *in, &requests[2]) == OC_OK);
+}
+
+static void mixture(void) {
+  int eaf = 0, sf = created("mixed"), rf = 0, i, left = 3, which = -1;
+  double out[100], in[3][100];
+  int64_t requests[3], bytes = -1, none = 0;
+  oc_rf_options records = {0};
+  records.records = 8;
+  for (i = 0; i < 100; ++i) out[i] = i;
+  EXPECT(oc_eaf_open("mixed", NULL, &eaf) == OC_OK && oc_rf_create(world, "mixed", &records, &rf) == OC_OK);
+  EXPECT(oc_eaf_write(eaf, 0, out, sizeof out) == OC_OK && oc_sf_write(sf, 0, out, sizeof out) == OC_OK);
+  EXPECT(oc_rf_put(rf, 5, out, sizeof out) == OC_OK);
+
+  begin_mixture(eaf, sf, rf, in, requests);
+  EXPECT(oc_wait_all(3, requests) == OC_OK);
+  for (i = 0; i < 3; ++i) EXPECT(memcmp(in[i], out, sizeof out) == 0 && oc_wait(requests[i], NULL) == EINVAL);
+
+  begin_mixture(eaf, sf, rf, in, requests);
+  while (left > 0) {
+    EXPECT(oc_wait_any(left, requests, &which) == OC_OK && which >= 0 && which < left);
+    EXPECT(oc_wait(requests[which], &bytes) == OC_OK && bytes == sizeof out);
+    requests[which] = requests[--left];
+  }
+  for (i = 0; i < 3; ++i) EXPECT(memcmp(in[i], out, sizeof out) == 0);
+  EXPECT(oc_wait_any(0, NULL, &which) == EINVAL && oc_wait_any(1, &none, &which) == EINVAL);
+  EXPECT(oc_eaf_aread(eaf, 400, in[0], sizeof out, &requests[0]) == OC_OK);
+  EXPECT(oc_wait_any(1, requests, NULL) == EINVAL);
+  EXPECT(oc_wait_all(1, requests) == OC_END_OF_FILE);
+  EXPECT(oc_eaf_delete(eaf) == OC_OK && oc_sf_close(sf) == OC_OK && oc_rf_close(rf) == OC_OK);
+}
+
 int main(void) {
   oc_world_options options = {0};
   if (!mkdtemp(scratch)) return 1;
@@ -111,6 +148,7 @@ int main(void) {
   EXPECT(oc_world_self(&options, &world) == OC_OK);
   writes_and_reads();
   many_requests();
+  mixture();
   limits_and_bad_arguments();
   worlds();
   EXPECT(oc_world_close(world) == OC_OK);

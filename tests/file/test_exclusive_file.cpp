@@ -150,10 +150,10 @@ TEST("a thousand requests may be outstanding") {
   TemporaryDirectory scratch;
   ExclusiveFile file("ints", {.scratch = scratch});
   const auto bytes = pattern(8000 * 1000);
-  std::vector<device::Request> requests;
+  std::vector<Request> requests;
   for (int i = 0; i < 1000; ++i)
     requests.push_back(file.async_write(std::span(bytes).subspan(8000u * unsigned(i), 8000), 8000 * i));
-  device::wait_all(requests);
+  wait_all(requests);
   check::is_true(read_back(file, bytes.size()) == bytes);
 }
 

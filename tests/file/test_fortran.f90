@@ -6,7 +6,8 @@ program test_fortran
   integer, parameter :: n = 2000
   real(c_double), target, asynchronous :: values(n, 2), other(n, 2)
   integer(c_int) :: file, at_end, done
-  integer(c_int64_t) :: request, moved, bytes
+  integer(c_int64_t) :: request, moved, bytes, requests(2)
+  integer(c_int) :: which
   integer :: i
 
   values = reshape([(real(i, c_double), i = 1, 2 * n)], [n, 2])
@@ -20,17 +21,24 @@ program test_fortran
 
   other = 0
   call expect(oc_eaf_awrite(file, 0_c_int64_t, values, bytes, request) == oc_ok, 'awrite')
-  call expect(oc_eaf_wait(request) == oc_ok, 'wait for the write')
+  call expect(oc_wait(request) == oc_ok, 'wait for the write')
   call expect(oc_eaf_aread(file, 0_c_int64_t, other, bytes, request) == oc_ok, 'aread')
-  call expect(oc_eaf_probe(request, done) == oc_ok, 'probe')
-  call expect(oc_eaf_wait(request, moved) == oc_ok, 'wait for the read')
+  call expect(oc_test(request, done) == oc_ok, 'probe')
+  call expect(oc_wait(request, moved) == oc_ok, 'wait for the read')
   call expect(moved == bytes .and. all(other == values), 'the same values again')
+
+  other = 0
+  do i = 1, 2
+    call expect(oc_eaf_aread(file, (i - 1) * bytes / 2, other(:, i), bytes / 2, requests(i)) == oc_ok, 'aread of a column')
+  end do
+  call expect(oc_wait_any(requests, which) == oc_ok .and. which >= 1 .and. which <= 2, 'wait for any')
+  call expect(oc_wait_all(2, requests) == oc_ok .and. all(other == values), 'wait for all')
 
   call expect(oc_eaf_truncate(file, 100_c_int64_t) == oc_ok, 'truncate')
   call expect(oc_eaf_length(file, moved) == oc_ok .and. moved == 100, 'length')
   call expect(oc_eaf_eof(file, 100_c_int64_t, at_end) == oc_ok .and. at_end == 1, 'eof')
   call expect(oc_eaf_read(file, 0_c_int64_t, other, bytes) == oc_end_of_file, 'end of file')
-  call expect(index(oc_eaf_errmsg(oc_end_of_file), 'after 100 bytes') > 0, 'text of the end of file')
+  call expect(index(oc_errmsg(oc_end_of_file), 'after 100 bytes') > 0, 'text of the end of file')
   call expect(oc_eaf_delete(file) == oc_ok, 'delete')
   call expect(oc_eaf_close(file) /= oc_ok, 'a closed handle is refused')
   call expect(oc_eaf_open('ints', file, scratch='/nonexistent') /= oc_ok, 'a missing directory is refused')

@@ -33,7 +33,7 @@ TEST("records of any process, of any size, grow and shrink as in a dictionary") 
     std::map<std::int64_t, Bytes> model;
     std::mt19937_64 random(11);  // the same at all
     for (int turn = 0; turn < 12; ++turn) {
-      std::vector<RecordFile::Request> puts;
+      std::vector<Request> puts;
       std::vector<Bytes> data;
       data.reserve(20);
       std::map<std::int64_t, int> writer;

@@ -58,7 +58,7 @@ void compare_with_a_byte_array(std::int64_t client_cache_bytes) {
     std::mt19937_64 together(7), alone(static_cast<unsigned>(world.rank()));
     for (int turn = 0; turn < 25; ++turn) {
       const Round round(together, world.size(), 400'000);
-      std::vector<SharedFile::Request> requests;
+      std::vector<Request> requests;
       std::vector<SharedFile::WritePart> parts;
       for (const auto& each : round.writes) {
         const auto end = each.bytes.empty() ? 0 : static_cast<std::size_t>(each.offset) + each.bytes.size();
@@ -74,7 +74,7 @@ void compare_with_a_byte_array(std::int64_t client_cache_bytes) {
           parts.push_back({each.offset, each.bytes});
       }
       requests.push_back(file.async_write(parts));
-      store::wait_all(requests);
+      wait_all(requests);
       world.barrier();
       if (client_cache_bytes > 0) file.sync();
       check::equal(file.length(), std::ssize(model));
@@ -466,20 +466,20 @@ TEST("a million small requests are outstanding, in waves") {
     SharedFile file(world, "many", local({.typical_request_bytes = 4096}));
     const Bytes bytes = pattern(static_cast<std::size_t>(wave * size), static_cast<unsigned>(world.rank()));
     for (std::int64_t first = 0; first < count; first += wave) {
-      std::vector<SharedFile::Request> requests;
+      std::vector<Request> requests;
       for (std::int64_t k = 0; k < wave; ++k)
         requests.push_back(
             file.async_write(std::span(bytes).subspan(static_cast<std::size_t>(k * size), size),
                              ((first + k) * world.size() + world.rank()) * size));
-      store::wait_all(requests);
+      wait_all(requests);
     }
     for (std::int64_t first = 0; first < count; first += wave) {
-      std::vector<SharedFile::Request> requests;
+      std::vector<Request> requests;
       Bytes back(bytes.size());
       for (std::int64_t k = 0; k < wave; ++k)
         requests.push_back(file.async_read(std::span(back).subspan(static_cast<std::size_t>(k * size), size),
                                            ((first + k) * world.size() + world.rank()) * size));
-      store::wait_all(requests);
+      wait_all(requests);
       same(back, bytes);
     }
     file.close();

@@ -110,7 +110,7 @@ TEST("more calls than there are places for their payloads and replies all get th
     const auto echoes = world.register_procedure("echo", echo);
     constexpr std::size_t calls = 300, count = 10'000;
     std::vector<std::vector<int>> sent, replies(calls, std::vector<int>(count));
-    std::vector<CallRequest> requests;
+    std::vector<Request> requests;
     for (std::size_t i = 0; i < calls; ++i) {
       sent.push_back(counting(count));
       sent[i][0] = static_cast<int>(i);
@@ -180,7 +180,7 @@ TEST("calls of one process are served in the order they were made") {
       seen[static_cast<std::size_t>(call.caller())].push_back(number);
       call.answer();
     });
-    std::vector<CallRequest> requests;
+    std::vector<Request> requests;
     for (int i = 0; i < 2000; ++i)
       requests.push_back(world.call(0, procedure, std::as_bytes(std::span(&i, 1))));
     for (auto& request : requests) request.wait();
@@ -203,7 +203,7 @@ TEST("very many calls are outstanding, and none is lost") {
       sum += number;
       call.answer();
     });
-    std::vector<CallRequest> requests;
+    std::vector<Request> requests;
     for (int i = 0; i < 20'000; ++i)
       requests.push_back(world.call(i % world.size(), procedure, std::as_bytes(std::span(&i, 1))));
     for (auto& request : requests) request.wait();
@@ -227,7 +227,7 @@ TEST("payloads beyond the memory of the target wait at their callers") {
                                  },
                                  {.may_block = true});
     const std::vector<std::byte> ones(std::size_t{10} << 20, std::byte{1});
-    std::vector<CallRequest> requests;
+    std::vector<Request> requests;
     for (int i = 0; i < 5; ++i)
       requests.push_back(world.call(0, echoes, {}, ones, {.most_reply_bytes = sizeof(std::ptrdiff_t)}));
     for (auto& request : requests) {
@@ -305,7 +305,7 @@ TEST("calls return before they are served, and those that take long hold up no o
       };
       std::unique_ptr<std::atomic<bool>, decltype(let_end)> at_end(&may_end);
       world.call(1, takes_short, {}, {}, {.most_reply_bytes = sizeof(int)}).wait();  // brings credits
-      std::vector<CallRequest> requests;
+      std::vector<Request> requests;
       for (int i = 0; i < 10; ++i) requests.push_back(world.call(1, takes_long, {}));
       int found = 0;
       while (found < 4) {
@@ -314,9 +314,9 @@ TEST("calls return before they are served, and those that take long hold up no o
         request.wait();
       }
       check::equal(found, 4);
-      for (const CallRequest& each : requests) check::is_true(!each.done());
+      for (const Request& each : requests) check::is_true(!each.done());
       at_end.reset();
-      for (CallRequest& each : requests) each.wait();
+      for (Request& each : requests) each.wait();
     }
     world.barrier();
   });
@@ -339,7 +339,7 @@ TEST("calls that wait for calls that wait do not use up what they wait for") {
                                       },
                                       {.may_block = true});
     world.barrier();
-    std::vector<CallRequest> requests;
+    std::vector<Request> requests;
     const int depth = 12;
     for (int i = 0; i < 20; ++i)
       requests.push_back(
@@ -395,7 +395,7 @@ TEST("a procedure reduces its part of a global array") {
 
 // ---- errors ----
 
-Error failure_of(CallRequest request) {
+Error failure_of(Request request) {
   return check::throws<Error>([&] { request.wait(); });
 }
 

@@ -34,9 +34,9 @@ class Job {
         if (call->from == plan_.dying) continue;
         check::equal(call->endings, 1);
         if (plan_.fault_percent == 0 && call->target != plan_.dying)
-          check::is_true(!call->pending->error, "failed without a fault");
-        if (plan_.fault_percent == 0 && call->pending->error)
-          check::equal(std::string(call->pending->error->what()), gpc::died(plan_.dying).what());
+          check::is_true(!call->pending->failure, "failed without a fault");
+        if (plan_.fault_percent == 0 && call->pending->failure)
+          check::equal(std::string(call->pending->failure->what()), gpc::died(plan_.dying).what());
       }
     for (std::size_t rank = 0; rank < processes_.size(); ++rank) {
       if (static_cast<int>(rank) == plan_.dying) continue;
@@ -101,7 +101,7 @@ class Job {
     call.values.resize(static_cast<std::size_t>(call.request.count));
     for (auto& value : call.values) value = 1 + below(plan_.random, 1000);
     call.check = [this, from](const Call& done) {
-      if (done.pending->error) return;
+      if (done.pending->failure) return;
       if (done.operation == Process::accumulate) {
         auto& sum = accumulated_[static_cast<std::size_t>(done.target)];
         for (std::size_t i = 0; i < done.values.size(); ++i)
@@ -125,8 +125,8 @@ class Job {
       call.pending->options.most_reply_bytes = 8 * put.request.count;
     }
     call.check = [expected = put.values](const Call& done) {
-      if (done.pending->error) return;
-      const auto reply = done.pending->reply;
+      if (done.pending->failure) return;
+      const auto reply = done.pending->came;
       check::equal(reply.size(), expected.size() * 8);
       check::is_true(std::memcmp(reply.data(), expected.data(), reply.size()) == 0, "a put was lost");
     };

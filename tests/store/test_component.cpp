@@ -91,7 +91,7 @@ class Model {
   /// Several requests under way, on ranges that do not overlap.
   void write_some() {
     std::vector<Buffer> buffers;
-    std::vector<Component::Request> requests;
+    std::vector<Request> requests;
     std::int64_t next = upto(geometry_.slots / 2);
     while (next < geometry_.slots && requests.size() < 4) {
       const std::int64_t count = upto(std::min<std::int64_t>(9, geometry_.slots - next));

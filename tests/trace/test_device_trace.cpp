@@ -68,9 +68,9 @@ TEST("nonblocking transfers are counted once, and the device is idle after them"
 
 TEST("requests are sequential in the order in which they are made") {
   Fixture f;
-  std::vector<device::Request> requests;
+  std::vector<outcore::Request> requests;
   for (int i = 0; i < 8; ++i) requests.push_back(f.file.async_write(f.memory, i * block));
-  device::wait_all(requests);
+  outcore::wait_all(requests);
   check::equal(counter(Op::async_write).sequential, 7);
   f.file.read(f.memory, block);
   f.file.read(f.memory, 2 * block);
@@ -82,12 +82,12 @@ TEST("time waited for any request is booked to the one that came") {
   const auto engine =
       device::make_fault_engine(device::make_thread_engine(1), {.slow = 1.0, .slow_ns = 2'000'000});
   Fixture f(engine.get());
-  std::vector<device::Request> requests{f.file.async_write(f.memory, 0)};
-  device::wait_any(requests);
+  std::vector<outcore::Request> requests{f.file.async_write(f.memory, 0)};
+  outcore::wait_any(requests);
   const auto waited_ns = counter(Op::async_write).waited_ns;
   check::is_true(waited_ns > 0, "time waited");
   requests[0].wait();
-  device::wait_any(requests);
+  outcore::wait_any(requests);
   check::equal(counter(Op::async_write).waited_ns, waited_ns);
 }
 

@@ -252,7 +252,7 @@ inline void several_gets_are_under_way_at_once(Transport& transport, bool shared
   transport.barrier();
   std::vector<std::vector<std::int64_t>> got;
   for (int i = 0; i < 40; ++i) got.emplace_back(count, 0);
-  std::vector<Operation> operations;
+  std::vector<Request> operations;
   for (int i = 0; i < 40; ++i)
     operations.push_back(
         segment->get(line(i % transport.size(), 0, got[static_cast<std::size_t>(i)].data(), count)));

@@ -41,11 +41,11 @@ class BlockSparseArray {
 
   /// All elements of a tile, contiguous and row-major. Getting a zero tile gives zeros; putting or adding
   /// something to one is Error(EINVAL).
-  [[nodiscard]] DiskArrayRequest async_get_tile(const Extents& tile, std::span<std::byte> memory) const;
-  [[nodiscard]] DiskArrayRequest async_put_tile(const Extents& tile, std::span<const std::byte> memory);
+  [[nodiscard]] Request async_get_tile(const Extents& tile, std::span<std::byte> memory) const;
+  [[nodiscard]] Request async_put_tile(const Extents& tile, std::span<const std::byte> memory);
   /// Adds alpha, one element (null: one), times the memory; what others add is not lost.
-  [[nodiscard]] DiskArrayRequest async_accumulate_tile(const Extents& tile, std::span<const std::byte> memory,
-                                                       const void* alpha);
+  [[nodiscard]] Request async_accumulate_tile(const Extents& tile, std::span<const std::byte> memory,
+                                              const void* alpha);
   /// The same, and wait.
   void get_tile(const Extents& tile, std::span<std::byte> memory) const;
   void put_tile(const Extents& tile, std::span<const std::byte> memory);

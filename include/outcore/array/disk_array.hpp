@@ -64,26 +64,6 @@ struct Section {
   std::vector<int> order = {};
 };
 
-/// A collective transfer under way. It goes on in the background, a transfer after another in the order they
-/// were begun, without help of the caller. Copies share it.
-class CollectiveRequest {
- public:
-  struct State;
-  CollectiveRequest() = default;
-  explicit CollectiveRequest(std::shared_ptr<State> state)
-      : state_(std::move(state), "wait for a transfer") {}
-
-  /// Blocks until every process has done its part. Throws, at all processes the same error, if it failed at
-  /// any. Not collective.
-  void wait();
-  [[nodiscard]] bool test();                 ///< true once complete; throws if it failed
-  [[nodiscard]] bool done() const noexcept;  ///< true once complete or failed
-  [[nodiscard]] const std::shared_ptr<State>& state() const { return state_.pointer(); }
-
- private:
-  Owned<std::shared_ptr<State>> state_;
-};
-
 /// The methods of DiskArrayAccess are for each process alone. Those that are named here are collective over
 /// the world of the array, with the same arguments at all processes but for the memory and boxes of their
 /// own; where they differ all throw Error(EINVAL). One thread of a process at a time.
@@ -108,18 +88,22 @@ class DiskArray : public DiskArrayAccess {
   DiskArray(DiskArray&&) noexcept;
   DiskArray& operator=(DiskArray&&) noexcept;
 
+  /// Collective transfers go on in the background, one after another in the order they were begun, without
+  /// help of the caller. Their requests are done when every process has done its part, and fail with the same
+  /// error at all processes. To wait is not collective.
+  ///
   /// Array elements of `box` from the section, or to it. The global array must not be changed (read: used)
   /// until the request is complete; the transfer begins when all processes have called.
-  CollectiveRequest write(const GlobalArray& from, const Section& section, const Box& box);
-  CollectiveRequest read(GlobalArray& to, const Section& section, const Box& box);
+  Request write(const GlobalArray& from, const Section& section, const Box& box);
+  Request read(GlobalArray& to, const Section& section, const Box& box);
 
   /// Every process moves a block of its own (an empty box: none), in its own memory, with any strides. Blocks
   /// written must not overlap; but if all processes give the same box they are taken to hold the same data.
-  CollectiveRequest write(const Strided& from, const Box& box);
-  CollectiveRequest read(const Strided& to, const Box& box);
+  Request write(const Strided& from, const Box& box);
+  Request read(const Strided& to, const Box& box);
 
   /// Takes the part of a process that cannot make the transfer that the others make: all get the error.
-  CollectiveRequest refuse(const Error& error);
+  Request refuse(const Error& error);
 
   /// Everything written is on stable storage, and is what a persistent array will be found to hold.
   void flush();

@@ -12,6 +12,7 @@
 #include "outcore/element_type.hpp"
 #include "outcore/error.hpp"
 #include "outcore/origin.hpp"
+#include "outcore/request.hpp"
 #include "outcore/world.hpp"
 
 namespace outcore {
@@ -19,26 +20,6 @@ namespace outcore {
 namespace array {
 class ChunkClient;
 }  // namespace array
-
-/// A section of a disk array on its way. It goes on in the background, without help of the caller or of the
-/// processes concerned. Copies share it. Dropping it does not end it: the memory must then stay all the same
-/// until it is done.
-class DiskArrayRequest {
- public:
-  struct State;
-  DiskArrayRequest() = default;  ///< complete
-  explicit DiskArrayRequest(std::shared_ptr<State> state) noexcept
-      : state_(std::move(state), "wait for a transfer") {}
-
-  /// Blocks, asleep, until complete: what was got is here, what was put is at its owners and its memory may
-  /// be reused. Throws the first error, of whatever process.
-  void wait();
-  [[nodiscard]] bool test();                 ///< true once complete; throws if it failed
-  [[nodiscard]] bool done() const noexcept;  ///< true once complete or failed
-
- private:
-  Owned<std::shared_ptr<State>> state_;
-};
 
 /// Every chunk of a disk array has one owner, which follows from the layout. What a process asks for goes to
 /// the owners, in portions of some MiB, several at a time, and they apply it to their caches. Any process,
@@ -78,17 +59,20 @@ class DiskArrayAccess {
   [[nodiscard]] const Extents& chunk() const noexcept;
   [[nodiscard]] ElementType type() const noexcept;
 
+  /// A request is done when what was got is here, or what was put is at its owners, so that its memory may be
+  /// reused. It fails with the first error, of whatever process.
+  ///
   /// Element (i0, i1, ...) of the box lies at the sum of memory.stride_bytes[k] * i_k. The memory is in use
   /// until the request is done. With `step`: every step-th element of the box in each dimension, from
   /// box.begin on. Steps are positive.
-  [[nodiscard]] DiskArrayRequest async_get(const Box& box, const Strided& memory) const;
-  [[nodiscard]] DiskArrayRequest async_get(const Box& box, const Extents& step, const Strided& memory) const;
-  [[nodiscard]] DiskArrayRequest async_put(const Box& box, const Strided& memory);
-  [[nodiscard]] DiskArrayRequest async_put(const Box& box, const Extents& step, const Strided& memory);
+  [[nodiscard]] Request async_get(const Box& box, const Strided& memory) const;
+  [[nodiscard]] Request async_get(const Box& box, const Extents& step, const Strided& memory) const;
+  [[nodiscard]] Request async_put(const Box& box, const Strided& memory);
+  [[nodiscard]] Request async_put(const Box& box, const Extents& step, const Strided& memory);
   /// Adds alpha, one element of the array's type (null: one), times the memory. Types of 4 bytes and more.
-  [[nodiscard]] DiskArrayRequest async_accumulate(const Box& box, const Strided& memory, const void* alpha);
-  [[nodiscard]] DiskArrayRequest async_accumulate(const Box& box, const Extents& step, const Strided& memory,
-                                                  const void* alpha);
+  [[nodiscard]] Request async_accumulate(const Box& box, const Strided& memory, const void* alpha);
+  [[nodiscard]] Request async_accumulate(const Box& box, const Extents& step, const Strided& memory,
+                                         const void* alpha);
 
   /// The same, and wait.
   void get(const Box& box, const Strided& memory) const;

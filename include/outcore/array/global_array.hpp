@@ -12,6 +12,7 @@
 #include "outcore/box.hpp"
 #include "outcore/element_type.hpp"
 #include "outcore/origin.hpp"
+#include "outcore/request.hpp"
 #include "outcore/world.hpp"
 
 namespace outcore {
@@ -55,26 +56,13 @@ class GlobalArray {
   /// The own patch, in place, row-major, of shape distribution().local_shape(rank).
   [[nodiscard]] Strided local() const;
 
-  /// A transfer in several parts; complete when all are. Movable; destroying one waits. The array, and its
-  /// world, may be closed before it: closing completes it, and it keeps its error.
-  class Request {
-   public:
-    struct State;
-    Request() = default;
-    Request(Request&&) noexcept = default;
-    Request& operator=(Request&&) noexcept = default;
-    void wait();  ///< a get: the data is here; a put or accumulate: the memory may be reused
-    [[nodiscard]] bool test();
-
-   private:
-    friend class GlobalArray;
-    std::shared_ptr<State> state_;  ///< null: complete from the first
-  };
-
   /// A transfer of many calls by another party, such as a collective one of a disk array in the background.
   /// Closing waits until all holds are gone; Error(EBADF) when it has begun to.
   [[nodiscard]] std::shared_ptr<void> hold() const;
 
+  /// The array, and its world, may be closed before a request is waited for: closing completes it, and it
+  /// keeps its error. The end of the last copy of a request waits.
+  ///
   /// Element (i0, i1, ...) of the box lies at the sum of memory.stride_bytes[k] * i_k, so a transposition is
   /// a matter of strides. What can be loaded and stored directly is copied before the call returns; the rest
   /// is under way, and the memory is in use, until the request is complete.
@@ -123,7 +111,7 @@ class GlobalArray {
   void check_accumulate() const;
   [[nodiscard]] const void* one_if_null(const void* alpha) const noexcept;
   void move(Way way, const transport::Piece& piece, const void* alpha,
-            std::vector<transport::Operation>& operations) const;
+            std::vector<Request>& operations) const;
   [[nodiscard]] Request start(Way way, const Box& box, const Extents& step, const Strided& memory,
                               const void* alpha) const;
   void scattered(Way way, std::span<const std::int64_t> indices, std::byte* memory, const void* alpha) const;

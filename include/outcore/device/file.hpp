@@ -10,9 +10,9 @@
 #include <span>
 #include <string>
 
-#include "outcore/device/request.hpp"
 #include "outcore/error.hpp"
 #include "outcore/origin.hpp"
+#include "outcore/request.hpp"
 #include "outcore/trace.hpp"
 
 namespace outcore::device {

@@ -43,8 +43,8 @@ class ExclusiveFile {
 
   std::int64_t read(std::span<std::byte> buffer, std::int64_t offset);
   std::int64_t write(std::span<const std::byte> buffer, std::int64_t offset);
-  [[nodiscard]] device::Request async_read(std::span<std::byte> buffer, std::int64_t offset);
-  [[nodiscard]] device::Request async_write(std::span<const std::byte> buffer, std::int64_t offset);
+  [[nodiscard]] Request async_read(std::span<std::byte> buffer, std::int64_t offset);
+  [[nodiscard]] Request async_write(std::span<const std::byte> buffer, std::int64_t offset);
 
   [[nodiscard]] std::int64_t length();
   [[nodiscard]] bool eof(std::int64_t offset);  ///< true if offset is at or beyond the end

@@ -13,6 +13,7 @@
 #include "outcore/device/file.hpp"
 #include "outcore/file/shared_file.hpp"
 #include "outcore/origin.hpp"
+#include "outcore/request.hpp"
 #include "outcore/world.hpp"
 
 namespace outcore::file {
@@ -47,8 +48,6 @@ struct RecordFileOptions {
 /// not collective.
 class RecordFile {
  public:
-  class Request;
-
   /// Collective, with the same arguments at all processes but for the engine. The world must outlive it.
   RecordFile(World& world, const std::string& name, const RecordFileOptions& options);
   using Make = std::function<void(std::string& name, RecordFileOptions& options)>;
@@ -83,27 +82,10 @@ class RecordFile {
   [[nodiscard]] World& world() const noexcept;
 
   struct State;
+  class Transfer;
 
  private:
   Owned<std::shared_ptr<State>> state_;
 };
-
-/// A put or get under way. Copies share it; errors as those of a SharedFile.
-class RecordFile::Request {
- public:
-  struct State;
-  Request() = default;
-  explicit Request(std::shared_ptr<State> state) : state_(std::move(state), "wait for a record") {}
-  std::int64_t wait();  ///< blocks, asleep; the size of the record
-  bool test();
-  [[nodiscard]] bool done()
-      const noexcept;  ///< `wait` would not wait for the disk (but for a record replaced meanwhile)
-
- private:
-  Owned<std::shared_ptr<State>> state_;
-};
-
-/// Waits for all, then throws the error of the first failed one, if any.
-void wait_all(std::span<RecordFile::Request> requests);
 
 }  // namespace outcore::file

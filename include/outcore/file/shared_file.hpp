@@ -52,8 +52,6 @@ struct SharedFileOptions {
 /// its wait or test; that of a write that nobody waited for by the next sync, flush or close.
 class SharedFile {
  public:
-  using Request = store::StripedFile::Request;
-
   /// Collective, with the same arguments at all processes but for client cache and engine. The world must
   /// outlive it.
   SharedFile(World& world, const std::string& name, const SharedFileOptions& options = {});

@@ -11,6 +11,7 @@
 
 #include "outcore/device/engine.hpp"
 #include "outcore/device/file.hpp"
+#include "outcore/request.hpp"
 #include "outcore/store/geometry.hpp"
 #include "outcore/store/slot_table.hpp"
 
@@ -55,31 +56,6 @@ struct ComponentOptions {
 /// - Nothing is on stable storage before `flush`.
 class Component {
  public:
-  /// A write or read of consecutive slots. The memory must stay valid, and untouched, until `wait` has
-  /// returned or the request is destroyed, which waits, too (the failure of a write is then delivered by the
-  /// next flush or close of the component).
-  class Request {
-   public:
-    Request() noexcept;  ///< an empty request: complete
-    ~Request();
-    Request(Request&&) noexcept;
-    Request& operator=(Request&& other) noexcept;
-
-    /// Blocks until the transfer is complete; verifies and decompresses what was read. Throws the first
-    /// failure: Error(EIO) for damage, naming file, slot, offset, and both checksums. Once; afterwards the
-    /// request is empty.
-    void wait();
-    /// Whether `wait` would find the device done. Never blocks.
-    [[nodiscard]] bool done() const noexcept;
-
-    struct State;
-
-   private:
-    friend class Component;
-    explicit Request(std::unique_ptr<State> state) noexcept;
-    std::unique_ptr<State> state_;
-  };
-
   /// A new file without content. Error(EEXIST) if there is one of that name.
   [[nodiscard]] static Component create(const std::string& path, const Geometry& geometry,
                                         const ComponentOptions& options = {});
@@ -114,6 +90,10 @@ class Component {
   /// Throws Error: ENOSPC, EINVAL for slots that are not there.
   void reserve(std::int64_t first_slot, std::int64_t count);
 
+  /// Writes and reads of consecutive slots. The memory must stay valid, and untouched, until the request has
+  /// been waited for, or its last copy is gone, which waits, too. Whoever waits for a read verifies and
+  /// decompresses it: it fails with Error(EIO) for damage, naming file, slot, offset, and both checksums.
+  ///
   /// In memory, as on disk, slots lie geometry().stride_bytes() apart, and the memory has the size of
   /// `count` strides. Aligned to 4096 it is read and written in place: take it from device::Buffer. Checksums
   /// are computed, and chunks compressed, within this call, while the first part of the data is on its way.
@@ -151,6 +131,7 @@ class Component {
   static void remove(const std::string& path);  ///< throws Error(ENOENT) if there is none
 
   struct State;
+  class Transfer;
 
  private:
   explicit Component(std::shared_ptr<State> state) noexcept;

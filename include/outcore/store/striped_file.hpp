@@ -11,6 +11,7 @@
 
 #include "outcore/device/file.hpp"
 #include "outcore/origin.hpp"
+#include "outcore/request.hpp"
 #include "outcore/store/placement.hpp"
 #include "outcore/store/stripes.hpp"
 #include "outcore/world.hpp"
@@ -55,12 +56,10 @@ struct WritePart {
 ///
 /// Reads and writes are not collective; any process and thread may make them at any time. Requests on
 /// overlapping bytes, one of them a write, happen in an order that nobody knows. Throws Error: EINVAL
-/// (negative offset, or one beyond 64 bits), EBADF (closed), ENOSPC, EIO, and what CallRequest throws, with
+/// (negative offset, or one beyond 64 bits), EBADF (closed), ENOSPC, EIO, and what Request throws, with
 /// the rank where it happened.
 class StripedFile {
  public:
-  class Request;
-
   /// Collective, with the same options everywhere but for the engine.
   StripedFile(World& world, const StripedFileOptions& options = {});
   /// The options are made in the collective gate: if `make` throws at one process, all throw.
@@ -73,7 +72,8 @@ class StripedFile {
   /// Blocking. Parts of one write must not overlap.
   void read(std::span<const ReadPart> parts);
   void write(std::span<const WritePart> parts);
-  /// Nonblocking; the list may go, the memory must stay until the request is complete.
+  /// Nonblocking; the list may go, the memory must stay until the request is done. Whoever waits for a read
+  /// puts small pieces where they belong.
   [[nodiscard]] Request async_read(std::span<const ReadPart> parts);
   [[nodiscard]] Request async_write(std::span<const WritePart> parts);
 
@@ -95,29 +95,10 @@ class StripedFile {
   [[nodiscard]] std::int64_t stored_bytes();  ///< on all disks; collective
 
   struct State;
+  class Transfer;
 
  private:
   Owned<std::shared_ptr<State>> state_;
 };
-
-/// A nonblocking read or write under way. Copies share it. An error is thrown by `wait` and `test`; that of a
-/// write that nobody waits for by settle, flush or close of the file.
-class StripedFile::Request {
- public:
-  struct State;
-  Request() = default;  ///< complete, zero bytes
-  explicit Request(std::shared_ptr<State> state) : state_(std::move(state), "wait for a transfer") {}
-
-  std::int64_t wait();  ///< blocks, asleep; the bytes moved
-  bool test();          ///< true once complete; never waits for the disk
-  [[nodiscard]] bool done()
-      const noexcept;  ///< true once complete or failed; the bytes are there after wait or test
-
- private:
-  Owned<std::shared_ptr<State>> state_;
-};
-
-/// Waits for all, then throws the error of the first failed one, if any.
-void wait_all(std::span<StripedFile::Request> requests);
 
 }  // namespace outcore::store

@@ -12,6 +12,7 @@
 #include "outcore/box.hpp"
 #include "outcore/element_type.hpp"
 #include "outcore/origin.hpp"
+#include "outcore/request.hpp"
 #include "outcore/transport/messages.hpp"
 
 namespace outcore::transport {
@@ -29,27 +30,6 @@ struct Piece {
   ElementType type = ElementType::float64;
 };
 
-/// A one-sided operation under way; empty: complete. Movable. Destroying one waits for it.
-class Operation {
- public:
-  struct State {
-    virtual ~State() = default;
-    virtual void wait() = 0;  ///< sleeps rather than spins
-    virtual bool test() = 0;
-  };
-  Operation() = default;
-  explicit Operation(std::unique_ptr<State> state) : state_(std::move(state), "wait for a transfer") {}
-  Operation(Operation&&) noexcept = default;
-  Operation& operator=(Operation&& other) noexcept;
-  ~Operation();
-
-  void wait();  ///< a get: the data is here; a put or accumulate: the memory may be reused
-  [[nodiscard]] bool test();
-
- private:
-  Owned<std::unique_ptr<State>> state_;
-};
-
 /// One-sided memory: a part of equal size in each process, zero at first. Gets, puts and accumulates need no
 /// help of the process they concern and complete while it computes. A piece that is not inside the part of
 /// its process is Error(EINVAL). Thread-safe. Freed by its destructor, which is collective.
@@ -64,12 +44,13 @@ class Segment {
   /// The part of a process if it can be loaded from and stored to, else null; the own part always can.
   [[nodiscard]] virtual std::byte* direct(int process) const noexcept = 0;
 
-  /// The memory of the piece must stay valid until the operation is complete.
-  [[nodiscard]] virtual Operation get(const Piece& piece) = 0;
-  [[nodiscard]] virtual Operation put(const Piece& piece) = 0;
+  /// One-sided operations. A get: the data is here when the request is done; a put or accumulate: the memory
+  /// may be reused. The end of the last copy of a request waits.
+  [[nodiscard]] virtual Request get(const Piece& piece) = 0;
+  [[nodiscard]] virtual Request put(const Piece& piece) = 0;
   /// Adds alpha times the memory. Each element is updated atomically with regard to other accumulates.
   /// `alpha` points to one element of the type. Types int32 and larger, float and complex.
-  [[nodiscard]] virtual Operation accumulate(const Piece& piece, const void* alpha) = 0;
+  [[nodiscard]] virtual Request accumulate(const Piece& piece, const void* alpha) = 0;
   /// Atomic, on an aligned int64 in the segment; return the value before.
   virtual std::int64_t fetch_add(int process, std::int64_t offset, std::int64_t value) = 0;
   virtual std::int64_t compare_swap(int process, std::int64_t offset, std::int64_t expected,

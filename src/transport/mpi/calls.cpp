@@ -8,8 +8,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/pause.hpp"
 #include "outcore/error.hpp"
-#include "transport/pause.hpp"
 
 namespace outcore::transport::over_mpi {
 namespace {

@@ -12,10 +12,11 @@
 #include <optional>
 #include <thread>
 
+#include "base/pause.hpp"
+#include "base/request_state.hpp"
 #include "outcore/error.hpp"
 #include "transport/agree.hpp"
 #include "transport/mapping.hpp"
-#include "transport/pause.hpp"
 #include "transport/piece.hpp"
 
 namespace outcore::transport::over_mpi {
@@ -127,21 +128,38 @@ std::vector<std::byte> scaled(const Walk& walk, ElementType type, const void* al
 }
 
 /// Requests of MPI, with the memory they need.
-class Pending final : public Operation::State {
+class Pending final : public FinishedByWaiter {
  public:
   Pending(std::shared_ptr<Session> session, int process, const char* attempted)
       : session_(std::move(session)), process_(process), attempted_(attempted) {}
+  ~Pending() override { finish_quietly(); }
 
   std::vector<MPI_Request> requests;
   std::vector<std::vector<std::byte>> memory;
 
-  bool test() override {
+  [[nodiscard]] bool done() const noexcept override { return finished() || arrived_; }
+  bool help() noexcept override {
+    const std::unique_lock lock(ending(), std::try_to_lock);
+    if (!lock || done()) return true;  // another thread is about it
+    try {
+      arrived_ = test();
+    } catch (...) {
+      failure_ = std::current_exception();
+      arrived_ = true;
+    }
+    return true;
+  }
+
+ private:
+  bool test() {
+    if (requests.empty()) return true;
     session_->check_whole();
     if (!over_mpi::test(requests, attempted_)) return false;
     requests.clear();
     return true;
   }
-  void wait() override {
+  void end() override {
+    if (failure_) std::rethrow_exception(failure_);
     for (int attempt = 0; attempt < 20; ++attempt) {
       if (test()) return;
       std::this_thread::yield();
@@ -154,10 +172,11 @@ class Pending final : public Operation::State {
     }
   }
 
- private:
   std::shared_ptr<Session> session_;
   int process_;
   const char* attempted_;
+  std::atomic<bool> arrived_{false};
+  std::exception_ptr failure_;
 };
 
 /// Zeros what may not be zero. Memory the system has just given is, and is not touched: it would cost memory.
@@ -214,7 +233,7 @@ class Window final : public Segment {
 
   std::byte* direct(int process) const noexcept override { return process == rank_ ? local_ : nullptr; }
 
-  Operation get(const Piece& piece) override {
+  Request get(const Piece& piece) override {
     return transfer(piece, "get",
                     [&](const Walk& walk, const Layout& mine, const Layout& its, MPI_Request* request) {
                       return MPI_Rget(walk.memory, mine.count, mine.type.get(), piece.process, walk.offset,
@@ -222,9 +241,9 @@ class Window final : public Segment {
                     });
   }
 
-  Operation put(const Piece& piece) override {
+  Request put(const Piece& piece) override {
     dirty_ = true;
-    Operation put = transfer(
+    Request put = transfer(
         piece, "put", [&](const Walk& walk, const Layout& mine, const Layout& its, MPI_Request* request) {
           return MPI_Rput(walk.memory, mine.count, mine.type.get(), piece.process, walk.offset, its.count,
                           its.type.get(), window_, request);
@@ -233,7 +252,7 @@ class Window final : public Segment {
     return put;
   }
 
-  Operation accumulate(const Piece& piece, const void* alpha) override {
+  Request accumulate(const Piece& piece, const void* alpha) override {
     check_piece(piece, static_cast<int>(session_ranks_.size()), size_bytes_, "accumulate");
     check_accumulated(piece.type);
     if (is_empty(piece)) return {};
@@ -251,7 +270,7 @@ class Window final : public Segment {
       pending->requests.push_back(request);
     });
     dirty_ = true;  // as for puts
-    return finish(std::move(pending));
+    return begun(std::move(pending));
   }
 
   std::int64_t fetch_add(int process, std::int64_t offset, std::int64_t value) override {
@@ -318,20 +337,24 @@ class Window final : public Segment {
     });
   }
 
-  std::unique_ptr<Pending> begin(const Piece& piece, const char* attempted) {
+  std::shared_ptr<Pending> begin(const Piece& piece, const char* attempted) {
     ready();
     session_->traffic();
-    return std::make_unique<Pending>(session_, session_ranks_[static_cast<std::size_t>(piece.process)],
+    return std::make_shared<Pending>(session_, session_ranks_[static_cast<std::size_t>(piece.process)],
                                      attempted);
   }
 
-  static Operation finish(std::unique_ptr<Pending> pending) {
-    if (pending->test()) return {};
-    return Operation(std::move(pending));
+  static Request begun(std::shared_ptr<Pending> pending) {
+    pending->help();
+    if (pending->done()) {
+      pending->deliver();
+      return {};
+    }
+    return Request(std::move(pending));
   }
 
   template <class Call>
-  Operation transfer(const Piece& piece, const char* attempted, const Call& call) {
+  Request transfer(const Piece& piece, const char* attempted, const Call& call) {
     check_piece(piece, static_cast<int>(session_ranks_.size()), size_bytes_, attempted);
     if (is_empty(piece)) return {};
     auto pending = begin(piece, attempted);
@@ -342,7 +365,7 @@ class Window final : public Segment {
       check(call(walk, mine, its, &request), attempted);
       pending->requests.push_back(request);
     });
-    return finish(std::move(pending));
+    return begun(std::move(pending));
   }
 
   void flush_one(int process) {

@@ -20,7 +20,7 @@ from outcore.errors import OutcoreError
 from outcore.global_array import GlobalArray
 
 if TYPE_CHECKING:
-    from outcore._core import CollectiveTransfer
+    from outcore._core import Request
     from outcore.world import World
 
 Matrix = NDArray[np.float64]
@@ -54,7 +54,7 @@ class DiskPass:
         self.waited_seconds = 0.0
         self._free = [threading.Semaphore() for _ in buffers]
         self._waiting = deque(enumerate(range(0, len(disk), size * world.size)))
-        self._under_way: deque[tuple[int, int, CollectiveTransfer]] = deque()
+        self._under_way: deque[tuple[int, int, Request]] = deque()
 
     def start(self) -> None:
         """Begins as many reads as there are buffers. Collective."""

@@ -29,9 +29,8 @@ from outcore.resources import Allowance
 if TYPE_CHECKING:
     from pyscf.gto import Mole
 
-    from outcore._core import Counter
+    from outcore._core import Counter, Request
     from outcore.chem.integrals import Progress
-    from outcore.sectioned import Transfer
     from outcore.world import World
 
 Matrix = NDArray[np.float64]
@@ -211,7 +210,7 @@ class ThreeIndex:
             self._memory.sync()
         self.world.barrier()
 
-    def _put(self, begin: int, block: Matrix) -> list[Transfer]:
+    def _put(self, begin: int, block: Matrix) -> list[Request]:
         box = slice(begin, begin + self.pairs.width)
         inside = self.rows_in_memory
         transfers = []
@@ -258,7 +257,7 @@ class ThreeIndex:
                 transfer.wait()
             yield Batch(begin, rows)
 
-    def _get(self, begin: int, end: int, buffer: Matrix) -> list[Transfer]:
+    def _get(self, begin: int, end: int, buffer: Matrix) -> list[Request]:
         """Starts to read rows, which may lie on both sides of the border between memory and disk."""
         inside = self.rows_in_memory
         transfers = []

@@ -14,11 +14,11 @@ from outcore.disk_array import DiskArray
 from outcore.global_array import GlobalArray
 
 if TYPE_CHECKING:
+    from outcore._core import Request
     from outcore.chem.ri.keep import Check, Keeper
     from outcore.chem.ri.metric import Metric
     from outcore.chem.ri.plan import TransformPlan
     from outcore.keep.problem import Problem
-    from outcore.sectioned import Transfer
     from outcore.world import World
 
 Matrix = NDArray[np.float64]
@@ -100,7 +100,7 @@ class Transformed:
             return f"{str(rows)[:99]} of {functions} rows count"
         return ""
 
-    def put(self, begin: int, block: Matrix) -> Transfer:
+    def put(self, begin: int, block: Matrix) -> Request:
         """Starts to write rows [begin ...) of all orbitals, [rows][i][a]."""
         return self._array.put_async(np.s_[begin : begin + len(block)], block)
 
@@ -170,7 +170,7 @@ class Transformed:
             return None
         return self._array.local[: self.rows, begin - patch.start : end - patch.start]
 
-    def get(self, begin: int, end: int, buffer: Matrix) -> Transfer:
+    def get(self, begin: int, end: int, buffer: Matrix) -> Request:
         """Starts to read B[:, begin:end, :] into `buffer` [P][i][a]."""
         return self._array.get_async(np.s_[: self.rows, begin:end], buffer)
 

@@ -3,11 +3,12 @@
 
 #include <cstdint>
 
-namespace outcore::device {
+namespace outcore {
 
+/// After a request has become done.
 void announce_completion() noexcept;
 [[nodiscard]] std::uint32_t completion_count() noexcept;
 /// Returns when the count differs from `seen`.
 void await_completion(std::uint32_t seen) noexcept;
 
-}  // namespace outcore::device
+}  // namespace outcore

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <thread>
 
-namespace outcore::transport {
+namespace outcore {
 
 /// Sleeps 20 us at first, then a sixteenth of the time waited so far, at most 1 ms or what is given. So a
 /// wait takes hardly longer than it must, whereas one whose sleeps double takes up to half as long again; and
@@ -39,4 +39,4 @@ class Pause {
   int slack_ns_ = 0;  // of the thread, to be restored
 };
 
-}  // namespace outcore::transport
+}  // namespace outcore
