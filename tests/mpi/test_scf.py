@@ -12,8 +12,8 @@ import pytest
 from outcore.chem import integrals as integrals_module
 from outcore.chem import scf
 from outcore.chem.integrals import Settings, TwoElectronIntegrals
-from outcore.chem.tasks import run_tasks
 from outcore.errors import OutcoreError
+from outcore.parallel.tasks import run_tasks
 from outcore.world import World, shared
 
 pytest.importorskip("pyscf")

@@ -12,8 +12,8 @@ import pytest
 
 import outcore
 from outcore import interrupts, launch
-from outcore.chem.ri import team
-from outcore.chem.tasks import run_tasks
+from outcore.parallel import team
+from outcore.parallel.tasks import run_tasks
 
 DEADLINE_S = 120
 

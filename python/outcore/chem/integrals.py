@@ -17,10 +17,10 @@ from outcore import _core, launch, resources
 from outcore.chem import accuracy, kept, molecule, plan, problem
 from outcore.chem.accuracy import EnergyError
 from outcore.chem.limits import find_scratch, memory_share
-from outcore.chem.tasks import run_tasks
 from outcore.errors import OutcoreError
 from outcore.global_array import GlobalArray
 from outcore.keep.problem import Problem
+from outcore.parallel.tasks import run_tasks
 from outcore.resources import Allowance
 from outcore.world import shared
 

@@ -8,14 +8,14 @@ Source of the three tiers: semi-direct SCF, Haeser and Ahlrichs, J. Comput. Chem
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from outcore import _core, interrupts
+from outcore import _core
+from outcore.parallel import team
 
 if TYPE_CHECKING:
     from outcore.world import World
@@ -189,16 +189,17 @@ def survey(
     each = [int(count) for count in world.gather(threads)]
     first, total = sum(each[: world.rank]), sum(each)
 
-    def run(thread: int) -> _core.Survey:
-        most = max(1, _MOST_DRAWS // total)
-        return _core.survey(basis, screening, accuracy, density, _SURVEY_SECONDS, most, first + thread, total)
+    most = max(1, _MOST_DRAWS // total)
+    parts: list[_core.Survey | None] = [None] * threads
 
-    with (
-        world.together("survey two-electron integrals"),
-        interrupts.held(),
-        ThreadPoolExecutor(threads) as team,
-    ):
-        mine = list(team.map(run, range(threads)))
+    def measure(thread: int, _stopped: team.Stopped) -> None:
+        parts[thread] = _core.survey(
+            basis, screening, accuracy, density, _SURVEY_SECONDS, most, first + thread, total
+        )
+
+    with world.together("survey two-electron integrals"):
+        team.run(threads, measure)
+    mine = [part for part in parts if part is not None]
     rows = np.concatenate([part.quartets() for part in mine])
     sums = np.array(
         [(part.draws, part.pack_seconds, part.contract_seconds, part.unpack_seconds) for part in mine]

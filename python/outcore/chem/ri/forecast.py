@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore import _core
-from outcore.chem.ri import team
 from outcore.chem.ri.jk import Group, JkWorker
 from outcore.chem.ri.plan import TransformPlan, TransformSizes, pair_tasks
+from outcore.parallel import team
 
 Call = Callable[[], Any]
 

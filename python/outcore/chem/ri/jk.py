@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from outcore.chem.ri import team
 from outcore.chem.ri.plan import matrices_at_once
+from outcore.parallel import team
 
 if TYPE_CHECKING:
     from outcore.chem.ri.disk_pass import Batch

@@ -26,7 +26,7 @@ from outcore import _core, launch
 from outcore.chem import reference as references
 from outcore.chem.driver import RootDriven
 from outcore.chem.problem import ROUNDED, Settings
-from outcore.chem.ri import auxiliary, team
+from outcore.chem.ri import auxiliary
 from outcore.chem.ri import pairs as pair_lists
 from outcore.chem.ri.finished_pairs import FinishedPairs
 from outcore.chem.ri.fitting import THRESHOLD
@@ -43,11 +43,12 @@ from outcore.chem.ri.plan import (
     plan_transform,
 )
 from outcore.chem.ri.processes import JOB, free_memory, make_world
-from outcore.chem.ri.three_index import tasks_of
 from outcore.chem.ri.tiles import Tile, TileReader
 from outcore.chem.ri.transformed import TRANSFORMED, Kept, Orbitals, Transformed
 from outcore.errors import OutcoreError
 from outcore.keep.problem import Problem
+from outcore.parallel import team
+from outcore.parallel.tasks import each_task, tasks_of
 from outcore.resources import parse_bytes
 from outcore.world import World
 
@@ -327,8 +328,9 @@ class MP2:
         with self.world.together("three-centre integrals"):
             most = max(rows.stop - rows.start for _, rows in blocks)
             transforms = [_Transform(native, pairs, integrals, most) for _ in range(self.threads)]
-            team.each(
-                tasks_of(counter, len(blocks)),
+            each_task(
+                counter,
+                len(blocks),
                 self.threads,
                 lambda thread, task: transforms[thread].work(*blocks[task]),
             )

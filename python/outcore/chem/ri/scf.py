@@ -22,8 +22,8 @@ from outcore.chem import mean_field
 from outcore.chem.driver import RootDriven
 from outcore.chem.molecule import integrals_key
 from outcore.chem.ri.fitting import DensityFitting
-from outcore.chem.ri.team import blas_of_one_thread
 from outcore.errors import OutcoreError
+from outcore.parallel.team import blas_of_one_thread
 from outcore.world import shared
 
 if TYPE_CHECKING:

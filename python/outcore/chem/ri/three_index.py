@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outcore.chem.problem import ROUNDED
-from outcore.chem.ri import auxiliary, team
+from outcore.chem.ri import auxiliary
 from outcore.chem.ri import pairs as pair_lists
 from outcore.chem.ri.disk_pass import Batch, DiskPass
 from outcore.chem.ri.forecast import Forecast, Rates
@@ -24,12 +24,13 @@ from outcore.chem.ri.plan import READ_AHEAD, IntegralPlan, IntegralSizes, plan_i
 from outcore.disk_array import DiskArray
 from outcore.global_array import GlobalArray
 from outcore.keep.problem import Problem
+from outcore.parallel.tasks import each_task
 from outcore.resources import Allowance
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
 
-    from outcore._core import Counter, Request
+    from outcore._core import Request
     from outcore.chem.integrals import Progress
     from outcore.world import World
 
@@ -200,10 +201,8 @@ class ThreeIndex:
                 self.native.integrals(slab.table, 0, self.native.auxiliary_shells, buffer, 1)
                 for transfer in self._put(slab.begin, metric.fit(buffer)):
                     transfer.wait()
-                if progress is not None and thread == 0:
-                    progress((task + 1) / len(slabs))
 
-            team.each(tasks_of(counter, len(slabs)), self._threads, make)
+            each_task(counter, len(slabs), self._threads, make, progress)
             if self._disk is not None:
                 self._disk.sync()
         if self._memory is not None:
@@ -308,9 +307,3 @@ class Batches:
             self._disk.close()
             self._integrals.waited_seconds += self._disk.waited_seconds
             self._disk = None
-
-
-def tasks_of(counter: Counter, count: int) -> Iterator[int]:
-    """Those of the tasks 0 .. count that this process gets, as it asks for them."""
-    while (task := counter.next()) < count:
-        yield task

@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from outcore.chem.ri.plan import TILES, TransformPlan
+from outcore.parallel.prefetch import Prefetch
 
 if TYPE_CHECKING:
+    from outcore._core import Request
     from outcore.chem.ri.transformed import Transformed
 
 Matrix = NDArray[np.float64]
 Range = tuple[int, int]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Tile:
     """B[:, begin:end, :] as `values` [P][i][a]."""
 
     begin: int
     end: int
     values: Matrix
-    transfer: Any = None
-
-    def ready(self) -> Tile:
-        if self.transfer is not None:
-            self.transfer.wait()
-            self.transfer = None
-        return self
 
 
 class TileReader:
@@ -45,67 +39,54 @@ class TileReader:
         self._first, self._second = first, second
         self._plan = plan
         self._block_buffer: Matrix | None = None
-        self._tile_buffers: deque[Matrix] = deque()
-        self._made = 0
+        self._buffers: list[Matrix | None] = [None] * TILES
+        self._tiles: list[Tile | None] = [None] * TILES
         self._block: Tile | None = None
-        self.waited_seconds = 0.0  # for tiles and blocks, so far
+        self._ahead: Prefetch[tuple[Range, Range]] | None = None
+        self._waited_for_blocks = 0.0
+
+    @property
+    def waited_seconds(self) -> float:
+        """For tiles and blocks, so far."""
+        return self._waited_for_blocks + (0.0 if self._ahead is None else self._ahead.waited_seconds)
 
     def tiles(self, tasks: Iterable[tuple[Range, Range]]) -> Iterator[tuple[Tile, Tile]]:
-        """Block and tile of each task; valid until the next."""
-        source = iter(tasks)
-        ahead: deque[tuple[Range, Tile]] = deque()
-        more = True
-        while more or ahead:
-            while more and len(ahead) < TILES:
-                task = next(source, None)
-                if task is None:
-                    more = False
-                else:
-                    ahead.append((task[0], self._start(task)))
-            if not ahead:
-                return
-            wanted, tile = ahead.popleft()
-            block = self._hold(wanted)
-            yield block, self._ready(tile)
-            self._give_back(tile)
+        """Block and tile of each task; valid until the next. Once."""
+        self._ahead = Prefetch(tasks, self._start, TILES)
+        with self._ahead:
+            for (wanted, _), slot in self._ahead.in_order():
+                block, tile = self._hold(wanted), self._tiles[slot]
+                assert tile is not None
+                yield block, tile
 
-    def _ready(self, tile: Tile) -> Tile:
-        asked = time.monotonic()
-        tile.ready()
-        self.waited_seconds += time.monotonic() - asked
-        return tile
-
-    def _start(self, task: tuple[Range, Range]) -> Tile:
+    def _start(self, task: tuple[Range, Range], slot: int) -> Request | None:
         begin, end = task[1]
         local = self._second.local(begin, end)
         if local is not None:
-            return Tile(begin, end, local)
-        buffer = self._tile_buffers.popleft() if self._tile_buffers else None
+            self._tiles[slot] = Tile(begin, end, local)
+            return None
+        buffer = self._buffers[slot]
         if buffer is None:
             buffer = np.empty(self._plan.tile * self._second.rows * self._second.orbitals.shape[1])
+            self._buffers[slot] = buffer
         values = _shaped(buffer, self._second, end - begin)
-        tile = Tile(begin, end, values, self._second.get(begin, end, values))
-        tile.buffer = buffer  # type: ignore[attr-defined]
-        return tile
-
-    def _give_back(self, tile: Tile) -> None:
-        buffer = getattr(tile, "buffer", None)
-        if buffer is not None:
-            self._tile_buffers.append(buffer)
+        self._tiles[slot] = Tile(begin, end, values)
+        return self._second.get(begin, end, values)
 
     def _hold(self, wanted: Range) -> Tile:
         if self._block is None or (self._block.begin, self._block.end) != wanted:
             begin, end = wanted
-            local = self._first.local(begin, end)
-            if local is not None:
-                self._block = Tile(begin, end, local)
-            else:
+            values = self._first.local(begin, end)
+            if values is None:
                 if self._block_buffer is None:
                     self._block_buffer = np.empty(
                         self._plan.block * self._first.rows * self._first.orbitals.shape[1]
                     )
                 values = _shaped(self._block_buffer, self._first, end - begin)
-                self._block = self._ready(Tile(begin, end, values, self._first.get(begin, end, values)))
+                asked = time.monotonic()
+                self._first.get(begin, end, values).wait()
+                self._waited_for_blocks += time.monotonic() - asked
+            self._block = Tile(begin, end, values)
         return self._block
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from outcore.chem.ri import team
 from outcore.disk_array import DiskArray
 from outcore.global_array import GlobalArray
+from outcore.parallel import team
 
 if TYPE_CHECKING:
     from outcore._core import Request

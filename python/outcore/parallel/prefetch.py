@@ -1,0 +1,150 @@
+"""What is fetched ahead of its use: some requests under way while earlier ones are worked on.
+
+def start(item, slot):
+    return array.get_async(item, buffers[slot])
+
+with Prefetch(boxes, start, slots=3) as ahead:
+    for box, slot in ahead.in_order():
+        use(buffers[slot])
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+from outcore.errors import OutcoreError
+
+T = TypeVar("T")
+
+
+class Waitable(Protocol):
+    """A request of any kind."""
+
+    def wait(self) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Fetched(Generic[T]):
+    """An item whose request is complete: what was fetched is in its slot until `release`, which any thread calls,
+    once."""
+
+    item: T
+    slot: int
+    release: Callable[[], None]
+
+
+class Prefetch(Generic[T]):
+    """Items in their order, fetched ahead into slots that are used in turn, not as they come free: threads release
+    in any order, and processes that fetch collectively must all use the same.
+
+    One thread at a time iterates. After an error of `start` or of a request nothing is given out any more; `close`
+    remains, or `finish`.
+
+    Args:
+        items: asked for one at a time, by the thread that iterates.
+        start: `start(item, slot)` begins to fetch into that slot, which nobody uses, and returns the request; None
+            if there is nothing to wait for.
+        slots: of items that are used and under way together. Whoever made the slots keeps their memory until
+            `close`.
+    """
+
+    def __init__(self, items: Iterable[T], start: Callable[[T, int], Waitable | None], slots: int) -> None:
+        if slots < 1:
+            raise ValueError(f"{slots} slots")
+        self._items, self._start_item = iter(items), start
+        self._free = [threading.Semaphore() for _ in range(slots)]
+        self._next: list[T] = []  # that was asked for and not begun
+        self._begun = 0
+        self._exhausted = False
+        self._under_way: deque[tuple[T, int, Waitable | None]] = deque()
+        self.waited_seconds = 0.0  # for requests, by the thread that iterates
+
+    def start(self) -> None:
+        """Begins as many as there are free slots. Need not be called."""
+        while self._start_one(wait=False):
+            pass
+
+    def __iter__(self) -> Iterator[Fetched[T]]:
+        """Release each; one that waits for a slot waits for that."""
+        while True:
+            self._start_one(wait=not self._under_way)
+            self.start()
+            if not self._under_way:
+                return
+            item, slot, request = self._under_way.popleft()
+            if request is not None:
+                self._wait(request)
+            yield Fetched(item, slot, self._free[slot].release)
+
+    def in_order(self) -> Iterator[tuple[T, int]]:
+        """Items and their slots, each valid until the next is asked for."""
+        for fetched in self:
+            try:
+                yield fetched.item, fetched.slot
+            finally:
+                fetched.release()
+
+    def finish(self) -> None:
+        """Begins what is left, and waits for it: part of requests that are collective, after an error too. Slots
+        are taken whether they were released or not. Raises what `start` raises; errors of requests are dropped."""
+        try:
+            while self._ask():
+                self._begin(self._begun % len(self._free))
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Waits for what is under way, so that nothing arrives in slots that are gone. Errors are dropped."""
+        self._exhausted, self._next = True, []
+        while self._under_way:
+            _, _, request = self._under_way.popleft()
+            with suppress(OutcoreError):
+                if request is not None:
+                    request.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _wait(self, request: Waitable) -> None:
+        asked = time.monotonic()
+        try:
+            request.wait()
+        finally:
+            self.waited_seconds += time.monotonic() - asked
+
+    def _ask(self) -> bool:
+        """Whether there is an item that was not begun."""
+        if not self._next and not self._exhausted:
+            for item in self._items:
+                self._next.append(item)
+                break
+            self._exhausted = not self._next
+        return bool(self._next)
+
+    def _start_one(self, *, wait: bool) -> bool:
+        slot = self._begun % len(self._free)
+        if not self._ask() or not self._free[slot].acquire(blocking=wait):
+            return False
+        try:
+            self._begin(slot)
+        except BaseException:
+            self._free[slot].release()
+            raise
+        return True
+
+    def _begin(self, slot: int) -> None:
+        """What cannot be begun stays the next."""
+        item = self._next[0]
+        request = self._start_item(item, slot)
+        self._under_way.append((item, slot, request))
+        self._next.clear()
+        self._begun += 1

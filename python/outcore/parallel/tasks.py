@@ -1,0 +1,75 @@
+"""Tasks distributed over processes and threads as they finish."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.parallel import team
+
+if TYPE_CHECKING:
+    from outcore._core import Counter
+
+_STOP = 1 << 48  # far beyond any number of tasks
+
+Progress = Callable[[float], None]  # of the fraction that is done
+
+
+def run_tasks(
+    counter: Counter,
+    cost: Sequence[float] | np.ndarray[Any, Any],
+    threads: int,
+    work: Callable[[int, int, int], None],
+    progress: Progress | None = None,
+    chunk: int = 4,
+) -> None:
+    """This process's part in working off tasks 0 .. len(cost): `work(thread, first, last)` in `threads` threads,
+    while the calling thread reports the fraction of the cost handed out so far, over all processes.
+
+    The counter must have been reset. Raises the first error of this process's threads, or Ctrl-C, after its threads
+    have stopped, and leaves nothing to those of all processes.
+    """
+    total = np.concatenate([[0.0], np.cumsum(cost, dtype=float)])
+    count = len(total) - 1
+    handed_out = 0
+
+    def take(thread: int, stopped: team.Stopped) -> None:
+        nonlocal handed_out
+        while not stopped() and (first := counter.next(chunk)) < count:
+            handed_out = min(first + chunk, count)
+            work(thread, first, min(first + chunk, count))
+
+    def watch() -> None:
+        if progress is not None and count:
+            progress(float(total[handed_out] / total[count]))
+
+    team.run(threads, take, watch=watch, stop=lambda: counter.next(_STOP))
+    if progress is not None:
+        progress(1.0)
+
+
+def tasks_of(counter: Counter, count: int) -> Iterator[int]:
+    """Those of the tasks 0 .. count that this process gets, as it asks for them."""
+    while (task := counter.next()) < count:
+        yield task
+
+
+def each_task(
+    counter: Counter,
+    count: int,
+    threads: int,
+    work: Callable[[int, int], None],
+    progress: Progress | None = None,
+) -> None:
+    """`work(thread, task)` for those of the tasks 0 .. count that this process gets, one at a time, the calling
+    thread among `threads`; it reports the fraction handed out, over all processes, after each of its own. The rest
+    is as for `run_tasks`."""
+
+    def do(thread: int, task: int) -> None:
+        work(thread, task)
+        if progress is not None and thread == 0:
+            progress((task + 1) / count)
+
+    team.each(tasks_of(counter, count), threads, do, stop=lambda: counter.next(_STOP))

@@ -1,0 +1,163 @@
+"""Threads that share work, each with a BLAS of one thread: they meet once at the end, not in every product of
+matrices, so that other work on the machine does not make them wait for each other."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from outcore import interrupts
+
+T = TypeVar("T")
+Stopped = Callable[[], bool]
+
+_WATCH_S = 0.1  # between two calls of a watch
+
+
+def run(
+    threads: int,
+    work: Callable[[int, Stopped], None],
+    *,
+    watch: Callable[[], None] | None = None,
+    stop: Callable[[], object] | None = None,
+) -> None:
+    """`work(thread, stopped)` in so many threads at once; returns when all have returned. Raises the first error,
+    or Ctrl-C, after all threads have ended; no thread is left behind, whatever is raised.
+
+    Args:
+        work: in thread 0, 1, ..; once `stopped()` is true an error or a signal has come, and nothing more is to be
+            begun.
+        watch: called every 0.1 s by the calling thread, which does not work then; else it is thread 0.
+        stop: called when an error or a signal has come, as often as threads find out, by any of them.
+    """
+    errors: list[BaseException] = []
+
+    def fail(error: BaseException) -> None:
+        errors.append(error)
+        if stop is not None:
+            stop()
+
+    def stopped() -> bool:
+        return bool(errors) or interrupted()
+
+    def member(thread: int) -> None:
+        try:
+            work(thread, stopped)
+        except BaseException as error:
+            fail(error)
+
+    with interrupts.held() as interrupted, blas_of_one_thread():
+        first = 0 if watch is not None else 1
+        helpers = [threading.Thread(target=member, args=(t,), daemon=True) for t in range(first, threads)]
+        try:
+            for helper in helpers:
+                helper.start()
+            if watch is None:
+                member(0)
+            else:
+                _watch(helpers, watch, interrupted)
+            if interrupted() and stop is not None:
+                stop()
+        except BaseException as error:  # a thread that cannot be started, a watch that raises
+            fail(error)
+        finally:
+            for helper in helpers:
+                if helper.ident is not None:
+                    helper.join()
+    if errors:
+        raise errors[0]
+
+
+def _watch(helpers: list[threading.Thread], watch: Callable[[], None], interrupted: Stopped) -> None:
+    for helper in helpers:
+        while helper.is_alive() and not interrupted():
+            helper.join(_WATCH_S)
+            watch()
+
+
+def each(
+    items: Iterable[T],
+    threads: int,
+    work: Callable[[int, T], None],
+    *,
+    stop: Callable[[], object] | None = None,
+) -> None:
+    """`work(thread, item)` for every item, which threads take as they come to it; items are asked for by one thread
+    at a time. Raises the first error, or Ctrl-C, after all threads have stopped. `stop`: see `run`."""
+    source, guard = iter(items), threading.Lock()
+
+    def take(thread: int, stopped: Stopped) -> None:
+        while not stopped():
+            with guard:
+                try:
+                    item = next(source)
+                except StopIteration:
+                    return
+            work(thread, item)
+
+    run(threads, take, stop=stop)
+
+
+# ---- BLAS ----
+
+
+class _OneThread:
+    """OpenBLAS has one setting for the process: who is inside, and what the first has found."""
+
+    def __init__(self) -> None:
+        self._guard, self._users, self._before = threading.Lock(), 0, list[int]()
+
+    def enter(self) -> None:
+        functions = _openblas()
+        with self._guard:
+            if self._users == 0:
+                self._before = [get() for get, _ in functions]
+                for _, put in functions:
+                    put(1)
+            self._users += 1
+
+    def leave(self) -> None:
+        with self._guard:
+            self._users -= 1
+            if self._users == 0:
+                for (_, put), threads in zip(_openblas(), self._before, strict=True):
+                    put(threads)
+
+
+_one_thread = _OneThread()
+
+
+@contextmanager
+def blas_of_one_thread() -> Iterator[None]:
+    """NumPy's BLAS, if it is OpenBLAS, uses one thread for each call; others do as the environment says. Several
+    threads of the program may be inside at a time; the last to leave gives back what the first has found."""
+    _one_thread.enter()
+    try:
+        yield
+    finally:
+        _one_thread.leave()
+
+
+@cache
+def _openblas() -> list[tuple[Any, Any]]:
+    """Functions that ask for and set the number of threads, of the OpenBLAS that NumPy has loaded."""
+    np.ones((2, 2)) @ np.ones((2, 2))
+    paths = {
+        line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "openblas" in line
+    }
+    found = []
+    for path in sorted(paths):
+        library = ctypes.CDLL(path)
+        for prefix in ("scipy_openblas", "openblas"):
+            for suffix in ("64_", ""):
+                names = [f"{prefix}_{verb}_num_threads{suffix}" for verb in ("get", "set")]
+                if all(hasattr(library, name) for name in names):
+                    found.append((getattr(library, names[0]), getattr(library, names[1])))
+    return found
