@@ -1,9 +1,10 @@
-// The inner loops of the integral code, compiled for several instruction sets; the best that the processor
-// has is chosen when the library is loaded.
+// The inner loops of the integral code, compiled for several instruction sets.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+
+#include "base/instruction_sets.hpp"
 
 namespace outcore::chem {
 
@@ -38,7 +39,6 @@ struct PairOfFunctions {
 };
 
 struct Kernels {
-  const char* instruction_set;
   void (*largest_of_columns)(const double* row, std::size_t length, double* largest);
   // The integer of a value v is the nearest to v / step - dither. `steps`, `per_step` (1 / step) and `dither`
   // are of the packed columns; they do not concern exact ones.
@@ -49,12 +49,6 @@ struct Kernels {
   void (*contract)(PairOfFunctions& pair, int rows);
 };
 
-[[nodiscard]] const Kernels& kernels() noexcept;
-
-extern const Kernels kernels_base;
-#ifdef OUTCORE_X86
-extern const Kernels kernels_v3;  // AVX2, FMA
-extern const Kernels kernels_v4;  // AVX-512
-#endif
+OUTCORE_KERNELS(Kernels, kernels);
 
 }  // namespace outcore::chem

@@ -1,6 +1,5 @@
-// Bodies of the kernels. Included once by each kernels_<set>.cpp, which defines KERNELS (the table) and
-// KERNEL_LANE (doubles in a register) and is compiled for that instruction set. Nothing here may use inline
-// functions from elsewhere: the linker would be free to keep the copy that other processors cannot run.
+// Bodies of the kernels, for one instruction set: see base/instruction_sets.hpp, also for what may not be
+// used.
 
 #include "chem/kernels.hpp"
 
@@ -64,8 +63,8 @@ void unpack_row(const std::byte* in, const Widths& n, const double* steps, const
   for (std::size_t c = 0; c < n.n1; ++c) row[c] = (double(p1[c]) + double(dither[c])) * steps[c];
 }
 
-using Lane [[gnu::vector_size(KERNEL_LANE * sizeof(double))]] = double;
-using LooseLane [[gnu::vector_size(KERNEL_LANE * sizeof(double)), gnu::aligned(8), gnu::may_alias]] = double;
+using Lane [[gnu::vector_size(OUTCORE_LANE * sizeof(double))]] = double;
+using LooseLane [[gnu::vector_size(OUTCORE_LANE * sizeof(double)), gnu::aligned(8), gnu::may_alias]] = double;
 
 inline const LooseLane& lane(const double* at) {
   return *reinterpret_cast<const LooseLane*>(at);
@@ -76,7 +75,7 @@ inline LooseLane& lane(double* at) {
 
 inline double total(const Lane& sum) {
   double result = 0;
-  for (int at = 0; at < KERNEL_LANE; ++at) result += sum[at];
+  for (int at = 0; at < OUTCORE_LANE; ++at) result += sum[at];
   return result;
 }
 
@@ -92,7 +91,7 @@ template <int rows>
 #pragma GCC unroll 8
   for (int c = 0; c < rows; ++c) d_ac[c] = Lane{} + p.d_ac[first + c], d_bc[c] = Lane{} + p.d_bc[first + c];
   const Lane d_ab = Lane{} + p.d_ab;
-  for (std::size_t l = 0; l < length; l += KERNEL_LANE) {
+  for (std::size_t l = 0; l < length; l += OUTCORE_LANE) {
     const Lane d_a = lane(p.d_a + l), d_b = lane(p.d_b + l);
     Lane k_a = lane(p.k_a + l), k_b = lane(p.k_b + l);
 #pragma GCC unroll 8
@@ -118,14 +117,15 @@ template <int rows>
 }
 
 void contract(PairOfFunctions& p, int rows) {
+  constexpr int at_once = OUTCORE_LANE == 8 ? 3 : OUTCORE_LANE == 4 ? 2 : 1;  // what the registers hold
   int c = 0;
-  for (; c + KERNEL_ROWS <= rows; c += KERNEL_ROWS) contract_rows<KERNEL_ROWS>(p, c);
+  for (; c + at_once <= rows; c += at_once) contract_rows<at_once>(p, c);
   for (; c + 2 <= rows; c += 2) contract_rows<2>(p, c);
   for (; c < rows; ++c) contract_rows<1>(p, c);
 }
 
 }  // namespace
 
-const Kernels KERNELS = {KERNEL_NAME, largest_of_columns, pack_row, unpack_row, contract};
+const Kernels OUTCORE_VARIANT(kernels) = {largest_of_columns, pack_row, unpack_row, contract};
 
 }  // namespace outcore::chem

@@ -1,5 +1,4 @@
 #include "check.hpp"
-#include "chem/kernels.hpp"
 #include "model.hpp"
 #include "outcore/chem/coulomb_exchange.hpp"
 
@@ -57,42 +56,6 @@ TEST("several densities of both kinds at once") {
   check::is_true(model::distance(k.first(n * n), first.exchange) < 1e-10);
   check::is_true(model::distance(j.last(n * n), second.coulomb) < 1e-10);
   check::is_true(model::distance(k.last(n * n), second.exchange) < 1e-10);
-}
-
-TEST("the kernels of all instruction sets agree") {
-  const std::size_t length = 24;
-  const int rows = 6;
-  std::vector<double> values(rows * length), d(rows * length), scalars(rows);
-  for (std::size_t at = 0; at < values.size(); ++at)
-    values[at] = std::sin(double(at)), d[at] = std::cos(double(at));
-  for (std::size_t at = 0; at < scalars.size(); ++at) scalars[at] = 0.1 * double(at) - 0.2;
-  const auto run = [&](const Kernels& set) {
-    std::vector<double> out(2 * length + rows * length + 2 * rows + 1);
-    double* rest = out.data() + 2 * length;
-    PairOfFunctions pair{length,
-                         values.data(),
-                         d.data(),
-                         d.data() + length,
-                         d.data(),
-                         out.data(),
-                         out.data() + length,
-                         rest,
-                         0.3,
-                         scalars.data(),
-                         scalars.data() + 0,
-                         0.0,
-                         rest + rows * length,
-                         rest + rows * length + rows};
-    set.contract(pair, rows);
-    out.back() = pair.j_ab;
-    return out;
-  };
-  const auto base = run(kernels_base);
-  check::is_true(model::distance(base, run(kernels())) < 1e-12);
-#ifdef OUTCORE_X86
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    check::is_true(model::distance(base, run(kernels_v3)) < 1e-12);
-#endif
 }
 
 TEST_MAIN
