@@ -61,7 +61,8 @@ IntegralFile::~IntegralFile() {
   if (options_.world && options_.kept_name.empty()) return;  // collective: the others may not do it now
   try {
     drop();
-  } catch (const Error&) {  // scratch vanishes with the process at the latest, kept files can be removed
+  } catch (
+      const std::exception&) {  // scratch vanishes with the process at the latest, kept files can be removed
   }
 }
 
@@ -205,7 +206,7 @@ IntegralFile::Writer::~Writer() {
     if (!stream) continue;
     for (auto& request : stream->requests) try {
         request.wait();
-      } catch (const Error&) {  // documented
+      } catch (const std::exception&) {  // documented; memory may be out, too
       }
   }
 }

@@ -75,7 +75,7 @@ class IntegralPass {
     ~Slot() {
       try {
         read.wait();
-      } catch (const Error&) {  // the pass has failed already, or this read was not wanted any more
+      } catch (const std::exception&) {  // the pass has failed already, or this read was not wanted any more
       }
     }
   };
