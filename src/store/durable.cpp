@@ -9,12 +9,12 @@
 #include <exception>
 #include <filesystem>
 #include <new>
-#include <thread>
 
 #include "device/descriptor.hpp"
 #include "device/directory.hpp"
 #include "device/worker.hpp"
 #include "outcore/error.hpp"
+#include "thread_team.hpp"
 
 namespace outcore::store {
 
@@ -101,25 +101,13 @@ void sync_together(std::span<const std::function<void()>> syncs) {
   constexpr std::size_t most_threads = 8;
   const std::size_t threads = std::min(syncs.size(), most_threads);
   std::vector<std::exception_ptr> failures(syncs.size());
-  const auto run = [&](std::size_t first) {
-    for (std::size_t i = first; i < syncs.size(); i += threads) try {
+  in_team(int(threads), [&](int first) {  // all of them, whatever becomes of the others
+    for (std::size_t i = std::size_t(first); i < syncs.size(); i += threads) try {
         syncs[i]();
       } catch (...) {
         failures[i] = std::current_exception();
       }
-  };
-  struct Others {  // end before what they refer to
-    ~Others() {
-      for (std::thread& each : threads) each.join();
-    }
-    std::vector<std::thread> threads;
-  };
-  {
-    Others others;
-    for (std::size_t first = 1; first < threads; ++first)
-      others.threads.push_back(start_thread("outcore-sync", [&run, first] { run(first); }));
-    run(0);
-  }
+  });
   for (const std::exception_ptr& failure : failures)
     if (failure) std::rethrow_exception(failure);
 }

@@ -137,15 +137,15 @@ def test_each_job_finds_what_the_one_before_has_committed(tmp_path, job, process
 KILLED_RUN = """
 import os, signal, sys, threading
 from outcore import cli
-from outcore.chem.ri import keep
+from outcore.keep import stages
 
-make = keep.Keeper.make
+make = stages.Stage.make
 
 def made(*arguments, **options):
     threading.Timer(float(sys.argv[1]), os.kill, (os.getpid(), signal.SIGKILL)).start()
     return make(*arguments, **options)
 
-keep.Keeper.make = made
+stages.Stage.make = made
 sys.exit(cli.run(sys.argv[2:]))
 """
 

@@ -15,19 +15,22 @@ import errno
 import math
 import re
 import secrets
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outcore import checkpoint
 from outcore.chem.plan import Rule
 from outcore.chem.problem import digest
 from outcore.errors import OutcoreError
+from outcore.keep import stages
 from outcore.keep.problem import Problem
 from outcore.plain_file import sync_directory
-from outcore.world import World
+
+if TYPE_CHECKING:
+    from outcore.checkpoint import Checkpoint
 
 WHAT = "two-electron integrals"
 _REUSE = "reuse kept integrals"
@@ -58,35 +61,31 @@ def find(directory: str, problem: Problem, screening: dict[str, int]) -> Kept | 
     name, that records are numbered by. Not collective. Raises OutcoreError: EINVAL (of another problem, or kept
     otherwise), ENOTSUP (in another format), EIO (damaged)."""
     name = Path(directory) / "integrals"
-    with World("self") as world:
+    with ExitStack() as inside:
         try:
-            saved = checkpoint.load(world, name)
+            saved = inside.enter_context(stages.opened(name, problem, _REUSE))
         except OutcoreError as error:
             if error.errno != errno.ENOENT:
                 raise
             return None  # also where a run was killed before it had kept them
-        return _found(saved, name, problem, screening)
+        return _found(saved, name, screening)
 
 
-def _found(saved: checkpoint.Checkpoint, name: Path, problem: Problem, screening: dict[str, int]) -> Kept:
-    with saved:
-        meta = saved.meta
-        if not isinstance(meta, dict):
-            raise OutcoreError(errno.EINVAL, _REUSE, path=name, detail="it holds no integrals")
-        problem.check(meta, _REUSE, name)
-        _check_screening(meta, screening, name)
-        _check(saved, screening, name)
-        rule = Rule(everything=True)
-        if meta["least"] is not None:
-            rule = Rule(True, saved["factors"], saved["worth"], meta["first_exponent"], meta["least"])
-        kept = Kept(rule, [(each, saved[f"index.{n}"].tobytes()) for n, each in enumerate(meta["files"])])
-        if meta.get("seal") != _seal(meta["fingerprint"], kept):
-            raise _damaged(name, "its index is not the one that was kept with these settings")
+def _found(saved: Checkpoint, name: Path, screening: dict[str, int]) -> Kept:
+    meta = saved.meta
+    _check_screening(meta, screening, name)
+    _check(saved, screening, name)
+    rule = Rule(everything=True)
+    if meta["least"] is not None:
+        rule = Rule(True, saved["factors"], saved["worth"], meta["first_exponent"], meta["least"])
+    kept = Kept(rule, [(each, saved[f"index.{n}"].tobytes()) for n, each in enumerate(meta["files"])])
+    if meta.get("seal") != _seal(meta["fingerprint"], kept):
+        raise _damaged(name, "its index is not the one that was kept with these settings")
     return kept
 
 
 def _damaged(name: Path, detail: str) -> OutcoreError:
-    return OutcoreError(errno.EIO, _REUSE, path=name, detail=f"damaged or written wrongly: {detail}")
+    return stages.damaged(_REUSE, name, detail)
 
 
 def _seal(fingerprint: str, kept: Kept) -> str:
@@ -109,7 +108,7 @@ def _check_screening(meta: dict[str, Any], screening: dict[str, int], name: Path
         raise OutcoreError(errno.EINVAL, _REUSE, path=name, detail=detail)
 
 
-def _check(saved: checkpoint.Checkpoint, screening: dict[str, int], name: Path) -> None:
+def _check(saved: Checkpoint, screening: dict[str, int], name: Path) -> None:
     """What the checkpoint says of itself can be used. Names lead to files of this directory alone, and arrays are
     no larger than records can have made them."""
     meta = saved.meta
@@ -150,8 +149,7 @@ def save(directory: str, problem: Problem, screening: dict[str, int], kept: Kept
         arrays[f"index.{n}"] = np.frombuffer(index, np.uint8)
     names = [name for name, _ in kept.files]
     record = problem.as_json()
-    meta = {
-        **record,
+    facts = {
         "screening": screening,
         "least": None if rule.factors is None else rule.least,
         "first_exponent": rule.first_exponent,
@@ -159,8 +157,7 @@ def save(directory: str, problem: Problem, screening: dict[str, int], kept: Kept
         "seal": _seal(record["fingerprint"], kept),
     }
     sync_directory(directory)  # the names of the records
-    with World("self") as world:
-        checkpoint.save(world, Path(directory) / "integrals", arrays, meta)
+    stages.save(Path(directory) / "integrals", record, arrays, facts)
     for path in Path(directory).iterdir():
         if _RECORDS.fullmatch(path.name) and path.name not in names:
             path.unlink()

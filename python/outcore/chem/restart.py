@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outcore import checkpoint
 from outcore.chem import problem
 from outcore.errors import OutcoreError
+from outcore.keep import stages
 from outcore.keep.problem import Problem
-from outcore.world import World
 
 if TYPE_CHECKING:
+    from outcore.checkpoint import Checkpoint as Saved
     from outcore.chem.problem import Settings
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -51,16 +51,14 @@ class Checkpoint:
 
     def save(self, orbitals: dict[str, Array], cycle: int, energy: float, *, converged: bool) -> None:
         """orbitals: mo_coeff [n][orbitals] (UHF: [2][n][orbitals]), mo_energy (Hartree), mo_occ."""
-        meta = {
-            **self._record,
+        facts = {
             "cycle": cycle,
             "energy_hartree": energy,
             "converged": converged,
             "conv_tol": float(self._mf.conv_tol),
         }
         arrays = {key: np.asarray(each) for key, each in orbitals.items()}
-        with World("self") as world:
-            checkpoint.save(world, self._name, {"hamiltonian": self._hamiltonian, **arrays}, meta)
+        stages.save(self._name, self._record, {"hamiltonian": self._hamiltonian, **arrays}, facts)
 
 
 def load(
@@ -71,9 +69,8 @@ def load(
     Raises OutcoreError: ENOENT, EIO (damaged), ENOTSUP (of another format), EINVAL (of another problem or method,
     whose settings are named).
     """
-    with World("self") as world, checkpoint.load(world, name) as saved:
+    with stages.opened(name, _problem(mf, method, more), f"restart {method}") as saved:
         meta = saved.meta
-        _problem(mf, method, more).check(meta, f"restart {method}", name)
         _check(saved, mf, name)
         present, found = _hamiltonian(mf), saved["hamiltonian"]
         if not abs(found - present).max() <= _HAMILTONIAN * max(1.0, abs(present).max()):
@@ -106,7 +103,7 @@ def _hamiltonian(mf: Any) -> Array:
     return np.asarray(mf.get_hcore())
 
 
-def _check(saved: checkpoint.Checkpoint, mf: Any, name: str | os.PathLike[str]) -> None:
+def _check(saved: Saved, mf: Any, name: str | os.PathLike[str]) -> None:
     """What the checkpoint holds are orbitals of these functions; nothing else is read."""
     meta, functions = saved.meta, mf.mol.nao
     missing = [key for key in ("hamiltonian", *_NAMES) if key not in saved]
@@ -150,4 +147,4 @@ def _check_orbitals(mf: Any, orbitals: dict[str, Array], name: str | os.PathLike
 
 
 def _damaged(name: str | os.PathLike[str], detail: str) -> OutcoreError:
-    return OutcoreError(errno.EIO, "restart", path=name, detail=f"damaged or written wrongly: {detail}")
+    return stages.damaged("restart", name, detail)

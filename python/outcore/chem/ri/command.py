@@ -291,11 +291,12 @@ class _Run:
         """Orbitals of another run, at all processes, and what keeps new ones, at the first."""
         from outcore.chem import restart
         from outcore.chem.ri import orbitals
-        from outcore.chem.ri.keep import Keeper, settings
+        from outcore.chem.ri.problem import settings
+        from outcore.keep.stages import Stages
 
         found, keeper = None, None
         if self._options.checkpoint is not None:
-            name = Keeper(self._world, self._options.checkpoint).directory / "orbitals"
+            name = Stages(self._world, self._options.checkpoint).directory / "orbitals"
             with self._world.together("kept orbitals"):
                 if self._world.rank == 0:
                     fitting = mf.with_df

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from outcore.chem.ri.keep import offering
 from outcore.disk_array import DiskArray
 from outcore.global_array import GlobalArray
+from outcore.keep.stages import offering
 from outcore.parallel.prefetch import Prefetch
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import time
 from typing import TYPE_CHECKING
 
@@ -10,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outcore.disk_array import DiskArray
-from outcore.errors import OutcoreError
+from outcore.keep.stages import damaged
 
 if TYPE_CHECKING:
-    from outcore.chem.ri.transformed import Kept
+    from outcore.keep.stages import Stage
     from outcore.world import World
 
 Matrix = NDArray[np.float64]
@@ -29,10 +28,11 @@ class FinishedPairs:
     it, `more` and `result` are collective. `integrals`: the identity of those that they are of; where these were
     made again, what had been finished before is not used, as degenerate orbitals may be other ones."""
 
-    def __init__(self, world: World, shape: Range, kept: Kept | None, integrals: str) -> None:
+    def __init__(self, world: World, shape: Range, kept: Stage | None, integrals: str) -> None:
         self.sums = np.zeros((2, *shape))
         self.exhausted = False  # this process found no more tasks
         self._world = world
+        self._kept, self._integrals = kept, integrals
         self._disk: DiskArray | None = None
         self._new = np.zeros(shape, bool)  # finished here since the last commit
         self._started = False
@@ -45,29 +45,26 @@ class FinishedPairs:
                     "" if found.shape == shape_of_all else f"its shape is {found.shape}, not {shape_of_all}"
                 )
 
-            self._record = kept.problem.as_json() | {"integrals": integrals}
-            found = kept.open(wrong, _CACHE_BYTES)
+            found = kept.open(wrong, cache=_CACHE_BYTES)
             if found is not None and (found.metadata or {}).get("integrals") != integrals:
                 found.close()
                 found = None
             if found is None:
-                self._disk = kept.keeper.make(kept.name, shape_of_all, shape_of_all, _CACHE_BYTES)
+                self._disk = kept.make(shape_of_all, shape_of_all, _CACHE_BYTES)
             else:
                 self._disk = found
                 found.read(self.before).wait()
                 self._check(kept)
 
-    def _check(self, kept: Kept) -> None:
+    def _check(self, kept: Stage) -> None:
         """What was found are energies, and flags that say which."""
         with self._world.together("finished pairs", kept.name):
             flags = self.before[2]
             if not (np.isfinite(self.before[:2]).all() and ((flags == 0) | (flags == 1)).all()):
-                raise OutcoreError(
-                    errno.EIO,
+                raise damaged(
                     "go on from kept arrays",
-                    path=kept.keeper.directory / kept.name,
-                    detail="damaged or written wrongly: an energy is no number, or a pair neither finished nor "
-                    "unfinished; remove it and run again",
+                    kept.path,
+                    "an energy is no number, or a pair neither finished nor unfinished; remove it and run again",
                 )
 
     def has(self, rows: Range, columns: Range, *, lower: bool) -> bool:
@@ -88,7 +85,7 @@ class FinishedPairs:
 
     def more(self) -> bool:
         """Commits; false once all processes are exhausted."""
-        if self._started and self._disk is not None:
+        if self._started and self._kept is not None and self._disk is not None:
             flags = (self._new & (self.before[2] == 0)).astype(float)  # a task may reach over finished ones
             here = np.concatenate([self.sums * flags, flags[None]])
             self._disk.acc(np.s_[...], here)
@@ -96,7 +93,7 @@ class FinishedPairs:
             self._new[...] = False
             self._disk.sync()
             self._world.barrier()
-            self._disk.flush(self._record)
+            self._kept.complete(self._disk, integrals=self._integrals)
         first, self._started = not self._started, True
         return first or bool(self._world.all_reduce(0 if self.exhausted else 1, "max"))
 

@@ -18,11 +18,11 @@ from outcore import launch
 from outcore.chem.molecule import integrals_key
 from outcore.chem.ri import auxiliary
 from outcore.chem.ri.jk import Request, jk
-from outcore.chem.ri.keep import Keeper
 from outcore.chem.ri.plan import check_storage
 from outcore.chem.ri.processes import JOB, free_memory, make_world
 from outcore.chem.ri.three_index import ThreeIndex
 from outcore.errors import OutcoreError
+from outcore.keep.stages import Stages
 from outcore.resources import Allowance, parse_bytes
 from outcore.world import World
 
@@ -123,7 +123,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
             threads=self.threads,
             threshold=self.threshold,
             storage=self._storage,
-            keeper=None if self._checkpoint is None else Keeper(self.world, self._checkpoint),
+            stages=None if self._checkpoint is None else Stages(self.world, self._checkpoint),
         )
         return self.three_index
 

@@ -32,7 +32,6 @@ from outcore.chem.ri.finished_pairs import FinishedPairs
 from outcore.chem.ri.fitting import THRESHOLD
 from outcore.chem.ri.forecast import Forecast, Rates
 from outcore.chem.ri.forecast import mp2 as forecast_mp2
-from outcore.chem.ri.keep import FORMAT, Keeper, offering, settings
 from outcore.chem.ri.metric import Metric
 from outcore.chem.ri.plan import (
     TransformPlan,
@@ -42,11 +41,13 @@ from outcore.chem.ri.plan import (
     pair_tasks,
     plan_transform,
 )
+from outcore.chem.ri.problem import FORMAT, settings
 from outcore.chem.ri.processes import JOB, free_memory, make_world
 from outcore.chem.ri.tiles import Tile, TileReader
-from outcore.chem.ri.transformed import TRANSFORMED, Kept, Orbitals, Transformed
+from outcore.chem.ri.transformed import TRANSFORMED, Orbitals, Transformed
 from outcore.errors import OutcoreError
 from outcore.keep.problem import Problem
+from outcore.keep.stages import Stage, Stages, offering
 from outcore.parallel import team
 from outcore.parallel.tasks import each_task, tasks_of
 from outcore.resources import parse_bytes
@@ -122,7 +123,7 @@ class MP2:
         if not isinstance(comm, World):
             comm = make_world(launch.world() if comm is JOB else comm, self._memory_bytes, scratch)
         self.world = comm
-        self._keeper = None if checkpoint is None else Keeper(comm, Path(checkpoint))
+        self._stages = None if checkpoint is None else Stages(comm, Path(checkpoint))
         self._settings: Settings = {}  # that the integrals of orbitals depend on
         self._noncanonical = noncanonical
         self.reference = self._take_reference(noncanonical, force)
@@ -314,11 +315,11 @@ class MP2:
         self.auxiliary_title, self.integral_bytes = auxiliary.title(auxmol), sizes.bytes
         return integrals
 
-    def _kept(self, name: str) -> Kept | None:
-        if self._keeper is None:
+    def _kept(self, name: str) -> Stage | None:
+        if self._stages is None:
             return None
         problem = Problem(f"{name} of MP2", FORMAT, self._settings, ROUNDED, ("orbital energies",))
-        return Kept(self._keeper, name, problem)
+        return Stage(self._stages, name, problem)
 
     def _three_center(self, native: Any, pairs: Any, auxmol: Any, integrals: list[Transformed]) -> None:
         """(P|ia), in blocks of auxiliary shells that processes take as they come to them."""
@@ -394,7 +395,7 @@ class MP2:
                     break
 
     def _directory(self, case: Case) -> Path | None:
-        return None if self._keeper is None else self._keeper.directory / f"mp2.{case.first}"
+        return None if self._stages is None else self._stages.directory / f"mp2.{case.first}"
 
     def close(self) -> None:
         """Gives back what the processes have in common. Collective."""

@@ -18,12 +18,13 @@ from outcore.chem.ri import pairs as pair_lists
 from outcore.chem.ri.disk_pass import Batch, DiskPass
 from outcore.chem.ri.forecast import Forecast, Rates
 from outcore.chem.ri.forecast import scf as forecast_scf
-from outcore.chem.ri.keep import FORMAT, Keeper, settings
 from outcore.chem.ri.metric import Metric
 from outcore.chem.ri.plan import READ_AHEAD, IntegralPlan, IntegralSizes, plan_integrals
+from outcore.chem.ri.problem import FORMAT, settings
 from outcore.disk_array import DiskArray
 from outcore.global_array import GlobalArray
 from outcore.keep.problem import Problem
+from outcore.keep.stages import Stage, Stages
 from outcore.parallel.tasks import each_task
 from outcore.resources import Allowance
 
@@ -54,7 +55,7 @@ class ThreeIndex:
         free_memory: says how much memory of this process can be used, after what the plan needs is there.
         threshold: of the screening of pairs (see Pairs).
         storage: see plan.STORAGES.
-        keeper: where all rows are kept on disk, or found, if another run has made them.
+        stages: where all rows are kept on disk, or found, if another run has made them.
     """
 
     def __init__(
@@ -69,10 +70,10 @@ class ThreeIndex:
         threads: int,
         threshold: float,
         storage: str = "auto",
-        keeper: Keeper | None = None,
+        stages: Stages | None = None,
     ) -> None:
-        self.world, self._threads, self._keeper = world, threads, keeper
-        storage = "disk" if keeper else storage
+        self.world, self._threads = world, threads
+        storage = "disk" if stages else storage
         self._memory: GlobalArray | None = None
         self._disk: DiskArray | None = None
         self._buffers: list[GlobalArray] | None = None
@@ -99,14 +100,15 @@ class ThreeIndex:
                 limit=free.reason,
                 transfer_bytes=DiskArray.transfer_bytes(world),
             )
-            self._problem = Problem(STAGE, FORMAT, settings(mol, auxmol, threshold), ROUNDED)
+            problem = Problem(STAGE, FORMAT, settings(mol, auxmol, threshold), ROUNDED)
+            self._kept = None if stages is None else Stage(stages, NAME, problem)
         self._auxmol, self.metric_functions = auxmol, int(auxmol.nao)
         self.orbitals, self.spins = orbitals, spins
         self.rows_in_memory = 0
         self.rows, self.dropped, self.seconds = self.metric_functions, 0, 0.0
         self.waited_seconds = 0.0  # for rows from the disk, so far, by this process
         self._pairs_of = partial(pair_lists.Pairs, bounds, sizes, threshold)
-        self.resumed = keeper is not None and self._open(keeper)
+        self.resumed = self._kept is not None and self._open(self._kept)
         self.pairs = self._pairs_of(self.plan.width)
 
     def build(self, progress: Progress | None = None) -> bool:
@@ -119,8 +121,8 @@ class ThreeIndex:
         self.rows_in_memory = min(self.plan.memory_rows, self.rows)
         self._make_arrays()
         self._fill(metric, progress)
-        if self._keeper is not None and self._disk is not None:
-            self._disk.flush(self._problem.as_json() | {"width": self.pairs.width, "dropped": self.dropped})
+        if self._kept is not None and self._disk is not None:
+            self._kept.complete(self._disk, width=self.pairs.width, dropped=self.dropped)
         self.seconds = time.monotonic() - start
         return True
 
@@ -136,11 +138,9 @@ class ThreeIndex:
         )
         return forecast_scf(self, rates, self._threads)
 
-    def _open(self, keeper: Keeper) -> bool:
+    def _open(self, kept: Stage) -> bool:
         """Takes what another run has left, with its layout. False if there is nothing."""
-        disk = self._disk = keeper.open(
-            NAME, self._problem, self._wrong, cache=self.plan.cache_bytes, read_only=True
-        )
+        disk = self._disk = kept.open(self._wrong, cache=self.plan.cache_bytes, read_only=True)
         if disk is None:
             return False
         self.rows, self.dropped = disk.shape[0], disk.metadata["dropped"]
@@ -183,8 +183,8 @@ class ThreeIndex:
         if inside < self.rows:
             shape, chunk = (self.rows - inside, columns), (self.plan.chunk_rows, self.pairs.width)
             cache = self.plan.cache_bytes
-            if self._keeper is not None:
-                self._disk = self._keeper.make(NAME, shape, chunk, cache)
+            if self._kept is not None:
+                self._disk = self._kept.make(shape, chunk, cache)
             else:
                 self._disk = DiskArray(self.world, shape, chunk=chunk, cache=cache)
 
@@ -237,7 +237,7 @@ class ThreeIndex:
                 GlobalArray(world, (size * world.size, self.pairs.columns), distribution=[begins, [0]])
                 for _ in range(min(self._threads + READ_AHEAD, rounds))
             ]
-        kept_at = None if self._keeper is None else self._keeper.directory / NAME
+        kept_at = None if self._kept is None else self._kept.path
         return DiskPass(world, disk, self._buffers, size, kept_at)
 
     def matrices(self, rows: Matrix) -> Matrix:

@@ -15,10 +15,9 @@ from outcore.parallel import team
 
 if TYPE_CHECKING:
     from outcore._core import Request
-    from outcore.chem.ri.keep import Check, Keeper
     from outcore.chem.ri.metric import Metric
     from outcore.chem.ri.plan import TransformPlan
-    from outcore.keep.problem import Problem
+    from outcore.keep.stages import Stage
     from outcore.world import World
 
 Matrix = NDArray[np.float64]
@@ -27,18 +26,6 @@ _COLUMNS = 512  # fitted at once
 
 
 TRANSFORMED, FITTED = "transformed", "fitted"  # stages
-
-
-@dataclass(frozen=True)
-class Kept:
-    """Where an array is kept, under which name, and what it must say of itself."""
-
-    keeper: Keeper
-    name: str
-    problem: Problem
-
-    def open(self, check: Check, cache: int) -> DiskArray | None:
-        return self.keeper.open(self.name, self.problem, check, cache=cache, read_only=False)
 
 
 @dataclass(frozen=True)
@@ -65,7 +52,7 @@ class Transformed:
         auxiliary: int,
         orbitals: Orbitals,
         plan: TransformPlan,
-        kept: Kept | None = None,
+        kept: Stage | None = None,
     ) -> None:
         self.world, self._kept = world, kept
         self.orbitals = orbitals
@@ -77,7 +64,7 @@ class Transformed:
         self._array: GlobalArray | DiskArray
         self.waited_seconds = 0.0  # of reading by `fit`, the mean of threads
         self.stage = ""  # the last that is complete
-        if kept is not None and (found := kept.open(self._wrong, plan.cache_bytes)) is not None:
+        if kept is not None and (found := kept.open(self._wrong, cache=plan.cache_bytes)) is not None:
             self._array, self.stage, self.rows = found, found.metadata["stage"], found.metadata["rows"]
         elif plan.in_memory:
             begins = [occupied * rank // world.size for rank in range(world.size)]
@@ -86,7 +73,7 @@ class Transformed:
             deep, wide = plan.chunk
             chunk = (min(deep, auxiliary), min(wide, occupied), virtual)
             if kept is not None:
-                self._array = kept.keeper.make(kept.name, shape, chunk, plan.cache_bytes)
+                self._array = kept.make(shape, chunk, plan.cache_bytes)
             else:
                 self._array = DiskArray(world, shape, chunk=chunk, cache=plan.cache_bytes)
 
@@ -117,7 +104,7 @@ class Transformed:
         self.sync()
         self.stage = stage
         if self._kept is not None and isinstance(self._array, DiskArray):
-            self._array.flush(self._kept.problem.as_json() | {"stage": stage, "rows": self.rows})
+            self._kept.complete(self._array, stage=stage, rows=self.rows)
 
     def fit(self, metric: Metric, threads: int) -> None:
         """(P|ia) becomes B, in place."""

@@ -1,0 +1,160 @@
+"""What a calculation has finished stays on disk, so that another run goes on from there.
+
+A stage is what a part of a calculation leaves: named arrays, facts beside them, and a record that says what they
+are, in which format, and of which problem (see `outcore.keep.problem`). It counts from when it is complete: a
+killed run leaves complete stages only. What is of another problem, in another format, or damaged, is refused,
+never used.
+
+    stages = Stages(world, directory)                      large arrays of all processes
+    found = Stage(stages, "amplitudes", problem).open(wrong, cache)
+
+    save(path, problem, arrays, facts)                     small arrays of one process
+    with opened(path, problem, "restart") as saved: ...
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from outcore import checkpoint
+from outcore.disk_array import DiskArray
+from outcore.errors import OutcoreError
+from outcore.plain_file import sync_directory
+from outcore.world import World
+
+if TYPE_CHECKING:
+    from outcore.checkpoint import Checkpoint
+    from outcore.keep.problem import Problem
+
+Check = Callable[[DiskArray], str]  # what is wrong with an array and its facts, or nothing
+
+_GO_ON = "go on from kept arrays"
+
+
+class Stages:
+    """A directory of stages. Methods are collective.
+
+    Raises OutcoreError: ENOENT (no such directory).
+    """
+
+    def __init__(self, world: World, directory: Path) -> None:
+        self.world, self.directory = world, directory
+        with world.together("checkpoint", str(directory)):
+            if not directory.absolute().parent.is_dir():
+                raise OutcoreError(errno.ENOENT, "keep arrays", path=directory, detail="no such directory")
+            directory.mkdir(exist_ok=True)
+            if world.rank == 0:
+                sync_directory(directory.absolute().parent)  # a run that was killed may have made it
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One array of a stage: where it is kept, under which name, and what it must say of itself. Methods are
+    collective."""
+
+    stages: Stages
+    name: str
+    problem: Problem
+
+    @property
+    def path(self) -> Path:
+        return self.stages.directory / self.name
+
+    def open(
+        self, check: Check, *, cache: int, read_only: bool = False, dtype: str = "float64"
+    ) -> DiskArray | None:
+        """The array that is there, or None. It is of the problem, of this type, and nothing is wrong with its shape
+        and its facts (`metadata`): `check` says what is, or nothing.
+
+        Raises OutcoreError: EINVAL (of another problem), ENOTSUP (in another format), EIO (damaged)."""
+        world, path = self.stages.world, self.path
+        try:
+            with offering(path):
+                array = DiskArray.open(world, path, read_only=read_only, cache=cache)
+        except OutcoreError as error:
+            if error.errno != errno.ENOENT or Path(error.path or path).name not in (self.name, "manifest"):
+                raise
+            return None
+        try:
+            with world.together(_GO_ON, self.name):
+                self.problem.check(array.metadata, _GO_ON, path)
+                wrong = f"its type is {array.dtype}" if array.dtype != dtype else check(array)
+                if wrong:
+                    raise damaged(_GO_ON, path, f"{wrong}; remove it and run again")
+        except OutcoreError:  # at all processes
+            array.close()
+            raise
+        return array
+
+    def make(
+        self, shape: tuple[int, ...], chunk: tuple[int, ...], cache: int, dtype: str = "float64"
+    ) -> DiskArray:
+        """A new array, in place of what is there. It counts once it is complete."""
+        return DiskArray(
+            self.stages.world, shape, dtype, path=self.path, chunk=chunk, cache=cache, overwrite=True
+        )
+
+    def complete(self, array: DiskArray, **facts: Any) -> None:
+        """What was put into the array so far is a stage that another run needs not do again. `facts`: what JSON can
+        hold."""
+        array.flush(self.problem.as_json() | facts)
+
+
+@contextmanager
+def offering(path: Path | None) -> Iterator[None]:
+    """Damage to a kept array is raised with the way out of it."""
+    try:
+        yield
+    except OutcoreError as error:
+        if path is None or error.errno != errno.EIO or "recompute" in error.detail:
+            raise
+        better = OutcoreError(
+            error.errno,
+            error.attempted,
+            path=error.path,
+            offset=error.offset,
+            size_bytes=error.size_bytes,
+            detail=f"{error.detail}; remove {path} and run again: this stage is recomputed, others are kept",
+            rank=error.rank,
+        )
+        better.collective = error.collective
+        raise better from error
+
+
+# ---- of one process ----
+
+
+def save(
+    path: str | os.PathLike[str],
+    problem: Problem | Mapping[str, Any],
+    arrays: Mapping[str, Any],
+    facts: Mapping[str, Any],
+) -> None:
+    """Keeps small arrays of this process, in place of what is there; all of them or none. Not collective. `problem`
+    may be its record already, which is made once for many saves."""
+    record = problem if isinstance(problem, Mapping) else problem.as_json()
+    with World("self") as world:
+        checkpoint.save(world, path, dict(arrays), {**record, **facts})
+
+
+@contextmanager
+def opened(path: str | os.PathLike[str], problem: Problem, attempted: str) -> Iterator[Checkpoint]:
+    """What `save` has kept, its facts as `meta`: of this problem; the caller checks the forms of arrays before it
+    reads them. Not collective.
+
+    Raises OutcoreError: ENOENT (there is nothing), EINVAL (of something else, or another problem), ENOTSUP (in
+    another format), EIO (damaged)."""
+    with World("self") as world, checkpoint.load(world, path) as saved:
+        problem.check(saved.meta, attempted, path)
+        yield saved
+
+
+def damaged(attempted: str, path: str | os.PathLike[str], detail: str) -> OutcoreError:
+    """What is kept cannot be what was written."""
+    return OutcoreError(errno.EIO, attempted, path=path, detail=f"damaged or written wrongly: {detail}")

@@ -1,0 +1,1 @@
+"""Its place makes helpers beside it importable from the folders below."""
