@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import statistics
 
-from outcore import doctor
 from outcore.bench import BenchOptions, Claim, at_most
 from outcore.chem import plan, scf
 from outcore.chem.estimate import sample_of_direct
 from outcore.chem.integrals import Settings, TwoElectronIntegrals
+from outcore.job import machine
 from outcore.world import World
 
 from ._molecules import alkane, c14h8f6, water
@@ -38,7 +38,7 @@ def _cases(quick: bool) -> list[tuple[str, list[str], str]]:
 
 def run(options: BenchOptions) -> list[Claim]:
     time_errors, byte_errors, within = [], [], 0
-    reading = 1 / doctor.planning_rates(options.scratch)[0].read_bytes_per_s
+    reading = 1 / machine.planning_disk(options.scratch)[0].read_bytes_per_s
     for name, atoms, basis in _cases(options.quick):
         for way, seconds, expected, bar, stored, bytes_expected in _one(options, atoms, basis, reading):
             time_errors.append(abs(expected / seconds - 1))

@@ -5,12 +5,10 @@ from __future__ import annotations
 import errno
 import importlib.metadata
 import json
-import mmap
 import os
 import platform
 import shutil
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,11 +17,8 @@ import typer
 
 from outcore import _core, extras, launch, resources
 from outcore.errors import OutcoreError
-from outcore.report import RawRates
+from outcore.job import machine
 from outcore.tables import rate, volume
-
-_BLOCK_BYTES = 2 << 20
-_ASSUMED = RawRates(read_bytes_per_s=100e6, write_bytes_per_s=100e6)
 
 
 @dataclass(frozen=True)
@@ -69,58 +64,6 @@ def scratch_facts(directory: Path) -> dict[str, Any]:
         "memory": system.memory,
         "direct_io": system.direct_offset_align > 0,
     }
-
-
-def measure_rates(
-    directory: str | os.PathLike[str], *, size_bytes: int = 128 << 20, limit_s: float = 0.5
-) -> RawRates | None:
-    """What large requests with direct I/O achieve in `directory` now: writes a file of `size_bytes` there, eight
-    requests of 2 MiB under way, reads it back, and removes it. Stops early, with what was moved until then,
-    after `limit_s` seconds each way. The requests are counted by the trace: take its snapshot before.
-
-    Takes a quarter of what is free at most. None if that is too little, or if anything fails: what needs the disk
-    will say so, and what does not can go on."""
-    try:
-        most = min(size_bytes, _core.file_system(directory).free_bytes // 4)
-        return _measured(directory, most // _BLOCK_BYTES, limit_s) if most >= _BLOCK_BYTES else None
-    except (OSError, MemoryError):
-        return None
-
-
-def planning_rates(directory: str | os.PathLike[str]) -> tuple[RawRates, bool]:
-    """Rates to plan with, and whether they were measured: if not they are those of a slow disk."""
-    rates = measure_rates(directory)
-    return (_ASSUMED, False) if rates is None else (rates, True)
-
-
-def _measured(directory: str | os.PathLike[str], blocks: int, limit_s: float) -> RawRates:
-    block_bytes, depth = _BLOCK_BYTES, min(8, blocks)
-    lanes = [mmap.mmap(-1, block_bytes) for _ in range(depth)]  # aligned to pages, as direct I/O wants it
-    for lane in lanes:
-        lane.write(os.urandom(4096) * (block_bytes // 4096))
-
-    def move(start: Callable[[Any, int], _core.Request], count: int) -> tuple[float, int]:
-        requests: list[_core.Request] = []
-        begun = time.perf_counter()
-        moved = 0
-        for block in range(count):
-            if block >= depth:
-                requests[block - depth].wait()
-                if time.perf_counter() - begun > limit_s:
-                    break
-            requests.append(start(lanes[block % depth], block * block_bytes))
-            moved += 1
-        for request in requests[-depth:]:
-            request.wait()
-        return moved * block_bytes / (time.perf_counter() - begun), moved
-
-    file = _core.ExclusiveFile("rate", scratch=str(directory), cache="direct")
-    try:
-        written, count = move(file.awrite, blocks)
-        read, _ = move(file.aread, count)
-    finally:
-        file.delete()
-    return RawRates(read_bytes_per_s=read, write_bytes_per_s=written)
 
 
 # ---- what is looked for ----
@@ -235,7 +178,7 @@ def _scratch(given: Path | None) -> list[Finding]:
         direct = Finding(
             "direct I/O", "no", "large transfers go through the page cache", "another file system"
         )
-    rates = measure_rates(directory)
+    rates = machine.disk(directory, fresh=True)
     speed = Finding("measured rate", "not measured", "estimates assume a slow disk", "free some 10 MB there")
     if rates is not None:
         both = f"read {rate(rates.read_bytes_per_s)}, write {rate(rates.write_bytes_per_s)}"

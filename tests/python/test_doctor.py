@@ -11,6 +11,7 @@ import pytest
 
 from outcore import _core, doctor, launch
 from outcore.errors import OutcoreError
+from outcore.job import machine
 
 
 def by_name(findings):
@@ -80,55 +81,8 @@ def test_scratch_in_memory_is_pointed_out():
         assert "OUTCORE_SCRATCH" in scratch.remedy
 
 
-def test_rates_are_measured_and_nothing_is_left(tmp_path):
-    rates = doctor.measure_rates(tmp_path, size_bytes=16 << 20)
-    assert rates.read_bytes_per_s > 1e6
-    assert rates.write_bytes_per_s > 1e6
-    assert [path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size > 0] == []
-
-
-def test_measuring_stops_at_its_limit(tmp_path):
-    rates = doctor.measure_rates(tmp_path, size_bytes=1 << 40, limit_s=0.05)
-    assert rates.read_bytes_per_s > 0
-    assert [path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size > 0] == []
-
-
-def test_rates_of_a_disk_with_little_room_are_not_measured(tmp_path, monkeypatch):
-    class Small:
-        free_bytes = 7 << 20
-
-    monkeypatch.setattr(_core, "file_system", lambda _: Small)
-    assert doctor.measure_rates(tmp_path) is None
-    rates, measured = doctor.planning_rates(tmp_path)
-    assert not measured
-    assert 0 < rates.read_bytes_per_s < 1e9
-    Small.free_bytes = 9 << 20
-    assert doctor.measure_rates(tmp_path).read_bytes_per_s > 0
-    assert [path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size > 0] == []
-
-
-def test_a_quarter_of_what_is_free_is_used_at_most(tmp_path, monkeypatch):
-    class Small:
-        free_bytes = 20 << 20
-
-    written = []
-    write = _core.ExclusiveFile.awrite
-    monkeypatch.setattr(_core, "file_system", lambda _: Small)
-    monkeypatch.setattr(
-        _core.ExclusiveFile,
-        "awrite",
-        lambda self, data, at: written.append(len(data)) or write(self, data, at),
-    )
-    assert doctor.measure_rates(tmp_path) is not None
-    assert 0 < sum(written) <= 5 << 20
-
-
-def test_a_disk_that_refuses_is_not_measured(tmp_path):
-    assert doctor.measure_rates(tmp_path / "none") is None
-
-
 def test_a_disk_that_was_not_measured_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr(doctor, "measure_rates", lambda _: None)
+    monkeypatch.setattr(machine, "measure_disk", lambda _: None)
     assert by_name(doctor.findings(tmp_path))["measured rate"].found == "not measured"
 
 

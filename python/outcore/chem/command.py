@@ -329,14 +329,15 @@ def _keep(mf: Any, keeper: Checkpoint | None) -> None:
 
 def _begin_io(mf: Any, trace_file: Path | None) -> RawRates | None:
     """Raw rates of the scratch disk (rank 0), then counters from zero, so that the report shows the run alone."""
-    from outcore import doctor, trace
+    from outcore import trace
+    from outcore.job import machine
 
     raw = None
     with mf.world.together("prepare the I/O report"):
         if trace_file is not None and not trace_file.absolute().parent.is_dir():
             raise OutcoreError(errno.ENOENT, "write trace", path=trace_file, detail="no such directory")
         if mf.settings.storage != "direct" and mf.world.rank == 0:
-            raw = doctor.measure_rates(Path(find_scratch(mf.settings.scratch)))
+            raw = machine.disk(find_scratch(mf.settings.scratch), fresh=True)
     trace.reset()
     if trace_file is not None:
         trace.start(_EVENTS)

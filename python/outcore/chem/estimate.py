@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from outcore import doctor
 from outcore.chem import plan
 from outcore.chem.integrals import Settings, TwoElectronIntegrals
 from outcore.chem.plan import Work
+from outcore.job import machine
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
@@ -69,7 +69,7 @@ def forecast(mol: Mole, settings: Settings, world: World) -> Forecast:
     waiting, measured = 0.0, True
     with world.together("measure the scratch disk"):
         if world.rank == 0:
-            rates, measured = doctor.planning_rates(integrals.scratch)
+            rates, measured = machine.planning_disk(integrals.scratch)
             waiting = 1 / (rates.read_bytes_per_s * world.node_count)
     waiting, measured = world.broadcast((waiting, measured))
     budget = sample.bytes / 2 if settings.disk_bytes is None else settings.disk_bytes

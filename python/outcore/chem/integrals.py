@@ -558,9 +558,9 @@ class TwoElectronIntegrals:
 
     def _seconds_per_byte(self) -> float:
         """Core seconds for which writing a byte once and reading it in every cycle may keep this node waiting."""
-        from outcore import doctor
+        from outcore.job import machine
 
-        rates, _ = doctor.planning_rates(self.scratch)
+        rates, _ = machine.planning_disk(self.scratch)
         cores = self._threads * self.world.node_size
         return cores * (1 / rates.write_bytes_per_s + plan.CYCLES / rates.read_bytes_per_s)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,9 +13,8 @@ import numpy as np
 from outcore import _core
 from outcore.chem.ri.jk import Group, JkWorker
 from outcore.chem.ri.plan import TransformPlan, TransformSizes, pair_tasks
-from outcore.parallel import team
-
-Call = Callable[[], Any]
+from outcore.job import machine
+from outcore.job.machine import Call, frequency
 
 if TYPE_CHECKING:
     from outcore.chem.ri.pairs import Pairs
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
 
 CYCLES = 10  # of an SCF, as a rule
 _SAMPLE_S = 0.02
-_COPIED_BYTES = 4 << 20
 _COPIES = (
     10  # in the cache of a core, that take as long as a byte from the disk: asked for, checked, put in place
 )
@@ -78,15 +75,14 @@ class Rates:
     ) -> Rates:
         """For `auxiliary` functions, and `orbitals` occupied ones; `scratch` None: no disk is used. Not
         collective."""
-        from outcore.doctor import planning_rates
         from outcore.report import RawRates
 
         n = pairs.functions
         disk, measured = RawRates(math.inf, math.inf), True
         if scratch is not None:
-            disk, measured = planning_rates(scratch)
+            disk, measured = machine.planning_disk(scratch)
         some, width = pairs.sample(40)
-        row, left = np.zeros((1, pairs.columns)), np.ones((max(orbitals, 1), n))
+        row = np.zeros((1, pairs.columns))
         energies, gap = np.ones(128), np.array([-1.0])
         shells = native.auxiliary_shells
 
@@ -98,27 +94,19 @@ class Rates:
             matrix = np.zeros((1, n, n))
             return lambda: native.expand(pairs.table, row, matrix, 1)
 
-        def multiply() -> Call:
-            matrices, half = np.zeros((4, n, n)), np.zeros((4, len(left), n))
-            return lambda: np.matmul(left, matrices, out=half)
-
         def pair_sums() -> Call:
             v = np.ones((128, 1, 128))
             return lambda: _core.pair_sums(v, gap, energies, energies, True)
 
-        def copy() -> Call:
-            here, there = np.zeros(_COPIED_BYTES, np.uint8), np.zeros(_COPIED_BYTES, np.uint8)
-            return lambda: np.copyto(there, here)
-
         def rate(amount: float, make: Callable[[], Call]) -> float:
-            return amount * _frequency(make, threads)
+            return amount * frequency(make, threads)
 
         return cls(
             rate(auxiliary * width, integrals),
             rate(n * n, expand),
-            rate(4 * 2.0 * len(left) * n * n, multiply),
+            machine.gemm(orbitals, n, n, threads),
             rate(128 * 128, pair_sums),
-            rate(_COPIED_BYTES, copy),
+            machine.copying(threads),
             disk.read_bytes_per_s,
             disk.write_bytes_per_s,
             measured,
@@ -136,7 +124,7 @@ def jk_rate(integrals: ThreeIndex, threads: int) -> float:
         worker, some = JkWorker(integrals, columns, groups, len(orbitals)), np.zeros((rows, pairs.columns))
         return lambda: worker.add(some)
 
-    return rows * _frequency(use, threads, 4 * _SAMPLE_S)  # nearly all of the time of an SCF
+    return rows * frequency(use, threads, 4 * _SAMPLE_S)  # nearly all of the time of an SCF
 
 
 def scf(integrals: ThreeIndex, rates: Rates, threads: int) -> Forecast:
@@ -190,19 +178,3 @@ def mp2(
     seconds += max(paired / workers, read / rates.read)
     memory = size * (plan.memory_bytes + max(plan.transform_bytes, plan.fit_bytes, plan.pair_bytes))
     return Forecast(memory, disk, 2 * disk, int(read + fitted_read), seconds, rates.disk_measured)
-
-
-def _frequency(make: Callable[[], Call], threads: int, seconds: float = _SAMPLE_S) -> float:
-    """Calls a second of one thread, while others call what `make` has made for them."""
-    counts = [0.0] * threads
-
-    def sample(thread: int, call: Call) -> None:
-        call()
-        count, begin = 0, time.perf_counter()
-        while (passed := time.perf_counter() - begin) < seconds or count == 0:
-            call()
-            count += 1
-        counts[thread] += count / passed
-
-    team.each([make() for _ in range(threads)], threads, sample)
-    return sum(counts) / threads

@@ -1,0 +1,220 @@
+"""How fast this machine is: disk, memory, products of matrices, network. What plans and estimates reckon with.
+
+Each rate is measured once, by a few tenths of a second of the real thing, and known from then on (`rate_cache`)
+to every run with the same settings on the same node. A rate of one thread is its own while `threads` do the same.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore import _core, resources
+from outcore.job import rate_cache
+from outcore.parallel import team
+from outcore.report import RawRates
+
+if TYPE_CHECKING:
+    from outcore.world import World
+
+Call = Callable[[], Any]
+
+_ASSUMED = RawRates(read_bytes_per_s=100e6, write_bytes_per_s=100e6)  # of a slow disk
+_BLOCK_BYTES = 2 << 20
+_COPIED_BYTES = 4 << 20
+_SAMPLE_S = 0.02
+_NETWORK_BYTES = 4 << 20
+_NETWORK_S = 0.1
+_LARGEST_GEMM, _SMALLEST_GEMM = 1024, 16  # rows that are measured; larger products are no faster
+
+
+# ---- disk ----
+
+
+def disk(directory: str | os.PathLike[str], *, fresh: bool = False) -> RawRates | None:
+    """What large requests with direct I/O achieve in a directory, as `measure_disk` finds. `fresh`: now, not once.
+    None if it cannot be measured."""
+
+    def measure() -> rate_cache.Values | None:
+        rates = measure_disk(directory)
+        return None if rates is None else {"read": rates.read_bytes_per_s, "write": rates.write_bytes_per_s}
+
+    try:
+        system = _core.file_system(directory)
+        settings = {
+            "file system": [system.type, system.total_bytes, os.stat(directory).st_dev],
+            "engine": _core.engine_name(),
+            "emulated": _core.emulation(),
+        }
+    except OSError:
+        return None
+    found = rate_cache.known("disk", settings, measure, fresh=fresh)
+    return None if found is None else RawRates(found["read"], found["write"])
+
+
+def planning_disk(directory: str | os.PathLike[str]) -> tuple[RawRates, bool]:
+    """Rates to plan with, and whether they were measured: if not they are those of a slow disk."""
+    rates = disk(directory)
+    return (_ASSUMED, False) if rates is None else (rates, True)
+
+
+def measure_disk(
+    directory: str | os.PathLike[str], *, size_bytes: int = 128 << 20, limit_s: float = 0.5
+) -> RawRates | None:
+    """What large requests with direct I/O achieve in `directory` now: writes a file of `size_bytes` there, eight
+    requests of 2 MiB under way, reads it back, and removes it. Stops early, with what was moved until then,
+    after `limit_s` seconds each way. The requests are counted by the trace: take its snapshot before.
+
+    Takes a quarter of what is free at most. None if that is too little, or if anything fails: what needs the disk
+    will say so, and what does not can go on."""
+    try:
+        most = min(size_bytes, _core.file_system(directory).free_bytes // 4)
+        return _measured(directory, most // _BLOCK_BYTES, limit_s) if most >= _BLOCK_BYTES else None
+    except (OSError, MemoryError):
+        return None
+
+
+def _measured(directory: str | os.PathLike[str], blocks: int, limit_s: float) -> RawRates:
+    block_bytes, depth = _BLOCK_BYTES, min(8, blocks)
+    lanes = [mmap.mmap(-1, block_bytes) for _ in range(depth)]  # aligned to pages, as direct I/O wants it
+    for lane in lanes:
+        lane.write(os.urandom(4096) * (block_bytes // 4096))
+
+    def move(start: Callable[[Any, int], _core.Request], count: int) -> tuple[float, int]:
+        requests: list[_core.Request] = []
+        begun = time.perf_counter()
+        moved = 0
+        for block in range(count):
+            if block >= depth:
+                requests[block - depth].wait()
+                if time.perf_counter() - begun > limit_s:
+                    break
+            requests.append(start(lanes[block % depth], block * block_bytes))
+            moved += 1
+        for request in requests[-depth:]:
+            request.wait()
+        return moved * block_bytes / (time.perf_counter() - begun), moved
+
+    file = _core.ExclusiveFile("rate", scratch=str(directory), cache="direct")
+    try:
+        written, count = move(file.awrite, blocks)
+        read, _ = move(file.aread, count)
+    finally:
+        file.delete()
+    return RawRates(read_bytes_per_s=read, write_bytes_per_s=written)
+
+
+# ---- processor ----
+
+
+def copying(threads: int) -> float:
+    """Bytes a second that one thread copies in the caches of its core."""
+
+    def copy() -> Call:
+        here, there = np.zeros(_COPIED_BYTES, np.uint8), np.zeros(_COPIED_BYTES, np.uint8)
+        return lambda: np.copyto(there, here)
+
+    return _of_processor("copying", threads, {}, lambda: _COPIED_BYTES * frequency(copy, threads))
+
+
+def gemm(rows: int, columns: int, inner: int, threads: int, dtype: str = "float64") -> float:
+    """Operations a second of one thread in products [rows][inner] times [inner][columns], two for each
+    multiplication. Shapes are rounded up to powers of two, as far as that makes a difference."""
+    m, n, k = (_rounded(each) for each in (rows, columns, inner))
+
+    def multiply() -> Call:
+        left, right, out = np.ones((m, k), dtype), np.ones((k, n), dtype), np.empty((m, n), dtype)
+        return lambda: np.matmul(left, right, out=out)
+
+    return _of_processor(
+        "gemm",
+        threads,
+        {"shape": [m, n, k], "type": dtype, "blas": _blas()},
+        lambda: 2.0 * m * n * k * frequency(multiply, threads),
+    )
+
+
+def frequency(make: Callable[[], Call], threads: int, seconds: float = _SAMPLE_S) -> float:
+    """Calls a second of one thread, while others call what `make` has made for them: what a method measures itself
+    that only it knows."""
+    counts = [0.0] * threads
+
+    def sample(thread: int, call: Call) -> None:
+        call()
+        count, begin = 0, time.perf_counter()
+        while (passed := time.perf_counter() - begin) < seconds or count == 0:
+            call()
+            count += 1
+        counts[thread] += count / passed
+
+    team.each([make() for _ in range(threads)], threads, sample)
+    return sum(counts) / threads
+
+
+def _of_processor(name: str, threads: int, more: dict[str, Any], measure: Callable[[], float]) -> float:
+    settings = {"processor": _processor(), "cores": resources.cores(), "threads": threads, **more}
+    found = rate_cache.known(name, settings, lambda: {"rate": measure()})
+    assert found is not None
+    return found["rate"]
+
+
+def _rounded(count: int) -> int:
+    return min(max(1 << (max(count, 1) - 1).bit_length(), _SMALLEST_GEMM), _LARGEST_GEMM)
+
+
+@cache
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return os.uname().machine
+
+
+def _blas() -> str:
+    """Of NumPy, which another version may bring with it."""
+    return f"NumPy {np.__version__}"
+
+
+# ---- network ----
+
+
+def network(world: World) -> float:
+    """Bytes a second that a process gets from the memory of another one while all do the same, each from the next;
+    of the slowest. Infinite for one process. Collective; the same at all."""
+    if world.size == 1:
+        return math.inf
+    nodes = world.gather(os.uname().nodename)
+    settings = {"processes": nodes, "nodes": world.node_count, "transport": world.description}
+    nothing: rate_cache.Values | None = None
+    found = world.broadcast(
+        rate_cache.known("network", settings, lambda: None) if world.rank == 0 else nothing
+    )
+    if found is None:
+        found = {"rate": float(world.all_reduce(_network(world), "min"))}
+        if world.rank == 0:
+            rate_cache.known("network", settings, lambda: found, fresh=True)
+    return float(found["rate"])
+
+
+def _network(world: World) -> float:
+    from outcore.global_array import GlobalArray
+
+    count = _NETWORK_BYTES // 8
+    with GlobalArray(world, (world.size, count), distribution=[list(range(world.size)), [0]]) as array:
+        buffer, other = np.empty((1, count)), (world.rank + 1) % world.size
+        array.get(np.s_[other : other + 1, :], buffer)
+        world.barrier()
+        gets, begin = 0, time.perf_counter()
+        while (passed := time.perf_counter() - begin) < _NETWORK_S or gets == 0:
+            array.get(np.s_[other : other + 1, :], buffer)
+            gets += 1
+        world.barrier()
+    return gets * _NETWORK_BYTES / passed
