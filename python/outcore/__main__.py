@@ -1,3 +1,3 @@
-from outcore.cli import main
+from outcore.cli.main import main
 
 main()

@@ -16,9 +16,9 @@ from pyscf import scf as reference
 from pyscf.data import elements
 from pyscf.df import addons
 
-from outcore import cli
 from outcore.chem import basis_file, basis_sets, molecule, ri, scf
 from outcore.chem.ri import auxiliary
+from outcore.cli import main as cli
 from outcore.errors import OutcoreError
 
 HI = "2\nHI\nH 0 0 0\nI 0 0 1.609\n"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from outcore import extras
-from outcore.cli import SUBCOMMANDS
+from outcore.cli.main import SUBCOMMANDS
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python/outcore"

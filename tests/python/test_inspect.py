@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import outcore
-from outcore import DiskArray, OutcoreError, checkpoint, cli
+from outcore import DiskArray, OutcoreError, checkpoint
+from outcore.cli import main as cli
 
 
 @pytest.fixture

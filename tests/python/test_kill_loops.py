@@ -136,7 +136,7 @@ def test_each_job_finds_what_the_one_before_has_committed(tmp_path, job, process
 # The clock of the killer starts with the first array that is kept.
 KILLED_RUN = """
 import os, signal, sys, threading
-from outcore import cli
+from outcore.cli import main as cli
 from outcore.keep import stages
 
 make = stages.Stage.make

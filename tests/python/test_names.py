@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from outcore import _core, cli, console
+from outcore import _core, console
+from outcore.cli import main as cli
 
 H2 = "2\n\nH 0 0 0\nH 0 0 0.74\n"
 STRANGE = ["mol[opt] :heart:b", "[bold]", "\u00fc\n\x1b[31m", "q'\"$;&" + "l" * 230]

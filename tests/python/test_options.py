@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from outcore import cli, preflight
+from outcore import preflight
+from outcore.cli import main as cli
 from outcore.errors import OutcoreError
 
 WATER = "3\nwater\nO 0 0 0.1173\nH 0 0.7572 -0.4692\nH 0 -0.7572 -0.4692\n"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from outcore import cli
+from outcore.cli import main as cli
 from outcore.errors import OutcoreError
 
 pytest.importorskip("pyscf")

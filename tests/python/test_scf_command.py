@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from outcore import cli, resources
+from outcore import resources
+from outcore.cli import main as cli
 from outcore.errors import OutcoreError
 
 pytest.importorskip("pyscf")

@@ -8,8 +8,8 @@ import json
 import numpy as np
 import pytest
 
-from outcore import cli
 from outcore.chem import accuracy, scf
+from outcore.cli import main as cli
 from outcore.errors import OutcoreError
 
 pyscf = pytest.importorskip("pyscf")

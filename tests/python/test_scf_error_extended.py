@@ -9,8 +9,8 @@ import math
 import numpy as np
 import pytest
 
-from outcore import cli
 from outcore.chem import accuracy, scf, scf_options
+from outcore.cli import main as cli
 
 pyscf = pytest.importorskip("pyscf")
 from pyscf import gto  # noqa: E402

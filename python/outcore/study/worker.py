@@ -68,7 +68,7 @@ def main(settings: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    from outcore import cli
+    from outcore.cli import main as cli
 
     try:
         main(json.loads(sys.argv[1]))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from outcore import cli
+from outcore.cli import main as cli
 
 
 def outcore(*arguments, ranks=1, **environment):
@@ -36,7 +36,9 @@ def test_no_argument_shows_the_help():
 
 
 def test_help_does_not_load_the_libraries():
-    code = "import sys, outcore.cli as c; c.run(['--help']); print({'numpy', 'typer'} & sys.modules.keys())"
+    code = (
+        "import sys, outcore.cli.main as c; c.run(['--help']); print({'numpy', 'typer'} & sys.modules.keys())"
+    )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.endswith("set()\n")
 
@@ -110,7 +112,8 @@ def test_usage_error_of_many_processes_is_said_once():
 
 FAIL_IN_JOB = """
 import errno
-from outcore import cli, launch
+from outcore import launch
+from outcore.cli import main as cli
 from outcore.errors import OutcoreError
 comm = launch.world()
 def command():

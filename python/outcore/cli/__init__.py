@@ -1,0 +1,1 @@
+"""The `outcore` command and the frame of its methods."""
