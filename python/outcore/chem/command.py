@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from outcore import launch, preflight
+from outcore import preflight
 from outcore.chem import scf_options
 from outcore.chem.integrals import STORAGES
 from outcore.chem.limits import find_scratch
-from outcore.chem.results import peak_memory_bytes, write_json
-from outcore.console import make_console, visible
+from outcore.chem.options import MoleculeOptions
+from outcore.cli.run import Run, with_options
 from outcore.errors import NotConverged, OutcoreError
 from outcore.resources import parse_bytes
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
-    from rich.console import Console
 
     from outcore.chem.accuracy import EnergyError
     from outcore.chem.integrals import IntegralWork
@@ -35,173 +33,135 @@ NOT_KEPT = 3  # exit status of a run whose bound of the error is above the one a
 _EVENTS = 1 << 20  # of a process, recorded for --trace
 
 
-def scf(
-    geometry: Annotated[Path, typer.Argument(help="XYZ file, in Angstrom.")],
-    basis: Annotated[str, typer.Option(help="Basis set, as PySCF names it, or a file in NWChem's format.")],
-    ecp: Annotated[
-        str | None,
-        typer.Option(
-            help="Effective core potentials, by name or file. Default: those that go with the basis."
-        ),
-    ] = None,
-    cart: Annotated[bool, typer.Option("--cart", help="Cartesian d, f, g functions.")] = False,
-    charge: Annotated[
-        int | None, typer.Option(help="Total charge. Default: what the comment of the XYZ file says, or 0.")
-    ] = None,
-    spin: Annotated[
-        int | None,
-        typer.Option(help="Unpaired electrons (2S). Default: what the comment says, or 0, or 1 if odd."),
-    ] = None,
-    frame: Annotated[
-        int | None, typer.Option(help="Of a file of several geometries: 1, 2, .., or -1 for the last.")
-    ] = None,
-    unit: Annotated[
-        str | None, typer.Option(help="Of the coordinates: angstrom or bohr. Default: what the file says.")
-    ] = None,
-    uhf: Annotated[
-        bool, typer.Option("--uhf", help="Unrestricted; the default if electrons are unpaired.")
-    ] = False,
-    rohf: Annotated[bool, typer.Option("--rohf", help="Restricted open-shell.")] = False,
-    rhf: Annotated[bool, typer.Option("--rhf", help="Insist on closed shells.")] = False,
+@dataclass(frozen=True, kw_only=True)
+class Options(MoleculeOptions):
+    """Of Hartree-Fock with stored integrals."""
+
+    rohf: Annotated[bool, typer.Option("--rohf", help="Restricted open-shell.")] = False
+    rhf: Annotated[bool, typer.Option("--rhf", help="Insist on closed shells.")] = False
     integrals: Annotated[
         str,
         typer.Option(
             help="'disk': stored once, read in each cycle; 'direct': recomputed; 'semidirect': what is worth "
             "most is stored within --disk, the rest recomputed; 'auto': in memory, then on disk, if that is faster."
         ),
-    ] = "disk",
+    ] = "disk"
     disk: Annotated[
         str | None,
         typer.Option(help="Disk for integrals, all processes, if semidirect or auto. Default: what is free."),
-    ] = None,
+    ] = None
     error: Annotated[
         float | None,
         typer.Option(help="Error of the energy that storing integrals may cause (Hartree). Default: 1e-9."),
-    ] = None,
+    ] = None
     threshold: Annotated[
         float | None,
         typer.Option(
             help="Instead of --error: integrals below it are left out, the others kept within half of it."
         ),
-    ] = None,
-    ranks: Annotated[
-        int | None, typer.Option(help="Processes to start; leave out under mpiexec or srun.")
-    ] = None,
-    threads: Annotated[
-        int | None, typer.Option(help="Threads of each process. Default: its share of the cores.")
-    ] = None,
-    memory: Annotated[
-        str | None, typer.Option(help="Budget of all processes, e.g. 2GB. Default: half of what is free.")
-    ] = None,
-    scratch: Annotated[
-        str | None, typer.Option(help="Scratch directory. Default: the fastest node-local one.")
-    ] = None,
+    ] = None
     placement: Annotated[
         str | None,
         typer.Option(
             help="'local', the default: a process reads the records it wrote; 'global': any, as it has time."
         ),
-    ] = None,
-    record: Annotated[str | None, typer.Option(help="Size of an integral record. Default: 4MiB.")] = None,
-    prefetch: Annotated[int | None, typer.Option(help="Records read ahead, at least 2. Default: 4.")] = None,
+    ] = None
+    record: Annotated[str | None, typer.Option(help="Size of an integral record. Default: 4MiB.")] = None
+    prefetch: Annotated[int | None, typer.Option(help="Records read ahead, at least 2. Default: 4.")] = None
     cache: Annotated[
         str | None,
         typer.Option(help="Page cache for integrals: automatic (the default), direct or buffered."),
-    ] = None,
+    ] = None
     keep_integrals: Annotated[
         Path | None,
         typer.Option(
             help="Directory, seen by all processes, in which integrals stay, and are looked for first."
         ),
-    ] = None,
-    estimate: Annotated[
-        bool, typer.Option("--estimate", help="Say what each way to run will take, and end.")
-    ] = False,
-    guess: Annotated[str | None, typer.Option(help="Start guess, as PySCF names it. Default: minao.")] = None,
+    ] = None
     conv_tol: Annotated[
         float | None,
         typer.Option(help="Convergence of the energy (Hartree). Default: 1e-9, or --error if that is less."),
-    ] = None,
-    max_cycle: Annotated[int, typer.Option(help="Most SCF cycles.")] = 50,
-    checkpoint: Annotated[Path | None, typer.Option(help="Keep the orbitals here, to restart from.")] = None,
+    ] = None
+    checkpoint: Annotated[Path | None, typer.Option(help="Keep the orbitals here, to restart from.")] = None
     restart: Annotated[
         Path | None, typer.Option(help="Start from the orbitals of a checkpoint, of any number of processes.")
-    ] = None,
+    ] = None
     trace: Annotated[
         Path | None, typer.Option(help="Write a trace of every I/O request here (Perfetto, Chrome).")
-    ] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write results here.")] = None,
-) -> int:
+    ] = None
+
+    def check(self) -> None:
+        _check_options(vars(self))
+        super().check()
+
+    def writes(self) -> dict[str, Any]:
+        return super().writes() | {"--trace": self.trace, "--checkpoint": self.checkpoint}
+
+    def check_targets(self) -> None:
+        super().check_targets()
+        preflight.check_file(self.trace, "write trace")
+        preflight.check_directory(self.checkpoint, "write checkpoint", array=True)
+        preflight.check_directory(self.keep_integrals, "keep integrals")
+
+
+@with_options
+def scf(options: Options) -> int:
     """Hartree-Fock with two-electron integrals on disk (or direct), on one or several processes. Exit status 3: the
     energy is there, but the bound of its error is above --error."""
-    given = dict(locals())
-    if ranks is not None:
-        launch.relaunch(ranks)
-    start = time.monotonic()
-    launch.limit_threads()
+    with Run(options, give_back=False) as run:
+        return _scf(run, options)
 
-    from outcore.chem import molecule
+
+def _scf(run: Run, options: Options) -> int:
     from outcore.chem import scf as methods
     from outcore.chem.view import Cycles, View
 
-    _check_options(given)
-    comm = launch.world()
-    root = comm is None or comm.rank == 0
-    preflight.at_root(comm, lambda: _check_targets(given))
-    console = make_console(quiet=not root)
-    mol = molecule.build(
-        geometry,
-        basis,
-        charge=charge,
-        spin=spin,
-        cartesian=cart,
-        ecp=ecp,
-        frame=frame,
-        unit=unit,
-        say=lambda line: console.print(visible(line), soft_wrap=True),
-    )
-    if rhf and mol.spin:
+    run.kept_at = options.checkpoint
+    mol = options.build(run.say)
+    if options.rhf and mol.spin:
         raise OutcoreError(
             errno.EINVAL,
             "restricted Hartree-Fock",
-            path=geometry,
+            path=options.geometry,
             detail=f"{mol.nelectron} electrons, {mol.spin} unpaired; use --uhf or --rohf, or another --charge "
             "or --spin",
         )
-    method = "ROHF" if rohf else "UHF" if uhf or mol.spin != 0 else "RHF"
+    method = "ROHF" if options.rohf else "UHF" if options.uhf or mol.spin != 0 else "RHF"
     mf = getattr(methods, method)(
         mol,
-        comm=_processes(comm, placement or "local", scratch),
-        **_settings(given),
+        comm=_processes(run.comm, options.placement or "local", options.scratch),
+        **_settings(vars(options)),
     )
-    if estimate:
-        _print_forecast(mf, console, json_file)
+    if options.estimate:
+        _forecast(run, mf)
         return 0
-    mf.conv_tol = scf_options.convergence(mf.settings.allowed_error) if conv_tol is None else conv_tol
-    mf.max_cycle, mf.init_guess, mf.chkfile = max_cycle, guess or "minao", None
-    raw = _begin_io(mf, trace)
-    start_density, keeper = _restart_files(mf, method, restart, checkpoint, console)
-    view = View(console, mf, method, basis)
-    view.header(geometry, comm.size if comm is not None else 1)
+    tolerance = options.conv_tol
+    mf.conv_tol = scf_options.convergence(mf.settings.allowed_error) if tolerance is None else tolerance
+    mf.max_cycle, mf.chkfile = options.max_cycle, None
+    mf.init_guess = options.guess or scf_options.GUESSES[0]
+    raw = _begin_io(mf, options.trace)
+    start_density, keeper = _restart_files(mf, method, options.restart, options.checkpoint, run)
+    view = View(run, mf, method)
+    run.header(options.title(method, mol), *view.details())
     with view.storing():
         _ = mf.two_electron
     view.stored()
-    cycles = Cycles(view.say)
+    cycles = Cycles(run.say)
     mf.callback = cycles if keeper is None else _both(keeper.cycle, cycles)  # a cycle shown is saved
     energy = mf.kernel(start_density)
     _keep(mf, keeper)
     storage_error = mf.energy_error()
-    run_seconds = time.monotonic() - start
-    peak_bytes = peak_memory_bytes(mf.world)
+    run_seconds = run.seconds
     work = mf.two_electron.work()
-    view.result(run_seconds, peak_bytes, work)
+    view.result(run_seconds, work)
     view.storage_error(storage_error)
+    world = mf.world
+    report = _end_io(run.comm, run_seconds, raw, options.trace)
+    if report is not None and options.integrals != "direct":
+        report.render(run.console)
+    run.results |= _results(mf, work, report, storage_error, run_seconds)
+    run.finish(world)
     _close(mf)
-    report = _end_io(comm, run_seconds, raw, trace)
-    if report is not None and integrals != "direct":
-        report.render(console)
-    if json_file is not None and root:
-        _write_json(json_file, mf, run_seconds, peak_bytes, work, report, storage_error)
     if not mf.converged:
         raise NotConverged(
             None,
@@ -228,24 +188,9 @@ def _check_options(given: dict[str, Any]) -> None:
     if not given["estimate"] and integrals == "direct":
         unused = {f"--{name}": given[name] for name in storing} | {"--keep-integrals": keep}
         preflight.refuse(unused, "with --integrals direct, which stores none")
-    scf_options.check_guess(given["guess"] or "minao")
-    scf_options.check_iterations(given["conv_tol"], given["max_cycle"])
-    scf_options.check_threads(given["threads"])
     preflight.check_count("--prefetch", given["prefetch"], 1 << 16)
     preflight.check_number("--error", given["error"])
     preflight.check_number("--threshold", given["threshold"])
-
-
-def _check_targets(given: dict[str, Any]) -> None:
-    """Raises OutcoreError if what is to be written in the end cannot be."""
-
-    read = {"the geometry": given["geometry"], "the basis": given["basis"], "the potentials": given["ecp"]}
-    written = {"--json": given["json_file"], "--trace": given["trace"], "--checkpoint": given["checkpoint"]}
-    preflight.check_distinct(read, written)
-    preflight.check_file(given["json_file"], "write results")
-    preflight.check_file(given["trace"], "write trace")
-    preflight.check_directory(given["checkpoint"], "write checkpoint", array=True)
-    preflight.check_directory(given["keep_integrals"], "keep integrals")
 
 
 def _settings(given: dict[str, Any]) -> dict[str, Any]:
@@ -280,17 +225,17 @@ def _close(mf: Any) -> None:
         mf.comm.close()
 
 
-def _print_forecast(mf: Any, console: Console, json_file: Path | None) -> None:
+def _forecast(run: Run, mf: Any) -> None:
     from outcore.chem.estimate import forecast
 
     found = forecast(mf.mol, mf.settings, mf.world)
-    console.print(found.table())
-    if json_file is not None and mf.world.rank == 0:
-        write_json(json_file, found.as_json())
+    run.console.print(found.table())
+    run.results |= found.as_json()
+    run.finish(mf.world)
 
 
 def _restart_files(
-    mf: Any, method: str, restart: Path | None, name: Path | None, console: Console
+    mf: Any, method: str, restart: Path | None, name: Path | None, run: Run
 ) -> tuple[Any, Checkpoint | None]:
     """The density to start from and what keeps the orbitals: both at the process that drives the SCF."""
     density, keeper = None, None
@@ -300,12 +245,7 @@ def _restart_files(
 
             if restart is not None:
                 density, meta = files.density(mf, method, restart)
-                console.print(
-                    visible(
-                        f"restart from cycle {meta['cycle']} of {restart}, E = {meta['energy_hartree']:.10f}"
-                    ),
-                    soft_wrap=True,
-                )
+                run.say(f"restart from cycle {meta['cycle']} of {restart}, E = {meta['energy_hartree']:.10f}")
             if name is not None:
                 keeper = files.Checkpoint(mf, method, name)
     return density, keeper
@@ -355,15 +295,9 @@ def _end_io(
     return report.gather(comm, run_seconds, raw)
 
 
-def _write_json(
-    path: Path,
-    mf: Any,
-    run_seconds: float,
-    peak_bytes: int,
-    work: IntegralWork,
-    report: Report | None,
-    storage: EnergyError,
-) -> None:
+def _results(
+    mf: Any, work: IntegralWork, report: Report | None, storage: EnergyError, run_seconds: float
+) -> dict[str, Any]:
     result: dict[str, Any] = {
         "energy_hartree": float(mf.e_tot),
         "converged": bool(mf.converged),
@@ -372,8 +306,6 @@ def _write_json(
         "integrals": mf.settings.storage,
         "placement": mf.settings.placement,
         "threshold": mf.settings.threshold,
-        "run_seconds": run_seconds,
-        "peak_memory_bytes": peak_bytes,
         "integral_work": asdict(work),
     }
     if report is not None:
@@ -383,4 +315,4 @@ def _write_json(
     result["storage_error"] = {**asdict(storage), "bound": storage.bound}
     if mf.stored_summary is not None:
         result["stored"] = {**asdict(mf.stored_summary), "bytes": mf.stored_summary.bytes}
-    write_json(path, result)
+    return result

@@ -10,8 +10,6 @@ from outcore.preflight import check_count, check_number
 # Start guesses of PySCF's Hartree-Fock; it takes any other name for the first of them.
 GUESSES = ("minao", "atom", "huckel", "mod_huckel", "1e", "hcore", "sap")
 
-_MOST_THREADS = 1024  # of a process: more are a slip of the hand
-
 
 def check_guess(name: str) -> None:
     """Raises OutcoreError (EINVAL) for a start guess that PySCF would replace by another in silence."""
@@ -20,10 +18,6 @@ def check_guess(name: str) -> None:
         raise OutcoreError(
             errno.EINVAL, f"--guess {name}", detail=f"the start guesses are {', '.join(GUESSES)}{hint}"
         )
-
-
-def check_threads(count: int | None) -> None:
-    check_count("--threads", count, _MOST_THREADS)
 
 
 def convergence(allowed_error: float | None) -> float:

@@ -1,4 +1,4 @@
-"""What a Hartree-Fock run shows: header, progress, what is kept, cycles, result."""
+"""What a Hartree-Fock run shows: progress, what is kept, cycles, result."""
 
 from __future__ import annotations
 
@@ -7,61 +7,41 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from outcore import launch
-from outcore.console import visible
+from outcore.chem.limits import find_scratch
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rich.console import Console
-
     from outcore.chem.accuracy import EnergyError
     from outcore.chem.integrals import Estimate, IntegralWork
+    from outcore.cli.run import Run
 
 
 class View:
-    """Lines on a console; quiet on all processes but the first, at which the numbers are."""
+    """Lines of a run; at the process that drives it are the numbers."""
 
-    def __init__(self, console: Console, mf: Any, method: str, basis: str) -> None:
-        self._console, self._mf, self._method, self._basis = console, mf, method, basis
+    def __init__(self, run: Run, mf: Any, method: str) -> None:
+        self._run, self._mf, self._method = run, mf, method
+        self.say = run.say
 
-    def say(self, line: str) -> None:
-        self._console.print(visible(line), soft_wrap=True)
-
-    def header(self, geometry: Path, processes: int) -> None:
-        mol, settings = self._mf.mol, self._mf.settings
-        kind = "cartesian" if mol.cart else "spherical"
-        self.say(
-            f"{self._method}/{self._basis}  {geometry.name}: {mol.natm} atoms, {mol.nelectron} electrons, "
-            f"{mol.nao} {kind} functions in {mol.nbas} shells"
-        )
-        threads = settings.threads or launch.threads_per_rank()
-        self.say(
-            f"{processes} {'process' if processes == 1 else 'processes'} x {threads} "
-            f"{'thread' if threads == 1 else 'threads'}, integrals {settings.storage}"
-            f"{' placed globally' if settings.placement == 'global' else ''}, "
-            + (
-                f"error of the energy {settings.allowed_error:.0e} Eh"
-                if settings.threshold is None
-                else f"threshold {settings.threshold:.0e}"
-            )
-        )
+    def details(self) -> Iterator[str]:
+        """Of the header: where integrals are, and how well they are kept."""
+        settings = self._mf.settings
+        if settings.storage != "direct":
+            yield f"scratch {settings.keep or find_scratch(settings.scratch)}"
+        yield f"integrals {settings.storage}{' placed globally' if settings.placement == 'global' else ''}"
+        if settings.threshold is None:
+            yield f"error of the energy {settings.allowed_error:.0e} Eh"
+        else:
+            yield f"threshold {settings.threshold:.0e}"
 
     @contextmanager
     def storing(self) -> Iterator[None]:
         """A progress bar while integrals are written."""
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
         if self._mf.settings.storage == "direct":
             yield
             return
-        columns = TextColumn("writing integrals"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
-        with Progress(*columns, console=self._console) as bar:
-            task = bar.add_task("", total=1.0)
-            self._mf.on_estimate = self._estimate
-            self._mf.on_progress = lambda fraction: bar.update(task, completed=fraction)
+        self._mf.on_estimate = self._estimate
+        with self._run.progress("writing integrals") as self._mf.on_progress:
             yield
-            bar.update(task, completed=1.0)
 
     def _estimate(self, estimate: Estimate) -> None:
         memory = f"memory {estimate.memory_bytes / 1e6:.0f} MB in each process"
@@ -122,12 +102,11 @@ class View:
             )
         self.say(line)
 
-    def result(self, run_seconds: float, peak_bytes: int, work: IntegralWork) -> None:
+    def result(self, run_seconds: float, work: IntegralWork) -> None:
         mf = self._mf
         state = "converged" if mf.converged else "NOT converged"
         self.say(
-            f"{self._method} energy {mf.e_tot:.10f} Eh, {state} in {mf.cycles} cycles, {run_seconds:.1f} s, "
-            f"memory {peak_bytes / 1e6:.0f} MB"
+            f"{self._method} energy {mf.e_tot:.10f} Eh, {state} in {mf.cycles} cycles, {run_seconds:.1f} s"
         )
         expected = "" if work.expected_seconds is None else f"; {work.expected_seconds:.1f} s were expected"
         self.say(

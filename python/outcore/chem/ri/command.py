@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from outcore import _core, launch, preflight, resources
-from outcore.chem.results import peak_memory_bytes, write_json
-from outcore.chem.ri.options import Options, with_options
+from outcore import _core
+from outcore.chem import scf_options
+from outcore.chem.ri.options import Options
 from outcore.chem.ri.traffic import Traffic, Watch
 from outcore.chem.scf_options import check_one_method
 from outcore.chem.view import Cycles
-from outcore.console import make_console, visible
+from outcore.cli.run import Run, with_options
 from outcore.errors import NotConverged, OutcoreError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from outcore.chem.ri.auxiliary import Purpose
     from outcore.chem.ri.mp2 import MP2
     from outcore.world import World
@@ -43,7 +41,7 @@ def ri_scf(
     check_one_method(options.uhf, rohf)
     with _Run(options, {"jk": auxbasis}, rohf=rohf) as run:
         run.scf(auxbasis)
-        run.finish()
+        run.finish(run.world)
     return 0
 
 
@@ -67,7 +65,7 @@ def rimp2(
     with _Run(options, {"jk": jkbasis, "mp2": auxbasis}, frozen) as run:
         run.scf(jkbasis)
         run.mp2(auxbasis, frozen, factors, pairs)
-        run.finish()
+        run.finish(run.world)
     return 0
 
 
@@ -83,7 +81,7 @@ def _factors(text: str) -> tuple[float, float]:
     return opposite, same
 
 
-class _Run:
+class _Run(Run):
     """The stages of a run, and what is shown of them."""
 
     def __init__(
@@ -96,38 +94,16 @@ class _Run:
     ) -> None:
         """auxiliary: the sets that the stages of the run will take, which are looked for now, as is what may be
         wrong with `frozen`."""
-        if options.ranks is not None:
-            launch.relaunch(options.ranks)
-        self._start = time.monotonic()
-        launch.limit_threads()
-        resources.give_back_freed_memory()
-
-        from outcore.chem import molecule
-
-        options.check()
-        comm = launch.world()
-        preflight.at_root(comm, options.check_targets)
-        self._console: Console = make_console(quiet=comm is not None and comm.rank > 0)
+        super().__init__(options)
         self._options = options
-        self._mol = molecule.build(
-            options.geometry,
-            options.basis,
-            charge=options.charge,
-            spin=options.spin,
-            cartesian=options.cart,
-            ecp=options.ecp,
-            frame=options.frame,
-            unit=options.unit,
-            say=self._say,
-        )
+        self.kept_at = options.checkpoint
+        self._mol = options.build(self.say)
         self._check_mol(auxiliary, frozen)
         self._unrestricted = not rohf and (options.uhf or self._mol.spin != 0)
         self._kind = "ROHF" if rohf else "UHF" if self._unrestricted else "RHF"
-        self._comm = comm
-        self._world = self._new_world()
+        self.world = self._new_world()
         self._mf: Any = None
-        self._results: dict[str, Any] = {}
-        self._header(1 if comm is None else comm.size)
+        self.header(options.title(self._method, self._mol), f"scratch {self.world.scratch}")
 
     def _check_mol(self, auxiliary: dict[Purpose, str | None], frozen: str | None) -> None:
         from outcore.chem.ri import auxiliary as sets
@@ -141,30 +117,12 @@ class _Run:
     def _new_world(self) -> World:
         from outcore.chem.ri.processes import make_world
 
-        return make_world(self._comm, self._options.memory_bytes, self._options.scratch)
+        return make_world(self.comm, self._options.memory_bytes, self._options.scratch)
 
-    def __enter__(self) -> _Run:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._world.close()
-
-    def _say(self, line: str) -> None:
-        self._console.print(visible(line), soft_wrap=True)
-
-    def _header(self, processes: int) -> None:
-        mol, options = self._mol, self._options
-        kind = "cartesian" if mol.cart else "spherical"
-        threads = options.threads or launch.threads_per_rank()
-        self._say(
-            f"{self._method}/{options.basis}  {options.geometry.name}: {mol.natm} atoms, "
-            f"{mol.nelectron} electrons, {mol.nao} {kind} functions in {mol.nbas} shells"
-        )
-        self._say(
-            f"{processes} {'process' if processes == 1 else 'processes'} x {threads} "
-            f"{'thread' if threads == 1 else 'threads'}, memory {options.memory or 'half of what is free'}, "
-            f"scratch {self._world.scratch}"
-        )
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        super().__exit__(kind, error, traceback)
+        if not isinstance(error, KeyboardInterrupt):  # which this process alone may have got
+            self.world.close()
 
     @property
     def _method(self) -> str:
@@ -177,9 +135,10 @@ class _Run:
         from outcore.chem.ri import orbitals
 
         method = getattr(ri, self._kind)
-        mf = self._mf = method(self._mol, auxbasis, **self._options.settings(self._world))
+        mf = self._mf = method(self._mol, auxbasis, **self._options.settings(self.world))
         options = self._options
-        mf.conv_tol, mf.max_cycle, mf.init_guess = options.conv_tol, options.max_cycle, options.guess
+        mf.conv_tol = scf_options.convergence(None) if options.conv_tol is None else options.conv_tol
+        mf.max_cycle, mf.init_guess = options.max_cycle, options.guess or scf_options.GUESSES[0]
         mf.chkfile = None
         if self._options.estimate:
             self._forecast("SCF", mf.with_df.prepare())
@@ -189,20 +148,21 @@ class _Run:
         found, keeper = self._kept_orbitals(mf)
         if found is not None and orbitals.finished(mf, found):
             orbitals.restore(mf, found)
-            self._say(f"converged orbitals found in {self._options.checkpoint}")
+            self.say(f"converged orbitals found in {self._options.checkpoint}")
         else:
             integrals = mf.with_df.prepare()
             forecast = self._forecast("SCF", integrals)
             watch, begin = Watch(), time.monotonic()
-            integrals.build()
-            self._say(integrals.summary(mf.with_df.auxmol))
-            self._results |= {
+            with self.progress("three-index integrals") as progress:
+                integrals.build(progress)
+            self.say(integrals.summary(mf.with_df.auxmol))
+            self.results |= {
                 "auxiliary_functions": integrals.rows,
                 "integral_bytes": integrals.bytes,
                 "integral_seconds": integrals.seconds,
                 "integrals_found": integrals.resumed,
             }
-            cycles = Cycles(self._say)
+            cycles = Cycles(self.say)
 
             def each_cycle(state: dict[str, Any]) -> None:
                 cycles(state)
@@ -213,7 +173,7 @@ class _Run:
             mf.kernel(None if found is None else mf.make_rdm1(found["mo_coeff"], found["mo_occ"]))
             waited = integrals.waited_seconds
             mf.with_df.close_integrals()
-            with self._world.together("keep orbitals"):
+            with self.world.together("keep orbitals"):
                 if keeper is not None:
                     keeper.save(
                         {name: getattr(mf, name) for name in ("mo_coeff", "mo_energy", "mo_occ")},
@@ -221,7 +181,7 @@ class _Run:
                         float(mf.e_tot),
                         converged=bool(mf.converged),
                     )
-            self._compare("scf", forecast, watch.traffic(self._world, waited), begin)
+            self._compare("scf", forecast, watch.traffic(self.world, waited), begin)
         if not mf.converged:
             raise NotConverged(
                 None,
@@ -229,13 +189,13 @@ class _Run:
                 detail=f"after {mf.cycles} cycles E = {mf.e_tot:.10f}; raise --max-cycle, or try another --guess",
             )
         seconds = time.monotonic() - begin
-        self._say(
+        self.say(
             f"{self._method} energy {mf.e_tot:.10f} Eh, converged in {mf.cycles} cycles, {seconds:.1f} s"
         )
         if self._unrestricted:
             spin_square, multiplicity = mf.spin_square()
-            self._say(f"<S^2> = {spin_square:.6f}, 2S+1 = {multiplicity:.4f}")
-        self._results |= {
+            self.say(f"<S^2> = {spin_square:.6f}, 2S+1 = {multiplicity:.4f}")
+        self.results |= {
             "energy_hartree": float(mf.e_tot),
             "converged": True,
             "cycles": int(mf.cycles),
@@ -248,26 +208,26 @@ class _Run:
     def _forecast(self, stage: str, planned: Any) -> Any:
         """What a stage will take, from rank 0, whose clock counts."""
         nothing: Any = None
-        with self._world.together("estimate"):
-            if self._world.rank == 0:
+        with self.world.together("estimate"):
+            if self.world.rank == 0:
                 nothing = planned.forecast()
-        forecast = self._world.broadcast(nothing)
-        free = _core.file_system(self._world.scratch).free_bytes
-        self._say(f"{stage} estimate: {forecast}; {free / 1e9:.1f} GB free in {self._world.scratch}")
+        forecast = self.world.broadcast(nothing)
+        free = _core.file_system(self.world.scratch).free_bytes
+        self.say(f"{stage} estimate: {forecast}; {free / 1e9:.1f} GB free in {self.world.scratch}")
         if self._options.estimate:
-            self._results[f"{stage.lower()}_estimate"] = asdict(forecast)
+            self.results[f"{stage.lower()}_estimate"] = asdict(forecast)
         return forecast
 
     def _compare(self, stage: str, forecast: Any, traffic: Traffic, begin: float) -> None:
         seconds = time.monotonic() - begin
-        self._say(forecast.against(traffic.written_bytes, traffic.read_bytes, seconds))
-        self._say(str(traffic))
-        self._results[f"{stage}_forecast"] = {
+        self.say(forecast.against(traffic.written_bytes, traffic.read_bytes, seconds))
+        self.say(str(traffic))
+        self.results[f"{stage}_forecast"] = {
             "written_bytes": [forecast.written_bytes, traffic.written_bytes],
             "read_bytes": [forecast.read_bytes, traffic.read_bytes],
             "seconds": [forecast.seconds, seconds],
         }
-        self._results[f"{stage}_traffic"] = traffic.as_json()
+        self.results[f"{stage}_traffic"] = traffic.as_json()
 
     def _stand_in(self) -> None:
         """Orbitals of the right number, for a plan that looks at nothing else."""
@@ -296,14 +256,14 @@ class _Run:
 
         found, keeper = None, None
         if self._options.checkpoint is not None:
-            name = Stages(self._world, self._options.checkpoint).directory / "orbitals"
-            with self._world.together("kept orbitals"):
-                if self._world.rank == 0:
+            name = Stages(self.world, self._options.checkpoint).directory / "orbitals"
+            with self.world.together("kept orbitals"):
+                if self.world.rank == 0:
                     fitting = mf.with_df
                     more = settings(self._mol, fitting.auxiliary_molecule(), fitting.threshold)
                     found = orbitals.load(mf, self._method, name, more)
                     keeper = restart.Checkpoint(mf, self._method, name, more)
-            found = self._world.broadcast(found)
+            found = self.world.broadcast(found)
         return found, keeper
 
     def mp2(self, auxbasis: str | None, frozen: str, scs: tuple[float, float], pairs: bool) -> None:
@@ -312,31 +272,32 @@ class _Run:
         begin = time.monotonic()
         if self._options.estimate:
             self._stand_in()
-        self._world.close()  # what its arrays have taken is free for those of MP2
-        self._world = self._new_world()
-        mp2 = ri.MP2(self._mf, frozen, auxbasis, scs=scs, **self._options.settings(self._world))
+        self.world.close()  # what its arrays have taken is free for those of MP2
+        self.world = self._new_world()
+        mp2 = ri.MP2(self._mf, frozen, auxbasis, scs=scs, **self._options.settings(self.world))
         mp2.prepare()
         forecast = self._forecast("MP2", mp2)
         if self._options.estimate:
             return
         watch, start = Watch(), time.monotonic()
-        mp2.kernel()
-        self._compare("mp2", forecast, watch.traffic(self._world, mp2.waited_seconds), start)
+        with self.stages() as mp2.on_progress:
+            mp2.kernel()
+        self._compare("mp2", forecast, watch.traffic(self.world, mp2.waited_seconds), start)
         seconds = time.monotonic() - begin
-        self._say(mp2.summary())
+        self.say(mp2.summary())
         if mp2.found != {""}:
-            self._say(f"integrals found in {self._options.checkpoint}: {', '.join(sorted(mp2.found))}")
+            self.say(f"integrals found in {self._options.checkpoint}: {', '.join(sorted(mp2.found))}")
         if pairs:
             self._pairs(mp2)
-        self._say(f"correlation energy        {mp2.e_corr:.10f} Eh, {seconds:.1f} s")
-        self._say(f"  opposite spin           {mp2.e_os:.10f}")
-        self._say(f"  same spin               {mp2.e_ss:.10f}")
-        self._say(f"RI-MP2 energy             {mp2.e_tot:.10f} Eh")
-        self._say(
+        self.say(f"correlation energy        {mp2.e_corr:.10f} Eh, {seconds:.1f} s")
+        self.say(f"  opposite spin           {mp2.e_os:.10f}")
+        self.say(f"  same spin               {mp2.e_ss:.10f}")
+        self.say(f"RI-MP2 energy             {mp2.e_tot:.10f} Eh")
+        self.say(
             f"SCS-RI-MP2 energy         {self._mf.e_tot + mp2.e_scs:.10f} Eh "
             f"(opposite spin times {scs[0]:.4g}, same spin times {scs[1]:.4g})"
         )
-        self._results |= {
+        self.results |= {
             "correlation_hartree": mp2.e_corr,
             "opposite_spin_hartree": mp2.e_os,
             "same_spin_hartree": mp2.e_ss,
@@ -350,28 +311,9 @@ class _Run:
         names = list(mp2.pair_energies)
         for name in names:
             energies = mp2.pair_energies[name]
-            self._say(f"pair energies, {name} (Eh), orbitals counted from 1:")
+            self.say(f"pair energies, {name} (Eh), orbitals counted from 1:")
             for i, row in enumerate(energies):
                 for j, energy in enumerate(row):
                     if name == "ab" or j <= i:
                         whole = energy if name == "ab" or i == j else 2 * energy
-                        self._say(f"{i + 1 + mp2.frozen:6d} {j + 1 + mp2.frozen:6d} {whole:16.10f}")
-
-    def finish(self) -> None:
-        """Time and memory of the run, and the file of results."""
-        if not self._options.estimate:
-            self._measure()
-        with self._world.together("write results"):
-            if self._options.json_file is not None and self._world.rank == 0:
-                write_json(self._options.json_file, self._results)
-
-    def _measure(self) -> None:
-        peak = peak_memory_bytes(self._world)
-        seconds = time.monotonic() - self._start
-        budget = self._options.memory_bytes
-        self._say(
-            f"run time {seconds:.1f} s, memory {peak / 1e6:.0f} MB"
-            + ("" if budget is None else f" of {budget / 1e6:.0f} MB")
-            + (", what processes share counted for each" if self._world.size > 1 else "")
-        )
-        self._results |= {"run_seconds": seconds, "peak_memory_bytes": peak, "memory_budget_bytes": budget}
+                        self.say(f"{i + 1 + mp2.frozen:6d} {j + 1 + mp2.frozen:6d} {whole:16.10f}")

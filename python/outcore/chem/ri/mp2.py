@@ -14,8 +14,9 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -137,6 +138,9 @@ class MP2:
         self.auxiliary_title = ""
         self.waited_seconds = 0.0  # for integrals from the disk, by this process
         self.found: set[str] = set()  # stages that another run had done, "" if one was not
+        self.on_progress: Callable[[str, float], None] | None = (
+            None  # the part, and its fraction that is done
+        )
         self.e_corr = self.e_os = self.e_ss = self.e_singles = 0.0
         self.pair_energies: dict[str, Matrix] = {}
 
@@ -334,6 +338,7 @@ class MP2:
                 len(blocks),
                 self.threads,
                 lambda thread, task: transforms[thread].work(*blocks[task]),
+                partial(self._tell, "three-centre integrals"),
             )
 
     # ---- pairs ----
@@ -356,7 +361,7 @@ class MP2:
         ]
         counter = self.world.counter()
         reader = TileReader(first, second, self.plan)
-        stream = reader.tiles(tasks[task] for task in tasks_of(counter, len(tasks)))
+        stream = reader.tiles(self._handed_out(case, tasks, tasks_of(counter, len(tasks))))
         while done.more():
             self._pairs_until(done.deadline(), case, first, second, stream, done)
         self.waited_seconds += reader.waited_seconds
@@ -365,6 +370,18 @@ class MP2:
             lower = np.tril(sums, -1)
             sums = sums + lower.transpose(0, 2, 1)
         return sums
+
+    def _tell(self, part: str, fraction: float) -> None:
+        if self.on_progress is not None:
+            self.on_progress(part, fraction)
+
+    def _handed_out(self, case: Case, tasks: list[Any], numbers: Iterator[int]) -> Iterator[Any]:
+        """Tasks by their numbers; says how far all processes are."""
+        part = f"pairs {case.name}".rstrip()
+        for number in numbers:
+            self._tell(part, number / len(tasks))
+            yield tasks[number]
+        self._tell(part, 1.0)
 
     def _pairs_until(
         self,

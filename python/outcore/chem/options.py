@@ -1,0 +1,83 @@
+"""Options of the commands that begin with an SCF of a molecule, named once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from outcore.chem import scf_options
+from outcore.cli.run import JobOptions
+
+if TYPE_CHECKING:
+    from pyscf.gto import Mole
+
+
+@dataclass(frozen=True, kw_only=True)
+class MoleculeOptions(JobOptions):
+    """The molecule, and how its SCF goes."""
+
+    geometry: Annotated[Path, typer.Argument(help="XYZ file, in Angstrom.")]
+    basis: Annotated[str, typer.Option(help="Basis set, as PySCF names it, or a file in NWChem's format.")]
+    ecp: Annotated[
+        str | None,
+        typer.Option(
+            help="Effective core potentials, by name or file. Default: those that go with the basis."
+        ),
+    ] = None
+    cart: Annotated[bool, typer.Option("--cart", help="Cartesian d, f, g functions.")] = False
+    charge: Annotated[
+        int | None, typer.Option(help="Total charge. Default: what the comment of the XYZ file says, or 0.")
+    ] = None
+    spin: Annotated[
+        int | None,
+        typer.Option(help="Unpaired electrons (2S). Default: what the comment says, or 0, or 1 if odd."),
+    ] = None
+    frame: Annotated[
+        int | None, typer.Option(help="Of a file of several geometries: 1, 2, .., or -1 for the last.")
+    ] = None
+    unit: Annotated[
+        str | None, typer.Option(help="Of the coordinates: angstrom or bohr. Default: what the file says.")
+    ] = None
+    uhf: Annotated[
+        bool, typer.Option("--uhf", help="Unrestricted; the default if electrons are unpaired.")
+    ] = False
+    guess: Annotated[str | None, typer.Option(help="Start guess, as PySCF names it. Default: minao.")] = None
+    conv_tol: Annotated[
+        float | None, typer.Option(help="Convergence of the energy (Hartree). Default: 1e-9.")
+    ] = None
+    max_cycle: Annotated[int, typer.Option(help="Most SCF cycles.")] = 50
+
+    def check(self) -> None:
+        scf_options.check_guess(self.guess or scf_options.GUESSES[0])
+        scf_options.check_iterations(self.conv_tol, self.max_cycle)
+        super().check()
+
+    def reads(self) -> dict[str, Any]:
+        return {"the geometry": self.geometry, "the basis": self.basis, "the potentials": self.ecp}
+
+    def build(self, say: Callable[[str], None]) -> Mole:
+        """The molecule. `say`: for a line that tells what was found in the file."""
+        from outcore.chem import molecule
+
+        return molecule.build(
+            self.geometry,
+            self.basis,
+            charge=self.charge,
+            spin=self.spin,
+            cartesian=self.cart,
+            ecp=self.ecp,
+            frame=self.frame,
+            unit=self.unit,
+            say=say,
+        )
+
+    def title(self, method: str, mol: Mole) -> str:
+        """The first line of a run."""
+        return (
+            f"{method}/{self.basis}  {self.geometry.name}: {mol.natm} atoms, {mol.nelectron} electrons, "
+            f"{mol.nao} {'cartesian' if mol.cart else 'spherical'} functions in {mol.nbas} shells"
+        )

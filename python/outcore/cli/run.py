@@ -1,0 +1,242 @@
+"""The frame of every method's command: its options, what it shows, what it leaves, and how it ends.
+
+    @dataclass(frozen=True, kw_only=True)
+    class Options(JobOptions):
+        basis: Annotated[str, typer.Option(help="Basis set.")]
+
+    @with_options
+    def command(options: Options) -> int:
+        with Run(options) as run:
+            run.header(f"RHF/{options.basis}", f"scratch {world.scratch}")
+            with run.progress("integrals") as progress:
+                store(progress)
+            run.say("energy ..")
+            run.results["energy_hartree"] = energy
+            run.finish(world)
+        return 0
+
+Ctrl-C and SIGTERM end a run with 130 and 143 at all processes; what is complete stays where it is kept.
+"""
+
+from __future__ import annotations
+
+import errno
+import inspect
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Self, get_type_hints
+
+import typer
+
+from outcore import interrupts, launch, preflight, resources
+from outcore.console import make_console, visible
+from outcore.errors import OutcoreError
+from outcore.resources import parse_bytes
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from outcore.parallel.tasks import Progress
+    from outcore.world import World
+
+MOST_THREADS = 1024  # of a process: more are a slip of the hand
+
+_MEMORY = (
+    "Budget of all processes, what they need to start included, e.g. 2GB. Default: half of what is free."
+)
+
+
+# ---- options ----
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobOptions:
+    """What every method is asked for. A method has a class of its own, below this one."""
+
+    ranks: Annotated[
+        int | None, typer.Option(help="Processes to start; leave out under mpiexec or srun.")
+    ] = None
+    threads: Annotated[
+        int | None, typer.Option(help="Threads of each process. Default: its share of the cores.")
+    ] = None
+    memory: Annotated[str | None, typer.Option(help=_MEMORY)] = None
+    scratch: Annotated[
+        str | None, typer.Option(help="Scratch directory. Default: the fastest node-local one.")
+    ] = None
+    estimate: Annotated[
+        bool,
+        typer.Option("--estimate", help="Print memory, disk, bytes moved and time, and compute nothing."),
+    ] = False
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write results here.")] = None
+
+    def check(self) -> None:
+        """Raises OutcoreError for values that are out of range or have no effect, before anything is done."""
+        preflight.check_count("--threads", self.threads, MOST_THREADS)
+
+    def reads(self) -> dict[str, Any]:
+        """Files that are read, by what they are."""
+        return {}
+
+    def writes(self) -> dict[str, Any]:
+        """Files that are written in the end, by their options."""
+        return {"--json": self.json_file}
+
+    def check_targets(self) -> None:
+        """Raises OutcoreError if what is to be written cannot be. Of the process that writes."""
+        preflight.check_distinct(self.reads(), self.writes())
+        preflight.check_file(self.json_file, "write results")
+
+    @property
+    def memory_bytes(self) -> int | None:
+        return None if self.memory is None else parse_bytes(self.memory)
+
+
+def with_options(command: Callable[..., int]) -> Callable[..., int]:
+    """A command whose first parameter is a JobOptions, as one that has the fields of its class in its place: those
+    of the method, then those of every job."""
+    first, *others = inspect.signature(command, eval_str=True).parameters.values()
+    cls: type[JobOptions] = first.annotation
+    hints = get_type_hints(cls, include_extras=True)
+    of_job = [each.name for each in fields(JobOptions)]
+    named = {each.name: each for each in fields(cls)}
+    common = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if named[name].default is MISSING else named[name].default,
+            annotation=hints[name],
+        )
+        for name in [*(name for name in named if name not in of_job), *of_job]
+    ]
+    parameters = common + [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in others]
+
+    def flat(**given: Any) -> int:
+        options = cls(**{each.name: given.pop(each.name) for each in common})
+        return command(options, **given)
+
+    flat.__name__, flat.__doc__ = command.__name__, command.__doc__
+    flat.__signature__ = inspect.Signature(parameters, return_annotation=int)  # type: ignore[attr-defined]
+    flat.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": int}
+    return flat
+
+
+# ---- a run ----
+
+
+class Run:
+    """One run of a method, from its options to its results. Making it starts the processes that are asked for, and
+    checks the options, at all of them.
+
+    Args:
+        give_back: memory that arrays free is the system's again at once (`resources.give_back_freed_memory`).
+
+    `results` is what `finish` writes; lines are those of rank 0.
+    """
+
+    def __init__(self, options: JobOptions, *, give_back: bool = True) -> None:
+        if options.ranks is not None:
+            launch.relaunch(options.ranks)
+        self._start = time.monotonic()
+        launch.limit_threads()
+        if give_back:
+            resources.give_back_freed_memory()
+        options.check()
+        self.options = options
+        self.comm = launch.world()
+        preflight.at_root(self.comm, options.check_targets)
+        self.root = self.comm is None or self.comm.rank == 0
+        self.console: Console = make_console(quiet=not self.root)
+        self.results: dict[str, Any] = {}
+        self.kept_at: Path | None = None  # where what is complete stays, if the run is ended
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, KeyboardInterrupt):
+            signal = "SIGTERM" if isinstance(error, interrupts.Terminated) else "Ctrl-C"
+            kept = "" if self.kept_at is None else f"; what was complete is in {self.kept_at}"
+            self.say(f"ended by {signal} after {self.seconds:.1f} s{kept}")
+
+    @property
+    def seconds(self) -> float:
+        """Since its begin."""
+        return time.monotonic() - self._start
+
+    def say(self, line: str) -> None:
+        self.console.print(visible(line), soft_wrap=True)
+
+    def header(self, title: str, *details: str) -> None:
+        """What is computed, on what, and with how much of it."""
+        options, processes = self.options, 1 if self.comm is None else self.comm.size
+        threads = options.threads or launch.threads_per_rank()
+        what = (
+            f"{processes} {'process' if processes == 1 else 'processes'} x {threads} "
+            f"{'thread' if threads == 1 else 'threads'}",
+            f"memory {options.memory or 'half of what is free'}",
+            *details,
+        )
+        self.say(title)
+        self.say(", ".join(what))
+
+    @contextmanager
+    def progress(self, label: str) -> Iterator[Progress]:
+        """A bar with the time that is left, for a fraction that any thread tells; all of it at the end."""
+        with self.stages() as tell:
+            tell(label, 0.0)
+            yield lambda fraction: tell(label, fraction)
+            tell(label, 1.0)
+
+    @contextmanager
+    def stages(self) -> Iterator[Callable[[str, float], None]]:
+        """The same for several parts, each with a bar of its own from when it is first told of."""
+        if not self.root:
+            yield lambda label, fraction: None
+            return
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+        columns = TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn()
+        bars: dict[str, Any] = {}
+        with Progress(*columns, TimeRemainingColumn(), console=self.console) as progress:
+
+            def tell(label: str, fraction: float) -> None:
+                if label not in bars:
+                    bars[label] = progress.add_task(visible(label), total=1.0)
+                progress.update(bars[label], completed=fraction)
+
+            yield tell
+
+    def finish(self, world: World) -> None:
+        """Time and memory of the run, and the file of results; of an estimate, that alone. Collective."""
+        if not self.options.estimate:
+            peak, seconds = peak_memory_bytes(world), self.seconds
+            budget = self.options.memory_bytes
+            self.say(
+                f"run time {seconds:.1f} s, memory {peak / 1e6:.0f} MB"
+                + ("" if budget is None else f" of {budget / 1e6:.0f} MB")
+                + (", what processes share counted for each" if world.size > 1 else "")
+            )
+            self.results |= {
+                "run_seconds": seconds,
+                "peak_memory_bytes": peak,
+                "memory_budget_bytes": budget,
+            }
+        with world.together("write results"):
+            if self.options.json_file is not None and world.rank == 0:
+                _write_json(self.options.json_file, self.results)
+
+
+def peak_memory_bytes(world: World) -> int:
+    """The most memory that the processes have held, added up: pages that they share count for each. Collective."""
+    return int(world.all_reduce(resources.peak_resident_bytes()))
+
+
+def _write_json(path: Path, results: dict[str, Any]) -> None:
+    try:
+        path.write_text(json.dumps(results, indent=2) + "\n")
+    except OSError as error:
+        raise OutcoreError(error.errno or errno.EIO, "write results", path=path) from error
