@@ -508,11 +508,11 @@ def command(
     if emulated := _core.emulation():
         detail = f"peers would not be subject to it; unset OUTCORE_THROTTLE and OUTCORE_REQUESTS ({emulated})"
         raise OutcoreError(errno.EINVAL, "measure on an emulated storage", detail=detail)
-    from outcore.doctor import scratch_directory
+    from outcore.job.scratch import find_scratch
     from outcore.preflight import check_file
 
     check_file(json_, "write the result")
-    result = run_benchmark(name, quick=quick, scratch=scratch_directory(scratch))
+    result = run_benchmark(name, quick=quick, scratch=Path(find_scratch(scratch)))
     show(result["claims"])
     if json_ is not None:
         json_.write_text(json.dumps(result, indent=2) + "\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import importlib.metadata
 import json
 import os
@@ -18,6 +17,7 @@ import typer
 from outcore import _core, extras, launch, resources
 from outcore.errors import OutcoreError
 from outcore.job import machine
+from outcore.job.scratch import find_scratch
 from outcore.tables import rate, volume
 
 
@@ -32,24 +32,6 @@ class Finding:
 
 
 # ---- scratch ----
-
-
-def scratch_directory(given: Path | None = None) -> Path:
-    """The scratch directory to use: `given`, which has to be a writable directory, or the default one.
-    Raises OutcoreError."""
-    if given is None:
-        return Path(_core.default_scratch())
-    problem = None
-    if not given.exists():
-        problem = errno.ENOENT
-    elif not given.is_dir():
-        problem = errno.ENOTDIR
-    elif not os.access(given, os.W_OK | os.X_OK):
-        problem = errno.EACCES
-    if problem is not None:
-        hint = "it has to be a directory that can be written to"
-        raise OutcoreError(problem, "use scratch directory", path=given, detail=hint)
-    return given
 
 
 def scratch_facts(directory: Path) -> dict[str, Any]:
@@ -160,7 +142,7 @@ def _memory() -> Finding:
 
 
 def _scratch(given: Path | None) -> list[Finding]:
-    directory = scratch_directory(given)
+    directory = Path(find_scratch(given))
     facts = scratch_facts(directory)
     place = f"{directory} ({facts['file_system']}, {volume(facts['free_bytes'])} free)"
     finding = Finding("scratch", place)

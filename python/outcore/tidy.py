@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from outcore import _core
-from outcore.doctor import scratch_directory
+from outcore.job.scratch import find_scratch
 
 
 def command(
@@ -17,7 +17,7 @@ def command(
     ] = None,
 ) -> None:
     """Remove the scratch of your processes that are dead. That of living ones, and of others, stays."""
-    directory = scratch_directory(scratch)
+    directory = Path(find_scratch(scratch))
     removed = _core.clean(str(directory))
     for path in removed:
         print(f"removed {path}")

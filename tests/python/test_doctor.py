@@ -1,8 +1,6 @@
 """What `outcore doctor` finds, and what it says of things that are missing."""
 
-import errno
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from outcore import _core, doctor, launch
-from outcore.errors import OutcoreError
 from outcore.job import machine
 
 
@@ -84,22 +81,6 @@ def test_scratch_in_memory_is_pointed_out():
 def test_a_disk_that_was_not_measured_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr(machine, "measure_disk", lambda _: None)
     assert by_name(doctor.findings(tmp_path))["measured rate"].found == "not measured"
-
-
-def test_given_scratch_is_used(tmp_path):
-    assert doctor.scratch_directory(tmp_path) == tmp_path
-
-
-def test_default_scratch_is_writable():
-    assert os.access(doctor.scratch_directory(), os.W_OK)
-
-
-@pytest.mark.parametrize(("name", "code"), [("none", errno.ENOENT), ("file", errno.ENOTDIR)])
-def test_unusable_scratch_is_refused(tmp_path, name, code):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OutcoreError, match=str(tmp_path / name)) as caught:
-        doctor.scratch_directory(tmp_path / name)
-    assert caught.value.errno == code
 
 
 def test_json(tmp_path):

@@ -14,10 +14,10 @@ import typer
 from outcore import preflight
 from outcore.chem import scf_options
 from outcore.chem.integrals import STORAGES
-from outcore.chem.limits import find_scratch
 from outcore.chem.options import MoleculeOptions
 from outcore.cli.run import Run, with_options
 from outcore.errors import NotConverged, OutcoreError
+from outcore.job.scratch import find_scratch
 from outcore.resources import parse_bytes
 
 if TYPE_CHECKING:
@@ -210,11 +210,11 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
 
 def _processes(comm: Intracomm | None, placement: str, scratch: str | None) -> Intracomm | World | None:
     """Those of the job; as a world of their own where its scratch directory matters. Collective."""
-    from outcore.world import World
+    from outcore.job.processes import make_world
 
     if placement == "local" or scratch is None:
         return comm
-    return World("self" if comm is None else comm, scratch=find_scratch(scratch))
+    return make_world(comm, None, scratch)
 
 
 def _close(mf: Any) -> None:

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from outcore import _core, launch, resources
 from outcore.chem import accuracy, kept, molecule, plan, problem
 from outcore.chem.accuracy import EnergyError
-from outcore.chem.limits import find_scratch, memory_share
 from outcore.errors import OutcoreError
 from outcore.global_array import GlobalArray
+from outcore.job.processes import memory_share
+from outcore.job.scratch import find_scratch
 from outcore.keep.problem import Problem
 from outcore.parallel.tasks import run_tasks
 from outcore.resources import Allowance

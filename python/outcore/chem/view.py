@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from outcore.chem.limits import find_scratch
+from outcore.job.scratch import find_scratch
 
 if TYPE_CHECKING:
     from outcore.chem.accuracy import EnergyError

@@ -49,9 +49,9 @@ def command(
     if repeats > 1 and name != "passion":
         raise OutcoreError(errno.EINVAL, f"--repeats {repeats}", detail=f"{name} makes each run once")
     sections = _sections(name, only)
-    from outcore.doctor import scratch_directory
+    from outcore.job.scratch import find_scratch
 
-    place = scratch_directory(scratch)
+    place = Path(find_scratch(scratch))
     out = directory or Path(f"study-{name}")
     try:
         out.mkdir(parents=True, exist_ok=True)

@@ -115,7 +115,7 @@ class _Run(Run):
             count_frozen(self._mol, frozen, max(self._mol.nelec))
 
     def _new_world(self) -> World:
-        from outcore.chem.ri.processes import make_world
+        from outcore.job.processes import make_world
 
         return make_world(self.comm, self._options.memory_bytes, self._options.scratch)
 

@@ -19,9 +19,9 @@ from outcore.chem.molecule import integrals_key
 from outcore.chem.ri import auxiliary
 from outcore.chem.ri.jk import Request, jk
 from outcore.chem.ri.plan import check_storage
-from outcore.chem.ri.processes import JOB, free_memory, make_world
 from outcore.chem.ri.three_index import ThreeIndex
 from outcore.errors import OutcoreError
+from outcore.job.processes import JOB, free_memory, make_world
 from outcore.keep.stages import Stages
 from outcore.resources import Allowance, parse_bytes
 from outcore.world import World

@@ -43,10 +43,10 @@ from outcore.chem.ri.plan import (
     plan_transform,
 )
 from outcore.chem.ri.problem import FORMAT, settings
-from outcore.chem.ri.processes import JOB, free_memory, make_world
 from outcore.chem.ri.tiles import Tile, TileReader
 from outcore.chem.ri.transformed import TRANSFORMED, Orbitals, Transformed
 from outcore.errors import OutcoreError
+from outcore.job.processes import JOB, free_memory, make_world
 from outcore.keep.problem import Problem
 from outcore.keep.stages import Stage, Stages, offering
 from outcore.parallel import team
@@ -122,7 +122,7 @@ class MP2:
         self._memory_bytes = None if memory is None else parse_bytes(memory)
         self._owns_world = not isinstance(comm, World)
         if not isinstance(comm, World):
-            comm = make_world(launch.world() if comm is JOB else comm, self._memory_bytes, scratch)
+            comm = make_world(comm, self._memory_bytes, scratch)
         self.world = comm
         self._stages = None if checkpoint is None else Stages(comm, Path(checkpoint))
         self._settings: Settings = {}  # that the integrals of orbitals depend on

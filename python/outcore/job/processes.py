@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from outcore import resources
-from outcore.chem.limits import find_scratch, memory_share
+from outcore import launch, resources
+from outcore.job.scratch import find_scratch
 from outcore.resources import Allowance
 from outcore.world import World
 
@@ -18,13 +18,27 @@ JOB: Any = object()  # default of `comm`: all processes of the job
 
 
 def make_world(comm: Intracomm | None, memory_bytes: int | None, scratch: str | None) -> World:
-    """A world of a communicator (None: of this process) with a share of the memory of all. Collective."""
+    """A world of a communicator (None: of this process, JOB: of all) with a share of the memory of all together.
+    Collective."""
+    comm = launch.world() if comm is JOB else comm
     size = 1 if comm is None else int(comm.Get_size())
     return World(
         "self" if comm is None else comm,
         memory=None if memory_bytes is None else memory_bytes // size,
         scratch=None if scratch is None else find_scratch(scratch),
     )
+
+
+def memory_share(world: World, memory_bytes: int | None, threads: int) -> Allowance:
+    """What this process may have, with what it has, of a budget of all together; of None, and half of its share of
+    what is available. Not more than limits leave, whatever the budget."""
+    resident = resources.resident_bytes()
+    if memory_bytes is None:
+        free = resources.allowance(world.node_size, threads)
+        return Allowance(resident + free.bytes // 2, f"half of what is free ({free.reason})")
+    mine = Allowance(memory_bytes // world.size, "--memory")
+    left = resources.hard_allowance(world.node_size, threads)
+    return mine if left is None else min(mine, Allowance(resident + left.bytes, left.reason))
 
 
 def free_memory(world: World, memory_bytes: int | None, threads: int) -> Allowance:
