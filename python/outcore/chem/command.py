@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +15,7 @@ from outcore.chem import scf_options
 from outcore.chem.integrals import STORAGES
 from outcore.chem.options import MoleculeOptions
 from outcore.cli.run import Run, with_options
-from outcore.errors import NotConverged, OutcoreError
+from outcore.errors import OutcoreError
 from outcore.job.scratch import find_scratch
 from outcore.resources import parse_bytes
 
@@ -114,7 +113,7 @@ def scf(options: Options) -> int:
 
 def _scf(run: Run, options: Options) -> int:
     from outcore.chem import scf as methods
-    from outcore.chem.view import Cycles, View
+    from outcore.chem.view import Cycles, View, refuse_unconverged
 
     run.kept_at = options.checkpoint
     mol = options.build(run.say)
@@ -146,10 +145,11 @@ def _scf(run: Run, options: Options) -> int:
     with view.storing():
         _ = mf.two_electron
     view.stored()
-    cycles = Cycles(run.say)
-    mf.callback = cycles if keeper is None else _both(keeper.cycle, cycles)  # a cycle shown is saved
-    energy = mf.kernel(start_density)
-    _keep(mf, keeper)
+    mf.callback = Cycles(run.say, keeper)
+    mf.kernel(start_density)
+    with mf.world.together("write checkpoint"):
+        if keeper is not None:
+            keeper.finish()
     storage_error = mf.energy_error()
     run_seconds = run.seconds
     work = mf.two_electron.work()
@@ -162,12 +162,7 @@ def _scf(run: Run, options: Options) -> int:
     run.results |= _results(mf, work, report, storage_error, run_seconds)
     run.finish(world)
     _close(mf)
-    if not mf.converged:
-        raise NotConverged(
-            None,
-            "converge the SCF",
-            detail=f"after {mf.cycles} cycles E = {energy:.10f}; raise --max-cycle, or try another --guess",
-        )
+    refuse_unconverged(mf)
     return 0 if storage_error.kept else NOT_KEPT
 
 
@@ -249,22 +244,6 @@ def _restart_files(
             if name is not None:
                 keeper = files.Checkpoint(mf, method, name)
     return density, keeper
-
-
-def _both(first: Callable[[Any], None], second: Callable[[Any], None]) -> Callable[[Any], None]:
-    def call(state: Any) -> None:
-        first(state)
-        second(state)
-
-    return call
-
-
-def _keep(mf: Any, keeper: Checkpoint | None) -> None:
-    """The orbitals at the end."""
-    with mf.world.together("write checkpoint"):
-        if keeper is not None:
-            orbitals = {key: getattr(mf, key) for key in ("mo_coeff", "mo_energy", "mo_occ")}
-            keeper.save(orbitals, int(mf.cycles), float(mf.e_tot), converged=bool(mf.converged))
 
 
 def _begin_io(mf: Any, trace_file: Path | None) -> RawRates | None:

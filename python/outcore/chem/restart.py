@@ -49,6 +49,12 @@ class Checkpoint:
         orbitals = {key: state[key] for key in _NAMES}
         self.save(orbitals, int(state["cycle"]) + 1, float(state["e_tot"]), converged=False)
 
+    def finish(self) -> None:
+        """Saves what the mean-field object has in the end."""
+        orbitals = {key: getattr(self._mf, key) for key in _NAMES}
+        energy, converged = float(self._mf.e_tot), bool(self._mf.converged)
+        self.save(orbitals, int(self._mf.cycles), energy, converged=converged)
+
     def save(self, orbitals: dict[str, Array], cycle: int, energy: float, *, converged: bool) -> None:
         """orbitals: mo_coeff [n][orbitals] (UHF: [2][n][orbitals]), mo_energy (Hartree), mo_occ."""
         facts = {

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from outcore.errors import NotConverged
 from outcore.job.scratch import find_scratch
 
 if TYPE_CHECKING:
     from outcore.chem.accuracy import EnergyError
     from outcore.chem.integrals import Estimate, IntegralWork
+    from outcore.chem.restart import Checkpoint
     from outcore.cli.run import Run
 
 
@@ -123,12 +125,15 @@ class View:
 
 
 class Cycles:
-    """For mf.callback: a line for each cycle. Made when the cycles begin."""
+    """For mf.callback: a line for each cycle, whose orbitals are kept before it is shown. Made when the cycles
+    begin."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say, self._begin = say, time.monotonic()
+    def __init__(self, say: Callable[[str], None], keeper: Checkpoint | None = None) -> None:
+        self._say, self._keeper, self._begin = say, keeper, time.monotonic()
 
     def __call__(self, state: dict[str, Any]) -> None:
+        if self._keeper is not None:
+            self._keeper.cycle(state)
         now = time.monotonic()
         if state["cycle"] == 0:
             self._say(f"{'cycle':>5} {'energy / Eh':>20} {'change':>10} {'|g|':>9} {'|dD|':>9} {'s':>7}")
@@ -137,3 +142,13 @@ class Cycles:
             f"{state['norm_gorb']:9.2e} {state['norm_ddm']:9.2e} {now - self._begin:7.2f}"
         )
         self._begin = now
+
+
+def refuse_unconverged(mf: Any) -> None:
+    """Raises NotConverged."""
+    if not mf.converged:
+        raise NotConverged(
+            None,
+            "converge the SCF",
+            detail=f"after {mf.cycles} cycles E = {mf.e_tot:.10f}; raise --max-cycle, or try another --guess",
+        )

@@ -15,9 +15,9 @@ from outcore.chem import scf_options
 from outcore.chem.ri.options import Options
 from outcore.chem.ri.traffic import Traffic, Watch
 from outcore.chem.scf_options import check_one_method
-from outcore.chem.view import Cycles
+from outcore.chem.view import Cycles, refuse_unconverged
 from outcore.cli.run import Run, with_options
-from outcore.errors import NotConverged, OutcoreError
+from outcore.errors import OutcoreError
 
 if TYPE_CHECKING:
     from outcore.chem.ri.auxiliary import Purpose
@@ -162,32 +162,15 @@ class _Run(Run):
                 "integral_seconds": integrals.seconds,
                 "integrals_found": integrals.resumed,
             }
-            cycles = Cycles(self.say)
-
-            def each_cycle(state: dict[str, Any]) -> None:
-                cycles(state)
-                if keeper is not None:
-                    keeper.cycle(state)
-
-            mf.callback = each_cycle
+            mf.callback = Cycles(self.say, keeper)
             mf.kernel(None if found is None else mf.make_rdm1(found["mo_coeff"], found["mo_occ"]))
             waited = integrals.waited_seconds
             mf.with_df.close_integrals()
             with self.world.together("keep orbitals"):
                 if keeper is not None:
-                    keeper.save(
-                        {name: getattr(mf, name) for name in ("mo_coeff", "mo_energy", "mo_occ")},
-                        int(mf.cycles),
-                        float(mf.e_tot),
-                        converged=bool(mf.converged),
-                    )
+                    keeper.finish()
             self._compare("scf", forecast, watch.traffic(self.world, waited), begin)
-        if not mf.converged:
-            raise NotConverged(
-                None,
-                "converge the SCF",
-                detail=f"after {mf.cycles} cycles E = {mf.e_tot:.10f}; raise --max-cycle, or try another --guess",
-            )
+        refuse_unconverged(mf)
         seconds = time.monotonic() - begin
         self.say(
             f"{self._method} energy {mf.e_tot:.10f} Eh, converged in {mf.cycles} cycles, {seconds:.1f} s"
