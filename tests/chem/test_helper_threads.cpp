@@ -1,6 +1,8 @@
 // What goes wrong in a helper thread of src/chem is thrown by the call that started it: never the end of the
 // process, never a wait without end, and the next call is right again.
-#include <array>
+#include <pthread.h>
+#include <signal.h>
+
 #include <atomic>
 #include <cmath>
 #include <filesystem>
@@ -111,6 +113,18 @@ TEST("a team throws what one of its threads has thrown, whichever") {
     check::equal(std::string(error.what()), std::to_string(failing));
     check::equal(ended.load(), threads);
   }
+}
+
+TEST("helpers take no signals, and the caller takes what it took") {
+  const auto takes = [](int number) {
+    sigset_t blocked;
+    pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+    return sigismember(&blocked, number) == 0;
+  };
+  std::atomic<int> taking{0};
+  outcore::in_team(threads, [&](int) { taking += takes(SIGINT) || takes(SIGTERM); });
+  check::equal(taking.load(), 1);
+  check::is_true(takes(SIGINT) && takes(SIGTERM));
 }
 
 TEST("a team has no memory: the calls that could begin are ended, and the error is thrown") {

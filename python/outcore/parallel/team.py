@@ -4,10 +4,11 @@ matrices, so that other work on the machine does not make them wait for each oth
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -109,16 +110,17 @@ def each(
 
 
 class _OneThread:
-    """OpenBLAS has one setting for the process: who is inside, and what the first has found."""
+    """OpenBLAS has one setting for the process: how many are inside, and what the first of them has found."""
 
     def __init__(self) -> None:
-        self._guard, self._users, self._before = threading.Lock(), 0, list[int]()
+        self._guard, self._users = threading.Lock(), 0
+        self._before: list[tuple[Any, int]] = []  # what sets a number, and that number
 
     def enter(self) -> None:
-        functions = _openblas()
         with self._guard:
             if self._users == 0:
-                self._before = [get() for get, _ in functions]
+                functions = _openblas(len(sys.modules))
+                self._before = [(put, get()) for get, put in functions]
                 for _, put in functions:
                     put(1)
             self._users += 1
@@ -127,7 +129,7 @@ class _OneThread:
         with self._guard:
             self._users -= 1
             if self._users == 0:
-                for (_, put), threads in zip(_openblas(), self._before, strict=True):
+                for put, threads in self._before:
                     put(threads)
 
 
@@ -145,9 +147,10 @@ def blas_of_one_thread() -> Iterator[None]:
         _one_thread.leave()
 
 
-@cache
-def _openblas() -> list[tuple[Any, Any]]:
-    """Functions that ask for and set the number of threads, of the OpenBLAS that NumPy has loaded."""
+@lru_cache(maxsize=1)
+def _openblas(_modules: int) -> list[tuple[Any, Any]]:
+    """Functions that ask for and set the number of threads, of each OpenBLAS that is loaded: NumPy and SciPy bring
+    their own. They are looked for again when modules have been imported."""
     np.ones((2, 2)) @ np.ones((2, 2))
     paths = {
         line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "openblas" in line

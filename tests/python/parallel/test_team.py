@@ -1,5 +1,7 @@
 """A team of threads: errors are collected, nothing is left behind, BLAS is as before."""
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -89,7 +91,7 @@ def test_a_stop_iteration_of_the_work_is_an_error_not_the_end():
 
 
 def test_blas_has_one_thread_inside_and_its_own_afterwards():
-    functions = team._openblas()
+    functions = team._openblas(len(sys.modules))
     if not functions:
         pytest.skip("NumPy has no OpenBLAS")
     before = [get() for get, _ in functions]
@@ -109,3 +111,28 @@ def test_blas_has_one_thread_inside_and_its_own_afterwards():
     finally:
         for (_, put), threads in zip(functions, before, strict=True):
             put(threads)
+
+
+LOADED_LATER = """
+import os, sys
+os.environ["OPENBLAS_NUM_THREADS"] = "2"
+from outcore.parallel import team
+
+def threads():
+    return [get() for get, _ in team._openblas(len(sys.modules))]
+
+with team.blas_of_one_thread():
+    few = len(threads())
+import scipy.linalg
+before = threads()
+with team.blas_of_one_thread():
+    inside = threads()
+assert len(before) > few and inside == [1] * len(before) and threads() == before, (few, before, inside)
+"""
+
+
+def test_a_blas_that_is_loaded_later_is_found():
+    pytest.importorskip("scipy")
+    if not team._openblas(len(sys.modules)):
+        pytest.skip("NumPy has no OpenBLAS")
+    subprocess.run([sys.executable, "-c", LOADED_LATER], check=True, timeout=120)
