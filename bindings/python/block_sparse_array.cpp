@@ -14,6 +14,7 @@
 #include "bindings.hpp"
 #include "buffer_arg.hpp"
 #include "disk_array_arg.hpp"
+#include "gate.hpp"
 #include "outcore/error.hpp"
 #include "placement_arg.hpp"
 #include "request.hpp"
@@ -62,24 +63,35 @@ HeldRequest move_tile(nb::handle self, const Numbers& tile, nb::handle memory, n
   return {std::move(request), using_buffer(std::move(argument), nb::borrow(self)), Result::object};
 }
 
-void make(BlockSparseArray* self, World& world, const std::vector<Numbers>& boundaries,
-          const nb::bytes& nonzero, const std::string& type_name, const std::string& path,
-          const std::string& codec_name, const std::string& placement, bool overwrite,
-          const std::string& metadata, std::int64_t own_cache_bytes, std::int64_t others_cache_bytes,
-          const std::string& refusal) {
+/// What a new array is, and how it is kept.
+struct BlockSparseArguments {
+  TileMap map;
+  ElementType type{};
+  DiskArrayOptions options;
+};
+
+void make_arguments(BlockSparseArguments* self, const std::vector<Numbers>& boundaries,
+                    const nb::bytes& nonzero, const std::string& type_name, const std::string& path,
+                    const std::string& codec_name, const std::string& placement, bool overwrite,
+                    const std::string& metadata, const DiskArrayCaches& caches) {
   const auto* flags = static_cast<const char*>(nonzero.data());
-  const std::vector<bool> there(flags, flags + nonzero.size());
+  const ElementType type = element_type(type_name);
+  new (self) BlockSparseArguments{TileMap(boundaries, std::vector<bool>(flags, flags + nonzero.size())), type,
+                                  DiskArrayOptions{.path = path,
+                                                   .overwrite = overwrite,
+                                                   .placement = parse_placement(placement),
+                                                   .codec = codec(codec_name, size_bytes(type)),
+                                                   .metadata = metadata,
+                                                   .caches = caches}};
+}
+
+void make(BlockSparseArray* self, World& world, const nb::callable& gate) {
   const nb::gil_scoped_release released;
   new (self) BlockSparseArray(world, [&](TileMap& map, ElementType& type, DiskArrayOptions& options) {
-    if (!refusal.empty()) throw Error(EINVAL, {.attempted = "create block-sparse array", .detail = refusal});
-    map = TileMap(boundaries, there);
-    type = element_type(type_name);
-    options = {.path = path,
-               .overwrite = overwrite,
-               .placement = parse_placement(placement),
-               .codec = codec(codec_name, size_bytes(type)),
-               .metadata = metadata,
-               .caches = {own_cache_bytes, others_cache_bytes}};
+    auto arguments = brought<BlockSparseArguments>(gate);
+    map = std::move(arguments.map);
+    type = arguments.type;
+    options = std::move(arguments.options);
   });
 }
 
@@ -96,21 +108,21 @@ std::vector<Numbers> nonzero_tiles(const BlockSparseArray& self) {
 
 void bind_block_sparse_array(nb::module_& module) {
   const nb::call_guard<nb::gil_scoped_release> unlocked;
+  nb::class_<BlockSparseArguments>(module, "BlockSparseArguments",
+                                   "What a new block-sparse array is, and how it is kept.")
+      .def("__init__", &make_arguments, nb::kw_only(), "boundaries"_a, "nonzero"_a, "dtype"_a, "path"_a,
+           "codec"_a, "placement"_a, "overwrite"_a, "metadata"_a, "caches"_a);
   nb::class_<BlockSparseArray>(module, "BlockSparseArray", nb::is_weak_referenceable(),
                                "Native part of outcore.BlockSparseArray, which checks arguments.")
-      .def("__init__", &make, nb::keep_alive<1, 2>(), "world"_a, "boundaries"_a, "nonzero"_a, "dtype"_a,
-           "path"_a, "codec"_a, "placement"_a, "overwrite"_a, "metadata"_a, "own_cache_bytes"_a,
-           "others_cache_bytes"_a, "refusal"_a)
+      .def("__init__", &make, nb::keep_alive<1, 2>(), "world"_a, "gate"_a)
       .def_static(
           "open",
-          [](World& world, const std::string& path, bool read_only, std::int64_t own_cache_bytes,
-             std::int64_t others_cache_bytes, const std::string& refusal) {
+          [](World& world, const nb::callable& gate) {
             const nb::gil_scoped_release released;
-            return std::make_unique<BlockSparseArray>(BlockSparseArray::open(
-                world, path, read_only, {own_cache_bytes, others_cache_bytes, refusal}));
+            return std::make_unique<BlockSparseArray>(
+                BlockSparseArray::open(world, [&] { return brought<DiskArrayOpening>(gate); }));
           },
-          nb::keep_alive<0, 1>(), "world"_a, "path"_a, "read_only"_a, "own_cache_bytes"_a,
-          "others_cache_bytes"_a, "refusal"_a)
+          nb::keep_alive<0, 1>(), "world"_a, "gate"_a)
       .def("get", &move_tile<Way::get>, "tile"_a, "memory"_a, "alpha"_a = nb::none(), "waits"_a = false)
       .def("put", &move_tile<Way::put>, "tile"_a, "memory"_a, "alpha"_a = nb::none(), "waits"_a = false)
       .def("accumulate", &move_tile<Way::accumulate>, "tile"_a, "memory"_a, "alpha"_a, "waits"_a = false)
@@ -135,11 +147,14 @@ void bind_block_sparse_array(nb::module_& module) {
       .def("sync", &BlockSparseArray::sync, unlocked)
       .def(
           "flush",
-          [](BlockSparseArray& self, const std::optional<std::string>& metadata) {
+          [](BlockSparseArray& self, const nb::callable& gate) {
             const nb::gil_scoped_release released;
-            self.flush(metadata ? *metadata : self.metadata());
+            self.flush([&] {
+              const auto metadata = brought<std::optional<std::string>>(gate);
+              return metadata ? *metadata : self.metadata();
+            });
           },
-          "metadata"_a = nb::none())
+          "gate"_a, "With the metadata that this process brings; None: the present ones.")
       .def(
           "close", [](BlockSparseArray& self) { self.storage().close(); }, unlocked)
       .def(

@@ -16,6 +16,7 @@
 
 #include "bindings.hpp"
 #include "disk_array_arg.hpp"
+#include "gate.hpp"
 #include "outcore/array/verify.hpp"
 #include "outcore/error.hpp"
 #include "placement_arg.hpp"
@@ -61,10 +62,13 @@ HeldRequest move_block(nb::handle self, nb::handle memory, const Numbers& begin,
   return {std::move(request), Uses{.memory = std::move(argument), .owner = nb::borrow(self)}, Result::object};
 }
 
-HeldRequest refuse(nb::handle self, int errno_value, const std::string& attempted,
-                   const std::string& detail) {
-  Request request =
-      nb::cast<DiskArray&>(self).refuse(Error(errno_value, {.attempted = attempted, .detail = detail}));
+HeldRequest refuse(nb::handle self, const nb::tuple& fields) {
+  Request request;
+  try {
+    throw_fields(fields);
+  } catch (const Error& error) {
+    request = nb::cast<DiskArray&>(self).refuse(error);
+  }
   return {std::move(request), Uses{.owner = nb::borrow(self)}, Result::object};
 }
 
@@ -152,29 +156,62 @@ void bind_access(nb::module_& module) {
       .def_prop_ro("dtype", [](const DiskArrayAccess& self) { return std::string(name(self.type())); });
 }
 
-void make(DiskArray* self, World& world, const Numbers& shape, const std::string& type_name,
-          const std::string& path, const Numbers& chunk, const Numbers& typical,
-          const std::string& codec_name, const std::string& placement, bool overwrite,
-          std::int64_t expected_bytes, const std::string& metadata, std::int64_t own_cache_bytes,
-          std::int64_t others_cache_bytes, const std::string& refusal, const std::string& identity,
-          int contained) {
+/// What a new array is, and how it is kept.
+struct DiskArrayArguments {
+  Extents shape;
+  ElementType type{};
+  DiskArrayOptions options;
+};
+
+void make_arguments(DiskArrayArguments* self, const Numbers& shape, const std::string& type_name,
+                    const std::string& path, const Numbers& chunk, const Numbers& typical,
+                    const std::string& codec_name, const std::string& placement, bool overwrite,
+                    std::int64_t expected_bytes, const std::string& metadata, const DiskArrayCaches& caches,
+                    const std::string& identity, int contained) {
+  const ElementType type = element_type(type_name);
+  new (self) DiskArrayArguments{extents(shape), type,
+                                DiskArrayOptions{.path = path,
+                                                 .overwrite = overwrite,
+                                                 .placement = parse_placement(placement),
+                                                 .chunk = extents(chunk),
+                                                 .typical = extents(typical),
+                                                 .codec = codec(codec_name, size_bytes(type)),
+                                                 .expected_bytes = expected_bytes,
+                                                 .metadata = metadata,
+                                                 .caches = caches,
+                                                 .identity = identity,
+                                                 .contained = contained}};
+}
+
+void make(DiskArray* self, World& world, const nb::callable& gate) {
   const nb::gil_scoped_release released;
-  new (self) DiskArray(world, [&](Extents& wanted_shape, ElementType& type, DiskArrayOptions& options) {
-    if (!refusal.empty()) throw Error(EINVAL, {.attempted = "create disk array", .detail = refusal});
-    wanted_shape = extents(shape);
-    type = element_type(type_name);
-    options = {.path = path,
-               .overwrite = overwrite,
-               .placement = parse_placement(placement),
-               .chunk = extents(chunk),
-               .typical = extents(typical),
-               .codec = codec(codec_name, size_bytes(type)),
-               .expected_bytes = expected_bytes,
-               .metadata = metadata,
-               .caches = {own_cache_bytes, others_cache_bytes},
-               .identity = identity,
-               .contained = contained};
+  new (self) DiskArray(world, [&](Extents& shape, ElementType& type, DiskArrayOptions& options) {
+    auto arguments = brought<DiskArrayArguments>(gate);
+    shape = arguments.shape;
+    type = arguments.type;
+    options = std::move(arguments.options);
   });
+}
+
+void bind_arguments(nb::module_& module) {
+  nb::class_<DiskArrayCaches>(module, "DiskArrayCaches", "Memory of a process for chunks, in bytes.")
+      .def(
+          "__init__",
+          [](DiskArrayCaches* self, std::int64_t own_bytes, std::int64_t others_bytes) {
+            new (self) DiskArrayCaches{own_bytes, others_bytes};
+          },
+          nb::kw_only(), "own_bytes"_a, "others_bytes"_a);
+  nb::class_<DiskArrayArguments>(module, "DiskArrayArguments",
+                                 "What a new disk array is, and how it is kept.")
+      .def("__init__", &make_arguments, nb::kw_only(), "shape"_a, "dtype"_a, "path"_a, "chunk"_a, "typical"_a,
+           "codec"_a, "placement"_a, "overwrite"_a, "expected_bytes"_a, "metadata"_a, "caches"_a,
+           "identity"_a, "contained"_a);
+  nb::class_<DiskArrayOpening>(module, "DiskArrayOpening", "What is opened, and how.")
+      .def(
+          "__init__",
+          [](DiskArrayOpening* self, const std::string& path, bool read_only, const DiskArrayCaches& caches,
+             int contained) { new (self) DiskArrayOpening{path, read_only, caches, contained}; },
+          nb::kw_only(), "path"_a, "read_only"_a, "caches"_a, "contained"_a = 0);
 }
 
 }  // namespace
@@ -182,21 +219,18 @@ void make(DiskArray* self, World& world, const Numbers& shape, const std::string
 void bind_disk_array(nb::module_& module) {
   const nb::call_guard<nb::gil_scoped_release> unlocked;
   bind_access(module);
+  bind_arguments(module);
   nb::class_<DiskArray, DiskArrayAccess>(module, "DiskArray",
                                          "Native part of outcore.DiskArray, which checks arguments.")
-      .def("__init__", &make, nb::keep_alive<1, 2>(), "world"_a, "shape"_a, "dtype"_a, "path"_a, "chunk"_a,
-           "typical"_a, "codec"_a, "placement"_a, "overwrite"_a, "expected_bytes"_a, "metadata"_a,
-           "own_cache_bytes"_a, "others_cache_bytes"_a, "refusal"_a, "identity"_a = "", "contained"_a = 0)
+      .def("__init__", &make, nb::keep_alive<1, 2>(), "world"_a, "gate"_a)
       .def_static(
           "open",
-          [](World& world, const std::string& path, bool read_only, std::int64_t own_cache_bytes,
-             std::int64_t others_cache_bytes, const std::string& refusal, int contained) {
+          [](World& world, const nb::callable& gate) {
             const nb::gil_scoped_release released;
-            return std::make_unique<DiskArray>(DiskArray::open(
-                world, path, read_only, {own_cache_bytes, others_cache_bytes, refusal}, contained));
+            return std::make_unique<DiskArray>(
+                DiskArray::open(world, [&] { return brought<DiskArrayOpening>(gate); }));
           },
-          nb::keep_alive<0, 1>(), "world"_a, "path"_a, "read_only"_a, "own_cache_bytes"_a,
-          "others_cache_bytes"_a, "refusal"_a, "contained"_a = 0)
+          nb::keep_alive<0, 1>(), "world"_a, "gate"_a)
       .def_static("transfer_bytes", &DiskArray::transfer_bytes, "world"_a)
       .def(
           "share",
@@ -215,15 +249,18 @@ void bind_disk_array(nb::module_& module) {
            "end"_a)
       .def("write_block", &move_block<Access::read>, "memory"_a, "begin"_a, "end"_a)
       .def("read_block", &move_block<Access::write>, "memory"_a, "begin"_a, "end"_a)
-      .def("refuse", &refuse, "errno"_a, "attempted"_a, "detail"_a,
-           "Take part in a transfer that this process cannot make: all get the error.")
+      .def("refuse", &refuse, "fields"_a,
+           "Take part in a transfer that this process cannot make: all get the error of these fields.")
       .def(
           "flush",
-          [](DiskArray& self, const std::optional<std::string>& metadata) {
+          [](DiskArray& self, const nb::callable& gate) {
             const nb::gil_scoped_release released;
-            metadata ? self.flush(*metadata) : self.flush();
+            self.flush([&] {
+              const auto metadata = brought<std::optional<std::string>>(gate);
+              return metadata ? *metadata : self.metadata();
+            });
           },
-          "metadata"_a = nb::none())
+          "gate"_a, "With the metadata that this process brings; None: the present ones.")
       .def("close", &DiskArray::close, unlocked)
       .def("drop", &DiskArray::drop, unlocked)
       .def("remove", &DiskArray::remove, unlocked)

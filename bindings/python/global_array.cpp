@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "bindings.hpp"
+#include "gate.hpp"
 #include "outcore/array/node_array.hpp"
 #include "outcore/error.hpp"
 #include "request.hpp"
@@ -148,26 +149,16 @@ void bind_distribution(nb::module_& module) {
 
 // ---- arrays ----
 
-/// All arguments are checked in the collective gate, so that one that is wrong at one process is an error at
-/// all. `refusal`: what Python found wrong already.
-void make(GlobalArray* self, World& world, const Numbers& shape, const std::string& type_name,
-          const std::optional<Distribution>& distribution, const std::optional<Numbers>& block,
-          const std::optional<std::vector<Numbers>>& begins, const std::string& refusal) {
+void make(GlobalArray* self, World& world, const nb::callable& gate) {
   const nb::gil_scoped_release released;
-  std::string wrong = refusal;
-  ElementType type{};
-  try {
-    type = element_type(type_name);
-  } catch (const Error& error) {
-    type = ElementType::float64;
-    if (wrong.empty()) wrong = error.context().attempted + ": " + error.context().detail;
-  }
-  new (self) GlobalArray(world, type, [&](int processes) {
-    if (!wrong.empty()) throw Error(EINVAL, {.attempted = "create a global array", .detail = wrong});
-    if (distribution) return *distribution;
-    if (block) return Distribution::block_cyclic(extents(shape), processes, extents(*block));
-    if (begins) return Distribution::irregular(extents(shape), processes, *begins);
-    return Distribution::regular(extents(shape), processes);
+  new (self) GlobalArray(world, [&](ElementType& type) {
+    std::optional<Distribution> distribution;
+    take_brought(gate, [&](const nb::object& value) {
+      const auto [type_name, how] = nb::cast<std::pair<std::string, nb::object>>(value);
+      type = element_type(type_name);
+      distribution = nb::cast<const Distribution&>(how);
+    });
+    return std::move(*distribution);
   });
 }
 
@@ -240,8 +231,7 @@ void bind_array(nb::module_& module) {
   const nb::call_guard<nb::gil_scoped_release> unlocked;
   nb::class_<GlobalArray>(module, "GlobalArray", nb::is_weak_referenceable(),
                           "Native part of outcore.GlobalArray, which checks indices and types.")
-      .def("__init__", &make, nb::keep_alive<1, 2>(), "world"_a, "shape"_a, "dtype"_a,
-           "distribution"_a = nb::none(), "block"_a = nb::none(), "begins"_a = nb::none(), "refusal"_a = "")
+      .def("__init__", &make, nb::keep_alive<1, 2>(), "world"_a, "gate"_a)
       .def_prop_ro("distribution", [](const GlobalArray& self) { return self.distribution(); })
       .def_prop_ro("local", &local, nb::sig("def local(self) -> numpy.typing.NDArray"),
                    "NumPy view of the memory of this process.")
@@ -291,17 +281,15 @@ void bind_node_array(nb::module_& module) {
                         "Native part of outcore.NodeArray, which checks the type.")
       .def(
           "__init__",
-          [](NodeArray* self, World& world, const Numbers& shape, const std::string& type_name,
-             const std::string& refusal) {
+          [](NodeArray* self, World& world, const nb::callable& gate) {
             const nb::gil_scoped_release released;
-            const ElementType type = element_type(type_name);
-            new (self) NodeArray(world, type, [&] {
-              if (!refusal.empty())
-                throw Error(EINVAL, {.attempted = "create a node array", .detail = refusal});
+            new (self) NodeArray(world, [&](ElementType& type) {
+              const auto [type_name, shape] = brought<std::pair<std::string, Numbers>>(gate);
+              type = element_type(type_name);
               return extents(shape);
             });
           },
-          nb::keep_alive<1, 2>(), "world"_a, "shape"_a, "dtype"_a, "refusal"_a = "")
+          nb::keep_alive<1, 2>(), "world"_a, "gate"_a)
       .def_prop_ro(
           "view",
           [](nb::handle self) {

@@ -11,9 +11,9 @@
 
 #include "bindings.hpp"
 #include "buffer_arg.hpp"
+#include "gate.hpp"
 #include "outcore/world.hpp"
 #include "request.hpp"
-#include "string_arg.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -46,15 +46,9 @@ void serve(const nb::callable& function, Call call) {
   const auto header = call.header();
   const nb::tuple result =
       nb::cast<nb::tuple>(function(call.caller(), nb::bytes(header.data(), header.size()), payload_of(call)));
-  const nb::tuple error = nb::cast<nb::tuple>(result[0]);
-  if (const int errno_value = nb::cast<int>(error[0]); errno_value != 0) {
-    const Error failure(errno_value,
-                        {.attempted = nb::cast<std::string>(error[1]),
-                         .path = nb::cast<std::string>(error[2]),
-                         .offset = nb::cast<std::int64_t>(error[3]),
-                         .size_bytes = nb::cast<std::int64_t>(error[4]),
-                         .detail = nb::cast<std::string>(error[5])},
-                        nb::cast<int>(error[6]));
+  try {
+    throw_fields(nb::cast<nb::tuple>(result[0]));
+  } catch (const Error& failure) {
     const nb::gil_scoped_release released;
     call.fail(failure);
     return;

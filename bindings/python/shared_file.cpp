@@ -6,11 +6,13 @@
 
 #include <cerrno>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "bindings.hpp"
 #include "cache_arg.hpp"
+#include "gate.hpp"
 #include "outcore/error.hpp"
 #include "outcore/file/record_file.hpp"
 #include "placement_arg.hpp"
@@ -28,10 +30,6 @@ using file::RecordFileOptions;
 using file::SharedFile;
 using file::SharedFileOptions;
 
-/// Throws what Python has found wrong with its arguments; then those that cannot be checked there.
-void check_arguments(const std::string& what, const std::string& name, const std::string& refusal) {
-  if (!refusal.empty()) throw Error(EINVAL, {.attempted = what, .path = "'" + name + "'", .detail = refusal});
-}
 
 device::Cache cache_of(const std::string& name) {
   try {
@@ -43,22 +41,25 @@ device::Cache cache_of(const std::string& name) {
 
 // ---- shared files
 
-void make_shared_file(SharedFile* self, World& world, const std::string& name, std::int64_t hard_limit,
-                      std::int64_t soft_limit, bool reserve, std::int64_t typical_request,
-                      const std::string& placement, int components_per_node, const std::string& cache,
-                      std::int64_t client_cache, const std::string& refusal) {
+void make_shared_options(SharedFileOptions* self, std::int64_t hard_limit, std::int64_t soft_limit,
+                         bool reserve, std::int64_t typical_request, const std::string& placement,
+                         int components_per_node, const std::string& cache, std::int64_t client_cache) {
+  new (self) SharedFileOptions{.hard_limit_bytes = hard_limit,
+                               .soft_limit_bytes = soft_limit,
+                               .reserve = reserve,
+                               .typical_request_bytes = typical_request,
+                               .placement = parse_placement(placement),
+                               .components_per_node = components_per_node,
+                               .cache = cache_of(cache),
+                               .client_cache_bytes = client_cache};
+}
+
+/// Of a shared file or a record file: name and options are what this process brings.
+template <class File, class Options>
+void make(File* self, World& world, const nb::callable& gate) {
   const nb::gil_scoped_release released;
-  new (self) SharedFile(world, [&](std::string& its_name, SharedFileOptions& options) {
-    check_arguments("create shared file", name, refusal);
-    its_name = name;
-    options = {.hard_limit_bytes = hard_limit,
-               .soft_limit_bytes = soft_limit,
-               .reserve = reserve,
-               .typical_request_bytes = typical_request,
-               .placement = parse_placement(placement),
-               .components_per_node = components_per_node,
-               .cache = cache_of(cache),
-               .client_cache_bytes = client_cache};
+  new (self) File(world, [&](std::string& name, Options& options) {
+    std::tie(name, options) = brought<std::pair<std::string, Options>>(gate);
   });
 }
 
@@ -124,10 +125,11 @@ HeldRequest awritev(nb::handle self, const nb::sequence& pairs) {
 
 void bind_shared(nb::module_& module) {
   const nb::call_guard<nb::gil_scoped_release> unlocked;
+  nb::class_<SharedFileOptions>(module, "SharedFileOptions", "What a new shared file is; sizes in bytes.")
+      .def("__init__", &make_shared_options, nb::kw_only(), "hard_limit"_a, "soft_limit"_a, "reserve"_a,
+           "typical_request"_a, "placement"_a, "components_per_node"_a, "cache"_a, "client_cache"_a);
   nb::class_<SharedFile>(module, "SharedFile", "Native part of outcore.SharedFile.")
-      .def("__init__", &make_shared_file, nb::keep_alive<1, 2>(), "world"_a, "name"_a, "hard_limit"_a,
-           "soft_limit"_a, "reserve"_a, "typical_request"_a, "placement"_a, "components_per_node"_a,
-           "cache"_a, "client_cache"_a, "refusal"_a)
+      .def("__init__", &make<SharedFile, SharedFileOptions>, nb::keep_alive<1, 2>(), "world"_a, "gate"_a)
       .def("read", &read, "buffer"_a, "offset"_a = 0,
            "Fill the buffer from a byte offset; returns its bytes. Beyond the end it is OutcoreError "
            "(EINVAL).")
@@ -171,20 +173,15 @@ void bind_shared(nb::module_& module) {
 
 // ---- record files
 
-void make_record_file(RecordFile* self, World& world, const std::string& name, std::int64_t records,
-                      std::int64_t hard_limit, std::int64_t soft_limit, std::int64_t typical_record,
-                      const std::string& placement, const std::string& cache, const std::string& refusal) {
-  const nb::gil_scoped_release released;
-  new (self) RecordFile(world, [&](std::string& its_name, RecordFileOptions& options) {
-    check_arguments("create record file", name, refusal);
-    its_name = name;
-    options = {.records = records,
-               .hard_limit_bytes = hard_limit,
-               .soft_limit_bytes = soft_limit,
-               .typical_record_bytes = typical_record,
-               .placement = parse_placement(placement),
-               .cache = cache_of(cache)};
-  });
+void make_record_options(RecordFileOptions* self, std::int64_t records, std::int64_t hard_limit,
+                         std::int64_t soft_limit, std::int64_t typical_record, const std::string& placement,
+                         const std::string& cache) {
+  new (self) RecordFileOptions{.records = records,
+                               .hard_limit_bytes = hard_limit,
+                               .soft_limit_bytes = soft_limit,
+                               .typical_record_bytes = typical_record,
+                               .placement = parse_placement(placement),
+                               .cache = cache_of(cache)};
 }
 
 void put(RecordFile& file, std::int64_t record, nb::handle argument) {
@@ -226,9 +223,11 @@ HeldRequest aget(nb::handle self, std::int64_t record, nb::handle argument) {
 
 void bind_records(nb::module_& module) {
   const nb::call_guard<nb::gil_scoped_release> unlocked;
+  nb::class_<RecordFileOptions>(module, "RecordFileOptions", "What a new record file is; sizes in bytes.")
+      .def("__init__", &make_record_options, nb::kw_only(), "records"_a, "hard_limit"_a, "soft_limit"_a,
+           "typical_record"_a, "placement"_a, "cache"_a);
   nb::class_<RecordFile>(module, "RecordFile", "Native part of outcore.RecordFile.")
-      .def("__init__", &make_record_file, nb::keep_alive<1, 2>(), "world"_a, "name"_a, "records"_a,
-           "hard_limit"_a, "soft_limit"_a, "typical_record"_a, "placement"_a, "cache"_a, "refusal"_a)
+      .def("__init__", &make<RecordFile, RecordFileOptions>, nb::keep_alive<1, 2>(), "world"_a, "gate"_a)
       .def("put", &put, "record"_a, "buffer"_a, "Write a record, of whatever size it was before.")
       .def("get", &get, "record"_a, "The bytes of a record. OutcoreError (ENOENT) if there is none.")
       .def("get_into", &get_into, "record"_a, "buffer"_a,

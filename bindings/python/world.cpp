@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bindings.hpp"
+#include "gate.hpp"
 #include "outcore/array/disk_array.hpp"
 #include "string_arg.hpp"
 
@@ -22,23 +23,20 @@ using namespace nb::literals;
 namespace outcore::python {
 namespace {
 
-std::span<const std::byte> span_of(const nb::bytes& data) {
-  return {static_cast<const std::byte*>(data.data()), data.size()};
+std::vector<std::byte> copy_of(const nb::bytes& data) {
+  const auto* first = static_cast<const std::byte*>(data.data());
+  return {first, first + data.size()};
 }
 
 /// What a collective call is called, and with which arguments.
 std::uint64_t fingerprint_of(const nb::bytes& arguments) {
-  return fingerprint(span_of(arguments));
+  return fingerprint({static_cast<const std::byte*>(arguments.data()), arguments.size()});
 }
 
-void make(World* self, std::optional<int> communicator, std::int64_t memory_bytes, std::string scratch,
-          bool node_for_each_process, std::string refusal) {
+void make(World* self, std::optional<int> communicator, const nb::callable& gate) {
   const nb::gil_scoped_release released;
-  const WorldOptions options{.memory_bytes = memory_bytes,
-                             .scratch = std::move(scratch),
-                             .node_for_each_process = node_for_each_process,
-                             .refusal = std::move(refusal)};
-  new (self) World(communicator ? transport::mpi(*communicator) : transport::self(), options);
+  new (self) World(communicator ? transport::mpi(*communicator) : transport::self(),
+                   [&] { return brought<WorldOptions>(gate); });
 }
 
 /// Some processes of a world, that are to be a world of their own.
@@ -59,22 +57,24 @@ void make_of_group(World* self, Group& group, World& whole, const std::string& s
 }
 
 /// The bytes of every process, of any length each, in order of rank.
-nb::list gather(World& world, const nb::bytes& mine) {
+nb::list gather(World& world, const nb::callable& gate) {
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(world.size()));
   std::vector<std::byte> all;
   std::size_t longest = 0;
   {
-    const auto data = span_of(mine);
     const nb::gil_scoped_release released;
-    world.enter("gather", 0);
-    const auto size = static_cast<std::int64_t>(data.size());
+    std::vector<std::byte> mine;
+    world.enter("gather", [&]() -> std::uint64_t {
+      take_brought(gate, [&](const nb::object& value) { mine = copy_of(nb::cast<nb::bytes>(value)); });
+      return 0;  // they may differ
+    });
+    const auto size = static_cast<std::int64_t>(mine.size());
     world.transport().all_gather(std::as_bytes(std::span(&size, 1)),
                                  std::as_writable_bytes(std::span(sizes)));
     longest = static_cast<std::size_t>(*std::max_element(sizes.begin(), sizes.end()));
-    std::vector<std::byte> padded(longest);
-    std::copy(data.begin(), data.end(), padded.begin());
+    mine.resize(longest);
     all.resize(longest * sizes.size());
-    world.transport().all_gather(padded, all);
+    world.transport().all_gather(mine, all);
   }
   nb::list result;
   for (std::size_t i = 0; i < sizes.size(); ++i)
@@ -83,20 +83,26 @@ nb::list gather(World& world, const nb::bytes& mine) {
 }
 
 /// The bytes of the root; those of the others do not count.
-nb::bytes broadcast(World& world, const nb::bytes& mine, int root) {
+nb::bytes broadcast(World& world, const nb::callable& gate) {
   std::vector<std::byte> data;
   {
-    const auto given = span_of(mine);
     const nb::gil_scoped_release released;
-    world.enter("broadcast", fingerprint(std::as_bytes(std::span(&root, 1))));
-    if (root < 0 || root >= world.size())
-      throw Error(EINVAL, {.attempted = "broadcast",
-                           .detail = "root " + std::to_string(root) + " of " + std::to_string(world.size()) +
-                                     " processes"});
-    auto size = static_cast<std::int64_t>(given.size());
+    int root = 0;
+    world.enter("broadcast", [&] {
+      take_brought(gate, [&](const nb::object& value) {
+        const auto [mine, process] = nb::cast<std::pair<nb::bytes, int>>(value);
+        data = copy_of(mine);
+        root = process;
+      });
+      if (root < 0 || root >= world.size())
+        throw Error(EINVAL, {.attempted = "broadcast",
+                             .detail = "root " + std::to_string(root) + " of " +
+                                       std::to_string(world.size()) + " processes"});
+      return fingerprint(std::as_bytes(std::span(&root, 1)));
+    });
+    auto size = static_cast<std::int64_t>(data.size());
     world.transport().broadcast(std::as_writable_bytes(std::span(&size, 1)), root);
     data.resize(static_cast<std::size_t>(size));
-    if (world.rank() == root) std::copy(given.begin(), given.end(), data.begin());
     world.transport().broadcast(data, root);
   }
   return nb::bytes(data.data(), data.size());
@@ -110,27 +116,55 @@ transport::Reduction reduction(const std::string& name) {
 }
 
 template <class Number>
-void all_reduce(World& world, nb::ndarray<Number, nb::ndim<1>, nb::c_contig, nb::device::cpu> values,
-                const std::string& op, const nb::bytes& arguments) {
-  const std::span numbers(values.data(), values.size());
-  const std::uint64_t print = fingerprint_of(arguments);
+using Array = nb::ndarray<Number, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+/// Reduces the array that a process brings, in place, and returns it.
+nb::object all_reduce(World& world, const nb::callable& gate) {
+  nb::object array;
   const nb::gil_scoped_release released;
-  world.enter("all_reduce", print);
-  world.transport().all_reduce(numbers, reduction(op));
+  std::optional<std::span<double>> reals;
+  std::span<std::int64_t> integers;
+  auto how = transport::Reduction::sum;
+  world.enter("all_reduce", [&] {
+    std::uint64_t print = 0;
+    take_brought(gate, [&](const nb::object& value) {
+      const auto three = nb::cast<nb::tuple>(value);
+      array = three[0];
+      how = reduction(nb::cast<std::string>(three[1]));
+      print = fingerprint_of(nb::cast<nb::bytes>(three[2]));
+      if (Array<double> given; nb::try_cast(array, given, false)) {
+        reals.emplace(given.data(), given.size());
+        return;
+      }
+      const auto given = nb::cast<Array<std::int64_t>>(array, false);
+      integers = {given.data(), given.size()};
+    });
+    return print;
+  });
+  if (reals)
+    world.transport().all_reduce(*reals, how);
+  else
+    world.transport().all_reduce(integers, how);
+  return array;
 }
 
-void leave(World& world, int errno_value, std::string attempted, std::string path, std::int64_t offset,
-           std::int64_t size_bytes, std::string detail, int rank) {
+void enter(World& world, const std::string& what, const nb::callable& gate) {
+  const nb::gil_scoped_release released;
+  world.enter(what, [&] {
+    std::uint64_t print = 0;
+    take_brought(gate, [&](const nb::object& value) { print = fingerprint_of(nb::cast<nb::bytes>(value)); });
+    return print;
+  });
+}
+
+void leave(World& world, const nb::callable& gate) {
   const nb::gil_scoped_release released;
   std::optional<Error> failure;
-  if (errno_value != 0)
-    failure = Error(errno_value,
-                    {.attempted = std::move(attempted),
-                     .path = std::move(path),
-                     .offset = offset,
-                     .size_bytes = size_bytes,
-                     .detail = std::move(detail)},
-                    rank);
+  try {
+    take_brought(gate, [](const nb::object&) {});
+  } catch (const Error& error) {
+    failure = error;
+  }
   world.leave(failure);
 }
 
@@ -191,9 +225,18 @@ void bind_world(nb::module_& module) {
           "Account for memory. Raises OutcoreError (ENOMEM) with the numbers if it does not fit.")
       .def("release", &Budget::release, "size_bytes"_a);
   nb::class_<Group>(module, "Group", "Processes split off from a world. Made by World.split.");
+  nb::class_<WorldOptions>(module, "WorldOptions", "What a world is made of.")
+      .def(
+          "__init__",
+          [](WorldOptions* self, std::int64_t memory_bytes, const std::string& scratch,
+             bool node_for_each_process) {
+            new (self) WorldOptions{.memory_bytes = memory_bytes,
+                                    .scratch = scratch,
+                                    .node_for_each_process = node_for_each_process};
+          },
+          nb::kw_only(), "memory_bytes"_a, "scratch"_a, "node_for_each_process"_a);
   nb::class_<World>(module, "World", nb::is_weak_referenceable(), "Native part of outcore.World.")
-      .def("__init__", &make, "communicator"_a.none(), "memory_bytes"_a, "scratch"_a,
-           "node_for_each_process"_a, "refusal"_a = "")
+      .def("__init__", &make, "communicator"_a.none(), "gate"_a)
       .def("__init__", &make_of_group, "group"_a, "whole"_a, "scratch"_a)
       .def("split_group", &split, "color"_a, "key"_a,
            "The processes of this color as a group; None for a negative color. Collective.")
@@ -217,23 +260,19 @@ void bind_world(nb::module_& module) {
       .def("close", &World::close, unlocked,
            "Free all memory of the world. Collective; may be repeated. Arrays in it are lost, and views of "
            "their\nlocal memory must not be used any more.")
-      .def("gather_bytes", &gather, "mine"_a, "The bytes of all processes, in order of rank. Collective.")
-      .def("broadcast_bytes", &broadcast, "mine"_a, "root"_a, "The bytes of process `root`. Collective.")
-      .def("reduce_numbers", &all_reduce<double>, "values"_a.noconvert(), "op"_a, "arguments"_a,
-           "Reduce in place. `arguments` must be the same at all processes. Collective.")
-      .def("reduce_numbers", &all_reduce<std::int64_t>, "values"_a.noconvert(), "op"_a, "arguments"_a,
-           "Reduce in place. `arguments` must be the same at all processes. Collective.")
-      .def(
-          "enter",
-          [](World& self, const std::string& what, const nb::bytes& arguments) {
-            const std::uint64_t print = fingerprint_of(arguments);
-            const nb::gil_scoped_release released;
-            self.enter(what, print);
-          },
-          "what"_a, "arguments"_a, "Begin a collective step: see World.together.")
-      .def("leave", &leave, "errno_value"_a, "attempted"_a, "path"_a, "offset"_a, "size_bytes"_a, "detail"_a,
-           "rank"_a,
-           "End a collective step, with its error (errno 0: none). Raises that of the lowest rank.");
+      .def("gather_bytes", &gather, "gate"_a,
+           "The bytes of all processes, in order of rank; each brings its own. Collective.")
+      .def("broadcast_bytes", &broadcast, "gate"_a,
+           "The bytes of a root; each process brings its own, which count at the root, and the root. "
+           "Collective.")
+      .def("reduce_numbers", &all_reduce, "gate"_a,
+           nb::sig("def reduce_numbers(self, gate: Callable) -> numpy.typing.NDArray"),
+           "Reduces an array of float64 or int64 in place, and returns it. Each process brings it, the "
+           "operation,\nand bytes that must be the same at all. Collective.")
+      .def("enter", &enter, "what"_a, "gate"_a,
+           "Begin a collective step, with bytes that must be the same at all: see World.together.")
+      .def("leave", &leave, "gate"_a,
+           "End a collective step. Raises what the lowest rank brings that fails.");
   bind_shared_things(module);
 }
 

@@ -52,9 +52,6 @@ struct WorldOptions {
   /// Each process is a node of its own, so that the ways between nodes are taken on one machine. Also by
   /// OUTCORE_NODES=processes.
   bool node_for_each_process = false;
-  /// If not empty: what the caller has found wrong with its arguments. All processes throw it as
-  /// Error(EINVAL).
-  std::string refusal = {};
   std::shared_ptr<Budget> budget = {};  ///< of another world, used together; then memory_bytes says nothing
 };
 
@@ -65,6 +62,9 @@ struct WorldOptions {
 class World {
  public:
   explicit World(std::unique_ptr<transport::Transport> transport, const WorldOptions& options = {});
+  /// The options are made in the collective gate: if `make` throws at one process, all throw.
+  using Make = std::function<WorldOptions()>;
+  World(std::unique_ptr<transport::Transport> transport, const Make& make);
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -119,6 +119,9 @@ class World {
   /// The two halves of it, for those who cannot hand over a function: what lies between enter and leave is
   /// the step. `failure` is what it threw, if anything. Each is collective.
   void enter(std::string_view what, std::uint64_t fingerprint);
+  /// For a process that first has to make what it comes with: `bring` does so, in the gate, and says its
+  /// fingerprint. If it throws anywhere, all throw that of the lowest rank, and nobody has anything to leave.
+  void enter(std::string_view what, const std::function<std::uint64_t()>& bring);
   void leave(const std::optional<Error>& failure);
 
   /// Makes a procedure known under the same number in all processes, each with its own function; it may be

@@ -374,18 +374,16 @@ class Budget:
 class Group:
     """Processes split off from a world. Made by World.split."""
 
+class WorldOptions:
+    """What a world is made of."""
+
+    def __init__(self, *, memory_bytes: int, scratch: str, node_for_each_process: bool) -> None: ...
+
 class World:
     """Native part of outcore.World."""
 
     @overload
-    def __init__(
-        self,
-        communicator: int | None,
-        memory_bytes: int,
-        scratch: str,
-        node_for_each_process: bool,
-        refusal: str = "",
-    ) -> None: ...
+    def __init__(self, communicator: int | None, gate: Callable) -> None: ...
     @overload
     def __init__(self, group: Group, whole: World, scratch: str) -> None: ...
     def split_group(self, color: int, key: int) -> Group:
@@ -447,46 +445,29 @@ class World:
         local memory must not be used any more.
         """
 
-    def gather_bytes(self, mine: bytes) -> list:
-        """The bytes of all processes, in order of rank. Collective."""
-
-    def broadcast_bytes(self, mine: bytes, root: int) -> bytes:
-        """The bytes of process `root`. Collective."""
-
-    @overload
-    def reduce_numbers(
-        self,
-        values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-        op: str,
-        arguments: bytes,
-    ) -> None: ...
-    @overload
-    def reduce_numbers(
-        self,
-        values: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
-        op: str,
-        arguments: bytes,
-    ) -> None:
+    def gather_bytes(self, gate: Callable) -> list:
         """
-        Reduce in place. `arguments` must be the same at all processes. Collective.
+        The bytes of all processes, in order of rank; each brings its own. Collective.
         """
 
-    def enter(self, what: str, arguments: bytes) -> None:
-        """Begin a collective step: see World.together."""
+    def broadcast_bytes(self, gate: Callable) -> bytes:
+        """
+        The bytes of a root; each process brings its own, which count at the root, and the root. Collective.
+        """
 
-    def leave(
-        self,
-        errno_value: int,
-        attempted: str,
-        path: str,
-        offset: int,
-        size_bytes: int,
-        detail: str,
-        rank: int,
-    ) -> None:
+    def reduce_numbers(self, gate: Callable) -> numpy.typing.NDArray:
         """
-        End a collective step, with its error (errno 0: none). Raises that of the lowest rank.
+        Reduces an array of float64 or int64 in place, and returns it. Each process brings it, the operation,
+        and bytes that must be the same at all. Collective.
         """
+
+    def enter(self, what: str, gate: Callable) -> None:
+        """
+        Begin a collective step, with bytes that must be the same at all: see World.together.
+        """
+
+    def leave(self, gate: Callable) -> None:
+        """End a collective step. Raises what the lowest rank brings that fails."""
 
     def register_procedure(self, name: str, serve: Callable) -> int:
         """Native part of World.register. Collective."""
@@ -920,16 +901,7 @@ class Distribution:
 class GlobalArray:
     """Native part of outcore.GlobalArray, which checks indices and types."""
 
-    def __init__(
-        self,
-        world: World,
-        shape: Sequence[int],
-        dtype: str,
-        distribution: Distribution | None = None,
-        block: Sequence[int] | None = None,
-        begins: Sequence[Sequence[int]] | None = None,
-        refusal: str = "",
-    ) -> None: ...
+    def __init__(self, world: World, gate: Callable) -> None: ...
     @property
     def distribution(self) -> Distribution: ...
     @property
@@ -980,7 +952,7 @@ class GlobalArray:
 class NodeArray:
     """Native part of outcore.NodeArray, which checks the type."""
 
-    def __init__(self, world: World, shape: Sequence[int], dtype: str, refusal: str = "") -> None: ...
+    def __init__(self, world: World, gate: Callable) -> None: ...
     @property
     def view(self) -> numpy.typing.NDArray:
         """NumPy view of all of it."""
@@ -1033,12 +1005,17 @@ class DiskArrayAccess:
     @property
     def dtype(self) -> str: ...
 
-class DiskArray(DiskArrayAccess):
-    """Native part of outcore.DiskArray, which checks arguments."""
+class DiskArrayCaches:
+    """Memory of a process for chunks, in bytes."""
+
+    def __init__(self, *, own_bytes: int, others_bytes: int) -> None: ...
+
+class DiskArrayArguments:
+    """What a new disk array is, and how it is kept."""
 
     def __init__(
         self,
-        world: World,
+        *,
         shape: Sequence[int],
         dtype: str,
         path: str,
@@ -1049,22 +1026,24 @@ class DiskArray(DiskArrayAccess):
         overwrite: bool,
         expected_bytes: int,
         metadata: str,
-        own_cache_bytes: int,
-        others_cache_bytes: int,
-        refusal: str,
-        identity: str = "",
-        contained: int = 0,
+        caches: DiskArrayCaches,
+        identity: str,
+        contained: int,
     ) -> None: ...
+
+class DiskArrayOpening:
+    """What is opened, and how."""
+
+    def __init__(
+        self, *, path: str, read_only: bool, caches: DiskArrayCaches, contained: int = 0
+    ) -> None: ...
+
+class DiskArray(DiskArrayAccess):
+    """Native part of outcore.DiskArray, which checks arguments."""
+
+    def __init__(self, world: World, gate: Callable) -> None: ...
     @staticmethod
-    def open(
-        world: World,
-        path: str,
-        read_only: bool,
-        own_cache_bytes: int,
-        others_cache_bytes: int,
-        refusal: str,
-        contained: int = 0,
-    ) -> DiskArray: ...
+    def open(world: World, gate: Callable) -> DiskArray: ...
     @staticmethod
     def transfer_bytes(world: World) -> int: ...
     def share(self, parent: World) -> bytes: ...
@@ -1090,10 +1069,12 @@ class DiskArray(DiskArrayAccess):
     def read_block(self, memory: object, begin: Sequence[int], end: Sequence[int]) -> Request: ...
     def refuse(self, errno: int, attempted: str, detail: str) -> Request:
         """
-        Take part in a transfer that this process cannot make: all get the error.
+        Take part in a transfer that this process cannot make: all get the error of these fields.
         """
 
-    def flush(self, metadata: str | None = None) -> None: ...
+    def flush(self, gate: Callable) -> None:
+        """With the metadata that this process brings; None: the present ones."""
+
     def close(self) -> None: ...
     def drop(self) -> None: ...
     def remove(self) -> None: ...
@@ -1134,8 +1115,7 @@ class SharedFile:
 
     def __init__(
         self,
-        world: World,
-        name: str,
+        *,
         hard_limit: int,
         soft_limit: int,
         reserve: bool,
@@ -1144,8 +1124,12 @@ class SharedFile:
         components_per_node: int,
         cache: str,
         client_cache: int,
-        refusal: str,
     ) -> None: ...
+
+class SharedFile:
+    """Native part of outcore.SharedFile."""
+
+    def __init__(self, world: World, gate: Callable) -> None: ...
     def read(self, buffer: object, offset: int = 0) -> int:
         """
         Fill the buffer from a byte offset; returns its bytes. Beyond the end it is OutcoreError (EINVAL).
@@ -1225,16 +1209,19 @@ class RecordFile:
 
     def __init__(
         self,
-        world: World,
-        name: str,
+        *,
         records: int,
         hard_limit: int,
         soft_limit: int,
         typical_record: int,
         placement: str,
         cache: str,
-        refusal: str,
     ) -> None: ...
+
+class RecordFile:
+    """Native part of outcore.RecordFile."""
+
+    def __init__(self, world: World, gate: Callable) -> None: ...
     def put(self, record: int, buffer: object) -> None:
         """Write a record, of whatever size it was before."""
 
@@ -1296,7 +1283,7 @@ class BlockSparseArray:
 
     def __init__(
         self,
-        world: World,
+        *,
         boundaries: Sequence[Sequence[int]],
         nonzero: bytes,
         dtype: str,
@@ -1305,14 +1292,15 @@ class BlockSparseArray:
         placement: str,
         overwrite: bool,
         metadata: str,
-        own_cache_bytes: int,
-        others_cache_bytes: int,
-        refusal: str,
+        caches: DiskArrayCaches,
     ) -> None: ...
+
+class BlockSparseArray:
+    """Native part of outcore.BlockSparseArray, which checks arguments."""
+
+    def __init__(self, world: World, gate: Callable) -> None: ...
     @staticmethod
-    def open(
-        world: World, path: str, read_only: bool, own_cache_bytes: int, others_cache_bytes: int, refusal: str
-    ) -> BlockSparseArray: ...
+    def open(world: World, gate: Callable) -> BlockSparseArray: ...
     def get(
         self, tile: Sequence[int], memory: object, alpha: object | None = None, waits: bool = False
     ) -> Request: ...
@@ -1332,7 +1320,9 @@ class BlockSparseArray:
         """Indices of the tiles that are there, in order of their numbers."""
 
     def sync(self) -> None: ...
-    def flush(self, metadata: str | None = None) -> None: ...
+    def flush(self, gate: Callable) -> None:
+        """With the metadata that this process brings; None: the present ones."""
+
     def close(self) -> None: ...
     def remove(self) -> None: ...
     def stored_bytes(self) -> int: ...

@@ -10,20 +10,17 @@ b.close()
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from outcore import _core
+from outcore import _core, arguments
 from outcore import metadata as metadata_module
 from outcore._core import Request
-from outcore.collective import Closing
-from outcore.disk_array import cache_bytes, open_arguments
-from outcore.errors import OutcoreError
-from outcore.global_array import DTYPES
+from outcore.collective import Closing, in_gate
+from outcore.disk_array import caches, metadata_or_none
 from outcore.indexing import as_elements
 
 if TYPE_CHECKING:
@@ -68,30 +65,21 @@ class BlockSparseArray(Closing):
         cache: int | str | None = None,
         client_cache: int | str | None = None,
     ) -> None:
-        refusal, boundaries, flags, name, text, caches = "", [[0]], b"", "float64", "", (-1, 0)
-        try:
-            boundaries = [[int(each) for each in _integers(axis)] for axis in tilings]
-            flags = _flags(nonzero, tuple(len(axis) - 1 for axis in boundaries))
-            if np.dtype(dtype) not in DTYPES:
-                raise TypeError(f"dtype {np.dtype(dtype)}; it may be {', '.join(d.name for d in DTYPES)}")
-            name = np.dtype(dtype).name
-            text = json.dumps(metadata)
-            caches = cache_bytes(cache, client_cache)
-        except (TypeError, ValueError, IndexError, OverflowError, OutcoreError) as error:
-            refusal = str(error) or type(error).__name__
-        native = _core.BlockSparseArray(
-            world,
-            boundaries,
-            flags,
-            name,
-            "" if path is None else os.fspath(path),
-            codec,
-            placement,
-            overwrite,
-            text,
-            *caches,
-            refusal,
-        )
+        def bring() -> _core.BlockSparseArguments:
+            boundaries = [arguments.integers("tilings", axis) for axis in tilings]
+            return _core.BlockSparseArguments(
+                boundaries=boundaries,
+                nonzero=_flags(nonzero, tuple(len(axis) - 1 for axis in boundaries)),
+                dtype=arguments.element_type(dtype).name,
+                path=arguments.path("path", path),
+                codec=arguments.text("codec", codec),
+                placement=arguments.text("placement", placement),
+                overwrite=arguments.flag("overwrite", overwrite),
+                metadata=arguments.as_json("metadata", metadata),
+                caches=caches(cache, client_cache),
+            )
+
+        native = in_gate("create block-sparse array", lambda gate: _core.BlockSparseArray(world, gate), bring)
         self._take(world, native)
 
     def _take(self, world: World, native: _core.BlockSparseArray) -> None:
@@ -116,8 +104,18 @@ class BlockSparseArray(Closing):
         Raises: OutcoreError as DiskArray.open does; EINVAL if it is not block-sparse.
         """
         array = cls.__new__(cls)
-        name, caches, refusal = open_arguments(path, cache, client_cache)
-        array._take(world, _core.BlockSparseArray.open(world, name, read_only, *caches, refusal))
+
+        def bring() -> _core.DiskArrayOpening:
+            return _core.DiskArrayOpening(
+                path=arguments.path("path", path),
+                read_only=arguments.flag("read_only", read_only),
+                caches=caches(cache, client_cache),
+            )
+
+        native = in_gate(
+            "open block-sparse array", lambda gate: _core.BlockSparseArray.open(world, gate), bring
+        )
+        array._take(world, native)
         return array
 
     # ---- what it is ----
@@ -252,10 +250,7 @@ class BlockSparseArray(Closing):
 
     def flush(self, metadata: Any = ...) -> None:
         """As DiskArray.flush. Collective."""
-        if metadata is ...:
-            self._native.flush()
-        else:
-            self._native.flush(json.dumps(metadata))
+        in_gate(f"flush {self!r}", self._native.flush, lambda: metadata_or_none(metadata))
 
     def close(self) -> None:
         """Flushes a persistent array, lets a scratch array vanish. Collective; may be repeated."""
@@ -290,14 +285,7 @@ class BlockSparseArray(Closing):
 
 
 def _index(tile: Sequence[int]) -> list[int]:
-    return [int(each) for each in _integers(tile)]
-
-
-def _integers(values: Any) -> Array:
-    array = np.atleast_1d(np.asarray(values))
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise TypeError(f"{values!r} is no list of integers")
-    return array
+    return arguments.integers("tile", tile)
 
 
 def _flags(nonzero: Any, grid: tuple[int, ...]) -> bytes:

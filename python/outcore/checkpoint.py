@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
 import shutil
 import time
@@ -31,6 +30,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from outcore import arguments
 from outcore.checkpoint_facts import (
     NAME,
     Entry,
@@ -75,8 +75,7 @@ def save(
     When it returns the checkpoint is on stable storage. If it raises OutcoreError (ENOSPC, say, the same at all
     processes), or the job is killed, the previous checkpoint is there, untouched.
     """
-    arrays = {key: np.asarray(each) if isinstance(each, np.generic) else each for key, each in arrays.items()}
-    _check(world, arrays, meta)
+    arrays = _checked(world, arrays, meta)
     root = _root(world, name, placement)
     try:
         generation = facts_of(root.metadata, name).generation + 1
@@ -211,8 +210,8 @@ class Checkpoint(Mapping[str, Any]):
         return entry.shape, entry.dtype
 
     def __getitem__(self, key: str) -> Any:
-        entry = self._facts.arrays[key]
         file = self.open(key)
+        entry = self._facts.arrays[key]
         if entry.kind == "disk":
             return file
         with file:
@@ -233,7 +232,9 @@ class Checkpoint(Mapping[str, Any]):
             file.read(into).wait()
 
     def open(self, key: str) -> DiskArray:
-        """The file of an array, to read from. Collective."""
+        """The file of an array, to read from. Collective. KeyError, at all processes, if there is none."""
+        with self._world.together("open array of checkpoint", key):  # else some look for it and some do not
+            pass
         entry = self._facts.arrays[key]
         path = self._path / f"arrays.{self.generation}" / key
         file = DiskArray.open(self._world, path, contained=_CONTAINED)
@@ -263,24 +264,27 @@ class Checkpoint(Mapping[str, Any]):
         self.close()
 
 
-def _check(world: World, arrays: Mapping[str, Any], meta: Any) -> None:
-    """All processes come with the same names and kinds of arrays, and words that can be kept."""
-    problem = next((key for key in arrays if not isinstance(key, str) or not NAME.fullmatch(key)), None)
-    kinds = [(str(key), _kind(array)) for key, array in arrays.items()]
-    with world.together("save checkpoint", kinds):
-        try:
-            json.dumps(meta)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise OutcoreError(errno.EINVAL, "save checkpoint", detail=f"meta: {error}") from error
-        if problem is not None:
-            raise OutcoreError(
-                errno.EINVAL,
-                f"save array '{problem}'",
-                detail="names are made of letters, digits and _ . + -",
-            )
-        for key, kind in kinds:
-            if kind == "unknown":
+def _checked(world: World, given: Mapping[str, Any], meta: Any) -> dict[str, Any]:
+    """The arrays, once all processes have come with the same names and kinds of them, and meta that can be kept."""
+    arrays: dict[str, Any] = {}
+
+    def bring() -> list[tuple[str, str]]:
+        for key, each in given.items():
+            arrays[key] = np.asarray(each) if isinstance(each, np.generic) else each
+        return [(str(key), _kind(array)) for key, array in arrays.items()]
+
+    with world.together_with("save checkpoint", bring):
+        arguments.as_json("meta", meta)
+        for key, array in arrays.items():
+            if not isinstance(key, str) or not NAME.fullmatch(key):
+                raise OutcoreError(
+                    errno.EINVAL,
+                    f"save array '{key}'",
+                    detail="names are made of letters, digits and _ . + -",
+                )
+            if _kind(array) == "unknown":
                 raise OutcoreError(errno.EINVAL, f"save '{key}'", detail="it is no array")
+    return arrays
 
 
 def _kind(array: Any) -> str:

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from outcore.arguments import DTYPES
 from outcore.checked import FormatError, integer, item, mapping, text
 from outcore.errors import OutcoreError
-from outcore.global_array import DTYPES
 
 KIND = "outcore checkpoint"
 FORMAT = 2

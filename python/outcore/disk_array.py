@@ -11,21 +11,19 @@ with outcore.World() as world, outcore.GlobalArray(world, (5000, 5000)) as g:
 
 from __future__ import annotations
 
-import errno
-import json
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from outcore import _core
+from outcore import _core, arguments
 from outcore import metadata as metadata_module
-from outcore.collective import Closing
+from outcore.collective import Closing, in_gate
 from outcore.disk_array_access import AttachedDiskArray, DiskArrayAccess
-from outcore.errors import OutcoreError
-from outcore.global_array import DTYPES, GlobalArray, Section
-from outcore.resources import parse_bytes
+from outcore.errors import OutcoreError, as_fields
+from outcore.global_array import GlobalArray, Section
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -98,42 +96,26 @@ class DiskArray(DiskArrayAccess, Closing):
         identity: str | None = None,
         contained: int = 0,
     ) -> None:
-        refusal, sides, name, text, caches = "", [[0], [], []], "float64", "", (-1, 0)
-        place, expected, own_name, inside = "", -1, "", 0
-        try:
-            caches = cache_bytes(cache, client_cache)
-            sides = [_numbers(each) for each in (shape, chunk or (), typical or ())]
-            if np.dtype(dtype) not in DTYPES:
-                raise TypeError(f"dtype {np.dtype(dtype)}; it may be {', '.join(d.name for d in DTYPES)}")
-            name = np.dtype(dtype).name
-            text = json.dumps(metadata)
-            place = "" if path is None else os.fspath(path)
-            expected = -1 if expected_bytes is None else _numbers((expected_bytes,))[0]
-            own_name, inside = identity or "", _contained(contained)
-            for each in (place, codec, placement, own_name):
-                if not isinstance(each, str):
-                    raise TypeError(f"{each!r} is no string")
-        except (TypeError, ValueError, OverflowError, OutcoreError) as error:
-            refusal = str(error) or type(error).__name__
-            place, codec, placement, own_name = "", "none", "auto", ""
-        native = _core.DiskArray(
-            world,
-            sides[0],
-            name,
-            place,
-            sides[1],
-            sides[2],
-            codec,
-            placement,
-            overwrite,
-            expected,
-            text,
-            *caches,
-            refusal,
-            own_name,
-            inside,
-        )
-        self._take(world, native)
+        def bring() -> _core.DiskArrayArguments:
+            return _core.DiskArrayArguments(
+                shape=arguments.integers("shape", shape),
+                dtype=arguments.element_type(dtype).name,
+                path=arguments.path("path", path),
+                chunk=[] if chunk is None else arguments.integers("chunk", chunk),
+                typical=[] if typical is None else arguments.integers("typical", typical),
+                codec=arguments.text("codec", codec),
+                placement=arguments.text("placement", placement),
+                overwrite=arguments.flag("overwrite", overwrite),
+                expected_bytes=-1
+                if expected_bytes is None
+                else arguments.integer("expected_bytes", expected_bytes),
+                metadata=arguments.as_json("metadata", metadata),
+                caches=caches(cache, client_cache),
+                identity="" if identity is None else arguments.text("identity", identity),
+                contained=_contained(contained),
+            )
+
+        self._take(world, in_gate("create disk array", lambda gate: _core.DiskArray(world, gate), bring))
 
     def _take(self, world: World, native: _core.DiskArray) -> None:
         self._world = world
@@ -159,8 +141,16 @@ class DiskArray(DiskArrayAccess, Closing):
         there), EIO (damaged; the message says what and where), ENOTSUP (of another version or byte order).
         """
         array = cls.__new__(cls)
-        name, caches, refusal = open_arguments(path, cache, client_cache)
-        array._take(world, _core.DiskArray.open(world, name, read_only, *caches, refusal, contained))
+
+        def bring() -> _core.DiskArrayOpening:
+            return _core.DiskArrayOpening(
+                path=arguments.path("path", path),
+                read_only=arguments.flag("read_only", read_only),
+                caches=caches(cache, client_cache),
+                contained=_contained(contained),
+            )
+
+        array._take(world, in_gate("open disk array", lambda gate: _core.DiskArray.open(world, gate), bring))
         return array
 
     @staticmethod
@@ -177,6 +167,9 @@ class DiskArray(DiskArrayAccess, Closing):
     def share(self, parent: World) -> bytes:
         """Opens the array to processes outside of its world, which was split from `parent`: any process of the
         parent that has the bytes returned can `attach` to it. Collective over the world of the array."""
+        with self._world.together("share disk array"):
+            if not isinstance(parent, _core.World):
+                raise TypeError(f"parent is {parent!r}, no world")
         return self._native.share(parent)
 
     # ---- what it is ----
@@ -261,12 +254,15 @@ class DiskArray(DiskArrayAccess, Closing):
         return self._start("read", target, box, order)
 
     def _start(self, what: str, other: Any, box: Any, order: Sequence[int] | None) -> Request:
-        # A problem with the arguments of this process must not leave the others waiting.
+        attempted = f"{what} {self!r}"
         try:
             move = self._prepare(what, other, box, order)
-        except (TypeError, ValueError, IndexError, OutcoreError) as error:
-            number = error.errno if isinstance(error, OutcoreError) else None
-            return self._native.refuse(number or errno.EINVAL, f"{what} {self!r}", str(error))
+        except Exception as error:  # must not leave the others waiting
+            return self._native.refuse(as_fields(error, attempted))
+        except BaseException as error:  # Ctrl-C stays what it is
+            with suppress(OutcoreError):
+                self._native.refuse(as_fields(error, attempted)).wait()
+            raise
         return move()
 
     def _prepare(self, what: str, other: Any, box: Any, order: Sequence[int] | None) -> Move:
@@ -278,7 +274,9 @@ class DiskArray(DiskArrayAccess, Closing):
             if not selection.is_plain:
                 raise ValueError("steps must be 1")
             begin, end = list(selection.begin), list(selection.end)
-        axes = None if order is None else [int(axis) for axis in order]
+        axes = None if order is None else arguments.integers("order", order)
+        if axes is not None and sorted(axes) != list(range(self.ndim)):
+            raise ValueError(f"order {axes} does not name each of the {self.ndim} axes once")
         if isinstance(other, GlobalArray):
             other = other.section()
         if isinstance(other, Section):
@@ -311,12 +309,7 @@ class DiskArray(DiskArrayAccess, Closing):
 
         Raises OutcoreError if that failed, or a transfer that nobody waited for.
         """
-        try:
-            text = None if metadata is ... else json.dumps(metadata)
-        except (TypeError, ValueError, RecursionError) as error:  # must not leave the others waiting
-            self._native.refuse(errno.EINVAL, f"flush {self!r}", f"metadata: {error}").wait()
-            return
-        self._native.flush(text)
+        in_gate(f"flush {self!r}", self._native.flush, lambda: metadata_or_none(metadata))
 
     def close(self) -> None:
         """Flushes a persistent array, lets a scratch array vanish. Collective; may be repeated."""
@@ -327,29 +320,21 @@ class DiskArray(DiskArrayAccess, Closing):
         self._native.remove()
 
 
-def cache_bytes(own: int | str | None, others: int | str | None) -> tuple[int, int]:
-    """Memory for chunks of this process (-1: the default) and for those of others."""
-    return -1 if own is None else parse_bytes(own), 0 if others is None else parse_bytes(others)
+def caches(own: int | str | None, others: int | str | None) -> _core.DiskArrayCaches:
+    """Memory for chunks of this process (None: the default) and for those of others."""
+    return _core.DiskArrayCaches(
+        own_bytes=-1 if own is None else arguments.size_bytes("cache", own),
+        others_bytes=arguments.size_bytes("client_cache", others),
+    )
 
 
-def open_arguments(
-    path: str | os.PathLike[str], own: int | str | None, others: int | str | None
-) -> tuple[str, tuple[int, int], str]:
-    """As native calls take them, and what is wrong with them, which must not leave the others waiting."""
-    try:
-        return os.fspath(path), cache_bytes(own, others), ""
-    except (TypeError, ValueError, OverflowError, OutcoreError) as error:
-        return "", (-1, 0), str(error) or type(error).__name__
+def metadata_or_none(metadata: Any) -> str | None:
+    """As files hold them; None if none were given."""
+    return None if metadata is ... else arguments.as_json("metadata", metadata)
 
 
 def _contained(names: int) -> int:
-    if not 0 <= int(names) <= 100:
-        raise ValueError(f"contained is {names}")
-    return int(names)
-
-
-def _numbers(values: Any) -> list[int]:
-    array = np.atleast_1d(np.asarray(values))
-    if array.size and array.dtype.kind not in "iu":
-        raise TypeError(f"{values!r} is not made of integers")
-    return [int(value) for value in array]
+    number = arguments.integer("contained", names)
+    if not 0 <= number <= 100:
+        raise ValueError(f"contained is {number}")
+    return number

@@ -52,11 +52,11 @@ class OutcoreError(OSError):
         self.rank = _core.process_rank() if rank is None else rank
         self._message = _core.error_message(
             errno,
-            _printable(attempted),
-            _printable(path),
+            printable(attempted),
+            printable(path),
             -1 if offset is None else offset,
             -1 if size_bytes is None else size_bytes,
-            _printable(detail),
+            printable(detail),
             self.rank,
         )
 
@@ -67,7 +67,7 @@ class OutcoreError(OSError):
         return type(self), (self.errno, self.attempted), self.__dict__ | {"filename": self.filename}
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Names of files, which may be in any of the texts, are bytes that need not be UTF-8."""
     try:
         return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
@@ -90,9 +90,26 @@ def as_outcore_error(error: BaseException, attempted: str) -> OutcoreError:
     return OutcoreError(number, attempted, detail=detail)
 
 
+Fields = tuple[int, str, str, int, int, str, int]
+
+
+def as_fields(error: BaseException | None, attempted: str) -> Fields:
+    """An error as the native code tells it to other processes; errno 0 for none, -1 for one without errno."""
+    if error is None:
+        return 0, "", "", -1, -1, "", 0
+    if not isinstance(error, Exception):  # Ctrl-C
+        error = OutcoreError(_errno.EINTR, attempted, detail=type(error).__name__)
+    error = as_outcore_error(error, attempted)
+    offset = -1 if error.offset is None else error.offset
+    size_bytes = -1 if error.size_bytes is None else error.size_bytes
+    what, path, detail = (printable(each) for each in (error.attempted, error.path, error.detail))
+    return error.errno or -1, what, path, offset, size_bytes, detail, error.rank
+
+
 def _errno_of(error: BaseException) -> int | None:
     if isinstance(error, MemoryError) or "failed to map segment" in str(error):  # of a library that is loaded
         return _errno.ENOMEM
     if isinstance(error, RuntimeError) and "start new thread" in str(error):
         return _errno.EAGAIN
-    return _errno.EINVAL if isinstance(error, TypeError | ValueError | LookupError) else None
+    kinds = TypeError | ValueError | LookupError | OverflowError
+    return _errno.EINVAL if isinstance(error, kinds) else None

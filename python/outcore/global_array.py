@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outcore import _core
-from outcore.collective import Closing
+from outcore import _core, arguments
+from outcore.collective import Closing, in_gate
 from outcore.errors import OutcoreError
 from outcore.indexing import Selection, as_elements
 from outcore.sectioned import Sectioned
@@ -29,13 +29,6 @@ if TYPE_CHECKING:
     from outcore.world import World
 
     Array = np.ndarray[Any, np.dtype[Any]]
-
-DTYPES = tuple(
-    np.dtype(name)
-    for name in (
-        "int8", "int16", "int32", "int64", "uint8", "float32", "float64", "complex64", "complex128"
-    )
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -88,19 +81,17 @@ class GlobalArray(Sectioned, Closing):
         block: int | Sequence[int] | None = None,
         distribution: Distribution | Sequence[Sequence[int]] | None = None,
     ) -> None:
-        arguments = ArrayArguments(shape, dtype, block, distribution)
-        native = _core.GlobalArray(
-            world,
-            arguments.shape,
-            arguments.dtype.name,
-            arguments.distribution,
-            arguments.block,
-            arguments.begins,
-            arguments.refusal,
-        )
+        wanted = np.dtype(float)
+
+        def bring() -> tuple[str, Distribution]:
+            nonlocal wanted
+            wanted = arguments.element_type(dtype)
+            return wanted.name, _distribution(shape, world.size, block, distribution)
+
+        native = in_gate("create a global array", lambda gate: _core.GlobalArray(world, gate), bring)
         self._world = world
         self._distribution = native.distribution
-        self._take_shape(native, self._distribution.shape, arguments.dtype, "global array")
+        self._take_shape(native, self._distribution.shape, wanted, "global array")
 
     # ---- what it is ----
 
@@ -202,43 +193,20 @@ class GlobalArray(Sectioned, Closing):
         return np.ascontiguousarray(np.broadcast_to(elements, (count,)))
 
 
-class ArrayArguments:
-    """Arguments of a new array. What is wrong is kept, to be raised by all processes together."""
-
-    def __init__(self, shape: Any, dtype: Any, block: Any = None, distribution: Any = None) -> None:
-        self.shape: list[int] = []
-        self.dtype = DTYPES[6]
-        self.block: list[int] | None = None
-        self.begins: list[list[int]] | None = None
-        self.distribution: Distribution | None = None
-        self.refusal = ""
-        try:
-            self._take(shape, dtype, block, distribution)
-        except (TypeError, ValueError, OverflowError) as error:
-            self.refusal = str(error) or type(error).__name__
-
-    def _take(self, shape: Any, dtype: Any, block: Any, distribution: Any) -> None:
-        self.shape = _numbers(shape, "shape")
-        wanted = np.dtype(dtype)
-        if wanted not in DTYPES:
-            raise TypeError(f"dtype {wanted}; it may be {', '.join(d.name for d in DTYPES)}")
-        self.dtype = wanted
-        if block is not None and distribution is not None:
-            raise TypeError("give either block or distribution")
-        if block is not None:
-            self.block = _numbers(block, "block")
-            if np.ndim(block) == 0:
-                self.block *= len(self.shape)
-        if isinstance(distribution, _core.Distribution):
-            if list(distribution.shape) != self.shape:
-                raise ValueError(f"the distribution is of shape {distribution.shape}")
-            self.distribution = distribution
-        elif distribution is not None:
-            self.begins = [_numbers(axis, "distribution") for axis in distribution]
-
-
-def _numbers(values: Any, what: str) -> list[int]:
-    array = np.asarray(values)
-    if array.size and array.dtype.kind not in "iu":
-        raise TypeError(f"{what} {values!r} is not made of integers")
-    return [int(value) for value in np.atleast_1d(array)]
+def _distribution(shape: Any, processes: int, block: Any, given: Any) -> Distribution:
+    extents = arguments.integers("shape", shape)
+    if block is not None and given is not None:
+        raise TypeError("give either block or distribution")
+    if isinstance(given, _core.Distribution):
+        if list(given.shape) != extents:
+            raise ValueError(f"the distribution is of shape {given.shape}")
+        return given
+    if given is not None:
+        begins = [arguments.integers("distribution", axis) for axis in given]
+        return _core.Distribution.irregular(extents, processes, begins)
+    if block is not None:
+        sides = arguments.integers("block", block)
+        if np.ndim(block) == 0:
+            sides *= len(extents)
+        return _core.Distribution.block_cyclic(extents, processes, sides)
+    return _core.Distribution.regular(extents, processes)

@@ -10,6 +10,7 @@ of them serve the disk array. Small arrays need none of it: `file.create_dataset
 from __future__ import annotations
 
 import errno
+import inspect
 import json
 import os
 import re
@@ -19,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outcore import extras, metadata
+from outcore import arguments, extras, metadata
+from outcore.arguments import DTYPES
 from outcore.checked import FormatError
 from outcore.disk_array import DiskArray
 from outcore.errors import OutcoreError
-from outcore.global_array import DTYPES
 
 if TYPE_CHECKING:
     from outcore.world import World
@@ -49,7 +50,8 @@ def export_array(array: DiskArray, file: str | os.PathLike[str], dataset: str, *
     """
     world = array.world
     with _opened(world, file, "a") as target:
-        with world.together(f"export to {os.fspath(file)}", dataset, options):
+        with world.together("make a dataset of HDF5", dataset, options):
+            arguments.text("dataset", dataset)
             if target is not None:
                 with _translated("make a dataset", file):
                     _make_dataset(target, dataset, array, options)
@@ -66,7 +68,7 @@ def _copy_out(array: DiskArray, target: Any, dataset: str, file: str | os.PathLi
     for box in _pieces(array):
         piece = np.empty(_shape(box), array.dtype) if target is not None else None
         array.read(_or_nothing(piece, array), box if piece is not None else None).wait()
-        with array.world.together(f"export to {os.fspath(file)}"):
+        with array.world.together("write to HDF5"):
             if target is not None:
                 with _translated("write", file):
                     target[dataset][box] = piece
@@ -90,7 +92,9 @@ def import_array(
     """
     with _opened(world, file, "r") as source:
         facts: Any = None
-        with world.together(f"import from {os.fspath(file)}", dataset):
+        with world.together("find a dataset of HDF5", dataset):
+            arguments.text("dataset", dataset)
+            inspect.signature(DiskArray).bind_partial(**options)  # TypeError for one that it does not have
             if source is not None:
                 facts = _facts(source, file, dataset)
         shape, dtype, metadata = world.broadcast(facts)
@@ -106,7 +110,7 @@ def import_array(
 def _fill(array: DiskArray, source: Any, dataset: str, file: str | os.PathLike[str]) -> None:
     for box in _pieces(array):
         piece = None
-        with array.world.together(f"import from {os.fspath(file)}"):
+        with array.world.together("read from HDF5"):
             if source is not None:
                 with _translated("read", file):
                     found = source[dataset]
@@ -123,7 +127,9 @@ class _opened:
         self.handle: Any = None
 
     def __enter__(self) -> Any:
-        with self.world.together(f"open {os.fspath(self.file)}", self.mode):
+        with self.world.together_with(
+            "open an HDF5 file", lambda: (arguments.path("file", self.file), self.mode)
+        ):
             if self.world.rank == 0:
                 try:
                     import h5py
@@ -138,7 +144,7 @@ class _opened:
             with suppress(OSError, RuntimeError, ValueError):
                 self._close()
             return
-        with self.world.together(f"close {os.fspath(self.file)}"), _translated("close", self.file):
+        with self.world.together("close an HDF5 file"), _translated("close", self.file):
             self._close()  # the others find it complete
 
     def _close(self) -> None:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outcore import _core
-from outcore.collective import Closing
-from outcore.global_array import ArrayArguments
+from outcore import _core, arguments
+from outcore.collective import Closing, in_gate
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -36,10 +35,13 @@ class NodeArray(Closing):
     """
 
     def __init__(self, world: World, shape: int | Sequence[int], dtype: DTypeLike = "float64") -> None:
-        arguments = ArrayArguments(shape, dtype)
-        self._native = _core.NodeArray(world, arguments.shape, arguments.dtype.name, arguments.refusal)
-        self._shape = tuple(arguments.shape)
-        self._dtype = arguments.dtype
+        def bring() -> tuple[str, list[int]]:
+            self._dtype = arguments.element_type(dtype)
+            extents = arguments.integers("shape", shape)
+            self._shape = tuple(extents)
+            return self._dtype.name, extents
+
+        self._native = in_gate("create a node array", lambda gate: _core.NodeArray(world, gate), bring)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from outcore.errors import OutcoreError
+from outcore.errors import OutcoreError, as_outcore_error
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -107,14 +107,16 @@ def _is_device(path: str | os.PathLike[str]) -> bool:
 
 def at_root(comm: Intracomm | None, check: Callable[[], None]) -> None:
     """Checks at the process that writes; all raise what it finds. Collective."""
+    if comm is None:
+        check()
+        return
     failure: OutcoreError | None = None
-    if comm is None or comm.rank == 0:
+    if comm.rank == 0:
         try:
             check()
-        except OutcoreError as error:
-            failure = error
-    if comm is not None:
-        failure = comm.bcast(failure)
+        except Exception as error:
+            failure = as_outcore_error(error, "check what is written")
+    failure = comm.bcast(failure)
     if failure is not None:
-        failure.collective = comm is not None
+        failure.collective = True
         raise failure

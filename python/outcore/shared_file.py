@@ -13,15 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from outcore import _core
-from outcore.collective import Closing
-from outcore.errors import OutcoreError
-from outcore.resources import parse_bytes
+from outcore import _core, arguments
+from outcore.collective import Closing, in_gate
 
 if TYPE_CHECKING:
+    from outcore.arguments import Size
     from outcore.world import World
-
-    Size = int | str | None
 
 
 class SharedFile(_core.SharedFile, Closing):
@@ -74,16 +71,19 @@ class SharedFile(_core.SharedFile, Closing):
         cache: str = "automatic",
         client_cache: Size = None,
     ) -> None:
-        sizes, refusal = _sizes(
-            hard_limit=hard_limit,
-            soft_limit=soft_limit,
-            typical_request=typical_request,
-            client_cache=client_cache,
-        )
-        hard, soft, typical, copies = sizes
-        super().__init__(
-            world, name, hard, soft, reserve, typical, placement, components_per_node, cache, copies, refusal
-        )
+        def bring() -> tuple[str, _core.SharedFileOptions]:
+            return arguments.text("name", name), _core.SharedFileOptions(
+                hard_limit=_size("hard_limit", hard_limit),
+                soft_limit=_size("soft_limit", soft_limit),
+                reserve=arguments.flag("reserve", reserve),
+                typical_request=_size("typical_request", typical_request),
+                placement=arguments.text("placement", placement),
+                components_per_node=arguments.integer("components_per_node", components_per_node, bits=32),
+                cache=arguments.text("cache", cache),
+                client_cache=_size("client_cache", client_cache),
+            )
+
+        in_gate("create shared file", lambda gate: _core.SharedFile.__init__(self, world, gate), bring)
 
     def readv(self, parts: Sequence[tuple[int, object]]) -> int:
         """Reads a list of (offset, buffer) as one request; returns the bytes. Small pieces that lie close together
@@ -134,8 +134,17 @@ class RecordFile(_core.RecordFile, Closing):
         placement: str = "auto",
         cache: str = "automatic",
     ) -> None:
-        sizes, refusal = _sizes(hard_limit=hard_limit, soft_limit=soft_limit, typical_record=typical_record)
-        super().__init__(world, name, records, sizes[0], sizes[1], sizes[2], placement, cache, refusal)
+        def bring() -> tuple[str, _core.RecordFileOptions]:
+            return arguments.text("name", name), _core.RecordFileOptions(
+                records=arguments.integer("records", records),
+                hard_limit=_size("hard_limit", hard_limit),
+                soft_limit=_size("soft_limit", soft_limit),
+                typical_record=_size("typical_record", typical_record),
+                placement=arguments.text("placement", placement),
+                cache=arguments.text("cache", cache),
+            )
+
+        in_gate("create record file", lambda gate: _core.RecordFile.__init__(self, world, gate), bring)
 
     def __setitem__(self, record: int, data: object) -> None:
         self.put(record, data)
@@ -153,13 +162,6 @@ class RecordFile(_core.RecordFile, Closing):
         return f"<outcore.RecordFile '{self.name}': {'closed' if self.closed else f'{len(self)} records'}>"
 
 
-def _sizes(**sizes: Size) -> tuple[list[int], str]:
-    """Sizes as bytes, and what is wrong with them, for all processes to hear."""
-    numbers, refusal = [], ""
-    for name, size in sizes.items():
-        try:
-            numbers.append(parse_bytes(size) if size else 0)
-        except (OutcoreError, TypeError) as error:
-            numbers.append(0)
-            refusal = refusal or f"{name}: {error}"
-    return numbers, refusal
+def _size(name: str, size: Size) -> int:
+    """In bytes; 0: none, or unknown."""
+    return 0 if size == 0 else arguments.size_bytes(name, size)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core, report, tracefile
-from .errors import OutcoreError
+from .errors import OutcoreError, as_outcore_error
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Comm
@@ -116,8 +116,8 @@ def save(
     if gathered is not None:
         try:
             tracefile.write(path, gathered, everyone or [])
-        except OutcoreError as error:
-            failure = error
+        except Exception as error:
+            failure = as_outcore_error(error, "write the trace")
     if comm is not None:
         failure = comm.bcast(failure, root=0)
     if failure is not None:

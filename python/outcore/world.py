@@ -19,15 +19,15 @@ import pickle
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import numpy as np
 
-from outcore import _core, launch
-from outcore.errors import OutcoreError, as_outcore_error
-from outcore.resources import parse_bytes
+from outcore import _core, arguments, launch
+from outcore.collective import in_gate
+from outcore.errors import OutcoreError, as_fields, printable
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -64,7 +64,8 @@ class World(_core.World):
     `node_size` say where this process runs.
 
     Raises:
-        OutcoreError: ENOTSUP (no MPI, or not a usable one), ENOENT, EACCES (scratch), EINVAL; the same at all.
+        OutcoreError: ENOTSUP (no MPI, or not a usable one), ENOENT, EACCES (scratch), EINVAL; the same at all. For
+            a `comm` that is none EINVAL at this process alone, as it names no others.
     """
 
     def __init__(
@@ -75,25 +76,23 @@ class World(_core.World):
         scratch: str | os.PathLike[str] | None = None,
         nodes: str | None = None,
     ) -> None:
-        if isinstance(comm, str) and comm != "self":
+        if comm is not None and comm != "self" and not hasattr(comm, "py2f"):
             raise OutcoreError(
-                errno.EINVAL, f"World('{comm}')", detail="a communicator, None or 'self' is needed"
+                errno.EINVAL, f"World({comm!r})", detail="a communicator, None or 'self' is needed"
             )
         self.comm = launch.world() if comm is None else None if isinstance(comm, str) else comm
-        memory_bytes, refusal = 0, ""
-        try:
-            memory_bytes = 0 if memory is None else parse_bytes(memory)
-        except OutcoreError as error:
-            refusal = f"memory: {error}"
-        if nodes not in (None, "hosts", "processes"):
-            refusal = f"nodes='{nodes}' is neither 'hosts' nor 'processes'"
-        super().__init__(
-            None if self.comm is None or self.comm.Get_size() == 1 else self.comm.py2f(),
-            memory_bytes,
-            "" if scratch is None else os.fspath(scratch),
-            nodes == "processes",
-            refusal,
-        )
+        communicator = None if self.comm is None or self.comm.Get_size() == 1 else self.comm.py2f()
+
+        def options() -> _core.WorldOptions:
+            if nodes not in (None, "hosts", "processes"):
+                raise ValueError(f"nodes={nodes!r} is neither 'hosts' nor 'processes'")
+            return _core.WorldOptions(
+                memory_bytes=arguments.size_bytes("memory", memory),
+                scratch=arguments.path("scratch", scratch),
+                node_for_each_process=nodes == "processes",
+            )
+
+        in_gate("make a world", lambda gate: _core.World.__init__(self, communicator, gate), options)
         _open.append(self)
 
     def split(self, color: int, key: int = 0, scratch: str | os.PathLike[str] | None = None) -> World | None:
@@ -103,11 +102,14 @@ class World(_core.World):
         (`DiskArray.share`). Collective; so is closing each part, over its processes.
 
         Raises: OutcoreError at all processes of a group if its scratch directory is none."""
-        group = self.split_group(color, key)
+        with self.together("split"):
+            mine = arguments.integer("color", color, bits=32), arguments.integer("key", key, bits=32)
+            place = arguments.path("scratch", scratch)
+        group = self.split_group(*mine)
         if group is None:
             return None
         part = World.__new__(World)
-        _core.World.__init__(part, group, self, "" if scratch is None else os.fspath(scratch))
+        _core.World.__init__(part, group, self, place)
         part.comm = None
         _open.append(part)
         return part
@@ -145,22 +147,33 @@ class World(_core.World):
 
     def broadcast(self, value: T, root: int = 0) -> T:
         """The object of process `root`, pickled, at all processes. Collective."""
-        data = self.broadcast_bytes(pickle.dumps(value) if self.rank == root else b"", root)
-        return value if self.rank == root else pickle.loads(data)
+        is_root = self.rank == root
+
+        def bring() -> tuple[bytes, int]:
+            return pickle.dumps(value) if is_root else b"", arguments.integer("root", root, bits=32)
+
+        data = in_gate("broadcast", self.broadcast_bytes, bring)
+        return value if is_root else pickle.loads(data)
 
     def gather(self, value: T) -> list[T]:
         """The objects of all processes, pickled, in order of rank, at all processes. Collective; for small ones."""
-        return [pickle.loads(each) for each in self.gather_bytes(pickle.dumps(value))]
+        every = in_gate("gather", self.gather_bytes, lambda: pickle.dumps(value))
+        return [pickle.loads(each) for each in every]
 
     def all_reduce(self, value: Any, op: str = "sum") -> Any:
         """The sum, "min" or "max" of a number or of the elements of an array over all processes, the same bits at
         all of them. Collective. Returns a number, or a new array of the same shape and type."""
-        array = np.asarray(value)
-        numbers = _numbers(array, op)
-        shape = f"{op} {array.dtype} {array.shape}".encode()
-        self.reduce_numbers(numbers, op, shape)
-        result = numbers.view(np.complex128) if array.dtype.kind == "c" else numbers
-        result = result.astype(array.dtype, copy=False).reshape(array.shape)
+        dtype, shape = np.dtype(float), ()
+
+        def bring() -> tuple[np.ndarray[Any, Any], str, bytes]:
+            nonlocal dtype, shape
+            array = np.asarray(value)
+            dtype, shape = array.dtype, array.shape
+            return _numbers(array, arguments.text("op", op)), op, f"{op} {dtype} {shape}".encode()
+
+        numbers = in_gate("all_reduce", self.reduce_numbers, bring)
+        result = numbers.view(np.complex128) if dtype.kind == "c" else numbers
+        result = result.astype(dtype, copy=False).reshape(shape)
         return result if isinstance(value, np.ndarray) else result.item()
 
     def register(self, name: str, procedure: Procedure) -> int:
@@ -180,17 +193,23 @@ class World(_core.World):
         def serve(caller: int, header: bytes, payload: Any) -> tuple[Any, Any]:
             try:
                 reply = procedure(caller, header, payload)
-                return _as_fields(None, name), np.ascontiguousarray(reply) if isinstance(
+                return as_fields(None, name), np.ascontiguousarray(reply) if isinstance(
                     reply, np.ndarray
                 ) else reply
             except Exception as error:
-                return _as_fields(error, f"procedure '{name}'"), None
+                return as_fields(error, f"procedure '{name}'"), None
 
+        with self.together("register a procedure"):
+            arguments.text("name", name)
+            if not callable(procedure):
+                raise TypeError(f"procedure '{name}' is {procedure!r}, no function")
         return self.register_procedure(name, serve)
 
     def unregister(self, name: str) -> None:
         """Forgets a procedure, once calls of it that are being served here have ended. Collective."""
-        self.unregister_procedure(self.procedure(name))
+        with self.together("unregister a procedure"):
+            number = self.procedure(arguments.text("name", name))
+        self.unregister_procedure(number)
 
     def call(
         self,
@@ -219,29 +238,40 @@ class World(_core.World):
         number = self.procedure(procedure) if isinstance(procedure, str) else procedure
         return self.call_procedure(process, number, header, payload, reply, most_reply_bytes)
 
-    @contextmanager
-    def together(self, what: str, *arguments: Any) -> Iterator[None]:
+    def together(self, what: str, *arguments: Any) -> AbstractContextManager[None]:
         """A step that succeeds at all processes or fails at all: if the block raises anywhere, all raise that
         error, of the lowest rank that has one, as OutcoreError. Collective. The block must not wait for
         other processes. Also a decorator: `@world.together("read input")`.
 
         `what` and `arguments` (which must be picklable) have to be the same at all processes.
         """
-        self.enter(what, hashlib.sha256(pickle.dumps(arguments)).digest())
+        return self.together_with(what, lambda: arguments)
+
+    @contextmanager
+    def together_with(self, what: str, bring: Callable[[], Any]) -> Iterator[None]:
+        """The same with arguments that a function makes, inside of the gate: what it raises, all raise, and nobody
+        runs the block."""
+        label = printable(str(what))
+
+        def print_of_arguments() -> bytes:
+            return hashlib.sha256(pickle.dumps(bring())).digest()
+
+        in_gate(label, lambda gate: self.enter(label, gate), print_of_arguments)
         failure: BaseException | None = None
         try:
             yield
         except BaseException as error:
             failure = error
+
+        def raise_failure() -> None:
+            if failure is not None:
+                raise failure
+
         try:
-            self.leave(*_as_fields(failure, what))
+            in_gate(label, self.leave, raise_failure)
         except OutcoreError as common:
             common.collective = True
-            if failure is not None and not isinstance(failure, Exception):  # Ctrl-C stays what it is
-                raise failure from common
-            raise common from failure
-        if failure is not None:  # not reached: one that fails makes all fail
-            raise failure
+            raise
 
 
 def shared(comm: Intracomm | None) -> World:
@@ -284,19 +314,6 @@ def _numbers(array: np.ndarray[Any, Any], op: str) -> np.ndarray[Any, Any]:
         f"all_reduce of {array.dtype} with op='{op}'",
         detail="integers and floats, or a complex sum",
     )
-
-
-def _as_fields(error: BaseException | None, what: str) -> tuple[int, str, str, int, int, str, int]:
-    """An error as the native code tells it to other processes; errno 0 for none, -1 for one without errno."""
-    if error is None:
-        return 0, "", "", -1, -1, "", 0
-    if not isinstance(error, Exception):  # Ctrl-C
-        error = OutcoreError(errno.EINTR, what, detail=type(error).__name__)
-    error = as_outcore_error(error, what)
-    offset = -1 if error.offset is None else error.offset
-    size_bytes = -1 if error.size_bytes is None else error.size_bytes
-    path = os.fsencode(error.path).decode("utf-8", "replace")
-    return error.errno or -1, error.attempted, path, offset, size_bytes, error.detail, error.rank
 
 
 def _forget() -> None:

@@ -46,6 +46,25 @@ Strided contiguous(std::span<const std::byte> memory, ElementType type) {
   return {const_cast<std::byte*>(memory.data()), {static_cast<std::int64_t>(size_bytes(type))}};
 }
 
+/// What the metadata of the storage say, apart: the map, and what the user has given.
+TileMap stored_map(const DiskArray& array, std::string& metadata) {
+  const auto refuse = [&](const std::string& detail) {
+    throw Error(EINVAL, {.attempted = "open block-sparse array", .path = array.path(), .detail = detail});
+  };
+  const std::string& text = array.metadata();
+  if (!text.starts_with(head)) refuse("it is an array without a map of tiles");
+  std::size_t used = 0;
+  TileMap map = TileMap::decode(text.substr(head.size()), used);
+  const std::string rest = text.substr(head.size() + used);
+  if (!rest.starts_with(between) || !rest.ends_with(tail)) refuse("its map of tiles is damaged");
+  metadata = rest.substr(between.size(), rest.size() - between.size() - tail.size());
+  const std::int64_t room = array.shape().product() / array.components();
+  const auto all = elements_of_processes(map, array.components());
+  if (array.shape().rank() != 1 || *std::ranges::max_element(all) > room)
+    refuse("its map of tiles is another array's");
+  return map;
+}
+
 }  // namespace
 
 BlockSparseArray::BlockSparseArray(World& world, const TileMap& map, ElementType type,
@@ -87,24 +106,18 @@ BlockSparseArray::BlockSparseArray(DiskArray array, TileMap map, std::string met
 
 BlockSparseArray BlockSparseArray::open(World& world, const std::string& path, bool read_only,
                                         const DiskArrayCaches& caches) {
-  DiskArray array = DiskArray::open(world, path, read_only, caches);
-  const auto refuse = [&](const std::string& detail) {
-    throw Error(EINVAL, {.attempted = "open block-sparse array", .path = path, .detail = detail});
-  };
-  const std::string& text = array.metadata();
-  if (!text.starts_with(head)) refuse("it is an array without a map of tiles");
-  std::size_t used = 0;
-  TileMap map = TileMap::decode(text.substr(head.size()), used);
-  const std::string rest = text.substr(head.size() + used);
-  if (!rest.starts_with(between) || !rest.ends_with(tail)) refuse("its map of tiles is damaged");
-  const std::string metadata = rest.substr(between.size(), rest.size() - between.size() - tail.size());
-  const std::int64_t room = array.shape().product() / array.components();
-  const auto all = elements_of_processes(map, array.components());
-  if (array.shape().rank() != 1 || *std::ranges::max_element(all) > room)
-    refuse("its map of tiles is another array's");
+  return open(world, [&] { return DiskArrayOpening{path, read_only, caches}; });
+}
+
+BlockSparseArray BlockSparseArray::open(World& world, const DiskArray::MakeOpening& make) {
+  DiskArray array = DiskArray::open(world, make);
+  TileMap map;
+  std::string metadata;
   Reservation reservation;
-  world.together("open block-sparse array", 0,
-                 [&] { reservation = Reservation(world.budget(), table_bytes(map), table_name); });
+  world.together("open block-sparse array", 0, [&] {
+    map = stored_map(array, metadata);
+    reservation = Reservation(world.budget(), table_bytes(map), table_name);
+  });
   BlockSparseArray opened(std::move(array), std::move(map), metadata == "null" ? "" : metadata);
   opened.reservation_ = std::move(reservation);
   return opened;
@@ -200,8 +213,16 @@ void BlockSparseArray::prefetch(std::span<const Extents> tiles) const {
 }
 
 void BlockSparseArray::flush(std::string_view metadata) {
-  array_.flush(joined(map_, metadata));
-  metadata_ = metadata;
+  flush([&] { return std::string(metadata); });
+}
+
+void BlockSparseArray::flush(const DiskArray::MakeMetadata& make) {
+  std::string metadata;
+  array_.flush([&] {
+    metadata = make();
+    return joined(map_, metadata);
+  });
+  metadata_ = std::move(metadata);
 }
 
 }  // namespace outcore

@@ -374,8 +374,12 @@ DiskArray::DiskArray(World& world, const Make& make)
 
 DiskArray DiskArray::open(World& world, const std::string& path, bool read_only,
                           const DiskArrayCaches& caches, int contained) {
+  return open(world, [&] { return DiskArrayOpening{path, read_only, caches, contained}; });
+}
+
+DiskArray DiskArray::open(World& world, const MakeOpening& make) {
   auto state = std::make_unique<State>(world);
-  state->load(path, read_only, caches, contained);
+  state->load(make);
   return DiskArray(std::move(state));
 }
 
@@ -405,16 +409,28 @@ void DiskArray::flush() {
 }
 
 void DiskArray::flush(std::string_view metadata) {
+  flush([&] { return std::string(metadata); });
+}
+
+void DiskArray::flush(const MakeMetadata& make) {
   State& state = *state_;
   state.check_open("flush");
+  std::string metadata;
+  std::exception_ptr problem;
+  try {
+    metadata = make();
+  } catch (...) {
+    problem = std::current_exception();
+  }
   state
-      .submit("flush disk array", std::string(metadata),
+      .submit("flush disk array", metadata,
               [&]() -> State::Part {
+                if (problem) std::rethrow_exception(problem);
                 // Others may have seen it when they waited: all hear of it again, or those would go on alone.
                 if (const std::exception_ptr error = state.take_undelivered()) std::rethrow_exception(error);
                 state.check_writable();
-                return [&state, wanted = std::string(metadata)](const TransferQueue::Context& context) {
-                  state.commit(context, wanted);
+                return [&state, metadata](const TransferQueue::Context& context) {
+                  state.commit(context, metadata);
                 };
               })
       .wait();

@@ -146,7 +146,7 @@ std::string DiskArray::State::share(World& parent) {
 void DiskArray::State::create(const Make& make) {
   constexpr std::string_view what = "create disk array";
   DiskArrayOptions options;
-  world.together(what, 0, [&] {  // whose arguments are wrong hears why, before they are compared
+  world.enter(what, [&] {
     Extents shape;
     make(shape, type, options);
     codec = options.codec;
@@ -164,13 +164,13 @@ void DiskArray::State::create(const Make& make) {
     grid = ChunkGrid(shape, chunk, element_bytes, world.size(), options.group);
     block_bytes = store::suitable_block_bytes(grid.chunk_bytes());
     caches = options.caches;
+    const std::string arguments =
+        grid.shape().text() + std::string(name(type)) + options.path + grid.chunk().text() +
+        store::text(codec) + metadata + std::to_string(static_cast<int>(options.placement)) +
+        std::to_string(options.overwrite) + std::to_string(options.expected_bytes) + " " +
+        std::to_string(options.group) + " " + std::to_string(options.contained) + options.identity;
+    return fingerprint(std::as_bytes(std::span(arguments)));
   });
-  const std::string arguments =
-      grid.shape().text() + std::string(name(type)) + options.path + grid.chunk().text() +
-      store::text(codec) + metadata + std::to_string(static_cast<int>(options.placement)) +
-      std::to_string(options.overwrite) + std::to_string(options.expected_bytes) + " " +
-      std::to_string(options.group) + " " + std::to_string(options.contained) + options.identity;
-  world.together(what, fingerprint(std::as_bytes(std::span(arguments))), [] {});
   id = queue.next_number();
   owners.resize(static_cast<std::size_t>(world.size()));
   std::iota(owners.begin(), owners.end(), 0);
@@ -203,21 +203,21 @@ void DiskArray::State::create(const Make& make) {
   changed = true;
 }
 
-void DiskArray::State::load(const std::string& path, bool only_read, const DiskArrayCaches& wanted_caches,
-                            int contained) {
-  constexpr std::string_view what = "open disk array";
-  const std::string arguments = path + std::to_string(only_read) + std::to_string(contained);
-  std::optional<Error> refused;
-  if (!wanted_caches.refusal.empty())
-    refused.emplace(EINVAL, ErrorContext{.attempted = std::string(what), .detail = wanted_caches.refusal});
-  world::enter(world.transport(), what, fingerprint(std::as_bytes(std::span(arguments))), refused);
+void DiskArray::State::load(const MakeOpening& make) {
+  DiskArrayOpening opening;
+  world.enter("open disk array", [&] {
+    opening = make();
+    const std::string arguments =
+        opening.path + std::to_string(opening.read_only) + std::to_string(opening.contained);
+    return fingerprint(std::as_bytes(std::span(arguments)));
+  });
   persistent = true;
-  read_only = only_read;
-  caches = wanted_caches;
+  read_only = opening.read_only;
+  caches = opening.caches;
   std::vector<std::byte> manifest, before;
   for (int attempt = 1;; ++attempt) try {
       before = std::exchange(manifest, {});
-      return open_latest(path, contained, manifest);
+      return open_latest(opening.path, opening.contained, manifest);
     } catch (const Error&) {  // at all processes; they have the same manifest
       if (!read_only || manifest.empty()) throw;
       // What another job has replaced meanwhile may not be there any more; else it is as it was before.

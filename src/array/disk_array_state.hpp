@@ -77,7 +77,7 @@ struct DiskArray::State {
   void check_open(std::string_view attempted) const;
 
   void create(const Make& make);
-  void load(const std::string& path, bool only_read, const DiskArrayCaches& caches, int contained);
+  void load(const MakeOpening& make);
   void make_store();
   void add_component(int component, store::Component file, std::size_t components,
                      array::StateLease lease = {});

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <complex>
-#include <exception>
 #include <mutex>
 #include <utility>
 
@@ -35,32 +34,31 @@ constexpr std::int64_t round_up(std::int64_t value, std::int64_t step) {
 // ---- making one, and its end ----
 
 GlobalArray::GlobalArray(World& world, const Extents& shape, ElementType type)
-    : GlobalArray(world, type, [&](int processes) { return Distribution::regular(shape, processes); }) {}
+    : GlobalArray(world, [&](ElementType& its_type) {
+        its_type = type;
+        return Distribution::regular(shape, world.size());
+      }) {}
 
 GlobalArray::GlobalArray(World& world, ElementType type, Distribution distribution)
-    : GlobalArray(world, type, [&](int) { return std::move(distribution); }) {}
+    : GlobalArray(world, [&](ElementType& its_type) {
+        its_type = type;
+        return std::move(distribution);
+      }) {}
 
-GlobalArray::GlobalArray(World& world, ElementType type, const MakeDistribution& make)
-    : world_(&world), type_(type), element_bytes_(size_bytes(type)) {
-  std::exception_ptr failure;
-  std::uint64_t print = 0;  // that of one that failed: alone it differs from the others, together all fail
-  try {
-    distribution_ = make(world.size());
-    print = distribution_->fingerprint() ^ static_cast<std::uint64_t>(type);
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  world.together("create a global array", print, [&] {
-    if (failure) std::rethrow_exception(failure);
+GlobalArray::GlobalArray(World& world, const Make& make) : world_(&world) {
+  std::int64_t bytes = 0;
+  world.enter("create a global array", [&] {
+    distribution_ = make(type_);
+    element_bytes_ = size_bytes(type_);
     if (distribution_->processes() > world.size())
-      throw Error(EINVAL, {.attempted = "create a " + describe(type, shape()),
+      throw Error(EINVAL, {.attempted = "create a " + describe(type_, shape()),
                            .detail = "its distribution is for " + std::to_string(distribution_->processes()) +
                                      " processes, the world has " + std::to_string(world.size())});
-    (void)part_bytes(*distribution_, type);
+    // Whole cache lines: no two arrays share one, and none is without memory.
+    bytes = round_up(std::max<std::int64_t>(part_bytes(*distribution_, type_), 1), 64);
+    return distribution_->fingerprint() ^ static_cast<std::uint64_t>(type_);
   });
-  // Whole cache lines: no two arrays share one, and none is without memory.
-  const std::int64_t bytes = round_up(std::max<std::int64_t>(part_bytes(*distribution_, type), 1), 64);
-  region_ = world.allocate(bytes, describe(type, shape()));
+  region_ = world.allocate(bytes, describe(type_, shape()));
   number_ = region_.number();
   transfers_ = std::make_shared<array::Transfers>();
   world.add_user(transfers_);

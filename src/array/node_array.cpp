@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <exception>
-#include <optional>
+#include <span>
 #include <string>
 
 #include "outcore/error.hpp"
-#include "transport/remote_error.hpp"
 #include "world/gate.hpp"
 
 namespace outcore {
@@ -37,34 +35,26 @@ std::int64_t bytes_of_part(ElementType type, const Extents& shape, int processes
 }  // namespace
 
 NodeArray::NodeArray(World& world, const Extents& shape, ElementType type)
-    : NodeArray(world, type, [&] { return shape; }) {}
+    : NodeArray(world, [&](ElementType& its_type) {
+        its_type = type;
+        return shape;
+      }) {}
 
-NodeArray::NodeArray(World& world, ElementType type, const std::function<Extents()>& make)
-    : world_(world), type_(type) {
+NodeArray::NodeArray(World& world, const Make& make) : world_(world) {
   transport::Transport& node = world.node_transport();
-  std::exception_ptr wrong;
-  std::uint64_t print = static_cast<std::uint64_t>(type);
-  try {
-    shape_ = make();
-    const std::int64_t rank = shape_.rank();
-    print = fingerprint(std::as_bytes(std::span(&rank, 1)), print);
-    print = fingerprint(std::as_bytes(shape_.values()), print);
-  } catch (...) {
-    wrong = std::current_exception();
-  }
-  world::enter(node, making, print);
-  std::optional<Error> failure;
   std::int64_t part_bytes = 0;
+  world::enter(node, making, [&] {
+    shape_ = make(type_);
+    part_bytes = bytes_of_part(type_, shape_, node.size());
+    const std::int64_t rank = shape_.rank();
+    const auto print = fingerprint(std::as_bytes(std::span(&rank, 1)), static_cast<std::uint64_t>(type_));
+    return fingerprint(std::as_bytes(shape_.values()), print);
+  });
   try {
-    if (wrong) std::rethrow_exception(wrong);
-    part_bytes = bytes_of_part(type, shape_, node.size());
-    world.budget().reserve(part_bytes, describe(type, shape_));
-    part_bytes_ = part_bytes;
-  } catch (...) {
-    failure = transport::current_error(making);
-  }
-  try {
-    world::leave(node, failure);
+    world::agree(node, making, [&] {
+      world.budget().reserve(part_bytes, describe(type_, shape_));
+      part_bytes_ = part_bytes;
+    });
     segment_ = {node.allocate(static_cast<std::size_t>(part_bytes), true), "use a node array"};
     segment_->populate(0, part_bytes);
   } catch (...) {

@@ -64,12 +64,12 @@ struct RecordFile::State : std::enable_shared_from_this<RecordFile::State> {
     std::string name;
     RecordFileOptions options;
     Prepared(World& world, const Make& make) {
-      world.together(creating, 0, [&] {
+      world.enter(creating, [&] {
         make(name, options);
         check(name, options);
+        const std::array numbers{options.records, options.hard_limit_bytes};
+        return fingerprint(std::as_bytes(std::span(numbers)));
       });
-      const std::array numbers{options.records, options.hard_limit_bytes};
-      world.together(creating, fingerprint(std::as_bytes(std::span(numbers))), [] {});
     }
   };
 

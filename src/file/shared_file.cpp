@@ -94,11 +94,11 @@ struct SharedFile::State {
   /// The arguments, once all processes agree that they are good.
   struct Prepared {
     Prepared(World& world, const Make& make) {
-      world.together(creating, 0, [&] {
+      world.enter(creating, [&] {
         make(name, options);
         check(name, options);
+        return fingerprint(std::as_bytes(std::span(&options.hard_limit_bytes, 1)));
       });
-      world.together(creating, fingerprint(std::as_bytes(std::span(&options.hard_limit_bytes, 1))), [] {});
     }
     std::string name;
     SharedFileOptions options;

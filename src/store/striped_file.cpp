@@ -64,16 +64,17 @@ StripedFile& StripedFile::operator=(StripedFile&&) noexcept = default;
 void StripedFile::State::create(const Make& make) {
   StripedFileOptions options;
   std::int64_t stripe_bytes = 0;
-  world.together(creating, 0, [&] {
+  world.enter(creating, [&] {
     options = make();
     check(options);
     stripe_bytes = Stripes::suitable_bytes(options.typical_request_bytes);
+    const std::string arguments = options.name + "/" + std::to_string(options.typical_request_bytes) + "/" +
+                                  std::to_string(options.expected_bytes) + "/" +
+                                  std::to_string(options.reserve) + "/" +
+                                  std::to_string(static_cast<int>(options.placement)) + "/" +
+                                  std::to_string(options.components_per_node);
+    return fingerprint(std::as_bytes(std::span(arguments)));
   });
-  const std::string arguments =
-      options.name + "/" + std::to_string(options.typical_request_bytes) + "/" +
-      std::to_string(options.expected_bytes) + "/" + std::to_string(options.reserve) + "/" +
-      std::to_string(static_cast<int>(options.placement)) + "/" + std::to_string(options.components_per_node);
-  world.together(creating, fingerprint(std::as_bytes(std::span(arguments))), [] {});
   name = options.name;
   make_directory(options);
   choose_owners(options);

@@ -104,6 +104,18 @@ void enter(transport::Transport& transport, std::string_view what, std::uint64_t
   if (!meeting.good()) refuse(transport, meeting, what, failure);
 }
 
+void enter(transport::Transport& transport, std::string_view what,
+           const std::function<std::uint64_t()>& bring) {
+  std::uint64_t fingerprint = 0;
+  std::optional<Error> failure;
+  try {
+    fingerprint = bring();
+  } catch (...) {
+    failure = transport::current_error(what);
+  }
+  enter(transport, what, fingerprint, failure);
+}
+
 bool enter_to_close(transport::Transport& transport) {
   constexpr std::string_view what = "close";
   const Meeting meeting(transport, what, 0, {});

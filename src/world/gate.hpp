@@ -18,6 +18,11 @@ namespace outcore::world {
 void enter(transport::Transport& transport, std::string_view what, std::uint64_t fingerprint,
            const std::optional<Error>& failure = {});
 
+/// The same for a process that first has to make what it comes with: `bring` does so, here, and says its
+/// fingerprint. If it throws anywhere, all throw that of the lowest rank.
+void enter(transport::Transport& transport, std::string_view what,
+           const std::function<std::uint64_t()>& bring);
+
 /// What a process says that is about to leave for good, while the others may still call something: true once
 /// they all say so, false if another has called something else, which is an error there.
 [[nodiscard]] bool enter_to_close(transport::Transport& transport);

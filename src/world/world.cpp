@@ -85,21 +85,25 @@ class World::InUse {
 };
 
 World::World(std::unique_ptr<transport::Transport> given, const WorldOptions& options)
+    : World(std::move(given), [&] { return options; }) {}
+
+World::World(std::unique_ptr<transport::Transport> given, const Make& make)
     : state_(std::make_unique<State>(), "use a world") {
   State& state = *state_;
   state.transport = std::move(given);
   transport::Transport& transport = *state.transport;
   state.rank = transport.rank();
   state.size = transport.size();
+  WorldOptions options;
   bool each_its_own = false;
-  together("World", 0, [&] {
-    if (!options.refusal.empty())
-      throw Error(EINVAL, {.attempted = "make a world", .detail = options.refusal});
+  enter("World", [&]() -> std::uint64_t {
+    options = make();
     each_its_own = own_node(options);
     if (!options.scratch.empty()) state.scratch = file::checked_scratch(options.scratch);
     if (options.memory_bytes < 0)
       throw Error(EINVAL,
                   {.attempted = "memory budget of " + std::to_string(options.memory_bytes) + " bytes"});
+    return 0;  // they may differ
   });
   const auto nodes = nodes_of_all(transport, each_its_own);
   state.node = nodes[static_cast<std::size_t>(state.rank)];
@@ -223,6 +227,10 @@ void World::barrier() {
 
 void World::enter(std::string_view what, std::uint64_t fingerprint) {
   world::enter(state_->open(), what, fingerprint);
+}
+
+void World::enter(std::string_view what, const std::function<std::uint64_t()>& bring) {
+  world::enter(state_->open(), what, bring);
 }
 
 void World::leave(const std::optional<Error>& failure) {

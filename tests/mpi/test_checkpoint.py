@@ -9,6 +9,7 @@ import pytest
 
 import outcore
 from outcore import DiskArray, GlobalArray, OutcoreError, checkpoint
+from outcore.errors import as_fields
 
 
 @pytest.fixture(params=["hosts", "processes"])
@@ -80,9 +81,8 @@ def test_the_newest_takes_the_place_of_the_one_before(comm, world, name):
 def test_a_save_that_fails_leaves_the_one_before(world, name, monkeypatch):
     with filled(world, (10, 10), 1.0) as g:
         checkpoint.save(world, name, {"g": g}, "first")
-        monkeypatch.setattr(
-            DiskArray, "write", lambda self, *_: self._native.refuse(errno.ENOSPC, "write", "no room, say")
-        )
+        full = as_fields(OutcoreError(errno.ENOSPC, "write", detail="no room, say"), "")
+        monkeypatch.setattr(DiskArray, "write", lambda self, *_: self._native.refuse(full))
         with pytest.raises(OutcoreError, match="no room"):
             checkpoint.save(world, name, {"g": g}, "second")
         monkeypatch.undo()

@@ -14,7 +14,8 @@ from hypothesis.extra import numpy as hnp
 
 from outcore import Distribution, GlobalArray, NodeArray, OutcoreError, World
 from outcore import array_math as am
-from outcore.global_array import DTYPES, Section
+from outcore.arguments import DTYPES
+from outcore.global_array import Section
 
 MEMORY = 64 << 20
 

@@ -27,6 +27,7 @@ import pytest
 import outcore
 from outcore import checkpoint, inspect_command
 from outcore.chem import restart
+from outcore.collective import in_gate
 
 COUNT = int(os.environ.get("OUTCORE_MUTATIONS", "40"))
 SEED = int(os.environ.get("OUTCORE_MUTATION_SEED", "1"))
@@ -320,7 +321,7 @@ def test_what_only_looks_like_a_file_of_an_array_is_not_deleted(world: World, tm
 def test_metadata_that_are_no_json_are_an_error_of_ours(world: World, tmp_path: Path) -> None:
     for text in ('"\n x', "[" * 100_000, "9" * 5000):
         array = outcore.DiskArray(world, (3,), path=tmp_path / "a", overwrite=True)
-        array._native.flush(text)
+        in_gate("flush", array._native.flush, lambda text=text: text)
         with pytest.raises(outcore.OutcoreError, match="metadata"):
             _ = array.metadata
         array.close()

@@ -89,11 +89,17 @@ def test_bad_nodes_are_refused(monkeypatch):
         outcore.World()
 
 
+def test_what_is_no_communicator_is_refused():
+    for comm in ("all", 5, object()):
+        with pytest.raises(OutcoreError, match="a communicator, None or 'self' is needed"):
+            outcore.World(comm)
+
+
 # ---- which MPI ----
 
 
 def mpi_refused(code: str, **environment: str) -> str:
-    attempt = "try: outcore._core.World(0, 0, '', False)\nexcept outcore.OutcoreError as e: print(e)"
+    attempt = "try: outcore._core.World(0, print)\nexcept outcore.OutcoreError as e: print(e)"
     script = f"import outcore\n{code}\n{attempt}"
     answer = run(script, **environment)
     assert answer.returncode == 0, answer.stderr

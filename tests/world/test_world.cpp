@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <set>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -372,6 +373,36 @@ TEST("the halves of a collective call work as the whole") {
     world.enter("more", 8);
     world.leave({});
     check::throws<Error>([&] { world.enter("other", static_cast<std::uint64_t>(world.rank())); });
+  });
+}
+
+TEST("a process that cannot make what it comes with makes its error that of all") {
+  in_world(3, [](World& world) {
+    const auto come = [&](int strays) {
+      world.enter("work", [&]() -> std::uint64_t {
+        if (world.rank() == strays) throw std::runtime_error("not ready: " + std::to_string(strays));
+        return strays < 0 ? 7 : static_cast<std::uint64_t>(world.rank());  // an error counts before those
+      });
+    };
+    for (const int strays : {0, 2}) {
+      const auto error = check::throws<Error>([&] { come(strays); });
+      check::contains(error.what(), "not ready: " + std::to_string(strays));
+      come(-1);
+    }
+    check::contains(check::throws<Error>([&] { come(3); }).what(), "other arguments");
+  });
+}
+
+TEST("options of a world that one process cannot make are an error at all") {
+  transport::run_threads(3, [](std::unique_ptr<transport::Transport> transport) {
+    const int rank = transport->rank();
+    const auto error = check::throws<Error>([&] {
+      const World world(std::move(transport), [&]() -> WorldOptions {
+        if (rank == 1) throw std::runtime_error("not here");
+        return {};
+      });
+    });
+    check::contains(error.what(), "not here");
   });
 }
 

@@ -32,6 +32,8 @@ class BlockSparseArray {
   /// A persistent one. Error as of DiskArray::open; EINVAL for an array that is not block-sparse. Collective.
   [[nodiscard]] static BlockSparseArray open(World& world, const std::string& path, bool read_only = true,
                                              const DiskArrayCaches& caches = {});
+  /// The arguments are made in the collective gate: if `make` throws at one process, all throw.
+  [[nodiscard]] static BlockSparseArray open(World& world, const DiskArray::MakeOpening& make);
 
   [[nodiscard]] const TileMap& map() const noexcept { return map_; }
   [[nodiscard]] ElementType type() const noexcept { return array_.type(); }
@@ -59,6 +61,8 @@ class BlockSparseArray {
   [[nodiscard]] DiskArray& storage() noexcept { return array_; }
   [[nodiscard]] const DiskArray& storage() const noexcept { return array_; }
   void flush(std::string_view metadata);  ///< with new metadata; collective
+  /// With what `make` returns; if it throws at one process, all throw.
+  void flush(const DiskArray::MakeMetadata& make);
 
  private:
   BlockSparseArray(DiskArray array, TileMap map, std::string metadata);

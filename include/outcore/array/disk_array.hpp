@@ -31,8 +31,14 @@ struct DiskArrayCaches {
   /// Of chunks of other processes that this one has read, for data that is mostly read: they are read again
   /// after `sync`, and after writes of this process. 0: none.
   std::int64_t others_bytes = 0;
-  /// What is wrong with the arguments of this process, if anything is: all get Error(EINVAL).
-  std::string refusal = {};
+};
+
+/// What is opened, and how.
+struct DiskArrayOpening {
+  std::string path = {};
+  bool read_only = true;
+  DiskArrayCaches caches = {};  ///< these may differ between processes
+  int contained = 0;            ///< as in DiskArrayOptions
 };
 
 struct DiskArrayOptions {
@@ -84,6 +90,9 @@ class DiskArray : public DiskArrayAccess {
   /// write, while somebody else does).
   [[nodiscard]] static DiskArray open(World& world, const std::string& path, bool read_only = true,
                                       const DiskArrayCaches& caches = {}, int contained = 0);
+  /// The arguments are made in the collective gate: if `make` throws at one process, all throw.
+  using MakeOpening = std::function<DiskArrayOpening()>;
+  [[nodiscard]] static DiskArray open(World& world, const MakeOpening& make);
   ~DiskArray();  ///< closes without committing, waits for transfers under way; not collective but for those
   DiskArray(DiskArray&&) noexcept;
   DiskArray& operator=(DiskArray&&) noexcept;
@@ -108,6 +117,9 @@ class DiskArray : public DiskArrayAccess {
   /// Everything written is on stable storage, and is what a persistent array will be found to hold.
   void flush();
   void flush(std::string_view metadata);  ///< with new metadata
+  /// With what `make` returns; if it throws at one process, all throw.
+  using MakeMetadata = std::function<std::string()>;
+  void flush(const MakeMetadata& make);
   /// Commits a persistent array, drops a scratch array; throws the errors of transfers that nobody waited
   /// for. Idempotent.
   void close();

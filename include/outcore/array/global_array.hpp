@@ -40,9 +40,9 @@ class GlobalArray {
   /// differ in their arguments.
   GlobalArray(World& world, const Extents& shape, ElementType type);
   GlobalArray(World& world, ElementType type, Distribution distribution);
-  /// The distribution is made in the collective gate: if `make(processes)` throws at one process, all throw.
-  using MakeDistribution = std::function<Distribution(int processes)>;
-  GlobalArray(World& world, ElementType type, const MakeDistribution& make);
+  /// Type and distribution are made in the collective gate: if `make` throws at one process, all throw.
+  using Make = std::function<Distribution(ElementType& type)>;
+  GlobalArray(World& world, const Make& make);
   ~GlobalArray();  ///< waits for what this process has under way
   GlobalArray(GlobalArray&&) = delete;
 
@@ -117,8 +117,8 @@ class GlobalArray {
   void scattered(Way way, std::span<const std::int64_t> indices, std::byte* memory, const void* alpha) const;
 
   World* world_;
-  ElementType type_;
-  std::size_t element_bytes_;
+  ElementType type_{};
+  std::size_t element_bytes_ = 0;
   std::optional<Distribution> distribution_;
   World::Region region_;
   std::uint64_t number_ = 0;

@@ -21,8 +21,9 @@ class NodeArray {
   /// At all processes of the node: Error(ENOMEM) if a budget does not allow it, Error(EINVAL) for a shape
   /// that is none, or if they differ in their arguments.
   NodeArray(World& world, const Extents& shape, ElementType type);
-  /// The shape is made in the collective gate: if `make` throws at one process, all throw.
-  NodeArray(World& world, ElementType type, const std::function<Extents()>& make);
+  /// Shape and type are made in the collective gate: if `make` throws at one process, all throw.
+  using Make = std::function<Extents(ElementType& type)>;
+  NodeArray(World& world, const Make& make);
   /// Not collective: the memory is gone when the last process has destroyed or closed its array.
   ~NodeArray();
   NodeArray(const NodeArray&) = delete;
@@ -43,7 +44,7 @@ class NodeArray {
   void release() noexcept;
 
   World& world_;
-  ElementType type_;
+  ElementType type_{};
   Extents shape_;
   std::int64_t part_bytes_ = 0;  ///< what this process accounts for
   Owned<std::unique_ptr<transport::Segment>> segment_;
