@@ -30,24 +30,44 @@ FETCH_ELEMENTS = 1 << 18  # the same where an operand comes from other processes
 
 
 @contextmanager
-def collective(what: str, sections: Sequence[Section], *arguments: object) -> Iterator[World]:
-    """The body runs once all processes have come with the same arguments, and what they put before has arrived.
-    Afterwards what it put has arrived, and all know how it went: if it failed anywhere, all raise the same
-    OutcoreError. The body must not wait for other processes."""
-    world = sections[0].array.world
-    said = [(s.array._native.number, s.begin, s.end, s.dtype.name, s.array.world is world) for s in sections]
+def collective(what: str, operands: Sequence[Operand], *arguments: object) -> Iterator[list[Section]]:
+    """The body runs once all processes have come with the same arguments, and what they put before has arrived; it
+    gets the operands as sections. Afterwards what it put has arrived, and all know how it went: if it failed
+    anywhere, all raise the same OutcoreError. The body must not wait for other processes.
+
+    Raises TypeError, here alone, if no operand is a global array, as then nobody knows whom to tell.
+    """
+    world = world_of(*operands)
+    sections: list[Section] = []
+
+    def bring() -> object:
+        sections.extend(as_section(each) for each in operands)
+        if any(section.array.world is not world for section in sections):
+            raise ValueError("the arrays belong to different worlds")
+        return [(s.array._native.number, s.begin, s.end, s.dtype.name) for s in sections], arguments
+
     world.flush()
-    with world.together(what, said, arguments):
+    with world.together_with(what, bring):
         try:
-            if any(section.array.world is not world for section in sections):
-                raise ValueError("the arrays belong to different worlds")
-            yield world
+            yield sections
         except (TypeError, ValueError, IndexError, OverflowError) as error:
             raise OutcoreError(errno.EINVAL, what, detail=str(error)) from error
         except MemoryError as error:
             raise OutcoreError(errno.ENOMEM, what, detail=str(error)) from error
         finally:
             world.flush()
+
+
+def world_of(*operands: Operand) -> World:
+    """The processes that work on operands."""
+    for each in operands:
+        if isinstance(each, GlobalArray):
+            return each.world
+        if isinstance(each, Section):
+            return each.array.world
+    raise TypeError(
+        f"no global array or section of one is among {[type(each).__name__ for each in operands]}"
+    )
 
 
 @contextmanager
@@ -64,6 +84,8 @@ def reserved(world: World, size_bytes: int, what: str) -> Iterator[None]:
 
 
 def as_section(operand: Operand) -> Section:
+    if not isinstance(operand, GlobalArray | Section):
+        raise TypeError(f"neither a global array nor a section of one, but {type(operand).__name__}")
     return operand if isinstance(operand, Section) else operand.section()
 
 

@@ -17,7 +17,6 @@ from outcore.array_blocks import (
     Array,
     Box,
     Operand,
-    as_section,
     collective,
     elements,
     no_overlap,
@@ -39,8 +38,7 @@ DEPTH = 2048  # products that are added up for each of them, at once
 def symmetrize(out: Operand, *, hermitian: bool = False) -> None:
     """out = (out + out^T) / 2, in place; `hermitian`: with the conjugate transpose. A section must be square and
     on the diagonal. Floating-point and complex types."""
-    section = as_section(out)
-    with collective("symmetrize", [section], hermitian):
+    with collective("symmetrize", [out], hermitian) as (section,):
         _check_square(section)
         if section.begin[0] != section.begin[1]:
             raise ValueError("rows and columns must be the same range")
@@ -104,13 +102,10 @@ def matmul(
     fetched ahead, unless it holds them itself. Besides the arrays it needs at most 100 MiB a process (float64),
     which are accounted to its budget.
     """
-    result, left, right = (
-        as_section(out),
-        _Factor(as_section(a), transpose_a, conjugate_a),
-        _Factor(as_section(b), transpose_b, conjugate_b),
-    )
     flags = (transpose_a, transpose_b, conjugate_a, conjugate_b)
-    with collective("matmul", [result, left.section, right.section], alpha, beta, *flags) as world:
+    with collective("matmul", [out, a, b], alpha, beta, *flags) as (result, first, second):
+        left = _Factor(first, transpose_a, conjugate_a)
+        right = _Factor(second, transpose_b, conjugate_b)
         for factor in (left, right):
             same_type(result, factor.section)
             no_overlap(result, factor.section, or_the_same=False)
@@ -124,7 +119,7 @@ def matmul(
         depth = builtins.min(left.shape[1], DEPTH)
         panel = 2 * depth * (rows.longest + columns.longest)
         size_bytes = (panel + 2 * rows.longest * columns.longest) * result.dtype.itemsize
-        with reserved(world, size_bytes, "panels of matmul"):
+        with reserved(result.array.world, size_bytes, "panels of matmul"):
             for tile_rows in rows.tiles:
                 for tile_columns in columns.tiles:
                     product = _product(left, right, tile_rows, tile_columns)
@@ -264,12 +259,11 @@ def eigh(a: Operand, vectors: Operand | None = None, b: Operand | None = None) -
     (with `b`: 6), which is accounted to its budget: a matrix that does not fit is OutcoreError (ENOMEM) before
     anything is computed. EINVAL also if `b` is not positive definite; no errno without SciPy.
     """
-    matrix = as_section(a)
-    metric = None if b is None else as_section(b)
-    result = None if vectors is None else as_section(vectors)
-    given = [section for section in (matrix, metric, result) if section is not None]
-    values = np.zeros(0)
-    with collective("eigh", given, b is None, vectors is None) as world:
+    operands = [each for each in (a, b, vectors) if each is not None]
+    with collective("eigh", operands, b is None, vectors is None) as given:
+        matrix = given[0]
+        metric = None if b is None else given[1]
+        result = None if vectors is None else given[-1]
         for section in given:
             same_type(matrix, section)
             _check_square(section)
@@ -278,9 +272,9 @@ def eigh(a: Operand, vectors: Operand | None = None, b: Operand | None = None) -
         if matrix.dtype.kind not in "fc":
             raise TypeError(f"eigenvalues of {matrix.dtype}: use floating-point or complex elements")
         values = np.zeros(matrix.shape[0])
-        if world.rank == 0 and matrix.shape[0]:
+        if matrix.array.world.rank == 0 and matrix.shape[0]:
             values[...] = _solve(matrix, metric, result)
-    every = np.asarray(world.all_reduce(values))
+    every = np.asarray(matrix.array.world.all_reduce(values))
     return every.astype(matrix.dtype.type(0).real.dtype, copy=False)
 
 

@@ -24,13 +24,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from outcore import arguments
 from outcore.array_blocks import (
     BLOCK_ELEMENTS,
     FETCH_ELEMENTS,
     Array,
     Operand,
     aligned,
-    as_section,
     collective,
     fetch,
     no_overlap,
@@ -56,8 +56,7 @@ __all__ = [
 
 def fill(out: Operand, value: complex) -> None:
     """All elements become `value`."""
-    section = as_section(out)
-    with collective("fill", [section], value):
+    with collective("fill", [out], value) as (section,):
         number = as_elements(value, section.dtype, "value")
         for block in own_blocks(section):
             block.view[...] = number
@@ -65,8 +64,7 @@ def fill(out: Operand, value: complex) -> None:
 
 def scale(out: Operand, alpha: complex) -> None:
     """out *= alpha"""
-    section = as_section(out)
-    with collective("scale", [section], alpha):
+    with collective("scale", [out], alpha) as (section,):
         number = as_elements(alpha, section.dtype, "alpha")
         for block in own_blocks(section):
             np.multiply(block.view, number, out=block.view)
@@ -90,7 +88,12 @@ def multiply(out: Operand, a: Operand, b: Operand) -> None:
 
 def divide(out: Operand, a: Operand, b: Operand) -> None:
     """out = a / b; of integers as numpy.floor_divide"""
-    _ufunc(np.floor_divide if out.dtype.kind in "iu" else np.divide, out, a, b)
+
+    def kernel(result: Array, x: Array, y: Array) -> None:
+        divided = np.floor_divide if result.dtype.kind in "iu" else np.divide
+        divided(x, y, out=result)
+
+    _elementwise("divide", kernel, out, (a, b), ())
 
 
 def maximum(out: Operand, a: Operand, b: Operand) -> None:
@@ -138,9 +141,7 @@ def _elementwise(
     inputs: Sequence[Operand],
     numbers: Sequence[complex],
 ) -> None:
-    result = as_section(out)
-    operands = [as_section(each) for each in inputs]
-    with collective(what, [result, *operands], *numbers):
+    with collective(what, [out, *inputs], *numbers) as (result, *operands):
         for operand in operands:
             same_shape(result, operand)
             same_type(result, operand)
@@ -156,10 +157,15 @@ def _elementwise(
 def copy(out: Operand, a: Operand, axes: Sequence[int] | None = None) -> None:
     """out = a, or numpy.transpose(a, axes): axis i of `out` is axis axes[i] of `a`. Their distributions and
     boxes may differ; they must not overlap."""
-    result, source = as_section(out), as_section(a)
-    rank = len(source.shape)
-    order = list(range(rank)) if axes is None else [int(axis) for axis in axes]
-    with collective("copy", [result, source], *order):
+    _copy("copy", out, a, axes)
+
+
+def _copy(what: str, out: Operand, a: Operand, axes: Sequence[int] | None, *, reverse: bool = False) -> None:
+    with collective(what, [out, a], axes) as (result, source):
+        rank = len(source.shape)
+        order = list(range(rank)) if axes is None else arguments.integers("axes", axes)
+        if reverse:
+            order.reverse()
         if sorted(order) != list(range(rank)):
             raise ValueError(f"axes {order} do not name each of the {rank} axes once")
         turned = tuple(source.shape[axis] for axis in order)
@@ -179,7 +185,7 @@ def copy(out: Operand, a: Operand, axes: Sequence[int] | None = None) -> None:
 
 def transpose(out: Operand, a: Operand) -> None:
     """out = a with its axes in reverse"""
-    copy(out, a, tuple(reversed(range(len(out.shape)))))
+    _copy("transpose", out, a, None, reverse=True)
 
 
 # ---- numbers ----
@@ -188,26 +194,24 @@ def transpose(out: Operand, a: Operand) -> None:
 def dot(a: Operand, b: Operand, *, conjugate: bool = False) -> Any:
     """The sum of a * b over all elements; `conjugate`: of the complex conjugate of a, times b. Added up in 64 bits
     (complex: 128)."""
-    first, second = as_section(a), as_section(b)
-    total = np.zeros(1, wide_type(first.dtype))
-    with collective("dot", [first, second], conjugate) as world:
+    with collective("dot", [a, b], conjugate) as (first, second):
         same_shape(first, second)
         same_type(first, second)
         at_home = aligned(first, second)
+        total = np.zeros(1, wide_type(first.dtype))
         for block in own_blocks(first, BLOCK_ELEMENTS if at_home else FETCH_ELEMENTS):
             x, y = wide(block.view).ravel(), wide(fetch(second, block)).ravel()
             total[0] += np.vdot(x, y) if conjugate else np.dot(x, y)
-    return world.all_reduce(total)[0].item()
+    return first.array.world.all_reduce(total)[0].item()
 
 
 def sum(a: Operand) -> Any:
     """The sum of all elements, in 64 bits (complex: 128)."""
-    section = as_section(a)
-    total = np.zeros(1, wide_type(section.dtype))
-    with collective("sum", [section]) as world:
+    with collective("sum", [a]) as (section,):
+        total = np.zeros(1, wide_type(section.dtype))
         for block in own_blocks(section):
             total[0] += block.view.sum(dtype=total.dtype)
-    return world.all_reduce(total)[0].item()
+    return section.array.world.all_reduce(total)[0].item()
 
 
 def min(a: Operand) -> Any:
@@ -221,14 +225,13 @@ def max(a: Operand) -> Any:
 
 
 def _extreme(which: Literal["min", "max"], a: Operand) -> Any:
-    section = as_section(a)
-    best = np.zeros(1, wide_type(section.dtype))
     has_nan = 0
-    with collective(which, [section]) as world:
+    with collective(which, [a]) as (section,):
         if section.dtype.kind == "c":
             raise TypeError("complex numbers have no order")
         if 0 in section.shape:
             raise ValueError("a section without elements has neither")
+        best = np.zeros(1, wide_type(section.dtype))
         worst = np.iinfo(np.int64) if best.dtype.kind == "i" else np.finfo(np.float64)
         best[0] = worst.max if which == "min" else worst.min
         if best.dtype.kind == "f":
@@ -238,6 +241,7 @@ def _extreme(which: Literal["min", "max"], a: Operand) -> Any:
             best[0] = better(best[0], getattr(block.view, which)())
         if np.isnan(best[0]):
             has_nan, best[0] = 1, 0  # what a reduction makes of NaN is not the same everywhere
+    world = section.array.world
     if world.all_reduce(has_nan, "max"):
         return math.nan
     return world.all_reduce(best, which)[0].item()
@@ -246,10 +250,9 @@ def _extreme(which: Literal["min", "max"], a: Operand) -> Any:
 def norm(a: Operand, kind: Literal["frobenius", "max", "one"] = "frobenius") -> float:
     """The root of the sum of |a|^2, the largest |a|, or the sum of |a|, over all elements. Squares neither
     overflow nor vanish. NaN if an element is."""
-    section = as_section(a)
     largest = total = 0.0
     has_nan = 0
-    with collective("norm", [section], kind) as world:
+    with collective("norm", [a], kind) as (section,):
         if kind not in ("frobenius", "max", "one"):
             raise ValueError(f"norm {kind!r}: it is 'frobenius', 'max' or 'one'")
         for block in own_blocks(section):
@@ -264,6 +267,7 @@ def norm(a: Operand, kind: Literal["frobenius", "max", "one"] = "frobenius") -> 
                 largest = here
             elif here > 0:
                 total += _squares(values, largest)
+    world = section.array.world
     if world.all_reduce(has_nan, "max"):
         return math.nan
     if kind == "one":
