@@ -1067,7 +1067,7 @@ class DiskArray(DiskArrayAccess):
     ) -> Request: ...
     def write_block(self, memory: object, begin: Sequence[int], end: Sequence[int]) -> Request: ...
     def read_block(self, memory: object, begin: Sequence[int], end: Sequence[int]) -> Request: ...
-    def refuse(self, errno: int, attempted: str, detail: str) -> Request:
+    def refuse(self, fields: tuple) -> Request:
         """
         Take part in a transfer that this process cannot make: all get the error of these fields.
         """
@@ -1110,8 +1110,8 @@ def verify_array(path: str, contained: int = 0) -> tuple[list[str], int]:
     Read all of a persistent array and check every checksum: what is damaged, one line for each, and how many components are not here, but on local disks of other nodes.
     """
 
-class SharedFile:
-    """Native part of outcore.SharedFile."""
+class SharedFileOptions:
+    """What a new shared file is; sizes in bytes."""
 
     def __init__(
         self,
@@ -1204,8 +1204,8 @@ class SharedFile:
     @property
     def placement(self) -> str: ...
 
-class RecordFile:
-    """Native part of outcore.RecordFile."""
+class RecordFileOptions:
+    """What a new record file is; sizes in bytes."""
 
     def __init__(
         self,
@@ -1278,8 +1278,8 @@ class RecordFile:
 
     def __len__(self) -> int: ...
 
-class BlockSparseArray:
-    """Native part of outcore.BlockSparseArray, which checks arguments."""
+class BlockSparseArguments:
+    """What a new block-sparse array is, and how it is kept."""
 
     def __init__(
         self,
