@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from outcore.bench import claim_memory, drop_files
+from outcore.cli.bench import claim_memory, drop_files
 
 from ._ga_programs import compile_ga, debian_version, ga_command
 from ._workers import Workers, python_worker, raw_rate, remove_contents

@@ -15,7 +15,7 @@ import numpy as np
 from mpi4py import MPI
 
 from outcore import GlobalArray, World
-from outcore.bench import claim_memory
+from outcore.cli.bench import claim_memory
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 
 import outcore
-from outcore import launch
+from outcore.job import launch
 
 IRREPS = 2  # a tile is zero unless the irreps of its segments multiply to the totally symmetric one
 AHEAD = 3  # pairs of tiles under way

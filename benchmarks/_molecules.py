@@ -6,7 +6,7 @@ import errno
 import math
 from pathlib import Path
 
-from outcore.errors import OutcoreError
+from outcore.base.errors import OutcoreError
 
 
 def water(count: int) -> list[str]:

@@ -21,7 +21,7 @@
 #include <sstream>
 #include <string>
 
-#include "outcore/file/shared_file.hpp"
+#include "outcore/shared_file.hpp"
 #include "outcore/world.hpp"
 
 namespace {

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Literal
 
 from outcore import _core
-from outcore.bench import DeviceRate, device_rate, huge_pages
-from outcore.errors import OutcoreError
-from outcore.launch import find_launcher, launched
+from outcore.base.errors import OutcoreError
+from outcore.cli.bench import DeviceRate, device_rate, huge_pages
+from outcore.job.launch import find_launcher, launched
 
 Answer = tuple[float, float, bool]
 
@@ -33,7 +33,7 @@ class Failed(RuntimeError):
 
 def python_worker(module: str, *arguments: str, mpi_processes: int = 1) -> list[str]:
     """The command that runs `main()` of a module beside this one."""
-    code = "import sys; from outcore import bench; bench.load(sys.argv.pop(1)).main()"
+    code = "import sys; from outcore.cli import bench; bench.load(sys.argv.pop(1)).main()"
     command = [sys.executable, "-c", code, module, *arguments]
     return command if mpi_processes == 1 else [str(find_launcher()), "-n", str(mpi_processes), *command]
 

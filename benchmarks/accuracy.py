@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from outcore.bench import BenchOptions, Claim, at_least, at_most
-from outcore.chem import scf
+from outcore.chem.hf import scf
+from outcore.cli.bench import BenchOptions, Claim, at_least, at_most
 
 from ._molecules import alkane, flake, hydrogen_chain, hydrogen_lattice, hydrogen_ring, waters
 

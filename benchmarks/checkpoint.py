@@ -15,14 +15,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
 
-from outcore import resources
-from outcore.bench import (
-    BenchOptions,
-    Claim,
-    at_least,
-    claim_memory,
-    drop_files,
-)
+from outcore.cli.bench import BenchOptions, Claim, at_least, claim_memory, drop_files
+from outcore.job import resources
 
 from ._checkpoint_worker import COLUMNS
 from ._workers import Workers, python_worker, raw_rate, remove_contents

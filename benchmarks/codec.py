@@ -11,10 +11,10 @@ from __future__ import annotations
 import statistics
 from dataclasses import replace
 
-from outcore.bench import BenchOptions, Claim, at_most
-from outcore.chem import scf
-from outcore.chem.integrals import Settings, TwoElectronIntegrals
-from outcore.world import World
+from outcore.chem.hf import scf
+from outcore.chem.hf.integrals import Settings, TwoElectronIntegrals
+from outcore.cli.bench import BenchOptions, Claim, at_most
+from outcore.job.world import World
 
 from ._molecules import c14h8f6
 

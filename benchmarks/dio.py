@@ -19,9 +19,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from outcore import launch
-from outcore.bench import BenchOptions, Claim, at_least, median_claim
-from outcore.errors import OutcoreError
+from outcore.base.errors import OutcoreError
+from outcore.cli.bench import BenchOptions, Claim, at_least, median_claim
+from outcore.job import launch
 
 from ._dio_worker import CACHES, MEMORIES, OUTSTANDING, SIZES, count_of
 from .gpc import ONE_HOST, SETTINGS

@@ -26,8 +26,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from outcore.bench import BenchOptions, Claim, at_least, at_most
-from outcore.resources import cores
+from outcore.cli.bench import BenchOptions, Claim, at_least, at_most
+from outcore.job.resources import cores
 
 from ._dra_sides import (
     CASES,

@@ -30,7 +30,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from outcore.bench import (
+from outcore.cli.bench import (
     BenchOptions,
     Claim,
     at_least,

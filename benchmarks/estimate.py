@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import statistics
 
-from outcore.bench import BenchOptions, Claim, at_most
-from outcore.chem import plan, scf
-from outcore.chem.estimate import sample_of_direct
-from outcore.chem.integrals import Settings, TwoElectronIntegrals
+from outcore.chem.hf import plan, scf
+from outcore.chem.hf.estimate import sample_of_direct
+from outcore.chem.hf.integrals import Settings, TwoElectronIntegrals
+from outcore.cli.bench import BenchOptions, Claim, at_most
 from outcore.job import machine
-from outcore.world import World
+from outcore.job.world import World
 
 from ._molecules import alkane, c14h8f6, water
 

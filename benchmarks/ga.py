@@ -15,9 +15,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from outcore import launch
-from outcore.bench import Bar, BenchOptions, Claim, at_least, at_most, median_claim
-from outcore.errors import OutcoreError
+from outcore.base.errors import OutcoreError
+from outcore.cli.bench import Bar, BenchOptions, Claim, at_least, at_most, median_claim
+from outcore.job import launch
 
 WORLDS = {"hosts": "memory shared", "processes": "as between nodes"}
 LIMIT_S = 300

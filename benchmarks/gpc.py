@@ -16,9 +16,9 @@ import statistics
 import subprocess
 from pathlib import Path
 
-from outcore import launch
-from outcore.bench import BenchOptions, Claim, at_most, median_claim
-from outcore.errors import OutcoreError
+from outcore.base.errors import OutcoreError
+from outcore.cli.bench import BenchOptions, Claim, at_most, median_claim
+from outcore.job import launch
 
 from ._workers import compile_worker
 

@@ -17,7 +17,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import Any
 
-from outcore.bench import BenchOptions, Claim, at_least, claim_memory
+from outcore.cli.bench import BenchOptions, Claim, at_least, claim_memory
 
 from ._workers import Failed, python_worker
 

@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 
 from outcore import ExclusiveFile, _core
-from outcore.bench import BenchOptions, Claim, at_most, drop_page_cache
+from outcore.cli.bench import BenchOptions, Claim, at_most, drop_page_cache
 
 RECORD_BYTES = 4 << 20
 CALL_BYTES = 1 << 20

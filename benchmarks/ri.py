@@ -29,9 +29,9 @@ from pathlib import Path
 from typing import Any
 
 from outcore import trace
-from outcore.bench import BenchOptions, Claim, at_least, at_most
-from outcore.errors import OutcoreError
-from outcore.resources import total_memory_bytes
+from outcore.base.errors import OutcoreError
+from outcore.cli.bench import BenchOptions, Claim, at_least, at_most
+from outcore.job.resources import total_memory_bytes
 
 from ._molecules import c14h8f6, waters
 from ._workers import raw_rate

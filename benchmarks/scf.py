@@ -23,8 +23,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from outcore.bench import BenchOptions, Claim, at_least, at_most
-from outcore.errors import OutcoreError
+from outcore.base.errors import OutcoreError
+from outcore.cli.bench import BenchOptions, Claim, at_least, at_most
 
 from ._molecules import alkane, c14h8f6
 

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from outcore.bench import BenchOptions, Claim, at_least, claim_memory, median_claim
-from outcore.launch import find_launcher
+from outcore.cli.bench import BenchOptions, Claim, at_least, claim_memory, median_claim
+from outcore.job.launch import find_launcher
 
 from ._ga_programs import compile_ga, debian_version, ga_command
 from ._workers import Workers, compile_worker, remove_contents

@@ -3,7 +3,7 @@
 import numpy as np
 
 import outcore
-from outcore import array_math as am
+from outcore import linalg as am
 
 with (
     outcore.World() as world,

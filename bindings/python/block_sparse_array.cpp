@@ -1,6 +1,4 @@
-// Block-sparse arrays in Python: what outcore.block_sparse_array is made of.
-#include "outcore/array/block_sparse_array.hpp"
-
+// Block-sparse arrays in Python: what outcore.arrays.sparse_array is made of.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -16,6 +14,7 @@
 #include "disk_array_arg.hpp"
 #include "gate.hpp"
 #include "outcore/error.hpp"
+#include "outcore/sparse_array.hpp"
 #include "placement_arg.hpp"
 #include "request.hpp"
 #include "string_arg.hpp"

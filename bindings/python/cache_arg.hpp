@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "outcore/device/file.hpp"
+#include "device/file.hpp"
 
 namespace outcore::python {
 

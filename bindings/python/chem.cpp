@@ -9,8 +9,8 @@
 
 #include "bindings.hpp"
 #include "cache_arg.hpp"
-#include "outcore/chem/survey.hpp"
-#include "outcore/chem/two_electron.hpp"
+#include "chem/hf/survey.hpp"
+#include "chem/hf/two_electron.hpp"
 #include "string_arg.hpp"
 
 namespace nb = nanobind;

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "bindings.hpp"
-#include "outcore/chem/pair_energy.hpp"
-#include "outcore/chem/three_center.hpp"
+#include "chem/ri/pair_energy.hpp"
+#include "chem/ri/three_center.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

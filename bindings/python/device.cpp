@@ -5,8 +5,8 @@
 
 #include "bindings.hpp"
 #include "cache_arg.hpp"
-#include "outcore/device/engine.hpp"
-#include "outcore/device/file.hpp"
+#include "device/file.hpp"
+#include "outcore/extend/engine.hpp"
 #include "request.hpp"
 #include "string_arg.hpp"
 

@@ -1,5 +1,5 @@
-// Disk arrays in Python: what outcore.disk_array is made of.
-#include "outcore/array/disk_array.hpp"
+// Disk arrays in Python: what outcore.arrays.disk_array is made of.
+#include "outcore/disk_array.hpp"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include "array/verify.hpp"
 #include "bindings.hpp"
 #include "disk_array_arg.hpp"
 #include "gate.hpp"
-#include "outcore/array/verify.hpp"
 #include "outcore/error.hpp"
 #include "placement_arg.hpp"
 #include "request.hpp"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "outcore/array/disk_array.hpp"
+#include "outcore/disk_array.hpp"
 #include "outcore/error.hpp"
 
 namespace outcore::python {

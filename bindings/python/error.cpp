@@ -1,4 +1,4 @@
-// outcore::Error arrives in Python as outcore.errors.OutcoreError, with everything it knows.
+// outcore::Error arrives in Python as outcore.base.errors.OutcoreError, with everything it knows.
 #include "outcore/error.hpp"
 
 #include <nanobind/stl/optional.h>
@@ -28,7 +28,7 @@ void translate(const std::exception_ptr& pointer, void*) {
     std::rethrow_exception(pointer);
   } catch (const Error& error) {
     const ErrorContext& context = error.context();
-    const nb::object type = nb::module_::import_("outcore.errors").attr("OutcoreError");
+    const nb::object type = nb::module_::import_("outcore.base.errors").attr("OutcoreError");
     const nb::object raised = type(
         error.errno_value() > 0 ? nb::object(nb::int_(error.errno_value())) : nb::object(nb::none()),
         decoded(context.attempted), "path"_a = decoded(context.path),
@@ -36,7 +36,7 @@ void translate(const std::exception_ptr& pointer, void*) {
         "detail"_a = decoded(context.detail), "rank"_a = error.rank());
     PyErr_SetObject(type.ptr(), raised.ptr());
   } catch (const std::system_error& error) {  // of the C++ library
-    const nb::object type = nb::module_::import_("outcore.errors").attr("OutcoreError");
+    const nb::object type = nb::module_::import_("outcore.base.errors").attr("OutcoreError");
     const nb::object raised = type(error.code().value(), "use the system", "detail"_a = error.what());
     PyErr_SetObject(type.ptr(), raised.ptr());
   }

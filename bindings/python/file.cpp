@@ -7,8 +7,8 @@
 
 #include "bindings.hpp"
 #include "cache_arg.hpp"
-#include "outcore/file/exclusive_file.hpp"
-#include "outcore/file/scratch.hpp"
+#include "outcore/exclusive_file.hpp"
+#include "outcore/scratch.hpp"
 #include "request.hpp"
 #include "string_arg.hpp"
 

@@ -1,4 +1,4 @@
-// What a process of Python brings to a collective call: see outcore.collective.
+// What a process of Python brings to a collective call: see outcore.job.collective.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -13,7 +13,7 @@
 
 namespace outcore::python {
 
-/// Throws the error whose fields outcore.errors.as_fields has made, if it is one.
+/// Throws the error whose fields outcore.base.errors.as_fields has made, if it is one.
 inline void throw_fields(const nanobind::tuple& fields) {
   namespace nb = nanobind;
   const int errno_value = nb::cast<int>(fields[0]);
@@ -27,9 +27,9 @@ inline void throw_fields(const nanobind::tuple& fields) {
               nb::cast<int>(fields[6]));
 }
 
-/// Calls `gate`, a function that outcore.collective.in_gate has made, inside of a gate, where the GIL is not
-/// held, and gives what it brings to `take`, which holds it. What the function raised is thrown as Error, for
-/// all processes to throw.
+/// Calls `gate`, a function that outcore.job.collective.in_gate has made, inside of a gate, where the GIL is
+/// not held, and gives what it brings to `take`, which holds it. What the function raised is thrown as Error,
+/// for all processes to throw.
 template <class Take>
 void take_brought(const nanobind::callable& gate, const Take& take) {
   namespace nb = nanobind;

@@ -1,5 +1,5 @@
-// Global arrays in Python: what outcore.global_array is made of.
-#include "outcore/array/global_array.hpp"
+// Global arrays in Python: what outcore.arrays.global_array is made of.
+#include "outcore/global_array.hpp"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/operators.h>
@@ -17,8 +17,8 @@
 
 #include "bindings.hpp"
 #include "gate.hpp"
-#include "outcore/array/node_array.hpp"
 #include "outcore/error.hpp"
+#include "outcore/node_array.hpp"
 #include "request.hpp"
 #include "strided_arg.hpp"
 #include "string_arg.hpp"

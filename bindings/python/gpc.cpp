@@ -1,6 +1,4 @@
 // Procedure calls in Python.
-#include "outcore/gpc.hpp"
-
 #include <nanobind/ndarray.h>
 
 #include <cstring>
@@ -12,6 +10,7 @@
 #include "bindings.hpp"
 #include "buffer_arg.hpp"
 #include "gate.hpp"
+#include "outcore/call.hpp"
 #include "outcore/world.hpp"
 #include "request.hpp"
 

@@ -1,11 +1,11 @@
 // What limits the memory of this process, in Python.
-#include "outcore/memory_limits.hpp"
+#include "base/memory_limits.hpp"
 
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/vector.h>
 
+#include "base/control_groups.hpp"
 #include "bindings.hpp"
-#include "outcore/control_groups.hpp"
 #include "string_arg.hpp"
 
 namespace nb = nanobind;

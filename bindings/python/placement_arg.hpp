@@ -5,7 +5,7 @@
 #include <string>
 
 #include "outcore/error.hpp"
-#include "outcore/store/placement.hpp"
+#include "outcore/placement.hpp"
 
 namespace outcore::python {
 

@@ -1,5 +1,5 @@
-// Shared files and record files in Python: what outcore.shared_file is made of.
-#include "outcore/file/shared_file.hpp"
+// Shared files and record files in Python: what outcore.files.shared_file is made of.
+#include "outcore/shared_file.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
@@ -14,7 +14,7 @@
 #include "cache_arg.hpp"
 #include "gate.hpp"
 #include "outcore/error.hpp"
-#include "outcore/file/record_file.hpp"
+#include "outcore/record_file.hpp"
 #include "placement_arg.hpp"
 #include "request.hpp"
 #include "string_arg.hpp"
@@ -29,7 +29,6 @@ using file::RecordFile;
 using file::RecordFileOptions;
 using file::SharedFile;
 using file::SharedFileOptions;
-
 
 device::Cache cache_of(const std::string& name) {
   try {

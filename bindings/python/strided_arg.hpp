@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "buffer_arg.hpp"
-#include "outcore/array/global_array.hpp"
 #include "outcore/box.hpp"
+#include "outcore/global_array.hpp"
 
 namespace outcore::python {
 

@@ -14,7 +14,7 @@
 
 #include "bindings.hpp"
 #include "gate.hpp"
-#include "outcore/array/disk_array.hpp"
+#include "outcore/disk_array.hpp"
 #include "string_arg.hpp"
 
 namespace nb = nanobind;

@@ -11,10 +11,10 @@
 #include <string>
 #include <string_view>
 
+#include "outcore/call.hpp"
 #include "outcore/error.hpp"
-#include "outcore/gpc.hpp"
+#include "outcore/extend/transport.hpp"
 #include "outcore/origin.hpp"
-#include "outcore/transport/transport.hpp"
 
 namespace outcore {
 

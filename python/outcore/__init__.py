@@ -9,8 +9,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from outcore import checkpoint as checkpoint
-    from outcore import hdf5 as hdf5
     from outcore._core import Distribution as Distribution
     from outcore._core import ExclusiveFile as ExclusiveFile
     from outcore._core import Request as Request
@@ -18,32 +16,34 @@ if TYPE_CHECKING:
     from outcore._core import default_scratch as default_scratch
     from outcore._core import wait_all as wait_all
     from outcore._core import wait_any as wait_any
-    from outcore.block_sparse_array import BlockSparseArray as BlockSparseArray
-    from outcore.disk_array import DiskArray as DiskArray
-    from outcore.errors import NotConverged as NotConverged
-    from outcore.errors import OutcoreError as OutcoreError
-    from outcore.global_array import GlobalArray as GlobalArray
-    from outcore.node_array import NodeArray as NodeArray
-    from outcore.shared_file import RecordFile as RecordFile
-    from outcore.shared_file import SharedFile as SharedFile
-    from outcore.world import World as World
+    from outcore.arrays.disk_array import DiskArray as DiskArray
+    from outcore.arrays.global_array import GlobalArray as GlobalArray
+    from outcore.arrays.node_array import NodeArray as NodeArray
+    from outcore.arrays.sparse_array import BlockSparseArray as BlockSparseArray
+    from outcore.base.errors import NotConverged as NotConverged
+    from outcore.base.errors import OutcoreError as OutcoreError
+    from outcore.files.shared_file import RecordFile as RecordFile
+    from outcore.files.shared_file import SharedFile as SharedFile
+    from outcore.job.world import World as World
+    from outcore.keep import checkpoint as checkpoint
+    from outcore.keep import hdf5 as hdf5
 
-_MODULES = ("checkpoint", "hdf5")
+_MODULES = {"checkpoint": "outcore.keep.checkpoint", "hdf5": "outcore.keep.hdf5"}
 
 # Where each public name lives.
 _PUBLIC = {
-    "BlockSparseArray": "outcore.block_sparse_array",
-    "DiskArray": "outcore.disk_array",
+    "BlockSparseArray": "outcore.arrays.sparse_array",
+    "DiskArray": "outcore.arrays.disk_array",
     "Distribution": "outcore._core",
     "ExclusiveFile": "outcore._core",
-    "GlobalArray": "outcore.global_array",
-    "NodeArray": "outcore.node_array",
-    "NotConverged": "outcore.errors",
-    "OutcoreError": "outcore.errors",
-    "RecordFile": "outcore.shared_file",
+    "GlobalArray": "outcore.arrays.global_array",
+    "NodeArray": "outcore.arrays.node_array",
+    "NotConverged": "outcore.base.errors",
+    "OutcoreError": "outcore.base.errors",
+    "RecordFile": "outcore.files.shared_file",
     "Request": "outcore._core",
-    "SharedFile": "outcore.shared_file",
-    "World": "outcore.world",
+    "SharedFile": "outcore.files.shared_file",
+    "World": "outcore.job.world",
     "clean": "outcore._core",
     "default_scratch": "outcore._core",
     "wait_all": "outcore._core",
@@ -79,7 +79,7 @@ def __getattr__(name: str) -> Any:
 
         return version("outcore")
     if name in _MODULES:
-        return importlib.import_module(f"outcore.{name}")
+        return importlib.import_module(_MODULES[name])
     if name in _PUBLIC:
         value = globals()[name] = getattr(importlib.import_module(_PUBLIC[name]), name)
         return value

@@ -12,10 +12,10 @@
 #include <limits>
 #include <system_error>
 
+#include "dio/visibility.hpp"
 #include "outcore/error.hpp"
-#include "outcore/store/checksum.hpp"
-#include "outcore/store/durable.hpp"
-#include "store/visibility.hpp"
+#include "store/checksum.hpp"
+#include "store/durable.hpp"
 #include "world/gate.hpp"
 
 namespace fs = std::filesystem;

@@ -9,15 +9,15 @@
 #include <string_view>
 #include <vector>
 
+#include "array/manifest.hpp"
 #include "device/descriptor.hpp"
 #include "device/directory.hpp"
 #include "device/held_lock.hpp"
-#include "outcore/array/chunk_grid.hpp"
-#include "outcore/array/disk_array.hpp"
-#include "outcore/store/manifest.hpp"
-#include "outcore/store/slot_table.hpp"
-#include "outcore/transport/transport.hpp"
+#include "dio/chunks/grid.hpp"
+#include "outcore/disk_array.hpp"
+#include "outcore/extend/transport.hpp"
 #include "outcore/world.hpp"
+#include "store/slot_table.hpp"
 
 namespace outcore::store {
 class Visibility;

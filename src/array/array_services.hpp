@@ -3,8 +3,8 @@
 
 #include <string_view>
 
-#include "array/chunk_service.hpp"
 #include "array/transfer_queue.hpp"
+#include "dio/chunks/service.hpp"
 #include "outcore/world.hpp"
 
 namespace outcore::array {

@@ -6,8 +6,8 @@
 #include <exception>
 #include <optional>
 
-#include "outcore/device/engine.hpp"
-#include "stream_copy.hpp"
+#include "base/stream_copy.hpp"
+#include "outcore/extend/engine.hpp"
 
 namespace outcore::array {
 namespace {

@@ -9,13 +9,13 @@
 #include <span>
 #include <vector>
 
-#include "array/chunk_piece.hpp"
-#include "array/chunk_store.hpp"
 #include "array/counterpart.hpp"
-#include "outcore/array/chunk_grid.hpp"
+#include "device/buffer.hpp"
+#include "dio/chunks/grid.hpp"
+#include "dio/chunks/piece.hpp"
+#include "dio/chunks/store.hpp"
 #include "outcore/box.hpp"
-#include "outcore/device/buffer.hpp"
-#include "outcore/store/component.hpp"
+#include "store/component.hpp"
 
 namespace outcore::array {
 

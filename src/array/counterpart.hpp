@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "outcore/array/disk_array.hpp"
-#include "outcore/array/global_array.hpp"
-#include "outcore/transport/transport.hpp"
+#include "outcore/disk_array.hpp"
+#include "outcore/extend/transport.hpp"
+#include "outcore/global_array.hpp"
 
 namespace outcore::array {
 

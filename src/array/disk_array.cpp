@@ -1,4 +1,4 @@
-#include "outcore/array/disk_array.hpp"
+#include "outcore/disk_array.hpp"
 
 #include <algorithm>
 #include <cerrno>

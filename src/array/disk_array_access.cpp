@@ -1,10 +1,10 @@
-#include "outcore/array/disk_array_access.hpp"
+#include "outcore/disk_array_access.hpp"
 
 #include <cerrno>
 #include <string>
 
 #include "array/array_services.hpp"
-#include "array/chunk_client.hpp"
+#include "dio/chunks/client.hpp"
 #include "outcore/error.hpp"
 
 namespace outcore {

@@ -14,11 +14,11 @@
 #include <utility>
 
 #include "array/disk_array_state.hpp"
-#include "outcore/device/file.hpp"
+#include "device/file.hpp"
 #include "outcore/error.hpp"
-#include "outcore/file/scratch.hpp"
-#include "outcore/store/checksum.hpp"
-#include "outcore/store/durable.hpp"
+#include "outcore/scratch.hpp"
+#include "store/checksum.hpp"
+#include "store/durable.hpp"
 #include "world/gate.hpp"
 
 namespace outcore {

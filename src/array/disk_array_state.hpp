@@ -12,13 +12,13 @@
 
 #include "array/array_directory.hpp"
 #include "array/array_services.hpp"
-#include "array/chunk_client.hpp"
 #include "array/chunk_mover.hpp"
+#include "array/manifest.hpp"
 #include "base/undelivered.hpp"
-#include "outcore/array/chunk_grid.hpp"
-#include "outcore/array/disk_array.hpp"
-#include "outcore/store/component.hpp"
-#include "outcore/store/manifest.hpp"
+#include "dio/chunks/client.hpp"
+#include "dio/chunks/grid.hpp"
+#include "outcore/disk_array.hpp"
+#include "store/component.hpp"
 
 namespace outcore {
 

@@ -1,4 +1,4 @@
-#include "outcore/array/distribution.hpp"
+#include "outcore/distribution.hpp"
 
 #include <algorithm>
 #include <cerrno>

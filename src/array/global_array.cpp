@@ -1,4 +1,4 @@
-#include "outcore/array/global_array.hpp"
+#include "outcore/global_array.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,4 +1,4 @@
-#include "outcore/array/node_array.hpp"
+#include "outcore/node_array.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/request_state.hpp"
-#include "outcore/array/disk_array.hpp"
-#include "outcore/transport/transport.hpp"
+#include "outcore/disk_array.hpp"
+#include "outcore/extend/transport.hpp"
 #include "outcore/world.hpp"
 
 namespace outcore::array {

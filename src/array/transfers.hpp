@@ -11,7 +11,7 @@
 
 #include "base/request_state.hpp"
 #include "base/undelivered.hpp"
-#include "outcore/array/global_array.hpp"
+#include "outcore/global_array.hpp"
 #include "world/users.hpp"
 
 namespace outcore::array {

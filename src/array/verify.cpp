@@ -1,4 +1,4 @@
-#include "outcore/array/verify.hpp"
+#include "array/verify.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -8,15 +8,15 @@
 #include <vector>
 
 #include "array/array_directory.hpp"
-#include "array/state_lease.hpp"
+#include "array/manifest.hpp"
+#include "device/buffer.hpp"
 #include "device/directory.hpp"
-#include "outcore/array/chunk_grid.hpp"
-#include "outcore/device/buffer.hpp"
+#include "dio/chunks/grid.hpp"
 #include "outcore/element_type.hpp"
 #include "outcore/error.hpp"
-#include "outcore/store/component.hpp"
-#include "outcore/store/durable.hpp"
-#include "outcore/store/manifest.hpp"
+#include "store/component.hpp"
+#include "store/durable.hpp"
+#include "store/state_lease.hpp"
 
 namespace outcore {
 namespace {

@@ -10,10 +10,10 @@
 //   namespace { void scale(double* x, std::size_t length, double factor) { ... } }
 //   const Kernels OUTCORE_VARIANT(kernels) = {scale};
 //
-// names it in CMake, `outcore_kernels(outcore src/chem/kernels_body.hpp)`, and calls `kernels().scale(...)`.
-// In the body OUTCORE_LANE is the number of doubles in a register. A body must not use inline functions from
-// elsewhere, those of the standard library included: the linker would be free to keep the copy that other
-// processors cannot run.
+// names it in CMake, `outcore_kernels(outcore src/chem/hf/kernels_body.hpp)`, and calls
+// `kernels().scale(...)`. In the body OUTCORE_LANE is the number of doubles in a register. A body must not
+// use inline functions from elsewhere, those of the standard library included: the linker would be free to
+// keep the copy that other processors cannot run.
 #pragma once
 
 #include <cstddef>

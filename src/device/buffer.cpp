@@ -1,4 +1,4 @@
-#include "outcore/device/buffer.hpp"
+#include "device/buffer.hpp"
 
 #include <pthread.h>
 #include <sys/mman.h>

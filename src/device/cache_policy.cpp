@@ -7,7 +7,7 @@
 #include <exception>
 #include <limits>
 
-#include "outcore/memory_limits.hpp"
+#include "base/memory_limits.hpp"
 
 namespace outcore::device {
 namespace {

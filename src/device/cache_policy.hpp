@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <memory>
 
+#include "device/file.hpp"
 #include "device/transfer.hpp"
 #include "device/warming.hpp"
-#include "outcore/device/engine.hpp"
-#include "outcore/device/file.hpp"
+#include "outcore/extend/engine.hpp"
 
 namespace outcore::device {
 

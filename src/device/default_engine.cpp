@@ -8,10 +8,10 @@
 #include <new>
 #include <string>
 
-#include "outcore/device/blocking.hpp"
-#include "outcore/device/engine.hpp"
-#include "outcore/device/throttle.hpp"
+#include "device/blocking.hpp"
+#include "device/throttle.hpp"
 #include "outcore/error.hpp"
+#include "outcore/extend/engine.hpp"
 
 namespace outcore::device {
 namespace {

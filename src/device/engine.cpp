@@ -1,5 +1,5 @@
 // One operation, in the calling thread, by a plain system call.
-#include "outcore/device/engine.hpp"
+#include "outcore/extend/engine.hpp"
 
 #include <fcntl.h>
 #include <sys/prctl.h>

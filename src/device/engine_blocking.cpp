@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "device/blocking.hpp"
 #include "device/worker.hpp"
-#include "outcore/device/blocking.hpp"
 #include "outcore/error.hpp"
 
 namespace outcore::device {

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "device/fault.hpp"
 #include "device/undo_log.hpp"
-#include "outcore/device/fault.hpp"
 #include "outcore/error.hpp"
 
 namespace outcore::device {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "device/worker.hpp"
-#include "outcore/device/engine.hpp"
 #include "outcore/error.hpp"
+#include "outcore/extend/engine.hpp"
 
 namespace outcore::device {
 namespace {

@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "outcore/device/throttle.hpp"
+#include "device/throttle.hpp"
 #include "outcore/trace.hpp"
 
 namespace outcore::device {

@@ -2,8 +2,8 @@
 // operations at once, and starts the next operation of a task when the one before is complete.
 #include <cerrno>
 
-#include "outcore/device/engine.hpp"
 #include "outcore/error.hpp"
+#include "outcore/extend/engine.hpp"
 #include "outcore/trace.hpp"
 
 #ifdef OUTCORE_HAVE_LIBURING
@@ -24,9 +24,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/worker_core.hpp"
 #include "device/descriptor.hpp"
 #include "device/worker.hpp"
-#include "worker_core.hpp"
 
 #ifndef IORING_SETUP_SINGLE_ISSUER
 #define IORING_SETUP_SINGLE_ISSUER (1U << 12)

@@ -1,4 +1,4 @@
-#include "outcore/device/file.hpp"
+#include "device/file.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "device/descriptor.hpp"
-#include "outcore/device/file.hpp"
+#include "device/file.hpp"
 #include "outcore/error.hpp"
 
 namespace outcore::device {

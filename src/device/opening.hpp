@@ -4,7 +4,7 @@
 #include <string>
 
 #include "device/descriptor.hpp"
-#include "outcore/device/file.hpp"
+#include "device/file.hpp"
 
 namespace outcore::device {
 

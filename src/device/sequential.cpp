@@ -1,4 +1,4 @@
-#include "outcore/device/sequential.hpp"
+#include "device/sequential.hpp"
 
 #include <algorithm>
 #include <cerrno>

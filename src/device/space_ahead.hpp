@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <mutex>
 
-#include "outcore/device/file.hpp"
+#include "device/file.hpp"
 
 namespace outcore::device {
 

@@ -1,4 +1,4 @@
-#include "outcore/device/throttle.hpp"
+#include "device/throttle.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/request_state.hpp"
-#include "outcore/device/buffer.hpp"
-#include "outcore/device/engine.hpp"
+#include "device/buffer.hpp"
 #include "outcore/error.hpp"
+#include "outcore/extend/engine.hpp"
 #include "outcore/trace.hpp"
 
 namespace outcore::device {

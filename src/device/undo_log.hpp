@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "device/descriptor.hpp"
-#include "outcore/device/engine.hpp"
+#include "outcore/extend/engine.hpp"
 
 namespace outcore::device {
 

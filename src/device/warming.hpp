@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <memory>
 
+#include "device/buffer.hpp"
 #include "device/descriptor.hpp"
-#include "outcore/device/buffer.hpp"
-#include "outcore/device/engine.hpp"
+#include "outcore/extend/engine.hpp"
 
 namespace outcore::device {
 

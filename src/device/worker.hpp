@@ -11,8 +11,8 @@
 #include <thread>
 #include <utility>
 
-#include "outcore/device/engine.hpp"
-#include "start_thread.hpp"
+#include "base/start_thread.hpp"
+#include "outcore/extend/engine.hpp"
 
 namespace outcore::device {
 

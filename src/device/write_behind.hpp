@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "outcore/device/buffer.hpp"
-#include "outcore/device/file.hpp"
+#include "device/buffer.hpp"
+#include "device/file.hpp"
 
 namespace outcore::device {
 

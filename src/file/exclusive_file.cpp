@@ -1,8 +1,8 @@
-#include "outcore/file/exclusive_file.hpp"
+#include "outcore/exclusive_file.hpp"
 
 #include <cerrno>
 
-#include "open_file.hpp"
+#include "file/open_file.hpp"
 #include "outcore/error.hpp"
 #include "outcore/trace.hpp"
 

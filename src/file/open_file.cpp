@@ -1,4 +1,4 @@
-#include "open_file.hpp"
+#include "file/open_file.hpp"
 
 #include <pthread.h>
 
@@ -8,7 +8,7 @@
 
 #include "device/directory.hpp"
 #include "outcore/error.hpp"
-#include "outcore/file/scratch.hpp"
+#include "outcore/scratch.hpp"
 #include "outcore/trace.hpp"
 
 namespace outcore::file {

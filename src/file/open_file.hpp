@@ -8,9 +8,9 @@
 #include <mutex>
 #include <string>
 
-#include "outcore/device/file.hpp"
-#include "outcore/device/sequential.hpp"
-#include "outcore/file/exclusive_file.hpp"
+#include "device/file.hpp"
+#include "device/sequential.hpp"
+#include "outcore/exclusive_file.hpp"
 #include "outcore/origin.hpp"
 
 namespace outcore::file {

@@ -1,4 +1,4 @@
-#include "outcore/file/record_file.hpp"
+#include "outcore/record_file.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,11 +10,11 @@
 
 #include "base/request_state.hpp"
 #include "base/undelivered.hpp"
+#include "dio/stripes/striped_file.hpp"
 #include "file/record_directory.hpp"
 #include "file/record_space.hpp"
 #include "outcore/error.hpp"
-#include "outcore/store/checksum.hpp"
-#include "outcore/store/striped_file.hpp"
+#include "store/checksum.hpp"
 
 namespace outcore::file {
 namespace {

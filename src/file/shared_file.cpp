@@ -1,4 +1,4 @@
-#include "outcore/file/shared_file.hpp"
+#include "outcore/shared_file.hpp"
 
 #include <array>
 #include <cerrno>

@@ -3,7 +3,7 @@
 #include <bit>
 #include <utility>
 
-#include "stream_copy.hpp"
+#include "base/stream_copy.hpp"
 
 namespace outcore::gpc {
 

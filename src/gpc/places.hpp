@@ -7,7 +7,7 @@
 #include <memory>
 #include <span>
 
-#include "outcore/transport/messages.hpp"
+#include "outcore/extend/messages.hpp"
 
 namespace outcore::gpc {
 

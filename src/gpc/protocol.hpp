@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "base/request_state.hpp"
+#include "device/buffer.hpp"
 #include "gpc/places.hpp"
-#include "outcore/device/buffer.hpp"
-#include "outcore/gpc.hpp"
-#include "outcore/transport/messages.hpp"
+#include "outcore/call.hpp"
+#include "outcore/extend/messages.hpp"
 #include "transport/mapping.hpp"
 
 namespace outcore::gpc {

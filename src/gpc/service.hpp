@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "gpc/protocol.hpp"
-#include "outcore/gpc.hpp"
-#include "outcore/transport/transport.hpp"
+#include "outcore/call.hpp"
+#include "outcore/extend/transport.hpp"
 #include "transport/thrift.hpp"
 
 namespace outcore::gpc {

@@ -1,4 +1,4 @@
-#include "outcore/store/checksum.hpp"
+#include "store/checksum.hpp"
 
 #include <array>
 #include <bit>

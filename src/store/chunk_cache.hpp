@@ -14,8 +14,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "outcore/device/buffer.hpp"
-#include "outcore/store/component.hpp"
+#include "device/buffer.hpp"
+#include "store/component.hpp"
 
 namespace outcore::store {
 

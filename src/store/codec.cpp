@@ -1,4 +1,4 @@
-#include "outcore/store/codec.hpp"
+#include "outcore/codec.hpp"
 
 #include <blosc2.h>
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "outcore/error.hpp"
-#include "outcore/store/checksum.hpp"
+#include "store/checksum.hpp"
 #include "store/component_state.hpp"
 
 namespace outcore::store {

@@ -12,9 +12,9 @@
 
 #include "base/request_state.hpp"
 #include "base/undelivered.hpp"
-#include "outcore/device/buffer.hpp"
-#include "outcore/device/file.hpp"
-#include "outcore/store/component.hpp"
+#include "device/buffer.hpp"
+#include "device/file.hpp"
+#include "store/component.hpp"
 
 namespace outcore::store {
 

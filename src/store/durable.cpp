@@ -1,4 +1,4 @@
-#include "outcore/store/durable.hpp"
+#include "store/durable.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -10,11 +10,11 @@
 #include <filesystem>
 #include <new>
 
+#include "base/thread_team.hpp"
 #include "device/descriptor.hpp"
 #include "device/directory.hpp"
 #include "device/worker.hpp"
 #include "outcore/error.hpp"
-#include "thread_team.hpp"
 
 namespace outcore::store {
 

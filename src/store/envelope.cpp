@@ -4,7 +4,7 @@
 #include <cerrno>
 
 #include "outcore/error.hpp"
-#include "outcore/store/checksum.hpp"
+#include "store/checksum.hpp"
 
 namespace outcore::store {
 namespace {

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-#include "outcore/store/geometry.hpp"
+#include "store/geometry.hpp"
 
 namespace outcore::store {
 

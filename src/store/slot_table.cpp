@@ -1,4 +1,4 @@
-#include "outcore/store/slot_table.hpp"
+#include "store/slot_table.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "outcore/transport/transport.hpp"
+#include "outcore/extend/transport.hpp"
 
 namespace outcore::transport {
 

@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include "outcore/transport/transport.hpp"
-#include "worker_core.hpp"
+#include "base/worker_core.hpp"
+#include "outcore/extend/transport.hpp"
 
 namespace outcore::transport {
 

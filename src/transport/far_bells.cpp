@@ -18,7 +18,7 @@
 #include <memory>
 #include <utility>
 
-#include "start_thread.hpp"
+#include "base/start_thread.hpp"
 
 namespace outcore::transport {
 namespace {

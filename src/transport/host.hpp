@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "outcore/transport/transport.hpp"
+#include "outcore/extend/transport.hpp"
 
 namespace outcore::transport {
 

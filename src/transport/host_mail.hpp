@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "outcore/transport/messages.hpp"
-#include "outcore/transport/transport.hpp"
+#include "outcore/extend/messages.hpp"
+#include "outcore/extend/transport.hpp"
 #include "transport/mapping.hpp"
 
 namespace outcore::transport {

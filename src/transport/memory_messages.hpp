@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "outcore/transport/messages.hpp"
+#include "outcore/extend/messages.hpp"
 #include "transport/mapping.hpp"
 
 namespace outcore::transport {

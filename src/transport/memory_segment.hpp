@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "outcore/transport/transport.hpp"
+#include "outcore/extend/transport.hpp"
 #include "transport/mapping.hpp"
 #include "transport/striped_locks.hpp"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "outcore/error.hpp"
-#include "outcore/transport/transport.hpp"
+#include "outcore/extend/transport.hpp"
 
 namespace outcore::transport {
 namespace {

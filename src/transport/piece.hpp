@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "outcore/transport/transport.hpp"
+#include "outcore/extend/transport.hpp"
 #include "transport/striped_locks.hpp"
 
 namespace outcore::transport {

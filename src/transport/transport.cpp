@@ -1,4 +1,4 @@
-#include "outcore/transport/transport.hpp"
+#include "outcore/extend/transport.hpp"
 
 #include <cstring>
 

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "outcore/error.hpp"
-#include "outcore/transport/transport.hpp"
+#include "outcore/extend/transport.hpp"
 
 namespace outcore::world {
 

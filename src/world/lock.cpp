@@ -2,8 +2,8 @@
 #include <chrono>
 
 #include "base/pause.hpp"
+#include "outcore/call.hpp"
 #include "outcore/error.hpp"
-#include "outcore/gpc.hpp"
 #include "outcore/world.hpp"
 
 namespace outcore {

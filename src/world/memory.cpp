@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "outcore/memory_limits.hpp"
+#include "base/memory_limits.hpp"
 
 namespace outcore::world {
 

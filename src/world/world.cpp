@@ -11,7 +11,7 @@
 
 #include "gpc/service.hpp"
 #include "outcore/error.hpp"
-#include "outcore/file/scratch.hpp"
+#include "outcore/scratch.hpp"
 #include "transport/host.hpp"
 #include "world/gate.hpp"
 #include "world/memory.hpp"

@@ -8,11 +8,11 @@
 #include <random>
 #include <vector>
 
-#include "check.hpp"
-#include "file/temporary_directory.hpp"
-#include "outcore/array/global_array.hpp"
 #include "outcore/box.hpp"
+#include "outcore/global_array.hpp"
 #include "outcore/world.hpp"
+#include "support/check.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace outcore::test {
 

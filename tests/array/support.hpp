@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "check.hpp"
-#include "outcore/array/global_array.hpp"
 #include "outcore/error.hpp"
+#include "outcore/global_array.hpp"
 #include "outcore/world.hpp"
+#include "support/check.hpp"
 
 namespace arrays {
 

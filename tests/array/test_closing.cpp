@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "array/arrays.hpp"
-#include "check.hpp"
-#include "file/temporary_directory.hpp"
-#include "outcore/array/disk_array.hpp"
-#include "outcore/array/global_array.hpp"
+#include "outcore/disk_array.hpp"
 #include "outcore/error.hpp"
+#include "outcore/global_array.hpp"
+#include "support/check.hpp"
+#include "support/temporary_directory.hpp"
 
 using namespace outcore;
 using outcore::test::in_worlds;

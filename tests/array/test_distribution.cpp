@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "check.hpp"
-#include "outcore/array/distribution.hpp"
+#include "outcore/distribution.hpp"
 #include "outcore/error.hpp"
+#include "support/check.hpp"
 
 using namespace outcore;
 

@@ -4,13 +4,13 @@
 #include <string>
 
 #include "array/arrays.hpp"
-#include "check.hpp"
-#include "file/temporary_directory.hpp"
-#include "outcore/array/block_sparse_array.hpp"
-#include "outcore/array/node_array.hpp"
 #include "outcore/error.hpp"
-#include "outcore/file/record_file.hpp"
-#include "outcore/file/shared_file.hpp"
+#include "outcore/node_array.hpp"
+#include "outcore/record_file.hpp"
+#include "outcore/shared_file.hpp"
+#include "outcore/sparse_array.hpp"
+#include "support/check.hpp"
+#include "support/temporary_directory.hpp"
 
 using namespace outcore;
 using outcore::test::in_worlds;

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "array/support.hpp"
-#include "outcore/array/node_array.hpp"
+#include "outcore/node_array.hpp"
 
 using namespace arrays;
 

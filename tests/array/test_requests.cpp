@@ -12,14 +12,14 @@
 #include "base/completion.hpp"
 #include "base/request_state.hpp"
 #include "base/undelivered.hpp"
-#include "check.hpp"
-#include "file/temporary_directory.hpp"
-#include "outcore/array/disk_array.hpp"
+#include "outcore/disk_array.hpp"
 #include "outcore/error.hpp"
-#include "outcore/file/exclusive_file.hpp"
-#include "outcore/file/record_file.hpp"
-#include "outcore/file/shared_file.hpp"
+#include "outcore/exclusive_file.hpp"
+#include "outcore/record_file.hpp"
 #include "outcore/request.hpp"
+#include "outcore/shared_file.hpp"
+#include "support/check.hpp"
+#include "support/temporary_directory.hpp"
 
 using namespace outcore;
 using outcore::test::in_worlds;

@@ -5,9 +5,9 @@
 #include <random>
 #include <vector>
 
-#include "check.hpp"
 #include "outcore/box.hpp"
 #include "outcore/error.hpp"
+#include "support/check.hpp"
 
 using namespace outcore;
 

@@ -4,7 +4,7 @@
 
 #include "base/instruction_sets.hpp"
 #include "base/scale_kernels.hpp"
-#include "check.hpp"
+#include "support/check.hpp"
 
 using outcore::InstructionSet;
 

@@ -4,10 +4,10 @@
 #include <fstream>
 #include <string>
 
-#include "check.hpp"
-#include "file/temporary_directory.hpp"
-#include "outcore/control_groups.hpp"
-#include "outcore/memory_limits.hpp"
+#include "base/control_groups.hpp"
+#include "base/memory_limits.hpp"
+#include "support/check.hpp"
+#include "support/temporary_directory.hpp"
 
 using namespace outcore;
 using check::equal, check::is_true;

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "check.hpp"
+#include "base/stream_copy.hpp"
 #include "outcore/box.hpp"
-#include "stream_copy.hpp"
+#include "support/check.hpp"
 
 using namespace outcore;
 

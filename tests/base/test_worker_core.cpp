@@ -2,8 +2,8 @@
 #include <latch>
 #include <thread>
 
-#include "check.hpp"
-#include "worker_core.hpp"
+#include "base/worker_core.hpp"
+#include "support/check.hpp"
 
 using outcore::WorkerCore;
 

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "outcore/chem/basis.hpp"
-#include "outcore/chem/screening.hpp"
+#include "chem/common/basis.hpp"
+#include "chem/hf/screening.hpp"
 
 namespace model {
 

@@ -1,9 +1,9 @@
-#include "check.hpp"
+#include "chem/hf/accuracy.hpp"
+#include "chem/hf/coulomb_exchange.hpp"
+#include "chem/hf/slab.hpp"
 #include "model.hpp"
-#include "outcore/chem/accuracy.hpp"
-#include "outcore/chem/coulomb_exchange.hpp"
-#include "outcore/chem/slab.hpp"
 #include "outcore/error.hpp"
+#include "support/check.hpp"
 
 using namespace outcore::chem;
 

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "check.hpp"
 #include "model.hpp"
 #include "outcore/error.hpp"
+#include "support/check.hpp"
 
 using namespace outcore::chem;
 

@@ -1,6 +1,6 @@
-#include "check.hpp"
+#include "chem/hf/coulomb_exchange.hpp"
 #include "model.hpp"
-#include "outcore/chem/coulomb_exchange.hpp"
+#include "support/check.hpp"
 
 using namespace outcore::chem;
 

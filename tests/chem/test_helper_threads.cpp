@@ -10,14 +10,14 @@
 #include <stdexcept>
 #include <vector>
 
-#include "check.hpp"
+#include "base/thread_team.hpp"
+#include "chem/hf/two_electron.hpp"
+#include "chem/ri/three_center.hpp"
+#include "device/fault.hpp"
 #include "failing_memory.hpp"
 #include "model.hpp"
-#include "outcore/chem/three_center.hpp"
-#include "outcore/chem/two_electron.hpp"
-#include "outcore/device/fault.hpp"
 #include "outcore/error.hpp"
-#include "thread_team.hpp"
+#include "support/check.hpp"
 
 using namespace outcore::chem;
 using failing_memory::Where;

@@ -1,7 +1,7 @@
-#include "check.hpp"
+#include "chem/hf/keep_rule.hpp"
 #include "model.hpp"
-#include "outcore/chem/keep_rule.hpp"
 #include "outcore/error.hpp"
+#include "support/check.hpp"
 
 using namespace outcore::chem;
 

@@ -3,9 +3,9 @@
 #include <random>
 #include <vector>
 
-#include "check.hpp"
-#include "chem/kernels.hpp"
+#include "chem/hf/kernels.hpp"
 #include "model.hpp"
+#include "support/check.hpp"
 
 using namespace outcore;
 using namespace outcore::chem;

@@ -1,8 +1,8 @@
 #include <cmath>
 #include <vector>
 
-#include "check.hpp"
-#include "outcore/chem/pair_energy.hpp"
+#include "chem/ri/pair_energy.hpp"
+#include "support/check.hpp"
 
 using namespace outcore::chem;
 

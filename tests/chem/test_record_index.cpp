@@ -2,9 +2,9 @@
 #include <limits>
 #include <random>
 
-#include "check.hpp"
-#include "chem/record_index.hpp"
+#include "chem/hf/record_index.hpp"
 #include "outcore/error.hpp"
+#include "support/check.hpp"
 
 using namespace outcore::chem;
 

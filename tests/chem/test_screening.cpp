@@ -1,10 +1,10 @@
 #include <array>
 #include <map>
 
-#include "check.hpp"
+#include "chem/hf/slab.hpp"
 #include "model.hpp"
-#include "outcore/chem/slab.hpp"
 #include "outcore/error.hpp"
+#include "support/check.hpp"
 
 using namespace outcore::chem;
 

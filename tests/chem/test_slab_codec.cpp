@@ -1,11 +1,11 @@
 #include <cstring>
 #include <random>
 
-#include "check.hpp"
-#include "chem/packing.hpp"
+#include "chem/hf/packing.hpp"
+#include "chem/hf/slab.hpp"
 #include "model.hpp"
-#include "outcore/chem/slab.hpp"
 #include "outcore/error.hpp"
+#include "support/check.hpp"
 
 using namespace outcore::chem;
 

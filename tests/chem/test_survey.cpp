@@ -1,6 +1,6 @@
-#include "check.hpp"
+#include "chem/hf/survey.hpp"
 #include "model.hpp"
-#include "outcore/chem/survey.hpp"
+#include "support/check.hpp"
 
 using namespace outcore::chem;
 

@@ -5,9 +5,9 @@
 #include <numeric>
 #include <vector>
 
-#include "check.hpp"
-#include "outcore/chem/three_center.hpp"
+#include "chem/ri/three_center.hpp"
 #include "outcore/error.hpp"
+#include "support/check.hpp"
 
 using namespace outcore::chem;
 

@@ -8,11 +8,11 @@
 #include <numeric>
 #include <random>
 
-#include "check.hpp"
+#include "chem/hf/two_electron.hpp"
+#include "device/fault.hpp"
 #include "model.hpp"
-#include "outcore/chem/two_electron.hpp"
-#include "outcore/device/fault.hpp"
 #include "outcore/error.hpp"
+#include "support/check.hpp"
 
 using namespace outcore::chem;
 

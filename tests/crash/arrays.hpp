@@ -11,7 +11,7 @@
 #include "crash/images.hpp"
 #include "crash/processes.hpp"
 #include "crash/recorder.hpp"
-#include "outcore/array/disk_array.hpp"
+#include "outcore/disk_array.hpp"
 #include "outcore/error.hpp"
 
 namespace crash {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "crash/disk_model.hpp"
-#include "file/temporary_directory.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace crash {
 

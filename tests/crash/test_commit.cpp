@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-#include "check.hpp"
 #include "crash/arrays.hpp"
 #include "device/directory.hpp"
+#include "support/check.hpp"
 
 using namespace crash;  // NOLINT
 

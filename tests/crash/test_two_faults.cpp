@@ -2,8 +2,8 @@
 #include <cstdio>
 #include <string>
 
-#include "check.hpp"
 #include "crash/arrays.hpp"
+#include "support/check.hpp"
 
 using namespace crash;  // NOLINT
 

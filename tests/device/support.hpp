@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "check.hpp"
-#include "outcore/device/file.hpp"
+#include "device/file.hpp"
+#include "support/check.hpp"
 
 #ifdef __SANITIZE_THREAD__
 /// Children of fork start threads of their own here.

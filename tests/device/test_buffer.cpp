@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "check.hpp"
-#include "outcore/device/buffer.hpp"
+#include "device/buffer.hpp"
 #include "outcore/error.hpp"
+#include "support/check.hpp"
 
 using outcore::Error;
 using namespace outcore::device;

@@ -12,8 +12,8 @@
 #include <functional>
 #include <string>
 
-#include "outcore/device/engine.hpp"
 #include "outcore/error.hpp"
+#include "outcore/extend/engine.hpp"
 #include "outcore/trace.hpp"
 #include "support.hpp"
 

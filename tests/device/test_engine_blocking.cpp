@@ -2,9 +2,9 @@
 // Fortran run-time library.
 #include <optional>
 
-#include "conformance.hpp"
-#include "outcore/device/blocking.hpp"
-#include "outcore/device/fault.hpp"
+#include "conformance/engine.hpp"
+#include "device/blocking.hpp"
+#include "device/fault.hpp"
 
 using namespace outcore;
 using namespace outcore::device;

@@ -1,7 +1,7 @@
 // The fault engine: transfers survive what can be survived, report the rest, and each kind of fault does what
 // it says.
-#include "conformance.hpp"
-#include "outcore/device/fault.hpp"
+#include "conformance/engine.hpp"
+#include "device/fault.hpp"
 
 using namespace outcore;
 using namespace outcore::device;

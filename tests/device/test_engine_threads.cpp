@@ -1,4 +1,4 @@
-#include "conformance.hpp"
+#include "conformance/engine.hpp"
 
 TEST("the thread engine has a name") {
   check::equal(std::string(outcore::device::make_thread_engine(1)->name()), "threads");

@@ -2,7 +2,7 @@
 #include <memory>
 #include <thread>
 
-#include "conformance.hpp"
+#include "conformance/engine.hpp"
 
 using outcore::Error;
 using outcore::device::make_uring_engine;

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "conformance.hpp"
+#include "conformance/engine.hpp"
 
 using outcore::Error;
 using outcore::device::make_uring_engine;

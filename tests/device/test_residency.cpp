@@ -8,11 +8,11 @@
 #include <random>
 #include <vector>
 
-#include "check.hpp"
-#include "file/temporary_directory.hpp"
-#include "outcore/device/buffer.hpp"
-#include "outcore/device/fault.hpp"
-#include "outcore/device/file.hpp"
+#include "device/buffer.hpp"
+#include "device/fault.hpp"
+#include "device/file.hpp"
+#include "support/check.hpp"
+#include "support/temporary_directory.hpp"
 
 using namespace outcore::device;
 using Bytes = std::vector<std::byte>;

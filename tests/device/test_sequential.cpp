@@ -3,11 +3,11 @@
 #include <random>
 #include <utility>
 
-#include "outcore/device/buffer.hpp"
-#include "outcore/device/engine.hpp"
-#include "outcore/device/fault.hpp"
-#include "outcore/device/sequential.hpp"
+#include "device/buffer.hpp"
+#include "device/fault.hpp"
+#include "device/sequential.hpp"
 #include "outcore/error.hpp"
+#include "outcore/extend/engine.hpp"
 #include "outcore/trace.hpp"
 #include "support.hpp"
 

@@ -5,8 +5,8 @@
 
 #include <cstdio>
 
-#include "outcore/device/engine.hpp"
-#include "outcore/device/fault.hpp"
+#include "device/fault.hpp"
+#include "outcore/extend/engine.hpp"
 #include "support.hpp"
 
 using namespace outcore::device;

@@ -2,8 +2,8 @@
 // the engine must do what every engine does, and hold results back.
 #include <algorithm>
 
-#include "conformance.hpp"
-#include "outcore/device/throttle.hpp"
+#include "conformance/engine.hpp"
+#include "device/throttle.hpp"
 #include "outcore/trace.hpp"
 
 using namespace outcore;

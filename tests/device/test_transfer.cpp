@@ -3,8 +3,8 @@
 #include <cerrno>
 #include <vector>
 
-#include "check.hpp"
 #include "device/transfer.hpp"
+#include "support/check.hpp"
 
 using namespace outcore;
 using namespace outcore::device;

@@ -5,12 +5,12 @@
 #include <memory>
 #include <utility>
 
-#include "check.hpp"
-#include "file/bytes.hpp"
-#include "file/temporary_directory.hpp"
 #include "outcore/error.hpp"
-#include "outcore/file/shared_file.hpp"
+#include "outcore/shared_file.hpp"
 #include "outcore/world.hpp"
+#include "support/bytes.hpp"
+#include "support/check.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace shared {
 

@@ -6,14 +6,14 @@
 #include <thread>
 #include <vector>
 
-#include "bytes.hpp"
-#include "check.hpp"
-#include "outcore/device/engine.hpp"
 #include "outcore/error.hpp"
-#include "outcore/file/exclusive_file.hpp"
-#include "outcore/file/scratch.hpp"
+#include "outcore/exclusive_file.hpp"
+#include "outcore/extend/engine.hpp"
+#include "outcore/scratch.hpp"
 #include "outcore/trace.hpp"
-#include "temporary_directory.hpp"
+#include "support/bytes.hpp"
+#include "support/check.hpp"
+#include "support/temporary_directory.hpp"
 
 using namespace outcore;
 using namespace outcore::file;

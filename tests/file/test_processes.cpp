@@ -6,13 +6,13 @@
 #include <csignal>
 #include <filesystem>
 
-#include "bytes.hpp"
-#include "check.hpp"
-#include "child.hpp"
 #include "outcore/error.hpp"
-#include "outcore/file/exclusive_file.hpp"
+#include "outcore/exclusive_file.hpp"
 #include "outcore/trace.hpp"
-#include "temporary_directory.hpp"
+#include "support/bytes.hpp"
+#include "support/check.hpp"
+#include "support/child.hpp"
+#include "support/temporary_directory.hpp"
 
 using namespace outcore;
 using namespace outcore::file;

@@ -6,9 +6,9 @@
 #include <random>
 #include <vector>
 
+#include "device/fault.hpp"
 #include "file/shared_support.hpp"
-#include "outcore/device/fault.hpp"
-#include "outcore/file/record_file.hpp"
+#include "outcore/record_file.hpp"
 
 using namespace shared;
 using file::RecordFile;

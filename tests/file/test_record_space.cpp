@@ -4,8 +4,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "check.hpp"
 #include "file/record_space.hpp"
+#include "support/check.hpp"
 
 using outcore::file::RecordSpace;
 namespace record_class = outcore::file::record_class;

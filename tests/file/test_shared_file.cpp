@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "device/fault.hpp"
 #include "file/shared_support.hpp"
-#include "outcore/device/fault.hpp"
 #include "outcore/trace.hpp"
 
 using namespace shared;

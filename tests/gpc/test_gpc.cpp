@@ -10,11 +10,11 @@
 #include <thread>
 #include <vector>
 
-#include "check.hpp"
-#include "outcore/array/global_array.hpp"
-#include "outcore/gpc.hpp"
-#include "outcore/transport/transport.hpp"
+#include "outcore/call.hpp"
+#include "outcore/extend/transport.hpp"
+#include "outcore/global_array.hpp"
 #include "outcore/world.hpp"
+#include "support/check.hpp"
 
 namespace {
 

@@ -4,9 +4,9 @@
 #include <thread>
 #include <vector>
 
-#include "check.hpp"
+#include "device/buffer.hpp"
 #include "gpc/places.hpp"
-#include "outcore/device/buffer.hpp"
+#include "support/check.hpp"
 
 using outcore::gpc::Places;
 using outcore::transport::Messages;

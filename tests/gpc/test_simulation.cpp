@@ -5,8 +5,8 @@
 #include <iostream>
 #include <utility>
 
-#include "check.hpp"
 #include "gpc/simulator.hpp"
+#include "support/check.hpp"
 
 namespace {
 

@@ -21,7 +21,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from outcore import launch
+from outcore.job import launch
 
 NEW = ("--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 START_LIMIT_S = 10

@@ -13,7 +13,7 @@ import time
 import pytest
 from _pytest.terminal import TerminalReporter
 
-from outcore import launch
+from outcore.job import launch
 
 TEST_LIMIT_S = 120
 

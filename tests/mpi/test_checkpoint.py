@@ -9,7 +9,7 @@ import pytest
 
 import outcore
 from outcore import DiskArray, GlobalArray, OutcoreError, checkpoint
-from outcore.errors import as_fields
+from outcore.base.errors import as_fields
 
 
 @pytest.fixture(params=["hosts", "processes"])

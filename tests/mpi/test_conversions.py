@@ -8,7 +8,8 @@ pytest.importorskip("pyscf")
 from pyscf import gto
 from pyscf import scf as reference
 
-from outcore.chem import ri, scf
+from outcore.chem import ri
+from outcore.chem.hf import scf
 
 AUXILIARY = "def2-universal-jkfit"
 WATER = {"atom": "O 0 0 0; H 0 0.757 0.587; H 0 -0.757 0.587", "basis": "6-31g"}

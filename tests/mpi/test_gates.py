@@ -27,7 +27,7 @@ from outcore import (
     hdf5,
     trace,
 )
-from outcore import array_math as am
+from outcore import linalg as am
 
 
 class Strange:

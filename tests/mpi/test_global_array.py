@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from outcore import Distribution, GlobalArray, NodeArray, OutcoreError, World
-from outcore import array_math as am
+from outcore import linalg as am
 
 MEMORY = 64 << 20
 
@@ -250,8 +250,8 @@ def test_mathematics_of_sections_is_that_of_numpy(world, dtype):
 
 
 def test_products_are_those_of_numpy(world, monkeypatch):
-    monkeypatch.setattr("outcore.array_linalg.TILE", 5)
-    monkeypatch.setattr("outcore.array_linalg.DEPTH", 4)
+    monkeypatch.setattr("outcore.linalg.matrices.TILE", 5)
+    monkeypatch.setattr("outcore.linalg.matrices.DEPTH", 4)
     x, y = some((17, 13), 1), some((17, 11), 2)
     for how in distributions(world, (13, 11)):
         with holding(world, x) as a, holding(world, y, **how) as b, GlobalArray(world, (13, 11), **how) as c:
@@ -261,7 +261,7 @@ def test_products_are_those_of_numpy(world, monkeypatch):
 
 
 def test_matrices_become_symmetric(world, monkeypatch):
-    monkeypatch.setattr("outcore.array_linalg.FETCH_ELEMENTS", 9)
+    monkeypatch.setattr("outcore.linalg.matrices.FETCH_ELEMENTS", 9)
     x = some((14, 14), 1)
     for how in distributions(world, x.shape):
         with holding(world, x, **how) as a:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import outcore
-from outcore.errors import OutcoreError
+from outcore.base.errors import OutcoreError
 
 
 @pytest.fixture(params=["hosts", "processes"])

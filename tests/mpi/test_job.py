@@ -4,7 +4,8 @@ import os
 import subprocess
 import sys
 
-from outcore import _core, launch
+from outcore import _core
+from outcore.job import launch
 
 
 def test_world_is_the_whole_job(comm):
@@ -40,7 +41,7 @@ def test_relaunch_inside_a_job_of_that_size_does_nothing(comm):
 
 
 def test_relaunch_refuses_another_size(comm):
-    code = f"from outcore import launch; launch.relaunch({comm.size + 1})"
+    code = f"from outcore.job import launch; launch.relaunch({comm.size + 1})"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert answer.returncode == 1
     assert f"the launcher has started {comm.size} processes already" in answer.stderr

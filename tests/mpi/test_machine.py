@@ -3,7 +3,7 @@
 import math
 
 from outcore.job import machine, rate_cache
-from outcore.world import shared
+from outcore.job.world import shared
 
 
 def test_the_rate_of_the_network_is_the_same_at_all_and_measured_once(comm, monkeypatch, shared_tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 import outcore
 from outcore import wait_all, wait_any
-from outcore.errors import OutcoreError
+from outcore.base.errors import OutcoreError
 
 COUNT = 5000
 NUMBERS = np.arange(1.0, COUNT + 1)

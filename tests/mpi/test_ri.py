@@ -7,8 +7,9 @@ import errno
 import numpy as np
 import pytest
 
-from outcore.errors import OutcoreError
-from outcore.world import World
+from outcore.base.errors import OutcoreError
+from outcore.chem.mp2 import MP2
+from outcore.job.world import World
 
 pytest.importorskip("pyscf")
 from pyscf import dft, gto
@@ -52,7 +53,7 @@ def test_energies_are_pyscfs_on_every_process(
     with World(nodes=nodes) as world, getattr(ri, method)(mol, storage=storage, comm=world) as mf:
         mf.conv_tol = 1e-12
         assert mf.kernel() == pytest.approx(scf_energy, abs=1e-9)
-        mp2 = ri.MP2(mf, frozen, storage=storage, comm=world)
+        mp2 = MP2(mf, frozen, storage=storage, comm=world)
         assert mp2.kernel() == pytest.approx(correlation, abs=1e-9)
         assert len(set(comm.allgather((mf.e_tot, mp2.e_corr)))) == 1
 
@@ -123,7 +124,7 @@ def test_a_communicator_of_one_needs_no_others(comm):
     with ri.RHF(mol, comm=MPI.COMM_SELF) as mf:
         mf.conv_tol = 1e-12
         mf.kernel()
-        mp2 = ri.MP2(mf, comm=MPI.COMM_SELF)
+        mp2 = MP2(mf, comm=MPI.COMM_SELF)
         energies = comm.allgather(mp2.kernel())
         mp2.close()
     assert energies == pytest.approx([energies[0]] * comm.size, abs=1e-10)

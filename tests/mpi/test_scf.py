@@ -9,12 +9,12 @@ import subprocess
 import numpy as np
 import pytest
 
-from outcore.chem import integrals as integrals_module
-from outcore.chem import scf
-from outcore.chem.integrals import Settings, TwoElectronIntegrals
-from outcore.errors import OutcoreError
+from outcore.base.errors import OutcoreError
+from outcore.chem.hf import integrals as integrals_module
+from outcore.chem.hf import scf
+from outcore.chem.hf.integrals import Settings, TwoElectronIntegrals
+from outcore.job.world import World, shared
 from outcore.parallel.tasks import run_tasks
-from outcore.world import World, shared
 
 pytest.importorskip("pyscf")
 from pyscf import gto, mp

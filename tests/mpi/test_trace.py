@@ -6,8 +6,9 @@ import errno
 
 import pytest
 
-from outcore import _core, report, trace, tracefile
-from outcore.errors import OutcoreError
+from outcore import _core, trace
+from outcore.base.errors import OutcoreError
+from outcore.trace import report, tracefile
 
 MS = 1_000_000  # nanoseconds
 

@@ -12,7 +12,7 @@ import pytest
 
 import outcore
 from outcore import _core
-from outcore.errors import OutcoreError
+from outcore.base.errors import OutcoreError
 
 
 @pytest.fixture(params=["hosts", "processes"])

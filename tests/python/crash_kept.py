@@ -16,7 +16,8 @@ import crash_recorder
 from pyscf import gto
 from pyscf import scf as reference
 
-from outcore.chem import ri, scf
+from outcore.chem.hf import scf
+from outcore.chem.mp2 import MP2
 
 MOST_ERROR = 1e-9  # Hartree
 mol = gto.M(atom="O 0 0 0; H 0 0.757 0.587; H 0 -0.757 0.587", basis="sto-3g", verbose=0)
@@ -32,7 +33,7 @@ def integrals(place: Path) -> tuple[float, bool]:
 
 
 def tensors(place: Path) -> tuple[float, bool]:
-    mp2 = ri.MP2(orbitals, auxbasis="cc-pvdz-ri", checkpoint=place / "kept")
+    mp2 = MP2(orbitals, auxbasis="cc-pvdz-ri", checkpoint=place / "kept")
     mp2.kernel()
     return float(mp2.e_corr), mp2.found == {"fitted"}
 

@@ -12,8 +12,10 @@ from pyscf import scf as reference
 
 import outcore
 from outcore import _core
-from outcore.chem import ri, scf
-from outcore.chem.integrals import native_basis
+from outcore.chem import ri
+from outcore.chem.hf import scf
+from outcore.chem.hf.integrals import native_basis
+from outcore.chem.mp2 import MP2
 from outcore.chem.reference import mark_canonical
 
 THRESHOLD = 1e-12
@@ -85,7 +87,7 @@ def read_fitted(world: outcore.World, place: Path) -> Any:
         exchange = fitting.get_jk(mf.make_rdm1())[1]
     finally:
         fitting.close_integrals()
-    mp2 = ri.MP2(mf, auxbasis="def2-svp-ri", comm=world, memory="2GB", threads=1, checkpoint=place)
+    mp2 = MP2(mf, auxbasis="def2-svp-ri", comm=world, memory="2GB", threads=1, checkpoint=place)
     mp2.kernel()
     return np.round(exchange, _DIGITS), np.round(mp2.pair_energies["os"], _DIGITS)
 

@@ -23,11 +23,12 @@ import mutation
 import pytest
 
 import outcore
-from outcore import _core, tracefile
-from outcore.checkpoint_facts import facts_of
+from outcore import _core
+from outcore.base.metadata import parse
 from outcore.chem import molecule
+from outcore.keep.checkpoint_facts import facts_of
 from outcore.keep.problem import Problem
-from outcore.metadata import parse
+from outcore.trace import tracefile
 
 CORPUS = Path(__file__).parents[1] / "fuzz" / "corpus"
 _LONGEST_S = 20

@@ -25,9 +25,10 @@ import numpy as np
 import pytest
 
 import outcore
-from outcore import checkpoint, inspect_command
+from outcore import checkpoint
 from outcore.chem import restart
-from outcore.collective import in_gate
+from outcore.cli import inspect as inspect_command
+from outcore.job.collective import in_gate
 
 COUNT = int(os.environ.get("OUTCORE_MUTATIONS", "40"))
 SEED = int(os.environ.get("OUTCORE_MUTATION_SEED", "1"))

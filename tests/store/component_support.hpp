@@ -8,11 +8,11 @@
 #include <random>
 #include <vector>
 
-#include "check.hpp"
+#include "device/buffer.hpp"
 #include "device/support.hpp"
-#include "outcore/device/buffer.hpp"
 #include "outcore/error.hpp"
-#include "outcore/store/component.hpp"
+#include "store/component.hpp"
+#include "support/check.hpp"
 
 namespace component_support {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "outcore/store/manifest.hpp"
-#include "outcore/store/slot_table.hpp"
+#include "array/manifest.hpp"
+#include "store/slot_table.hpp"
 
 namespace samples {
 

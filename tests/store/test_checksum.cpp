@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "check.hpp"
-#include "outcore/store/checksum.hpp"
+#include "store/checksum.hpp"
+#include "support/check.hpp"
 
 using namespace outcore::store;
 

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "outcore/device/fault.hpp"
+#include "device/fault.hpp"
 #include "store/chunk_cache.hpp"
 #include "store/component_support.hpp"
 

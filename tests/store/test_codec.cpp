@@ -5,9 +5,9 @@
 #include <thread>
 #include <vector>
 
-#include "check.hpp"
+#include "outcore/codec.hpp"
 #include "outcore/error.hpp"
-#include "outcore/store/codec.hpp"
+#include "support/check.hpp"
 
 using namespace outcore;
 using namespace outcore::store;

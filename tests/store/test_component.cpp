@@ -9,7 +9,7 @@
 #include <map>
 #include <thread>
 
-#include "outcore/device/fault.hpp"
+#include "device/fault.hpp"
 #include "store/component_support.hpp"
 
 using namespace outcore;

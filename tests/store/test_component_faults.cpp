@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "outcore/device/fault.hpp"
+#include "device/fault.hpp"
 #include "store/component_support.hpp"
 
 using namespace outcore;

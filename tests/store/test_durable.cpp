@@ -6,11 +6,11 @@
 #include <functional>
 #include <vector>
 
-#include "check.hpp"
+#include "device/fault.hpp"
 #include "device/support.hpp"
-#include "outcore/device/fault.hpp"
 #include "outcore/error.hpp"
-#include "outcore/store/durable.hpp"
+#include "store/durable.hpp"
+#include "support/check.hpp"
 
 using namespace outcore;
 using namespace outcore::store;

@@ -12,11 +12,11 @@
 #include <optional>
 #include <random>
 
-#include "check.hpp"
+#include "outcore/codec.hpp"
 #include "outcore/error.hpp"
-#include "outcore/store/codec.hpp"
 #include "store/envelope.hpp"
 #include "store/samples.hpp"
+#include "support/check.hpp"
 
 using namespace outcore;
 using namespace outcore::store;

@@ -3,9 +3,9 @@
 #include <cerrno>
 #include <set>
 
-#include "check.hpp"
 #include "outcore/error.hpp"
 #include "store/samples.hpp"
+#include "support/check.hpp"
 
 using namespace outcore;
 using namespace outcore::store;

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "message_conformance.hpp"
+#include "conformance/messages.hpp"
 #include "outcore/world.hpp"
 
 namespace {

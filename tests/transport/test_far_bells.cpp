@@ -11,7 +11,7 @@
 #include <memory>
 #include <thread>
 
-#include "check.hpp"
+#include "support/check.hpp"
 #include "transport/far_bells.hpp"
 
 using outcore::transport::FarBells;

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "check.hpp"
+#include "support/check.hpp"
 #include "transport/doorbells.hpp"
 #include "transport/host_mail.hpp"
 

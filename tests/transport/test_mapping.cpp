@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "check.hpp"
+#include "support/check.hpp"
 #include "transport/mapping.hpp"
 
 using outcore::transport::ForeignMapping;

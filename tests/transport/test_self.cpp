@@ -1,4 +1,4 @@
-#include "message_conformance.hpp"
+#include "conformance/messages.hpp"
 
 TEST("self is alone") {
   const auto transport = outcore::transport::self();

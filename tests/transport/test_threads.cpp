@@ -1,4 +1,4 @@
-#include "message_conformance.hpp"
+#include "conformance/messages.hpp"
 
 using namespace outcore;
 

@@ -1,4 +1,4 @@
-#include "check.hpp"
+#include "support/check.hpp"
 #include "transport/thrift.hpp"
 
 using outcore::transport::Thrift;

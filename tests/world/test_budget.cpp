@@ -2,9 +2,9 @@
 #include <thread>
 #include <vector>
 
-#include "check.hpp"
 #include "outcore/error.hpp"
 #include "outcore/world.hpp"
+#include "support/check.hpp"
 
 using namespace outcore;
 

@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "check.hpp"
+#include "support/check.hpp"
 #include "world/space.hpp"
 
 using outcore::world::Place;

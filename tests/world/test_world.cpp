@@ -8,10 +8,10 @@
 #include <thread>
 #include <vector>
 
-#include "check.hpp"
+#include "outcore/call.hpp"
 #include "outcore/error.hpp"
-#include "outcore/gpc.hpp"
 #include "outcore/world.hpp"
+#include "support/check.hpp"
 
 using namespace outcore;
 

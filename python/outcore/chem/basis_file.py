@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from outcore.base.errors import OutcoreError
 from outcore.chem import words
-from outcore.errors import OutcoreError
 
 Shells = list[Any]  # of an element, as PySCF keeps them: [l, [exponent, coefficient, ...], ...] each
 Potential = list[Any]  # [electrons, [[l, [terms of r^0, r^1, ...]], ...]], l = -1 for the local part

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from outcore.base.errors import OutcoreError
 from outcore.chem import basis_file
 from outcore.chem.basis_file import BasisFile, Potential, Shells
-from outcore.errors import OutcoreError
 
 _SUFFIXES = (".nw", ".nwchem", ".bas", ".basis", ".gbs", ".dat", ".txt", ".ecp")  # of files of basis sets
 

@@ -14,7 +14,7 @@ from outcore.chem import mean_field
 from outcore.chem.reference import mark_canonical
 
 if TYPE_CHECKING:
-    from outcore.world import World
+    from outcore.job.world import World
 
 # What an SCF leaves behind at rank 0 and hands to the other processes.
 RESULTS = ("converged", "e_tot", "mo_energy", "mo_coeff", "mo_occ", "cycles", "scf_summary")

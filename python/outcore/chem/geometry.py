@@ -16,9 +16,9 @@ from typing import NoReturn
 
 import numpy as np
 
+from outcore.base.errors import OutcoreError
 from outcore.chem import words
 from outcore.chem.geometry_comment import Column, Comment, Refusal, parse, unit_of
-from outcore.errors import OutcoreError
 
 SPECIES = ("species", "symbols", "symbol", "element", "elements")  # names of columns in Properties
 NUMBERS = ("z", "numbers", "number", "atomic_numbers", "atomic_number")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from outcore.errors import OutcoreError
+from outcore.base.errors import OutcoreError
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole

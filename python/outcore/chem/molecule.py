@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from outcore.base.errors import OutcoreError
 from outcore.chem import basis_sets
 from outcore.chem import geometry as geometries
 from outcore.chem.geometry import Geometry
-from outcore.errors import OutcoreError
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from outcore.errors import OutcoreError
+from outcore.base.errors import OutcoreError
 
 Matrix = NDArray[np.float64]
 

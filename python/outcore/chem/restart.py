@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from outcore.base.errors import OutcoreError
 from outcore.chem import problem
-from outcore.errors import OutcoreError
 from outcore.keep import stages
 from outcore.keep.problem import Problem
 
 if TYPE_CHECKING:
-    from outcore.checkpoint import Checkpoint as Saved
     from outcore.chem.problem import Settings
+    from outcore.keep.checkpoint import Checkpoint as Saved
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import errno
 
-from outcore.errors import OutcoreError
-from outcore.preflight import check_count, check_number
+from outcore.base.errors import OutcoreError
+from outcore.job.preflight import check_count, check_number
 
 # Start guesses of PySCF's Hartree-Fock; it takes any other name for the first of them.
 GUESSES = ("minao", "atom", "huckel", "mod_huckel", "1e", "hcore", "sap")

@@ -7,7 +7,7 @@ import re
 import unicodedata
 from pathlib import Path
 
-from outcore.errors import OutcoreError
+from outcore.base.errors import OutcoreError
 
 LIMIT_BYTES = 64 << 20  # of a file of input, which is read whole
 

@@ -16,8 +16,8 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn, cast
 
-from outcore import interrupts
-from outcore.console import accept_any_text, visible
+from outcore.base import interrupts
+from outcore.base.console import accept_any_text, visible
 
 FAILURE, USAGE = 1, 2  # exit statuses
 GRACE_S = 5.0  # a process that failed waits so long for the others to fail too, before it ends the job
@@ -34,7 +34,7 @@ class Subcommand(NamedTuple):
 
 SUBCOMMANDS = {
     "scf": Subcommand(
-        "outcore.chem.command", "scf", "Hartree-Fock with two-electron integrals on disk", parallel=True
+        "outcore.chem.hf.command", "scf", "Hartree-Fock with two-electron integrals on disk", parallel=True
     ),
     "ri-scf": Subcommand(
         "outcore.chem.ri.command", "ri_scf", "Hartree-Fock with density fitting out of core", parallel=True
@@ -42,20 +42,22 @@ SUBCOMMANDS = {
     "rimp2": Subcommand(
         "outcore.chem.ri.command", "rimp2", "RI-MP2 with three-index integrals on disk", parallel=True
     ),
-    "report": Subcommand("outcore.report", "command", "tables and figures of the I/O of a traced run"),
-    "inspect": Subcommand("outcore.inspect_command", "inspect", "what a disk array or a checkpoint holds"),
+    "report": Subcommand("outcore.trace.report", "command", "tables and figures of the I/O of a traced run"),
+    "inspect": Subcommand("outcore.cli.inspect", "inspect", "what a disk array or a checkpoint holds"),
     "verify": Subcommand(
-        "outcore.inspect_command", "verify", "check every checksum of a disk array or a checkpoint"
+        "outcore.cli.inspect", "verify", "check every checksum of a disk array or a checkpoint"
     ),
-    "bench": Subcommand("outcore.bench", "command", "measure Outcore beside its peers on this machine"),
+    "bench": Subcommand("outcore.cli.bench", "command", "measure Outcore beside its peers on this machine"),
     "study": Subcommand(
         "outcore.study.command", "command", "repeat I/O studies of the literature on this machine"
     ),
     "doctor": Subcommand(
-        "outcore.doctor", "command", "what Outcore finds on this machine, and what is missing"
+        "outcore.cli.doctor", "command", "what Outcore finds on this machine, and what is missing"
     ),
-    "clean": Subcommand("outcore.tidy", "command", "remove scratch that dead processes have left"),
-    "config": Subcommand("outcore.config", "command", "flags to compile and link with the C and C++ library"),
+    "clean": Subcommand("outcore.cli.clean", "command", "remove scratch that dead processes have left"),
+    "config": Subcommand(
+        "outcore.cli.config", "command", "flags to compile and link with the C and C++ library"
+    ),
 }
 
 
@@ -117,7 +119,7 @@ def overview() -> str:
 
 
 def _run_subcommand(name: str, arguments: list[str]) -> int:
-    from outcore import launch, resources
+    from outcore.job import launch, resources
 
     entry = SUBCOMMANDS[name]
     if entry.parallel:
@@ -171,12 +173,12 @@ def _function(entry: Subcommand) -> Callable[..., Any]:
 
 def _end_all(status: int) -> int:
     """The end of a process that got a signal: the others end with the same status."""
-    from outcore import launch
+    from outcore.job import launch
 
     interrupts.ignore()
     if not launch.joined():
         return status
-    from outcore import world
+    from outcore.job import world
 
     world.let_others_fail()
     messages = launch.gather_within(GRACE_S, f"{_SIGNALLED}{status}")
@@ -189,8 +191,9 @@ def _end_all(status: int) -> int:
 def _explained(error: Exception) -> Exception:
     """An error that says how to install what an optional part needs, or that memory has run out, if that is what is
     wrong."""
-    from outcore import extras, resources
-    from outcore.errors import OutcoreError, as_outcore_error
+    from outcore.base import extras
+    from outcore.base.errors import OutcoreError, as_outcore_error
+    from outcore.job import resources
 
     found: OutcoreError | None = None
     if isinstance(error, ImportError):
@@ -208,8 +211,8 @@ def report(error: Exception | KeyboardInterrupt) -> int:
     """Prints an error once for the whole job and returns the exit status. Ends the job if others go on."""
     if isinstance(error, KeyboardInterrupt):
         return _end_all(interrupts.status_of(error))
-    from outcore import launch
-    from outcore.errors import OutcoreError
+    from outcore.base.errors import OutcoreError
+    from outcore.job import launch
 
     error = _explained(error)
     if isinstance(error, OutcoreError | UsageError) and not os.environ.get("OUTCORE_DEBUG"):

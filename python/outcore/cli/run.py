@@ -32,16 +32,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, get_type_hints
 
 import typer
 
-from outcore import interrupts, launch, preflight, resources
-from outcore.console import make_console, visible
-from outcore.errors import OutcoreError
-from outcore.resources import parse_bytes
+from outcore.base import interrupts
+from outcore.base.console import make_console, visible
+from outcore.base.errors import OutcoreError
+from outcore.job import launch, preflight, resources
+from outcore.job.resources import parse_bytes
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from outcore.job.world import World
     from outcore.parallel.tasks import Progress
-    from outcore.world import World
 
 MOST_THREADS = 1024  # of a process: more are a slip of the hand
 

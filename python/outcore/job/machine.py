@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outcore import _core, resources
-from outcore.job import rate_cache
+from outcore import _core
+from outcore.job import rate_cache, resources
 from outcore.parallel import team
-from outcore.report import RawRates
+from outcore.trace.report import RawRates
 
 if TYPE_CHECKING:
-    from outcore.world import World
+    from outcore.job.world import World
 
 Call = Callable[[], Any]
 
@@ -205,7 +205,7 @@ def network(world: World) -> float:
 
 
 def _network(world: World) -> float:
-    from outcore.global_array import GlobalArray
+    from outcore.arrays.global_array import GlobalArray
 
     count = _NETWORK_BYTES // 8
     with GlobalArray(world, (world.size, count), distribution=[list(range(world.size)), [0]]) as array:

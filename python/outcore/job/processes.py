@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from outcore import launch, resources
+from outcore.job import launch, resources
+from outcore.job.resources import Allowance
 from outcore.job.scratch import find_scratch
-from outcore.resources import Allowance
-from outcore.world import World
+from outcore.job.world import World
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm

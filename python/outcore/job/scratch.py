@@ -6,7 +6,7 @@ import errno
 import os
 
 from outcore import _core
-from outcore.errors import OutcoreError
+from outcore.base.errors import OutcoreError
 
 
 def find_scratch(directory: str | os.PathLike[str] | None = None) -> str:

@@ -15,7 +15,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from outcore.errors import OutcoreError
+from outcore.base.errors import OutcoreError
 
 _ROUNDING = 1e-14  # relative: what processors differ in when they compute the same
 _CONVERGED = 1e-9  # relative: what iterations end with, which are begun anew

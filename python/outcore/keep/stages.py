@@ -22,14 +22,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from outcore import checkpoint
-from outcore.disk_array import DiskArray
-from outcore.errors import OutcoreError
-from outcore.plain_file import sync_directory
-from outcore.world import World
+from outcore.arrays.disk_array import DiskArray
+from outcore.base.errors import OutcoreError
+from outcore.base.plain_file import sync_directory
+from outcore.job.world import World
+from outcore.keep import checkpoint
 
 if TYPE_CHECKING:
-    from outcore.checkpoint import Checkpoint
+    from outcore.keep.checkpoint import Checkpoint
     from outcore.keep.problem import Problem
 
 Check = Callable[[DiskArray], str]  # what is wrong with an array and its facts, or nothing

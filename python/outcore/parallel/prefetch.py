@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from outcore.errors import OutcoreError
+from outcore.base.errors import OutcoreError
 
 T = TypeVar("T")
 

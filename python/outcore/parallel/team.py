@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from outcore import interrupts
+from outcore.base import interrupts
 
 T = TypeVar("T")
 Stopped = Callable[[], bool]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from outcore.errors import OutcoreError
+from outcore.base.errors import OutcoreError
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole

@@ -16,8 +16,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from outcore import bench, resources
-from outcore.errors import OutcoreError
+from outcore.base.errors import OutcoreError
+from outcore.cli import bench
+from outcore.job import resources
 from outcore.keep.problem import Problem
 from outcore.study import figures
 from outcore.study.cases import MOLECULES

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from outcore.errors import OutcoreError
-from outcore.preflight import check_directory
+from outcore.base.errors import OutcoreError
+from outcore.job.preflight import check_directory
 from outcore.study.runner import OutOfTime, Runner
 
 STUDIES = {

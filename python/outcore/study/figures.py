@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from outcore import plot, tracefile
 from outcore.study.cases import INTERFACES, Case
 from outcore.study.runner import Outcome
+from outcore.trace import plot, tracefile
 
 _COLOURS = {"fortran": "#d1495b", "blocking": "#edae49", "asynchronous": "#1f6fb4"}
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from outcore.report import OPERATIONS, READS, SIZE_CLASSES, WRITES
 from outcore.study.cases import Case
 from outcore.study.runner import Outcome
-from outcore.tables import size_class_name, volume
+from outcore.trace.report import OPERATIONS, READS, SIZE_CLASSES, WRITES
+from outcore.trace.tables import size_class_name, volume
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

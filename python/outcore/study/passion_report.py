@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from outcore import bench
+from outcore.cli import bench
 from outcore.study import figures
 from outcore.study.cases import INTERFACES, KIB, MOLECULES, Case, Device
 from outcore.study.markdown import cut, io_summary, percent, size_classes, table

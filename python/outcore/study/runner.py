@@ -18,11 +18,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from outcore import launch
-from outcore.errors import OutcoreError
+from outcore.base.errors import OutcoreError
+from outcore.job import launch
 from outcore.keep.problem import Problem
-from outcore.report import READS, WRITES, Report
 from outcore.study.cases import Case, Stream
+from outcore.trace.report import READS, WRITES, Report
 
 FORMAT = 2  # of what is kept of a run
 

@@ -19,7 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from outcore import ExclusiveFile, SharedFile, World, launch, report, trace
+from outcore import ExclusiveFile, SharedFile, World, trace
+from outcore.job import launch
+from outcore.trace import report
 
 _AHEAD = 16
 

@@ -12,9 +12,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from outcore import launch, report, trace
-from outcore.errors import OutcoreError
+from outcore import trace
+from outcore.base.errors import OutcoreError
+from outcore.job import launch
 from outcore.study.cases import MOLECULES
+from outcore.trace import report
 
 _EVENTS = 1 << 20  # of a process
 _AHEAD_BYTES = 1 << 20
@@ -23,7 +25,7 @@ _AHEAD_BYTES = 1 << 20
 def main(settings: dict[str, Any]) -> None:
     launch.limit_threads()
     comm = launch.world()
-    from outcore.chem.scf import RHF
+    from outcore.chem.hf.scf import RHF
 
     mol = MOLECULES[settings["molecule"]].build()
     budget = {} if settings["disk_bytes"] is None else {"disk_bytes": settings["disk_bytes"]}

@@ -10,7 +10,7 @@
 #include <set>
 #include <thread>
 
-#include "start_thread.hpp"
+#include "base/start_thread.hpp"
 #include "transport/host.hpp"
 #include "transport/mpi/calls.hpp"
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <utility>
 
+#include "base/start_thread.hpp"
 #include "outcore/error.hpp"
-#include "start_thread.hpp"
 #include "transport/host.hpp"
 #include "transport/mpi/finalize_watch.hpp"
 #include "transport/thrift.hpp"

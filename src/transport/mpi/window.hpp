@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "outcore/transport/transport.hpp"
+#include "outcore/extend/transport.hpp"
 #include "transport/mpi/session.hpp"
 
 namespace outcore::transport::over_mpi {

@@ -112,9 +112,9 @@ def test_usage_error_of_many_processes_is_said_once():
 
 FAIL_IN_JOB = """
 import errno
-from outcore import launch
+from outcore.job import launch
 from outcore.cli import main as cli
-from outcore.errors import OutcoreError
+from outcore.base.errors import OutcoreError
 comm = launch.world()
 def command():
     {body}

@@ -15,10 +15,10 @@ import pytest
 import typer
 
 import outcore
-from outcore import interrupts
+from outcore.base import interrupts
+from outcore.base.errors import OutcoreError
 from outcore.cli.main import SUBCOMMANDS, _function
 from outcore.cli.run import JobOptions, Run, with_options
-from outcore.errors import OutcoreError
 
 METHODS = [name for name, entry in SUBCOMMANDS.items() if entry.parallel]
 DEADLINE_S = 120

@@ -13,7 +13,7 @@ import pytest
 import outcore
 from outcore import _core
 from outcore.job import machine, rate_cache
-from outcore.report import RawRates
+from outcore.trace.report import RawRates
 
 
 @pytest.fixture(autouse=True)

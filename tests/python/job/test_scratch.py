@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from outcore.errors import OutcoreError
+from outcore.base.errors import OutcoreError
 from outcore.job.scratch import find_scratch
 
 

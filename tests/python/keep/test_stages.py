@@ -13,7 +13,7 @@ import pytest
 
 import outcore
 from outcore import DiskArray, checkpoint
-from outcore.errors import OutcoreError
+from outcore.base.errors import OutcoreError
 from outcore.keep import stages
 from outcore.keep.problem import Problem
 from outcore.keep.stages import Stage, Stages

@@ -7,8 +7,8 @@ import re
 import warnings
 from typing import TYPE_CHECKING, Any, Literal
 
+from outcore.base.errors import OutcoreError
 from outcore.chem import basis_sets
-from outcore.errors import OutcoreError
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole

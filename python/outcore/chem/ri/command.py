@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from outcore import _core
+from outcore.base.errors import OutcoreError
 from outcore.chem import scf_options
+from outcore.chem.hf.view import Cycles, refuse_unconverged
 from outcore.chem.ri.options import Options
 from outcore.chem.ri.traffic import Traffic, Watch
 from outcore.chem.scf_options import check_one_method
-from outcore.chem.view import Cycles, refuse_unconverged
 from outcore.cli.run import Run, with_options
-from outcore.errors import OutcoreError
 
 if TYPE_CHECKING:
+    from outcore.chem.mp2.mp2 import MP2
     from outcore.chem.ri.auxiliary import Purpose
-    from outcore.chem.ri.mp2 import MP2
-    from outcore.world import World
+    from outcore.job.world import World
 
 _DEPENDENT = 1e-9  # an eigenvalue of the overlap below it is 0 within rounding
 _AUXILIARY = (
@@ -106,8 +106,8 @@ class _Run(Run):
         self.header(options.title(self._method, self._mol), f"scratch {self.world.scratch}")
 
     def _check_mol(self, auxiliary: dict[Purpose, str | None], frozen: str | None) -> None:
+        from outcore.chem.mp2.mp2 import count_frozen
         from outcore.chem.ri import auxiliary as sets
-        from outcore.chem.ri.mp2 import count_frozen
 
         for purpose, name in auxiliary.items():
             sets.build(self._mol, name, purpose)
@@ -250,14 +250,14 @@ class _Run(Run):
         return found, keeper
 
     def mp2(self, auxbasis: str | None, frozen: str, scs: tuple[float, float], pairs: bool) -> None:
-        from outcore.chem import ri
+        from outcore.chem.mp2 import MP2
 
         begin = time.monotonic()
         if self._options.estimate:
             self._stand_in()
         self.world.close()  # what its arrays have taken is free for those of MP2
         self.world = self._new_world()
-        mp2 = ri.MP2(self._mf, frozen, auxbasis, scs=scs, **self._options.settings(self.world))
+        mp2 = MP2(self._mf, frozen, auxbasis, scs=scs, **self._options.settings(self.world))
         mp2.prepare()
         forecast = self._forecast("MP2", mp2)
         if self._options.estimate:

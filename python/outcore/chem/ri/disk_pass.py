@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from outcore.disk_array import DiskArray
-from outcore.global_array import GlobalArray
+from outcore.arrays.disk_array import DiskArray
+from outcore.arrays.global_array import GlobalArray
 from outcore.keep.stages import offering
 from outcore.parallel.prefetch import Prefetch
 
 if TYPE_CHECKING:
     from outcore._core import Request
-    from outcore.world import World
+    from outcore.job.world import World
 
 Matrix = NDArray[np.float64]
 

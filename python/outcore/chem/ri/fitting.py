@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from pyscf import df, lib
 
-from outcore import launch
+from outcore.base.errors import OutcoreError
 from outcore.chem.molecule import integrals_key
 from outcore.chem.ri import auxiliary
 from outcore.chem.ri.jk import Request, jk
 from outcore.chem.ri.plan import check_storage
 from outcore.chem.ri.three_index import ThreeIndex
-from outcore.errors import OutcoreError
+from outcore.job import launch
 from outcore.job.processes import JOB, free_memory, make_world
+from outcore.job.resources import Allowance, parse_bytes
+from outcore.job.world import World
 from outcore.keep.stages import Stages
-from outcore.resources import Allowance, parse_bytes
-from outcore.world import World
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm

@@ -75,7 +75,7 @@ class Rates:
     ) -> Rates:
         """For `auxiliary` functions, and `orbitals` occupied ones; `scratch` None: no disk is used. Not
         collective."""
-        from outcore.report import RawRates
+        from outcore.trace.report import RawRates
 
         n = pairs.functions
         disk, measured = RawRates(math.inf, math.inf), True

@@ -13,7 +13,7 @@ from outcore.chem.ri.plan import PANEL
 if TYPE_CHECKING:
     from pyscf.gto import Mole
 
-    from outcore.world import World
+    from outcore.job.world import World
 
 Matrix = NDArray[np.float64]
 

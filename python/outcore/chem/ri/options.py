@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from outcore import preflight
 from outcore.chem.options import MoleculeOptions
 from outcore.chem.ri.plan import check_storage
+from outcore.job import preflight
 
 
 @dataclass(frozen=True, kw_only=True)

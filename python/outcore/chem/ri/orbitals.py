@@ -6,10 +6,10 @@ import errno
 from pathlib import Path
 from typing import Any
 
+from outcore.base.errors import OutcoreError
 from outcore.chem import restart
 from outcore.chem.problem import Settings
 from outcore.chem.reference import mark_canonical
-from outcore.errors import OutcoreError
 
 
 def load(mf: Any, method: str, name: Path, more: Settings) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from outcore.errors import OutcoreError
+from outcore.base.errors import OutcoreError
 
 STORAGES = ("auto", "disk")  # what fits stays in memory; all on disk
 

@@ -18,18 +18,18 @@ from pyscf import df, lib
 from pyscf.df import df_jk
 from pyscf.scf import dhf, hf, rohf
 
+from outcore.base.errors import OutcoreError
 from outcore.chem import mean_field
 from outcore.chem.driver import RootDriven
 from outcore.chem.molecule import integrals_key
 from outcore.chem.ri.fitting import DensityFitting
-from outcore.errors import OutcoreError
+from outcore.job.world import shared
 from outcore.parallel.team import blas_of_one_thread
-from outcore.world import shared
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
 
-    from outcore.world import World
+    from outcore.job.world import World
 
 
 class OutOfCoreFitting(RootDriven):
@@ -131,7 +131,7 @@ class OutOfCoreFitting(RootDriven):
 
     def undo_df(self) -> Any:
         """The object before density fitting; one of PySCF leaves Outcore, and says so in a warning."""
-        from outcore.chem.scf import OutOfCore
+        from outcore.chem.hf.scf import OutOfCore
 
         inside = lib.view(self, lib.drop_class(self.__class__, OutOfCoreFitting))
         plain = type(inside).undo_df(inside)

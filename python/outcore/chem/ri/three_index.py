@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from outcore.arrays.disk_array import DiskArray
+from outcore.arrays.global_array import GlobalArray
 from outcore.chem.problem import ROUNDED
 from outcore.chem.ri import auxiliary
 from outcore.chem.ri import pairs as pair_lists
@@ -21,19 +23,17 @@ from outcore.chem.ri.forecast import scf as forecast_scf
 from outcore.chem.ri.metric import Metric
 from outcore.chem.ri.plan import READ_AHEAD, IntegralPlan, IntegralSizes, plan_integrals
 from outcore.chem.ri.problem import FORMAT, settings
-from outcore.disk_array import DiskArray
-from outcore.global_array import GlobalArray
+from outcore.job.resources import Allowance
 from outcore.keep.problem import Problem
 from outcore.keep.stages import Stage, Stages
 from outcore.parallel.tasks import each_task
-from outcore.resources import Allowance
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
 
     from outcore._core import Request
-    from outcore.chem.integrals import Progress
-    from outcore.world import World
+    from outcore.chem.hf.integrals import Progress
+    from outcore.job.world import World
 
 Matrix = NDArray[np.float64]
 

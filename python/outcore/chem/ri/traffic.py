@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from outcore import report, trace
+from outcore import trace
+from outcore.trace import report
 
 if TYPE_CHECKING:
-    from outcore.world import World
+    from outcore.job.world import World
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,67 @@
+// EAF: exclusive access files, byte-addressable scratch files of one process.
+// Source: the Exclusive Access Files of the ChemIO project (Nieplocha, Foster, Kendall 1998).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "device/file.hpp"
+
+namespace outcore::file {
+
+struct ExclusiveFileOptions {
+  std::string scratch;  ///< directory; empty: default_scratch()
+  bool keep = false;    ///< the file has a name in `scratch` and outlives the process
+  device::Cache cache = device::Cache::automatic;
+  std::int64_t expected_bytes =
+      0;  ///< hint: larger than free space is Error(ENOSPC) before anything is written
+  device::Engine* engine = nullptr;  ///< null: the default engine
+};
+
+/// A scratch file of this process. Its name is private to the process: two processes that open "ints" have
+/// two files. It vanishes with the process, also when that is killed, unless `keep`. Opening a name again in
+/// the same process, also after close, finds the same bytes (cache, size and engine of the first opening
+/// hold); `erase` drops them. A kept file is written out by close, at the latest at a normal exit.
+///
+/// Small sequential requests are combined: written behind and read ahead; a read always sees the writes
+/// before it. All calls of different threads are safe with one another but close and erase, which come last;
+/// small blocking calls take turns. Requests on overlapping bytes happen in no particular order unless one is
+/// waited for before the next is made. A forked child cannot use the files of its parent (EBADF).
+///
+/// Errors: EINVAL (name, negative offset), EBADF (closed), ENOENT, EACCES, EROFS (scratch), ENOSPC, EIO.
+/// Reading beyond the end gives fewer bytes, as read(2) does. A failed write-behind, and a failed write that
+/// nobody waited for, is thrown by the next write (the former), flush or close.
+class ExclusiveFile {
+ public:
+  explicit ExclusiveFile(const std::string& name, const ExclusiveFileOptions& options = {});
+  ~ExclusiveFile();  ///< closes; an error is lost here, so call close()
+  ExclusiveFile(ExclusiveFile&&) noexcept;
+  ExclusiveFile& operator=(ExclusiveFile&&) noexcept;
+
+  std::int64_t read(std::span<std::byte> buffer, std::int64_t offset);
+  std::int64_t write(std::span<const std::byte> buffer, std::int64_t offset);
+  [[nodiscard]] Request async_read(std::span<std::byte> buffer, std::int64_t offset);
+  [[nodiscard]] Request async_write(std::span<const std::byte> buffer, std::int64_t offset);
+
+  [[nodiscard]] std::int64_t length();
+  [[nodiscard]] bool eof(std::int64_t offset);  ///< true if offset is at or beyond the end
+  void truncate(std::int64_t length_bytes);
+  void preallocate(std::int64_t size_bytes);  ///< reserves space; the length becomes at least size_bytes
+  void flush();                               ///< to stable storage
+  void close();                               ///< idempotent; waits for everything under way
+  void erase();                               ///< closes and removes the file
+  [[nodiscard]] bool closed() const noexcept;
+  [[nodiscard]] const std::string& path()
+      const noexcept;  ///< what messages name; on a local disk it is unlinked
+  [[nodiscard]] const std::string& name() const noexcept;
+
+  struct State;
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace outcore::file

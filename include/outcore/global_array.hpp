@@ -1,0 +1,129 @@
+// Global arrays: N-dimensional arrays in the memory of all processes, reached one-sidedly.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "outcore/box.hpp"
+#include "outcore/distribution.hpp"
+#include "outcore/element_type.hpp"
+#include "outcore/origin.hpp"
+#include "outcore/request.hpp"
+#include "outcore/world.hpp"
+
+namespace outcore {
+
+namespace array {
+class Transfers;
+}
+
+/// Memory of the caller: its first element, and strides in bytes.
+struct Strided {
+  std::byte* data = nullptr;
+  Extents stride_bytes;
+};
+
+/// Zero at first. Collective to make, close and destroy, in the same order everywhere; the world outlives it.
+/// get, put, accumulate and the like are one-sided, from any thread, and need no help of the processes
+/// concerned; between processes they are ordered by `sync` (or World::barrier). Concurrent accumulates of one
+/// element are atomic, concurrent gets and puts of one are not. After close all throw Error(EBADF).
+///
+/// Boxes must lie inside the array, else Error(EINVAL). Memory of the caller that is read and written must
+/// not be the array's own.
+class GlobalArray {
+ public:
+  /// Error(ENOMEM) at all processes if it does not fit into the budget of one; Error(EINVAL) at all if they
+  /// differ in their arguments.
+  GlobalArray(World& world, const Extents& shape, ElementType type);
+  GlobalArray(World& world, ElementType type, Distribution distribution);
+  /// Type and distribution are made in the collective gate: if `make` throws at one process, all throw.
+  using Make = std::function<Distribution(ElementType& type)>;
+  GlobalArray(World& world, const Make& make);
+  ~GlobalArray();  ///< waits for what this process has under way
+  GlobalArray(GlobalArray&&) = delete;
+
+  [[nodiscard]] World& world() const noexcept { return *world_; }
+  /// Equal at all processes, and no other array of this world's.
+  [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
+  [[nodiscard]] const Extents& shape() const noexcept { return distribution_->shape(); }
+  [[nodiscard]] ElementType type() const noexcept { return type_; }
+  [[nodiscard]] std::size_t element_bytes() const noexcept { return element_bytes_; }
+  [[nodiscard]] const Distribution& distribution() const noexcept { return *distribution_; }
+  /// The own patch, in place, row-major, of shape distribution().local_shape(rank).
+  [[nodiscard]] Strided local() const;
+
+  /// A transfer of many calls by another party, such as a collective one of a disk array in the background.
+  /// Closing waits until all holds are gone; Error(EBADF) when it has begun to.
+  [[nodiscard]] std::shared_ptr<void> hold() const;
+
+  /// The array, and its world, may be closed before a request is waited for: closing completes it, and it
+  /// keeps its error. The end of the last copy of a request waits.
+  ///
+  /// Element (i0, i1, ...) of the box lies at the sum of memory.stride_bytes[k] * i_k, so a transposition is
+  /// a matter of strides. What can be loaded and stored directly is copied before the call returns; the rest
+  /// is under way, and the memory is in use, until the request is complete.
+  [[nodiscard]] Request async_get(const Box& box, const Strided& memory) const;
+  [[nodiscard]] Request async_put(const Box& box, const Strided& memory);
+  /// Adds alpha, one element of the array's type (null: one), times the memory. Types of 4 bytes and more.
+  [[nodiscard]] Request async_accumulate(const Box& box, const Strided& memory, const void* alpha);
+
+  /// The same for every `step`-th element of the box, in each dimension, from box.begin on. Steps are
+  /// positive.
+  [[nodiscard]] Request async_get(const Box& box, const Extents& step, const Strided& memory) const;
+  [[nodiscard]] Request async_put(const Box& box, const Extents& step, const Strided& memory);
+  [[nodiscard]] Request async_accumulate(const Box& box, const Extents& step, const Strided& memory,
+                                         const void* alpha);
+
+  void get(const Box& box, const Strided& memory) const { async_get(box, memory).wait(); }
+  void put(const Box& box, const Strided& memory) { async_put(box, memory).wait(); }
+  void accumulate(const Box& box, const Strided& memory, const void* alpha) {
+    async_accumulate(box, memory, alpha).wait();
+  }
+
+  /// Single elements: `indices` holds the index of each, one after the other, `memory` the elements in that
+  /// order, contiguous. All indices are checked before anything is moved. Of two puts to one element either
+  /// may be the last; accumulates add up.
+  void gather(std::span<const std::int64_t> indices, std::byte* memory) const;
+  void scatter(std::span<const std::int64_t> indices, const std::byte* memory);
+  void scatter_accumulate(std::span<const std::int64_t> indices, const std::byte* memory, const void* alpha);
+
+  /// Adds to an element of an int64 array, and returns the value before. Atomic.
+  std::int64_t read_increment(const Extents& index, std::int64_t value);
+  /// Collective. Afterwards all see what any process has put and accumulated before, also in local().
+  void sync();
+  /// Collective. Refuses what begins from now on, waits for what is under way (calls of other threads,
+  /// requests that nobody has waited for, transfers of disk arrays), then gives the memory back. May be
+  /// repeated, also by several threads at once. What local() returned must not be used any more.
+  void close();
+  [[nodiscard]] bool closed() const noexcept;
+
+ private:
+  enum class Way : std::uint8_t { get, put, accumulate };
+
+  class Use;
+  [[noreturn]] void refuse_closed() const;
+  void check_open() const;
+  void check_box(const Box& box, const Extents& step, const Strided& memory) const;
+  void check_accumulate() const;
+  [[nodiscard]] const void* one_if_null(const void* alpha) const noexcept;
+  void move(Way way, const transport::Piece& piece, const void* alpha,
+            std::vector<Request>& operations) const;
+  [[nodiscard]] Request start(Way way, const Box& box, const Extents& step, const Strided& memory,
+                              const void* alpha) const;
+  void scattered(Way way, std::span<const std::int64_t> indices, std::byte* memory, const void* alpha) const;
+
+  World* world_;
+  ElementType type_{};
+  std::size_t element_bytes_ = 0;
+  std::optional<Distribution> distribution_;
+  World::Region region_;
+  std::uint64_t number_ = 0;
+  Origin origin_;
+  std::shared_ptr<array::Transfers> transfers_;
+};
+
+}  // namespace outcore

@@ -1,0 +1,102 @@
+// SF: shared files, byte-addressable scratch files of all processes.
+// Source: the Shared Files of the ChemIO project (Nieplocha, Foster, Kendall 1998).
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "device/file.hpp"
+#include "dio/stripes/striped_file.hpp"
+#include "outcore/origin.hpp"
+#include "outcore/placement.hpp"
+#include "outcore/world.hpp"
+
+namespace outcore::file {
+
+struct SharedFileOptions {
+  std::int64_t hard_limit_bytes = 0;  ///< a write beyond it is Error(EFBIG). 0: none
+  std::int64_t soft_limit_bytes = 0;  ///< size it will have; more than is free is Error(ENOSPC). 0: unknown
+  bool reserve = false;               ///< space for the soft limit is reserved at once
+  std::int64_t typical_request_bytes = 0;  ///< sets the stripe. 0: unknown
+  Placement placement = Placement::automatic;
+  int components_per_node = 0;  ///< files on each node; 0: one for each process, at most 8
+  device::Cache cache = device::Cache::automatic;
+  /// Memory of this process for copies of what lies on other nodes; see sync. 0: none.
+  std::int64_t client_cache_bytes = 0;
+  device::Engine* engine = nullptr;  ///< null: the default engine
+};
+
+/// A scratch file of all processes of a world: created and closed by all together, read and written by any of
+/// them at any time, at any offset, in any size, without help of the others. It vanishes with the job, also
+/// when that is killed. Bytes below the end that nobody has written are zeros.
+///
+/// The end of the file is the highest byte that any process has begun to write; it never goes back. A process
+/// that writes counts it before the write begins, and one that would read beyond the end it knows asks the
+/// others first: so what was written before another process could know of it (a barrier, a message) can be
+/// read there. Reading beyond the end is Error(EINVAL), which names offset, size and end. If a write fails
+/// the bytes it was to change are old, new or zeros.
+///
+/// A write is visible to all when its request is complete: waited for, or before `sync` returned. Nothing is
+/// kept in memory of a process, but with a client cache: then a process that reads what others have written
+/// since it read there before has to call `sync` first. Requests on overlapping bytes, one of them a write,
+/// happen in an order that nobody knows. Any thread may call what is not collective. The buffer of a request
+/// belongs to the library until it is complete, also when the request object goes before.
+///
+/// Errors: EINVAL (name, limits, negative offset, beyond the end), EFBIG (beyond the hard limit), EBADF
+/// (closed), ENOSPC, EIO; they name the rank where it happened. That of a nonblocking request is thrown by
+/// its wait or test; that of a write that nobody waited for by the next sync, flush or close.
+class SharedFile {
+ public:
+  /// Collective, with the same arguments at all processes but for client cache and engine. The world must
+  /// outlive it.
+  SharedFile(World& world, const std::string& name, const SharedFileOptions& options = {});
+  /// The arguments are made in the collective gate: if `make` throws at one process, all throw.
+  using Make = std::function<void(std::string& name, SharedFileOptions& options)>;
+  SharedFile(World& world, const Make& make);
+  /// Not collective: waits for requests of this process. What lies on its disk serves the others until the
+  /// world closes. An error is lost here, so call close().
+  ~SharedFile();
+  SharedFile(SharedFile&&) noexcept;
+  SharedFile& operator=(SharedFile&&) noexcept;
+
+  void read(std::span<std::byte> buffer, std::int64_t offset);
+  void write(std::span<const std::byte> buffer, std::int64_t offset);
+  [[nodiscard]] Request async_read(std::span<std::byte> buffer, std::int64_t offset);
+  [[nodiscard]] Request async_write(std::span<const std::byte> buffer, std::int64_t offset);
+
+  /// Lists of pieces, as one request. Small pieces that lie close together are read together, with what is
+  /// between them. The parts of one write must not overlap.
+  using ReadPart = store::ReadPart;
+  using WritePart = store::WritePart;
+  void read(std::span<const ReadPart> parts);
+  void write(std::span<const WritePart> parts);
+  [[nodiscard]] Request async_read(std::span<const ReadPart> parts);
+  [[nodiscard]] Request async_write(std::span<const WritePart> parts);
+
+  [[nodiscard]] std::int64_t length();  ///< the end of the file, as it is now; not collective
+  /// Everything this process has written is visible to all, and what others have written to it. Not
+  /// collective.
+  void sync();
+  void flush();  ///< everything written by anybody is on stable storage; collective
+  void close();  ///< collective, idempotent; the bytes are gone
+  /// As close, without the errors of writes: the bytes are not wanted.
+  void destroy();
+
+  [[nodiscard]] bool closed() const noexcept;
+  [[nodiscard]] const std::string& name() const noexcept;
+  [[nodiscard]] std::int64_t hard_limit_bytes() const noexcept;  ///< 0: none
+  [[nodiscard]] const store::StripedFile& stored() const noexcept;
+  [[nodiscard]] World& world() const noexcept;
+
+  struct State;
+
+ private:
+  Owned<std::unique_ptr<State>> state_;
+};
+
+}  // namespace outcore::file

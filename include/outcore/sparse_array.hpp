@@ -1,0 +1,80 @@
+// Block-sparse arrays on disk: of the tiles of an array only those that are not zero are kept.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "outcore/budget.hpp"
+#include "outcore/disk_array.hpp"
+#include "outcore/element_type.hpp"
+#include "outcore/tiling.hpp"
+#include "outcore/world.hpp"
+
+namespace outcore {
+
+/// Each tile lies in one piece, row-major, at one process: tile number k of those that are not zero at
+/// process k % P of the P that made it, behind that process's tiles of lower numbers. So sizes alone say
+/// where it is. Tiles are moved noncollectively: any process, any thread, at any time; what DiskArrayAccess
+/// says of order and errors holds. Error(EINVAL) for an index outside the grid of tiles, and for memory of
+/// another size.
+class BlockSparseArray {
+ public:
+  /// `options` as for DiskArray, but for `chunk` (one number, elements) and `typical` and `group`, which have
+  /// no meaning. Collective.
+  BlockSparseArray(World& world, const TileMap& map, ElementType type, const DiskArrayOptions& options = {});
+  /// The arguments are made in the collective gate: if `make` throws at one process, all throw.
+  using Make = std::function<void(TileMap& map, ElementType& type, DiskArrayOptions& options)>;
+  BlockSparseArray(World& world, const Make& make);
+  /// A persistent one. Error as of DiskArray::open; EINVAL for an array that is not block-sparse. Collective.
+  [[nodiscard]] static BlockSparseArray open(World& world, const std::string& path, bool read_only = true,
+                                             const DiskArrayCaches& caches = {});
+  /// The arguments are made in the collective gate: if `make` throws at one process, all throw.
+  [[nodiscard]] static BlockSparseArray open(World& world, const DiskArray::MakeOpening& make);
+
+  [[nodiscard]] const TileMap& map() const noexcept { return map_; }
+  [[nodiscard]] ElementType type() const noexcept { return array_.type(); }
+  [[nodiscard]] const std::string& metadata() const noexcept { return metadata_; }
+  /// The process that has a tile, for work where the data is; -1 for a zero tile.
+  [[nodiscard]] int owner(const Extents& tile) const;
+
+  /// All elements of a tile, contiguous and row-major. Getting a zero tile gives zeros; putting or adding
+  /// something to one is Error(EINVAL).
+  [[nodiscard]] Request async_get_tile(const Extents& tile, std::span<std::byte> memory) const;
+  [[nodiscard]] Request async_put_tile(const Extents& tile, std::span<const std::byte> memory);
+  /// Adds alpha, one element (null: one), times the memory; what others add is not lost.
+  [[nodiscard]] Request async_accumulate_tile(const Extents& tile, std::span<const std::byte> memory,
+                                              const void* alpha);
+  /// The same, and wait.
+  void get_tile(const Extents& tile, std::span<std::byte> memory) const;
+  void put_tile(const Extents& tile, std::span<const std::byte> memory);
+  void accumulate_tile(const Extents& tile, std::span<const std::byte> memory, const void* alpha);
+
+  void prefetch(std::span<const Extents> tiles) const;  ///< zero ones are left out
+  void sync() { array_.sync(); }                        ///< as DiskArrayAccess::sync
+
+  /// The array of one dimension in which the tiles lie: for its life (flush, close, remove), which is
+  /// collective, and for what it is.
+  [[nodiscard]] DiskArray& storage() noexcept { return array_; }
+  [[nodiscard]] const DiskArray& storage() const noexcept { return array_; }
+  void flush(std::string_view metadata);  ///< with new metadata; collective
+  /// With what `make` returns; if it throws at one process, all throw.
+  void flush(const DiskArray::MakeMetadata& make);
+
+ private:
+  BlockSparseArray(DiskArray array, TileMap map, std::string metadata);
+  void place_tiles();
+  [[nodiscard]] Box place(std::int64_t number, std::size_t memory_bytes, std::string_view attempted) const;
+  [[nodiscard]] std::int64_t there(const Extents& tile, std::string_view attempted) const;
+
+  TileMap map_;
+  Reservation reservation_;  ///< of the map, and of where tiles lie
+  std::string metadata_;
+  DiskArray array_;
+  std::vector<std::int64_t> begin_;  ///< of each tile that is not zero, in elements
+};
+
+}  // namespace outcore

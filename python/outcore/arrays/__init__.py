@@ -1,0 +1,1 @@
+"""Arrays of all processes: in memory, on a node, on disk."""

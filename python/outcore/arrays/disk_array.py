@@ -1,0 +1,341 @@
+"""Disk resident arrays: arrays larger than memory, moved between disk and memory, by all processes together or by
+each for itself.
+
+with outcore.World() as world, outcore.GlobalArray(world, (5000, 5000)) as g:
+    d = outcore.DiskArray(world, (10000, 10000), path="/scratch/me/t2")
+    request = d.write(g.section(np.s_[600:1600, 300:2300]), np.s_[750:1750, 500:2500])
+    ...                                # compute on; the transfer goes on by itself
+    request.wait()
+    d.close()                          # now it is on stable storage
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from outcore import _core
+from outcore.arrays.disk_array_access import AttachedDiskArray, DiskArrayAccess
+from outcore.arrays.global_array import GlobalArray, Section
+from outcore.base import metadata as metadata_module
+from outcore.base.errors import OutcoreError, as_fields
+from outcore.job import arguments
+from outcore.job.collective import Closing, in_gate
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from outcore._core import Request
+    from outcore.job.world import World
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+    Move = Callable[[], Request]
+
+
+class DiskArray(DiskArrayAccess, Closing):
+    """An array of `shape` (1 to 8 dimensions) in files, each owned by a process. What was never written is zero.
+
+    Indexing, `get`, `put`, `acc`, their nonblocking forms, `prefetch` and `sync` are for each process alone
+    (DiskArrayAccess); boxes are those of Sectioned.
+
+    Everything else is collective: called by all processes of `world`, in the same order, with the same arguments
+    but for blocks of their own, from one thread of a process at a time. Where they differ, or where one has a
+    problem, all raise the same OutcoreError. `read` and `write` are nonblocking, any number at a time; they go
+    on by themselves, in the order of the calls, and deliver their errors at `wait`. They see what was put
+    before, and gets that begin after they are complete see what they wrote.
+
+    Args:
+        world: the processes that share it.
+        shape: extents.
+        dtype: int8, int16, int32, int64, uint8, float32, float64, complex64 or complex128.
+        path: directory of a persistent array, made here ("{node}" in it stands for the number of the node);
+            without it the array is scratch, and vanishes with the job.
+        chunk: shape of the chunks in which it is stored, read and written; chosen if not given,
+        typical: for sections of this shape; without it tall and wide ones are read equally fast.
+        codec: "none", "blosc2" (lossless compression by zstd) or "blosc2-lz4". Checksums are kept in any case.
+        placement: "shared" (a directory that all processes see), "local" (a directory of the same name on each
+            node) or "auto" (which of them it is).
+        overwrite: replace a persistent array of the same name.
+        expected_bytes: how much of it will be written, where that is less than all of it: the disks must have
+            room for as much.
+        metadata: what it holds, in terms of JSON; kept with a persistent array.
+        cache: memory of a process for chunks that it owns, in bytes or as "64MB", for noncollective access;
+            None: a sixteenth of its budget, at most 64 MiB.
+        client_cache: memory for chunks of other processes that this one has got, for data that is mostly read.
+            They are read again after `sync`, and after its own puts. None: no such memory.
+        identity: what a persistent array is, in at most 255 printable characters of ASCII; None: something
+            random.
+        contained: the last so many names of `path` must be no symbolic links (EINVAL), as where they lie in a
+            directory that somebody else has made.
+
+    Raises: OutcoreError EINVAL (arguments), EEXIST (`path` is there), ENOSPC (no room, with the numbers).
+    """
+
+    _native: _core.DiskArray
+    _world: World
+
+    def __init__(
+        self,
+        world: World,
+        shape: int | Sequence[int],
+        dtype: DTypeLike = "float64",
+        *,
+        path: str | os.PathLike[str] | None = None,
+        chunk: Sequence[int] | None = None,
+        typical: Sequence[int] | None = None,
+        codec: str = "none",
+        placement: str = "auto",
+        overwrite: bool = False,
+        expected_bytes: int | None = None,
+        metadata: Any = None,
+        cache: int | str | None = None,
+        client_cache: int | str | None = None,
+        identity: str | None = None,
+        contained: int = 0,
+    ) -> None:
+        def bring() -> _core.DiskArrayArguments:
+            return _core.DiskArrayArguments(
+                shape=arguments.integers("shape", shape),
+                dtype=arguments.element_type(dtype).name,
+                path=arguments.path("path", path),
+                chunk=[] if chunk is None else arguments.integers("chunk", chunk),
+                typical=[] if typical is None else arguments.integers("typical", typical),
+                codec=arguments.text("codec", codec),
+                placement=arguments.text("placement", placement),
+                overwrite=arguments.flag("overwrite", overwrite),
+                expected_bytes=-1
+                if expected_bytes is None
+                else arguments.integer("expected_bytes", expected_bytes),
+                metadata=arguments.as_json("metadata", metadata),
+                caches=caches(cache, client_cache),
+                identity="" if identity is None else arguments.text("identity", identity),
+                contained=_contained(contained),
+            )
+
+        self._take(world, in_gate("create disk array", lambda gate: _core.DiskArray(world, gate), bring))
+
+    def _take(self, world: World, native: _core.DiskArray) -> None:
+        self._world = world
+        self._take_shape(native, native.shape, np.dtype(native.dtype), "disk array")
+
+    @classmethod
+    def open(
+        cls,
+        world: World,
+        path: str | os.PathLike[str],
+        *,
+        read_only: bool = True,
+        cache: int | str | None = None,
+        client_cache: int | str | None = None,
+        contained: int = 0,
+    ) -> Self:
+        """Opens a persistent array, made by any number of processes, in the state that was committed last.
+
+        Each part (one for each process that made it) is served by one process, so of more processes the others ask
+        these. Open to read, it stays in that state, whole, whatever another job commits meanwhile.
+
+        Raises: OutcoreError ENOENT (no array there, or one that was never committed), EINVAL (something else is
+        there), EIO (damaged; the message says what and where), ENOTSUP (of another version or byte order).
+        """
+        array = cls.__new__(cls)
+
+        def bring() -> _core.DiskArrayOpening:
+            return _core.DiskArrayOpening(
+                path=arguments.path("path", path),
+                read_only=arguments.flag("read_only", read_only),
+                caches=caches(cache, client_cache),
+                contained=_contained(contained),
+            )
+
+        array._take(world, in_gate("open disk array", lambda gate: _core.DiskArray.open(world, gate), bring))
+        return array
+
+    @staticmethod
+    def attach(world: World, handle: bytes, *, client_cache: int | str | None = None) -> AttachedDiskArray:
+        """An array that another group of processes has shared with `world`. Not collective."""
+        return AttachedDiskArray(world, handle, client_cache=client_cache)
+
+    @staticmethod
+    def transfer_bytes(world: World) -> int:
+        """Bytes of memory of a process that a collective transfer takes from the budget of the world while it goes
+        on, for an array without codec, in chunks of the usual size (128 KiB) or smaller ones."""
+        return _core.DiskArray.transfer_bytes(world)
+
+    def share(self, parent: World) -> bytes:
+        """Opens the array to processes outside of its world, which was split from `parent`: any process of the
+        parent that has the bytes returned can `attach` to it. Collective over the world of the array."""
+        with self._world.together("share disk array"):
+            if not isinstance(parent, _core.World):
+                raise TypeError(f"parent is {parent!r}, no world")
+        return self._native.share(parent)
+
+    # ---- what it is ----
+
+    @property
+    def world(self) -> World:
+        return self._world
+
+    @property
+    def chunk(self) -> tuple[int, ...]:
+        return self._native.chunk
+
+    @property
+    def codec(self) -> str:
+        return self._native.codec
+
+    @property
+    def components(self) -> int:
+        """Number of files."""
+        return self._native.components
+
+    @property
+    def placement(self) -> str:
+        """shared or local"""
+        return self._native.placement
+
+    @property
+    def path(self) -> str | None:
+        """Directory of a persistent array."""
+        return self._native.path or None
+
+    @property
+    def read_only(self) -> bool:
+        return self._native.read_only
+
+    @property
+    def closed(self) -> bool:
+        return self._native.closed
+
+    @property
+    def metadata(self) -> Any:
+        """What was given as such when it was made or flushed."""
+        return metadata_module.parse(self._native.metadata, self.path or "")
+
+    @property
+    def identity(self) -> str:
+        """What a persistent array is, since it was made; "" for scratch."""
+        return self._native.identity
+
+    @property
+    def generation(self) -> int:
+        """Number of the last commit of a persistent array; 0: none."""
+        return self._native.generation
+
+    def stored_bytes(self) -> int:
+        """Bytes on all disks. Collective."""
+        return self._native.stored_bytes()
+
+    def __repr__(self) -> str:
+        place = self.path or "scratch"
+        return f"<outcore.DiskArray {self.shape} {self.dtype} in {place}{', closed' if self.closed else ''}>"
+
+    # ---- transfers ----
+
+    def write(
+        self, source: GlobalArray | Section | Array, box: Any = ..., *, order: Sequence[int] | None = None
+    ) -> Request:
+        """Starts to write `source` to a box (slices, as `numpy.s_[2:5, :]`; all of the array if not given).
+
+        source: a global array or a section of one (`g.section(box)`), which must not be changed until the
+            transfer is complete; or a NumPy array of any strides: then every process writes a block of its
+            own, `box` is where it goes (None: this process has none), and blocks must not overlap, except that
+            equal boxes at all processes mean that all have the same data.
+        order: axes of the source in the order of the disk array, as in `numpy.transpose(source, order)`.
+        """
+        return self._start("write", source, box, order)
+
+    def read(
+        self, target: GlobalArray | Section | Array, box: Any = ..., *, order: Sequence[int] | None = None
+    ) -> Request:
+        """Starts to read a box into `target`: the reverse of `write`. Blocks of processes may overlap."""
+        return self._start("read", target, box, order)
+
+    def _start(self, what: str, other: Any, box: Any, order: Sequence[int] | None) -> Request:
+        attempted = f"{what} {self!r}"
+        try:
+            move = self._prepare(what, other, box, order)
+        except Exception as error:  # must not leave the others waiting
+            return self._native.refuse(as_fields(error, attempted))
+        except BaseException as error:  # Ctrl-C stays what it is
+            with suppress(OutcoreError):
+                self._native.refuse(as_fields(error, attempted)).wait()
+            raise
+        return move()
+
+    def _prepare(self, what: str, other: Any, box: Any, order: Sequence[int] | None) -> Move:
+        native = self._native
+        if box is None:
+            begin, end = [0] * self.ndim, [0] * self.ndim
+        else:
+            selection = self._select(box, strict=True)
+            if not selection.is_plain:
+                raise ValueError("steps must be 1")
+            begin, end = list(selection.begin), list(selection.end)
+        axes = None if order is None else arguments.integers("order", order)
+        if axes is not None and sorted(axes) != list(range(self.ndim)):
+            raise ValueError(f"order {axes} does not name each of the {self.ndim} axes once")
+        if isinstance(other, GlobalArray):
+            other = other.section()
+        if isinstance(other, Section):
+            call = native.write_section if what == "write" else native.read_section
+            begins, ends = list(other.begin), list(other.end)
+            return lambda: call(other.array._native, begins, ends, axes, begin, end)
+        if not isinstance(other, np.ndarray):
+            raise TypeError(f"neither a global array nor a NumPy array, but {type(other).__name__}")
+        if other.dtype != self.dtype:
+            raise TypeError(f"elements of type {other.dtype}, the array has {self.dtype}")
+        block = other if axes is None else np.transpose(other, axes)
+        shape = tuple(e - b for b, e in zip(begin, end, strict=True))
+        if box is None:
+            block = np.empty(shape, self.dtype)
+        elif block.shape != shape:
+            squeezed = tuple(n for n, drop in zip(shape, selection.dropped, strict=True) if not drop)
+            if block.shape != squeezed:
+                raise ValueError(f"the block has shape {block.shape}, the box {shape}")
+            block = selection.as_stored(block)
+        if what == "read" and not block.flags.writeable:
+            raise ValueError("the block is read-only")
+        move = native.write_block if what == "write" else native.read_block
+        return lambda: move(block, begin, end)
+
+    # ---- life ----
+
+    def flush(self, metadata: Any = ...) -> None:
+        """Puts all that was written on stable storage. For a persistent array this is the state that will be
+        found from now on, whatever happens; with new metadata, if given. Collective.
+
+        Raises OutcoreError if that failed, or a transfer that nobody waited for.
+        """
+        in_gate(f"flush {self!r}", self._native.flush, lambda: metadata_or_none(metadata))
+
+    def close(self) -> None:
+        """Flushes a persistent array, lets a scratch array vanish. Collective; may be repeated."""
+        self._native.close()
+
+    def remove(self) -> None:
+        """Deletes the array. Collective."""
+        self._native.remove()
+
+
+def caches(own: int | str | None, others: int | str | None) -> _core.DiskArrayCaches:
+    """Memory for chunks of this process (None: the default) and for those of others."""
+    return _core.DiskArrayCaches(
+        own_bytes=-1 if own is None else arguments.size_bytes("cache", own),
+        others_bytes=arguments.size_bytes("client_cache", others),
+    )
+
+
+def metadata_or_none(metadata: Any) -> str | None:
+    """As files hold them; None if none were given."""
+    return None if metadata is ... else arguments.as_json("metadata", metadata)
+
+
+def _contained(names: int) -> int:
+    number = arguments.integer("contained", names)
+    if not 0 <= number <= 100:
+        raise ValueError(f"contained is {number}")
+    return number

@@ -1,0 +1,83 @@
+"""Node arrays: arrays that the processes of one node share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore import _core
+from outcore.job import arguments
+from outcore.job.collective import Closing, in_gate
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from outcore.job.world import World
+
+
+class NodeArray(Closing):
+    """An array of `shape` (1 to 8 dimensions), zero at first, in memory that the processes of one node share; each
+    node has one of its own.
+
+    To make one, `barrier` and `close` are collective among the processes of a node, which call them in the same
+    order; other nodes take no part, and may make others or none. Its bytes are divided among the budgets of the
+    processes, so a node accounts for them once.
+
+    Args:
+        world: the processes.
+        shape: extents.
+        dtype: int8, int16, int32, int64, uint8, float32, float64, complex64 or complex128.
+
+    Raises (the same at all processes of the node):
+        OutcoreError: EINVAL (arguments that do not fit, or differ between processes), ENOMEM (more than a budget
+            allows; the message has the numbers). After close: EBADF.
+    """
+
+    def __init__(self, world: World, shape: int | Sequence[int], dtype: DTypeLike = "float64") -> None:
+        def bring() -> tuple[str, list[int]]:
+            self._dtype = arguments.element_type(dtype)
+            extents = arguments.integers("shape", shape)
+            self._shape = tuple(extents)
+            return self._dtype.name, extents
+
+        self._native = in_gate("create a node array", lambda gate: _core.NodeArray(world, gate), bring)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self._shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements; they exist once on each node."""
+        return int(np.prod(self._shape, dtype=np.int64)) * self._dtype.itemsize
+
+    @property
+    def closed(self) -> bool:
+        return self._native.closed
+
+    @property
+    def view(self) -> np.ndarray[Any, np.dtype[Any]]:
+        """All of it as a writable NumPy array. It keeps the memory alive, but must not be used after `close`.
+        What one process writes the others see after `barrier`."""
+        return self._native.view
+
+    def barrier(self) -> None:
+        """Waits for all processes of the node. What they have written before is seen afterwards."""
+        self._native.barrier()
+
+    def close(self) -> None:
+        """Gives the memory back; may be repeated. Collective on the node."""
+        self._native.close()
+
+    def __repr__(self) -> str:
+        return f"<outcore.NodeArray {self._shape} {self._dtype}{', closed' if self.closed else ''}>"

@@ -1,0 +1,1 @@
+"""What every room needs: errors, text on terminals, checked input, signals."""

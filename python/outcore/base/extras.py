@@ -1,0 +1,34 @@
+"""Packages that optional parts of Outcore need, and how to get them."""
+
+from __future__ import annotations
+
+from outcore.base.errors import OutcoreError
+
+# Those of the extras in pyproject.toml. Hints name the packages: they can be installed wherever Outcore came from.
+EXTRAS = {
+    "mpi": ("mpi4py>=4.0", "mpich>=4.2"),
+    "chem": ("pyscf>=2.5", "scipy>=1.11"),
+    "plot": ("matplotlib>=3.8",),
+    "hdf5": ("h5py>=3.9",),
+    "peers": ("h5py>=3.11", "tensorstore>=0.1.70", "zarr>=3"),
+}
+_EXTRA_OF = {"pyscf": "chem", "scipy": "chem", "mpi4py": "mpi", "matplotlib": "plot", "h5py": "hdf5"}
+
+
+def install(extra: str) -> str:
+    """The command that installs what an extra needs."""
+    return " ".join(["pip install", *(f"'{package}'" for package in EXTRAS[extra])])
+
+
+def missing(error: ImportError, attempted: str) -> OutcoreError | None:
+    """The error to raise instead, if a package of an extra is what is missing."""
+    name = (error.name or "").partition(".")[0]
+    if not isinstance(error, ModuleNotFoundError) or name not in _EXTRA_OF:
+        return None
+    return needed(name, attempted)
+
+
+def needed(package: str, attempted: str) -> OutcoreError:
+    """Says that a package is missing, and how to install it."""
+    hint = f"{package} is missing; install it with: {install(_EXTRA_OF[package])}"
+    return OutcoreError(None, attempted, detail=hint)

@@ -1,0 +1,298 @@
+"""The `outcore scf` command."""
+
+from __future__ import annotations
+
+import errno
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from outcore.base.errors import OutcoreError
+from outcore.chem import scf_options
+from outcore.chem.hf.integrals import STORAGES
+from outcore.chem.options import MoleculeOptions
+from outcore.cli.run import Run, with_options
+from outcore.job import preflight
+from outcore.job.resources import parse_bytes
+from outcore.job.scratch import find_scratch
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+    from outcore.chem.hf.accuracy import EnergyError
+    from outcore.chem.hf.integrals import IntegralWork
+    from outcore.chem.restart import Checkpoint
+    from outcore.job.world import World
+    from outcore.trace.report import RawRates, Report
+
+NOT_KEPT = 3  # exit status of a run whose bound of the error is above the one asked for
+_EVENTS = 1 << 20  # of a process, recorded for --trace
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(MoleculeOptions):
+    """Of Hartree-Fock with stored integrals."""
+
+    rohf: Annotated[bool, typer.Option("--rohf", help="Restricted open-shell.")] = False
+    rhf: Annotated[bool, typer.Option("--rhf", help="Insist on closed shells.")] = False
+    integrals: Annotated[
+        str,
+        typer.Option(
+            help="'disk': stored once, read in each cycle; 'direct': recomputed; 'semidirect': what is worth "
+            "most is stored within --disk, the rest recomputed; 'auto': in memory, then on disk, if that is faster."
+        ),
+    ] = "disk"
+    disk: Annotated[
+        str | None,
+        typer.Option(help="Disk for integrals, all processes, if semidirect or auto. Default: what is free."),
+    ] = None
+    error: Annotated[
+        float | None,
+        typer.Option(help="Error of the energy that storing integrals may cause (Hartree). Default: 1e-9."),
+    ] = None
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            help="Instead of --error: integrals below it are left out, the others kept within half of it."
+        ),
+    ] = None
+    placement: Annotated[
+        str | None,
+        typer.Option(
+            help="'local', the default: a process reads the records it wrote; 'global': any, as it has time."
+        ),
+    ] = None
+    record: Annotated[str | None, typer.Option(help="Size of an integral record. Default: 4MiB.")] = None
+    prefetch: Annotated[int | None, typer.Option(help="Records read ahead, at least 2. Default: 4.")] = None
+    cache: Annotated[
+        str | None,
+        typer.Option(help="Page cache for integrals: automatic (the default), direct or buffered."),
+    ] = None
+    keep_integrals: Annotated[
+        Path | None,
+        typer.Option(
+            help="Directory, seen by all processes, in which integrals stay, and are looked for first."
+        ),
+    ] = None
+    conv_tol: Annotated[
+        float | None,
+        typer.Option(help="Convergence of the energy (Hartree). Default: 1e-9, or --error if that is less."),
+    ] = None
+    checkpoint: Annotated[Path | None, typer.Option(help="Keep the orbitals here, to restart from.")] = None
+    restart: Annotated[
+        Path | None, typer.Option(help="Start from the orbitals of a checkpoint, of any number of processes.")
+    ] = None
+    trace: Annotated[
+        Path | None, typer.Option(help="Write a trace of every I/O request here (Perfetto, Chrome).")
+    ] = None
+
+    def check(self) -> None:
+        _check_options(vars(self))
+        super().check()
+
+    def writes(self) -> dict[str, Any]:
+        return super().writes() | {"--trace": self.trace, "--checkpoint": self.checkpoint}
+
+    def check_targets(self) -> None:
+        super().check_targets()
+        preflight.check_file(self.trace, "write trace")
+        preflight.check_directory(self.checkpoint, "write checkpoint", array=True)
+        preflight.check_directory(self.keep_integrals, "keep integrals")
+
+
+@with_options
+def scf(options: Options) -> int:
+    """Hartree-Fock with two-electron integrals on disk (or direct), on one or several processes. Exit status 3: the
+    energy is there, but the bound of its error is above --error."""
+    with Run(options, give_back=False) as run:
+        return _scf(run, options)
+
+
+def _scf(run: Run, options: Options) -> int:
+    from outcore.chem.hf import scf as methods
+    from outcore.chem.hf.view import Cycles, View, refuse_unconverged
+
+    run.kept_at = options.checkpoint
+    mol = options.build(run.say)
+    if options.rhf and mol.spin:
+        raise OutcoreError(
+            errno.EINVAL,
+            "restricted Hartree-Fock",
+            path=options.geometry,
+            detail=f"{mol.nelectron} electrons, {mol.spin} unpaired; use --uhf or --rohf, or another --charge "
+            "or --spin",
+        )
+    method = "ROHF" if options.rohf else "UHF" if options.uhf or mol.spin != 0 else "RHF"
+    mf = getattr(methods, method)(
+        mol,
+        comm=_processes(run.comm, options.placement or "local", options.scratch),
+        **_settings(vars(options)),
+    )
+    if options.estimate:
+        _forecast(run, mf)
+        return 0
+    tolerance = options.conv_tol
+    mf.conv_tol = scf_options.convergence(mf.settings.allowed_error) if tolerance is None else tolerance
+    mf.max_cycle, mf.chkfile = options.max_cycle, None
+    mf.init_guess = options.guess or scf_options.GUESSES[0]
+    raw = _begin_io(mf, options.trace)
+    start_density, keeper = _restart_files(mf, method, options.restart, options.checkpoint, run)
+    view = View(run, mf, method)
+    run.header(options.title(method, mol), *view.details())
+    with view.storing():
+        _ = mf.two_electron
+    view.stored()
+    mf.callback = Cycles(run.say, keeper)
+    mf.kernel(start_density)
+    with mf.world.together("write checkpoint"):
+        if keeper is not None:
+            keeper.finish()
+    storage_error = mf.energy_error()
+    run_seconds = run.seconds
+    work = mf.two_electron.work()
+    view.result(run_seconds, work)
+    view.storage_error(storage_error)
+    world = mf.world
+    report = _end_io(run.comm, run_seconds, raw, options.trace)
+    if report is not None and options.integrals != "direct":
+        report.render(run.console)
+    run.results |= _results(mf, work, report, storage_error, run_seconds)
+    run.finish(world)
+    _close(mf)
+    refuse_unconverged(mf)
+    return 0 if storage_error.kept else NOT_KEPT
+
+
+def _check_options(given: dict[str, Any]) -> None:
+    """Raises OutcoreError for options that exclude each other, have no effect, or are out of range. An estimate is
+    of all ways to run: it takes the options of any."""
+
+    scf_options.check_one_method(given["uhf"], given["rohf"], given["rhf"])
+    if given["restart"] is not None:
+        preflight.refuse({"--guess": given["guess"]}, "with --restart, which starts from orbitals")
+    keep, scratch = given["keep_integrals"], given["scratch"]
+    if keep is not None and scratch is not None and os.path.realpath(keep) != os.path.realpath(scratch):
+        preflight.refuse({"--scratch": scratch}, "with --keep-integrals, where the integrals are")
+    integrals, storing = given["integrals"], ("placement", "record", "prefetch", "cache")
+    if not given["estimate"] and integrals in ("disk", "direct"):
+        why = f"with --integrals {integrals}; semidirect and auto have a budget"
+        preflight.refuse({"--disk": given["disk"]}, why)
+    if not given["estimate"] and integrals == "direct":
+        unused = {f"--{name}": given[name] for name in storing} | {"--keep-integrals": keep}
+        preflight.refuse(unused, "with --integrals direct, which stores none")
+    preflight.check_count("--prefetch", given["prefetch"], 1 << 16)
+    preflight.check_number("--error", given["error"])
+    preflight.check_number("--threshold", given["threshold"])
+
+
+def _settings(given: dict[str, Any]) -> dict[str, Any]:
+    """For the methods: what was given of the options that Settings has, with defaults of its own for the others."""
+    integrals, disk, keep = given["integrals"], given["disk"], given["keep_integrals"]
+    settings = {name: given[name] for name in ("error", "threshold", "placement", "scratch", "threads")}
+    settings |= {name: given[name] for name in ("prefetch", "cache")}
+    settings |= {
+        "integrals": "auto" if given["estimate"] and integrals in STORAGES else integrals,
+        "keep": None if keep is None else str(keep),
+        "disk_bytes": None if disk is None else 0 if disk.strip() == "0" else parse_bytes(disk),
+        "memory_bytes": None if given["memory"] is None else parse_bytes(given["memory"]),
+        "record_bytes": None if given["record"] is None else parse_bytes(given["record"]),
+    }
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _processes(comm: Intracomm | None, placement: str, scratch: str | None) -> Intracomm | World | None:
+    """Those of the job; as a world of their own where its scratch directory matters. Collective."""
+    from outcore.job.processes import make_world
+
+    if placement == "local" or scratch is None:
+        return comm
+    return make_world(comm, None, scratch)
+
+
+def _close(mf: Any) -> None:
+    from outcore.job.world import World
+
+    mf.close()
+    if isinstance(mf.comm, World):
+        mf.comm.close()
+
+
+def _forecast(run: Run, mf: Any) -> None:
+    from outcore.chem.hf.estimate import forecast
+
+    found = forecast(mf.mol, mf.settings, mf.world)
+    run.console.print(found.table())
+    run.results |= found.as_json()
+    run.finish(mf.world)
+
+
+def _restart_files(
+    mf: Any, method: str, restart: Path | None, name: Path | None, run: Run
+) -> tuple[Any, Checkpoint | None]:
+    """The density to start from and what keeps the orbitals: both at the process that drives the SCF."""
+    density, keeper = None, None
+    with mf.world.together("checkpoint and restart"):
+        if mf.world.rank == 0:
+            from outcore.chem import restart as files
+
+            if restart is not None:
+                density, meta = files.density(mf, method, restart)
+                run.say(f"restart from cycle {meta['cycle']} of {restart}, E = {meta['energy_hartree']:.10f}")
+            if name is not None:
+                keeper = files.Checkpoint(mf, method, name)
+    return density, keeper
+
+
+def _begin_io(mf: Any, trace_file: Path | None) -> RawRates | None:
+    """Raw rates of the scratch disk (rank 0), then counters from zero, so that the report shows the run alone."""
+    from outcore import trace
+    from outcore.job import machine
+
+    raw = None
+    with mf.world.together("prepare the I/O report"):
+        if trace_file is not None and not trace_file.absolute().parent.is_dir():
+            raise OutcoreError(errno.ENOENT, "write trace", path=trace_file, detail="no such directory")
+        if mf.settings.storage != "direct" and mf.world.rank == 0:
+            raw = machine.disk(find_scratch(mf.settings.scratch), fresh=True)
+    trace.reset()
+    if trace_file is not None:
+        trace.start(_EVENTS)
+    return raw
+
+
+def _end_io(
+    comm: Intracomm | None, run_seconds: float, raw: RawRates | None, trace_file: Path | None
+) -> Report | None:
+    """The I/O report of all processes (rank 0), and the trace file."""
+    from outcore import trace
+    from outcore.trace import report
+
+    if trace_file is not None:
+        return trace.save(trace_file, comm, run_seconds=run_seconds, raw=raw)
+    return report.gather(comm, run_seconds, raw)
+
+
+def _results(
+    mf: Any, work: IntegralWork, report: Report | None, storage: EnergyError, run_seconds: float
+) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "energy_hartree": float(mf.e_tot),
+        "converged": bool(mf.converged),
+        "cycles": int(mf.cycles),
+        "functions": int(mf.mol.nao),
+        "integrals": mf.settings.storage,
+        "placement": mf.settings.placement,
+        "threshold": mf.settings.threshold,
+        "integral_work": asdict(work),
+    }
+    if report is not None:
+        result["emulated"] = report.emulated
+        processes = len(report.processes)
+        result["io_wait_share"] = report.io_seconds("file") / (processes * run_seconds)
+    result["storage_error"] = {**asdict(storage), "bound": storage.bound}
+    if mf.stored_summary is not None:
+        result["stored"] = {**asdict(mf.stored_summary), "bytes": mf.stored_summary.bytes}
+    return result

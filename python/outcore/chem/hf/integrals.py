@@ -1,0 +1,618 @@
+"""Two-electron integrals of a molecule over all processes: stored on disk or recomputed, contracted to J and K."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outcore import _core
+from outcore.arrays.global_array import GlobalArray
+from outcore.base.errors import OutcoreError
+from outcore.chem import molecule, problem
+from outcore.chem.hf import accuracy, kept, plan
+from outcore.chem.hf.accuracy import EnergyError
+from outcore.job import launch, resources
+from outcore.job.processes import memory_share
+from outcore.job.resources import Allowance
+from outcore.job.scratch import find_scratch
+from outcore.job.world import shared
+from outcore.keep.problem import Problem
+from outcore.parallel.tasks import run_tasks
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+    from pyscf.gto import Mole
+
+    from outcore.job.world import World
+
+Matrices = NDArray[np.float64]
+Progress = Callable[[float], None]
+
+CACHES = ("automatic", "direct", "buffered")
+PLACEMENTS = ("local", "global")
+STORAGES = ("disk", "semidirect", "direct", "auto")
+
+_MIB = 1 << 20
+_LEAST_RECORD = 64 << 10
+_NO_LIMIT = (1 << 63) - 1
+_ERROR = 1e-9  # of the energy, in Hartree, unless something else is asked for
+_CUTOFF_FACTOR = 0.01
+_DENSITY_FACTOR = 0.01
+_SMALL = 127.0  # times the cutoff: cheapest to keep, first to be negligible for a change of the density
+_DIIS_MATRICES = 40  # of n*n doubles, which an SCF driver with DIIS over 8 vectors, two spins, may hold
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How integrals are computed and kept. Bytes are of one job: all its processes together."""
+
+    storage: str = (
+        "disk"  # "disk": all kept there; "direct": all recomputed; "semidirect": what is worth most is kept
+    )
+    # on disk within disk_bytes; "auto": in memory, then on disk, and only if that is faster than recomputing
+    error: float | None = None  # of the energy that storing may cause (Hartree); None: 1e-9, or see threshold
+    threshold: float | None = (
+        None  # instead of error: quartets below it are left out, values kept within half of it
+    )
+    keep: str | None = None  # directory in which the integrals stay after the run, and are looked for
+    disk_bytes: int | None = None  # for semidirect and auto; None: what is free
+    # "local": each process reads the records that it wrote to disk; "global": any of them, as it has time, from a
+    # file of all in the scratch directories of the world, or from keep
+    placement: str = "local"
+    scratch: str | None = None  # directory; None: the fastest node-local temporary directory
+    memory_bytes: int | None = None  # None: half of what is available
+    threads: int | None = None  # of each process; None: its share of the cores
+    record_bytes: int = 4 * _MIB
+    prefetch: int = 4  # records read ahead of the contraction, at least 2
+    cache: str = "automatic"  # page cache: "automatic", "direct", "buffered"
+
+    def __post_init__(self) -> None:
+        wrong = (
+            (self.storage not in STORAGES, f"'{self.storage}' is none of {', '.join(STORAGES)}"),
+            (
+                self.placement not in PLACEMENTS,
+                f"placement '{self.placement}' is none of {', '.join(PLACEMENTS)}",
+            ),
+            (self.disk_bytes is not None and self.disk_bytes < 0, f"{self.disk_bytes} bytes of disk"),
+            (
+                self.disk_bytes is not None and self.storage in ("disk", "direct"),
+                f"disk_bytes has no effect on '{self.storage}'; semidirect and auto have a budget",
+            ),
+            (
+                self.keep is not None and self.storage == "direct",
+                "keep has no effect on 'direct', which stores none",
+            ),
+            (
+                self.error is not None and self.threshold is not None,
+                "give the error of the energy to allow, or the threshold of integrals, not both",
+            ),
+            (self.error is not None and not self.error > 0, f"error {self.error} is not positive"),
+            (
+                self.threshold is not None and not self.threshold > 0,
+                f"threshold {self.threshold} is not positive",
+            ),
+            (self.cache not in CACHES, f"cache '{self.cache}' is none of {', '.join(CACHES)}"),
+            (self.prefetch < 2, f"at least 2 records are read ahead, not {self.prefetch}"),
+            (self.threads is not None and self.threads < 1, f"{self.threads} threads"),
+            (
+                self.record_bytes < _LEAST_RECORD or self.record_bytes % 4096 != 0,
+                f"records must be a multiple of 4096 bytes from 64 KiB on, not {self.record_bytes}",
+            ),
+        )
+        for is_wrong, text in wrong:
+            if is_wrong:
+                raise OutcoreError(errno.EINVAL, "integrals", detail=text)
+
+    @property
+    def allowed_error(self) -> float | None:
+        """Of the energy, by storing integrals (Hartree); None if a threshold is given instead."""
+        if self.threshold is not None:
+            return None
+        return _ERROR if self.error is None else self.error
+
+    @property
+    def cutoff(self) -> float:
+        """The threshold, or what comes to about the same error."""
+        return (
+            self.threshold if self.threshold is not None else _CUTOFF_FACTOR * (self.allowed_error or _ERROR)
+        )
+
+    @property
+    def density_threshold(self) -> float:
+        """What contributes less to every Fock matrix element is left out, for the densities of one call; 0: nothing
+        is. Stored integrals err in the same way in each cycle; what is left out because of the density differs from
+        cycle to cycle and adds up, so it must be much less for an SCF to converge as far, and small enough for one
+        to 1e-9 whatever the error asked for."""
+        if self.storage == "disk":
+            return 0.0
+        cutoff = self.cutoff if self.threshold is not None else min(self.cutoff, _CUTOFF_FACTOR * _ERROR)
+        return cutoff * _DENSITY_FACTOR
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What is known before any integral is computed."""
+
+    functions: int
+    integrals: int  # that pass the screening
+    disk_bytes: int  # all processes: an upper bound if everything is kept, else the budget
+    free_bytes: int  # in this node's scratch directory
+    record_memory_bytes: int  # all processes: for records that stay in memory
+    memory_bytes: int  # of each process
+    scratch: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What was computed and kept, all processes together."""
+
+    quartets: int
+    computed: int
+    stored: int  # integrals kept, of those that pass the screening
+    memory_bytes: int  # of records in memory
+    disk_bytes: int  # of records on disk
+    records: int
+    damaged: int  # records that came back damaged
+    lost_tasks: int  # of which something found no place; it is recomputed
+    seconds: float
+
+    @property
+    def bytes(self) -> int:
+        return self.memory_bytes + self.disk_bytes
+
+
+@dataclass(frozen=True)
+class IntegralWork:
+    """What the integrals have taken so far, this process's clock; counts of all processes."""
+
+    store_seconds: float
+    contractions: int  # times J and K were made
+    contract_seconds: float
+    expected_seconds: float | None  # for all of that, if a sample was measured
+    damaged: int  # records that came back damaged
+    lost_tasks: int  # of which something found no place; it is recomputed
+
+
+class TwoElectronIntegrals:
+    """J and K of a molecule. Every method is collective over `comm` (None: a process on its own), or the `world`
+    given instead; the first error of any process is raised by all.
+
+    Which integrals are computed, and how well they are kept: `Settings`.
+    """
+
+    def __init__(
+        self, mol: Mole, settings: Settings, comm: Intracomm | None = None, *, world: World | None = None
+    ) -> None:
+        self.settings = settings
+        self.key = molecule.integrals_key(mol)
+        self.world = shared(comm) if world is None else world
+        self._stored = False
+        self._store_seconds = 0.0
+        self.contractions, self.contract_seconds = 0, 0.0  # J and K made so far, all of them together
+        self._threads = settings.threads or launch.threads_per_rank()
+        self._sums: GlobalArray | None = None
+        with self.world.together("basis"):
+            self._basis = native_basis(mol)
+        self._mol = mol
+        self._crude_densities: Matrices | None = None
+        self._accuracy, self._term = self._choose_accuracy()
+        with self.world.together("two-electron integrals"):
+            self._screening = self._choose_screening()
+            self._cost = np.array(self._screening.task_integrals(), dtype=float)
+            self.scratch = "" if settings.storage == "direct" else self._find_scratch()
+            self._small_below = 0.0
+            self._prefetch = self._fit_memory()
+        # The same at all: who reads a record need not have written it.
+        self._small_below = float(self.world.all_reduce(self._small_below, "min"))
+        self._memory_budget, self._disk_budget = self._budgets()
+        self.sample: plan.Sample | None = None
+        self._kept = self._find_kept()
+        self.rule = self._choose() if self._kept is None else self._kept.rule
+        rule = self.rule.native(self._basis)
+        self._native = _core.TwoElectron(self._basis, self._screening, rule, self._threads)
+        self._keeps, self._keeps_all = not rule.keeps_none, rule.keeps_all
+        self._counter = self.world.counter()
+        # One budget of disk for all: whoever computes faster may keep more.
+        self._disk_used = self.world.counter() if self._keeps and settings.storage != "disk" else None
+        # Of passes over the records of all processes.
+        self._tickets = self.world.counter() if self._keeps and settings.placement == "global" else None
+
+    @property
+    def keeps(self) -> bool:
+        """Something is stored, so `store` comes before `jk`."""
+        return self._keeps
+
+    @property
+    def reused(self) -> bool:
+        """The integrals are those that a run before has kept."""
+        return self._kept is not None
+
+    def estimate(self) -> Estimate:
+        disk = self.settings.storage == "disk"
+        return Estimate(
+            functions=self._basis.functions,
+            integrals=self._screening.integrals,
+            disk_bytes=self._screening.stored_bytes_bound(self._accuracy)
+            if disk
+            else self._disk_budget * self.world.size,
+            free_bytes=_core.file_system(self.scratch).free_bytes if self.scratch else 0,
+            record_memory_bytes=self._memory_budget * self.world.size,
+            memory_bytes=self._memory_bytes(self._prefetch) + self._memory_budget,
+            scratch=self.scratch,
+        )
+
+    def expected(self, contractions: int = plan.CYCLES) -> plan.Work | None:
+        """What that many times J and K will take, if a sample was measured to plan the run. Not collective."""
+        return None if self.sample is None else self.sample.work(self.rule, cycles=contractions)
+
+    def work(self) -> IntegralWork:
+        """What has been done so far. Collective."""
+        summary = self.summary()
+        expected = self.expected(max(1, self.contractions))
+        return IntegralWork(
+            store_seconds=self._store_seconds,
+            contractions=self.contractions,
+            contract_seconds=self.contract_seconds,
+            expected_seconds=None if expected is None else expected.seconds,
+            damaged=summary.damaged,
+            lost_tasks=summary.lost_tasks,
+        )
+
+    def survey(self) -> plan.Sample:
+        """A measured sample of the work, made once. Collective."""
+        if self.sample is None:
+            self.sample = plan.survey(
+                self.world,
+                self._basis,
+                self._screening,
+                self._accuracy,
+                self._crude()[:1],
+                self._threads,
+                (self.settings.density_threshold or self.settings.cutoff * _DENSITY_FACTOR) / _DENSITY_FACTOR,
+            )
+        return self.sample
+
+    def _find_scratch(self) -> str:
+        settings = self.settings
+        if settings.keep or settings.placement == "local":
+            return find_scratch(settings.keep or settings.scratch)
+        mine = str(self.world.scratch)
+        if settings.scratch is not None and os.path.abspath(settings.scratch) != os.path.abspath(mine):
+            raise OutcoreError(
+                errno.EINVAL,
+                "place integral records globally",
+                path=settings.scratch,
+                detail=f"they lie in the scratch directory of the world, {mine}; "
+                "give a World(scratch=...) as comm",
+            )
+        return mine
+
+    def _choose_accuracy(self) -> tuple[_core.Accuracy, float]:
+        """How finely integrals are stored, if they are, and what a quartet that may be left out adds to the energy,
+        about and at most. Collective."""
+        error = self.settings.allowed_error
+        if error is None or self.settings.storage == "direct":
+            return _core.Accuracy(self.settings.cutoff), self.settings.cutoff
+        return accuracy.for_error(self._basis, self._crude(), error, self._threads, self.world)
+
+    def _crude(self) -> Matrices:
+        """Crude densities [2][n][n], made once. Collective."""
+        if self._crude_densities is None:
+            densities = np.empty((2, self._mol.nao, self._mol.nao))
+            with self.world.together("crude densities"):
+                if self.world.rank == 0:
+                    densities = accuracy.crude_densities(self._mol)
+            self._crude_densities = self.world.broadcast(densities)
+        return self._crude_densities
+
+    def _choose_screening(self) -> _core.Screening:
+        steps = self._accuracy
+        if steps.least == steps.largest:
+            return _core.Screening(self._basis, self.settings.cutoff, self._threads)
+        return _core.Screening(self._basis, steps.share * steps.least, self._threads, steps)
+
+    def _budgets(self) -> tuple[int, int]:
+        """Bytes of memory and of disk for the records of each process. Collective."""
+        settings = self.settings
+        memory, disk = 0, 0
+        with self.world.together("budgets of the integrals"):
+            if settings.storage in ("semidirect", "auto"):
+                free = (
+                    int(_core.file_system(self.scratch).free_bytes * plan.DISK_SHARE) // self.world.node_size
+                )
+                disk = (
+                    free if settings.disk_bytes is None else min(free, settings.disk_bytes // self.world.size)
+                )
+            if settings.storage == "auto" and not settings.keep:  # what lies in memory cannot be kept
+                memory = max(0, self._memory_share().bytes - self._memory_bytes(self._prefetch))
+        return int(self.world.all_reduce(memory, "min")), int(self.world.all_reduce(disk, "min"))
+
+    def _choose(self) -> plan.Rule:
+        """Which integrals are kept. Collective."""
+        settings = self.settings
+        if settings.storage in ("disk", "direct"):
+            return plan.KEEP_ALL if settings.storage == "disk" else plan.KEEP_NONE
+        sample = self.survey()
+        rule = plan.KEEP_NONE
+        with self.world.together("choose the integrals to keep"):
+            if self.world.rank == 0:
+                size = self.world.size
+                rule = sample.rule(
+                    self._memory_budget * size,
+                    self._disk_budget * size,
+                    self._seconds_per_byte() if settings.storage == "auto" else 0.0,
+                )
+        return self.world.broadcast(rule)
+
+    def store(self, progress: Progress | None = None) -> Summary:
+        """Computes the integrals that are kept and stores them; once. Refuses before computing if they may not fit.
+        Opens those that a run before has kept instead, if there are any."""
+        start = time.monotonic()
+        self._counter.reset()
+        with self.world.together("open the store of integrals"):
+            if self._kept is None:
+                name = self.world.broadcast(kept.new_name())
+                self._open_store(f"{name}.{self.world.rank}" if self.settings.keep else "")
+            else:
+                self._open_kept(self._kept.files)
+        if self._kept is None:
+            with self.world.together("store two-electron integrals"):
+                run_tasks(self._counter, self._cost, self._threads, self._native.store, progress)
+                self._native.close_store()
+            if self.settings.keep:
+                self._keep()
+            elif self._tickets is not None:
+                indices = self.world.gather(self._native.index())
+                with self.world.together("share the records of integrals"):
+                    self._native.share(indices)
+        self._stored = True
+        self._store_seconds = time.monotonic() - start
+        return self.summary()
+
+    def _find_kept(self) -> kept.Kept | None:
+        found = None
+        with self.world.together("find kept integrals"):
+            if self.settings.keep and self.settings.storage != "direct" and self.world.rank == 0:
+                found = kept.find(self.scratch, self._problem(), self._numbering())
+        return self.world.broadcast(found)
+
+    def _keep(self) -> None:
+        """Makes what was stored known to later runs."""
+        with self.world.together("keep integrals"):
+            mine = self._native.commit()
+        files = self.world.gather(mine)
+        with self.world.together("keep integrals"):
+            if self.world.rank == 0:
+                kept.save(self.scratch, self._problem(), self._numbering(), kept.Kept(self.rule, files))
+            if self._tickets is not None:
+                self._native.drop()
+                self._open_kept(files)
+
+    def _open_kept(self, files: kept.Files) -> None:
+        self._native.open_kept(self._options(""), files, self.world.rank, self.world.size)
+
+    def _problem(self) -> Problem:
+        """What kept integrals depend on. Steps that keep to an error depend on nuclei and electrons."""
+        settings, mol = self.settings, self._mol
+        of_molecule = problem.integrals if settings.allowed_error is None else problem.molecule
+        what = {
+            "integrals": settings.storage,
+            "threshold": settings.threshold,
+            "error": settings.allowed_error,
+            "record": settings.record_bytes,
+            "small": self._small_below,
+            **of_molecule(mol),
+        }
+        return Problem(kept.WHAT, kept.FORMAT, what, problem.ROUNDED)
+
+    def _numbering(self) -> dict[str, int]:
+        """What the records' numbers of tasks are of, and the rule's of kinds of shells."""
+        kinds = self._basis.kinds
+        return {
+            "tasks": len(self._cost),
+            "screened": self._screening.integrals,
+            "pairs of kinds": kinds * (kinds + 1) // 2,
+        }
+
+    def summary(self) -> Summary:
+        counts = self._native.counts()
+        names = (
+            "quartets",
+            "computed",
+            "stored",
+            "memory_bytes",
+            "disk_bytes",
+            "records",
+            "damaged",
+            "lost_tasks",
+        )
+        mine = np.array([getattr(counts, name) for name in names], np.int64)
+        counted = (int(value) for value in self.world.all_reduce(mine))
+        return Summary(**dict(zip(names, counted, strict=True)), seconds=self._store_seconds)
+
+    def jk(
+        self, densities: Matrices, symmetry: Sequence[int], *, screened: bool = True
+    ) -> tuple[Matrices, Matrices]:
+        """J and K, [count][n][n] each, of `densities` [count][n][n], symmetric (+1) or antisymmetric (-1) as
+        `symmetry` says. The densities of rank 0 count; all processes get the same result. Not `screened`: nothing
+        is left out because of the densities."""
+        start = time.monotonic()
+        densities = self.world.broadcast(np.ascontiguousarray(densities, dtype=np.float64))
+        self._reset_counters()
+        with self.world.together("J and K", list(symmetry)):
+            if self._keeps and not self._stored:
+                raise OutcoreError(errno.EINVAL, "J and K", detail="the integrals have not been stored")
+            threshold = self.settings.density_threshold if screened else 0.0
+            self._native.begin(densities, list(symmetry), threshold)
+            self._native.contract_kept(self._tickets)
+            if not self._keeps_all:
+                run_tasks(self._counter, self._cost, self._threads, self._native.contract_rest)
+            coulomb, exchange = self._native.end(len(symmetry))
+        if self.world.size > 1:
+            coulomb, exchange = self._sum(coulomb, exchange)
+        self.contractions += 1
+        self.contract_seconds += time.monotonic() - start
+        return coulomb, exchange
+
+    def energy_error(self, densities: Matrices) -> EnergyError:
+        """What the rounding of the stored integrals does to the energy of `densities` [1][n][n], of closed shells,
+        or [2][n][n], of each spin; those of rank 0 count."""
+        densities = self.world.broadcast(np.ascontiguousarray(densities, dtype=np.float64))
+        self._reset_counters()
+        with self.world.together("error of the energy"):
+            *sums, largest = self._native.energy_error(densities, self._counter, self._tickets)
+        variance, worst = (float(value) for value in self.world.all_reduce(np.array(sums)))
+        largest = float(self.world.all_reduce(largest, "max"))
+        sigma = accuracy.sigma(variance, largest, self._term)
+        return EnergyError(sigma, worst, self.settings.allowed_error)
+
+    def close(self) -> None:
+        """Drops the integrals and their file. Collective if they are placed globally."""
+        if self._tickets is None:
+            self._native.drop()
+        else:
+            with self.world.together("drop the integrals"):
+                self._native.drop()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """As close, but not collective: what is placed globally lies on the disks until the world closes."""
+        del self._native
+        self._sums = None
+        self._stored = False
+
+    def _reset_counters(self) -> None:
+        if not self._keeps_all:
+            self._counter.reset()
+        if self._tickets is not None:
+            self._tickets.reset()
+
+    def _sum(self, coulomb: Matrices, exchange: Matrices) -> tuple[Matrices, Matrices]:
+        """The sums over processes, bit by bit the same on all of them: each process adds its matrices to global
+        ones, of which each process holds a part."""
+        size = coulomb.size
+        if self._sums is None or self._sums.size != 2 * size:
+            self._sums = GlobalArray(self.world, 2 * size)
+        else:
+            self._sums.local[...] = 0.0  # everybody is here again, so nobody reads the sums before these
+            self._sums.sync()
+        self._sums.acc(np.s_[:size], coulomb.ravel())
+        self._sums.acc(np.s_[size:], exchange.ravel())
+        self._sums.sync()
+        both = self._sums[...].reshape(2, *coulomb.shape)
+        return both[0], both[1]
+
+    def _open_store(self, kept_name: str) -> None:
+        if self.settings.storage == "disk":
+            self._refuse_full_disk(self.estimate())
+        self._native.open_store(self._options(kept_name))
+
+    def _options(self, kept_name: str) -> _core.IntegralFileOptions:
+        limited = self.settings.storage != "disk"
+        expected = 0 if limited or self._kept else self.estimate().disk_bytes // self.world.size
+        return _core.IntegralFileOptions(
+            scratch=self.scratch,
+            record_bytes=self.settings.record_bytes,
+            prefetch=self._prefetch,
+            accuracy=self._accuracy,
+            cache=self.settings.cache,
+            expected_bytes=expected,
+            memory_bytes=self._memory_budget,
+            disk_bytes=self._disk_budget * self.world.size if limited else _NO_LIMIT,
+            disk_used=self._disk_used,
+            small_below=self._small_below,
+            may_overflow=limited,
+            kept_name=kept_name,
+            world=self.world if self._tickets is not None else None,
+        )
+
+    def _refuse_full_disk(self, estimate: Estimate) -> None:
+        on_node = estimate.disk_bytes * self.world.node_size // self.world.size
+        if on_node > estimate.free_bytes:
+            raise OutcoreError(
+                errno.ENOSPC,
+                "store two-electron integrals",
+                path=self.scratch,
+                detail=f"up to {on_node} bytes needed on this node ({_gb(on_node)}), "
+                f"{estimate.free_bytes} free ({_gb(estimate.free_bytes)}); give a larger --scratch, "
+                "a larger --error, or --integrals direct",
+            )
+
+    def _memory_bytes(self, prefetch: int) -> int:
+        """Peak of this process: what it holds now, its matrices, buffers and work space."""
+        n = self._basis.functions
+        native = _core.integral_memory_bytes(
+            self._basis,
+            self._threads,
+            2,
+            self.settings.record_bytes if self.settings.storage != "direct" else 0,
+            prefetch,
+            self._small_below,
+        )
+        return resources.resident_bytes() + native + _DIIS_MATRICES * n * n * 8
+
+    def _seconds_per_byte(self) -> float:
+        """Core seconds for which writing a byte once and reading it in every cycle may keep this node waiting."""
+        from outcore.job import machine
+
+        rates, _ = machine.planning_disk(self.scratch)
+        cores = self._threads * self.world.node_size
+        return cores * (1 / rates.write_bytes_per_s + plan.CYCLES / rates.read_bytes_per_s)
+
+    def _memory_share(self) -> Allowance:
+        """This process's part of the memory budget."""
+        return memory_share(self.world, self.settings.memory_bytes, self._threads)
+
+    def _fit_memory(self) -> int:
+        """The deepest prefetch up to the one asked for that keeps to the memory budget. Chooses below what
+        integrals are small: these have records of their own, which later cycles may leave out, if there is memory
+        for them."""
+        share = self._memory_share()
+        for small in (_SMALL * self.settings.cutoff, 0.0) if self.settings.density_threshold > 0 else (0.0,):
+            self._small_below = small
+            for prefetch in range(max(2, self.settings.prefetch), 1, -1):
+                if self._memory_bytes(prefetch) <= share.bytes:
+                    return prefetch
+        need = self._memory_bytes(2)
+        raise OutcoreError(
+            errno.ENOMEM,
+            "two-electron integrals",
+            detail=f"{self._basis.functions} functions on {self._threads} threads need at least "
+            f"{_mb(need)} in each of "
+            f"{self.world.size} processes, {_mb(need * self.world.size)} in all, "
+            f"but {share.reason} leaves {_mb(share.bytes)} to each",
+        )
+
+
+def native_basis(mol: Mole) -> _core.Basis:
+    """The molecule's basis for the native code, with the libcint that PySCF has loaded."""
+    from pyscf.gto.moleintor import libcgto
+
+    def address(name: str) -> int:
+        return int(ctypes.cast(getattr(libcgto, name), ctypes.c_void_p).value or 0)
+
+    return _core.Basis(
+        np.ascontiguousarray(mol._atm, np.int32).ravel(),
+        np.ascontiguousarray(mol._bas, np.int32).ravel(),
+        np.ascontiguousarray(mol._env, np.float64),
+        bool(mol.cart),
+        address("int2e_cart" if mol.cart else "int2e_sph"),
+        address("int2e_optimizer"),
+        address("CINTdel_optimizer"),
+    )
+
+
+def _gb(count: int) -> str:
+    return f"{count / 1e9:.2f} GB"
+
+
+def _mb(count: int) -> str:
+    return f"{count / 1e6:.0f} MB"

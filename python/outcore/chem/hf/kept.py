@@ -1,0 +1,163 @@
+"""Two-electron integrals that stay on disk after a run, for the same problem again.
+
+    DIRECTORY/integrals                 a checkpoint: the problem, what was kept, and where each record lies
+    DIRECTORY/integrals-<run>.<rank>    the records
+
+The checkpoint is written last: records without one are of a run that was killed, and are removed by the next that
+keeps its integrals there. A directory belongs to one job at a time. Integrals of another problem, or kept
+otherwise, are refused with what differs, never reused and never overwritten. What the checkpoint says is bound
+together by a fingerprint of its own, and nothing is believed of it that could lead elsewhere or take memory.
+"""
+
+from __future__ import annotations
+
+import errno
+import math
+import re
+import secrets
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.base.errors import OutcoreError
+from outcore.base.plain_file import sync_directory
+from outcore.chem.hf.plan import Rule
+from outcore.chem.problem import digest
+from outcore.keep import stages
+from outcore.keep.problem import Problem
+
+if TYPE_CHECKING:
+    from outcore.keep.checkpoint import Checkpoint
+
+WHAT = "two-electron integrals"
+_REUSE = "reuse kept integrals"
+FORMAT = 2  # of records and their index, and which integrals are in them; another one is refused
+_RECORDS = re.compile(r"integrals-[0-9a-f]+\.[0-9]+")
+_PAGE = 4096  # bytes, of which a record has at least one
+_INDEX_BYTES = 128  # more than a record or a range of slabs takes in an index
+_MOST_WORTH = 4096  # powers of two of a bound
+
+Files = list[tuple[str, bytes]]  # names and indices, as `_core.TwoElectron.commit` gives them
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is kept: which integrals, and the files with them."""
+
+    rule: Rule
+    files: Files
+
+
+def new_name() -> str:
+    """Of the records of a run; each process adds its rank."""
+    return f"integrals-{secrets.token_hex(6)}"
+
+
+def find(directory: str, problem: Problem, screening: dict[str, int]) -> Kept | None:
+    """What is kept in `directory`; None if there is nothing. `screening`: of the present problem, numbers by
+    name, that records are numbered by. Not collective. Raises OutcoreError: EINVAL (of another problem, or kept
+    otherwise), ENOTSUP (in another format), EIO (damaged)."""
+    name = Path(directory) / "integrals"
+    with ExitStack() as inside:
+        try:
+            saved = inside.enter_context(stages.opened(name, problem, _REUSE))
+        except OutcoreError as error:
+            if error.errno != errno.ENOENT:
+                raise
+            return None  # also where a run was killed before it had kept them
+        return _found(saved, name, screening)
+
+
+def _found(saved: Checkpoint, name: Path, screening: dict[str, int]) -> Kept:
+    meta = saved.meta
+    _check_screening(meta, screening, name)
+    _check(saved, screening, name)
+    rule = Rule(everything=True)
+    if meta["least"] is not None:
+        rule = Rule(True, saved["factors"], saved["worth"], meta["first_exponent"], meta["least"])
+    kept = Kept(rule, [(each, saved[f"index.{n}"].tobytes()) for n, each in enumerate(meta["files"])])
+    if meta.get("seal") != _seal(meta["fingerprint"], kept):
+        raise _damaged(name, "its index is not the one that was kept with these settings")
+    return kept
+
+
+def _damaged(name: Path, detail: str) -> OutcoreError:
+    return stages.damaged(_REUSE, name, detail)
+
+
+def _seal(fingerprint: str, kept: Kept) -> str:
+    """Of all that the records are read by."""
+    rule = kept.rule
+    numbers = [] if rule.factors is None else [rule.factors, rule.worth, [rule.first_exponent, rule.least]]
+    words = [fingerprint, *(name for name, _ in kept.files)]
+    indices = [np.frombuffer(index, np.uint8) for _, index in kept.files]
+    return digest(np.frombuffer("\n".join(words).encode(), np.uint8), *numbers, *indices)
+
+
+def _check_screening(meta: dict[str, Any], screening: dict[str, int], name: Path) -> None:
+    """The records name tasks by number: bounds that another machine has computed may make another list."""
+    found = meta.get("screening")
+    if found != screening:
+        detail = (
+            f"they were screened on another machine, with {str(found)[:99]}, here {screening}; "
+            "give another directory or remove it"
+        )
+        raise OutcoreError(errno.EINVAL, _REUSE, path=name, detail=detail)
+
+
+def _check(saved: Checkpoint, screening: dict[str, int], name: Path) -> None:
+    """What the checkpoint says of itself can be used. Names lead to files of this directory alone, and arrays are
+    no larger than records can have made them."""
+    meta = saved.meta
+    files, least, first = (meta.get(key) for key in ("files", "least", "first_exponent"))
+    names = isinstance(files, list) and all(
+        isinstance(each, str) and _RECORDS.fullmatch(each) for each in files
+    )
+    if not names or len(set(files)) != len(files):
+        raise _damaged(name, f"files are {str(files)[:99]}")
+    if type(first) is not int or abs(first) >= 1 << 15:
+        raise _damaged(name, f"first_exponent is {str(first)[:99]}")
+    if least is not None and (type(least) not in (int, float) or not math.isfinite(least)):
+        raise _damaged(name, f"least is {str(least)[:99]}")
+    most = {} if least is None else {"factors": screening["pairs of kinds"], "worth": _MOST_WORTH}
+    for n, each in enumerate(files):
+        path = name.parent / each
+        records = (path.stat().st_size if path.exists() else 0) // _PAGE + 1
+        most[f"index.{n}"] = _INDEX_BYTES * (records + screening["tasks"] + 1)
+    for key, count in most.items():
+        if key not in saved:
+            raise _damaged(name, f"it lacks {key}")
+        shape, dtype = saved.form(key)
+        if (
+            len(shape) != 1
+            or shape[0] > count
+            or dtype != ("uint8" if key.startswith("index.") else "float64")
+        ):
+            raise _damaged(name, f"{key} is {dtype} of shape {shape}; at most {count} were expected")
+
+
+def save(directory: str, problem: Problem, screening: dict[str, int], kept: Kept) -> None:
+    """Makes what was kept known to later runs, and removes records that no run knows. Not collective."""
+    rule = kept.rule
+    arrays: dict[str, Any] = {}
+    if rule.factors is not None and rule.worth is not None:
+        arrays |= {"factors": rule.factors, "worth": rule.worth}
+    for n, (_, index) in enumerate(kept.files):
+        arrays[f"index.{n}"] = np.frombuffer(index, np.uint8)
+    names = [name for name, _ in kept.files]
+    record = problem.as_json()
+    facts = {
+        "screening": screening,
+        "least": None if rule.factors is None else rule.least,
+        "first_exponent": rule.first_exponent,
+        "files": names,
+        "seal": _seal(record["fingerprint"], kept),
+    }
+    sync_directory(directory)  # the names of the records
+    stages.save(Path(directory) / "integrals", record, arrays, facts)
+    for path in Path(directory).iterdir():
+        if _RECORDS.fullmatch(path.name) and path.name not in names:
+            path.unlink()

@@ -1,0 +1,74 @@
+"""Two-electron integrals of several Coulomb operators, which objects that are made of each other share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from outcore.chem.hf.integrals import Settings, TwoElectronIntegrals
+from outcore.chem.molecule import integrals_key
+
+if TYPE_CHECKING:
+    from pyscf.gto import Mole
+
+    from outcore.job.world import World
+
+
+@dataclass
+class Stores:
+    """`own`: of the operator that the molecule has, kept as the settings say. `others`: of other operators, by the
+    omega of PySCF, recomputed in each call. Making, getting and closing them is collective."""
+
+    own: TwoElectronIntegrals | None = None
+    others: dict[float, TwoElectronIntegrals] = field(default_factory=dict)
+
+    def get(
+        self,
+        mol: Mole,
+        omega: float,
+        settings: Settings,
+        world: World,
+        *,
+        own: bool,
+        store: Callable[[TwoElectronIntegrals], None],
+    ) -> TwoElectronIntegrals:
+        """Those of the molecule as it is, for the operator of `omega` (0: 1/r). Integrals of another geometry,
+        basis or operator are never reused. `store` is called with new ones of its own operator."""
+        with mol.with_range_coulomb(omega):
+            key = integrals_key(mol)
+            if own:
+                present = self.own
+                if present is None or present.key != key or present.settings != settings:
+                    self.close()
+                    present = TwoElectronIntegrals(mol, settings, world=world)
+                    store(present)
+                    self.own = present
+                return present
+            found = self.others.get(omega)
+            if found is None or found.key != key:
+                if found is not None:
+                    self.others.pop(omega).close()
+                found = self.others[omega] = TwoElectronIntegrals(mol, _direct(settings), world=world)
+            return found
+
+    def close(self) -> None:
+        for each in self._all():
+            each.close()
+
+    def abandon(self) -> None:
+        """As close, but not collective."""
+        for each in self._all():
+            each.abandon()
+
+    def _all(self) -> list[TwoElectronIntegrals]:
+        every = [*self.others.values(), *([] if self.own is None else [self.own])]
+        self.own, self.others = None, {}
+        return every
+
+
+def _direct(settings: Settings) -> Settings:
+    """As accurate, and without a disk. Memory is not limited again: what the records of "auto" have is taken."""
+    return Settings(
+        storage="direct", error=settings.error, threshold=settings.threshold, threads=settings.threads
+    )

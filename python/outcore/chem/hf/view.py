@@ -1,0 +1,154 @@
+"""What a Hartree-Fock run shows: progress, what is kept, cycles, result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from outcore.base.errors import NotConverged
+from outcore.job.scratch import find_scratch
+
+if TYPE_CHECKING:
+    from outcore.chem.hf.accuracy import EnergyError
+    from outcore.chem.hf.integrals import Estimate, IntegralWork
+    from outcore.chem.restart import Checkpoint
+    from outcore.cli.run import Run
+
+
+class View:
+    """Lines of a run; at the process that drives it are the numbers."""
+
+    def __init__(self, run: Run, mf: Any, method: str) -> None:
+        self._run, self._mf, self._method = run, mf, method
+        self.say = run.say
+
+    def details(self) -> Iterator[str]:
+        """Of the header: where integrals are, and how well they are kept."""
+        settings = self._mf.settings
+        if settings.storage != "direct":
+            yield f"scratch {settings.keep or find_scratch(settings.scratch)}"
+        yield f"integrals {settings.storage}{' placed globally' if settings.placement == 'global' else ''}"
+        if settings.threshold is None:
+            yield f"error of the energy {settings.allowed_error:.0e} Eh"
+        else:
+            yield f"threshold {settings.threshold:.0e}"
+
+    @contextmanager
+    def storing(self) -> Iterator[None]:
+        """A progress bar while integrals are written."""
+        if self._mf.settings.storage == "direct":
+            yield
+            return
+        self._mf.on_estimate = self._estimate
+        with self._run.progress("writing integrals") as self._mf.on_progress:
+            yield
+
+    def _estimate(self, estimate: Estimate) -> None:
+        memory = f"memory {estimate.memory_bytes / 1e6:.0f} MB in each process"
+        if self._mf.settings.storage == "disk":
+            where = (
+                f"at most {estimate.disk_bytes / 1e6:.0f} MB in {estimate.scratch} "
+                f"({estimate.free_bytes / 1e9:.1f} GB free)"
+            )
+        else:
+            where = (
+                f"up to {estimate.record_memory_bytes / 1e6:.0f} MB in memory, "
+                f"{estimate.disk_bytes / 1e6:.0f} MB in {estimate.scratch} "
+                f"({estimate.free_bytes / 1e9:.1f} GB free)"
+            )
+        self.say(f"{estimate.integrals:.3e} integrals pass the screening: {where}; {memory}")
+
+    def stored(self) -> None:
+        """What was kept and where, what is recomputed and why, and what that is expected to take."""
+        mf, summary = self._mf, self._mf.stored_summary
+        integrals = mf.two_electron
+        if summary is not None:
+            places = [
+                f"{size / 1e6:.0f} MB {place}"
+                for size, place in ((summary.memory_bytes, "in memory"), (summary.disk_bytes, "on disk"))
+                if size
+            ]
+            how = (
+                f"reused {summary.stored:.3e} integrals that were kept in {integrals.scratch}"
+                if integrals.reused
+                else f"stored {summary.stored:.3e} of {summary.computed:.3e} computed integrals"
+            )
+            self.say(
+                f"{how}, "
+                f"{' and '.join(places) or 'nothing'} ({summary.bytes / max(1, summary.stored):.2f} bytes each), "
+                f"{summary.records} records, {summary.seconds:.1f} s"
+            )
+        expected = integrals.expected()
+        if expected is not None:
+            left = max(0.0, 1 - expected.kept / max(1, integrals.estimate().integrals))
+            why = (
+                "everything is kept"
+                if left == 0
+                else f"{100 * left:.0f} % of the integrals, worth least for their bytes, are recomputed as needed"
+            )
+            self.say(
+                f"{why}; expected: storing {expected.store_seconds:.1f} s, "
+                f"each J and K {expected.cycle_seconds:.2f} s on average"
+            )
+
+    def storage_error(self, error: EnergyError) -> None:
+        line = (
+            f"error of the energy by storing integrals and leaving some out: {error.sigma:.1e} Eh (one standard "
+            f"deviation), within {error.bound:.1e} Eh; {error.worst:.0e} Eh if all had the worst sign"
+        )
+        if error.allowed is not None:
+            line += f"; allowed {error.allowed:.0e} Eh" + (
+                "" if error.kept else ": NOT KEPT, the bound is above it"
+            )
+        self.say(line)
+
+    def result(self, run_seconds: float, work: IntegralWork) -> None:
+        mf = self._mf
+        state = "converged" if mf.converged else "NOT converged"
+        self.say(
+            f"{self._method} energy {mf.e_tot:.10f} Eh, {state} in {mf.cycles} cycles, {run_seconds:.1f} s"
+        )
+        expected = "" if work.expected_seconds is None else f"; {work.expected_seconds:.1f} s were expected"
+        self.say(
+            f"integrals: {work.store_seconds:.1f} s to store, {work.contract_seconds:.1f} s for "
+            f"{work.contractions} times J and K{expected}"
+        )
+        if work.damaged:
+            self.say(f"{work.damaged} integral records came back damaged; they were recomputed each time")
+        if work.lost_tasks:
+            self.say(f"of {work.lost_tasks} tasks something found no place: recomputed each time")
+        if self._method == "UHF":
+            spin_square, multiplicity = mf.spin_square()
+            self.say(f"<S^2> = {spin_square:.6f}, 2S+1 = {multiplicity:.4f}")
+
+
+class Cycles:
+    """For mf.callback: a line for each cycle, whose orbitals are kept before it is shown. Made when the cycles
+    begin."""
+
+    def __init__(self, say: Callable[[str], None], keeper: Checkpoint | None = None) -> None:
+        self._say, self._keeper, self._begin = say, keeper, time.monotonic()
+
+    def __call__(self, state: dict[str, Any]) -> None:
+        if self._keeper is not None:
+            self._keeper.cycle(state)
+        now = time.monotonic()
+        if state["cycle"] == 0:
+            self._say(f"{'cycle':>5} {'energy / Eh':>20} {'change':>10} {'|g|':>9} {'|dD|':>9} {'s':>7}")
+        self._say(
+            f"{state['cycle'] + 1:5d} {state['e_tot']:20.10f} {state['e_tot'] - state['last_hf_e']:10.2e} "
+            f"{state['norm_gorb']:9.2e} {state['norm_ddm']:9.2e} {now - self._begin:7.2f}"
+        )
+        self._begin = now
+
+
+def refuse_unconverged(mf: Any) -> None:
+    """Raises NotConverged."""
+    if not mf.converged:
+        raise NotConverged(
+            None,
+            "converge the SCF",
+            detail=f"after {mf.cycles} cycles E = {mf.e_tot:.10f}; raise --max-cycle, or try another --guess",
+        )

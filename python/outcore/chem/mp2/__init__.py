@@ -1,0 +1,21 @@
+"""Second-order perturbation theory on three-index integrals.
+
+Names are loaded at first use: `outcore.chem.mp2.MP2`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from outcore.chem.mp2.mp2 import MP2 as MP2
+
+__all__ = ["MP2"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "MP2":
+        from outcore.chem.mp2 import mp2
+
+        return mp2.MP2
+    raise AttributeError(f"module 'outcore.chem.mp2' has no attribute '{name}'")

@@ -1,0 +1,535 @@
+"""Second-order perturbation theory with fitted integrals (RI-MP2), of restricted, unrestricted and restricted
+open-shell references.
+
+    mf = outcore.chem.ri.RHF(mol, memory="2GB")
+    mf.kernel()
+    correlation = outcore.chem.mp2.MP2(mf, frozen="auto", memory="2GB").kernel()
+
+Feyereisen, Fitzgerald, Komornicki, Chem. Phys. Lett. 208, 359 (1993); Weigend, Haeser, Theor. Chem. Acc. 97, 331
+(1997). Spin-component scaling: Grimme, J. Chem. Phys. 118, 9095 (2003).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outcore import _core
+from outcore.base.errors import OutcoreError
+from outcore.chem import reference as references
+from outcore.chem.driver import RootDriven
+from outcore.chem.mp2.finished_pairs import FinishedPairs
+from outcore.chem.mp2.tiles import Tile, TileReader
+from outcore.chem.mp2.transformed import TRANSFORMED, Orbitals, Transformed
+from outcore.chem.problem import ROUNDED, Settings
+from outcore.chem.ri import auxiliary
+from outcore.chem.ri import pairs as pair_lists
+from outcore.chem.ri.fitting import THRESHOLD
+from outcore.chem.ri.forecast import Forecast, Rates
+from outcore.chem.ri.forecast import mp2 as forecast_mp2
+from outcore.chem.ri.metric import Metric
+from outcore.chem.ri.plan import (
+    TransformPlan,
+    TransformSizes,
+    check_storage,
+    matrices_at_once,
+    pair_tasks,
+    plan_transform,
+)
+from outcore.chem.ri.problem import FORMAT, settings
+from outcore.job import launch
+from outcore.job.processes import JOB, free_memory, make_world
+from outcore.job.resources import parse_bytes
+from outcore.job.world import World
+from outcore.keep.problem import Problem
+from outcore.keep.stages import Stage, Stages, offering
+from outcore.parallel import team
+from outcore.parallel.tasks import each_task, tasks_of
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+Matrix = NDArray[np.float64]
+
+SCS = (6 / 5, 1 / 3)  # factors of opposite and same spin, Grimme (2003)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Pairs of one kind: occupied orbitals of `first` with those of `second`, "aa", "bb", "ab", or "" for closed
+    shells, whose pairs count for both kinds of spin."""
+
+    name: str
+    first: int
+    second: int
+
+    @property
+    def same(self) -> bool:
+        return self.first == self.second
+
+
+class MP2:
+    """RI-MP2 of a converged PySCF RHF, UHF or ROHF object, with density fitting or without.
+
+    Args:
+        mf: the reference; on several processes the orbitals of rank 0 count.
+        frozen: number of lowest orbitals that are not correlated (a spin with fewer occupied ones freezes
+            those), or "auto" for the cores of the atoms; a list must name the lowest ones, counted from 0.
+        auxbasis: as `auxiliary.build` takes it; the MP2 set of the orbital basis if not given.
+        scs: factors of opposite-spin and same-spin parts in `e_scs`.
+        noncanonical, force: what becomes of ROHF and other orbitals that do not diagonalize the Fock matrix, and of
+            an SCF that has not converged: see `outcore.chem.reference.of`.
+        memory, scratch, threads, threshold, comm, storage: as for DensityFitting.
+        checkpoint: directory where integrals and finished pairs are kept, and found again by a run with the same
+            orbitals, on any number of processes.
+
+    After `kernel`: `e_corr`, its parts `e_os` and `e_ss` (opposite and same spin) and `e_singles` (of ROHF, see
+    `noncanonical`), `e_scs`, `e_tot`, and
+    `pair_energies`: of closed shells {"os", "ss"}, else {"ab", "aa", "bb"}, matrices over active occupied orbitals
+    whose elements add up to the parts. Raises OutcoreError, the same on all processes.
+    """
+
+    def __init__(
+        self,
+        mf: Any,
+        frozen: int | str | Sequence[int] | None = None,
+        auxbasis: Any = None,
+        *,
+        scs: tuple[float, float] = SCS,
+        memory: int | str | None = None,
+        scratch: str | None = None,
+        threads: int | None = None,
+        threshold: float = THRESHOLD,
+        comm: Intracomm | World | None = JOB,
+        storage: str = "auto",
+        checkpoint: str | os.PathLike[str] | None = None,
+        noncanonical: str = "refuse",
+        force: bool = False,
+    ) -> None:
+        self._storage = "disk" if checkpoint else check_storage(storage)
+        self.mol, self._mf = mf.mol, mf
+        self.scs, self.threshold = scs, threshold
+        self.threads = threads or launch.threads_per_rank()
+        self._auxbasis = auxbasis
+        self._memory_bytes = None if memory is None else parse_bytes(memory)
+        self._owns_world = not isinstance(comm, World)
+        if not isinstance(comm, World):
+            comm = make_world(comm, self._memory_bytes, scratch)
+        self.world = comm
+        self._stages = None if checkpoint is None else Stages(comm, Path(checkpoint))
+        self._settings: Settings = {}  # that the integrals of orbitals depend on
+        self._noncanonical = noncanonical
+        self.reference = self._take_reference(noncanonical, force)
+        self.restricted = self.reference.restricted
+        with self.world.together("RI-MP2", frozen):
+            most = max(each.occupied for each in self.reference.spins)
+            self.frozen = count_frozen(self.mol, frozen, most)
+            self.orbitals = [self._active(each) for each in self.reference.spins]
+        self.plan: TransformPlan | None = None
+        self.dropped = self.auxiliary = self.integral_bytes = 0
+        self.auxiliary_title = ""
+        self.waited_seconds = 0.0  # for integrals from the disk, by this process
+        self.found: set[str] = set()  # stages that another run had done, "" if one was not
+        self.on_progress: Callable[[str, float], None] | None = (
+            None  # the part, and its fraction that is done
+        )
+        self.e_corr = self.e_os = self.e_ss = self.e_singles = 0.0
+        self.pair_energies: dict[str, Matrix] = {}
+
+    def _take_reference(self, noncanonical: str, force: bool) -> references.Reference:
+        """Of rank 0, whose orbitals count. Others take part where its Fock matrix is collective."""
+        collective = isinstance(self._mf, RootDriven)
+        found: Any = None
+        with self.world.together("RI-MP2", noncanonical, force):
+            if collective or self.world.rank == 0:
+                found = references.of(self._mf, noncanonical=noncanonical, force=force)
+        reference: references.Reference = self.world.broadcast(found)
+        return reference
+
+    def _active(self, spin: references.Spin) -> Orbitals:
+        """Of one spin, which may have no occupied or no virtual orbitals."""
+        inside = slice(min(self.frozen, spin.occupied), spin.occupied)
+        outside = slice(spin.occupied, None)
+        return Orbitals(
+            np.ascontiguousarray(spin.coefficients[:, inside]),
+            np.ascontiguousarray(spin.coefficients[:, outside]),
+            np.ascontiguousarray(spin.energies[inside]),
+            np.ascontiguousarray(spin.energies[outside]),
+        )
+
+    # ---- results ----
+
+    @property
+    def e_scs(self) -> float:
+        """Spin-component scaled correlation energy; singles are not scaled."""
+        return self.scs[0] * self.e_os + self.scs[1] * self.e_ss + self.e_singles
+
+    @property
+    def uncorrelated(self) -> bool:
+        """No spin has both occupied and virtual orbitals: there is nothing to compute, and the energy is 0."""
+        return not self._cases()
+
+    @property
+    def e_tot(self) -> float:
+        return float(self._mf.e_tot) + self.e_corr
+
+    def kernel(self) -> float:
+        """The correlation energy (Hartree). Collective."""
+        if self.uncorrelated:
+            self._take({})
+            return self.e_corr
+        integrals = self._transform()
+        try:
+            sums = {case.name: self._pair_sums(case, integrals) for case in self._cases()}
+        finally:
+            for each in integrals.values():
+                each.close()
+        self._take(sums)
+        return self.e_corr
+
+    def _cases(self) -> list[Case]:
+        every = (
+            [Case("", 0, 0)] if self.restricted else [Case("aa", 0, 0), Case("bb", 1, 1), Case("ab", 0, 1)]
+        )
+        return [
+            case
+            for case in every
+            if all(self.orbitals[case.first].shape) and all(self.orbitals[case.second].shape)
+        ]
+
+    def _take(self, sums: dict[str, Matrix]) -> None:
+        if not sums:
+            self.pair_energies = {}
+        elif self.restricted:
+            direct, exchange = sums[""]
+            self.pair_energies = {"os": direct, "ss": direct - exchange}
+        else:
+            self.pair_energies = {
+                name: (both[0] if name == "ab" else (both[0] - both[1]) / 2) for name, both in sums.items()
+            }
+        self.e_os = sum(
+            float(each.sum()) for name, each in self.pair_energies.items() if name in ("os", "ab")
+        )
+        self.e_ss = sum(
+            float(each.sum()) for name, each in self.pair_energies.items() if name not in ("os", "ab")
+        )
+        self.e_singles = self.reference.singles
+        self.e_corr = self.e_os + self.e_ss + self.e_singles
+
+    def summary(self) -> str:
+        """For people: what was correlated, and where the integrals were."""
+        shapes = " and ".join(
+            f"{occupied} x {virtual}" for occupied, virtual in (o.shape for o in self.orbitals)
+        )
+        if self.reference.note:
+            shapes += f" {self.reference.note}"
+        if self.uncorrelated:
+            return f"{shapes} orbitals, {self.frozen} frozen: nothing to correlate, the energy is 0"
+        assert self.plan is not None
+        lost = f", {self.dropped} linearly dependent ones left out" if self.dropped else ""
+        return (
+            f"{shapes} orbitals, {self.frozen} frozen; {self.auxiliary} auxiliary functions "
+            f"({self.auxiliary_title}){lost}: {self.integral_bytes / 1e6:.0f} MB "
+            f"{'in memory' if self.plan.in_memory else 'on disk'}"
+        )
+
+    # ---- integrals ----
+
+    def prepare(self) -> TransformPlan:
+        """Auxiliary basis, pairs of functions, and the plan. Collective."""
+        with self.world.together("auxiliary basis", str(self._auxbasis)):
+            self._auxmol = auxiliary.build(self.mol, self._auxbasis, "mp2")
+            self._native = pair_lists.native(self.mol, self._auxmol)
+            bounds = np.array(self._native.bounds(self.threads))
+            self._pairs = pair_lists.Pairs(bounds, pair_lists.shell_sizes(self.mol), self.threshold, 1 << 30)
+        free = min(self.world.gather(free_memory(self.world, self._memory_bytes, self.threads)))
+        with self.world.together("RI-MP2"):
+            self._sizes = TransformSizes(
+                self._pairs.functions,
+                self._pairs.columns,
+                int(self._auxmol.nao),
+                tuple(each.shape[0] for each in self.orbitals),
+                tuple(each.shape[1] for each in self.orbitals),
+            )
+            self.plan = plan_transform(
+                self._sizes, free.bytes, self.world.size, self.threads, self._storage, limit=free.reason
+            )
+        return self.plan
+
+    def forecast(self) -> Forecast:
+        """What it will take, by samples of this process. Not collective, after `prepare`."""
+        assert self.plan is not None
+        orbitals = max(self._sizes.occupied)
+        rates = Rates.measure(
+            self._native,
+            self._pairs,
+            self._sizes.auxiliary,
+            orbitals,
+            self.threads,
+            None if self.plan.in_memory else self.world.scratch,
+        )
+        same = [(case.first, case.second) for case in self._cases()]
+        return forecast_mp2(self._sizes, self.plan, same, rates, self.world.size, self.threads)
+
+    def _transform(self) -> dict[int, Transformed]:
+        """B[P, i, a] of each spin that has occupied orbitals."""
+        if self.plan is None:
+            self.prepare()
+        assert self.plan is not None
+        native, pairs, auxmol, sizes = self._native, self._pairs, self._auxmol, self._sizes
+        self._settings = {
+            **settings(self.mol, auxmol, self.threshold),
+            "frozen": self.frozen,
+            "restricted": self.restricted,
+            # Those that were given: what is made of them has other rounding in each run.
+            "orbitals": f"{self.reference.given} {self._noncanonical}",
+            "orbital energies": [
+                float(energy)
+                for each in self.orbitals
+                for energy in (*each.occupied_energies, *each.virtual_energies)
+            ],
+        }
+        integrals = {
+            spin: Transformed(self.world, sizes.auxiliary, each, self.plan, self._kept(f"mp2.{spin}"))
+            for spin, each in enumerate(self.orbitals)
+            if all(each.shape)
+        }
+        self.found = {each.stage for each in integrals.values()}
+        missing = [each for each in integrals.values() if not each.stage]
+        if missing:
+            self._three_center(native, pairs, auxmol, missing)
+            for each in missing:
+                each.complete(TRANSFORMED)
+        if any(each.stage == TRANSFORMED for each in integrals.values()):
+            metric = Metric(self.world, auxmol)
+            for each in integrals.values():
+                if each.stage == TRANSFORMED:
+                    each.fit(metric, self.threads)
+                    self.waited_seconds += each.waited_seconds
+        self.auxiliary = min(each.rows for each in integrals.values())
+        self.dropped = sizes.auxiliary - self.auxiliary
+        self.auxiliary_title, self.integral_bytes = auxiliary.title(auxmol), sizes.bytes
+        return integrals
+
+    def _kept(self, name: str) -> Stage | None:
+        if self._stages is None:
+            return None
+        problem = Problem(f"{name} of MP2", FORMAT, self._settings, ROUNDED, ("orbital energies",))
+        return Stage(self._stages, name, problem)
+
+    def _three_center(self, native: Any, pairs: Any, auxmol: Any, integrals: list[Transformed]) -> None:
+        """(P|ia), in blocks of auxiliary shells that processes take as they come to them."""
+        assert self.plan is not None
+        blocks = list(_shell_blocks(auxmol.ao_loc_nr(), self.plan.batch_rows))
+        counter = self.world.counter()
+        with self.world.together("three-centre integrals"):
+            most = max(rows.stop - rows.start for _, rows in blocks)
+            transforms = [_Transform(native, pairs, integrals, most) for _ in range(self.threads)]
+            each_task(
+                counter,
+                len(blocks),
+                self.threads,
+                lambda thread, task: transforms[thread].work(*blocks[task]),
+                partial(self._tell, "three-centre integrals"),
+            )
+
+    # ---- pairs ----
+
+    def _pair_sums(self, case: Case, integrals: dict[int, Transformed]) -> Matrix:
+        """[direct, exchange][i][j] of all ordered pairs, at all processes; see `_core.pair_sums`."""
+        assert self.plan is not None
+        first, second = integrals[case.first], integrals[case.second]
+        done = FinishedPairs(
+            self.world,
+            (first.orbitals.shape[0], second.orbitals.shape[0]),
+            self._kept(f"pairs.{case.name or 'all'}"),
+            f"{first.identity} {second.identity}",
+        )
+        sums = done.sums
+        tasks = [
+            task
+            for task in pair_tasks(*sums.shape[1:], self.plan.block, self.plan.tile, case.same)
+            if not done.has(*task, lower=case.same)
+        ]
+        counter = self.world.counter()
+        reader = TileReader(first, second, self.plan)
+        stream = reader.tiles(self._handed_out(case, tasks, tasks_of(counter, len(tasks))))
+        while done.more():
+            self._pairs_until(done.deadline(), case, first, second, stream, done)
+        self.waited_seconds += reader.waited_seconds
+        sums = done.result()
+        if case.same:  # j above i is i above j
+            lower = np.tril(sums, -1)
+            sums = sums + lower.transpose(0, 2, 1)
+        return sums
+
+    def _tell(self, part: str, fraction: float) -> None:
+        if self.on_progress is not None:
+            self.on_progress(part, fraction)
+
+    def _handed_out(self, case: Case, tasks: list[Any], numbers: Iterator[int]) -> Iterator[Any]:
+        """Tasks by their numbers; says how far all processes are."""
+        part = f"pairs {case.name}".rstrip()
+        for number in numbers:
+            self._tell(part, number / len(tasks))
+            yield tasks[number]
+        self._tell(part, 1.0)
+
+    def _pairs_until(
+        self,
+        deadline: float,
+        case: Case,
+        first: Transformed,
+        second: Transformed,
+        stream: Any,
+        done: FinishedPairs,
+    ) -> None:
+        """Works off tasks until a time, or until there are none. Collective."""
+        assert self.plan is not None
+        with self.world.together("pair energies", case.name), offering(self._directory(case)):
+            products = [
+                np.empty(first.orbitals.shape[1] * self.plan.tile * second.orbitals.shape[1])
+                for _ in range(self.threads)
+            ]
+            done.exhausted = True
+            for block, tile in stream:
+
+                def work(thread: int, i: int, block: Tile = block, tile: Tile = tile) -> None:
+                    _pairs_of(case, first, second, i, block, tile, products[thread], done.sums)
+
+                team.each(range(block.end - 1, block.begin - 1, -1), self.threads, work)
+                done.finish((block.begin, block.end), (tile.begin, tile.end))
+                if time.monotonic() > deadline:
+                    done.exhausted = False
+                    break
+
+    def _directory(self, case: Case) -> Path | None:
+        return None if self._stages is None else self._stages.directory / f"mp2.{case.first}"
+
+    def close(self) -> None:
+        """Gives back what the processes have in common. Collective."""
+        if self._owns_world:
+            self.world.close()
+
+
+class _Transform:
+    """Three-centre integrals into those of molecular orbitals: the part of one thread."""
+
+    def __init__(self, native: Any, pairs: Any, integrals: list[Transformed], rows: int) -> None:
+        self._native, self._pairs, self._integrals = native, pairs, integrals
+        n = pairs.functions
+        self._values = np.empty((rows, pairs.columns))
+        self._matrices = np.zeros((matrices_at_once(n), n, n))
+        self._half = np.empty((len(self._matrices), max(each.orbitals.shape[0] for each in integrals) * n))
+        self._whole = [np.empty((rows, *each.orbitals.shape)) for each in integrals]
+
+    def work(self, shells: slice, rows: slice) -> None:
+        """(P|ia) of some auxiliary shells, which are functions `rows`."""
+        n, at_once = self._pairs.functions, len(self._matrices)
+        values = self._values[: rows.stop - rows.start]
+        self._native.integrals(self._pairs.table, shells.start, shells.stop, values, 1)
+        for first in range(0, len(values), at_once):
+            part = values[first : first + at_once]
+            self._native.expand(self._pairs.table, part, self._matrices, 1)
+            for each, whole in zip(self._integrals, self._whole, strict=True):
+                occupied, virtual = each.orbitals.shape
+                half = self._half.reshape(-1)[: len(part) * occupied * n].reshape(len(part), occupied, n)
+                np.matmul(each.orbitals.occupied.T, self._matrices[: len(part)], out=half)
+                target = whole[first : first + len(part)].reshape(-1, virtual)
+                np.matmul(half.reshape(-1, n), each.orbitals.virtual, out=target)
+        transfers = [
+            each.put(rows.start, whole[: len(values)])
+            for each, whole in zip(self._integrals, self._whole, strict=True)
+        ]
+        for transfer in transfers:
+            transfer.wait()
+
+
+def _pairs_of(
+    case: Case,
+    first: Transformed,
+    second: Transformed,
+    i: int,
+    block: Any,
+    tile: Any,
+    product: Matrix,
+    sums: Matrix,
+) -> None:
+    """Pairs of orbital i with those of a tile, j <= i if they are of the same kind, into `sums`."""
+    end = min(tile.end, i + 1) if case.same else tile.end
+    count = end - tile.begin
+    if count <= 0:
+        return
+    a, b = first.orbitals.virtual_energies, second.orbitals.virtual_energies
+    gaps = first.orbitals.occupied_energies[i] + second.orbitals.occupied_energies[tile.begin : end]
+    v = product[: len(a) * count * len(b)].reshape(len(a), count, len(b))
+    _contract(block.values[:, i - block.begin, :], tile.values[:, :count, :], v)
+    sums[:, i, tile.begin : end] = np.array(_core.pair_sums(v, gaps, a, b, case.same)).T
+
+
+def _contract(left: Matrix, right: Matrix, out: Matrix) -> None:
+    """out[a, j, b] = sum_P left[P, a] right[P, j, b]; no copies where BLAS can do without."""
+    rows, count, columns = right.shape
+    if count == 1 or right.strides[1] == columns * right.strides[2]:
+        flat = np.lib.stride_tricks.as_strided(
+            right, (rows, count * columns), (right.strides[0], right.strides[2])
+        )
+        np.matmul(left.T, flat, out=out.reshape(len(out), -1))
+        return
+    for j in range(count):
+        out[:, j] = left.T @ right[:, j]
+
+
+def count_frozen(mol: Any, frozen: int | str | Sequence[int] | None, occupied: int) -> int:
+    """Lowest orbitals that are not correlated, of so many occupied ones; see MP2. Raises OutcoreError (EINVAL)."""
+    count = _frozen(mol, frozen)
+    if count > occupied:
+        raise OutcoreError(
+            errno.EINVAL, "freeze orbitals", detail=f"{count} frozen, but only {occupied} are occupied"
+        )
+    return count
+
+
+def _frozen(mol: Any, frozen: int | str | Sequence[int] | None) -> int:
+    if frozen is None:
+        return 0
+    if frozen == "auto":
+        from pyscf.data import elements
+
+        return int(elements.chemcore(mol))
+    if isinstance(frozen, (list, tuple, np.ndarray)):
+        named = list(frozen)
+        if sorted(named) != list(range(len(named))):
+            raise OutcoreError(
+                errno.EINVAL,
+                "freeze orbitals",
+                detail=f"{named} are not the lowest orbitals 0 to {len(named) - 1}, each once; others cannot be "
+                "frozen, give the number of the lowest ones",
+            )
+        return len(named)
+    text = str(frozen).strip()
+    if isinstance(frozen, bool) or not (text.isascii() and text.isdigit()):
+        raise OutcoreError(
+            errno.EINVAL, "freeze orbitals", detail=f"'{frozen}' is neither a number of orbitals nor 'auto'"
+        )
+    return int(text)
+
+
+def _shell_blocks(first: Any, most: int) -> Iterator[tuple[slice, slice]]:
+    """Neighbouring shells with at most `most` functions together (or one shell): shells, functions."""
+    begin = 0
+    while begin < len(first) - 1:
+        end = begin + 1
+        while end < len(first) - 1 and first[end + 1] - first[begin] <= most:
+            end += 1
+        yield slice(begin, end), slice(int(first[begin]), int(first[end]))
+        begin = end

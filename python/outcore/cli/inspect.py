@@ -1,0 +1,160 @@
+"""`outcore inspect` and `outcore verify`: what an array or a checkpoint holds, and whether it is whole."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from outcore import _core
+from outcore.base.checked import FormatError
+from outcore.base.errors import OutcoreError
+from outcore.base.metadata import parse, parsed
+from outcore.keep.checkpoint_facts import Facts, check_array, facts_of, hold, is_checkpoint
+
+FACTS = ("shape", "dtype", "chunk", "chunks", "components", "placement", "codec", "generation", "identity")
+_CONTAINED = 2  # names of an array of a checkpoint, which must be no links
+
+
+def inspect(
+    path: Annotated[Path, typer.Argument(help="directory of a disk array or of a checkpoint")],
+    as_json: Annotated[bool, typer.Option("--json", help="for programs")] = False,
+) -> None:
+    """Print what a persistent array or a checkpoint holds."""
+    facts = _facts(path)
+    if as_json:
+        print(json.dumps(facts, indent=2))
+        return
+    print("\n".join(_lines(facts)))
+
+
+def verify(
+    path: Annotated[Path, typer.Argument(help="directory of a disk array or of a checkpoint")],
+) -> int:
+    """Read all of it that is on this node and check every checksum; name what is damaged. Exit status 1 if anything
+    is."""
+    damage: list[str] = []
+    arrays = elsewhere = 0
+    for array in _arrays(path, damage):
+        arrays += 1
+        try:
+            found, not_here = _core.verify_array(str(array), 0 if array == path else _CONTAINED)
+        except OutcoreError as error:
+            if array == path:
+                raise
+            damage.append(str(error))
+            continue
+        damage += found
+        elsewhere += not_here
+    for line in damage:
+        print(f"damaged: {line}")
+    whole = f"{len(damage)} damaged places" if damage else "all whole"
+    others = (
+        f"; {elsewhere} parts are not here, but on disks of other nodes: not checked" if elsewhere else ""
+    )
+    print(f"{path}: {arrays} arrays, {whole}{others}")
+    return 1 if damage else 0
+
+
+def _facts(path: Path, contained: int = 0) -> dict[str, Any]:
+    facts, text = _core.array_facts(str(path), contained)
+    metadata = parse(text, path)
+    if contained or not is_checkpoint(metadata):
+        return {"path": str(path), "kind": "disk array", **facts, "metadata": metadata}
+    with _held(path, facts_of(metadata, path)) as about:
+        place = path / f"arrays.{about.generation}"
+        return {
+            "path": str(path),
+            "kind": "checkpoint",
+            "generation": about.generation,
+            "meta": about.meta,
+            "arrays": {
+                name: {**_facts(place / name, _CONTAINED), "saved from": entry.kind}
+                for name, entry in about.arrays.items()
+            },
+        }
+
+
+@contextmanager
+def _held(path: Path, about: Facts) -> Iterator[Facts]:
+    """What a checkpoint says, of a generation that a job which saves others leaves alone meanwhile: `about`, or one
+    that was saved after it."""
+    held = None
+    while held is None:
+        try:
+            held = hold(path / f"arrays.{about.generation}")
+        except OutcoreError:  # replaced, or damaged, which is found by reading it
+            latest = facts_of(parsed(_core.array_facts(str(path))[1]), path)
+            if latest.generation == about.generation:
+                break
+            about = latest
+    try:
+        yield about
+    finally:
+        if held is not None:
+            os.close(held)
+
+
+def _lines(facts: dict[str, Any]) -> Iterator[str]:
+    yield f"{facts['kind']} {facts['path']}"
+    if facts["kind"] == "checkpoint":
+        yield f"  generation  {facts['generation']}"
+        yield f"  meta        {json.dumps(facts['meta'])}"
+        for name, array in facts["arrays"].items():
+            yield f"  {name}: {array['dtype']} {array['shape']}, chunks {array['chunk']}, codec {array['codec']}"
+        return
+    for name in FACTS:
+        yield f"  {name:<10}  {facts[name]}"
+    if facts["metadata"] is not None:
+        yield f"  metadata    {json.dumps(facts['metadata'])}"
+
+
+def _arrays(path: Path, damage: list[str]) -> Iterator[Path]:
+    """The array, or the arrays of a checkpoint with the one that holds it together."""
+    yield path
+    try:
+        text = _core.array_facts(str(path))[1]
+    except OutcoreError as error:
+        if error.errno == errno.ENOENT:
+            raise
+        return  # the damage is found by reading it
+    try:
+        metadata = parsed(text or b"null")
+    except FormatError:
+        return  # a disk array may hold whatever its program likes
+    if not is_checkpoint(metadata):
+        return
+    try:
+        about = facts_of(metadata, path)
+    except OutcoreError as error:
+        damage.append(str(error))
+        return
+    with _held(path, about) as held:
+        for name in held.arrays:
+            yield from _array_of(path, held, name, damage)
+
+
+def _array_of(path: Path, about: Facts, name: str, damage: list[str]) -> Iterator[Path]:
+    """An array of a checkpoint, if it is there, and the one that it should be."""
+    array = path / f"arrays.{about.generation}" / name
+    if not array.is_dir():
+        damage.append(f"{array}: missing")
+        return
+    try:
+        facts, _ = _core.array_facts(str(array), _CONTAINED)
+        check_array(
+            array,
+            name,
+            about.arrays[name],
+            {"identity": facts["identity"], "commits": int(facts["generation"])},
+        )
+    except OutcoreError as error:
+        damage.append(f"{array}: there is no manifest" if error.errno == errno.ENOENT else str(error))
+        return
+    yield array

@@ -1,0 +1,168 @@
+"""Shared files and record files: scratch files of all processes, read and written by any of them at any time.
+
+with outcore.World() as world, outcore.SharedFile(world, "integrals", typical_request=32768) as f:
+    f.write(block, offset=number * block.nbytes)      # any process, any block
+    world.barrier()
+    request = f.aread(buffer, offset=other * buffer.nbytes)
+    ...                                               # compute on; the read goes on by itself
+    request.wait()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from outcore import _core
+from outcore.job import arguments
+from outcore.job.collective import Closing, in_gate
+
+if TYPE_CHECKING:
+    from outcore.job.arguments import Size
+    from outcore.job.world import World
+
+
+class SharedFile(_core.SharedFile, Closing):
+    """A byte-addressable scratch file of all processes of `world` (shared file, SF). It vanishes with the job, also
+    when that is killed.
+
+    Making, flushing and closing it is collective. Reads and writes are not: any process and thread, at any time, at
+    any offset, in any size, without help of the others. Bytes below the end that nobody has written are zeros. The
+    end is the highest byte that any process has begun to write, and known to all who can know of that write.
+
+    A write is visible to all when it has been waited for, or after `sync`. Requests on overlapping bytes, one of
+    them a write, happen in an order that nobody knows. Buffers are contiguous objects with the buffer protocol
+    (NumPy arrays, bytearray, ...), taken in the order of their memory.
+
+    Args:
+        world: the processes.
+        name: what messages call it.
+        hard_limit: a write beyond it is an error. Sizes are bytes, or text as "20GB"; None: none, or unknown.
+        soft_limit: size the file will have; more than is free is ENOSPC at once.
+        reserve: space for the soft limit is reserved at once.
+        typical_request: size of most requests, which sets the stripe.
+        placement: "shared" (one directory that all processes see), "local" (each node keeps a part, which others
+            reach through its processes) or "auto" (which of them it is).
+        components_per_node: files on each node; 0: one for each process, at most 8.
+        cache: "automatic", "buffered" (always through the page cache) or "direct" (past it).
+        client_cache: memory of this process for copies of what lies on other nodes, for data that is read again and
+            again. What others have written since it was read is seen after `sync`. It is taken from the budget of
+            the world as it is needed; None: no copies.
+
+    Raises:
+        OutcoreError: EINVAL (arguments; negative offset; reading beyond the end), EFBIG (writing beyond the hard
+            limit), EBADF (closed), ENOSPC, EIO, with the rank where it happened. The error of a nonblocking request
+            is raised by its wait; that of a write that nobody waits for by the next sync, flush or close.
+        ValueError, TypeError: a buffer that cannot be used.
+
+    Source: the Shared Files of ChemIO (Nieplocha, Foster, Kendall 1998).
+    """
+
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        *,
+        hard_limit: Size = None,
+        soft_limit: Size = None,
+        reserve: bool = False,
+        typical_request: Size = None,
+        placement: str = "auto",
+        components_per_node: int = 0,
+        cache: str = "automatic",
+        client_cache: Size = None,
+    ) -> None:
+        def bring() -> tuple[str, _core.SharedFileOptions]:
+            return arguments.text("name", name), _core.SharedFileOptions(
+                hard_limit=_size("hard_limit", hard_limit),
+                soft_limit=_size("soft_limit", soft_limit),
+                reserve=arguments.flag("reserve", reserve),
+                typical_request=_size("typical_request", typical_request),
+                placement=arguments.text("placement", placement),
+                components_per_node=arguments.integer("components_per_node", components_per_node, bits=32),
+                cache=arguments.text("cache", cache),
+                client_cache=_size("client_cache", client_cache),
+            )
+
+        in_gate("create shared file", lambda gate: _core.SharedFile.__init__(self, world, gate), bring)
+
+    def readv(self, parts: Sequence[tuple[int, object]]) -> int:
+        """Reads a list of (offset, buffer) as one request; returns the bytes. Small pieces that lie close together
+        are read together, with what is between them."""
+        moved: int = self.areadv(parts).wait()
+        return moved
+
+    def writev(self, parts: Sequence[tuple[int, object]]) -> int:
+        """Writes a list of (offset, buffer), which must not overlap, as one request; returns the bytes."""
+        moved: int = self.awritev(parts).wait()
+        return moved
+
+    def __repr__(self) -> str:
+        where = "closed" if self.closed else f"{self.components} components, {self.placement}"
+        return f"<outcore.SharedFile '{self.name}': {where}>"
+
+
+class RecordFile(_core.RecordFile, Closing):
+    """Records 0 to `records` - 1, of any size each, that may grow or shrink when they are rewritten; any process
+    writes and reads any of them at any time. A scratch file, as SharedFile is.
+
+    `f[k] = array` and `f[k]` (bytes) are put and get; `del f[k]`, `k in f`. A get returns what one put wrote, never
+    a mixture; if two processes put the same record at once the one that ends last stays. A put that fails leaves
+    the record as it was. Nonblocking puts take effect when they are waited for, or in `sync`.
+
+    Args:
+        world: the processes.
+        name: what messages call it.
+        records: how many there may be; eight bytes of memory each.
+        hard_limit, soft_limit, placement, cache: as for SharedFile; a put that would take the file beyond the hard
+            limit is an error.
+        typical_record: size of most records.
+
+    Raises:
+        OutcoreError: EINVAL (arguments, number of a record), ENOENT (no such record), EMSGSIZE (longer than the
+            buffer), EFBIG (hard limit), EBADF (closed), ENOSPC, EIO (also a record that is damaged).
+    """
+
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        records: int,
+        *,
+        hard_limit: Size = None,
+        soft_limit: Size = None,
+        typical_record: Size = None,
+        placement: str = "auto",
+        cache: str = "automatic",
+    ) -> None:
+        def bring() -> tuple[str, _core.RecordFileOptions]:
+            return arguments.text("name", name), _core.RecordFileOptions(
+                records=arguments.integer("records", records),
+                hard_limit=_size("hard_limit", hard_limit),
+                soft_limit=_size("soft_limit", soft_limit),
+                typical_record=_size("typical_record", typical_record),
+                placement=arguments.text("placement", placement),
+                cache=arguments.text("cache", cache),
+            )
+
+        in_gate("create record file", lambda gate: _core.RecordFile.__init__(self, world, gate), bring)
+
+    def __setitem__(self, record: int, data: object) -> None:
+        self.put(record, data)
+
+    def __getitem__(self, record: int) -> bytes:
+        return self.get(record)
+
+    def __delitem__(self, record: int) -> None:
+        self.erase(record)
+
+    def __contains__(self, record: int) -> bool:
+        return 0 <= record < len(self) and self.capacity(record) is not None
+
+    def __repr__(self) -> str:
+        return f"<outcore.RecordFile '{self.name}': {'closed' if self.closed else f'{len(self)} records'}>"
+
+
+def _size(name: str, size: Size) -> int:
+    """In bytes; 0: none, or unknown."""
+    return 0 if size == 0 else arguments.size_bytes(name, size)

@@ -1,0 +1,90 @@
+"""Arguments of constructors and collective calls, each checked: TypeError or ValueError that names it."""
+
+from __future__ import annotations
+
+import json
+import operator
+import os
+from typing import Any
+
+import numpy as np
+
+from outcore.base.errors import OutcoreError
+from outcore.job.resources import parse_bytes
+
+Size = int | str | None
+
+DTYPES = tuple(
+    np.dtype(name)
+    for name in (
+        "int8", "int16", "int32", "int64", "uint8", "float32", "float64", "complex64", "complex128"
+    )
+)  # fmt: skip
+"""What elements of arrays may be."""
+
+
+def text(name: str, value: Any) -> str:
+    """A string without zeros; surrogates in it stand for bytes of a file name."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {value!r}, no string")
+    if "\0" in value:
+        raise ValueError(f"{name} {value!r} has a zero in it")
+    value.encode("utf-8", "surrogateescape")  # UnicodeEncodeError, a ValueError
+    return value
+
+
+def path(name: str, value: Any) -> str:
+    """A file name; None: none."""
+    if value is None:
+        return ""
+    if not isinstance(value, str | os.PathLike):
+        raise TypeError(f"{name} is {value!r}, neither a string nor a PathLike")
+    return text(name, os.fspath(value))
+
+
+def flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} is {value!r}, neither True nor False")
+    return bool(value)
+
+
+def integer(name: str, value: Any, *, bits: int = 64) -> int:
+    """A signed integer of so many bits."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} {value!r} is none of the integers") from None
+    if not -(1 << bits - 1) <= number < 1 << bits - 1:
+        raise OverflowError(f"{name} {number} does not fit into {bits} bits")
+    return number
+
+
+def integers(name: str, values: Any) -> list[int]:
+    """One integer, or a list of them."""
+    array = np.asarray(values)
+    if array.ndim > 1 or (array.size and array.dtype.kind not in "iu"):
+        raise TypeError(f"{name} {values!r} is not made of integers")
+    return [integer(name, value) for value in np.atleast_1d(array)]
+
+
+def size_bytes(name: str, value: Size) -> int:
+    """Bytes, given as a number or as text such as "2GB"; None is 0."""
+    try:
+        return 0 if value is None else parse_bytes(value)
+    except OutcoreError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def element_type(value: Any) -> np.dtype[Any]:
+    wanted: np.dtype[Any] = np.dtype(value)
+    if wanted not in DTYPES:
+        raise TypeError(f"dtype {wanted}; it may be {', '.join(d.name for d in DTYPES)}")
+    return wanted
+
+
+def as_json(name: str, value: Any) -> str:
+    """Metadata, as a file holds them."""
+    try:
+        return json.dumps(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"{name}: {error}") from error

@@ -1,0 +1,255 @@
+"""Processes of a parallel job: starting them (`--ranks N`), finding out that one is of them, failing together.
+
+A process that no launcher started never imports mpi4py, so one process needs no MPI.
+"""
+
+from __future__ import annotations
+
+import errno
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from outcore.base.errors import OutcoreError
+from outcore.base.extras import install, needed
+from outcore.job.resources import cores, spare_address_space
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+# The thread counts of the numerical libraries that a process may load.
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+_INSTALL = f"install it with: {install('mpi')}"
+
+# Variables in which launchers say rank and number of processes: MPICH, Intel MPI and Cray; Open MPI.
+# Slurm's come last and are those of a job step: the ones of the job are also set in a batch script.
+_RANK_VARIABLES = (
+    ("PMI_RANK", "PMI_SIZE"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+)
+_LOCAL_COUNT_VARIABLES = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_STEP_TASKS_PER_NODE")
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the launcher told this process: its rank, the number of processes, and how many share its node."""
+
+    rank: int
+    size: int
+    local_size: int
+
+
+def launched(environment: Mapping[str, str] = os.environ) -> Job | None:
+    """The parallel job this process belongs to, or None if it is on its own."""
+    for rank_name, size_name in _RANK_VARIABLES:
+        rank, size = environment.get(rank_name, ""), environment.get(size_name, "")
+        if rank.isdigit() and size.isdigit() and int(size) > 1:
+            return Job(int(rank), int(size), _local_size(environment, int(size)))
+    return None
+
+
+def _local_size(environment: Mapping[str, str], size: int) -> int:
+    for name in _LOCAL_COUNT_VARIABLES:
+        digits = environment.get(name, "").partition("(")[0].partition(",")[0]  # Slurm writes "4(x2),3"
+        if digits.isdigit() and int(digits) > 0:
+            return int(digits)
+    return size
+
+
+def threads_per_rank() -> int:
+    """Threads that this process should compute with: OMP_NUM_THREADS if set, else its share of the cores."""
+    chosen = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    if chosen.isdigit() and int(chosen) > 0:
+        return int(chosen)
+    job = launched()
+    if job is None or _bound_by_launcher():
+        return cores()
+    return max(1, cores() // job.local_size)
+
+
+def _bound_by_launcher() -> bool:
+    """True if the launcher gave this process its own cores, so that they are not to be divided again."""
+    try:
+        return cores() < cores(os.getppid())
+    except OSError:
+        return False
+
+
+def limit_threads() -> None:
+    """Tells numerical libraries that are not loaded yet this process's share of the cores, if the user did not."""
+    _set_threads(os.environ, threads_per_rank())
+    spare_address_space()
+
+
+def _set_threads(environment: MutableMapping[str, str], threads: int) -> None:
+    """OMP_NUM_THREADS, if the user has set it, goes for all libraries."""
+    chosen = environment.get("OMP_NUM_THREADS") or str(threads)
+    for name in THREAD_VARIABLES:
+        if not environment.get(name):
+            environment[name] = chosen
+
+
+def relaunch(ranks: int) -> None:
+    """Makes this command run on `ranks` processes: replaces this process by the launcher of the MPI that
+    mpi4py uses, which runs the same command line of the interpreter in each.
+
+    Returns when there is nothing to do: one rank, or already inside a job of that size. Output, exit status
+    and signals are the launcher's: if it is killed, the processes end with it.
+    Raises OutcoreError if the job has another size, or if MPI or its launcher cannot be used.
+    """
+    if ranks < 1:
+        raise OutcoreError(errno.EINVAL, f"--ranks {ranks}", detail="at least one process is needed")
+    job = launched()
+    if job is not None and job.size != ranks:
+        raise OutcoreError(
+            errno.EINVAL,
+            f"--ranks {ranks}",
+            detail=f"the launcher has started {job.size} processes already: leave --ranks out",
+        )
+    if job is not None or ranks == 1:
+        return
+    launcher = find_launcher()
+    command = [sys.executable, "-u", *sys.orig_argv[1:]]
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execve(launcher, [str(launcher), "-n", str(ranks), *command], _rank_environment(ranks))
+
+
+def _rank_environment(ranks: int) -> dict[str, str]:
+    environment = dict(os.environ)
+    _set_threads(environment, max(1, cores() // ranks))
+    if sys.stdout.isatty():  # the ranks write to a pipe of the launcher: let them know the terminal behind it
+        size = shutil.get_terminal_size()
+        environment.setdefault("COLUMNS", str(size.columns))
+        environment.setdefault("LINES", str(size.lines))
+        environment.setdefault("TTY_COMPATIBLE", "1")
+    return environment
+
+
+def find_launcher() -> Path:
+    """The mpiexec that belongs to the MPI library that mpi4py loads. Raises OutcoreError if there is none."""
+    library = mpi_library()
+    beside = Path(sys.executable).parent / "mpiexec"
+    on_path = shutil.which("mpiexec")
+    refused = []
+    for candidate in dict.fromkeys([beside, *([Path(on_path)] if on_path else [])]):
+        if not os.access(candidate, os.X_OK):
+            continue
+        kind = launcher_kind(candidate)
+        if kind == library_kind(library):
+            return candidate
+        refused.append(f"{candidate} is of {kind}")
+    found = "; ".join(refused) or "no mpiexec was found"
+    raise OutcoreError(
+        None,
+        "find the launcher mpiexec",
+        detail=f"mpi4py uses {library}, which needs a launcher of its own family, but {found}; {_INSTALL}",
+    )
+
+
+@cache
+def mpi_library() -> str:
+    """Name and version of the MPI library that mpi4py loads, asked in a process of its own: loading it here
+    would be felt by what this process becomes. Raises OutcoreError if mpi4py or its MPI is missing."""
+    if importlib.util.find_spec("mpi4py") is None:
+        raise needed("mpi4py", "start several processes")
+    question = (
+        "import mpi4py; mpi4py.rc.initialize = False\n"
+        "from mpi4py import MPI; print(MPI.Get_library_version())"
+    )
+    answer = subprocess.run([sys.executable, "-c", question], capture_output=True, text=True, check=False)
+    if answer.returncode != 0:
+        reason = answer.stderr.strip().rpartition("\n")[2] or f"exit status {answer.returncode}"
+        raise OutcoreError(None, "load MPI through mpi4py", detail=f"{reason}; {_INSTALL}")
+    words = answer.stdout.split("\x00")[0].splitlines()[0].split(",")[0].split()
+    return " ".join(word for word in words if word != "Version:")
+
+
+def library_kind(version: str) -> str:
+    """The family a launcher must be of to start processes of this library."""
+    return "Open MPI" if "open mpi" in version.lower() else "MPICH"
+
+
+@cache
+def launcher_kind(launcher: Path) -> str:
+    """The family of a launcher, from what it says of itself."""
+    answer = subprocess.run([launcher, "--version"], capture_output=True, text=True, check=False, timeout=30)
+    text = (answer.stdout + answer.stderr).lower()
+    if any(name in text for name in ("openrte", "open mpi", "prrte", "open-mpi")):
+        return "Open MPI"
+    if any(name in text for name in ("hydra", "mpich", "intel(r) mpi")):
+        return "MPICH"
+    return "an unknown MPI"
+
+
+@cache
+def world() -> Intracomm | None:
+    """The communicator of all processes of the job, or None for a process on its own.
+
+    Collective: every process of the job calls it early. Raises OutcoreError if mpi4py cannot be used, or if
+    the launcher is of another MPI than mpi4py (each process would think that it is alone).
+    """
+    job = launched()
+    if job is None:
+        return None
+    if importlib.util.find_spec("mpi4py") is None:
+        raise needed("mpi4py", f"join a job of {job.size} processes")
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise OutcoreError(None, "load MPI through mpi4py", detail=f"{error}; {_INSTALL}") from error
+    if MPI.COMM_WORLD.size != job.size:
+        raise OutcoreError(
+            errno.EINVAL,
+            f"join a job of {job.size} processes",
+            detail=f"the MPI of mpi4py sees {MPI.COMM_WORLD.size}: the launcher is of another MPI, "
+            f"use --ranks {job.size} instead of it",
+        )
+    from outcore import _core
+
+    _core.set_process_rank(job.rank, job.size)
+    _side_channel()
+    return MPI.COMM_WORLD
+
+
+def joined() -> bool:
+    """True once `world` has connected this process with the others."""
+    return world.cache_info().currsize > 0 and world() is not None
+
+
+@cache
+def _side_channel() -> Intracomm:
+    """A communicator apart from all others, for `gather_within`."""
+    from mpi4py import MPI
+
+    return MPI.COMM_WORLD.Dup()
+
+
+def gather_within(grace_s: float, message: str) -> list[str] | None:
+    """The messages of all processes, in order of rank, if each calls this within `grace_s` seconds; None if
+    others are still at work. After None this process has to end the job (`abort`)."""
+    channel = _side_channel()
+    arrived = channel.Ibarrier()
+    deadline = time.monotonic() + grace_s
+    while not arrived.Test():
+        if time.monotonic() > deadline:
+            return None
+        time.sleep(0.005)
+    return channel.allgather(message)
+
+
+def abort(status: int) -> None:
+    """Ends all processes of the job."""
+    from mpi4py import MPI
+
+    MPI.COMM_WORLD.Abort(status)

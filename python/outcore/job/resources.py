@@ -1,0 +1,178 @@
+"""Cores and memory that this process has been given: affinity masks and control groups count, not the machine."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import math
+import os
+import re
+import resource
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from outcore import _core
+from outcore.base.errors import OutcoreError
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
+_M_ARENA_MAX = -8
+_LIBRARIES_BYTES = 380 << 20  # of address space: NumPy, SciPy, PySCF and what they load
+_MAPPED_BYTES = 48 << 20  # of address space: libraries and pieces of the heap that come later
+_BLAS_BYTES = 32 << 20  # of a thread
+_LARGE_BYTES = 256 << 10  # of what is given back: smaller pieces would cost more page faults than memory
+
+_UNITS = {
+    "": 1,
+    "K": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "KI": 2**10,
+    "MI": 2**20,
+    "GI": 2**30,
+    "TI": 2**40,
+}
+
+
+def cores(pid: int = 0, *, root: str | Path = "/") -> int:
+    """Cores that the process `pid` (0: this one) may use: its affinity mask, cut by a control-group quota."""
+    allowed = len(os.sched_getaffinity(pid))
+    for group in _core.control_groups("cpu", root):
+        quota = _cpu_quota(group)
+        if quota is not None:
+            allowed = min(allowed, max(1, math.ceil(quota)))
+    return allowed
+
+
+@dataclass(frozen=True, order=True)
+class Allowance:
+    """Memory that a process may take, and what decides it, for messages."""
+
+    bytes: int
+    reason: str
+
+
+def allowance(processes: int = 1, threads: int = 0, *, root: str | Path = "/") -> Allowance:
+    """What one of `processes` on this node can still take without swapping, being refused or being ended: the least
+    of what all limits leave. `threads` that it will start need address space that is no memory."""
+    return min(_allowances(_core.memory_limits(root), processes, threads))
+
+
+def hard_allowance(processes: int = 1, threads: int = 0, *, root: str | Path = "/") -> Allowance | None:
+    """The same of limits that cannot be exceeded, whatever the user says; None if there are none."""
+    hard = [limit for limit in _core.memory_limits(root) if limit.hard]
+    return min(_allowances(hard, processes, threads), default=None)
+
+
+def _allowances(limits: Iterable[_core.MemoryLimit], processes: int, threads: int) -> Iterator[Allowance]:
+    for limit in limits:
+        left = limit.left_bytes // processes
+        if not limit.shared:
+            left = limit.left_bytes - _MAPPED_BYTES - threads * _thread_bytes()
+        yield Allowance(max(0, left), f"{limit.name}, {limit.limit_bytes / 1e6:.0f} MB in {limit.source}")
+
+
+def _thread_bytes() -> int:
+    """Address space of a thread: its stack, and the work space of BLAS."""
+    stack, _ = resource.getrlimit(resource.RLIMIT_STACK)
+    return _BLAS_BYTES + (min(stack, 64 << 20) if stack > 0 else 2 << 20)
+
+
+def refuse_little_address_space(threads: int) -> None:
+    """Raises OutcoreError (ENOMEM) where the libraries of a calculation could not be loaded: some would wait
+    for ever then, or end the process."""
+    for limit in _core.memory_limits():
+        libraries = (
+            _LIBRARIES_BYTES if "RLIMIT_AS" in limit.name else _LIBRARIES_BYTES // 3
+        )  # code is no data
+        least = libraries + threads * 2 * _thread_bytes()  # two libraries of linear algebra at least
+        if not limit.shared and limit.left_bytes < least:
+            raise OutcoreError(
+                errno.ENOMEM,
+                "start",
+                detail=f"{limit.name}, {limit.limit_bytes / 1e6:.0f} MB in {limit.source}, leaves "
+                f"{limit.left_bytes / 1e6:.0f} MB; libraries and {threads} threads take {least / 1e6:.0f} MB",
+            )
+
+
+def available_memory_bytes() -> int:
+    """Memory that can still be taken by the processes of this node without swapping or being ended."""
+    return allowance().bytes
+
+
+def total_memory_bytes(*, root: str | Path = "/") -> int:
+    """Memory given to this process, with what is in use: the machine's, or the least limit."""
+    return min(limit.limit_bytes for limit in _core.memory_limits(root))
+
+
+def resident_bytes() -> int:
+    """Memory that this process holds now."""
+    return _status_bytes("VmRSS")
+
+
+def peak_resident_bytes() -> int:
+    """The most memory that this process has held so far."""
+    return _status_bytes("VmHWM")
+
+
+def give_back_freed_memory() -> None:
+    """From now on arrays of this process that are freed are the system's again, so that a budget of memory can be
+    kept: the C library would take the size of the largest array freed so far as what is to be kept in its heap.
+    For programs, as a library is a guest in its process. Other C libraries than glibc do as they do."""
+    library = ctypes.CDLL(None)
+    if hasattr(library, "gnu_get_libc_version"):
+        for parameter, count in ((_M_MMAP_THRESHOLD, _LARGE_BYTES), (_M_TRIM_THRESHOLD, _LARGE_BYTES)):
+            library.mallopt(parameter, count)
+
+
+def spare_address_space() -> None:
+    """From now on the threads of this process share their heaps if its address space is limited: each would map 64
+    MiB for one of its own. For programs."""
+    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        library = ctypes.CDLL(None)
+        if hasattr(library, "gnu_get_libc_version"):
+            library.mallopt(_M_ARENA_MAX, 1)
+
+
+def _status_bytes(name: str) -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        key, _, value = line.partition(":")
+        if key == name:
+            return int(value.split()[0]) * 1024
+    raise RuntimeError(f"/proc/self/status has no {name}")
+
+
+def _cpu_quota(group: Path) -> float | None:
+    """Cores' worth of time that the group may use, None without a limit."""
+    try:  # version 2: "MAX PERIOD" in microseconds, MAX may be "max"
+        most, period = (group / "cpu.max").read_text().split()
+    except (OSError, ValueError):
+        quota, interval = _number(group / "cpu.cfs_quota_us"), _number(group / "cpu.cfs_period_us")
+        return quota / interval if quota and interval and quota > 0 else None
+    return None if most == "max" else int(most) / int(period)
+
+
+def _number(path: Path) -> int | None:
+    """The number in a file; None if there is no file or it says "max"."""
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def parse_bytes(size: str | int) -> int:
+    """Bytes from "400MB", "2GiB", "1e9", or a number. Raises OutcoreError."""
+    text = str(size)
+    match = re.fullmatch(r"\s*([0-9.]+(?:[eE][0-9]+)?)\s*([kKmMgGtT]?i?)[bB]?\s*", text)
+    try:
+        if match is None:
+            raise ValueError
+        count = int(float(match[1]) * _UNITS[match[2].upper()])
+    except (ValueError, OverflowError):
+        raise OutcoreError(
+            errno.EINVAL, f"size '{text}'", detail="write it as 400MB, 2GB or 1.5GiB"
+        ) from None
+    if not 0 < count < 1 << 63:
+        raise OutcoreError(errno.EINVAL, f"size '{text}'", detail="it must be positive, and less than 2^63")
+    return count

@@ -1,0 +1,366 @@
+"""The processes that work together: `World`.
+
+    with outcore.World() as world:
+        tasks = world.counter()
+        while (task := tasks.next()) < 1000:
+            ...
+        total = world.all_reduce(mine)
+
+A process that no launcher started is a world of one, without MPI.
+"""
+
+from __future__ import annotations
+
+import atexit
+import errno
+import hashlib
+import os
+import pickle
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+
+import numpy as np
+
+from outcore import _core
+from outcore.base.errors import OutcoreError, as_fields, printable
+from outcore.job import arguments, launch
+from outcore.job.collective import in_gate
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+T = TypeVar("T")
+Procedure = Callable[[int, bytes, "np.ndarray[Any, np.dtype[np.uint8]]"], Any]
+
+EXIT_GRACE_S = 10.0  # a process that ends waits so long for the others to end too
+
+_open: list[World] = []  # kept until they are closed: what is collective is not left to the garbage collector
+
+
+class World(_core.World):
+    """Processes, their nodes, memory budget and scratch. Making and closing it is collective; so are the methods
+    that say so: all processes call them in the same order, from one thread at a time. One that calls something
+    else, or with other arguments, makes OutcoreError (EINVAL) of the call at all processes.
+
+    Args:
+        comm: an mpi4py communicator; None: all processes of the job, or this process alone if no launcher
+            started it; "self": this process alone. The MPI must be the one that mpi4py has loaded, with
+            MPI_THREAD_MULTIPLE (its default).
+        memory: budget of each process for arrays, caches and buffers, in bytes or as "2GB"; None: half of this
+            process's share of the memory of its node.
+        scratch: directory for scratch; None: the fastest node-local one, chosen when it is needed.
+        nodes: "hosts" (None), or "processes": each process counts as a node, so that what happens between nodes
+            can be tried on one machine. OUTCORE_NODES=processes in the environment does the same.
+
+    A child made by fork (os.fork, multiprocessing's "fork") cannot use the world of its parent, nor anything that
+    was made in it: OutcoreError (EBADF), at once, but for `close`, which does nothing there. It may make a
+    World("self") of its own, unless its parent is one of several processes under MPI. Workers that are to
+    use Outcore are best started by multiprocessing's "spawn" or "forkserver".
+
+    Use it in a `with` block, or call `close`. `budget` accounts the memory; `node`, `nodes`, `node_rank` and
+    `node_size` say where this process runs.
+
+    Raises:
+        OutcoreError: ENOTSUP (no MPI, or not a usable one), ENOENT, EACCES (scratch), EINVAL; the same at all. For
+            a `comm` that is none EINVAL at this process alone, as it names no others.
+    """
+
+    def __init__(
+        self,
+        comm: Intracomm | Literal["self"] | None = None,
+        *,
+        memory: int | str | None = None,
+        scratch: str | os.PathLike[str] | None = None,
+        nodes: str | None = None,
+    ) -> None:
+        if comm is not None and comm != "self" and not hasattr(comm, "py2f"):
+            raise OutcoreError(
+                errno.EINVAL, f"World({comm!r})", detail="a communicator, None or 'self' is needed"
+            )
+        self.comm = launch.world() if comm is None else None if isinstance(comm, str) else comm
+        communicator = None if self.comm is None or self.comm.Get_size() == 1 else self.comm.py2f()
+
+        def options() -> _core.WorldOptions:
+            if nodes not in (None, "hosts", "processes"):
+                raise ValueError(f"nodes={nodes!r} is neither 'hosts' nor 'processes'")
+            return _core.WorldOptions(
+                memory_bytes=arguments.size_bytes("memory", memory),
+                scratch=arguments.path("scratch", scratch),
+                node_for_each_process=nodes == "processes",
+            )
+
+        in_gate("make a world", lambda gate: _core.World.__init__(self, communicator, gate), options)
+        _open.append(self)
+
+    def split(self, color: int, key: int = 0, scratch: str | os.PathLike[str] | None = None) -> World | None:
+        """Processes of equal color as a world of their own, ordered by `key`, then rank here; None for a negative
+        color. It has its own arrays and collective calls, and shares the budget with this one, and its scratch
+        directory unless the group is given a disk of its own. Its arrays can be reached from all of this world
+        (`DiskArray.share`). Collective; so is closing each part, over its processes.
+
+        Raises: OutcoreError at all processes of a group if its scratch directory is none."""
+        with self.together("split"):
+            mine = arguments.integer("color", color, bits=32), arguments.integer("key", key, bits=32)
+            place = arguments.path("scratch", scratch)
+        group = self.split_group(*mine)
+        if group is None:
+            return None
+        part = World.__new__(World)
+        _core.World.__init__(part, group, self, place)
+        part.comm = None
+        _open.append(part)
+        return part
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes."""
+        return self.node_count
+
+    def close(self) -> None:
+        """Frees all memory of the world. Collective; may be repeated. Arrays in it are lost; views of their local
+        memory must not be used any more. While one process waits here, other collective calls of the rest
+        are errors."""
+        super().close()
+        if self in _open:
+            _open.remove(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        where = "closed" if self.closed else f"{self.node_count} nodes, {self.description}"
+        return f"<outcore.World: process {self.rank} of {self.size}, {where}>"
+
+    def counter(self) -> _core.Counter:
+        """A number that all processes count up, zero at first. Collective."""
+        return _core.Counter(self)
+
+    def lock(self) -> _core.Lock:
+        """A lock between processes. Collective."""
+        return _core.Lock(self)
+
+    def broadcast(self, value: T, root: int = 0) -> T:
+        """The object of process `root`, pickled, at all processes. Collective."""
+        is_root = self.rank == root
+
+        def bring() -> tuple[bytes, int]:
+            return pickle.dumps(value) if is_root else b"", arguments.integer("root", root, bits=32)
+
+        data = in_gate("broadcast", self.broadcast_bytes, bring)
+        return value if is_root else pickle.loads(data)
+
+    def gather(self, value: T) -> list[T]:
+        """The objects of all processes, pickled, in order of rank, at all processes. Collective; for small ones."""
+        every = in_gate("gather", self.gather_bytes, lambda: pickle.dumps(value))
+        return [pickle.loads(each) for each in every]
+
+    def all_reduce(self, value: Any, op: str = "sum") -> Any:
+        """The sum, "min" or "max" of a number or of the elements of an array over all processes, the same bits at
+        all of them. Collective. Returns a number, or a new array of the same shape and type."""
+        dtype, shape = np.dtype(float), ()
+
+        def bring() -> tuple[np.ndarray[Any, Any], str, bytes]:
+            nonlocal dtype, shape
+            array = np.asarray(value)
+            dtype, shape = array.dtype, array.shape
+            return _numbers(array, arguments.text("op", op)), op, f"{op} {dtype} {shape}".encode()
+
+        numbers = in_gate("all_reduce", self.reduce_numbers, bring)
+        result = numbers.view(np.complex128) if dtype.kind == "c" else numbers
+        result = result.astype(dtype, copy=False).reshape(shape)
+        return result if isinstance(value, np.ndarray) else result.item()
+
+    def register(self, name: str, procedure: Procedure) -> int:
+        """Makes a procedure known at all processes, each with its own function, and returns its number. Collective.
+
+        `procedure(caller, header, payload)` is called with the rank of the caller, bytes, and a read-only
+        uint8 array, which may lie in memory of the caller: copy what is needed after the call. It returns the
+        reply (anything with the buffer protocol) or None. It is run by a thread of this process (several calls
+        at once, in any order), also while the process computes, as far as that lets other Python threads run:
+        it may touch this process's part of arrays, and wait. What it raises is raised at the caller,
+        as OutcoreError.
+
+        Raises:
+            OutcoreError: EEXIST, if the name is taken; the same at all.
+        """
+
+        def serve(caller: int, header: bytes, payload: Any) -> tuple[Any, Any]:
+            try:
+                reply = procedure(caller, header, payload)
+                return as_fields(None, name), np.ascontiguousarray(reply) if isinstance(
+                    reply, np.ndarray
+                ) else reply
+            except Exception as error:
+                return as_fields(error, f"procedure '{name}'"), None
+
+        with self.together("register a procedure"):
+            arguments.text("name", name)
+            if not callable(procedure):
+                raise TypeError(f"procedure '{name}' is {procedure!r}, no function")
+        return self.register_procedure(name, serve)
+
+    def unregister(self, name: str) -> None:
+        """Forgets a procedure, once calls of it that are being served here have ended. Collective."""
+        with self.together("unregister a procedure"):
+            number = self.procedure(arguments.text("name", name))
+        self.unregister_procedure(number)
+
+    def call(
+        self,
+        process: int,
+        procedure: str | int,
+        header: bytes = b"",
+        payload: Any = None,
+        *,
+        reply: Any = None,
+        most_reply_bytes: int = 1 << 20,
+    ) -> _core.Request:
+        """Calls a procedure at a process (this one, too); `wait` of the result gives the reply. Returns at once; if
+        very many calls to the process are outstanding it waits for some to end. Any thread, not collective.
+
+        Args:
+            procedure: its name or number.
+            header: at most 3 KiB.
+            payload: anything contiguous with the buffer protocol, up to 1 GiB; it must not change meanwhile.
+            reply: where the reply goes, contiguous and writable; None: memory is taken for it.
+            most_reply_bytes: room for the reply if `reply` is None.
+
+        Raises:
+            OutcoreError: here: EINVAL (no such process), ENOENT (no such procedure), EMSGSIZE. At `wait`: what the
+                procedure raised, EMSGSIZE (the reply is larger than there is room for).
+        """
+        number = self.procedure(procedure) if isinstance(procedure, str) else procedure
+        return self.call_procedure(process, number, header, payload, reply, most_reply_bytes)
+
+    def together(self, what: str, *arguments: Any) -> AbstractContextManager[None]:
+        """A step that succeeds at all processes or fails at all: if the block raises anywhere, all raise that
+        error, of the lowest rank that has one, as OutcoreError. Collective. The block must not wait for
+        other processes. Also a decorator: `@world.together("read input")`.
+
+        `what` and `arguments` (which must be picklable) have to be the same at all processes.
+        """
+        return self.together_with(what, lambda: arguments)
+
+    @contextmanager
+    def together_with(self, what: str, bring: Callable[[], Any]) -> Iterator[None]:
+        """The same with arguments that a function makes, inside of the gate: what it raises, all raise, and nobody
+        runs the block."""
+        label = printable(str(what))
+
+        def print_of_arguments() -> bytes:
+            return hashlib.sha256(pickle.dumps(bring())).digest()
+
+        in_gate(label, lambda gate: self.enter(label, gate), print_of_arguments)
+        failure: BaseException | None = None
+        try:
+            yield
+        except BaseException as error:
+            failure = error
+
+        def raise_failure() -> None:
+            if failure is not None:
+                raise failure
+
+        try:
+            in_gate(label, self.leave, raise_failure)
+        except OutcoreError as common:
+            common.collective = True
+            raise
+
+
+def shared(comm: Intracomm | None) -> World:
+    """The world of a communicator for those who have none of their own; of None: this process alone. Made by the
+    first call, which is collective, with the default options; closed when the communicator is freed, or at
+    the end. Not to be closed by who asks for it."""
+    if comm is None:
+        return _alone()
+    present = comm.Get_attr(_shared_key())
+    if isinstance(present, World) and not present.closed:
+        return present
+    world = World(comm)
+    comm.Set_attr(_shared_key(), world)
+    return world
+
+
+@cache
+def _alone() -> World:
+    return World("self")
+
+
+@cache
+def _shared_key() -> int:
+    """Under which a communicator keeps its world."""
+    from mpi4py import MPI
+
+    return MPI.Comm.Create_keyval(delete_fn=lambda _comm, _key, world: world.close())
+
+
+def _numbers(array: np.ndarray[Any, Any], op: str) -> np.ndarray[Any, Any]:
+    """A copy of an array as the native code adds it up: contiguous float64 or int64, one dimension."""
+    if array.dtype.kind in "iu" and array.dtype != np.uint64:
+        return np.array(array, np.int64, copy=True).ravel()
+    if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
+        return np.array(array, np.float64, copy=True).ravel()
+    if array.dtype.kind == "c" and op == "sum":
+        return np.array(array, np.complex128, copy=True).ravel().view(np.float64)
+    raise OutcoreError(
+        errno.EINVAL,
+        f"all_reduce of {array.dtype} with op='{op}'",
+        detail="integers and floats, or a complex sum",
+    )
+
+
+def _forget() -> None:
+    """In a forked child, whose parent's worlds are not its own: it must not close them, and starts with none."""
+    _open.clear()
+    _alone.cache_clear()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+_closers: list[threading.Thread] = []
+
+
+def let_others_fail() -> None:
+    """Begins to close all worlds of this process, which is ending by itself: collective calls of the others become
+    errors."""
+    closer = threading.Thread(target=_close_quietly, daemon=True)
+    closer.start()
+    _closers.append(closer)
+
+
+def _close_quietly() -> None:
+    for world in list(_open):
+        with suppress(OutcoreError):
+            world.close()
+
+
+@atexit.register
+def _close_all() -> None:
+    """At the end of a process that has not closed its worlds. If the others do not end as well, the job is ended:
+    they would wait for ever."""
+    _alone.cache_clear()
+    for closer in _closers:
+        closer.join(EXIT_GRACE_S)
+    for world in list(_open):
+        closer = threading.Thread(target=world.close, daemon=True)
+        closer.start()
+        closer.join(EXIT_GRACE_S)
+        if closer.is_alive():
+            print(
+                f"outcore: process {world.rank} has ended without closing its world while others go on; "
+                "ending the job",
+                file=sys.stderr,
+                flush=True,
+            )
+            launch.abort(1)
+        if world.comm is not None and world.comm.Get_attr(_shared_key()) is world:
+            world.comm.Delete_attr(_shared_key())

@@ -1,0 +1,398 @@
+"""Checkpoints: named arrays and a few words about them, saved together, at once or not at all.
+
+    outcore.checkpoint.save(world, "ccsd.ckpt", {"t1": t1, "t2": t2}, {"cycle": 12, "energy": -76.24})
+    ...
+    with outcore.checkpoint.load(world, "ccsd.ckpt") as saved:
+        t2 = saved["t2"]
+        cycle = saved.meta["cycle"]
+
+A checkpoint is a directory that opens with any number of processes and nodes:
+
+    manifest, component.0, ...    a persistent array of one number, whose metadata name the present generation
+    arrays.<generation>/<name>    the persistent arrays of that generation
+
+A new generation is written beside the old one, then committed by the small array, and only then the old one goes.
+So a process that is killed at any moment leaves the previous checkpoint or the new one.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from outcore.arrays.disk_array import DiskArray
+from outcore.arrays.global_array import GlobalArray
+from outcore.base.errors import OutcoreError
+from outcore.job import arguments
+from outcore.keep.checkpoint_facts import (
+    NAME,
+    Entry,
+    Facts,
+    check_array,
+    facts_of,
+    hold,
+    identities,
+    is_checkpoint,
+)
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from outcore._core import Request
+    from outcore.job.world import World
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+_CONTAINED = 2  # names that save makes, and that must be no links: arrays.<generation>/<name>
+
+
+def save(
+    world: World,
+    name: str | os.PathLike[str],
+    arrays: Mapping[str, GlobalArray | DiskArray | Array],
+    meta: Any = None,
+    *,
+    codec: str = "none",
+    placement: str = "auto",
+) -> None:
+    """Saves arrays under `name`, a directory, in place of the checkpoint that is there. Collective.
+
+    arrays: global arrays and disk arrays of this world, and NumPy arrays that are the same at all processes.
+        Names are made of letters, digits and _ . + -
+    meta: anything that JSON can hold.
+    codec, placement: as for DiskArray.
+
+    When it returns the checkpoint is on stable storage. If it raises OutcoreError (ENOSPC, say, the same at all
+    processes), or the job is killed, the previous checkpoint is there, untouched.
+    """
+    arrays = _checked(world, arrays, meta)
+    root = _root(world, name, placement)
+    try:
+        generation = facts_of(root.metadata, name).generation + 1
+        labels = world.broadcast(identities(list(arrays), generation))
+        entries: dict[str, Entry] = {}
+        place = Path(root.path or "") / f"arrays.{generation}"  # as this process sees it
+        given = Path(name) / place.name
+        _together(world, root, lambda: _make_empty(place))
+        files: list[DiskArray] = []
+        under_way: list[Request] = []
+        try:
+            for key, array in arrays.items():
+                file = _file_for(world, array, given / key, codec, root.placement, labels[key])
+                files.append(file)
+                if isinstance(array, DiskArray):
+                    _copy(world, array, file)
+                elif array.size:
+                    source = array if isinstance(array, GlobalArray) else array.reshape(file.shape)
+                    under_way.append(file.write(source))
+            for request in under_way:
+                request.wait()
+            for (key, array), file in zip(arrays.items(), files, strict=True):
+                file.flush()
+                entries[key] = Entry(
+                    _kind(array),
+                    tuple(array.shape),
+                    file.shape,
+                    file.dtype.name,
+                    file.identity,
+                    file.generation,
+                )
+                file.close()
+        except OutcoreError:  # at all processes
+            for file in files:
+                file._native.drop()
+            _together(world, root, lambda: _remove(place))
+            raise
+        root.flush(Facts(generation, entries, meta).as_json())
+        _together(world, root, lambda: _remove_others(place))
+    finally:
+        root._native.drop()
+
+
+def load(world: World, name: str | os.PathLike[str]) -> Checkpoint:
+    """Opens a checkpoint, made by any number of processes. Collective.
+
+    Raises OutcoreError: ENOENT (there is none), EINVAL (something else is there), EIO (damaged).
+    """
+    return Checkpoint(world, name)
+
+
+_held: WeakValueDictionary[int, Checkpoint] = WeakValueDictionary()  # by descriptor
+
+
+def _leave_to_parent() -> None:
+    """In a forked child: a lock belongs to the open file, which it shares, and would outlast the parent's."""
+    for each in list(_held.values()):
+        each.close()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
+
+
+class Checkpoint(Mapping[str, Any]):
+    """What was saved: a mapping from names to arrays, which are read when asked for; `meta` beside it.
+
+    `saved[name]` is collective. It gives what was saved: a new GlobalArray; a DiskArray, open to read, in place
+    in the checkpoint (close it before the checkpoint is saved again); or a NumPy array at every process.
+    `read(name, into)` reads into an array that is there.
+    """
+
+    def __init__(self, world: World, name: str | os.PathLike[str]) -> None:
+        self._lease: int | None = None
+        generation = -1
+        for attempt in range(1, 1001):
+            self._read(world, name)
+            if generation == self.generation:
+                raise OutcoreError(errno.EIO, "load checkpoint", path=name, detail="its arrays are not there")
+            generation = self.generation
+            try:
+                with world.together("load checkpoint"):
+                    self._hold()
+                return
+            except OutcoreError as error:  # at all processes; it has been saved again meanwhile
+                self.close()
+                if error.errno != errno.ESTALE:
+                    raise
+                time.sleep(min(attempt, 20) / 1000)
+        raise OutcoreError(errno.EBUSY, "load checkpoint", path=name, detail="it is saved again and again")
+
+    def _hold(self) -> None:
+        """Keeps who saves the next one from removing this generation, for as long as this process holds it."""
+        if self._here.exists():  # else it is a node without a part of it
+            self._lease = hold(self._here / f"arrays.{self.generation}")
+            _held[self._lease] = self
+
+    def close(self) -> None:
+        """Lets who saves the next one remove this generation. Arrays that were opened stay as they are."""
+        if self._lease is not None:
+            _held.pop(self._lease, None)
+            os.close(self._lease)
+            self._lease = None
+
+    def __del__(self) -> None:
+        if getattr(self, "_lease", None) is not None:
+            self.close()
+
+    def _read(self, world: World, name: str | os.PathLike[str]) -> None:
+        self._world = world
+        root = DiskArray.open(world, name)
+        self._path = Path(name)
+        self._here = Path(root.path or name)  # as this process sees it
+        try:
+            facts = facts_of(root.metadata, name)
+        finally:
+            root._native.drop()
+        if facts.generation == 0:
+            raise OutcoreError(errno.ENOENT, "load checkpoint", path=name, detail="none was completed")
+        self._facts = facts
+        self.meta: Any = facts.meta
+        self.generation: int = facts.generation
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._facts.arrays)
+
+    def __len__(self) -> int:
+        return len(self._facts.arrays)
+
+    def form(self, key: str) -> tuple[tuple[int, ...], str]:
+        """Shape and type of an array, as the checkpoint says; nothing is read."""
+        entry = self._facts.arrays[key]
+        return entry.shape, entry.dtype
+
+    def __getitem__(self, key: str) -> Any:
+        file = self.open(key)
+        entry = self._facts.arrays[key]
+        if entry.kind == "disk":
+            return file
+        with file:
+            shape = entry.shape
+            if entry.kind == "global":
+                array = GlobalArray(self._world, shape, file.dtype)
+                if 0 not in shape:
+                    file.read(array).wait()
+                return array
+            block = np.zeros(file.shape, file.dtype)
+            if 0 not in shape:
+                file.read(block).wait()
+            return block.reshape(shape) if 0 not in shape else np.zeros(shape, file.dtype)
+
+    def read(self, key: str, into: GlobalArray | Array) -> None:
+        """Reads an array into one of the same shape and type. Collective."""
+        with self.open(key) as file:
+            file.read(into).wait()
+
+    def open(self, key: str) -> DiskArray:
+        """The file of an array, to read from. Collective. KeyError, at all processes, if there is none."""
+        with self._world.together("open array of checkpoint", key):  # else some look for it and some do not
+            pass
+        entry = self._facts.arrays[key]
+        path = self._path / f"arrays.{self.generation}" / key
+        file = DiskArray.open(self._world, path, contained=_CONTAINED)
+        found = {
+            "identity": file.identity,
+            "file_shape": file.shape,
+            "dtype": file.dtype.name,
+            "commits": file.generation,
+        }
+        try:
+            check_array(path, key, entry, found)
+        except OutcoreError as error:  # at all processes
+            file._native.drop()
+            error.collective = True
+            raise
+        return file
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _checked(world: World, given: Mapping[str, Any], meta: Any) -> dict[str, Any]:
+    """The arrays, once all processes have come with the same names and kinds of them, and meta that can be kept."""
+    arrays: dict[str, Any] = {}
+
+    def bring() -> list[tuple[str, str]]:
+        for key, each in given.items():
+            arrays[key] = np.asarray(each) if isinstance(each, np.generic) else each
+        return [(str(key), _kind(array)) for key, array in arrays.items()]
+
+    with world.together_with("save checkpoint", bring):
+        arguments.as_json("meta", meta)
+        for key, array in arrays.items():
+            if not isinstance(key, str) or not NAME.fullmatch(key):
+                raise OutcoreError(
+                    errno.EINVAL,
+                    f"save array '{key}'",
+                    detail="names are made of letters, digits and _ . + -",
+                )
+            if _kind(array) == "unknown":
+                raise OutcoreError(errno.EINVAL, f"save '{key}'", detail="it is no array")
+    return arrays
+
+
+def _kind(array: Any) -> str:
+    if isinstance(array, GlobalArray):
+        return "global"
+    if isinstance(array, DiskArray):
+        return "disk"
+    return "numpy" if isinstance(array, np.ndarray) else "unknown"
+
+
+def _root(world: World, name: str | os.PathLike[str], placement: str) -> DiskArray:
+    try:
+        root = DiskArray.open(world, name, read_only=False)
+    except OutcoreError as error:  # the same at all processes
+        if error.errno != errno.ENOENT:
+            raise
+        # What a job left that was killed before there was a checkpoint is no reason to refuse this one.
+        nothing = Facts(0, {}, None).as_json()
+        root = DiskArray(world, 1, "int64", path=name, placement=placement, overwrite=True, metadata=nothing)
+        root.flush()
+        return root
+    try:
+        ours = is_checkpoint(root.metadata)
+    except OutcoreError:
+        root._native.drop()
+        raise
+    if not ours:
+        root._native.drop()
+        raise OutcoreError(
+            errno.EEXIST, "save checkpoint", path=name, detail="there is a disk array of that name"
+        )
+    return root
+
+
+def _together(world: World, root: DiskArray, step: Any) -> None:
+    """Runs a step at the one process that acts for a directory: the first, or the first of each node."""
+    acts = world.rank == 0 or (root.placement == "local" and world.node_rank == 0)
+    with world.together("save checkpoint"):
+        if acts:
+            try:
+                step()
+            except OSError as error:
+                raise OutcoreError(
+                    error.errno or errno.EIO, "save checkpoint", path=error.filename or root.path or ""
+                ) from error
+
+
+def _make_empty(place: Path) -> None:
+    _remove(place)
+    place.mkdir()  # a link that somebody puts there meanwhile is an error
+
+
+def _remove(place: Path) -> None:
+    """What is there, if it can be; of a symbolic link the name alone."""
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place, ignore_errors=True)  # which follows no links
+        return
+    with suppress(OSError):
+        place.unlink()
+
+
+def _remove_others(present: Path) -> None:
+    # The checkpoint is safe: what cannot be removed now goes with the next one.
+    for each in present.parent.glob("arrays.*"):
+        if each != present and each.name.removeprefix("arrays.").isdigit():
+            _remove_unless_read(each)
+
+
+def _remove_unless_read(place: Path) -> None:
+    try:
+        directory = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        _remove(place)  # no directory of ours
+        return
+    try:
+        with suppress(OSError):  # a file system without locks cannot help
+            try:
+                fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:  # somebody has loaded it
+                return
+        _remove(place)
+    finally:
+        os.close(directory)
+
+
+def _file_for(world: World, array: Any, path: Path, codec: str, placement: str, identity: str) -> DiskArray:
+    shape = array.shape if array.size else (1,)
+    chunk = array.chunk if isinstance(array, DiskArray) else None
+    return DiskArray(
+        world,
+        shape or (1,),
+        array.dtype,
+        path=path,
+        chunk=chunk,
+        codec=array.codec.split()[0] if isinstance(array, DiskArray) else codec,
+        placement=placement,
+        identity=identity,
+        contained=_CONTAINED,
+    )
+
+
+def _copy(world: World, source: DiskArray, target: DiskArray) -> None:
+    """Passes a disk array through memory, some rows of chunks at a time."""
+    rows = max(1, (64 << 20) * world.size // max(1, source.nbytes // source.shape[0]))
+    rows = max(source.chunk[0], rows - rows % source.chunk[0])
+    for first in range(0, source.shape[0], rows):
+        box = np.s_[first : min(first + rows, source.shape[0])]
+        shape = (box.stop - box.start, *source.shape[1:])
+        with GlobalArray(world, shape, source.dtype) as buffer:
+            source.read(buffer, box).wait()
+            target.write(buffer, box).wait()

@@ -1,0 +1,323 @@
+"""HDF5 files from and to disk arrays, by h5py: for exchange with other programs.
+
+    outcore.hdf5.export_array(disk, "t2.h5", "t2")
+    disk = outcore.hdf5.import_array(world, "t2.h5", "t2", path="t2.array")
+
+All of it is collective. The first process reads or writes the HDF5 file, in pieces that fit into memory, while all
+of them serve the disk array. Small arrays need none of it: `file.create_dataset("t2", data=disk)` works.
+"""
+
+from __future__ import annotations
+
+import errno
+import inspect
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.arrays.disk_array import DiskArray
+from outcore.base import extras, metadata
+from outcore.base.checked import FormatError
+from outcore.base.errors import OutcoreError
+from outcore.job import arguments
+from outcore.job.arguments import DTYPES
+
+if TYPE_CHECKING:
+    from outcore.job.world import World
+
+PIECE_BYTES = 64 << 20
+_METADATA = "outcore metadata"  # attribute of a dataset
+_MOST_DIMENSIONS = 8
+_MOST_NAMES = 20  # of datasets, in a message
+_WIDER = {
+    "bool": "uint8",
+    "float16": "float32",
+    "uint16": "int32",
+    "uint32": "int64",
+}  # which disk arrays have
+
+
+def export_array(array: DiskArray, file: str | os.PathLike[str], dataset: str, **options: Any) -> None:
+    """Writes a disk array into a new dataset of an HDF5 file, which is made if it is not there. `options` are those
+    of h5py's create_dataset, such as chunks=True, compression="gzip". Collective.
+
+    Raises OutcoreError, the same at all processes: EEXIST (there is such a dataset), EINVAL (options), ENOSPC and
+    the like. Then there is no dataset.
+    """
+    world = array.world
+    with _opened(world, file, "a") as target:
+        with world.together("make a dataset of HDF5", dataset, options):
+            arguments.text("dataset", dataset)
+            if target is not None:
+                with _translated("make a dataset", file):
+                    _make_dataset(target, dataset, array, options)
+        try:
+            _copy_out(array, target, dataset, file)
+        except BaseException:
+            if target is not None:
+                with suppress(OSError, RuntimeError, ValueError, KeyError):
+                    del target[dataset]
+            raise
+
+
+def _copy_out(array: DiskArray, target: Any, dataset: str, file: str | os.PathLike[str]) -> None:
+    for box in _pieces(array):
+        piece = np.empty(_shape(box), array.dtype) if target is not None else None
+        array.read(_or_nothing(piece, array), box if piece is not None else None).wait()
+        with array.world.together("write to HDF5"):
+            if target is not None:
+                with _translated("write", file):
+                    target[dataset][box] = piece
+
+
+def import_array(
+    world: World,
+    file: str | os.PathLike[str],
+    dataset: str,
+    path: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> DiskArray:
+    """A new disk array with the elements of a dataset. `path` and `options` are those of DiskArray. Collective.
+
+    Elements become those of this machine, of any byte order; types that disk arrays do not have become wider ones
+    where these hold them all (bool, float16, uint16, uint32). A scalar becomes an array of one element.
+
+    Raises OutcoreError, the same at all processes: ENOENT (no such file or dataset, or a part of it is missing),
+    EINVAL (no elements, or such as disk arrays do not have: strings, records, references; the message says what it
+    is), ENOTSUP (compressed by what h5py does not have here).
+    """
+    with _opened(world, file, "r") as source:
+        facts: Any = None
+        with world.together("find a dataset of HDF5", dataset):
+            arguments.text("dataset", dataset)
+            inspect.signature(DiskArray).bind_partial(**options)  # TypeError for one that it does not have
+            if source is not None:
+                facts = _facts(source, file, dataset)
+        shape, dtype, metadata = world.broadcast(facts)
+        array = DiskArray(world, shape, dtype, path=path, metadata=metadata, **options)
+        try:
+            _fill(array, source, dataset, file)
+        except OutcoreError:  # at all processes
+            array.remove()
+            raise
+    return array
+
+
+def _fill(array: DiskArray, source: Any, dataset: str, file: str | os.PathLike[str]) -> None:
+    for box in _pieces(array):
+        piece = None
+        with array.world.together("read from HDF5"):
+            if source is not None:
+                with _translated("read", file):
+                    found = source[dataset]
+                    elements = found[box] if found.shape else found[()]
+                    piece = np.asarray(elements).astype(array.dtype, copy=False).reshape(_shape(box))
+        array.write(_or_nothing(piece, array), box if piece is not None else None).wait()
+
+
+class _opened:
+    """The HDF5 file at the first process, None at the others; problems are everybody's."""
+
+    def __init__(self, world: World, file: str | os.PathLike[str], mode: str) -> None:
+        self.world, self.file, self.mode = world, file, mode
+        self.handle: Any = None
+
+    def __enter__(self) -> Any:
+        with self.world.together_with(
+            "open an HDF5 file", lambda: (arguments.path("file", self.file), self.mode)
+        ):
+            if self.world.rank == 0:
+                try:
+                    import h5py
+                except ImportError as error:
+                    raise extras.missing(error, "use HDF5 files") or error from error
+                with _translated("open", self.file):
+                    self.handle = h5py.File(self.file, self.mode)
+        return self.handle
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        if kind is not None:  # at all processes
+            with suppress(OSError, RuntimeError, ValueError):
+                self._close()
+            return
+        with self.world.together("close an HDF5 file"), _translated("close", self.file):
+            self._close()  # the others find it complete
+
+    def _close(self) -> None:
+        if self.handle is not None:
+            self.handle.close()
+
+
+class _translated:
+    """Errors of h5py as ours."""
+
+    def __init__(self, attempted: str, file: str | os.PathLike[str]) -> None:
+        self.attempted, self.file = attempted, file
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: object
+    ) -> None:
+        kinds = OSError | RuntimeError | ValueError | KeyError
+        if isinstance(error, OutcoreError) or not isinstance(error, kinds):
+            return
+        text = str(error)
+        number = getattr(error, "errno", None)
+        if number is None:
+            number = next((each for words, each in _ERRORS if re.search(words, text)), errno.EIO)
+            number = errno.EINVAL if isinstance(error, ValueError) else number
+        raise OutcoreError(number, self.attempted, path=self.file, detail=text) from error
+
+
+# What HDF5 says, which has no errno.
+_ERRORS = (("signature not found|not an HDF5 file", errno.EINVAL), ("filter|plugin", errno.ENOTSUP))
+
+
+def _make_dataset(target: Any, dataset: str, array: DiskArray, options: dict[str, Any]) -> None:
+    if dataset in target:
+        raise OutcoreError(errno.EEXIST, f"export to dataset '{dataset}'", path=target.filename)
+    made = target.create_dataset(dataset, array.shape, array.dtype, **options)
+    try:
+        made.attrs[_METADATA] = json.dumps(array.metadata)
+    except BaseException:
+        del target[dataset]
+        raise
+
+
+def _facts(source: Any, file: Any, dataset: str) -> tuple[tuple[int, ...], str, Any]:
+    """Shape, type and metadata of the array that a dataset becomes."""
+    import h5py
+
+    def refuse(number: int, detail: str) -> OutcoreError:
+        return OutcoreError(number, f"import dataset '{dataset}'", path=file, detail=detail)
+
+    if dataset not in source:
+        raise refuse(errno.ENOENT, f"it has {', '.join(_datasets(source)) or 'none'}")
+    try:
+        found = source[dataset]
+    except KeyError as error:
+        raise refuse(errno.ENOENT, f"its link leads nowhere: {error}") from error
+    if not isinstance(found, h5py.Dataset):
+        inside = f", with {', '.join(found) or 'nothing'}" if isinstance(found, h5py.Group) else ""
+        raise refuse(errno.EINVAL, f"it is no dataset but a {type(found).__name__.lower()}{inside}")
+    if found.shape is None or 0 in found.shape:
+        shape = "no shape" if found.shape is None else f"the shape {found.shape}"
+        raise refuse(errno.EINVAL, f"it is empty, with {shape}; an array has one element at least")
+    if len(found.shape) > _MOST_DIMENSIONS:
+        raise refuse(
+            errno.EINVAL, f"it has {len(found.shape)} dimensions; an array has {_MOST_DIMENSIONS} at most"
+        )
+    name, why = _element_type(found)
+    if name is None:
+        known = ", ".join(dtype.name for dtype in DTYPES)
+        raise refuse(errno.EINVAL, f"its elements are {why}; an array has {known}")
+    if (missing := _missing_filter(found)) is not None:
+        raise refuse(errno.ENOTSUP, f"it is compressed by {missing}, which this HDF5 library does not have")
+    if (part := _missing_source(found, file)) is not None:
+        raise refuse(errno.ENOENT, f"it is a view of others, of which {part} is not there")
+    try:
+        text = found.attrs.get(_METADATA, "null")
+        meta = metadata.parsed(text if isinstance(text, bytes) else str(text).encode())
+    except FormatError as error:
+        raise refuse(errno.EINVAL, f"its attribute '{_METADATA}': {error}") from error
+    return found.shape or (1,), name, meta
+
+
+def _datasets(source: Any) -> list[str]:
+    """Names of the datasets in a file, the first ones if there are many."""
+    names: list[str] = []
+
+    def visit(name: str, found: Any) -> bool | None:
+        if hasattr(found, "shape"):
+            names.append(name)
+        return True if len(names) > _MOST_NAMES else None  # ends the visit
+
+    source.visititems(visit)
+    return [*names[:_MOST_NAMES], "..."] if len(names) > _MOST_NAMES else names
+
+
+def _element_type(found: Any) -> tuple[str | None, str]:
+    """Name of the type of an array that holds the elements, or None and what they are."""
+    try:
+        dtype = found.dtype
+    except TypeError as error:
+        return None, f"of a type that NumPy does not have ({error})"
+    what = _no_number(dtype)
+    name = _WIDER.get(dtype.name, dtype.name)
+    return (name, "") if not what and name in [each.name for each in DTYPES] else (None, what or dtype.name)
+
+
+def _no_number(dtype: Any) -> str:
+    """What elements are that are no numbers."""
+    import h5py
+
+    checks = (
+        (h5py.check_string_dtype, "strings"),
+        (h5py.check_vlen_dtype, "lists of different lengths"),
+        (h5py.check_ref_dtype, "references to objects or regions"),
+    )
+    for check, what in checks:
+        if check(dtype) is not None:
+            return what
+    if dtype.names is not None:
+        return f"compound, of {', '.join(dtype.names)}"
+    if dtype.subdtype is not None:
+        return f"arrays {dtype.subdtype[1]} of {dtype.subdtype[0]}"
+    return f"{dtype.name} (opaque)" if dtype.kind == "V" else ""
+
+
+def _missing_filter(found: Any) -> str | None:
+    import h5py
+
+    properties = found.id.get_create_plist()
+    for i in range(properties.get_nfilters()):
+        code, _, _, name = properties.get_filter(i)
+        if not h5py.h5z.filter_avail(code):
+            return f"filter {code} ({name.decode(errors='replace')})"
+    return None
+
+
+def _missing_source(found: Any, file: Any) -> str | None:
+    """Where a virtual dataset would read fill values instead of elements."""
+    import h5py
+
+    for source in found.virtual_sources() if found.is_virtual else ():
+        if "%" in source.file_name + source.dset_name or source.file_name == ".":
+            continue
+        place = os.path.join(os.path.dirname(os.fspath(file)), source.file_name)
+        try:
+            with h5py.File(place, "r") as other:
+                if source.dset_name in other:
+                    continue
+        except OSError:
+            pass
+        return f"{source.dset_name} of {place}"
+    return None
+
+
+def _pieces(array: DiskArray) -> Iterator[tuple[slice, ...]]:
+    """Boxes of whole chunks that cover the array, in memory order, of at most PIECE_BYTES where that can be."""
+    step = list(array.shape)
+    for axis, chunk in enumerate(array.chunk):
+        others = int(np.prod(step, dtype=np.int64)) // step[axis] * array.dtype.itemsize
+        fits = max(PIECE_BYTES // others, 1)
+        if fits >= step[axis]:
+            break
+        step[axis] = max(fits - fits % chunk, chunk)
+    counts = [-(-n // s) for n, s in zip(array.shape, step, strict=True)]
+    for index in np.ndindex(*counts):
+        yield tuple(slice(i * s, min(i * s + s, n)) for i, s, n in zip(index, step, array.shape, strict=True))
+
+
+def _shape(box: tuple[slice, ...]) -> tuple[int, ...]:
+    return tuple(axis.stop - axis.start for axis in box)
+
+
+def _or_nothing(piece: np.ndarray[Any, Any] | None, array: DiskArray) -> np.ndarray[Any, Any]:
+    return np.empty((0,) * array.ndim, array.dtype) if piece is None else piece

@@ -1,0 +1,66 @@
+// The manifest of a persistent array: what it is, and which files hold which state of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dio/chunks/grid.hpp"
+#include "outcore/box.hpp"
+#include "outcore/element_type.hpp"
+#include "store/geometry.hpp"
+
+namespace outcore::store {
+
+/// Written last, by write_durably: so an array is in the state before a commit or after it. It names for each
+/// component the file of chunks and the file with its table, whose size and checksum tie the right version
+/// of it to this manifest.
+struct Manifest {
+  static constexpr std::uint32_t version = 2;
+  static constexpr std::size_t most_components = 65536;
+  static constexpr std::size_t most_name_bytes = 255;
+  static constexpr std::size_t most_user_bytes = std::size_t{16} << 20;
+  static constexpr std::size_t most_bytes =
+      most_user_bytes + most_components * (2 * most_name_bytes + 32) + 4096;  ///< of the file
+  static constexpr std::uint64_t most_generation = std::uint64_t{1} << 62;
+  static constexpr std::size_t most_identity_bytes = 255;
+
+  struct Component {
+    std::string data_name, table_name;  ///< in the array's directory; no paths
+    std::int64_t table_bytes = 0;
+    std::uint32_t table_crc = 0;  ///< crc32c of the whole table file
+    friend bool operator==(const Component&, const Component&) = default;
+  };
+
+  Extents shape, chunk;
+  ElementType type = ElementType::float64;
+  std::int64_t block_bytes = 128 << 10;
+  std::int64_t group = ChunkGrid::default_group;
+  CodecOptions codec;
+  bool shared = true;            ///< one directory for all processes, not one for each node
+  std::uint64_t generation = 0;  ///< number of the commit, from 1
+  std::string identity;          ///< what the array is, from when it was made; printable
+  std::vector<Component> components;
+  std::vector<std::byte> user;  ///< opaque here
+
+  friend bool operator==(const Manifest&, const Manifest&) = default;
+
+  [[nodiscard]] ChunkGrid grid() const;                  ///< throws as ChunkGrid does
+  [[nodiscard]] Geometry geometry(int component) const;  ///< with shadow, as persistent arrays are
+  /// Throws Error(EINVAL), saying what: numbers that make no array, names that are none, too much of
+  /// something.
+  void check() const;
+
+  /// As a file: with magic, version, byte order and checksums. Throws as check does.
+  [[nodiscard]] std::vector<std::byte> encode() const;
+  /// The manifest in `bytes`, which may be anything. Throws Error naming `path`: EINVAL if it is not of an
+  /// Outcore array, ENOTSUP for another version or byte order, EIO if it is truncated or damaged.
+  [[nodiscard]] static Manifest decode(std::span<const std::byte> bytes, const std::string& path);
+};
+
+/// Throws Error(EINVAL) for an identity that is too long, or not printable.
+void check_identity(const std::string& identity);
+
+}  // namespace outcore::store

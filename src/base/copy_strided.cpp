@@ -1,0 +1,158 @@
+// Copies between strided pieces of memory: dimensions that lie close together in both are joined, the
+// innermost runs are copied at once, and what is transposed is copied in tiles of whole cache lines, turned
+// in vector registers.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/stream_copy.hpp"
+#include "base/transpose_tile.hpp"
+#include "outcore/box.hpp"
+
+namespace outcore {
+namespace {
+
+constexpr std::size_t streamed_run_bytes = 256;  // shorter ones are mostly parts of lines
+constexpr std::int64_t tile = 32;  // elements in each direction: two tiles fit into the first-level cache
+
+struct Axis {
+  std::int64_t count, to, from;
+};
+
+struct Plan {
+  std::array<Axis, max_rank> axes;  // from the outermost
+  int rank = 0;
+};
+
+/// Without axes of one element, sorted so that the target is written in order, neighbours joined.
+Plan simplify(const Extents& to, const Extents& from, const Extents& count) {
+  Plan plan;
+  for (int i = 0; i < count.rank(); ++i)
+    if (count[i] != 1) plan.axes[static_cast<std::size_t>(plan.rank++)] = {count[i], to[i], from[i]};
+  const auto begin = plan.axes.begin();
+  std::stable_sort(begin, begin + plan.rank,
+                   [](const Axis& a, const Axis& b) { return std::abs(a.to) > std::abs(b.to); });
+  int last = 0;
+  for (int i = 1; i < plan.rank; ++i) {
+    Axis& outer = plan.axes[static_cast<std::size_t>(last)];
+    const Axis& inner = plan.axes[static_cast<std::size_t>(i)];
+    if (outer.to == inner.to * inner.count && outer.from == inner.from * inner.count)
+      outer = {outer.count * inner.count, inner.to, inner.from};
+    else
+      plan.axes[static_cast<std::size_t>(++last)] = inner;
+  }
+  plan.rank = std::min(plan.rank, last + 1);
+  return plan;
+}
+
+template <class Element>
+void copy_row(std::byte* to, const std::byte* from, const Axis& axis) {
+  const auto size = static_cast<std::int64_t>(sizeof(Element));
+  if (axis.to == size && axis.from == size) {
+    const std::size_t bytes = static_cast<std::size_t>(axis.count) * sizeof(Element);
+    if (bytes >= streamed_run_bytes && StreamedCopies::wanted())
+      stream_copy(to, from, bytes);
+    else
+      std::memcpy(to, from, bytes);
+    return;
+  }
+  for (std::int64_t i = 0; i < axis.count; ++i)
+    std::memcpy(to + i * axis.to, from + i * axis.from, sizeof(Element));
+}
+
+/// Two axes of which the source runs along the first: tile by tile.
+template <class Element>
+void copy_tiles(std::byte* to, const std::byte* from, const Axis& outer, const Axis& inner) {
+  for (std::int64_t i = 0; i < outer.count; i += tile)
+    for (std::int64_t j = 0; j < inner.count; j += tile) {
+      const std::int64_t i_end = std::min(i + tile, outer.count);
+      const Axis part{std::min(tile, inner.count - j), inner.to, inner.from};
+      for (std::int64_t row = i; row < i_end; ++row)
+        copy_row<Element>(to + row * outer.to + j * inner.to, from + row * outer.from + j * inner.from, part);
+    }
+}
+
+/// The same where the target is contiguous along `inner`, and the source along `outer`: lines of the source
+/// are read once and lines of the target written once, in blocks whose pages and lines stay in reach.
+template <class Element>
+void transpose(std::byte* to, const std::byte* from, const Axis& outer, const Axis& inner) {
+  constexpr std::int64_t line = transpose_tile_size<Element>, block = 8 * line;
+  const std::int64_t rows = outer.count / line * line, columns = inner.count / line * line;
+  const auto at = [](auto* memory, std::int64_t offset) { return memory + offset; };
+  for (std::int64_t j_block = 0; j_block < columns; j_block += block)
+    for (std::int64_t i = 0; i < rows; i += line)
+      for (std::int64_t j = j_block; j < std::min(j_block + block, columns); j += line)
+        transpose_tile<Element>(at(to, i * outer.to + j * inner.to), outer.to,
+                                at(from, i * outer.from + j * inner.from), inner.from);
+  copy_tiles<Element>(at(to, columns * inner.to), at(from, columns * inner.from),
+                      {rows, outer.to, outer.from}, {inner.count - columns, inner.to, inner.from});
+  copy_tiles<Element>(at(to, rows * outer.to), at(from, rows * outer.from),
+                      {outer.count - rows, outer.to, outer.from}, inner);
+}
+
+template <class Element>
+void copy_plane(std::byte* to, const std::byte* from, const Axis& outer, const Axis& inner) {
+  constexpr auto size = static_cast<std::int64_t>(sizeof(Element));
+  if (inner.to == size && outer.from == size)
+    transpose<Element>(to, from, outer, inner);
+  else
+    copy_tiles<Element>(to, from, outer, inner);
+}
+
+template <class Element>
+void copy_axes(std::byte* to, const std::byte* from, const Plan& plan, int first) {
+  const Axis& axis = plan.axes[static_cast<std::size_t>(first)];
+  const int left = plan.rank - first;
+  if (left == 1) return copy_row<Element>(to, from, axis);
+  if (left == 2) {
+    const Axis& inner = plan.axes[static_cast<std::size_t>(first + 1)];
+    if (std::abs(axis.from) < std::abs(inner.from)) return copy_plane<Element>(to, from, axis, inner);
+  }
+  for (std::int64_t i = 0; i < axis.count; ++i)
+    copy_axes<Element>(to + i * axis.to, from + i * axis.from, plan, first + 1);
+}
+
+template <class Element>
+void copy(std::byte* to, const std::byte* from, Plan plan) {
+  if (plan.rank == 0) {
+    std::memcpy(to, from, sizeof(Element));
+    return;
+  }
+  // The axis along which the source is contiguous comes next to last, so that the last two form the plane.
+  const auto begin = plan.axes.begin();
+  const auto fastest = std::min_element(begin, begin + plan.rank, [](const Axis& a, const Axis& b) {
+    return std::abs(a.from) < std::abs(b.from);
+  });
+  if (fastest - begin < plan.rank - 2) std::rotate(fastest, fastest + 1, begin + plan.rank - 1);
+  copy_axes<Element>(to, from, plan, 0);
+}
+
+struct Bytes16 {
+  std::byte bytes[16];
+};
+
+}  // namespace
+
+void copy_strided(std::byte* to, const Extents& to_stride_bytes, const std::byte* from,
+                  const Extents& from_stride_bytes, const Extents& count, std::size_t element_bytes) {
+  assert(to_stride_bytes.rank() == count.rank() && from_stride_bytes.rank() == count.rank());
+  for (const std::int64_t each : count.values())
+    if (each <= 0) return;
+  const Plan plan = simplify(to_stride_bytes, from_stride_bytes, count);
+  const StreamedCopies streams(count.product() * static_cast<std::int64_t>(element_bytes));
+  switch (element_bytes) {
+    case 1:
+      return copy<std::uint8_t>(to, from, plan);
+    case 2:
+      return copy<std::uint16_t>(to, from, plan);
+    case 4:
+      return copy<std::uint32_t>(to, from, plan);
+    case 8:
+      return copy<std::uint64_t>(to, from, plan);
+    default:
+      assert(element_bytes == 16);
+      return copy<Bytes16>(to, from, plan);
+  }
+}
+
+}  // namespace outcore

@@ -1,0 +1,69 @@
+#include "capi/handles.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace outcore::file::c {
+namespace {
+
+thread_local int last_code = OC_OK;
+thread_local std::string last_text;
+
+std::size_t size_of(const char* attempted, const void* buffer, std::int64_t bytes) {
+  if (bytes < 0)
+    throw Error(EINVAL, {.attempted = attempted, .detail = "negative size: " + std::to_string(bytes)});
+  if (!buffer && bytes > 0) invalid(attempted, "the buffer is NULL");
+  return static_cast<std::size_t>(bytes);
+}
+
+}  // namespace
+
+int failed(int code, const char* text) noexcept {
+  last_code = code;
+  try {
+    last_text = text;
+  } catch (const std::bad_alloc&) {
+    last_text.clear();  // text_of falls back to the system's words
+  }
+  return code;
+}
+
+const char* text_of(int code) noexcept {
+  if (code == OC_OK) return "success";
+  if (code == last_code && !last_text.empty()) return last_text.c_str();
+  return code == OC_END_OF_FILE ? "end of file" : std::strerror(code);
+}
+
+void invalid(const char* attempted, const char* why) {
+  throw Error(EINVAL, {.attempted = attempted, .detail = why});
+}
+
+std::span<std::byte> memory(void* buffer, std::int64_t bytes) {
+  return {static_cast<std::byte*>(buffer), size_of("read", buffer, bytes)};
+}
+std::span<const std::byte> memory(const void* buffer, std::int64_t bytes) {
+  return {static_cast<const std::byte*>(buffer), size_of("write", buffer, bytes)};
+}
+
+device::Cache cache_of(int cache) {
+  switch (cache) {
+    case OC_CACHE_AUTOMATIC:
+      return device::Cache::automatic;
+    case OC_CACHE_BUFFERED:
+      return device::Cache::buffered;
+    case OC_CACHE_DIRECT:
+      return device::Cache::direct;
+    default:
+      invalid("open", "cache is none of OC_CACHE_*");
+  }
+}
+
+void report(const device::FileSystem& system, std::int64_t* free_bytes, char* type, std::size_t type_size) {
+  if (free_bytes) *free_bytes = system.free_bytes;
+  if (!type || type_size == 0) return;
+  const auto size = std::min(type_size - 1, system.type.size());
+  std::memcpy(type, system.type.data(), size);
+  type[size] = 0;
+}
+
+}  // namespace outcore::file::c

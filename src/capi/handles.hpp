@@ -1,0 +1,116 @@
+// What the C interfaces share: handles, return codes and the text of the last error.
+#pragma once
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <span>
+#include <string>
+#include <unordered_map>
+
+#include "device/file.hpp"
+#include "outcore/error.hpp"
+#include "outcore/outcore.h"
+#include "outcore/placement.hpp"
+#include "outcore/world.hpp"
+
+namespace outcore::file::c {
+
+/// Things known to C by numbers, which are never used twice.
+template <class Number, class Thing>
+class Table {
+ public:
+  Number add(Thing thing) {
+    const std::lock_guard guard(mutex_);
+    if (last_ == std::numeric_limits<Number>::max()) throw Error(EMFILE, {.attempted = "number a handle"});
+    things_.emplace(++last_, std::move(thing));
+    return last_;
+  }
+  Thing get(Number number, int errno_value, const char* what) {
+    const std::lock_guard guard(mutex_);
+    return find(number, errno_value, what)->second;
+  }
+  Thing take(Number number, int errno_value, const char* what) {
+    const std::lock_guard guard(mutex_);
+    const auto found = find(number, errno_value, what);
+    Thing thing = std::move(found->second);
+    things_.erase(found);
+    taken_.fetch_add(1, std::memory_order_release);
+    return thing;
+  }
+
+  /// What this thread got last, kept for the calls that follow: they take no lock. The thing may outlive its
+  /// number, until this thread gets another or ends. One for each thread and type of table.
+  const Thing& get_again(Number number, int errno_value, const char* what) {
+    thread_local struct {
+      Table* of = nullptr;
+      Number number = 0;
+      std::uint64_t taken = 0;
+      Thing thing{};
+    } last;
+    const std::uint64_t taken = taken_.load(std::memory_order_acquire);
+    if (last.of != this || last.number != number || last.taken != taken) {
+      last.of = nullptr;  // if it is not there
+      last.thing = get(number, errno_value, what);
+      last.of = this;
+      last.number = number;
+      last.taken = taken;
+    }
+    return last.thing;
+  }
+
+ private:
+  auto find(Number number, int errno_value, const char* what) {
+    const auto found = things_.find(number);
+    if (found != things_.end()) return found;
+    const char* why = number > 0 && number <= last_ ? "it has ended" : "no such handle was given out";
+    throw Error(errno_value,
+                {.attempted = std::string("use ") + what + " " + std::to_string(number), .detail = why});
+  }
+
+  std::mutex mutex_;
+  std::unordered_map<Number, Thing> things_;
+  std::atomic<std::uint64_t> taken_{0};  ///< how many
+  Number last_ = 0;
+};
+
+/// Remembers the text of a failure for this thread, and returns the code.
+int failed(int code, const char* text) noexcept;
+/// The text of a code: that of the last failure of this thread if it had the same code.
+[[nodiscard]] const char* text_of(int code) noexcept;
+
+/// Runs a call and turns whatever it throws into a code and a text. The body returns a code.
+template <class Body>
+int guarded(Body body) noexcept {
+  try {
+    return body();
+  } catch (const Error& error) {
+    return failed(error.errno_value(), error.what());
+  } catch (const std::bad_alloc&) {
+    return failed(ENOMEM, "out of memory");
+  } catch (const std::exception& error) {
+    return failed(EIO, error.what());
+  }
+}
+
+[[noreturn]] void invalid(const char* attempted, const char* why);
+
+/// The memory of a request; throws Error(EINVAL) for NULL and for negative sizes.
+[[nodiscard]] std::span<std::byte> memory(void* buffer, std::int64_t bytes);
+[[nodiscard]] std::span<const std::byte> memory(const void* buffer, std::int64_t bytes);
+
+[[nodiscard]] std::shared_ptr<World> world_of(int world);  ///< Error(EBADF) if there is none
+
+/// One of OC_PLACEMENT_*, one of OC_CACHE_*.
+[[nodiscard]] Placement placement_of(int placement, const char* attempted);
+[[nodiscard]] device::Cache cache_of(int cache);
+
+/// Hands out what is known of a file system; either place may be NULL.
+void report(const device::FileSystem& system, std::int64_t* free_bytes, char* type, std::size_t type_size);
+
+}  // namespace outcore::file::c

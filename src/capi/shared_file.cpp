@@ -1,0 +1,184 @@
+// The C interface of shared files.
+
+#include "outcore/shared_file.hpp"
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "capi/handles.hpp"
+#include "capi/requests.hpp"
+#include "outcore/outcore.h"
+#include "outcore/world.hpp"
+
+namespace {
+
+using outcore::World;
+using outcore::file::SharedFile;
+using outcore::file::SharedFileOptions;
+using namespace outcore::file::c;
+
+/// A file, and the world that it needs as long as it lives.
+struct OpenFile {
+  std::shared_ptr<World> world;
+  std::shared_ptr<SharedFile> file;
+};
+
+// Leaked: at exit, nothing that is collective happens any more.
+auto& files = *new Table<int, OpenFile>;
+
+std::shared_ptr<SharedFile> file_of(int file) {
+  return files.get(file, EBADF, "file").file;
+}
+
+SharedFileOptions translate(const oc_sf_options& options) {
+  return {.hard_limit_bytes = options.hard_limit_bytes,
+          .soft_limit_bytes = options.soft_limit_bytes,
+          .reserve = options.reserve != 0,
+          .typical_request_bytes = options.typical_request_bytes,
+          .placement = placement_of(options.placement, "create shared file"),
+          .components_per_node = options.components_per_node,
+          .cache = cache_of(options.cache),
+          .client_cache_bytes = options.client_cache_bytes};
+}
+
+/// The pieces of a list, as those of a SharedFile.
+template <class Part>
+std::vector<Part> parts_of(int count, const oc_sf_part* parts, const char* attempted) {
+  if (count < 0 || (!parts && count > 0)) invalid(attempted, "there is no list of pieces");
+  std::vector<Part> list;
+  for (const oc_sf_part& part : std::span(parts, static_cast<std::size_t>(count)))
+    list.push_back({.offset = part.offset, .memory = memory(part.buffer, part.bytes)});
+  return list;
+}
+
+/// Begins a request and gives it a number.
+template <class Begin>
+int begun(int file, std::int64_t* request, const char* attempted, Begin begin) {
+  return guarded([&] {
+    if (!request) invalid(attempted, "request is NULL");
+    auto open = file_of(file);
+    auto its_request = begin(*open);
+    *request = number_of({std::move(its_request), std::move(open)});
+    return OC_OK;
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+int oc_sf_create(int world, const char* name, const oc_sf_options* options, int* file) {
+  return guarded([&] {
+    auto its_world = world_of(world);
+    auto made =
+        std::make_shared<SharedFile>(*its_world, [&](std::string& its_name, SharedFileOptions& its_options) {
+          if (!file) invalid("create shared file", "file is NULL");  // here: all processes see it
+          if (!name) invalid("create shared file", "name is NULL");
+          its_name = name;
+          its_options = translate(options ? *options : oc_sf_options{});
+        });
+    *file = files.add({std::move(its_world), std::move(made)});
+    return OC_OK;
+  });
+}
+
+int oc_sf_write(int file, int64_t offset, const void* buffer, int64_t bytes) {
+  return guarded([&] {
+    file_of(file)->write(memory(buffer, bytes), offset);
+    return OC_OK;
+  });
+}
+
+int oc_sf_read(int file, int64_t offset, void* buffer, int64_t bytes) {
+  return guarded([&] {
+    file_of(file)->read(memory(buffer, bytes), offset);
+    return OC_OK;
+  });
+}
+
+int oc_sf_awrite(int file, int64_t offset, const void* buffer, int64_t bytes, int64_t* request) {
+  return begun(file, request, "write",
+               [&](SharedFile& open) { return open.async_write(memory(buffer, bytes), offset); });
+}
+
+int oc_sf_aread(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* request) {
+  return begun(file, request, "read",
+               [&](SharedFile& open) { return open.async_read(memory(buffer, bytes), offset); });
+}
+
+int oc_sf_writev(int file, int count, const oc_sf_part* parts) {
+  return guarded([&] {
+    file_of(file)->write(parts_of<SharedFile::WritePart>(count, parts, "write"));
+    return OC_OK;
+  });
+}
+
+int oc_sf_readv(int file, int count, const oc_sf_part* parts) {
+  return guarded([&] {
+    file_of(file)->read(parts_of<SharedFile::ReadPart>(count, parts, "read"));
+    return OC_OK;
+  });
+}
+
+int oc_sf_awritev(int file, int count, const oc_sf_part* parts, int64_t* request) {
+  return begun(file, request, "write", [&](SharedFile& open) {
+    return open.async_write(parts_of<SharedFile::WritePart>(count, parts, "write"));
+  });
+}
+
+int oc_sf_areadv(int file, int count, const oc_sf_part* parts, int64_t* request) {
+  return begun(file, request, "read", [&](SharedFile& open) {
+    return open.async_read(parts_of<SharedFile::ReadPart>(count, parts, "read"));
+  });
+}
+
+int oc_sf_length(int file, int64_t* bytes) {
+  return guarded([&] {
+    if (!bytes) invalid("ask for the length", "bytes is NULL");
+    *bytes = file_of(file)->length();
+    return OC_OK;
+  });
+}
+
+int oc_sf_sync(int file) {
+  return guarded([&] {
+    file_of(file)->sync();
+    return OC_OK;
+  });
+}
+
+int oc_sf_flush(int file) {
+  return guarded([&] {
+    file_of(file)->flush();
+    return OC_OK;
+  });
+}
+
+int oc_sf_close(int file) {
+  return guarded([&] {
+    files.take(file, EBADF, "file").file->close();
+    return OC_OK;
+  });
+}
+
+int oc_sf_destroy(int file) {
+  return guarded([&] {
+    files.take(file, EBADF, "file").file->destroy();
+    return OC_OK;
+  });
+}
+
+int oc_sf_stat(int file, int64_t* free_bytes, char* type, size_t type_size) {
+  return guarded([&] {
+    report(outcore::device::file_system(file_of(file)->stored().directory()), free_bytes, type, type_size);
+    return OC_OK;
+  });
+}
+
+}  // extern "C"

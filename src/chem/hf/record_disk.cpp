@@ -1,0 +1,114 @@
+#include "chem/hf/record_disk.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <filesystem>
+#include <vector>
+
+#include "outcore/error.hpp"
+#include "outcore/exclusive_file.hpp"
+#include "outcore/shared_file.hpp"
+
+namespace outcore::chem {
+namespace {
+
+/// Names of exclusive files are of the process, which may hold the integrals of several molecules.
+std::string new_name() {
+  static std::atomic<std::uint64_t> count{0};
+  return "integrals." + std::to_string(count++);
+}
+
+class ExclusiveFiles final : public RecordDisk {
+ public:
+  explicit ExclusiveFiles(const IntegralFileOptions& options) : record_bytes_(options.record_bytes) {
+    auto with = options.file;
+    with.keep = !options.kept_name.empty();
+    files_.emplace_back(with.keep ? options.kept_name : new_name(), with);
+  }
+
+  ExclusiveFiles(const IntegralFileOptions& options, std::span<const KeptFile> kept)
+      : record_bytes_(options.record_bytes) {
+    auto with = options.file;
+    with.keep = true;
+    for (const KeptFile& each : kept) {
+      if (const auto path = with.scratch + "/" + each.name; !std::filesystem::exists(path))
+        throw Error(
+            ENOENT,
+            {.attempted = "reuse kept integrals", .path = path, .detail = "this file of them is missing"});
+      files_.emplace_back(each.name, with);
+    }
+  }
+
+  RecordPlace place(std::int64_t n) const override { return {.file = 0, .number = n}; }
+  Request async_write(std::span<const std::byte> bytes, RecordPlace place) override {
+    return files_[place.file].async_write(bytes, offset(place));
+  }
+  Request async_read(std::span<std::byte> bytes, RecordPlace place) override {
+    return files_[place.file].async_read(bytes, offset(place));
+  }
+  const std::string& path(std::uint32_t file) const override { return files_[file].path(); }
+  void flush() override {
+    for (auto& file : files_) file.flush();
+  }
+  void drop() override {
+    for (auto& file : files_) file.erase();
+  }
+
+ private:
+  [[nodiscard]] std::int64_t offset(RecordPlace place) const {
+    return place.number * std::int64_t(record_bytes_);
+  }
+
+  std::size_t record_bytes_;
+  std::vector<file::ExclusiveFile> files_;
+};
+
+class SharedRecords final : public RecordDisk {
+ public:
+  explicit SharedRecords(const IntegralFileOptions& options)
+      : record_bytes_(options.record_bytes),
+        rank_(options.world->rank()),
+        size_(options.world->size()),
+        file_(*options.world, "integrals",
+              {.soft_limit_bytes = options.file.expected_bytes * options.world->size(),
+               .typical_request_bytes = std::int64_t(options.record_bytes),
+               .cache = options.file.cache,
+               .engine = options.file.engine}) {}
+
+  // A record is a stripe, and stripes go round the components: where each process owns one, its own.
+  RecordPlace place(std::int64_t n) const override { return {.file = 0, .number = n * size_ + rank_}; }
+  Request async_write(std::span<const std::byte> bytes, RecordPlace place) override {
+    return file_.async_write(bytes, offset(place));
+  }
+  Request async_read(std::span<std::byte> bytes, RecordPlace place) override {
+    return file_.async_read(bytes, offset(place));
+  }
+  const std::string& path(std::uint32_t) const override { return file_.name(); }
+  void flush() override { file_.flush(); }
+  void drop() override { file_.destroy(); }
+
+ private:
+  [[nodiscard]] std::int64_t offset(RecordPlace place) const {
+    return place.number * std::int64_t(record_bytes_);
+  }
+
+  std::size_t record_bytes_;
+  std::int64_t rank_, size_;
+  file::SharedFile file_;
+};
+
+}  // namespace
+
+std::unique_ptr<RecordDisk> own_file(const IntegralFileOptions& options) {
+  return std::make_unique<ExclusiveFiles>(options);
+}
+
+std::unique_ptr<RecordDisk> kept_files(const IntegralFileOptions& options, std::span<const KeptFile> kept) {
+  return std::make_unique<ExclusiveFiles>(options, kept);
+}
+
+std::unique_ptr<RecordDisk> file_of_all(const IntegralFileOptions& options) {
+  return std::make_unique<SharedRecords>(options);
+}
+
+}  // namespace outcore::chem

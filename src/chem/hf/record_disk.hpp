@@ -1,0 +1,47 @@
+// Where the integral records lie on disk.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "chem/hf/integral_file.hpp"
+#include "outcore/request.hpp"
+
+namespace outcore::chem {
+
+/// Records are written in whole pages, for direct I/O.
+constexpr std::size_t whole_pages(std::size_t bytes) {
+  constexpr std::size_t page = 4096;
+  return (bytes + page - 1) / page * page;
+}
+
+/// The position of a record: which file, and which record of it.
+struct RecordPlace {
+  std::uint32_t file = 0;
+  std::int64_t number = 0;
+};
+
+/// Records of one size in files of this process, or in one file of all. Reads and writes may be made by any
+/// thread.
+class RecordDisk {
+ public:
+  virtual ~RecordDisk() = default;
+  /// The place of the n-th record that this process writes.
+  [[nodiscard]] virtual RecordPlace place(std::int64_t n) const = 0;
+  [[nodiscard]] virtual Request async_write(std::span<const std::byte> bytes, RecordPlace place) = 0;
+  [[nodiscard]] virtual Request async_read(std::span<std::byte> bytes, RecordPlace place) = 0;
+  [[nodiscard]] virtual const std::string& path(std::uint32_t file) const = 0;
+  virtual void flush() = 0;  ///< what this process wrote is on stable storage
+  virtual void drop() = 0;   ///< the files are gone; of a file of all processes: collective
+};
+
+/// A file of this process; with a kept name it stays unless it is dropped.
+std::unique_ptr<RecordDisk> own_file(const IntegralFileOptions& options);
+/// Kept files, of any number of processes, for reading. Throws Error(ENOENT) if one is not there.
+std::unique_ptr<RecordDisk> kept_files(const IntegralFileOptions& options, std::span<const KeptFile> kept);
+/// One file of all processes of options.world, in its scratch directories. Collective.
+std::unique_ptr<RecordDisk> file_of_all(const IntegralFileOptions& options);
+
+}  // namespace outcore::chem

@@ -1,0 +1,31 @@
+// The index of integral records: what a file is read by. It may come from a disk that anybody has written to.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "chem/hf/integral_file.hpp"
+
+namespace outcore::chem {
+
+/// Of the records that a process wrote, and what found no place.
+struct RecordIndex {
+  std::vector<IndexedRecord> records;
+  std::vector<SlabRange> lost;
+
+  [[nodiscard]] std::vector<std::byte> bytes() const;
+
+  /// Throws Error(EIO), naming `path`, if the bytes are no index of records of `record_bytes`, each of which
+  /// lies in a place of its own.
+  [[nodiscard]] static RecordIndex parse(std::span<const std::byte> bytes, std::size_t record_bytes,
+                                         const std::string& path);
+};
+
+/// Throws Error(EIO) unless the indices of all processes name tasks below `tasks` alone, and no slab of a
+/// task twice.
+void check_ranges(std::span<const RecordIndex> indices, std::size_t tasks);
+
+}  // namespace outcore::chem

@@ -1,0 +1,112 @@
+// Schwarz screening: which shell pairs and quartets of shells are worth computing.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "chem/common/basis.hpp"
+#include "chem/hf/accuracy.hpp"
+
+namespace outcore::chem {
+
+/// Bounds Q_ij = sqrt(max |(ij|ij)|), so that |(ij|kl)| <= Q = Q_ij Q_kl (Haeser and Ahlrichs, J. Comput.
+/// Chem. 10, 104 (1989)), the quartets (ij|kl) that are worth computing, and the list of tasks: shell pairs i
+/// >= j that have some. A task (i,j) stands for all quartets (ij|kl) with k <= i, l <= k (l <= j where k =
+/// i). Tasks are ordered by falling cost, so that dynamic distribution ends evenly.
+///
+/// Quartets whose bound is below their limit are left out at random: one is there with probability p = Q /
+/// limit, and its integrals then count 1 / p times, for those like it. So what is left out has no bias,
+/// however many there are and of whatever sign; its scatter is known (EnergyError). What is there is the same
+/// always and everywhere: the labels of the shells determine it (Chance).
+class Screening {
+ public:
+  struct Task {
+    std::uint16_t i, j;
+    std::uint64_t integrals;  ///< in the quartets of this task, by whole shells
+  };
+  /// A quartet of a task.
+  struct Quartet {
+    std::uint16_t k, l;
+    double weight;  ///< that its integrals are to be multiplied with
+  };
+
+  /// Throws Error(EINVAL) unless threshold > 0. Uses `threads` threads. Limits are the threshold, or with
+  /// `accuracy` those of it if they are larger.
+  Screening(const Basis& basis, double threshold, int threads,
+            std::shared_ptr<const Accuracy> accuracy = nullptr);
+
+  [[nodiscard]] double threshold() const noexcept { return threshold_; }
+  [[nodiscard]] double limit(int i, int j, int k, int l) const noexcept {
+    return accuracy_ ? std::max(threshold_, accuracy_->limit(i, j, k, l)) : threshold_;
+  }
+  [[nodiscard]] double largest_limit() const noexcept {
+    return accuracy_ ? std::max(threshold_, accuracy_->share() * accuracy_->largest()) : threshold_;
+  }
+
+  /// The quartets of a task with this k that are there, by falling bound: use(l, bound, weight), where bound
+  /// is that of the weighted integrals. `rare` is rare(i, j). If a bound below `least` cannot be of interest,
+  /// most of those are not listed.
+  template <class Use>
+  void quartets(int i, int j, int k, std::span<const Quartet> rare, double least, Use&& use) const {
+    const double bra = bound(i, j);
+    const double end = std::max(threshold_ * listed_share, largest_limit() < least ? least : 0.0);
+    for (auto l : partners(k)) {
+      const double ours = bra * bound(k, l);
+      if (ours < end) break;
+      if (k == i && l > j) continue;
+      const double times = weight(i, j, k, l, ours);
+      if (times > 0) use(l, times * ours, times);
+    }
+    if (threshold_ < least && largest_limit() < least) return;
+    for (const Quartet& each : rare)
+      if (each.k == k) use(each.l, each.weight * bra * bound(k, each.l), each.weight);
+  }
+  /// Those quartets of a task that are there though their bounds are far below any limit, by rising k.
+  [[nodiscard]] std::vector<Quartet> rare(int i, int j) const;
+
+  [[nodiscard]] double bound(int i, int j) const noexcept {
+    return bounds_[std::size_t(i) * std::size_t(shells_) + std::size_t(j)];
+  }
+  /// The same for two components (see Basis); bound(i, j) is the largest of them.
+  [[nodiscard]] double component_bound(int a, int b) const noexcept {
+    return component_bounds_[std::size_t(a) * components_ + std::size_t(b)];
+  }
+  /// Shells l <= k in order of falling bound(k, l).
+  [[nodiscard]] std::span<const std::uint16_t> partners(int k) const noexcept {
+    return {&partners_[std::size_t(k) * std::size_t(k + 1) / 2], std::size_t(k) + 1};
+  }
+  [[nodiscard]] const std::vector<Task>& tasks() const noexcept { return tasks_; }
+  [[nodiscard]] std::uint64_t integrals() const noexcept { return integrals_; }
+  /// Upper bound of the bytes that storing the values takes, labels included.
+  [[nodiscard]] std::uint64_t stored_bytes_bound(const Accuracy& accuracy) const;
+
+ private:
+  /// Of rarer ones a list is drawn instead of one after the other.
+  static constexpr double listed_share = 0.5;
+
+  [[nodiscard]] double weight(int i, int j, int k, int l, double bound) const noexcept {
+    const double least = limit(i, j, k, l);
+    return bound >= least ? 1.0 : random_weight(i, j, k, l, bound / least);
+  }
+  [[nodiscard]] static double random_weight(int i, int j, int k, int l, double probability) noexcept;
+  void compute_bounds(const Basis& basis, int threads);
+  void list_pairs();
+  void list_tasks(const Basis& basis);
+
+  double threshold_;
+  std::shared_ptr<const Accuracy> accuracy_;
+  int shells_;
+  std::size_t components_;
+  std::vector<int> sizes_;
+  std::vector<double> bounds_, component_bounds_;
+  std::vector<std::uint16_t> partners_;
+  std::vector<Quartet> pairs_;  // k >= l, by falling bound, which is their weight
+  std::vector<double> sums_;    // of the bounds of the pairs from each on
+  std::vector<Task> tasks_;
+  std::uint64_t integrals_ = 0;
+};
+
+}  // namespace outcore::chem

@@ -1,0 +1,183 @@
+// Slabs of two-electron integrals, and how they are made and packed.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "chem/hf/accuracy.hpp"
+#include "chem/hf/keep_rule.hpp"
+#include "chem/hf/screening.hpp"
+
+namespace outcore::chem {
+
+/// The integrals (ij|kl) of one triple of shells i, j, k with a list of shells l: the unit that is computed,
+/// stored and contracted. Rows run over the functions of i, j, k (k fastest), columns over those of all l.
+/// A slab may be a part of that, of some pairs of functions of i and j. Rows are padded with zeros to a
+/// multiple of `lane` doubles. Values carry the factor 1/2 for each of i = j,
+/// k = l, (ij) = (kl), so that a contraction needs no cases.
+struct Slab {
+  static constexpr std::size_t lane = 8;
+  static constexpr std::size_t most_values = 1
+                                             << 16;  ///< of a slab, unless it is of one pair and one shell l
+
+  int i = 0, j = 0, k = 0;
+  double bound = 0;    ///< largest Schwarz bound of its quartets
+  bool small = false;  ///< see Selection::small_below
+  int ni = 0, nj = 0, nk = 0;
+  int first_pair = 0, pairs = 0;      ///< of functions a of i and b of j, numbered a nj + b
+  std::vector<std::uint16_t> shells;  ///< the l
+  std::vector<std::int32_t> columns;  ///< basis function of each column
+  std::size_t row_length = 0;         ///< columns, padded
+  std::vector<double> storage;
+  /// Of each shell l, as SlabMaker makes it: that its values were multiplied with (Screening). Empty once
+  /// unpacked.
+  std::vector<double> weights;
+  std::vector<double> steps;  ///< of each column once unpacked: values are within half of it; 0: exact
+
+  [[nodiscard]] std::size_t rows() const noexcept { return std::size_t(pairs) * std::size_t(nk); }
+  [[nodiscard]] double* row(std::size_t r) noexcept { return storage.data() + r * row_length; }
+  [[nodiscard]] const double* row(std::size_t r) const noexcept { return storage.data() + r * row_length; }
+
+  void label(const Basis& basis, int i_shell, int j_shell, int k_shell);
+  void set_shells(const Basis& basis);                    ///< columns and zeroed storage from `shells`
+  void set_part(const Slab& whole, int from, int count);  ///< some pairs of another slab
+};
+
+/// The largest |D| between two shells.
+struct DensityBounds {
+  std::vector<double> largest;  ///< [shells][shells]
+  double overall = 0;
+  double threshold = 0;  ///< what contributes less to every Fock matrix element is left out
+  int shells = 0;
+  [[nodiscard]] double at(int p, int q) const noexcept {
+    return largest[std::size_t(p) * std::size_t(shells) + std::size_t(q)];
+  }
+};
+
+/// Which quartets of a task a pass is about, and how they come.
+struct Selection {
+  enum class Part { all, kept, rest };
+
+  const KeepRule* rule = nullptr;  ///< needed unless part is `all`
+  Part part = Part::all;
+  const DensityBounds* density = nullptr;  ///< null: no screening by the density
+  double small_below = 0;                  ///< bounds below it and from it on come in different slabs
+  bool at_random = false;                  ///< only quartets that stand for others like them, too
+};
+
+/// Computes the slabs of tasks. One for each thread.
+class SlabMaker {
+ public:
+  SlabMaker(const Basis& basis, const Screening& screening);
+
+  /// Slabs of at most so many values from now on, unless one pair and one shell l alone have more.
+  void limit(std::size_t values) noexcept { most_values_ = std::min(values, Slab::most_values); }
+
+  /// Calls consume(slab) for every slab of the task that is not zero; always the same ones in the same order
+  /// for the same selection.
+  template <class Consume>
+  void run(const Screening::Task& task, const Selection& selection, Consume&& consume) {
+    rare_ = screening_.rare(task.i, task.j);
+    for (int k = 0; k <= task.i; ++k) {
+      select(task, k, selection);
+      for (std::size_t at = 0; at < selected_.size();) {
+        at = fill(task, k, at, selection);
+        if (slab_.shells.empty()) continue;
+        const int pairs = pairs_of_part();
+        if (pairs >= slab_.pairs) {
+          consume(slab_);
+          continue;
+        }
+        for (int from = 0; from < slab_.pairs; from += pairs) {
+          part_.set_part(slab_, from, std::min(pairs, slab_.pairs - from));
+          consume(part_);
+        }
+      }
+    }
+  }
+
+  /// The slab of one triple of shells with a list of quartets; no shells if all is zero. Valid until the next
+  /// call.
+  const Slab& make(const Screening::Task& task, int k, std::span<const Screening::Quartet> quartets);
+
+  [[nodiscard]] std::uint64_t quartets() const noexcept { return quartets_; }
+  [[nodiscard]] std::uint64_t integrals() const noexcept { return integrals_; }
+
+ private:
+  struct Selected {
+    std::uint16_t l;
+    double bound, weight;
+    double least_bound;  // of quartets of components worth computing
+  };
+
+  void select(const Screening::Task& task, int k, const Selection& selection);
+  /// How many pairs a part of the present slab may have.
+  [[nodiscard]] int pairs_of_part() const noexcept {
+    const std::size_t of_one = std::size_t(slab_.nk) * slab_.columns.size();
+    return int(std::max<std::size_t>(1, std::min(most_values_ / of_one, std::size_t(slab_.pairs))));
+  }
+  std::size_t fill(const Screening::Task& task, int k, std::size_t from, const Selection& selection);
+  bool fill_columns(const Screening::Task& task, int k, const Selected& selected, std::size_t column);
+  bool fill_block(const Basis::Component& a, const Basis::Component& b, const Basis::Component& c,
+                  const Basis::Component& d, double factor, double least_bound, std::size_t column);
+
+  const Basis& basis_;
+  const Screening& screening_;
+  Slab slab_, part_;
+  std::size_t most_values_ = Slab::most_values;
+  std::vector<Screening::Quartet> rare_;  // of the task
+  std::vector<Selected> selected_;
+  std::vector<double> quartet_, work_;
+  std::uint64_t quartets_ = 0, integrals_ = 0;
+};
+
+/// Packs slabs: values become integers in units of a step, in 1, 2, 3 or 4 bytes as each shell l needs, or
+/// exact doubles where 4 bytes do not reach. The step is of the shell l in the slab, no larger than the
+/// quartet's (Accuracy) and as fine as the bytes allow. Shells l whose values are all below the quartet's
+/// limit are left out at random: one whose largest value is m is kept with probability m / limit, and its
+/// values then count limit / m times, so that what is left out has no bias (see Screening).
+///
+/// The integer of a value v is the nearest to v / step - d, and v comes back as (integer + d) * step, where
+/// the dither d is pseudo-random, uniform between -1/2 and 1/2 (subtractive dither: Lipshitz, Wannamaker,
+/// Vanderkooy, J. Audio Eng. Soc. 40, 355 (1992)): every value is kept to within step / 2, and its error is
+/// uniform and independent of its value, so that equal integrals, of which symmetric molecules have many, err
+/// differently, and small ones on average not towards zero.
+class SlabCodec {
+ public:
+  /// `accuracy` must outlive this.
+  explicit SlabCodec(const Accuracy& accuracy) : accuracy_(accuracy) {}
+
+  /// Bytes written to `out`, 0 if nothing was left to store. `out` must have packed_bound(slab) bytes. What
+  /// was packed is unpacked again and compared: throws Error(EDOM) if a value (not finite, for example) does
+  /// not come back to within half its step.
+  std::size_t pack(const Basis& basis, const Slab& slab, std::byte* out);
+  [[nodiscard]] static std::size_t packed_bound(const Slab& slab) noexcept;
+
+  /// Fills `slab` from `in`. Returns the bytes used; throws Error(EIO) if the bytes are not a slab of this
+  /// basis within `size`.
+  static std::size_t unpack(const Basis& basis, const std::byte* in, std::size_t size, Slab& slab);
+
+  [[nodiscard]] std::uint64_t stored_integrals() const noexcept { return stored_; }
+
+ private:
+  struct Kept {
+    std::int32_t column;  // first one of the shell in the slab
+    std::uint16_t l;
+    std::uint8_t width, code;
+    double weight;
+  };
+  void choose(const Basis& basis, const Slab& slab);
+  void verify(const Slab& slab, std::size_t row) const;
+
+  const Accuracy& accuracy_;
+  std::uint64_t stored_ = 0;
+  std::vector<Kept> kept_;  // in the order of packing
+  // Of the columns as they are in the slab, and as they are packed.
+  std::vector<double> largest_, steps_, per_step_, weights_, row_;
+  std::vector<std::int32_t> source_;
+};
+
+}  // namespace outcore::chem

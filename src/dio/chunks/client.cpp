@@ -1,0 +1,383 @@
+#include "dio/chunks/client.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "array/block_transfer.hpp"
+#include "base/accumulate_strided.hpp"
+#include "base/stream_copy.hpp"
+#include "outcore/error.hpp"
+
+namespace outcore::array {
+namespace {
+
+constexpr std::int64_t portion_bytes = 4 << 20;  // of a box, asked for at once
+constexpr std::int64_t little_bytes = 64 << 10;  // packed in microseconds
+
+std::byte* at(const Strided& memory, const Extents& index) {
+  std::byte* place = memory.data;
+  for (int i = 0; i < index.rank(); ++i) place += index[i] * memory.stride_bytes[i];
+  return place;
+}
+
+const char* name_of(Way way) {
+  switch (way) {
+    case Way::get:
+      return "get";
+    case Way::put:
+      return "put";
+    case Way::accumulate:
+      return "accumulate";
+    case Way::prefetch:
+      break;
+  }
+  return "prefetch";
+}
+
+bool is_row_major(const Extents& count, const Extents& stride_bytes, std::size_t element_bytes) {
+  const Extents wanted = row_major(count, element_bytes);
+  for (int i = 0; i < count.rank(); ++i)
+    if (count[i] != 1 && stride_bytes[i] != wanted[i]) return false;
+  return true;
+}
+
+}  // namespace
+
+ChunkClient::ChunkClient(World& world, ChunkService& service, ChunkLayout layout,
+                         std::shared_ptr<ChunkStore> store, std::int64_t copies_bytes)
+    : world_(world), service_(service), layout_(std::move(layout)), store_(std::move(store)) {
+  if (copies_bytes > 0) copies_.emplace(world.budget(), copies_bytes, layout_.grid.chunk_bytes());
+}
+
+// ---- checks
+
+void ChunkClient::check_open(const char* attempted) const {
+  (void)world_.transport();  // throws if the world was closed, and the service with it
+  const std::lock_guard lock(mutex_);
+  if (!open_) throw_closed(attempted);
+}
+
+void ChunkClient::throw_closed(const char* attempted) const {
+  throw Error(EBADF, {.attempted = attempted, .detail = "the " + layout_.text() + " was closed"});
+}
+
+void ChunkClient::check(Way way, const SteppedBox& section, const Strided& memory) const {
+  const Extents& shape = layout_.grid.shape();
+  const Box& box = section.box;
+  const auto refuse = [&](const std::string& detail) {
+    throw Error(EINVAL,
+                {.attempted = "transfer of box " + box.text() + " of a " + layout_.text(), .detail = detail});
+  };
+  if (!section.fits(shape)) refuse("it is not inside, or its steps are not positive: " + section.step.text());
+  if (memory.stride_bytes.rank() != shape.rank())
+    refuse("the memory has " + std::to_string(memory.stride_bytes.rank()) + " dimensions");
+  if (way == Way::get || way == Way::prefetch) return;
+  if (layout_.read_only)
+    throw Error(EROFS, {.attempted = "write to the " + layout_.text(), .detail = "it was opened read-only"});
+  if (way == Way::accumulate) check_accumulated(layout_.type, layout_.text());
+}
+
+bool ChunkClient::is_here(int component) const {
+  return store_ && layout_.owners[static_cast<std::size_t>(component)] == world_.rank();
+}
+
+/// Others are asked, and nothing takes time here.
+bool ChunkClient::asks_little(const SteppedBox& section) const {
+  const std::int64_t bytes =
+      section.shape().product() * static_cast<std::int64_t>(layout_.grid.element_bytes());
+  return bytes <= little_bytes &&
+         std::ranges::none_of(components_of(layout_.grid, section.box), [&](int c) { return is_here(c); });
+}
+
+// ---- a request, and its portions
+
+Request ChunkClient::start(Way way, const SteppedBox& section, const Strided& memory, const void* alpha,
+                           bool waits) {
+  check_open(name_of(way));
+  check(way, section, memory);
+  Task task{.way = way, .section = section, .memory = memory, .request = nullptr};
+  if (way == Way::accumulate)
+    std::memcpy(task.alpha.data(), alpha ? alpha : one_of(layout_.type), size_bytes(layout_.type));
+  const auto own = std::make_shared<std::weak_ptr<RequestOfParts>>();
+  task.request =
+      std::make_shared<RequestOfParts>([self = shared_from_this(), way, own, box = section.box](bool failed) {
+        self->note_end(way, box, *own, failed);
+      });
+  *own = task.request;
+  note_begin(way);
+  if (waits || asks_little(section))
+    run(task);
+  else
+    service_.submit([self = shared_from_this(), task] { self->run(task); });
+  return Request(task.request);
+}
+
+void ChunkClient::note_begin(Way way) {
+  const std::lock_guard lock(mutex_);
+  if (!open_) throw_closed(name_of(way));
+  ++under_way_;
+  if (way == Way::put || way == Way::accumulate) ++changes_under_way_;
+}
+
+void ChunkClient::note_end(Way way, const Box& box, const std::weak_ptr<RequestOfParts>& request,
+                           bool failed) {
+  const bool changes = way == Way::put || way == Way::accumulate;
+  if (changes && copies_)
+    copies_->forget(
+        [&](std::int64_t chunk) { return !intersection(layout_.grid.chunk_box(chunk), box).empty(); });
+  const std::lock_guard lock(mutex_);
+  --under_way_;
+  if (changes) {
+    --changes_under_way_;
+    if (failed)
+      if (auto its = request.lock()) undelivered_.watch(std::move(its));
+  }
+  ended_.notify_all();
+}
+
+/// Does what is to be done here, and asks the others.
+void ChunkClient::run(const Task& task) {
+  std::exception_ptr failure;
+  try {
+    const ChunkGrid& grid = layout_.grid;
+    const std::int64_t bytes =
+        task.section.shape().product() * static_cast<std::int64_t>(grid.element_bytes());
+    const StreamedCopies streams(task.way == Way::get ? bytes : 0);
+    // Of whole chunks, as far as the box has them: one that is set in two parts would be read before.
+    const Portions portions(grid.chunks_of(task.section.box), Extents::filled(grid.chunk().rank(), 1),
+                            std::max<std::int64_t>(portion_bytes / grid.chunk_bytes(), 1));
+    std::optional<Task> next;
+    for (std::int64_t i = 0; i < portions.count() && !task.request->failed(); ++i) {
+      const Task portion = next ? *next : portion_of(task, portions[i]);
+      next.reset();
+      if (i + 1 < portions.count()) next = portion_of(task, portions[i + 1]);
+      run_portion(portion, next ? &*next : nullptr);
+    }
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  task.request->end_part(failure);
+}
+
+ChunkClient::Task ChunkClient::portion_of(const Task& task, Box chunks) const {
+  for (int k = 0; k < chunks.rank(); ++k) {
+    chunks.begin[k] *= layout_.grid.chunk()[k];
+    chunks.end[k] *= layout_.grid.chunk()[k];
+  }
+  Task portion = task;
+  Extents first;
+  portion.section = task.section.within(chunks, first);
+  portion.memory.data = at(task.memory, first);
+  return portion;
+}
+
+/// While it is done the disk reads what is needed here of the next.
+void ChunkClient::run_portion(const Task& portion, const Task* next) {
+  const bool reads = portion.way == Way::get;
+  const auto components = components_of(layout_.grid, portion.section.box);
+  for (const int component : components)
+    if (!is_here(component)) reads&& copies_ ? ask_for_chunks(portion, component) : ask(portion, component);
+  if (next && reads && store_)
+    for (const int component : components_of(layout_.grid, next->section.box))
+      if (is_here(component)) store_->prefetch(component, next->section);
+  for (const int component : components)
+    if (is_here(component)) do_here(portion, component);
+}
+
+void ChunkClient::do_here(const Task& portion, int component) {
+  const auto memory_of = [&](const ChunkPiece& piece) {
+    return Strided{at(portion.memory, piece.first), portion.memory.stride_bytes};
+  };
+  if (portion.way == Way::get)
+    store_->get(component, portion.section, memory_of);
+  else if (portion.way == Way::put)
+    store_->put(component, portion.section, memory_of);
+  else
+    store_->accumulate(component, portion.section, memory_of, portion.alpha.data());
+}
+
+/// What one call moves. Elements that do not lie together in memory of the caller pass through a copy.
+struct ChunkClient::Parcel {
+  Task portion;
+  const ChunkGrid* grid;
+  int component;
+  std::byte* direct = nullptr;  ///< where all of them lie, one after another
+  std::int64_t bytes = 0;
+  std::optional<Staged> staged{};
+
+  Parcel(const Task& task, const ChunkGrid& g, int c) : portion(task), grid(&g), component(c) {
+    bool together = true;
+    const std::byte* next = nullptr;
+    for_each_piece(*grid, component, portion.section, [&](const ChunkPiece& piece) {
+      std::byte* place = at(portion.memory, piece.first);
+      if (bytes == 0) direct = place;
+      together = together && (bytes == 0 || place == next) &&
+                 is_row_major(piece.count, portion.memory.stride_bytes, grid->element_bytes());
+      const std::int64_t size = piece.elements() * static_cast<std::int64_t>(grid->element_bytes());
+      bytes += size;
+      next = place + size;
+    });
+    if (!together) direct = nullptr;
+  }
+
+  [[nodiscard]] std::span<std::byte> memory() const {
+    return direct ? std::span(direct, static_cast<std::size_t>(bytes)) : staged->span();
+  }
+
+  /// Between the copy and memory of the caller.
+  void copy(bool pack) {
+    if (direct) return;
+    std::byte* packed = staged->span().data();
+    for_each_piece(*grid, component, portion.section, [&](const ChunkPiece& piece) {
+      const Extents stride = row_major(piece.count, grid->element_bytes());
+      std::byte* place = at(portion.memory, piece.first);
+      if (pack)
+        copy_strided(packed, stride, place, portion.memory.stride_bytes, piece.count, grid->element_bytes());
+      else
+        copy_strided(place, portion.memory.stride_bytes, packed, stride, piece.count, grid->element_bytes());
+      packed += piece.elements() * static_cast<std::int64_t>(grid->element_bytes());
+    });
+  }
+};
+
+void ChunkClient::ask(const Task& portion, int component) {
+  const auto parcel = std::make_shared<Parcel>(portion, layout_.grid, component);
+  if (parcel->bytes == 0) return;  // the steps pass over it
+  if (!parcel->direct) {
+    service_.staging()->acquire(parcel->bytes);
+    parcel->staged.emplace(service_.staging(), parcel->bytes);
+  }
+  const bool reads = portion.way == Way::get;
+  if (!reads) parcel->copy(true);
+  ChunkCall header(layout_.number, component, portion.way, portion.section);
+  header.alpha = portion.alpha;
+  const auto then = [parcel, reads, self = shared_from_this()](std::span<std::byte> reply,
+                                                               const Error* error) {
+    std::exception_ptr failure = error ? std::make_exception_ptr(*error) : nullptr;
+    if (!failure && reads) failure = self->unless_complete(reply.size(), parcel->memory().size());
+    if (!failure && reads) parcel->copy(false);
+    parcel->staged.reset();
+    parcel->portion.request->end_part(failure);
+  };
+  portion.request->begin_part();
+  try {
+    portion.request->add(service_.call(layout_.owners[static_cast<std::size_t>(component)], header,
+                                       reads ? std::span<const std::byte>() : parcel->memory(),
+                                       {.reply = reads ? parcel->memory() : std::span<std::byte>(),
+                                        .most_reply_bytes = reads ? parcel->bytes : 0,
+                                        .then = then}));
+  } catch (...) {
+    portion.request->end_part(std::current_exception());
+    throw;
+  }
+}
+
+std::exception_ptr ChunkClient::unless_complete(std::size_t came, std::size_t wanted) const {
+  if (came == wanted) return nullptr;
+  return std::make_exception_ptr(Error(EIO, {.attempted = "get from a " + layout_.text(),
+                                             .size_bytes = static_cast<std::int64_t>(wanted),
+                                             .detail = std::to_string(came) + " bytes came"}));
+}
+
+/// A get by copies of whole chunks, which stay for the next.
+void ChunkClient::ask_for_chunks(const Task& portion, int component) {
+  const ChunkGrid& grid = layout_.grid;
+  for_each_piece(grid, component, portion.section, [&](const ChunkPiece& piece) {
+    const std::int64_t number = grid.chunk_at(component, piece.slot);
+    const Box chunk = grid.chunk_box(number);
+    Extents stride = row_major(chunk.shape(), grid.element_bytes());
+    std::int64_t offset = 0;  // of the first element of the piece
+    for (int i = 0; i < chunk.rank(); ++i) {
+      const std::int64_t step = portion.section.step[i];
+      offset += (portion.section.box.begin[i] + piece.first[i] * step - chunk.begin[i]) * stride[i];
+      if (piece.count[i] > 1) stride[i] *= step;  // else of any size
+    }
+    const auto ready = [portion, stride, offset, first = piece.first, count = piece.count,
+                        element_bytes = grid.element_bytes()](const std::byte* data,
+                                                              const std::exception_ptr& failure) {
+      if (!failure)
+        copy_strided(at(portion.memory, first), portion.memory.stride_bytes, data + offset, stride, count,
+                     element_bytes);
+      portion.request->end_part(failure);
+    };
+    portion.request->begin_part();
+    if (copies_->use(number, ready,
+                     [&](std::span<std::byte> memory, const store::BlockCopies::Loaded& loaded) {
+                       load(portion, component, chunk, memory, loaded);
+                     }))
+      return;
+    portion.request->end_part(nullptr);  // what follows has parts of its own, and may throw
+    Task single = portion;
+    Extents first;
+    single.section = portion.section.within(chunk, first);
+    single.memory.data = at(portion.memory, first);
+    ask(single, component);
+  });
+}
+
+void ChunkClient::load(const Task& portion, int component, const Box& chunk, std::span<std::byte> memory,
+                       const store::BlockCopies::Loaded& loaded) {
+  const auto bytes = static_cast<std::size_t>(chunk.volume()) * layout_.grid.element_bytes();
+  const auto then = [loaded, bytes, self = shared_from_this()](std::span<std::byte> reply,
+                                                               const Error* error) {
+    loaded(error ? std::make_exception_ptr(*error) : self->unless_complete(reply.size(), bytes));
+  };
+  try {
+    portion.request->add(service_.call(
+        layout_.owners[static_cast<std::size_t>(component)],
+        ChunkCall(layout_.number, component, Way::get, {chunk, Extents::filled(chunk.rank(), 1)}), {},
+        {.reply = memory.first(bytes), .then = then}));
+  } catch (...) {
+    loaded(std::current_exception());
+  }
+}
+
+void ChunkClient::forget_copies() {
+  if (copies_) copies_->forget([](std::int64_t) { return true; });
+}
+
+void ChunkClient::prefetch(const Box& box) {
+  const SteppedBox section{box, Extents::filled(box.rank(), 1)};
+  check_open(name_of(Way::prefetch));
+  check(Way::prefetch, section, {nullptr, section.step});
+  note_begin(Way::prefetch);
+  std::exception_ptr failure;
+  try {
+    for (const int component : components_of(layout_.grid, box)) {
+      if (is_here(component))
+        store_->prefetch(component, section);
+      else
+        (void)service_.call(layout_.owners[static_cast<std::size_t>(component)],
+                            ChunkCall(layout_.number, component, Way::prefetch, section), {}, {});
+    }
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  note_end(Way::prefetch, box, {}, false);
+  if (failure) std::rethrow_exception(failure);
+}
+
+// ---- all of them
+
+std::exception_ptr ChunkClient::settle() {
+  {
+    std::unique_lock lock(mutex_);
+    ended_.wait(lock, [&] { return changes_under_way_ == 0; });
+  }
+  return undelivered_.take();
+}
+
+void ChunkClient::close() noexcept {
+  {
+    std::unique_lock lock(mutex_);
+    open_ = false;
+    ended_.wait(lock, [&] { return under_way_ == 0; });
+    store_.reset();
+  }
+  (void)undelivered_.take();
+}
+
+}  // namespace outcore::array

@@ -1,0 +1,100 @@
+// The side that asks: sections of disk arrays between memory of this process and the owners of chunks.
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/request_state.hpp"
+#include "base/undelivered.hpp"
+#include "dio/block_copies.hpp"
+#include "dio/chunks/service.hpp"
+#include "dio/chunks/store.hpp"
+#include "outcore/disk_array_access.hpp"
+
+namespace outcore::array {
+
+/// What one has to know of an array to ask for its sections.
+struct ChunkLayout {
+  ChunkGrid grid;
+  ElementType type = ElementType::float64;
+  bool read_only = false;
+  std::uint64_t number = 0;  ///< of the array, in the service
+  std::vector<int> owners;   ///< the process of each component
+
+  [[nodiscard]] std::string text() const;  ///< for messages
+  /// As bytes for other groups of processes. Throws Error(EINVAL) for bytes that are none.
+  [[nodiscard]] std::string encode() const;
+  [[nodiscard]] static ChunkLayout decode(const std::string& bytes);
+};
+
+/// Thread-safe. Requests under way keep it alive.
+class ChunkClient : public std::enable_shared_from_this<ChunkClient> {
+ public:
+  /// `store`: what this process holds itself of the array, if anything. `copies_bytes`: memory for chunks of
+  /// others.
+  ChunkClient(World& world, ChunkService& service, ChunkLayout layout, std::shared_ptr<ChunkStore> store,
+              std::int64_t copies_bytes);
+
+  [[nodiscard]] World& world() const noexcept { return world_; }
+  [[nodiscard]] const ChunkLayout& layout() const noexcept { return layout_; }
+
+  /// `waits`: the caller will wait, so its thread can be used.
+  [[nodiscard]] Request start(Way way, const SteppedBox& section, const Strided& memory, const void* alpha,
+                              bool waits);
+  void prefetch(const Box& box);
+  /// Waits for all puts and accumulates; the first error that nobody has been told, or null.
+  [[nodiscard]] std::exception_ptr settle();
+  void forget_copies();  ///< what others have changed is seen from now on
+  void check_open(const char* attempted) const;
+  /// Waits for everything under way. Later requests are Error(EBADF), and `store` is let go.
+  void close() noexcept;
+
+ private:
+  struct Task {
+    Way way = Way::get;
+    SteppedBox section;
+    Strided memory;
+    std::array<std::byte, 16> alpha{};
+    std::shared_ptr<RequestOfParts> request;
+  };
+  struct Parcel;
+
+  void check(Way way, const SteppedBox& section, const Strided& memory) const;
+  [[nodiscard]] bool is_here(int component) const;
+  [[nodiscard]] bool asks_little(const SteppedBox& section) const;
+  void run(const Task& task);
+  [[nodiscard]] Task portion_of(const Task& task, Box chunks) const;
+  void run_portion(const Task& portion, const Task* next);
+  void do_here(const Task& portion, int component);
+  void ask(const Task& portion, int component);
+  /// The error of a reply of another size, or null.
+  [[nodiscard]] std::exception_ptr unless_complete(std::size_t came, std::size_t wanted) const;
+  void ask_for_chunks(const Task& portion, int component);
+  void load(const Task& portion, int component, const Box& chunk, std::span<std::byte> memory,
+            const store::BlockCopies::Loaded& loaded);
+  [[noreturn]] void throw_closed(const char* attempted) const;
+  void note_begin(Way way);
+  void note_end(Way way, const Box& box, const std::weak_ptr<RequestOfParts>& request, bool failed);
+
+  World& world_;
+  ChunkService& service_;
+  const ChunkLayout layout_;
+  std::shared_ptr<ChunkStore> store_;  ///< until it is closed
+  std::optional<store::BlockCopies> copies_;
+  mutable std::mutex mutex_;
+  std::condition_variable ended_;
+  std::int64_t under_way_ = 0, changes_under_way_ = 0;
+  bool open_ = true;
+  Undelivered undelivered_;  ///< of puts and accumulates
+};
+
+}  // namespace outcore::array

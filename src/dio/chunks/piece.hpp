@@ -1,0 +1,50 @@
+// The parts of a section of an array that lie in one chunk each.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "dio/chunks/grid.hpp"
+#include "outcore/box.hpp"
+
+namespace outcore::array {
+
+/// Every step-th element of a box, in each dimension, from box.begin on.
+struct SteppedBox {
+  static constexpr std::int64_t most_step = std::int64_t{1} << 62;
+
+  Box box;
+  Extents step;
+
+  /// It lies in an array of this shape, and its steps are what steps can be.
+  [[nodiscard]] bool fits(const Extents& array_shape) const noexcept;
+
+  [[nodiscard]] Extents shape() const noexcept;  ///< number of elements along each dimension
+  /// The elements that lie in a box, maybe none; `first` is the index of the first of them in this one.
+  [[nodiscard]] SteppedBox within(const Box& part, Extents& first) const noexcept;
+};
+
+/// The elements of a stepped box that lie in one chunk: a strided block in the memory of the chunk.
+struct ChunkPiece {
+  std::int64_t slot = 0;
+  Extents first{};  ///< index of its first element in the stepped box
+  Extents count{};
+  std::int64_t offset = 0;  ///< of its first element in the chunk, in bytes
+  Extents stride_bytes{};   ///< in the chunk
+  bool whole = false;       ///< it has all elements of the chunk that are in the array
+
+  [[nodiscard]] std::int64_t elements() const noexcept { return count.product(); }
+  /// Calls `visit(begin, end)` for the bytes of each row, between its first and last element.
+  void for_each_row(std::size_t element_bytes,
+                    const std::function<void(std::int64_t begin, std::int64_t end)>& visit) const;
+};
+
+/// Calls `visit` for the pieces in a component, in rising order of slots. Owner and requester make the same
+/// list, so it is not sent. Throws Error(EINVAL) for a box that is not inside the array.
+void for_each_piece(const ChunkGrid& grid, int component, const SteppedBox& section,
+                    const std::function<void(const ChunkPiece&)>& visit);
+/// Those with chunks that meet the box, in rising order.
+[[nodiscard]] std::vector<int> components_of(const ChunkGrid& grid, const Box& box);
+
+}  // namespace outcore::array

@@ -1,0 +1,245 @@
+#include "dio/chunks/service.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "base/accumulate_strided.hpp"
+#include "outcore/error.hpp"
+
+namespace outcore::array {
+namespace {
+
+constexpr std::int64_t least_staging_bytes = 4 << 20, most_staging_bytes = 32 << 20;
+
+[[noreturn]] void refuse(int errno_value, const std::string& detail) {
+  throw Error(errno_value, {.attempted = "serve a section of a disk array", .detail = detail});
+}
+
+/// Elements of pieces, one after another.
+class Packed {
+ public:
+  Packed(std::byte* next, std::size_t element_bytes) : next_(next), element_bytes_(element_bytes) {}
+  /// Only read from: a Strided has one type of pointer for both directions.
+  Packed(std::span<const std::byte> from, std::size_t element_bytes)
+      : Packed(const_cast<std::byte*>(from.data()), element_bytes) {}
+  Strided operator()(const ChunkPiece& piece) {
+    const Strided memory{next_, row_major(piece.count, element_bytes_)};
+    next_ += piece.elements() * static_cast<std::int64_t>(element_bytes_);
+    return memory;
+  }
+
+ private:
+  std::byte* next_;
+  std::size_t element_bytes_;
+};
+
+/// Memory of a reply.
+class Reply {
+ public:
+  Reply(Budget& budget, std::int64_t bytes) : budget_(budget), bytes_(bytes) {
+    budget.reserve(bytes, "a section that another process reads");
+    try {
+      buffer_ = device::Buffer(static_cast<std::size_t>(bytes));
+    } catch (...) {
+      budget.release(bytes);
+      throw;
+    }
+  }
+  ~Reply() { budget_.release(bytes_); }
+  Reply(const Reply&) = delete;
+  Reply& operator=(const Reply&) = delete;
+  [[nodiscard]] std::span<std::byte> span() const noexcept { return buffer_.span(); }
+
+ private:
+  Budget& budget_;
+  std::int64_t bytes_;
+  device::Buffer buffer_;
+};
+
+ChunkCall parsed(std::span<const std::byte> header) {
+  ChunkCall asked;
+  if (header.size() != sizeof asked) refuse(EINVAL, "a header of another size");
+  std::memcpy(&asked, header.data(), sizeof asked);
+  if (asked.rank < 1 || asked.rank > max_rank) refuse(EINVAL, "dimensions: " + std::to_string(asked.rank));
+  return asked;
+}
+
+/// The section that is asked for, which may be anything.
+SteppedBox checked(const ChunkCall& asked, const ChunkGrid& grid) {
+  const SteppedBox section = asked.section();
+  if (!section.fits(grid.shape()))
+    refuse(EINVAL, "box " + section.box.text() + " in steps of " + section.step.text() +
+                       " of an array of shape " + grid.shape().text());
+  return section;
+}
+
+}  // namespace
+
+// ---- memory
+
+Staging::Staging(Budget& budget)
+    : budget_(budget),
+      most_bytes_(std::clamp(budget.limit_bytes() / 16, least_staging_bytes, most_staging_bytes)) {}
+
+void Staging::acquire(std::int64_t bytes) {
+  if (try_acquire(bytes)) return;
+  const WaitsForOthers waits;  // who has the memory may wait for a call to be served here
+  std::unique_lock lock(mutex_);
+  while (true) {
+    released_.wait(lock, [&] { return used_bytes_ == 0 || used_bytes_ + bytes <= most_bytes_; });
+    try {
+      budget_.reserve(bytes, "elements on their way to or from another process");
+      break;
+    } catch (const Error&) {
+      if (used_bytes_ == 0) throw;
+    }
+    released_.wait(lock);
+  }
+  used_bytes_ += bytes;
+}
+
+bool Staging::try_acquire(std::int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (used_bytes_ + bytes > most_bytes_) return false;
+  try {
+    budget_.reserve(bytes, "elements on their way to or from another process");
+  } catch (const Error&) {
+    return false;
+  }
+  used_bytes_ += bytes;
+  return true;
+}
+
+void Staging::release(std::int64_t bytes) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    used_bytes_ -= bytes;
+    budget_.release(bytes);
+  }
+  released_.notify_all();
+}
+
+Staged::Staged(std::shared_ptr<Staging> staging, std::int64_t bytes)
+    : staging_(std::move(staging)), bytes_(bytes) {
+  try {
+    buffer_ = device::Buffer(static_cast<std::size_t>(bytes));
+  } catch (...) {
+    staging_->release(bytes_);
+    throw;
+  }
+}
+
+Staged::~Staged() {
+  buffer_ = {};
+  staging_->release(bytes_);
+}
+
+// ---- calls
+
+ChunkCall::ChunkCall(std::uint64_t array_number, int which, Way what, const SteppedBox& section)
+    : array(array_number), component(which), way(what), rank(static_cast<std::uint8_t>(section.box.rank())) {
+  std::ranges::copy(section.box.begin.values(), begin.begin());
+  std::ranges::copy(section.box.end.values(), end.begin());
+  std::ranges::copy(section.step.values(), step.begin());
+}
+
+SteppedBox ChunkCall::section() const {
+  const auto numbers = [&](const auto& all) {
+    return Extents(std::span(all).first(static_cast<std::size_t>(rank)));
+  };
+  return {{numbers(begin), numbers(end)}, numbers(step)};
+}
+
+ChunkService::ChunkService(World& world)
+    : world_(world), staging_(std::make_shared<Staging>(world.budget())) {
+  procedure_ = world.register_procedure(
+      "outcore: chunks of disk arrays",
+      [arrays = arrays_, &budget = world.budget()](Call call) { serve(*arrays, budget, std::move(call)); },
+      {.may_block = true});
+}
+
+ChunkService::~ChunkService() {
+  jobs_.end();
+  const std::lock_guard lock(arrays_->mutex);
+  arrays_->stores.clear();
+}
+
+std::shared_ptr<void> ChunkService::add(std::uint64_t array, std::shared_ptr<ChunkStore> store) {
+  struct Known {
+    std::shared_ptr<Arrays> arrays;
+    std::uint64_t array;
+    ~Known() {
+      std::shared_ptr<ChunkStore> last;  // goes without the lock
+      const std::lock_guard lock(arrays->mutex);
+      if (const auto found = arrays->stores.find(array); found != arrays->stores.end()) {
+        last = std::move(found->second);
+        arrays->stores.erase(found);
+      }
+    }
+  };
+  auto known = std::make_shared<Known>(arrays_, array);
+  const std::lock_guard lock(arrays_->mutex);
+  arrays_->stores[array] = std::move(store);
+  return known;
+}
+
+std::uint64_t ChunkService::foreign_number() {
+  return (static_cast<std::uint64_t>(world_.rank()) + 1) << 40 | ++next_foreign_;
+}
+
+Request ChunkService::call(int process, const ChunkCall& header, std::span<const std::byte> payload,
+                           CallOptions options) {
+  return world_.call(process, procedure_, std::as_bytes(std::span(&header, 1)), payload, std::move(options));
+}
+
+void ChunkService::serve(Arrays& arrays, Budget& budget, Call call) {
+  const ChunkCall asked = parsed(call.header());
+  std::shared_ptr<ChunkStore> store;
+  {
+    const std::lock_guard lock(arrays.mutex);
+    if (const auto found = arrays.stores.find(asked.array); found != arrays.stores.end())
+      store = found->second;
+  }
+  if (!store) refuse(EBADF, "the array was closed there");
+  const SteppedBox section = checked(asked, store->grid());
+  const std::size_t element_bytes = store->grid().element_bytes();
+  std::int64_t bytes = 0;
+  for_each_piece(store->grid(), asked.component, section, [&](const ChunkPiece& piece) {
+    bytes += piece.elements() * static_cast<std::int64_t>(element_bytes);
+  });
+  if (const bool changes = asked.way == Way::put || asked.way == Way::accumulate;
+      static_cast<std::int64_t>(call.payload().size()) != (changes ? bytes : 0))
+    refuse(EINVAL, std::to_string(call.payload().size()) + " bytes came for " + std::to_string(bytes));
+  switch (asked.way) {
+    case Way::get: {
+      if (bytes > call.most_reply_bytes()) refuse(EMSGSIZE, std::to_string(bytes) + " bytes were asked for");
+      if (const auto room = call.room(); static_cast<std::int64_t>(room.size()) >= bytes && bytes > 0) {
+        store->get(asked.component, section, Packed(room.data(), element_bytes));
+        call.answer(room.first(static_cast<std::size_t>(bytes)));
+        return;
+      }
+      auto reply = std::make_shared<Reply>(budget, bytes);
+      store->get(asked.component, section, Packed(reply->span().data(), element_bytes));
+      call.answer(reply->span(), reply);
+      return;
+    }
+    case Way::put:
+      store->put(asked.component, section, Packed(call.payload(), element_bytes));
+      break;
+    case Way::accumulate:
+      check_accumulated(store->type(), "disk array");
+      store->accumulate(asked.component, section, Packed(call.payload(), element_bytes), asked.alpha.data());
+      break;
+    case Way::prefetch:
+      store->prefetch(asked.component, section);
+      break;
+    default:
+      refuse(EINVAL, "an unknown operation");
+  }
+  call.answer();
+}
+
+}  // namespace outcore::array

@@ -1,0 +1,86 @@
+// What one process holds of a disk array: the components it owns, and operations on them one by one.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "dio/chunks/grid.hpp"
+#include "dio/chunks/piece.hpp"
+#include "outcore/element_type.hpp"
+#include "outcore/global_array.hpp"
+#include "store/chunk_cache.hpp"
+#include "store/component.hpp"
+#include "store/state_lease.hpp"
+
+namespace outcore::array {
+
+/// A component that this process owns. What is done for one process alone goes through the cache.
+struct OwnedComponent {
+  int index = 0;
+  StateLease lease;  ///< of the state that is read; ends after the file is closed
+  std::unique_ptr<store::Component> file;
+  std::unique_ptr<store::ChunkCache> cache;
+};
+
+/// Any thread, at any time; components are added before. Operations on one chunk happen one at a time. Errors
+/// are those of the cache, and Error(EINVAL) for a component that is not here.
+class ChunkStore {
+ public:
+  ChunkStore(const ChunkGrid& grid, ElementType type, bool read_only)
+      : grid_(grid), type_(type), read_only_(read_only) {}
+
+  void add(int component, store::Component file, const store::ChunkCacheOptions& cache,
+           StateLease lease = {});
+
+  [[nodiscard]] const ChunkGrid& grid() const noexcept { return grid_; }
+  [[nodiscard]] ElementType type() const noexcept { return type_; }
+  [[nodiscard]] std::span<const OwnedComponent> components() const noexcept { return components_; }
+
+  /// Where the elements of a piece are, or go.
+  using MemoryOf = std::function<Strided(const ChunkPiece& piece)>;
+  void get(int component, const SteppedBox& section, const MemoryOf& to);
+  void put(int component, const SteppedBox& section, const MemoryOf& from);
+  void accumulate(int component, const SteppedBox& section, const MemoryOf& from, const void* alpha);
+  void prefetch(int component, const SteppedBox& section);
+
+  /// Something was put since this was last asked and said to have been dealt with.
+  [[nodiscard]] bool changed() const noexcept { return changed_; }
+  void deal_with_changes() noexcept { changed_ = false; }
+  /// From now on changes are Error(EIO).
+  void freeze() noexcept { frozen_ = true; }
+  static constexpr std::string_view why_frozen =
+      "a commit failed when its state may have been taken for the present one already: close the array, and "
+      "open it again";
+
+  /// While it lives nobody is in the caches, and the components hold what was put into the boxes. `drop`: the
+  /// caches know nothing of the boxes afterwards.
+  class Pause {
+   public:
+    Pause(ChunkStore& store, std::span<const Box> boxes, bool drop);
+    /// For one more box. False, and this may last no longer, if somebody waits for the end.
+    [[nodiscard]] bool extend(const Box& box);
+
+   private:
+    ChunkStore& store_;
+    std::vector<std::unique_ptr<store::ChunkCache::Pause>> pauses_;
+  };
+
+ private:
+  [[nodiscard]] const OwnedComponent& owned(int component) const;
+  [[nodiscard]] store::Blocks blocks_of(const OwnedComponent& owner, const ChunkPiece& piece) const;
+  void change(int component, const SteppedBox& section, bool sets,
+              const std::function<void(const ChunkPiece& piece, std::byte* first)>& visit);
+
+  const ChunkGrid grid_;
+  const ElementType type_;
+  const bool read_only_;
+  std::vector<OwnedComponent> components_;
+  std::atomic<bool> changed_{false}, frozen_{false};
+};
+
+}  // namespace outcore::array

@@ -1,0 +1,55 @@
+#include "dio/errands.hpp"
+
+#include <utility>
+
+#include "device/worker.hpp"
+
+namespace outcore::store {
+
+void Errands::end() {
+  {
+    const std::lock_guard guard(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+void Errands::add(std::function<void()> errand) {
+  {
+    const std::lock_guard guard(mutex_);
+    if (idle_ <= waiting_.size() && threads_.size() < most_threads_) start();
+    waiting_.push_back(std::move(errand));
+  }
+  changed_.notify_one();
+}
+
+/// One thread more; where the system has none, those there are must do.
+void Errands::start() {
+  threads_.emplace_back();
+  try {
+    threads_.back() = device::start_worker(name_, [this] { run(); });
+  } catch (...) {
+    threads_.pop_back();
+    if (threads_.empty()) throw;
+  }
+}
+
+void Errands::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    ++idle_;
+    changed_.wait(lock, [&] { return stop_ || !waiting_.empty(); });
+    --idle_;
+    if (waiting_.empty()) return;
+    auto errand = std::move(waiting_.front());
+    waiting_.pop_front();
+    lock.unlock();
+    errand();
+    errand = nullptr;  // what it holds goes without the lock
+    lock.lock();
+  }
+}
+
+}  // namespace outcore::store

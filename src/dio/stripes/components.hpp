@@ -1,0 +1,92 @@
+// The component files of a striped file that this process has opened, and how it serves them to others.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "device/buffer.hpp"
+#include "device/file.hpp"
+#include "dio/errands.hpp"
+#include "dio/stripes/extents.hpp"
+#include "outcore/call.hpp"
+
+namespace outcore::store {
+
+/// A call carries at most so many bytes, and pieces.
+inline constexpr std::int64_t most_asked_bytes = 1 << 20;
+inline constexpr std::size_t most_asked_pieces = 120;
+
+/// A piece of a component, as it stands in the header of a call, one after another behind an Ask. The bytes
+/// of a write are the payload, those of a read the reply, in the order of the pieces.
+struct Ask {
+  std::int32_t write = 0, count = 0;
+};
+struct AskedPiece {
+  std::int64_t component = 0, offset = 0, size_bytes = 0;
+};
+static_assert(sizeof(Ask) + most_asked_pieces * sizeof(AskedPiece) <= most_call_header_bytes);
+
+/// Memory for replies: a fixed number of places, small ones and large ones. So an owner needs the same memory
+/// whatever the number of clients.
+class ReplyMemory : public std::enable_shared_from_this<ReplyMemory> {
+ public:
+  static constexpr std::int64_t small_bytes = 64 << 10;
+  static constexpr std::int64_t size_bytes = 64 * small_bytes + 8 * most_asked_bytes;
+
+  ReplyMemory();
+  /// Null if there is none now. Let go it is used again.
+  [[nodiscard]] std::shared_ptr<std::byte> try_take(std::int64_t wanted_bytes);
+  [[nodiscard]] std::shared_ptr<std::byte> take(std::int64_t wanted_bytes);  ///< waits until there is
+
+ private:
+  [[nodiscard]] std::vector<std::byte*>& places(std::int64_t wanted_bytes) noexcept {
+    return wanted_bytes <= small_bytes ? small_ : large_;
+  }
+  std::shared_ptr<std::byte> take_one(std::vector<std::byte*>& free);
+
+  device::Buffer memory_;
+  std::mutex mutex_;
+  std::condition_variable freed_;
+  std::vector<std::byte*> small_, large_;
+};
+
+struct StripedComponents {
+  std::vector<std::optional<device::File>> files;  ///< by component; none: out of reach
+  std::vector<std::string> names;        ///< of files that still have one, and are this process's to remove
+  std::shared_ptr<ReplyMemory> replies;  ///< null: nobody asks
+  int rank = 0;                          ///< of this process, which errors name
+
+  StripedComponents() = default;
+  ~StripedComponents();
+  StripedComponents(const StripedComponents&) = delete;
+  StripedComponents& operator=(const StripedComponents&) = delete;
+
+  void remove_names() noexcept;
+  [[nodiscard]] device::File& at(int component);
+  void read(int component, std::span<Extent> extents);  ///< blocking; gaps are zeros
+  void write(int component, std::span<Extent> extents);
+
+  /// What the procedure does, in the thread that serves: what the page cache holds is read at once; what goes
+  /// there is copied by a thread, as it may have to wait for the disk; all else goes to the engine, whose
+  /// threads answer.
+  void serve(Call call);
+
+ private:
+  struct Asked;
+  bool suits_room(const Asked& asked);
+  bool serve_at_once(Asked& asked);
+  [[nodiscard]] bool copies(const Asked& asked);
+  void copy(Asked& asked);
+  void begin(const std::shared_ptr<Asked>& asked);
+
+  Errands reads_{"outcore-feeder"};  ///< that wait for memory
+  Errands copies_{"outcore-copier"};
+};
+
+}  // namespace outcore::store

@@ -1,0 +1,86 @@
+// The client cache of a striped file: copies of blocks of components that are out of reach.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/completion.hpp"
+#include "dio/stripes/striped_file_state.hpp"
+#include "outcore/error.hpp"
+
+namespace outcore::store {
+namespace {
+
+/// Of a component. As large as the smaller places for replies.
+constexpr std::int64_t block_bytes = copied_block_bytes;
+static_assert(block_bytes <= ReplyMemory::small_bytes);
+
+std::int64_t number_of(std::int64_t block, int component, const Stripes& stripes) {
+  return block * stripes.components() + component;
+}
+
+}  // namespace
+
+void StripedFile::Transfer::Copying::end(const std::exception_ptr& its_failure) {
+  if (its_failure) {
+    const std::lock_guard guard(mutex);
+    if (!failure) failure = its_failure;
+  }
+  if (left.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+  left.notify_all();
+  announce_completion();
+}
+
+/// Reads through copies; what finds no room for one is asked for as it is.
+void StripedFile::State::start_from_copies(Transfer& request, int component,
+                                           std::span<const Extent> extents) {
+  if (!request.copying) request.copying = std::make_shared<Transfer::Copying>();
+  std::vector<Extent> without;
+  for (const Extent& extent : extents)
+    for (std::int64_t done = 0; done < extent.size_bytes;) {
+      const std::int64_t at = extent.offset + done, block = at / block_bytes, from = at % block_bytes;
+      const std::int64_t size = std::min(extent.size_bytes - done, block_bytes - from);
+      std::byte* const memory = extent.memory + done;
+      done += size;
+      const auto ready = [copying = request.copying, memory, from, size](const std::byte* found,
+                                                                         const std::exception_ptr& failure) {
+        if (!failure) std::memcpy(memory, found + from, static_cast<std::size_t>(size));
+        copying->end(failure);
+      };
+      request.copying->left.fetch_add(1, std::memory_order_relaxed);
+      const bool used =
+          copies->use(number_of(block, component, stripes), ready,
+                      [&](std::span<std::byte> copy, const BlockCopies::Loaded& loaded) {
+                        load(request, {block * block_bytes, copy.data(), block_bytes}, component, loaded);
+                      });
+      if (used) continue;
+      request.copying->end(nullptr);
+      without.push_back({at, memory, size});
+    }
+  if (!without.empty()) start_distant(request, component, without);
+}
+
+/// Asks the owner for a whole block.
+void StripedFile::State::load(Transfer& request, const Extent& block, int component,
+                              const BlockCopies::Loaded& loaded) {
+  try {
+    ask(request, component, {&block, 1}, [loaded](std::span<std::byte>, const Error* error) {
+      loaded(error ? std::make_exception_ptr(Error(*error)) : nullptr);
+    });
+  } catch (...) {
+    loaded(std::current_exception());
+  }
+}
+
+/// Copies of what is being written are not right any more, and those made meanwhile will not be: they are
+/// forgotten again when it is complete.
+void StripedFile::State::forget_blocks(Transfer& request, int component, std::span<const Extent> extents) {
+  for (const Extent& extent : extents) {
+    const std::int64_t end = extent.offset + extent.size_bytes;
+    for (std::int64_t block = extent.offset / block_bytes; block * block_bytes < end; ++block) {
+      request.changed_blocks.push_back(number_of(block, component, stripes));
+      copies->forget(request.changed_blocks.back());
+    }
+  }
+}
+
+}  // namespace outcore::store

@@ -1,0 +1,104 @@
+// A file whose bytes are striped over component files on the disks of all nodes, and reached from any
+// process. Source: Distant I/O (Foster, Kohr, Krishnaiyer, Mogill 1997), and the global placement model of
+// PASSION.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "device/file.hpp"
+#include "dio/stripes/stripes.hpp"
+#include "outcore/origin.hpp"
+#include "outcore/placement.hpp"
+#include "outcore/request.hpp"
+#include "outcore/world.hpp"
+
+namespace outcore::store {
+
+struct StripedFileOptions {
+  std::string name = {};                   ///< what messages call it
+  std::int64_t typical_request_bytes = 0;  ///< sets the stripe; 0: unknown
+  std::int64_t expected_bytes = 0;  ///< of the whole file; more than is free is Error(ENOSPC). 0: unknown
+  bool reserve = false;             ///< space for `expected_bytes` is reserved at once
+  Placement placement = Placement::automatic;
+  int components_per_node = 0;  ///< 0: one for each process of the node, at most 8
+  device::Cache cache = device::Cache::automatic;
+  /// Memory for copies of what others keep, as far as the budget has room; 0: none.
+  std::int64_t client_cache_bytes = 0;
+  device::Engine* engine = nullptr;  ///< of the components this process opens; null: the default engine
+};
+
+/// A piece of the file, and memory of its size that it is read into or written from.
+struct ReadPart {
+  std::int64_t offset = 0;
+  std::span<std::byte> memory = {};
+};
+struct WritePart {
+  std::int64_t offset = 0;
+  std::span<const std::byte> memory = {};
+};
+
+/// A scratch file of all processes; it vanishes with them, also when they are killed. Bytes that nobody has
+/// written are zeros, however far out they are.
+///
+/// A component lies on one node and is owned by one process there. Processes of the node open it themselves,
+/// and so do all that see it where placement is shared, unless its file system keeps bytes back in the memory
+/// of a host (NFS, SMB). Others ask the owner by a procedure call, in pieces of about 1 MiB; small pieces
+/// travel together. Nothing is kept on the way: a write has reached the component when its request is
+/// complete, and a read that begins then sees it, wherever it comes from. On stable storage it is after
+/// `flush`.
+///
+/// With a client cache a process keeps copies of blocks that it has read from others. It sees its own writes
+/// in them, but of what others have written since it called `settle` or `flush` perhaps nothing.
+///
+/// Reads and writes are not collective; any process and thread may make them at any time. Requests on
+/// overlapping bytes, one of them a write, happen in an order that nobody knows. Throws Error: EINVAL
+/// (negative offset, or one beyond 64 bits), EBADF (closed), ENOSPC, EIO, and what Request throws, with
+/// the rank where it happened.
+class StripedFile {
+ public:
+  /// Collective, with the same options everywhere but for the engine.
+  StripedFile(World& world, const StripedFileOptions& options = {});
+  /// The options are made in the collective gate: if `make` throws at one process, all throw.
+  using Make = std::function<StripedFileOptions()>;
+  StripedFile(World& world, const Make& make);
+  ~StripedFile();  ///< waits for requests of this process; its components serve others until the world closes
+  StripedFile(StripedFile&&) noexcept;
+  StripedFile& operator=(StripedFile&&) noexcept;
+
+  /// Blocking. Parts of one write must not overlap.
+  void read(std::span<const ReadPart> parts);
+  void write(std::span<const WritePart> parts);
+  /// Nonblocking; the list may go, the memory must stay until the request is done. Whoever waits for a read
+  /// puts small pieces where they belong.
+  [[nodiscard]] Request async_read(std::span<const ReadPart> parts);
+  [[nodiscard]] Request async_write(std::span<const WritePart> parts);
+
+  /// Waits for all writes of this process, and throws the error of one that nobody waited for. Forgets the
+  /// copies of the client cache. Not collective.
+  void settle();
+  /// Everything written by anybody is on stable storage. Collective; throws as settle does, at all.
+  void flush();
+  /// Collective, idempotent: waits for everything and removes the file. Throws as settle does, at all.
+  void close();
+  [[nodiscard]] bool closed() const noexcept;
+
+  [[nodiscard]] const Stripes& stripes() const noexcept;
+  [[nodiscard]] Placement placement() const noexcept;
+  [[nodiscard]] int owner(int component) const noexcept;       ///< its process
+  [[nodiscard]] bool reachable(int component) const noexcept;  ///< opened by this process itself
+  [[nodiscard]] const std::string& directory() const noexcept;
+  [[nodiscard]] World& world() const noexcept;
+  [[nodiscard]] std::int64_t stored_bytes();  ///< on all disks; collective
+
+  struct State;
+  class Transfer;
+
+ private:
+  Owned<std::shared_ptr<State>> state_;
+};
+
+}  // namespace outcore::store

@@ -1,0 +1,122 @@
+// What a striped file is made of, for the files that make up its implementation.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/request_state.hpp"
+#include "base/undelivered.hpp"
+#include "dio/block_copies.hpp"
+#include "dio/stripes/components.hpp"
+#include "dio/stripes/striped_file.hpp"
+
+namespace outcore::store {
+
+inline constexpr std::int64_t copied_block_bytes = 64 << 10;  ///< of the client cache
+
+/// A piece of a component.
+struct Piece {
+  int component = 0;
+  Extent extent;
+};
+
+/// One request: what of it goes to component files here, and what is asked of others.
+class StripedFile::Transfer final : public FinishedByWaiter {
+ public:
+  struct Local {
+    Runs runs;
+    std::vector<Request> requests;  ///< one for each run; empty: done already
+  };
+  struct Distant {
+    Request call;
+    std::vector<std::byte> packed;  ///< small pieces that are written, one after another
+    std::vector<Extent> scattered;  ///< where small pieces that are read go
+  };
+  /// What is taken from copies of blocks, which perhaps have to come first.
+  struct Copying {
+    void end(const std::exception_ptr& failure);
+
+    std::atomic<int> left{0};
+    std::mutex mutex;
+    std::exception_ptr failure;  ///< the first
+  };
+
+  ~Transfer() override;
+  [[nodiscard]] bool done() const noexcept override;
+  [[nodiscard]] std::int64_t value() const noexcept override { return size_bytes; }
+  bool help() noexcept override;
+  void begin_wait() override;
+  void end_wait(std::uint64_t waited_ns) noexcept override;
+  [[nodiscard]] bool settled() override;
+
+  bool write = false;
+  std::int64_t size_bytes = 0, offset = 0;  ///< all of it, and where its first part begins
+  std::uint64_t start_ns = 0;
+  std::uint32_t trace_file = 0;
+  bool blocking = false;
+  std::shared_ptr<StripedComponents> components;
+  std::vector<Local> local;
+  std::vector<Distant> distant;
+  std::shared_ptr<BlockCopies> copies;       ///< null: none
+  std::shared_ptr<Copying> copying;          ///< null: nothing
+  std::vector<std::int64_t> changed_blocks;  ///< of `copies`, by a write
+
+ private:
+  void end() override;
+  void check_may_wait() const override;
+};
+
+struct StripedFile::State {
+  explicit State(World& w) : world(w) {}
+  ~State();
+
+  World& world;
+  std::string name, directory;
+  Stripes stripes;
+  Placement placement = Placement::local;
+  std::vector<int> owners;  ///< by component
+  std::shared_ptr<StripedComponents> components;
+  std::shared_ptr<BlockCopies> copies;  ///< of what lies out of reach; null: none
+  std::uint32_t procedure = 0;
+  bool served = false;  ///< the procedure is registered
+  std::uint32_t trace_file = 0;
+  std::atomic<bool> open{false};
+
+  Undelivered undelivered;  ///< of writes at other processes
+
+  void create(const Make& make);
+  void make_directory(const StripedFileOptions& options);
+  void choose_owners(const StripedFileOptions& options);
+  void open_components(const StripedFileOptions& options);
+  void check_space(const StripedFileOptions& options) const;
+  [[nodiscard]] bool is_mine(int component) const noexcept {
+    return owners[static_cast<std::size_t>(component)] == world.rank();
+  }
+  [[nodiscard]] bool reaches(int component) const noexcept {
+    return components->files[static_cast<std::size_t>(component)].has_value();
+  }
+
+  void check_open(std::string_view attempted) const;
+  /// `parts`: ReadPart or WritePart.
+  template <class Part>
+  std::shared_ptr<Transfer> start(std::span<const Part> parts, bool blocking);
+  void start_local(Transfer& request, int component, std::vector<Extent> extents);
+  void start_distant(Transfer& request, int component, std::span<const Extent> extents);
+  void start_from_copies(Transfer& request, int component, std::span<const Extent> extents);
+  void load(Transfer& request, const Extent& block, int component, const BlockCopies::Loaded& loaded);
+  void forget_blocks(Transfer& request, int component, std::span<const Extent> extents);
+  void ask(Transfer& request, int component, std::span<const Extent> extents,
+           std::function<void(std::span<std::byte> reply, const Error* error)> then = {});
+  void settle();
+  void flush();
+  void close();
+};
+
+}  // namespace outcore::store

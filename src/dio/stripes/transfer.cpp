@@ -1,0 +1,312 @@
+// Reads and writes of a striped file: to components opened here, or to their owners.
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <type_traits>
+
+#include "dio/stripes/striped_file_state.hpp"
+#include "outcore/error.hpp"
+#include "outcore/trace.hpp"
+
+namespace outcore::store {
+namespace {
+
+/// Pieces from this size on travel alone, from memory to memory; copying smaller ones costs less than a call.
+constexpr std::int64_t alone_from_bytes = 32 << 10;
+
+void check_range(std::string_view attempted, const std::string& name, std::int64_t offset, std::size_t size) {
+  std::int64_t end = 0;
+  if (offset < 0 || __builtin_add_overflow(offset, size, &end))
+    throw Error(EINVAL, {.attempted = std::string(attempted),
+                         .path = name,
+                         .detail = "offset " + std::to_string(offset) + ", size " + std::to_string(size) +
+                                   " bytes: not inside 64 bits"});
+}
+
+std::span<std::byte> memory_of(const ReadPart& part) {
+  return part.memory;
+}
+std::span<std::byte> memory_of(const WritePart& part) {  // a write only reads it
+  return {const_cast<std::byte*>(part.memory.data()), part.memory.size()};
+}
+
+/// The parts as pieces of components.
+template <class Part>
+std::vector<Piece> pieces_of(const Stripes& stripes, std::span<const Part> parts) {
+  std::vector<Piece> pieces;
+  for (const Part& part : parts) {
+    const auto memory = memory_of(part);
+    stripes.for_each_part(part.offset, static_cast<std::int64_t>(memory.size()),
+                          [&](int component, std::int64_t at, std::int64_t from, std::int64_t size) {
+                            pieces.push_back({component, {at, memory.data() + from, size}});
+                          });
+  }
+  return pieces;
+}
+
+}  // namespace
+
+// ---- one request
+
+StripedFile::Transfer::~Transfer() {
+  // The memory must stay until the request is complete: that of the caller is the caller's to keep, ours is
+  // not.
+  const bool keeps =
+      std::any_of(local.begin(), local.end(), [](const Local& each) { return each.runs.sieves(); });
+  if (keeps || !distant.empty() || copying) finish_quietly();
+}
+
+bool StripedFile::Transfer::done() const noexcept {
+  if (finished()) return true;
+  for (const Local& each : local)
+    for (const Request& request : each.requests)
+      if (!request.done()) return false;
+  if (copying && copying->left.load(std::memory_order_acquire) > 0) return false;
+  return std::all_of(distant.begin(), distant.end(), [](const Distant& each) { return each.call.done(); });
+}
+
+void StripedFile::Transfer::end() {
+  std::exception_ptr failure;
+  const std::uint64_t waits_from_ns = blocking || done() ? 0 : trace::now_ns();
+  const auto guarded = [&](auto step) {
+    try {
+      step();
+    } catch (...) {
+      if (!failure) failure = std::current_exception();
+    }
+  };
+  for (Local& each : local)
+    for (std::size_t i = 0; i < each.requests.size(); ++i)
+      guarded([&] {
+        const std::int64_t moved = each.requests[i].wait();
+        if (!write) each.runs.zero_beyond(each.runs.runs()[i], moved);
+      });
+  for (Distant& each : distant)
+    guarded([&] {
+      each.call.wait();
+      const std::byte* from = each.scattered.empty() ? nullptr : each.call.reply().data();
+      for (const Extent& extent : each.scattered) {
+        std::memcpy(extent.memory, from, static_cast<std::size_t>(extent.size_bytes));
+        from += extent.size_bytes;
+      }
+    });
+  if (copying) {
+    for (int left = 0; (left = copying->left.load(std::memory_order_acquire)) > 0;) copying->left.wait(left);
+    if (!failure) failure = copying->failure;
+  }
+  for (const std::int64_t block : changed_blocks) copies->forget(block);
+  const std::uint64_t now = trace::now_ns();
+  using trace::Op;
+  const Op op = blocking ? (write ? Op::write : Op::read) : (write ? Op::async_write : Op::async_read);
+  const std::uint64_t waited_ns = blocking ? now - start_ns : waits_from_ns > 0 ? now - waits_from_ns : 0;
+  trace::record({.start_ns = start_ns,
+                 .end_ns = now,
+                 .waited_ns = waited_ns,
+                 .offset = offset,
+                 .bytes = failure ? 0 : size_bytes,
+                 .file = trace_file,
+                 .op = op,
+                 .failed = static_cast<bool>(failure)});
+  if (failure) std::rethrow_exception(failure);
+}
+
+bool StripedFile::Transfer::settled() {
+  if (done()) finish();
+  return Request::State::settled();
+}
+
+void StripedFile::Transfer::check_may_wait() const {
+  if (!distant.empty() || copying) check_may_wait_for_calls();
+}
+
+bool StripedFile::Transfer::help() noexcept {
+  for (const Distant& each : distant)
+    if (!each.call.done()) each.call.state()->help();
+  return false;
+}
+
+void StripedFile::Transfer::begin_wait() {
+  check_may_wait();
+  for (const Distant& each : distant) each.call.state()->begin_wait();
+  for (const Local& each : local)
+    for (const Request& request : each.requests)
+      if (!request.done()) request.state()->begin_wait();
+}
+
+void StripedFile::Transfer::end_wait(std::uint64_t /*waited_ns*/) noexcept {
+  for (const Distant& each : distant) each.call.state()->end_wait(0);
+}
+
+// ---- the ways of its pieces
+
+template <class Part>
+std::shared_ptr<StripedFile::Transfer> StripedFile::State::start(std::span<const Part> parts, bool blocking) {
+  constexpr bool write = std::is_same_v<Part, WritePart>;
+  std::vector<Piece> pieces = pieces_of(stripes, parts);
+  auto request = std::make_shared<Transfer>();
+  request->write = write;
+  if (!parts.empty()) request->offset = parts.front().offset;
+  request->blocking = blocking;
+  request->start_ns = trace::now_ns();
+  request->trace_file = trace_file;
+  request->components = components;
+  request->copies = copies;
+  for (const Piece& piece : pieces) request->size_bytes += piece.extent.size_bytes;
+  std::ranges::stable_sort(pieces, {}, &Piece::component);
+  std::vector<Extent> extents;
+  // What others do comes first, so that it goes on while this process does its own part.
+  for (const bool here : {false, true})
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      const int component = pieces[i].component;
+      if (reaches(component) != here) continue;
+      extents.push_back(pieces[i].extent);
+      if (i + 1 < pieces.size() && pieces[i + 1].component == component) continue;
+      if (here)
+        start_local(*request, component, std::move(extents));
+      else if (copies && !write)
+        start_from_copies(*request, component, extents);
+      else
+        start_distant(*request, component, extents);
+      extents.clear();
+    }
+  if (write && !request->distant.empty()) undelivered.watch(request);
+  return request;
+}
+
+void StripedFile::State::start_local(Transfer& request, int component, std::vector<Extent> extents) {
+  device::File& file = components->at(component);
+  if (request.blocking) {  // in the calling thread: nothing is gained by another
+    request.write ? components->write(component, extents) : components->read(component, extents);
+    return;
+  }
+  request.local.push_back({Runs(extents, request.write), {}});
+  Transfer::Local& local = request.local.back();
+  for (const Runs::Run& run : local.runs.runs()) {
+    const auto list = local.runs.list(run);
+    local.requests.push_back(request.write ? file.async_write(list, run.offset)
+                                           : file.async_read(list, run.offset));
+  }
+}
+
+/// Cuts what is large, and packs what is small.
+void StripedFile::State::start_distant(Transfer& request, int component, std::span<const Extent> extents) {
+  if (copies && request.write) forget_blocks(request, component, extents);
+  std::vector<Extent> small;
+  std::int64_t small_bytes = 0;
+  const auto send_small = [&] {
+    if (!small.empty()) ask(request, component, small);
+    small.clear();
+    small_bytes = 0;
+  };
+  for (Extent rest : extents) {
+    while (rest.size_bytes >= alone_from_bytes) {
+      const Extent alone{rest.offset, rest.memory, std::min(rest.size_bytes, most_asked_bytes)};
+      ask(request, component, {&alone, 1});
+      rest = {rest.offset + alone.size_bytes, rest.memory + alone.size_bytes,
+              rest.size_bytes - alone.size_bytes};
+    }
+    if (rest.size_bytes == 0) continue;
+    if (small.size() == most_asked_pieces || small_bytes + rest.size_bytes > most_asked_bytes) send_small();
+    small.push_back(rest);
+    small_bytes += rest.size_bytes;
+  }
+  send_small();
+}
+
+/// One call: a single piece from or to the memory of the caller, several through memory of their own.
+void StripedFile::State::ask(Transfer& request, int component, std::span<const Extent> extents,
+                             std::function<void(std::span<std::byte> reply, const Error* error)> then) {
+  std::array<std::byte, most_call_header_bytes> header;
+  const Ask ask{request.write, static_cast<std::int32_t>(extents.size())};
+  std::byte* to = header.data();
+  std::memcpy(to, &ask, sizeof ask);
+  to += sizeof ask;
+  std::int64_t size_bytes = 0;
+  for (const Extent& extent : extents) {
+    const AskedPiece piece{component, extent.offset, extent.size_bytes};
+    std::memcpy(to, &piece, sizeof piece);
+    to += sizeof piece;
+    size_bytes += extent.size_bytes;
+  }
+  Transfer::Distant distant;
+  std::span<std::byte> memory{extents[0].memory, static_cast<std::size_t>(size_bytes)};
+  CallOptions options{.then = std::move(then)};
+  if (extents.size() > 1 && request.write) {
+    distant.packed.reserve(memory.size());
+    for (const Extent& extent : extents)
+      distant.packed.insert(distant.packed.end(), extent.memory, extent.memory + extent.size_bytes);
+    memory = distant.packed;
+  }
+  if (!request.write && extents.size() > 1) {
+    distant.scattered.assign(extents.begin(), extents.end());
+    options.most_reply_bytes = size_bytes;
+  } else if (!request.write) {
+    options.reply = memory;
+  }
+  const auto used = static_cast<std::size_t>(to - header.data());
+  distant.call =
+      world.call(owners[static_cast<std::size_t>(component)], procedure, std::span(header).first(used),
+                 request.write ? memory : std::span<std::byte>{}, std::move(options));
+  request.distant.push_back(std::move(distant));
+}
+
+// ---- what the user calls
+
+namespace {
+
+template <class Part>
+void check_parts(const StripedFile::State& state, std::string_view attempted, std::span<const Part> parts) {
+  state.check_open(attempted);
+  for (const Part& part : parts) check_range(attempted, state.name, part.offset, part.memory.size());
+}
+
+/// The only piece of a request in a component opened here, which most small requests are.
+template <class Part>
+std::optional<Piece> single_local(const StripedFile::State& state, std::span<const Part> parts) {
+  if (parts.size() != 1 || parts[0].memory.empty()) return std::nullopt;
+  const auto memory = memory_of(parts[0]);
+  const auto size = static_cast<std::int64_t>(memory.size());
+  const Stripes::Place place = state.stripes.place(parts[0].offset);
+  const std::int64_t stripe = state.stripes.stripe_bytes();
+  const bool whole = state.stripes.components() == 1 || place.offset % stripe + size <= stripe;
+  if (!whole || !state.reaches(place.component)) return std::nullopt;
+  return Piece{place.component, {place.offset, memory.data(), size}};
+}
+
+constexpr trace::Asker as_file{.layer = trace::Layer::file, .sequential = false};
+
+}  // namespace
+
+void StripedFile::read(std::span<const ReadPart> parts) {
+  check_parts(*state_, "read", parts);
+  if (const auto piece = single_local(*state_, parts)) {
+    const std::span memory = parts[0].memory;
+    const std::int64_t moved =
+        state_->components->at(piece->component).read(memory, piece->extent.offset, as_file);
+    std::ranges::fill(memory.subspan(static_cast<std::size_t>(moved)), std::byte{0});
+    return;
+  }
+  state_->start(parts, true)->deliver();
+}
+
+void StripedFile::write(std::span<const WritePart> parts) {
+  check_parts(*state_, "write", parts);
+  if (const auto piece = single_local(*state_, parts)) {
+    state_->components->at(piece->component).write(parts[0].memory, piece->extent.offset, as_file);
+    return;
+  }
+  state_->start(parts, true)->deliver();
+}
+
+Request StripedFile::async_read(std::span<const ReadPart> parts) {
+  check_parts(*state_, "read", parts);
+  return Request(state_->start(parts, false));
+}
+
+Request StripedFile::async_write(std::span<const WritePart> parts) {
+  check_parts(*state_, "write", parts);
+  return Request(state_->start(parts, false));
+}
+
+}  // namespace outcore::store

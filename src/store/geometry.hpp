@@ -1,0 +1,51 @@
+// Sizes of a component: what its file is divided into.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "outcore/codec.hpp"
+
+namespace outcore::store {
+
+/// The file of a component is a row of slots, each for one chunk, at multiples of `stride_bytes`. With
+/// `shadow` there are two such rows, the sides: a slot is on one of them, and its next version goes to the
+/// other. Within a slot each block has a checksum, so that a part can be verified without the whole.
+struct Geometry {
+  static constexpr std::int64_t page_bytes = 4096;
+  static constexpr std::int64_t most_slot_bytes = most_encoded_bytes;
+  static constexpr std::int64_t most_blocks = 1024;  ///< in a slot
+
+  std::int64_t slot_bytes = 0;  ///< of a chunk, 1 .. most_slot_bytes
+  std::int64_t slots = 0;
+  std::int64_t block_bytes = 128 << 10;  ///< a multiple of page_bytes; at most most_blocks in a slot
+  std::uint32_t element_bytes = 8;
+  CodecOptions codec{};
+  bool shadow = false;
+
+  friend bool operator==(const Geometry&, const Geometry&) = default;
+
+  /// Distance of slots, on disk and in the memory of requests: slot_bytes rounded up to pages.
+  [[nodiscard]] std::int64_t stride_bytes() const noexcept {
+    return (slot_bytes + page_bytes - 1) / page_bytes * page_bytes;
+  }
+  [[nodiscard]] std::int64_t blocks() const noexcept { return blocks_in(slot_bytes); }  ///< in a slot
+  [[nodiscard]] std::int64_t blocks_in(std::int64_t size_bytes) const noexcept {
+    return (size_bytes + block_bytes - 1) / block_bytes;
+  }
+  [[nodiscard]] std::int64_t sides() const noexcept { return shadow ? 2 : 1; }
+  [[nodiscard]] std::int64_t offset_of(std::int64_t slot, int side) const noexcept {
+    return (slot + side * slots) * stride_bytes();
+  }
+  /// Length of the file. It is sparse: what was never written takes no space.
+  [[nodiscard]] std::int64_t file_bytes() const noexcept { return sides() * slots * stride_bytes(); }
+};
+
+/// Size of the blocks of chunks of a size: an eighth, so that a row of a chunk is read, and verified, without
+/// the rest; but not below what a disk reads as fast as less, nor above 128 KiB.
+[[nodiscard]] std::int64_t suitable_block_bytes(std::int64_t slot_bytes) noexcept;
+
+/// Throws Error(EINVAL) for numbers outside of what is said above, and if a file would be larger than 2^62.
+void check(const Geometry& geometry);
+
+}  // namespace outcore::store

@@ -1,0 +1,66 @@
+// Errands: in order, by another thread, all of them.
+#include <latch>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "dio/errands.hpp"
+#include "support/check.hpp"
+
+using outcore::store::Errands;
+
+TEST("errands are run in order, by one thread that is not the caller's, and all before the end") {
+  std::vector<int> order;
+  std::vector<std::thread::id> threads;
+  std::latch first_may_end(1);
+  {
+    Errands errands("test-errands");
+    errands.add([&] { first_may_end.wait(); });
+    for (int i = 0; i < 100; ++i)
+      errands.add([&, i] {
+        order.push_back(i);
+        threads.push_back(std::this_thread::get_id());
+      });
+    check::is_true(order.empty(), "add does not wait");
+    first_may_end.count_down();
+  }
+  check::equal(order.size(), 100U);
+  for (int i = 0; i < 100; ++i) {
+    check::equal(order[static_cast<std::size_t>(i)], i);
+    check::is_true(threads[static_cast<std::size_t>(i)] == threads.front());
+  }
+  check::is_true(threads.front() != std::this_thread::get_id());
+}
+
+TEST("errands that wait for one another run at once, in as many threads as there may be") {
+  constexpr int most = 3;
+  std::latch all_run(most);
+  std::mutex mutex;
+  std::set<std::thread::id> threads;
+  Errands errands("test-errands", most);
+  const auto note = [&] {
+    const std::lock_guard guard(mutex);
+    threads.insert(std::this_thread::get_id());
+  };
+  for (int i = 0; i < most; ++i)
+    errands.add([&] {
+      note();
+      all_run.arrive_and_wait();
+    });
+  for (int i = 0; i < 50; ++i) errands.add(note);
+  errands.end();
+  check::equal(threads.size(), std::size_t{most});
+  errands.end();
+}
+
+TEST("what an errand holds is let go when it has run") {
+  Errands errands("test-errands");
+  auto held = std::make_shared<int>(1);
+  std::weak_ptr<int> seen = held;
+  errands.add([kept = std::move(held)] {});
+  while (!seen.expired()) std::this_thread::yield();
+}
+
+TEST_MAIN

@@ -1,0 +1,219 @@
+"""Ctrl-C and SIGTERM: threads have stopped before the exception leaves, and commands say what ended them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import outcore
+from outcore.base import interrupts
+from outcore.job import launch
+from outcore.parallel import team
+from outcore.parallel.tasks import run_tasks
+
+DEADLINE_S = 120
+
+
+@pytest.fixture
+def counter():
+    with outcore.World("self") as world:
+        counter = world.counter()
+        counter.reset()
+        yield counter
+
+
+def signal_when(event, *numbers):
+    """Sends signals to this process once the event has come."""
+
+    def send():
+        event.wait()
+        for number in numbers:
+            os.kill(os.getpid(), number)
+            time.sleep(0.05)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    return sender
+
+
+class Work:
+    """Threads that are inside when the signal comes, and leave later than the main thread hears of it."""
+
+    def __init__(self):
+        self.begun, self.inside, self.calls = threading.Event(), set(), 0
+
+    def __call__(self, thread, *_):
+        self.calls += 1
+        self.inside.add(thread)
+        self.begun.set()
+        time.sleep(0.4)
+        self.inside.discard(thread)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_tasks_have_stopped_when_ctrl_c_leaves(counter, times):
+    work = Work()
+    sender = signal_when(work.begun, *[signal.SIGINT] * times)
+    with pytest.raises(KeyboardInterrupt):
+        run_tasks(counter, [1.0] * 1000, 2, work)
+    assert not work.inside
+    assert work.calls < 20
+    sender.join()
+    counter.reset()
+    run_tasks(counter, [1.0], 2, lambda *_: None)  # usable afterwards
+
+
+def test_team_has_stopped_when_ctrl_c_leaves():
+    work = Work()
+    sender = signal_when(work.begun, signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        team.each(range(1000), 2, work)
+    assert not work.inside
+    assert work.calls < 20
+    sender.join()
+
+
+def test_progress_that_raises_stops_the_tasks(counter):
+    work = Work()
+
+    def progress(_share):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_tasks(counter, [1.0] * 1000, 2, work, progress)
+    assert not work.inside
+
+
+def test_sigterm_is_an_exception_of_its_own(monkeypatch):
+    before = signal.getsignal(signal.SIGTERM)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        interrupts.end_on_sigterm()
+        with pytest.raises(interrupts.Terminated) as caught:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(1)
+        assert interrupts.status_of(caught.value) == 143
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_handler_of_the_program_stays():
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    try:
+        handler = signal.getsignal(signal.SIGTERM)
+        interrupts.end_on_sigterm()
+        assert signal.getsignal(signal.SIGTERM) is handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_ctrl_c_in_a_collective_step_stays_what_it_is():
+    with outcore.World("self") as world, pytest.raises(KeyboardInterrupt), world.together("step"):
+        raise KeyboardInterrupt
+
+
+@pytest.fixture
+def chain(tmp_path):
+    path = tmp_path / "chain.xyz"
+    path.write_text("14\nhydrogen\n" + "".join(f"H 0 0 {0.9 * i}\n" for i in range(14)))
+    return path
+
+
+def ended_by(number, command, cycles=0):
+    """Exit status and messages of a command that gets a signal when it has said so many cycles of its SCF."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        said = ""
+        while "cycle" not in said:
+            line = process.stdout.readline()
+            assert line, said
+            said += line
+        for _ in range(cycles):
+            assert process.stdout.readline().strip()
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=DEADLINE_S)
+    finally:
+        process.kill()
+    return process.returncode, errors
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("storage", "ranks"),
+    [
+        ("direct", 1),
+        ("disk", 1),
+        pytest.param("disk", 4, marks=pytest.mark.launcher),
+    ],
+)
+def test_a_command_ends_with_the_status_of_its_signal(chain, tmp_path, number, storage, ranks):
+    pytest.importorskip("pyscf")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    if ranks > 1:
+        launch.mpi_library()
+    command = [sys.executable, "-m", "outcore", "scf", str(chain), "--basis", "aug-cc-pvdz"]
+    command += ["--integrals", storage, "--scratch", str(scratch)]
+    command += ["--ranks", str(ranks)] if ranks > 1 else []
+    status, errors = ended_by(number, command)
+    assert status == 128 + number, errors
+    for word in ("terminate called", "Input/output error", "Traceback"):
+        assert word not in errors
+    assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_goes_on_from_what_one_kept_that_a_signal_ended(chain, tmp_path, number):
+    pytest.importorskip("pyscf")
+    command = [sys.executable, "-m", "outcore", "scf", str(chain), "--basis", "6-31g", "--conv-tol", "1e-10"]
+    energies = []
+    for name in ("whole", "ended"):
+        kept = [*command, "--checkpoint", str(tmp_path / name), "--json", str(tmp_path / f"{name}.json")]
+        if name == "ended":
+            status, errors = ended_by(number, kept, cycles=2)
+            assert status == 128 + number, errors
+            kept += ["--restart", str(tmp_path / name)]
+        again = subprocess.run(kept, check=False, capture_output=True, text=True, timeout=DEADLINE_S)
+        assert again.returncode == 0, again.stderr
+        energies.append(json.loads((tmp_path / f"{name}.json").read_text())["energy_hartree"])
+    assert energies[1] == pytest.approx(energies[0], abs=2e-9)
+
+
+@pytest.mark.launcher
+def test_a_signal_for_one_process_ends_all(tmp_path):
+    launcher, marks = str(launch.find_launcher()), tmp_path / "marks"
+    marks.mkdir()
+    script = f"""
+import os, pathlib, time
+import outcore
+
+with outcore.World() as world:
+    world.barrier()
+    pathlib.Path({str(marks)!r}, str(world.rank)).write_text(str(os.getpid()))
+    for _ in range({10 * DEADLINE_S}):
+        world.barrier()
+        time.sleep(0.1)
+"""
+    job = subprocess.Popen(
+        [launcher, "-n", "3", sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    try:
+        while len(os.listdir(marks)) < 3 or not all(each.read_text() for each in marks.iterdir()):
+            assert job.poll() is None
+            time.sleep(0.05)
+        processes = [int((marks / str(rank)).read_text()) for rank in range(3)]
+        os.kill(processes[1], signal.SIGTERM)
+        job.communicate(timeout=DEADLINE_S)
+    finally:
+        job.kill()
+    assert job.returncode != 0
+    for _ in range(100):
+        if not any(os.path.exists(f"/proc/{each}") for each in processes):
+            break
+        time.sleep(0.1)
+    assert not any(os.path.exists(f"/proc/{each}") for each in processes)

@@ -1,0 +1,45 @@
+"""Forecasts of what a run takes, against what it then takes."""
+
+from __future__ import annotations
+
+import pytest
+
+from outcore import World
+from outcore.chem.hf import scf
+from outcore.chem.hf.estimate import forecast
+from outcore.chem.hf.integrals import Settings
+
+pyscf = pytest.importorskip("pyscf")
+from pyscf import gto  # noqa: E402
+
+MOLECULES = {
+    "benzene": {
+        "atom": "C 0 1.396 0; C 1.209 .698 0; C 1.209 -.698 0; C 0 -1.396 0; C -1.209 -.698 0; C -1.209 .698 0;"
+        "H 0 2.479 0; H 2.147 1.24 0; H 2.147 -1.24 0; H 0 -2.479 0; H -2.147 -1.24 0; H -2.147 1.24 0",
+        "basis": "6-31g",
+    },
+    "water": {"atom": "O 0 0 0; H 0 0.757 0.587; H 0 -0.757 0.587", "basis": "cc-pvtz"},
+}
+
+
+@pytest.mark.parametrize("name", MOLECULES)
+def test_integrals_and_bytes_are_foretold(name, tmp_path):
+    mol = gto.M(verbose=0, **MOLECULES[name])
+    with World("self") as world:
+        found = forecast(mol, Settings(scratch=str(tmp_path)), world)
+    with scf.RHF(mol, comm=None, scratch=str(tmp_path)) as mf:
+        stored = mf.two_electron.summary()
+    assert found.ways["disk"].kept == pytest.approx(stored.computed, rel=0.1)
+    assert found.ways["disk"].bytes == pytest.approx(stored.bytes, rel=0.1)
+    assert found.ways["direct"].bytes == 0
+
+
+def test_the_ways_are_ordered_by_what_they_keep(tmp_path):
+    mol = gto.M(verbose=0, **MOLECULES["benzene"])
+    with World("self") as world:
+        found = forecast(mol, Settings("auto", scratch=str(tmp_path), disk_bytes=400_000), world)
+    disk, semidirect, direct, auto = found.ways.values()
+    assert direct.bytes < semidirect.bytes <= 400_000 < disk.bytes
+    assert direct.kept < semidirect.kept < disk.kept
+    assert disk.seconds < direct.seconds  # ten times; that of semidirect comes of another sample
+    assert auto.seconds <= disk.seconds * 1.001  # all of it fits into memory

@@ -1,0 +1,430 @@
+"""The commands `outcore ri-scf` and `outcore rimp2`."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from outcore.base.errors import OutcoreError
+from outcore.cli import main as cli
+
+pytest.importorskip("pyscf")
+
+ETHANE = (
+    "8\nethane\nC 0 0 0.766\nC 0 0 -0.766\nH 1.021 0 1.164\nH -0.51 0.884 1.164\nH -0.51 -0.884 1.164\n"
+    "H -1.021 0 -1.164\nH 0.51 0.884 -1.164\nH 0.51 -0.884 -1.164\n"
+)
+WATER = "3\nwater\nO 0 0 0\nH 0 0.757 0.587\nH 0 -0.757 0.587\n"
+
+
+@pytest.fixture
+def water(tmp_path) -> Path:
+    path = tmp_path / "water.xyz"
+    path.write_text(WATER)
+    return path
+
+
+def run(command: str, path: Path, *arguments: str) -> int:
+    return cli.run([command, str(path), "--scratch", str(path.parent), *arguments])
+
+
+def refused(command: str, path: Path, *arguments: str) -> str:
+    with pytest.raises((OutcoreError, cli.UsageError)) as caught:
+        run(command, path, *arguments)
+    return str(caught.value)
+
+
+def fitted(path: Path, basis: str, **given):
+    from pyscf import gto, scf
+
+    mf = scf.HF(gto.M(atom=str(path), basis=basis, verbose=0, **given)).density_fit()
+    mf.conv_tol = 1e-11
+    mf.kernel()
+    return mf
+
+
+def number(output: str, start: str) -> float:
+    line = next(line for line in output.splitlines() if line.strip().startswith(start))
+    return float(line.strip().removeprefix(start).split()[0])
+
+
+def test_scf_prints_its_energy(water, capsys):
+    assert run("ri-scf", water, "--basis", "cc-pvdz") == 0
+    output = capsys.readouterr().out
+    assert number(output, "RI-RHF energy") == pytest.approx(fitted(water, "cc-pvdz").e_tot, abs=1e-8)
+    assert "cc-pvdz-jkfit" in output and "cycle" in output
+
+
+def test_open_shells_are_restricted_where_that_is_asked_for(water, capsys):
+    from pyscf import gto
+    from pyscf import scf as reference
+
+    arguments = ("--basis", "cc-pvdz", "--charge", "1", "--conv-tol", "1e-11", "--rohf")
+    assert run("ri-scf", water, *arguments) == 0
+    mol = gto.M(atom=str(water), basis="cc-pvdz", charge=1, spin=1, verbose=0)
+    expected = reference.ROHF(mol).density_fit().run(conv_tol=1e-11).e_tot
+    assert number(capsys.readouterr().out, "RI-ROHF energy") == pytest.approx(expected, abs=1e-9)
+
+
+def test_an_atom_with_one_electron_has_no_correlation(tmp_path, capsys):
+    path = tmp_path / "h.xyz"
+    path.write_text("1\nH\nH 0 0 0\n")
+    sets = ("--basis", "sto-3g", "--jkbasis", "def2-universal-jkfit", "--auxbasis", "def2-tzvpp-ri")
+    for more in ((), ("--pairs",), ("--estimate",), ("--storage", "disk")):
+        assert run("rimp2", path, *sets, *more) == 0
+        output = capsys.readouterr().out
+        if "--estimate" not in more:
+            assert number(output, "correlation energy") == 0.0
+            assert number(output, "RI-MP2 energy") == pytest.approx(-0.4665818496, abs=1e-9)
+
+
+def test_mp2_prints_its_energies(water, capsys):
+    from pyscf.mp import dfmp2_native
+
+    assert run("rimp2", water, "--basis", "cc-pvdz", "--frozen", "auto", "--pairs") == 0
+    output = capsys.readouterr().out
+    expected = dfmp2_native.DFRMP2(fitted(water, "cc-pvdz"), frozen=1)
+    expected.kernel()
+    assert number(output, "correlation energy") == pytest.approx(expected.e_corr, abs=1e-7)
+    assert number(output, "opposite spin") + number(output, "same spin") == pytest.approx(
+        expected.e_corr, abs=1e-7
+    )
+    pairs = [
+        line.split() for line in output.splitlines() if len(line.split()) == 3 and line.split()[0].isdigit()
+    ]
+    assert sum(float(energy) for _, _, energy in pairs) == pytest.approx(expected.e_corr, abs=1e-7)
+    assert {first for first, _, _ in pairs} == {"2", "3", "4", "5"}
+
+
+def test_json_has_the_results(water, tmp_path):
+    results = tmp_path / "results.json"
+    run("rimp2", water, "--basis", "cc-pvdz", "--charge", "1", "--json", str(results))
+    data = json.loads(results.read_text())
+    assert data["correlation_hartree"] == pytest.approx(
+        data["opposite_spin_hartree"] + data["same_spin_hartree"]
+    )
+    assert data["total_hartree"] == pytest.approx(data["energy_hartree"] + data["correlation_hartree"])
+    assert data["peak_memory_bytes"] > 0 and data["functions"] == 24
+
+
+def test_the_auxiliary_basis_can_be_chosen(water, capsys):
+    run("rimp2", water, "--basis", "cc-pvdz", "--auxbasis", "cc-pvtz-ri", "--jkbasis", "cc-pvtz-jkfit")
+    output = capsys.readouterr().out
+    assert "cc-pvtz-ri" in output and "cc-pvtz-jkfit" in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--auxbasis", "cc-pvdz-rj"), "unknown auxiliary basis 'cc-pvdz-rj'; similar"),
+        (("--frozen", "9"), "9 frozen, but only 5 are occupied"),
+        (("--frozen", "core"), "neither a number"),
+        (("--scs", "1"), "two numbers are needed"),
+        (("--memory", "10MB"), "need at least"),
+        (("--storage", "tape"), "storage 'tape'"),
+        (("--max-cycle", "2"), "after 2 cycles"),
+    ],
+)
+def test_bad_input_is_explained(water, arguments, message):
+    assert message in refused("rimp2", water, "--basis", "cc-pvdz", *arguments)
+
+
+@pytest.mark.launcher
+def test_energies_do_not_depend_on_processes_or_placement(water, tmp_path):
+    pytest.importorskip("mpi4py")
+    energies = []
+    for ranks, storage in (("1", "auto"), ("1", "disk"), ("2", "auto"), ("2", "disk")):
+        results = tmp_path / f"{ranks}.{storage}.json"
+        command = [
+            sys.executable,
+            "-m",
+            "outcore",
+            "rimp2",
+            str(water),
+            "--basis",
+            "cc-pvdz",
+            "--ranks",
+            ranks,
+        ]
+        command += [
+            "--storage",
+            storage,
+            "--conv-tol",
+            "1e-12",
+            "--scratch",
+            str(tmp_path),
+            "--json",
+            str(results),
+        ]
+        answer = subprocess.run(command, check=False, capture_output=True, text=True, timeout=200)
+        assert answer.returncode == 0, answer.stderr
+        data = json.loads(results.read_text())
+        energies.append([data["energy_hartree"], data["correlation_hartree"]])
+    for other in energies[1:]:
+        assert other == pytest.approx(energies[0], abs=1e-10)
+
+
+# ---- estimates ----
+
+
+def test_an_estimate_computes_nothing(water, tmp_path, capsys):
+    results = tmp_path / "results"
+    assert run("rimp2", water, "--basis", "cc-pvdz", "--estimate", "--json", str(results)) == 0
+    output = capsys.readouterr().out
+    assert "SCF estimate: memory" in output and "MP2 estimate: memory" in output and "free in" in output
+    assert "energy" not in output
+    assert set(json.loads(results.read_text())) == {"scf_estimate", "mp2_estimate"}
+
+
+@pytest.mark.launcher
+@pytest.mark.parametrize("ranks", ["1", "2"])
+def test_bytes_are_as_predicted(tmp_path, ranks):
+    """With so little memory that caches do not hold what is transformed. Of so few integrals much of what MP2 makes
+    is still in caches when it is dropped, and never written, or leaves them before its chunk is complete, and is
+    written twice: within a factor of two; what it reads of them is not compared."""
+    if ranks != "1":
+        pytest.importorskip("mpi4py")
+    path, results = tmp_path / "ethane.xyz", tmp_path / "results"
+    path.write_text(ETHANE)
+    memory = {"1": "200MB", "2": "430MB"}[ranks]
+    own_process(
+        "rimp2",
+        path,
+        results,
+        "--basis",
+        "cc-pvtz",
+        "--storage",
+        "disk",
+        "--ranks",
+        ranks,
+        "--memory",
+        memory,
+    )
+    data = json.loads(results.read_text())
+    for what in ("written_bytes", "read_bytes"):
+        predicted, actual = data["scf_forecast"][what]
+        assert actual > 100_000
+        assert predicted == pytest.approx(actual, rel=0.25), what
+    predicted, actual = data["mp2_forecast"]["written_bytes"]
+    assert 0.5 * predicted < actual < 2 * predicted
+
+
+# ---- memory ----
+
+
+def own_process(command: str, path: Path, results: Path, *arguments: str) -> str:
+    """Its output."""
+    line = [sys.executable, "-m", "outcore", command, str(path), "--scratch", str(path.parent)]
+    answer = subprocess.run(
+        [*line, "--json", str(results), *arguments], check=False, capture_output=True, text=True, timeout=200
+    )
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout
+
+
+@pytest.mark.memory
+@pytest.mark.parametrize("arguments", [("--storage", "disk"), (), ("--uhf",)])
+def test_memory_stays_within_the_budget(tmp_path, arguments):
+    """One that leaves so little beside what a process has anyway that not all integrals fit."""
+    path, results = tmp_path / "ethane.xyz", tmp_path / "results"
+    path.write_text(ETHANE)
+    output = own_process("rimp2", path, results, "--basis", "cc-pvtz", "--memory", "175MB", *arguments)
+    data = json.loads(results.read_text())
+    assert 100e6 < data["peak_memory_bytes"] <= data["memory_budget_bytes"] == 175_000_000
+    assert "MB of 175 MB" in output
+
+
+def proportional_bytes(path: Path) -> int:
+    """Memory of the processes that work on a file, each page shared by n of them counted as 1/n in each."""
+    total = 0
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_text().split("\0")
+            if str(path) in words and "python" in words[0] and "mpiexec" not in words[0]:
+                rollup = (process / "smaps_rollup").read_text()
+                total += 1024 * int(re.search(r"^Pss: +(\d+)", rollup, re.MULTILINE)[1])
+        except OSError:  # it has ended
+            continue
+    return total
+
+
+@pytest.mark.launcher
+def test_processes_together_stay_within_the_budget(tmp_path):
+    """What they share, libraries and arrays, is there once, though it is in the figure of each of them."""
+    pytest.importorskip("mpi4py")
+    path = tmp_path / "ethane.xyz"
+    path.write_text(ETHANE)
+    line = [
+        sys.executable,
+        "-m",
+        "outcore",
+        "rimp2",
+        str(path),
+        "--scratch",
+        str(tmp_path),
+        "--basis",
+        "cc-pvtz",
+    ]
+    with subprocess.Popen([*line, "--memory", "430MB", "--ranks", "2"], stdout=subprocess.PIPE) as process:
+        most = 0
+        while process.poll() is None:
+            most = max(most, proportional_bytes(path))
+            time.sleep(0.02)
+    assert process.returncode == 0
+    assert 150e6 < most <= 430e6
+
+
+def test_what_the_disk_did_is_told(tmp_path):
+    path, results = tmp_path / "ethane.xyz", tmp_path / "results"
+    path.write_text(ETHANE)
+    output = own_process("rimp2", path, results, "--basis", "cc-pvtz", "--storage", "disk")
+    assert "GB/s while under way" in output and "overlapped with computing" in output
+    traffic = json.loads(results.read_text())["scf_traffic"]
+    assert 0 <= traffic["overlapped"] <= 1
+    assert traffic["read_bytes"] > 8 * traffic["written_bytes"] > 0 and traffic["read_seconds"] > 0
+
+
+# ---- restart ----
+
+
+def energies(path: Path) -> tuple[float, float]:
+    data = json.loads(path.read_text())
+    return data["energy_hartree"], data["correlation_hartree"]
+
+
+@pytest.fixture
+def kept(water, tmp_path) -> Path:
+    """A finished run."""
+    directory = tmp_path / "kept"
+    run(
+        "rimp2",
+        water,
+        "--basis",
+        "cc-pvdz",
+        "--checkpoint",
+        str(directory),
+        "--json",
+        str(tmp_path / "first"),
+    )
+    return directory
+
+
+def again(water: Path, kept: Path, *arguments: str) -> tuple[float, float]:
+    results = kept.parent / "again"
+    run("rimp2", water, "--basis", "cc-pvdz", "--checkpoint", str(kept), "--json", str(results), *arguments)
+    return energies(results)
+
+
+def test_a_finished_run_is_not_done_again(water, kept, tmp_path, capsys):
+    assert again(water, kept) == pytest.approx(energies(tmp_path / "first"), abs=1e-12)
+    output = capsys.readouterr().out
+    assert "converged orbitals found" in output and "integrals found" in output
+    assert "cycle  " not in output
+
+
+@pytest.mark.parametrize("lost", ["orbitals", "pairs.all", "mp2.0", "three_index"])
+def test_a_stage_that_is_gone_is_done_again(water, kept, tmp_path, lost):
+    import shutil
+
+    shutil.rmtree(kept / lost)
+    if lost == "orbitals":  # then all that depends on them is of other orbitals
+        assert "of another orbitals" in refused(
+            "rimp2", water, "--basis", "cc-pvdz", "--checkpoint", str(kept)
+        )
+        return
+    assert again(water, kept) == pytest.approx(energies(tmp_path / "first"), abs=1e-10)
+
+
+def test_finished_pairs_are_not_done_again(water, kept):
+    """What is kept is believed: a pair whose energy was changed shows in the result."""
+    import numpy as np
+
+    from outcore import DiskArray, World
+
+    before = again(water, kept)[1]
+    with World("self") as world:
+        pairs = DiskArray.open(world, kept / "pairs.all", read_only=False)
+        pairs.acc(np.s_[0, 4, 4], np.array(0.25))
+        pairs.close()
+    assert again(water, kept)[1] == pytest.approx(before + 0.5, abs=1e-10)  # counts for both kinds of spin
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--charge", "2"),
+        ("--threshold", "1e-9"),
+        ("--auxbasis", "cc-pvtz-ri"),
+        ("--jkbasis", "cc-pvtz-jkfit"),
+        ("--frozen", "1"),
+    ],
+)
+def test_what_was_kept_of_another_problem_is_refused(water, kept, arguments):
+    message = refused("rimp2", water, "--basis", "cc-pvdz", "--checkpoint", str(kept), *arguments)
+    assert "another" in message and "kept" in message
+
+
+def test_orbitals_that_converged_less_far_are_gone_on_from(water, tmp_path, capsys):
+    kept, results = tmp_path / "kept", tmp_path / "results"
+    for tolerance in ("1e-3", "1e-11"):
+        arguments = ["--conv-tol", tolerance, "--checkpoint", str(kept), "--json", str(results)]
+        run("ri-scf", water, "--basis", "cc-pvdz", *arguments)
+    resumed = json.loads(results.read_text())["energy_hartree"]
+    assert "converged orbitals found" not in capsys.readouterr().out
+    run("ri-scf", water, "--basis", "cc-pvdz", "--conv-tol", "1e-11", "--json", str(results))
+    assert resumed == pytest.approx(json.loads(results.read_text())["energy_hartree"], abs=1e-10)
+    run("ri-scf", water, "--basis", "cc-pvdz", "--conv-tol", "1e-9", "--checkpoint", str(kept))
+    assert "converged orbitals found" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("name", "before"), [("mp2.0", "pairs.all"), ("three_index", "orbitals")])
+def test_damaged_integrals_are_refused_with_a_way_out(water, kept, tmp_path, name, before):
+    """`before`: what has to be gone for the integrals to be read at all."""
+    import shutil
+
+    component = kept / name / "component.0"
+    data = bytearray(component.read_bytes())
+    where = max(i for i, byte in enumerate(data) if byte)
+    data[where] ^= 0xFF
+    component.write_bytes(data)
+    shutil.rmtree(kept / before)
+    message = refused("rimp2", water, "--basis", "cc-pvdz", "--checkpoint", str(kept))
+    assert "component.0" in message and "remove" in message and "recomputed" in message
+    for each in (name, "mp2.0", "pairs.all"):  # the latter are of orbitals that are found anew
+        shutil.rmtree(kept / each, ignore_errors=True)
+    assert again(water, kept) == pytest.approx(energies(tmp_path / "first"), abs=1e-8)
+
+
+@pytest.mark.launcher
+@pytest.mark.parametrize(
+    "stage", ["three_index/manifest", "orbitals/manifest", "mp2.0/manifest", "pairs.all/manifest"]
+)
+def test_a_run_killed_in_any_stage_is_finished_by_another_number_of_processes(tmp_path, stage):
+    """Killed as soon as the stage before has been committed, or has begun."""
+    pytest.importorskip("mpi4py")
+    path = tmp_path / "ethane.xyz"
+    path.write_text(ETHANE)
+    kept, results = tmp_path / "kept", tmp_path / "results"
+    command = [sys.executable, "-m", "outcore", "rimp2", str(path), "--basis", "cc-pvtz"]
+    command += ["--scratch", str(tmp_path), "--json", str(results), "--conv-tol", "1e-11"]
+    process = subprocess.Popen([*command, "--checkpoint", str(kept)], stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 200
+    while not (kept / stage / "manifest").exists() and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    answer = subprocess.run(
+        [*command, "--checkpoint", str(kept), "--ranks", "2"], check=False, capture_output=True, text=True
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert "found" in answer.stdout
+    resumed = energies(results)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    assert resumed == pytest.approx(energies(results), abs=1e-9)

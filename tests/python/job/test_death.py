@@ -1,0 +1,200 @@
+"""What processes see when another one of their job has died, where the launcher lets them live."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from outcore.job import launch
+
+pytestmark = pytest.mark.launcher
+
+# The launcher sees the death of its child, and would end the job: the process that dies is a child of that.
+GUARD = """
+import pathlib, subprocess, sys, time
+
+script, results, survivors = sys.argv[1], pathlib.Path(sys.argv[2]), int(sys.argv[3])
+child = subprocess.Popen([sys.executable, "-c", script, str(results)], close_fds=False)
+child.wait()
+until = time.monotonic() + 25
+while len(list(results.glob("*.said"))) < survivors and time.monotonic() < until:
+    time.sleep(0.05)
+time.sleep(1)  # a launcher that sees the end of one may end the others
+"""
+
+BEGIN = """
+import os, pathlib, signal, sys, time
+import numpy as np
+import outcore
+
+said, begin = [], time.monotonic()
+
+def attempt(step):
+    try:
+        step()
+    except outcore.OutcoreError as error:
+        said.append(str(error))
+
+def finish():
+    said.append(f"{time.monotonic() - begin < 8}")
+    place = pathlib.Path(sys.argv[1]) / f"{world.rank}"
+    place.with_suffix(".new").write_text("\\n".join(said))
+    place.with_suffix(".new").rename(place.with_suffix(".said"))
+
+world = outcore.World(memory="100MB", scratch=sys.argv[1])
+"""
+
+CALLS = """
+world.register("sleep", lambda caller, header, payload: time.sleep(30))
+world.register("die", lambda caller, header, payload: os.kill(os.getpid(), signal.SIGKILL))
+world.barrier()
+if world.rank == 0:
+    begin = time.monotonic()
+    for request in [world.call(1, "die"), world.call(1, "sleep", payload=bytes(100_000))]:
+        attempt(request.wait)
+    finish()
+    os._exit(0)
+time.sleep(30)
+"""
+
+DISKS = """
+disk = outcore.DiskArray(world, (40, 8), chunk=(1, 8))  # 16 chunks at each process by turns
+file = outcore.SharedFile(world, "file", typical_request=1 << 20, placement="local")
+records = outcore.RecordFile(world, "records", records=40, placement="local")
+for k in range(world.rank, 40, world.size):
+    records[k] = np.ones(100_000)
+    file.write(np.ones(1 << 20, np.uint8), offset=k << 20)
+world.barrier()
+if world.rank == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+time.sleep(0.3)  # it is dead
+begin = time.monotonic()
+attempt(lambda: disk[:, :])
+attempt(lambda: file.read(np.empty(40 << 20, np.uint8), offset=0))
+attempt(lambda: [records[k] for k in range(40)])
+finish()
+os._exit(0)
+"""
+
+COLLECTIVE = """
+g = outcore.GlobalArray(world, (64, 64))
+lock = world.lock()
+d = outcore.DiskArray(world, (64, 64), path=sys.argv[1] + "/array")
+if world.rank == 1:
+    lock.acquire()
+world.barrier()
+if world.rank == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+begin = time.monotonic()
+attempt(lambda: STEP)
+attempt(world.barrier)  # fails at once from then on
+attempt(world.close)
+finish()
+"""
+
+
+def survive(
+    script: str, results: Path, *, ranks: int, survivors: int, **environment: str
+) -> dict[str, list[str]]:
+    """What those that are left said, each ending with whether it came soon."""
+    results.mkdir()
+    command = [
+        str(launch.find_launcher()), "-n", str(ranks),
+        sys.executable, "-c", GUARD, BEGIN + script, str(results), str(survivors),
+    ]  # fmt: skip
+    answer = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=90, env={**os.environ, **environment}
+    )
+    assert list(results.glob("*.said")), answer.stderr
+    return {place.stem: place.read_text().splitlines() for place in results.glob("*.said")}
+
+
+@pytest.mark.parametrize("nodes", ["hosts", "processes"])
+def test_calls_of_a_process_that_dies_are_errors_soon(tmp_path, nodes):
+    said = survive(CALLS, tmp_path / "results", ranks=2, survivors=1, OUTCORE_NODES=nodes)["0"]
+    assert said[:2] == ["rank 0: call process 1: Connection reset by peer (it has died)"] * 2
+    assert said[2] == "True"
+
+
+def test_what_lies_at_a_process_that_died_is_an_error_soon(tmp_path):
+    said = survive(DISKS, tmp_path / "results", ranks=2, survivors=1, OUTCORE_NODES="processes")["0"]
+    assert said == [*["rank 0: call process 1: Connection reset by peer (it has died)"] * 3, "True"]
+
+
+@pytest.mark.parametrize(
+    "step", ["world.barrier()", "g.sync()", "d.write(g).wait()", "lock.acquire()", "None"]
+)
+@pytest.mark.parametrize("nodes", ["hosts", "processes"])
+def test_a_collective_call_without_a_process_that_died_is_an_error_at_all_others(tmp_path, step, nodes):
+    said = survive(
+        COLLECTIVE.replace("STEP", step), tmp_path / "results", ranks=3, survivors=2, OUTCORE_NODES=nodes
+    )
+    assert sorted(said) == ["0", "2"]
+    for lines in said.values():
+        errors, soon = lines[:-1], lines[-1]
+        assert errors and all("Connection reset by peer (process 1 has died)" in error for error in errors)
+        assert len(errors) == (2 if step == "None" else 3)
+        assert soon == "True"
+
+
+def test_a_job_that_has_lost_a_process_ends(tmp_path):
+    """Survivors that leave by the end of their program, in MPI_Finalize, do not hang there."""
+    script = COLLECTIVE.replace("STEP", "world.barrier()")
+    said = survive(script, tmp_path / "results", ranks=2, survivors=1)
+    assert sorted(said) == ["0"]
+
+
+# Lives on after its child has ended, until those of all others have, so that the launcher notices no death.
+WRAPPER = """
+import os, pathlib, subprocess, sys, time
+
+results, ranks = pathlib.Path(sys.argv[2]), int(sys.argv[3])
+child = subprocess.Popen([sys.executable, "-c", sys.argv[1], str(results)], close_fds=False)
+child.wait()
+(results / f"{os.getpid()}.ended").touch()
+until = time.monotonic() + 100
+while len(list(results.glob("*.ended"))) < ranks and time.monotonic() < until:
+    time.sleep(0.05)
+"""
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "",  # closes its world at exit
+        "world.close()",  # before the death: nothing of ours waits for the other any more
+        "world.barrier()",
+        "world.call(1, 'echo').wait()",
+        "g = outcore.GlobalArray(world, 100)\ndel world",
+    ],
+)
+def test_a_survivor_ends_however_its_program_ends(tmp_path, end):
+    results = tmp_path / "results"
+    results.mkdir()
+    before = end if end == "world.close()" else ""
+    script = f"""{BEGIN}
+world.register("echo", lambda caller, header, payload: None)
+world.barrier()
+if world.rank == 1 and not {bool(before)}:
+    os.kill(os.getpid(), signal.SIGKILL)
+{end}
+if {bool(before)} and os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD_RANK")) == "1":
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    command = [
+        str(launch.find_launcher()),
+        "-n",
+        "2",
+        sys.executable,
+        "-c",
+        WRAPPER,
+        script,
+        str(results),
+        "2",
+    ]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    subprocess.run(command, **quiet, check=False, timeout=60)
