@@ -12,6 +12,7 @@
 
 #include "bindings.hpp"
 #include "cache_arg.hpp"
+#include "dio/stripes/striped_file.hpp"
 #include "gate.hpp"
 #include "outcore/error.hpp"
 #include "outcore/record_file.hpp"

@@ -51,6 +51,12 @@ struct Box {
   friend bool operator==(const Box&, const Box&) = default;
 };
 
+/// Memory of the caller: its first element, and strides in bytes.
+struct Strided {
+  std::byte* data = nullptr;
+  Extents stride_bytes;
+};
+
 [[nodiscard]] Box intersection(const Box& a, const Box& b) noexcept;  ///< of equal rank; maybe empty
 
 /// Strides in bytes of contiguous row-major (C order) memory.

@@ -1,13 +1,34 @@
-// Memory that is accounted to a budget while something lives.
+// Budgets of memory, and what is accounted to them while something lives.
 #pragma once
 
 #include <cstdint>
+#include <mutex>
+#include <string>
 #include <string_view>
 #include <utility>
 
-#include "outcore/world.hpp"
-
 namespace outcore {
+
+/// Accounts memory against a limit. Thread-safe.
+class Budget {
+ public:
+  /// `origin`: where the limit comes from, for messages, if it is not what the user has said.
+  explicit Budget(std::int64_t limit_bytes, std::string origin = {})
+      : limit_bytes_(limit_bytes), origin_(std::move(origin)) {}
+
+  /// Throws Error(ENOMEM) with the numbers if it does not fit; `what` is named in the message.
+  void reserve(std::int64_t size_bytes, std::string_view what);
+  void release(std::int64_t size_bytes) noexcept;
+  [[nodiscard]] std::int64_t limit_bytes() const noexcept { return limit_bytes_; }
+  [[nodiscard]] const std::string& origin() const noexcept { return origin_; }
+  [[nodiscard]] std::int64_t used_bytes() const noexcept;
+  [[nodiscard]] std::int64_t peak_bytes() const noexcept;
+
+ private:
+  mutable std::mutex mutex_;
+  std::int64_t limit_bytes_, used_bytes_ = 0, peak_bytes_ = 0;
+  std::string origin_;
+};
 
 /// Gives back what it has reserved. The budget outlives it.
 class Reservation {

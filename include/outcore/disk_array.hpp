@@ -10,7 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "dio/chunks/grid.hpp"
 #include "outcore/box.hpp"
 #include "outcore/codec.hpp"
 #include "outcore/disk_array_access.hpp"
@@ -41,6 +40,8 @@ struct DiskArrayOpening {
   int contained = 0;            ///< as in DiskArrayOptions
 };
 
+inline constexpr std::int64_t usual_chunk_group = 16;
+
 struct DiskArrayOptions {
   /// Directory of a persistent array, made here; its parent must exist. "{node}" in it stands for the number
   /// of the node. Empty: scratch, which vanishes with the job, also when it is killed.
@@ -52,7 +53,7 @@ struct DiskArrayOptions {
   store::CodecOptions codec = {};    ///< of the chunks; a checksum is kept in any case
   std::int64_t expected_bytes = -1;  ///< how much of the array will be written; -1: all of it
   std::string metadata = {};         ///< what the array holds, opaque; persistent arrays keep it
-  std::int64_t group = ChunkGrid::default_group;  ///< so many chunks lie together at one owner
+  std::int64_t group = usual_chunk_group;  ///< so many chunks lie together at one owner
   DiskArrayCaches caches = {};
   /// What the array is, in printable ASCII, at most 255 bytes; a persistent array has it from now on. Whoever
   /// keeps several arrays sees by it that each is the one it should be. Empty: a random one.

@@ -10,7 +10,6 @@
 #include "outcore/box.hpp"
 #include "outcore/element_type.hpp"
 #include "outcore/error.hpp"
-#include "outcore/global_array.hpp"
 #include "outcore/origin.hpp"
 #include "outcore/request.hpp"
 #include "outcore/world.hpp"

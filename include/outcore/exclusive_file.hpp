@@ -8,7 +8,12 @@
 #include <span>
 #include <string>
 
-#include "device/file.hpp"
+#include "outcore/page_cache.hpp"
+#include "outcore/request.hpp"
+
+namespace outcore::device {
+class Engine;
+}
 
 namespace outcore::file {
 

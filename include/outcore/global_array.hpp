@@ -21,12 +21,6 @@ namespace array {
 class Transfers;
 }
 
-/// Memory of the caller: its first element, and strides in bytes.
-struct Strided {
-  std::byte* data = nullptr;
-  Extents stride_bytes;
-};
-
 /// Zero at first. Collective to make, close and destroy, in the same order everywhere; the world outlives it.
 /// get, put, accumulate and the like are one-sided, from any thread, and need no help of the processes
 /// concerned; between processes they are ordered by `sync` (or World::barrier). Concurrent accumulates of one

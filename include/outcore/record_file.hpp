@@ -10,11 +10,15 @@
 #include <string>
 #include <vector>
 
-#include "device/file.hpp"
 #include "outcore/origin.hpp"
+#include "outcore/page_cache.hpp"
+#include "outcore/placement.hpp"
 #include "outcore/request.hpp"
-#include "outcore/shared_file.hpp"
 #include "outcore/world.hpp"
+
+namespace outcore::device {
+class Engine;
+}
 
 namespace outcore::file {
 

@@ -10,11 +10,19 @@
 #include <span>
 #include <string>
 
-#include "device/file.hpp"
-#include "dio/stripes/striped_file.hpp"
+#include "outcore/file_parts.hpp"
 #include "outcore/origin.hpp"
+#include "outcore/page_cache.hpp"
 #include "outcore/placement.hpp"
+#include "outcore/request.hpp"
 #include "outcore/world.hpp"
+
+namespace outcore::device {
+class Engine;
+}
+namespace outcore::store {
+class StripedFile;
+}
 
 namespace outcore::file {
 

@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "outcore/budget.hpp"
 #include "outcore/call.hpp"
 #include "outcore/error.hpp"
 #include "outcore/extend/transport.hpp"
@@ -22,27 +22,6 @@ namespace world {
 struct Entry;  // what the pool knows of a region
 class User;    // of one-sided memory: see world/users.hpp
 }  // namespace world
-
-/// Accounts memory against a limit. Thread-safe.
-class Budget {
- public:
-  /// `origin`: where the limit comes from, for messages, if it is not what the user has said.
-  explicit Budget(std::int64_t limit_bytes, std::string origin = {})
-      : limit_bytes_(limit_bytes), origin_(std::move(origin)) {}
-
-  /// Throws Error(ENOMEM) with the numbers if it does not fit; `what` is named in the message.
-  void reserve(std::int64_t size_bytes, std::string_view what);
-  void release(std::int64_t size_bytes) noexcept;
-  [[nodiscard]] std::int64_t limit_bytes() const noexcept { return limit_bytes_; }
-  [[nodiscard]] const std::string& origin() const noexcept { return origin_; }
-  [[nodiscard]] std::int64_t used_bytes() const noexcept;
-  [[nodiscard]] std::int64_t peak_bytes() const noexcept;
-
- private:
-  mutable std::mutex mutex_;
-  std::int64_t limit_bytes_, used_bytes_ = 0, peak_bytes_ = 0;
-  std::string origin_;
-};
 
 struct WorldOptions {
   /// Budget of this process; 0: half of its share of the node's memory. Not more than its share of what a

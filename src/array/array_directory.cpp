@@ -16,6 +16,7 @@
 #include "outcore/error.hpp"
 #include "store/checksum.hpp"
 #include "store/durable.hpp"
+#include "store/state_lease.hpp"
 #include "world/gate.hpp"
 
 namespace fs = std::filesystem;
@@ -108,10 +109,6 @@ Found find_manifest(const device::Directory& directory) {
 
 std::string component_name(int component) {
   return "component." + std::to_string(component);
-}
-
-std::string table_name(int component, std::uint64_t generation) {
-  return "table." + std::to_string(component) + "." + std::to_string(generation);
 }
 
 store::SlotTable read_table(const store::Manifest& manifest, int component,

@@ -26,7 +26,6 @@ class Visibility;
 namespace outcore::array {
 
 [[nodiscard]] std::string component_name(int component);
-[[nodiscard]] std::string table_name(int component, std::uint64_t generation);
 /// The table that belongs to this state of a component, and no other. Throws Error(EIO) if it does not.
 [[nodiscard]] store::SlotTable read_table(const store::Manifest& manifest, int component,
                                           const device::Directory& directory);

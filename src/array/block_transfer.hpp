@@ -7,21 +7,9 @@
 
 #include "array/chunk_mover.hpp"
 #include "array/transfer_queue.hpp"
+#include "dio/chunks/portions.hpp"
 
 namespace outcore::array {
-
-/// The parts in which a block passes through memory of limited size. They end where chunks end, if they can.
-/// Numbered from 0; closed forms, so that every process knows those of the others.
-class Portions {
- public:
-  Portions(const Box& box, const Extents& chunk, std::int64_t most_elements);
-  [[nodiscard]] std::int64_t count() const noexcept { return counts_.product(); }
-  [[nodiscard]] Box operator[](std::int64_t i) const;
-
- private:
-  Box box_;
-  Extents step_, first_, counts_;  // all portions but the first of an axis begin at multiples of the step
-};
 
 /// Space on the disks of this process for boxes that are going to be written. Throws Error(ENOSPC): all must
 /// hear of that before any writes.

@@ -14,6 +14,8 @@
 namespace outcore {
 namespace {
 
+static_assert(usual_chunk_group == ChunkGrid::default_group);
+
 using array::ChunkMover;
 using array::ChunkStore;
 using array::SectionCounterpart;

@@ -13,6 +13,7 @@
 
 #include "capi/handles.hpp"
 #include "capi/requests.hpp"
+#include "dio/stripes/striped_file.hpp"
 #include "outcore/outcore.h"
 #include "outcore/world.hpp"
 

@@ -12,20 +12,13 @@
 
 #include "outcore/error.hpp"
 #include "outcore/origin.hpp"
+#include "outcore/page_cache.hpp"
 #include "outcore/request.hpp"
 #include "outcore/trace.hpp"
 
 namespace outcore::device {
 
 class Engine;
-
-/// How a file uses the page cache.
-enum class Cache {
-  automatic,  ///< reads what the page cache holds from there and the rest directly; writes through the page
-              ///< cache while the expected size fits well into free memory, directly otherwise
-  buffered,   ///< always through the page cache
-  direct      ///< aligned middles bypass the page cache, ragged ends go through it
-};
 
 struct OpenOptions {
   bool create = true;      ///< create if missing; false: the file must exist

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "dio/stripes/striped_file.hpp"
 #include "file/shared_end.hpp"
 #include "outcore/error.hpp"
 

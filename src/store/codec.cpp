@@ -1,4 +1,4 @@
-#include "outcore/codec.hpp"
+#include "store/codec.hpp"
 
 #include <blosc2.h>
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "outcore/codec.hpp"
+#include "store/codec.hpp"
 
 namespace outcore::store {
 

@@ -9,7 +9,6 @@
 #include <charconv>
 #include <string_view>
 
-#include "array/array_directory.hpp"
 #include "outcore/error.hpp"
 
 namespace outcore::array {
@@ -66,6 +65,10 @@ bool is_read(const device::Directory& directory, const std::string& table) {
   if (file && lock(file, LOCK_EX) == Locked::by_others) return true;
   directory.remove(table);
   return false;
+}
+
+std::string table_name(int component, std::uint64_t generation) {
+  return "table." + std::to_string(component) + "." + std::to_string(generation);
 }
 
 std::vector<std::pair<int, std::uint64_t>> tables_in(const device::Directory& directory) {

@@ -33,6 +33,8 @@ class StateLease {
 /// Throws Error if that fails.
 [[nodiscard]] bool is_read(const device::Directory& directory, const std::string& table);
 
+/// The name of the table of a component in a state.
+[[nodiscard]] std::string table_name(int component, std::uint64_t generation);
 /// All tables of components in a directory: component and generation of each.
 [[nodiscard]] std::vector<std::pair<int, std::uint64_t>> tables_in(const device::Directory& directory);
 

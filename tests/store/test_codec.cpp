@@ -5,8 +5,8 @@
 #include <thread>
 #include <vector>
 
-#include "outcore/codec.hpp"
 #include "outcore/error.hpp"
+#include "store/codec.hpp"
 #include "support/check.hpp"
 
 using namespace outcore;

@@ -12,8 +12,8 @@
 #include <optional>
 #include <random>
 
-#include "outcore/codec.hpp"
 #include "outcore/error.hpp"
+#include "store/codec.hpp"
 #include "store/envelope.hpp"
 #include "store/samples.hpp"
 #include "support/check.hpp"

@@ -6,9 +6,9 @@
 #include <optional>
 #include <utility>
 
-#include "array/block_transfer.hpp"
 #include "base/accumulate_strided.hpp"
 #include "base/stream_copy.hpp"
+#include "dio/chunks/portions.hpp"
 #include "outcore/error.hpp"
 
 namespace outcore::array {

@@ -18,7 +18,6 @@
 #include "dio/block_copies.hpp"
 #include "dio/chunks/service.hpp"
 #include "dio/chunks/store.hpp"
-#include "outcore/disk_array_access.hpp"
 
 namespace outcore::array {
 

@@ -11,8 +11,8 @@
 
 #include "dio/chunks/grid.hpp"
 #include "dio/chunks/piece.hpp"
+#include "outcore/box.hpp"
 #include "outcore/element_type.hpp"
-#include "outcore/global_array.hpp"
 #include "store/chunk_cache.hpp"
 #include "store/component.hpp"
 #include "store/state_lease.hpp"

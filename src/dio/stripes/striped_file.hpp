@@ -11,6 +11,7 @@
 
 #include "device/file.hpp"
 #include "dio/stripes/stripes.hpp"
+#include "outcore/file_parts.hpp"
 #include "outcore/origin.hpp"
 #include "outcore/placement.hpp"
 #include "outcore/request.hpp"
@@ -29,16 +30,6 @@ struct StripedFileOptions {
   /// Memory for copies of what others keep, as far as the budget has room; 0: none.
   std::int64_t client_cache_bytes = 0;
   device::Engine* engine = nullptr;  ///< of the components this process opens; null: the default engine
-};
-
-/// A piece of the file, and memory of its size that it is read into or written from.
-struct ReadPart {
-  std::int64_t offset = 0;
-  std::span<std::byte> memory = {};
-};
-struct WritePart {
-  std::int64_t offset = 0;
-  std::span<const std::byte> memory = {};
 };
 
 /// A scratch file of all processes; it vanishes with them, also when they are killed. Bytes that nobody has

@@ -2,8 +2,8 @@
 #include <thread>
 #include <vector>
 
+#include "outcore/budget.hpp"
 #include "outcore/error.hpp"
-#include "outcore/world.hpp"
 #include "support/check.hpp"
 
 using namespace outcore;

@@ -1,8 +1,9 @@
+#include "outcore/budget.hpp"
+
 #include <algorithm>
 #include <cerrno>
 
 #include "outcore/error.hpp"
-#include "outcore/world.hpp"
 
 namespace outcore {
 

@@ -1,0 +1,28 @@
+// Lossless compression of chunks: what codecs do.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "outcore/codec.hpp"
+
+namespace outcore::store {
+
+/// Throws Error(EINVAL) for numbers that name no codec, compressor, filter or level.
+void check(const CodecOptions& options);
+
+inline constexpr std::int64_t most_encoded_bytes = std::int64_t{1} << 30;  ///< of one chunk
+
+/// Compresses `from` into `to` and returns the size; 0 if `to` is too small for that, which is how a chunk
+/// shows that it does not shrink. Any thread. Throws Error (ENOMEM, EINVAL for Codec::none or a chunk larger
+/// than most_encoded_bytes).
+[[nodiscard]] std::size_t encode(const CodecOptions& options, std::size_t element_bytes,
+                                 std::span<const std::byte> from, std::span<std::byte> to);
+
+/// Fills `to` from what `encode` made of a piece of that size with these options. Throws Error(EIO) if `from`
+/// cannot be that: it may be anything, and nothing outside of it and of `to` is touched.
+void decode(const CodecOptions& options, std::size_t element_bytes, std::span<const std::byte> from,
+            std::span<std::byte> to);
+
+}  // namespace outcore::store
