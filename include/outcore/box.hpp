@@ -9,12 +9,14 @@
 #include <span>
 #include <string>
 
+#include "outcore/api.h"
+
 namespace outcore {
 
 inline constexpr int max_rank = 8;  ///< dimensions of an array
 
 /// One number for each dimension: a shape, an index, strides. Empty is rank 0.
-class Extents {
+class OUTCORE_API Extents {
  public:
   Extents() = default;
   Extents(std::initializer_list<std::int64_t> values) : Extents(std::span(values.begin(), values.size())) {}
@@ -38,7 +40,7 @@ class Extents {
 };
 
 /// The elements from `begin` up to, but without, `end`.
-struct Box {
+struct OUTCORE_API Box {
   Extents begin, end;
 
   [[nodiscard]] static Box whole(const Extents& shape) { return {Extents::filled(shape.rank(), 0), shape}; }
@@ -57,19 +59,21 @@ struct Strided {
   Extents stride_bytes;
 };
 
-[[nodiscard]] Box intersection(const Box& a, const Box& b) noexcept;  ///< of equal rank; maybe empty
+[[nodiscard]] OUTCORE_API Box intersection(const Box& a,
+                                           const Box& b) noexcept;  ///< of equal rank; maybe empty
 
 /// Strides in bytes of contiguous row-major (C order) memory.
-[[nodiscard]] Extents row_major(const Extents& shape, std::size_t element_bytes) noexcept;
+[[nodiscard]] OUTCORE_API Extents row_major(const Extents& shape, std::size_t element_bytes) noexcept;
 
 /// `order` names each of 0 .. rank-1 once; throws Error(EINVAL) if not. permuted(x, order)[i] == x[order[i]],
 /// as numpy.transpose(axes) does.
-void check_permutation(std::span<const int> order, int rank);
-[[nodiscard]] Extents permuted(const Extents& extents, std::span<const int> order);
+OUTCORE_API void check_permutation(std::span<const int> order, int rank);
+[[nodiscard]] OUTCORE_API Extents permuted(const Extents& extents, std::span<const int> order);
 
 /// Copies elements between two strided pieces of memory that do not overlap. Any strides, also negative or
 /// permuted; fast for contiguous runs and for transpositions.
-void copy_strided(std::byte* to, const Extents& to_stride_bytes, const std::byte* from,
-                  const Extents& from_stride_bytes, const Extents& count, std::size_t element_bytes);
+OUTCORE_API void copy_strided(std::byte* to, const Extents& to_stride_bytes, const std::byte* from,
+                              const Extents& from_stride_bytes, const Extents& count,
+                              std::size_t element_bytes);
 
 }  // namespace outcore

@@ -7,10 +7,12 @@
 #include <string_view>
 #include <utility>
 
+#include "outcore/api.h"
+
 namespace outcore {
 
 /// Accounts memory against a limit. Thread-safe.
-class Budget {
+class OUTCORE_API Budget {
  public:
   /// `origin`: where the limit comes from, for messages, if it is not what the user has said.
   explicit Budget(std::int64_t limit_bytes, std::string origin = {})

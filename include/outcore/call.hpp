@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "outcore/api.h"
 #include "outcore/error.hpp"
 #include "outcore/origin.hpp"
 
@@ -24,7 +25,7 @@ inline constexpr std::int64_t most_call_bytes = std::int64_t{1} << 30;  ///< of 
 /// A call that this process has been asked to serve. It ends with `answer` or `fail`, once, now or later, by
 /// any thread. One that nobody holds any more and that has not ended fails with Error(ECANCELED) at its
 /// caller. Copies share it.
-class Call {
+class OUTCORE_API Call {
  public:
   explicit Call(std::shared_ptr<gpc::Served> served) noexcept : served_(std::move(served), "answer a call") {}
 
@@ -59,13 +60,13 @@ using Procedure = std::function<void(Call)>;
 
 /// Throws Error(EDEADLK) in a procedure that was not registered as one that may block: there the wait would
 /// never end. For those who wait for several calls, and want to begin with none.
-void check_may_wait_for_calls();
+OUTCORE_API void check_may_wait_for_calls();
 
 /// While one lives the calling thread waits for what other processes, or other threads of this one, have to
 /// do. In a procedure that may block it gives its place to other calls meanwhile, as it does while it waits
 /// for a call, so that what it waits for can be served here. Of several in one thread the outermost counts.
 /// Throws as check_may_wait_for_calls does.
-class WaitsForOthers {
+class OUTCORE_API WaitsForOthers {
  public:
   WaitsForOthers();
   ~WaitsForOthers();

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "outcore/api.h"
+
 namespace outcore::store {
 
 // The numbers are those in files; they never change.
@@ -27,8 +29,9 @@ struct CodecOptions {
 };
 
 /// Blosc2 with the filter that suits elements of this size: bits of single bytes, bytes of larger ones.
-[[nodiscard]] CodecOptions blosc2_for(std::size_t element_bytes, Compressor compressor = Compressor::zstd,
-                                      int level = 1);
-[[nodiscard]] std::string text(const CodecOptions& options);  ///< "none", "blosc2 (zstd 1, shuffle)"
+[[nodiscard]] OUTCORE_API CodecOptions blosc2_for(std::size_t element_bytes,
+                                                  Compressor compressor = Compressor::zstd, int level = 1);
+[[nodiscard]] OUTCORE_API std::string text(
+    const CodecOptions& options);  ///< "none", "blosc2 (zstd 1, shuffle)"
 
 }  // namespace outcore::store

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "outcore/api.h"
 #include "outcore/box.hpp"
 #include "outcore/codec.hpp"
 #include "outcore/disk_array_access.hpp"
@@ -79,7 +80,7 @@ struct Section {
 /// box hold old or new values, those outside are intact, and the array can be used on. Transfers to
 /// overlapping boxes happen in the order in which they were begun. A persistent array is what was committed
 /// last: a process that is killed at any moment leaves that, never a mixture.
-class DiskArray : public DiskArrayAccess {
+class OUTCORE_API DiskArray : public DiskArrayAccess {
  public:
   /// Error(ENOSPC) if the disks have no room for the whole array.
   DiskArray(World& world, const Extents& shape, ElementType type, const DiskArrayOptions& options = {});

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "outcore/api.h"
 #include "outcore/box.hpp"
 #include "outcore/element_type.hpp"
 #include "outcore/error.hpp"
@@ -39,7 +40,7 @@ class ChunkClient;
 /// new values. A write behind that fails loses nothing: the owner keeps the data and tries again; flush and
 /// close throw if it still cannot. A put or accumulate that failed and that nobody waited for fails the next
 /// `sync`, flush or close.
-class DiskArrayAccess {
+class OUTCORE_API DiskArrayAccess {
  public:
   explicit DiskArrayAccess(std::shared_ptr<array::ChunkClient> client) noexcept;
   ~DiskArrayAccess();

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "outcore/api.h"
 #include "outcore/box.hpp"
 
 namespace outcore {
@@ -17,7 +18,7 @@ namespace outcore {
 /// Which process holds which elements: a grid of processes over the dimensions, the last varying fastest. The
 /// memory of each process is row-major. Every question is answered by arithmetic, in time that does not
 /// depend on the number of processes (irregular: on its logarithm). Immutable; copies are cheap.
-class Distribution {
+class OUTCORE_API Distribution {
  public:
   enum class Kind : std::uint8_t { regular, irregular, block_cyclic };
 
@@ -66,7 +67,7 @@ class Distribution {
   void for_each_part_of(int process, const Box& box, const VisitPart& visit) const;
 
   /// Equal ones place every element equally.
-  friend bool operator==(const Distribution& a, const Distribution& b) noexcept;
+  friend OUTCORE_API bool operator==(const Distribution& a, const Distribution& b) noexcept;
   [[nodiscard]] std::uint64_t fingerprint() const;  ///< of all that makes it
 
  private:

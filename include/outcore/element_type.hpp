@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "outcore/api.h"
+
 namespace outcore {
 
 /// The numbers are those in files; they never change.
@@ -22,10 +24,10 @@ enum class ElementType : std::uint8_t {
   complex128 = 9
 };
 
-[[nodiscard]] std::size_t size_bytes(ElementType type);
-[[nodiscard]] std::string_view name(ElementType type);
+[[nodiscard]] OUTCORE_API std::size_t size_bytes(ElementType type);
+[[nodiscard]] OUTCORE_API std::string_view name(ElementType type);
 /// Throws Error(EINVAL) for a name that is none of the above.
-[[nodiscard]] ElementType element_type(std::string_view name);
+[[nodiscard]] OUTCORE_API ElementType element_type(std::string_view name);
 
 /// Calls `function` with a value-initialised element of the type and returns what it returns.
 template <class Function>

@@ -5,6 +5,8 @@
 #include <string>
 #include <system_error>
 
+#include "outcore/api.h"
+
 namespace outcore {
 
 /// What a failing operation was about. Fields left at their defaults are not mentioned in the message.
@@ -23,7 +25,7 @@ inline constexpr int no_errno = -1;
 /// Every failure in the library is thrown as this type. `code()` carries an errno value of the generic
 /// category, `what()` reads e.g.
 /// "rank 2: write of 4194304 bytes at offset 8388608 of /scratch/x: No space left on device (free: 0 bytes)".
-class Error : public std::system_error {
+class OUTCORE_API Error : public std::system_error {
  public:
   Error(int errno_value, ErrorContext context);
   Error(int errno_value, ErrorContext context, int rank);  ///< of another process
@@ -40,8 +42,8 @@ class Error : public std::system_error {
 };
 
 /// Rank named in messages, traces and names of scratch; 0 until set. Set once, before other threads start.
-void set_process_rank(int rank, int count) noexcept;
-[[nodiscard]] int process_rank() noexcept;
-[[nodiscard]] int process_count() noexcept;
+OUTCORE_API void set_process_rank(int rank, int count) noexcept;
+[[nodiscard]] OUTCORE_API int process_rank() noexcept;
+[[nodiscard]] OUTCORE_API int process_count() noexcept;
 
 }  // namespace outcore

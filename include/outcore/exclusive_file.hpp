@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "outcore/api.h"
 #include "outcore/page_cache.hpp"
 #include "outcore/request.hpp"
 
@@ -39,7 +40,7 @@ struct ExclusiveFileOptions {
 /// Errors: EINVAL (name, negative offset), EBADF (closed), ENOENT, EACCES, EROFS (scratch), ENOSPC, EIO.
 /// Reading beyond the end gives fewer bytes, as read(2) does. A failed write-behind, and a failed write that
 /// nobody waited for, is thrown by the next write (the former), flush or close.
-class ExclusiveFile {
+class OUTCORE_API ExclusiveFile {
  public:
   explicit ExclusiveFile(const std::string& name, const ExclusiveFileOptions& options = {});
   ~ExclusiveFile();  ///< closes; an error is lost here, so call close()

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "outcore/api.h"
 #include "outcore/box.hpp"
 #include "outcore/distribution.hpp"
 #include "outcore/element_type.hpp"
@@ -28,7 +29,7 @@ class Transfers;
 ///
 /// Boxes must lie inside the array, else Error(EINVAL). Memory of the caller that is read and written must
 /// not be the array's own.
-class GlobalArray {
+class OUTCORE_API GlobalArray {
  public:
   /// Error(ENOMEM) at all processes if it does not fit into the budget of one; Error(EINVAL) at all if they
   /// differ in their arguments.

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 
+#include "outcore/api.h"
 #include "outcore/box.hpp"
 #include "outcore/element_type.hpp"
 #include "outcore/global_array.hpp"
@@ -16,7 +17,7 @@ namespace outcore {
 /// of its own. To make one, `barrier` and `close` are collective among the processes of the node only, which
 /// call them in the same order; other nodes take no part. Its bytes are divided evenly among the budgets of
 /// these processes, so a node accounts for them once.
-class NodeArray {
+class OUTCORE_API NodeArray {
  public:
   /// At all processes of the node: Error(ENOMEM) if a budget does not allow it, Error(EINVAL) for a shape
   /// that is none, or if they differ in their arguments.

@@ -8,11 +8,13 @@
 #include <string_view>
 #include <utility>
 
+#include "outcore/api.h"
+
 namespace outcore {
 
 /// Kept by whatever needs threads, files or memory of the process that made it. In a forked child of that
 /// process its calls are Error(EBADF), at once, and its end touches nothing: what it has is the parent's.
-class Origin {
+class OUTCORE_API Origin {
  public:
   Origin() noexcept : generation_(present.load(std::memory_order_relaxed)) {}  ///< this process
   /// Whether this is the process that it was made in. Costs about a nanosecond.

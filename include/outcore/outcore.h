@@ -72,6 +72,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "outcore/api.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -86,7 +88,7 @@ extern "C" {
  *
  *  If the code is that of the last failure in this thread, its full text: what was attempted, on which path,
  *  at which offset, how much. The text is valid until the next call of this thread. */
-const char* oc_strerror(int code);
+OUTCORE_API const char* oc_strerror(int code);
 
 /** @defgroup requests Requests: nonblocking operations under way, of every kind
  *  @{ */
@@ -94,21 +96,21 @@ const char* oc_strerror(int code);
  *  @param[out] bytes What was moved: fewer than asked for at the end of an exclusive file, the size of a
  * record. May be NULL; then fewer bytes than asked for are #OC_END_OF_FILE.
  *  @return EINVAL (no such request, or waited for before), or what the operation came to. */
-int oc_wait(int64_t request, int64_t* bytes);
+OUTCORE_API int oc_wait(int64_t request, int64_t* bytes);
 
 /** @brief Tells whether a request is done, without blocking. It must still be waited for.
  *  @param[out] done 1 if complete or failed, else 0. */
-int oc_test(int64_t request, int* done);
+OUTCORE_API int oc_test(int64_t request, int* done);
 
 /** @brief Waits for all requests of a list, of any kinds, and ends them; returns the error of the first that
  * failed. */
-int oc_wait_all(int count, const int64_t* requests);
+OUTCORE_API int oc_wait_all(int count, const int64_t* requests);
 
 /** @brief Waits until one request of a list, of any kinds, is done. It must still be waited for, which
  * returns its error, if any.
  *  @param[out] index Its position in the list, from 0; the first of several.
  *  @return EINVAL (an empty list, no such request). */
-int oc_wait_any(int count, const int64_t* requests, int* index);
+OUTCORE_API int oc_wait_any(int count, const int64_t* requests, int* index);
 /** @} */
 
 /** @defgroup cache Use of the page cache
@@ -134,55 +136,55 @@ typedef struct oc_eaf_options {
  *  @param[out] file The handle, larger than 0.
  *  @return EINVAL (name, options), ENOENT, ENOTDIR, EACCES, EROFS (scratch directory), ENOSPC, EMFILE.
  */
-int oc_eaf_open(const char* name, const oc_eaf_options* options, int* file);
+OUTCORE_API int oc_eaf_open(const char* name, const oc_eaf_options* options, int* file);
 
 /** @brief Writes all of the buffer. Beyond the end the file grows, and what was left out reads as zeros.
  *  @return EINVAL (negative offset or size), EBADF, ENOSPC, EIO. */
-int oc_eaf_write(int file, int64_t offset, const void* buffer, int64_t bytes);
+OUTCORE_API int oc_eaf_write(int file, int64_t offset, const void* buffer, int64_t bytes);
 
 /** @brief Reads into the buffer.
  *  @param[out] moved Bytes read: fewer than asked for only at the end of the file. May be NULL; then fewer
  *              bytes than asked for are #OC_END_OF_FILE.
  *  @return EINVAL (negative offset or size), EBADF, EIO, #OC_END_OF_FILE. */
-int oc_eaf_read(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* moved);
+OUTCORE_API int oc_eaf_read(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* moved);
 
 /** @brief Begins a write, and returns within microseconds. The I/O goes on without further calls.
  *  @param[out] request The request, for oc_wait(). */
-int oc_eaf_awrite(int file, int64_t offset, const void* buffer, int64_t bytes, int64_t* request);
+OUTCORE_API int oc_eaf_awrite(int file, int64_t offset, const void* buffer, int64_t bytes, int64_t* request);
 
 /** @brief Begins a read, and returns within microseconds. The I/O goes on without further calls.
  *  @param[out] request The request, for oc_wait(). */
-int oc_eaf_aread(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* request);
+OUTCORE_API int oc_eaf_aread(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* request);
 
 /** @brief Puts all bytes written on stable storage. Returns the error of an earlier write kept in memory. */
-int oc_eaf_flush(int file);
+OUTCORE_API int oc_eaf_flush(int file);
 
 /** @brief Closes a handle. The bytes stay until the process ends, for the next open of the name.
  *
  *  Waits for everything under way. The handle is closed also when an error is returned. */
-int oc_eaf_close(int file);
+OUTCORE_API int oc_eaf_close(int file);
 
 /** @brief Closes a handle and removes the file. */
-int oc_eaf_delete(int file);
+OUTCORE_API int oc_eaf_delete(int file);
 
 /** @brief Length of the file, with everything written so far. */
-int oc_eaf_length(int file, int64_t* bytes);
+OUTCORE_API int oc_eaf_length(int file, int64_t* bytes);
 
 /** @brief Sets the length of the file. Where it grows it reads as zeros. */
-int oc_eaf_truncate(int file, int64_t bytes);
+OUTCORE_API int oc_eaf_truncate(int file, int64_t bytes);
 
 /** @brief Reserves space on the disk; the length becomes at least `bytes`. ENOSPC if there is not enough. */
-int oc_eaf_preallocate(int file, int64_t bytes);
+OUTCORE_API int oc_eaf_preallocate(int file, int64_t bytes);
 
 /** @brief Tells whether an offset is at or beyond the end of the file.
  *  @param[out] at_end 1 if it is, else 0. */
-int oc_eaf_eof(int file, int64_t offset, int* at_end);
+OUTCORE_API int oc_eaf_eof(int file, int64_t offset, int* at_end);
 
 /** @brief Free space and type of the file system under a scratch directory.
  *  @param[in] scratch NULL or "": the default one.
  *  @param[out] free_bytes What this user may still write; may be NULL.
  *  @param[out] type Its name ("ext4", "xfs", "nfs"), cut to `type_size` with the final 0; may be NULL. */
-int oc_eaf_stat(const char* scratch, int64_t* free_bytes, char* type, size_t type_size);
+OUTCORE_API int oc_eaf_stat(const char* scratch, int64_t* free_bytes, char* type, size_t type_size);
 
 /** @defgroup world Worlds: the processes that share files
  *
@@ -200,7 +202,7 @@ typedef struct oc_world_options {
 
 /** @brief A world of this process alone.
  *  @param[out] world The handle, larger than 0. */
-int oc_world_self(const oc_world_options* options, int* world);
+OUTCORE_API int oc_world_self(const oc_world_options* options, int* world);
 
 /** @brief The processes of an MPI communicator. Collective.
  *
@@ -208,16 +210,16 @@ int oc_world_self(const oc_world_options* options, int* world);
  *  @param[in] communicator Its Fortran handle: MPI_Comm_c2f(communicator).
  *  @return ENOTSUP (no MPI is loaded, or not one that this build knows), EINVAL, ENOENT (scratch directory).
  */
-int oc_world_mpi(int communicator, const oc_world_options* options, int* world);
+OUTCORE_API int oc_world_mpi(int communicator, const oc_world_options* options, int* world);
 
 /** @brief Number of this process, and how many there are; either may be NULL. */
-int oc_world_rank(int world, int* rank, int* size);
+OUTCORE_API int oc_world_rank(int world, int* rank, int* size);
 
 /** @brief Waits, asleep, for all processes. Collective. */
-int oc_world_barrier(int world);
+OUTCORE_API int oc_world_barrier(int world);
 
 /** @brief Closes a world, before MPI_Finalize; close its files first. Collective. */
-int oc_world_close(int world);
+OUTCORE_API int oc_world_close(int world);
 /** @} */
 
 /** @defgroup placement Where the files lie that processes have in common
@@ -255,64 +257,64 @@ typedef struct oc_sf_part {
  *  @param[in] name What messages call it; not empty.
  *  @param[out] file The handle, larger than 0.
  *  @return EINVAL (name, hints, or hints that differ), EBADF (world), ENOSPC, ENOENT, EACCES (scratch). */
-int oc_sf_create(int world, const char* name, const oc_sf_options* options, int* file);
+OUTCORE_API int oc_sf_create(int world, const char* name, const oc_sf_options* options, int* file);
 
 /** @brief Writes all of the buffer, at any offset. It is visible to all processes on return.
  *  @return EINVAL (negative offset or size), EFBIG (beyond the hard limit), EBADF, ENOSPC, EIO. */
-int oc_sf_write(int file, int64_t offset, const void* buffer, int64_t bytes);
+OUTCORE_API int oc_sf_write(int file, int64_t offset, const void* buffer, int64_t bytes);
 
 /** @brief Fills the buffer. Bytes that nobody has written are zeros.
  *  @return EINVAL (negative offset or size; beyond the highest byte that any process has begun to write),
  * EBADF, EIO. */
-int oc_sf_read(int file, int64_t offset, void* buffer, int64_t bytes);
+OUTCORE_API int oc_sf_read(int file, int64_t offset, void* buffer, int64_t bytes);
 
 /** @brief Begins a write, and returns at once. The I/O goes on without further calls.
  *
  *  It is visible to all when it has been waited for, or after oc_sf_sync().
  *  @param[out] request The request, for oc_wait(). */
-int oc_sf_awrite(int file, int64_t offset, const void* buffer, int64_t bytes, int64_t* request);
+OUTCORE_API int oc_sf_awrite(int file, int64_t offset, const void* buffer, int64_t bytes, int64_t* request);
 
 /** @brief Begins a read, and returns at once. The I/O goes on without further calls.
  *  @param[out] request The request, for oc_wait(). */
-int oc_sf_aread(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* request);
+OUTCORE_API int oc_sf_aread(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* request);
 
 /** @brief Writes all pieces of a list, as one request. They must not overlap.
  *  @param[in] parts Needed during the call only; their buffers as those of other requests. */
-int oc_sf_writev(int file, int count, const oc_sf_part* parts);
+OUTCORE_API int oc_sf_writev(int file, int count, const oc_sf_part* parts);
 
 /** @brief Fills all pieces of a list, as one request: small ones that lie close together are read together.
  */
-int oc_sf_readv(int file, int count, const oc_sf_part* parts);
+OUTCORE_API int oc_sf_readv(int file, int count, const oc_sf_part* parts);
 
 /** @brief Begins what oc_sf_writev() does. */
-int oc_sf_awritev(int file, int count, const oc_sf_part* parts, int64_t* request);
+OUTCORE_API int oc_sf_awritev(int file, int count, const oc_sf_part* parts, int64_t* request);
 
 /** @brief Begins what oc_sf_readv() does. */
-int oc_sf_areadv(int file, int count, const oc_sf_part* parts, int64_t* request);
+OUTCORE_API int oc_sf_areadv(int file, int count, const oc_sf_part* parts, int64_t* request);
 
 /** @brief The end of the file: the highest byte that any process has begun to write. Not collective. */
-int oc_sf_length(int file, int64_t* bytes);
+OUTCORE_API int oc_sf_length(int file, int64_t* bytes);
 
 /** @brief Makes everything that this process has written visible to all. Not collective.
  *  @return The error of a write that nobody waited for. */
-int oc_sf_sync(int file);
+OUTCORE_API int oc_sf_sync(int file);
 
 /** @brief Puts everything written by any process on stable storage. Collective; returns errors as
  * oc_sf_sync(). */
-int oc_sf_flush(int file);
+OUTCORE_API int oc_sf_flush(int file);
 
 /** @brief Waits for everything and closes the file; its bytes are gone. Collective.
  *
  *  The handle is closed also when an error is returned: that of a write that nobody waited for, at any
  * process. */
-int oc_sf_close(int file);
+OUTCORE_API int oc_sf_close(int file);
 
 /** @brief As oc_sf_close(), for bytes that are not wanted: without the errors of writes. Collective. */
-int oc_sf_destroy(int file);
+OUTCORE_API int oc_sf_destroy(int file);
 
 /** @brief Free space and type of the file system that this node's part of the file lies on.
  *  @param[out] free_bytes,type,type_size As for oc_eaf_stat(). */
-int oc_sf_stat(int file, int64_t* free_bytes, char* type, size_t type_size);
+OUTCORE_API int oc_sf_stat(int file, int64_t* free_bytes, char* type, size_t type_size);
 
 /** Hints for a record file. All bytes zero but `records` mean the defaults. */
 typedef struct oc_rf_options {
@@ -329,44 +331,44 @@ typedef struct oc_rf_options {
  *  Any process writes and reads any record at any time, without help of the others. A record is a whole: a
  *  get returns what one put wrote, never a mixture. A put that fails leaves the record as it was.
  *  @return EINVAL (name, hints, or hints that differ), EBADF (world), ENOSPC, ENOENT, EACCES (scratch). */
-int oc_rf_create(int world, const char* name, const oc_rf_options* options, int* file);
+OUTCORE_API int oc_rf_create(int world, const char* name, const oc_rf_options* options, int* file);
 
 /** @brief Writes a record, of any size, in place of what it was before. It is visible to all on return.
  *  @return EINVAL (number, negative size), EFBIG (beyond the hard limit), EBADF, ENOSPC, EIO. */
-int oc_rf_put(int file, int64_t record, const void* buffer, int64_t bytes);
+OUTCORE_API int oc_rf_put(int file, int64_t record, const void* buffer, int64_t bytes);
 
 /** @brief Reads a record into a buffer that is long enough. What lies behind it there may be changed.
  *  @param[out] size Of the record; may be NULL.
  *  @return ENOENT (there is none), EMSGSIZE (longer than `bytes`), EINVAL (number), EBADF, EIO. */
-int oc_rf_get(int file, int64_t record, void* buffer, int64_t bytes, int64_t* size);
+OUTCORE_API int oc_rf_get(int file, int64_t record, void* buffer, int64_t bytes, int64_t* size);
 
 /** @brief Begins a put. It takes effect when it has been waited for, or in oc_rf_sync(). */
-int oc_rf_aput(int file, int64_t record, const void* buffer, int64_t bytes, int64_t* request);
+OUTCORE_API int oc_rf_aput(int file, int64_t record, const void* buffer, int64_t bytes, int64_t* request);
 
 /** @brief Begins a get. */
-int oc_rf_aget(int file, int64_t record, void* buffer, int64_t bytes, int64_t* request);
+OUTCORE_API int oc_rf_aget(int file, int64_t record, void* buffer, int64_t bytes, int64_t* request);
 
 /** @brief Size of a record. ENOENT if there is none. Not collective. */
-int oc_rf_size(int file, int64_t record, int64_t* bytes);
+OUTCORE_API int oc_rf_size(int file, int64_t record, int64_t* bytes);
 
 /** @brief How long a buffer for a record must be: its size, and at most a ninth and 64 bytes more. Reads
  * nothing from the disk. ENOENT if there is none. */
-int oc_rf_capacity(int file, int64_t record, int64_t* bytes);
+OUTCORE_API int oc_rf_capacity(int file, int64_t record, int64_t* bytes);
 
 /** @brief Removes a record, if there is one. Not collective. */
-int oc_rf_erase(int file, int64_t record);
+OUTCORE_API int oc_rf_erase(int file, int64_t record);
 
 /** @brief Makes all puts of this process complete and visible to all. Not collective.
  *  @return The error of a put that nobody waited for. */
-int oc_rf_sync(int file);
+OUTCORE_API int oc_rf_sync(int file);
 
 /** @brief oc_rf_sync() of all processes, and on stable storage. Collective. */
-int oc_rf_flush(int file);
+OUTCORE_API int oc_rf_flush(int file);
 
 /** @brief Waits for everything and closes the file; its records are gone. Collective.
  *
  *  The handle is closed also when an error is returned. */
-int oc_rf_close(int file);
+OUTCORE_API int oc_rf_close(int file);
 
 #ifdef __cplusplus
 }

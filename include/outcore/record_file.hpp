@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "outcore/api.h"
 #include "outcore/origin.hpp"
 #include "outcore/page_cache.hpp"
 #include "outcore/placement.hpp"
@@ -50,7 +51,7 @@ struct RecordFileOptions {
 /// Errors: EINVAL (number out of range, options), ENOENT (no such record), EMSGSIZE (longer than the buffer),
 /// EFBIG (beyond the hard limit), EBADF (closed), ENOSPC, EIO (also: damaged). Any thread may call what is
 /// not collective.
-class RecordFile {
+class OUTCORE_API RecordFile {
  public:
   /// Collective, with the same arguments at all processes but for the engine. The world must outlive it.
   RecordFile(World& world, const std::string& name, const RecordFileOptions& options);

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "outcore/api.h"
 #include "outcore/origin.hpp"
 
 namespace outcore {
@@ -18,7 +19,7 @@ namespace outcore {
 /// A failed operation throws from each `wait` and `test`. If it was to change a file or an array, and nobody
 /// has waited for it, the next sync, flush or close of that throws its error. Any thread may wait, several at
 /// once. In a forked child of the process that began it `wait` and `test` are Error(EBADF).
-class Request {
+class OUTCORE_API Request {
  public:
   class State;
   Request() = default;  ///< complete, zero bytes
@@ -46,10 +47,10 @@ class Request {
 };
 
 /// Waits for all, then throws the error of the first failed one in the list, if any.
-void wait_all(std::span<Request> requests);
+OUTCORE_API void wait_all(std::span<Request> requests);
 
 /// Waits until one is done and returns its position, the first of several; its error, if any, is left for its
 /// own `wait`. Throws Error(EINVAL) for an empty list.
-std::size_t wait_any(std::span<Request> requests);
+OUTCORE_API std::size_t wait_any(std::span<Request> requests);
 
 }  // namespace outcore

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "outcore/api.h"
+
 namespace outcore::file {
 
 /// The scratch directory used when none is given: OUTCORE_SCRATCH, else the fastest writable, node-local,
@@ -11,25 +13,25 @@ namespace outcore::file {
 /// are compared by a short write and read). Never silently the current directory. OUTCORE_SCRATCH is taken as
 /// it is, also in memory or on a network. Throws Error(ENOENT) with the list of candidates and why each was
 /// refused. Chosen once a process.
-[[nodiscard]] const std::string& default_scratch();
+[[nodiscard]] OUTCORE_API const std::string& default_scratch();
 
 /// The same choice among `candidates`, given as pairs of where a path comes from and the path.
 struct ScratchCandidate {
   std::string source, path;
 };
-[[nodiscard]] std::string choose_scratch(const std::vector<ScratchCandidate>& candidates);
+[[nodiscard]] OUTCORE_API std::string choose_scratch(const std::vector<ScratchCandidate>& candidates);
 
 /// Resolves a directory for scratch and checks it. Throws Error: ENOENT (none given, or missing), ENOTDIR,
 /// EACCES, EROFS.
-[[nodiscard]] std::string checked_scratch(const std::string& scratch);
+[[nodiscard]] OUTCORE_API std::string checked_scratch(const std::string& scratch);
 
 /// Directory of this process inside `scratch`, `outcore-<uid>-<host>-<pid>-<random>`. Made at first use and
 /// locked (flock on the file `lock` in it) while the process lives, so that anyone can tell a dead one.
 /// Removed at exit. Making it removes the stale ones of this user. A forked child gets its own.
-[[nodiscard]] std::string process_directory(const std::string& scratch);
+[[nodiscard]] OUTCORE_API std::string process_directory(const std::string& scratch);
 
 /// Removes the directories of dead processes of this user on this host in `scratch`; returns their paths.
 /// Where the file system has no locks nobody can tell who is dead, and nothing is removed.
-std::vector<std::string> clean(const std::string& scratch);
+OUTCORE_API std::vector<std::string> clean(const std::string& scratch);
 
 }  // namespace outcore::file

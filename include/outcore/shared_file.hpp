@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 
+#include "outcore/api.h"
 #include "outcore/file_parts.hpp"
 #include "outcore/origin.hpp"
 #include "outcore/page_cache.hpp"
@@ -58,7 +59,7 @@ struct SharedFileOptions {
 /// Errors: EINVAL (name, limits, negative offset, beyond the end), EFBIG (beyond the hard limit), EBADF
 /// (closed), ENOSPC, EIO; they name the rank where it happened. That of a nonblocking request is thrown by
 /// its wait or test; that of a write that nobody waited for by the next sync, flush or close.
-class SharedFile {
+class OUTCORE_API SharedFile {
  public:
   /// Collective, with the same arguments at all processes but for client cache and engine. The world must
   /// outlive it.

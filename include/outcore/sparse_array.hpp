@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "outcore/api.h"
 #include "outcore/budget.hpp"
 #include "outcore/disk_array.hpp"
 #include "outcore/element_type.hpp"
@@ -21,7 +22,7 @@ namespace outcore {
 /// where it is. Tiles are moved noncollectively: any process, any thread, at any time; what DiskArrayAccess
 /// says of order and errors holds. Error(EINVAL) for an index outside the grid of tiles, and for memory of
 /// another size.
-class BlockSparseArray {
+class OUTCORE_API BlockSparseArray {
  public:
   /// `options` as for DiskArray, but for `chunk` (one number, elements) and `typical` and `group`, which have
   /// no meaning. Collective.

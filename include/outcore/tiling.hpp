@@ -6,13 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "outcore/api.h"
 #include "outcore/box.hpp"
 
 namespace outcore {
 
 /// Every axis of an array is cut at boundaries, so that tiles may be of different sizes. Those that are not
 /// zero are numbered in row-major order of their indices.
-class TileMap {
+class OUTCORE_API TileMap {
  public:
   static constexpr std::int64_t most_tiles = 1 << 24;  ///< zero ones among them
 

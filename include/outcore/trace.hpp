@@ -18,6 +18,8 @@
 #include <string>
 #include <vector>
 
+#include "outcore/api.h"
+
 namespace outcore::trace {
 
 enum class Layer : std::uint8_t { file, device, count };
@@ -38,8 +40,8 @@ enum class Op : std::uint8_t {
   count
 };
 
-[[nodiscard]] const char* name(Layer layer) noexcept;
-[[nodiscard]] const char* name(Op op) noexcept;
+[[nodiscard]] OUTCORE_API const char* name(Layer layer) noexcept;
+[[nodiscard]] OUTCORE_API const char* name(Op op) noexcept;
 
 /// Size classes of reads and writes, upper bounds exclusive: <4 KiB, <64 KiB, <256 KiB, <1 MiB, <4 MiB, rest.
 inline constexpr std::array<std::int64_t, 5> size_class_bounds{4 << 10, 64 << 10, 256 << 10, 1 << 20,
@@ -89,51 +91,51 @@ struct Snapshot {
   std::uint64_t process_start_ns = 0;
 };
 
-[[nodiscard]] std::uint64_t now_ns() noexcept;
+[[nodiscard]] OUTCORE_API std::uint64_t now_ns() noexcept;
 
 /// For a request known to be as quick as looking at the clock (it is served from memory): how many such
 /// requests the time of this one stands for, so that most need not be timed. 0: do not time it. Always 1 for
 /// the first few hundred of a thread, and while events are recorded.
-[[nodiscard]] std::uint8_t timed_for() noexcept;
-[[nodiscard]] bool events_enabled() noexcept;
+[[nodiscard]] OUTCORE_API std::uint8_t timed_for() noexcept;
+[[nodiscard]] OUTCORE_API bool events_enabled() noexcept;
 
 inline constexpr const char* other_files = "(other files)";
 
 /// Number for a file name, the same for the same name; the name is kept for the report. Number 0 is "", no
 /// file. Thread-safe. Memory is bounded: beyond 65535 names all further ones share the number of
 /// `other_files`.
-[[nodiscard]] std::uint32_t file_id(const std::string& path);
-[[nodiscard]] std::string file_name(std::uint32_t id);
+[[nodiscard]] OUTCORE_API std::uint32_t file_id(const std::string& path);
+[[nodiscard]] OUTCORE_API std::string file_name(std::uint32_t id);
 
 /// Counts an operation and, when events are enabled, stores it. Thread-safe, never blocks, never throws;
 /// costs tens of nanoseconds. When the event buffer is full the event is dropped and counted as dropped.
-void record(Event event) noexcept;
+OUTCORE_API void record(Event event) noexcept;
 
 /// As record() of an event that was not timed, but cheaper.
-void count(Layer layer, Op op, std::int64_t bytes, bool sequential) noexcept;
+OUTCORE_API void count(Layer layer, Op op, std::int64_t bytes, bool sequential) noexcept;
 
 /// Adds to the time the caller was blocked on an operation already recorded or still under way.
-void add_waited(Layer layer, Op op, std::uint64_t nanoseconds) noexcept;
+OUTCORE_API void add_waited(Layer layer, Op op, std::uint64_t nanoseconds) noexcept;
 
 /// Around every read and write of the device layer, blocking or not, from any thread: makes known when the
 /// disk is busy. Each begin has exactly one end, also when the transfer fails. They return the time, so that
 /// the clock is read once.
-std::uint64_t transfer_begins(bool write) noexcept;
-std::uint64_t transfer_ends(bool write) noexcept;
+OUTCORE_API std::uint64_t transfer_begins(bool write) noexcept;
+OUTCORE_API std::uint64_t transfer_ends(bool write) noexcept;
 /// Busy time of requests that were not timed because another stands for them.
-void add_busy(bool write, std::uint64_t nanoseconds) noexcept;
+OUTCORE_API void add_busy(bool write, std::uint64_t nanoseconds) noexcept;
 
 /// Totals are those of all operations that happened before the call: numbers and bytes exactly, times with
 /// those of quick requests sampled.
-[[nodiscard]] Snapshot snapshot() noexcept;
+[[nodiscard]] OUTCORE_API Snapshot snapshot() noexcept;
 /// What other threads count at the same time may be lost, or bring a counter back to what it was.
-void reset_counters() noexcept;
+OUTCORE_API void reset_counters() noexcept;
 
 /// Starts recording events into a new buffer of `capacity` records (64 bytes each, allocated here), dropping
 /// the events recorded before. Throws Error(ENOMEM) if it cannot be had, Error(EINVAL) for 0.
-void enable_events(std::size_t capacity);
-void disable_events() noexcept;                         ///< stops recording; the events stay readable
-[[nodiscard]] std::vector<Event> events();              ///< in the order in which operations completed
-[[nodiscard]] std::uint64_t dropped_events() noexcept;  ///< since enable_events
+OUTCORE_API void enable_events(std::size_t capacity);
+OUTCORE_API void disable_events() noexcept;             ///< stops recording; the events stay readable
+[[nodiscard]] OUTCORE_API std::vector<Event> events();  ///< in the order in which operations completed
+[[nodiscard]] OUTCORE_API std::uint64_t dropped_events() noexcept;  ///< since enable_events
 
 }  // namespace outcore::trace

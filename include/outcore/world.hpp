@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "outcore/api.h"
 #include "outcore/budget.hpp"
 #include "outcore/call.hpp"
 #include "outcore/error.hpp"
@@ -38,7 +39,7 @@ struct WorldOptions {
 /// the same order, by one thread at a time; a process that calls another one than the rest gets, as they all
 /// do, Error(EINVAL). After `close` they are Error(EBADF), and so is everything in a forked child: there, a
 /// world and all that is in it can only be closed, which does nothing.
-class World {
+class OUTCORE_API World {
  public:
   explicit World(std::unique_ptr<transport::Transport> transport, const WorldOptions& options = {});
   /// The options are made in the collective gate: if `make` throws at one process, all throw.
@@ -172,7 +173,7 @@ class World {
 
 /// A number that all processes count up, for dynamic distribution of tasks. Zero at first. Collective to
 /// make.
-class Counter {
+class OUTCORE_API Counter {
  public:
   explicit Counter(World& world);
   std::int64_t next(
@@ -188,7 +189,7 @@ class Counter {
 
 /// A lock between processes, and between threads. First come, first served; waits asleep. Collective to make.
 /// Releasing it flushes the one-sided operations of this process.
-class Lock {
+class OUTCORE_API Lock {
  public:
   explicit Lock(World& world);
   void lock();    ///< Error(EDEADLK) in a procedure that must not block
@@ -201,7 +202,7 @@ class Lock {
 };
 
 /// FNV-1a over anything that can be printed into bytes; for fingerprints.
-[[nodiscard]] std::uint64_t fingerprint(std::span<const std::byte> bytes,
-                                        std::uint64_t seed = 0xcbf29ce484222325);
+[[nodiscard]] OUTCORE_API std::uint64_t fingerprint(std::span<const std::byte> bytes,
+                                                    std::uint64_t seed = 0xcbf29ce484222325);
 
 }  // namespace outcore

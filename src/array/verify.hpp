@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/sibling.hpp"
+
 namespace outcore {
 
 /// What a manifest says, as lines for people.
@@ -14,7 +16,7 @@ struct ArrayFacts {
   std::string metadata;
 };
 /// Throws Error as DiskArray::open does. `contained`: see DiskArrayOptions.
-[[nodiscard]] ArrayFacts array_facts(const std::string& path, int contained = 0);
+[[nodiscard]] OUTCORE_SIBLING ArrayFacts array_facts(const std::string& path, int contained = 0);
 
 struct Verification {
   std::int64_t chunks = 0;          ///< read
@@ -25,6 +27,6 @@ struct Verification {
 /// damaged is collected. Which parts belong to this node nobody has noted, so one that has been lost on local
 /// disks counts as elsewhere; opening the array on all nodes tells. Beside a job that writes it reads the
 /// state that was committed last when it began.
-[[nodiscard]] Verification verify_array(const std::string& path, int contained = 0);
+[[nodiscard]] OUTCORE_SIBLING Verification verify_array(const std::string& path, int contained = 0);
 
 }  // namespace outcore

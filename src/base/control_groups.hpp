@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/sibling.hpp"
+
 namespace outcore {
 
 struct ControlGroup {
@@ -16,7 +18,7 @@ struct ControlGroup {
 /// groups around them that can be seen from here: of version 2 and of version 1, wherever they are mounted,
 /// whichever controllers a hierarchy of version 1 has besides. `root` stands before all paths: "/", but for
 /// tests.
-[[nodiscard]] std::vector<ControlGroup> control_groups(std::string_view controller,
-                                                       const std::filesystem::path& root = "/");
+[[nodiscard]] OUTCORE_SIBLING std::vector<ControlGroup> control_groups(
+    std::string_view controller, const std::filesystem::path& root = "/");
 
 }  // namespace outcore

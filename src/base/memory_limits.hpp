@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/sibling.hpp"
+
 namespace outcore {
 
 struct MemoryLimit {
@@ -25,6 +27,6 @@ struct MemoryLimit {
 /// All limits there are, at least that of the machine: its memory, control groups, the limits of a process on
 /// its address space and data (what is mapped already is taken off), and what Slurm has given to the job on
 /// the node. `root` stands before all paths: "/", but for tests.
-[[nodiscard]] std::vector<MemoryLimit> memory_limits(const std::filesystem::path& root = "/");
+[[nodiscard]] OUTCORE_SIBLING std::vector<MemoryLimit> memory_limits(const std::filesystem::path& root = "/");
 
 }  // namespace outcore

@@ -12,6 +12,7 @@
 #include <span>
 #include <utility>
 
+#include "base/sibling.hpp"
 #include "outcore/request.hpp"
 
 namespace outcore {
@@ -60,7 +61,7 @@ class Request::State {
 };
 
 /// One that whoever waits finishes, once.
-class FinishedByWaiter : public Request::State {
+class OUTCORE_SIBLING FinishedByWaiter : public Request::State {
  public:
   void finish() final;
   [[nodiscard]] bool finished() const noexcept final { return finished_.load(std::memory_order_acquire); }

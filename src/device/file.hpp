@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 
+#include "base/sibling.hpp"
 #include "outcore/error.hpp"
 #include "outcore/origin.hpp"
 #include "outcore/page_cache.hpp"
@@ -45,7 +46,7 @@ struct OpenOptions {
 /// last. Offsets and sizes are bytes; a negative one is Error(EINVAL); use after close, or in a forked child,
 /// is Error(EBADF). A list is one request on consecutive bytes of the file, scattered over or gathered from
 /// several buffers.
-class File {
+class OUTCORE_SIBLING File {
  public:
   File(std::string path, const OpenOptions& options = {});
   ~File();  ///< closes; an error that was never delivered is lost here, so call close()
@@ -107,7 +108,7 @@ class File {
   Owned<std::shared_ptr<State>> state_;
 };
 
-void remove_file(const std::string& path);  ///< throws Error(ENOENT) if there is none
+OUTCORE_SIBLING void remove_file(const std::string& path);  ///< throws Error(ENOENT) if there is none
 
 /// What is under a path (the path itself or its nearest existing parent).
 struct FileSystem {
@@ -119,6 +120,6 @@ struct FileSystem {
   std::int32_t direct_memory_align = 0;  ///< 0: no direct I/O here
   std::int32_t direct_offset_align = 0;
 };
-[[nodiscard]] FileSystem file_system(const std::string& path);
+[[nodiscard]] OUTCORE_SIBLING FileSystem file_system(const std::string& path);
 
 }  // namespace outcore::device

@@ -3,12 +3,13 @@
 
 #include <functional>
 
+#include "base/sibling.hpp"
 #include "outcore/extend/transport.hpp"
 
 namespace outcore::transport {
 
 /// Runs a step that waits for nobody. If it throws an Error at any process, all throw that of the lowest rank
 /// (a long message is cut). Collective.
-void agree(Transport& transport, const std::function<void()>& step);
+OUTCORE_SIBLING void agree(Transport& transport, const std::function<void()>& step);
 
 }  // namespace outcore::transport

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/sibling.hpp"
 #include "base/worker_core.hpp"
 #include "outcore/extend/transport.hpp"
 
@@ -16,7 +17,7 @@ namespace outcore::transport {
 /// A bell for each process. Those of the own host can be rung, from the others' nothing is known. Where the
 /// processes of a host do not see one another, as in containers of their own, only the own bell is within
 /// reach. Any thread; `sleep` by one at a time.
-class Doorbells {
+class OUTCORE_SIBLING Doorbells {
  public:
   /// Collective. Each process has `beside_bytes` of zeroed memory beside its bell.
   explicit Doorbells(Transport& transport, std::size_t beside_bytes = 0);

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/sibling.hpp"
+
 namespace outcore::transport {
 
 /// MPI cannot wake who sleeps until something comes, and who looks all the time takes a core. So who sends
@@ -22,7 +24,7 @@ namespace outcore::transport {
 /// from there, has died: nobody listens any more.
 ///
 /// All but `meet`: any thread.
-class FarBells {
+class OUTCORE_SIBLING FarBells {
  public:
   /// What others have to know to ring this process. Plain bytes.
   struct Address {

@@ -3,15 +3,16 @@
 #include <string>
 #include <vector>
 
+#include "base/sibling.hpp"
 #include "outcore/extend/transport.hpp"
 
 namespace outcore::transport {
 
 /// Name of the machine this process runs on, made unique: machines may be called the same.
-[[nodiscard]] std::string host_name();
+[[nodiscard]] OUTCORE_SIBLING std::string host_name();
 
 /// Whether a process of this host, as this process numbers them, has not ended. Zombies have.
-[[nodiscard]] bool process_exists(int pid);
+[[nodiscard]] OUTCORE_SIBLING bool process_exists(int pid);
 
 /// Each process gives a name; the result has a number for each process, in order of rank, the same for equal
 /// names (of which 255 bytes count). They are numbered as they appear. Collective.

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/sibling.hpp"
 #include "outcore/extend/messages.hpp"
 #include "outcore/extend/transport.hpp"
 #include "transport/mapping.hpp"
@@ -74,7 +75,7 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 /// of the sender (process_vm_readv), if the system lets it, which is tried in the beginning. The first takes
 /// a third of the time: the system looks at each page. Methods are called by one thread at a time, but for
 /// `is_busy`, `wants_room` and `has_come`.
-class HostMail {
+class OUTCORE_SIBLING HostMail {
   static constexpr std::size_t page_bytes = 4096;
 
  public:

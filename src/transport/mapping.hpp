@@ -7,6 +7,8 @@
 #include <optional>
 #include <span>
 
+#include "base/sibling.hpp"
+
 namespace outcore::transport {
 
 inline constexpr std::size_t huge_page_bytes = 2 << 20;
@@ -51,7 +53,7 @@ class Mapping {
 
 /// What somebody else has mapped, as an MPI library has its windows: if other processes share it, it is known
 /// as a Mapping is.
-class ForeignMapping {
+class OUTCORE_SIBLING ForeignMapping {
  public:
   /// All that was mapped together with this byte.
   explicit ForeignMapping(const std::byte* inside);

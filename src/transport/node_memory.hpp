@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "base/sibling.hpp"
 #include "outcore/extend/transport.hpp"
 
 namespace outcore::transport {
@@ -10,6 +11,7 @@ namespace outcore::transport {
 /// A segment that all processes of the transport reach by loads and stores. Collective; if it fails at one
 /// process all throw its error. The memory has no name in any file system, so that it is not limited by the
 /// size of /dev/shm, and is gone when the last process is.
-[[nodiscard]] std::unique_ptr<Segment> node_memory(Transport& transport, std::size_t size_bytes);
+[[nodiscard]] OUTCORE_SIBLING std::unique_ptr<Segment> node_memory(Transport& transport,
+                                                                   std::size_t size_bytes);
 
 }  // namespace outcore::transport

@@ -3,22 +3,24 @@
 
 #include <cstdint>
 
+#include "base/sibling.hpp"
 #include "outcore/extend/transport.hpp"
 #include "transport/striped_locks.hpp"
 
 namespace outcore::transport {
 
 /// Throws Error(EINVAL) unless the process exists and the piece lies inside its part.
-void check_piece(const Piece& piece, int processes, std::size_t part_bytes, const char* attempted);
+OUTCORE_SIBLING void check_piece(const Piece& piece, int processes, std::size_t part_bytes,
+                                 const char* attempted);
 /// The same for an int64 of fetch_add and compare_swap, which must be aligned.
-void check_number(int process, std::int64_t offset, int processes, std::size_t part_bytes);
+OUTCORE_SIBLING void check_number(int process, std::int64_t offset, int processes, std::size_t part_bytes);
 /// Throws Error(EINVAL) for a type that cannot be accumulated.
-void check_accumulated(ElementType type);
+OUTCORE_SIBLING void check_accumulated(ElementType type);
 
 /// No element at all.
-[[nodiscard]] bool is_empty(const Piece& piece) noexcept;
+[[nodiscard]] OUTCORE_SIBLING bool is_empty(const Piece& piece) noexcept;
 /// Both sides are contiguous, in row-major order.
-[[nodiscard]] bool is_contiguous(const Piece& piece) noexcept;
+[[nodiscard]] OUTCORE_SIBLING bool is_contiguous(const Piece& piece) noexcept;
 
 /// target += alpha * memory, each block of the target under its lock. `part` is where offset 0 of the piece
 /// is.

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "outcore/api.h"
 #include "outcore/origin.hpp"
 
 namespace outcore::device {
@@ -37,7 +38,7 @@ struct Operation {
 };
 
 /// The operations of one request, in order. Used by one thread at a time.
-class Task {
+class OUTCORE_API Task {
  public:
   virtual ~Task() = default;
   /// The operation to run now; null: complete, and the task must not be touched again.
@@ -46,7 +47,7 @@ class Task {
   virtual void result(std::int64_t value) noexcept = 0;
 };
 
-class Engine {
+class OUTCORE_API Engine {
  public:
   virtual ~Engine() = default;
   /// Its threads are those of the process that made it.
@@ -71,7 +72,7 @@ class Engine {
 /// While it lives, requests that this thread begins may stay with the engine, which begins them together: at
 /// the end, or when the thread waits for a request. For who begins several in a row, so that the engine is
 /// woken once, and the disk not sent off with the first alone. May be nested.
-class Burst {
+class OUTCORE_API Burst {
  public:
   /// What this thread does when it has begun them: where it rests, the engine may have its core.
   enum class Then : std::uint8_t { computes, rests };
@@ -90,23 +91,23 @@ class Burst {
 };
 
 /// Throws Error (ENOSYS, EPERM, ...) when the kernel or the build has no io_uring.
-[[nodiscard]] std::unique_ptr<Engine> make_uring_engine(unsigned depth = 256);
+[[nodiscard]] OUTCORE_API std::unique_ptr<Engine> make_uring_engine(unsigned depth = 256);
 /// threads = 0: chosen from the cores given to the process.
-[[nodiscard]] std::unique_ptr<Engine> make_thread_engine(unsigned threads = 0);
+[[nodiscard]] OUTCORE_API std::unique_ptr<Engine> make_thread_engine(unsigned threads = 0);
 
 /// The engine of the process: io_uring if it works, else the thread pool. OUTCORE_ENGINE=uring|threads forces
 /// one. Chosen at first use, and again in a forked child. Stopped at exit.
 /// For studies, OUTCORE_THROTTLE (throttle.hpp) puts an emulated storage in place of the one at hand, and
 /// OUTCORE_REQUESTS=blocking|fortran (blocking.hpp) makes all requests as programs without asynchronous I/O
 /// do.
-[[nodiscard]] Engine& default_engine();
+[[nodiscard]] OUTCORE_API Engine& default_engine();
 /// Runs an operation in the calling thread as the engine of the process does, which is not started for that
 /// unless it emulates something.
-std::int64_t run_by_default(const Operation& operation) noexcept;
+OUTCORE_API std::int64_t run_by_default(const Operation& operation) noexcept;
 /// What the engine of the process emulates, for people; empty: nothing, all is as it really is. Throws
 /// Error(EINVAL) for settings that make no sense.
-[[nodiscard]] std::string emulation();
+[[nodiscard]] OUTCORE_API std::string emulation();
 /// Why the default engine is what it is, e.g. "io_uring_setup: Operation not permitted".
-[[nodiscard]] std::string default_engine_reason();
+[[nodiscard]] OUTCORE_API std::string default_engine_reason();
 
 }  // namespace outcore::device

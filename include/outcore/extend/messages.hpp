@@ -9,6 +9,8 @@
 #include <memory>
 #include <span>
 
+#include "outcore/api.h"
+
 namespace outcore::transport {
 
 /// A packet where it is sent from: its parts, one behind the other. Only as an argument.
@@ -34,7 +36,7 @@ inline void gather(Parts parts, std::byte* into) noexcept {
 /// `send`, `send_bulk`, `receive_bulk` and `poll` are called by one thread at a time (the caller locks);
 /// `wait` by one thread, without that lock; `wake` by any. None but `wait` sleeps. Throws Error if the
 /// transport has failed.
-class Messages {
+class OUTCORE_API Messages {
  public:
   static constexpr std::size_t most_packet_bytes = 4096;
   static constexpr std::uint32_t most_tag = (1U << 14) - 1;

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "outcore/api.h"
 #include "outcore/box.hpp"
 #include "outcore/element_type.hpp"
 #include "outcore/extend/messages.hpp"
@@ -33,7 +34,7 @@ struct Piece {
 /// One-sided memory: a part of equal size in each process, zero at first. Gets, puts and accumulates need no
 /// help of the process they concern and complete while it computes. A piece that is not inside the part of
 /// its process is Error(EINVAL). Thread-safe. Freed by its destructor, which is collective.
-class Segment {
+class OUTCORE_API Segment {
  public:
   virtual ~Segment() = default;
   Segment(const Segment&) = delete;
@@ -73,7 +74,7 @@ class Segment {
 
 /// A group of processes. Collectives must be called by all of them in the same order, by one thread at a
 /// time; they sleep while they wait. Threads that need collectives of their own use a duplicate.
-class Transport {
+class OUTCORE_API Transport {
  public:
   virtual ~Transport() = default;  ///< collective
   Transport(const Transport&) = delete;
@@ -116,17 +117,17 @@ class Transport {
 };
 
 /// This process alone.
-[[nodiscard]] std::unique_ptr<Transport> self();
+[[nodiscard]] OUTCORE_API std::unique_ptr<Transport> self();
 
 /// Runs `body` in `count` threads of this process, each with the transport of one rank; returns when all
 /// have. If one throws, waiting collectives of the others throw Error(ECANCELED), and the first error is
 /// rethrown.
-void run_threads(int count, const std::function<void(std::unique_ptr<Transport>)>& body);
+OUTCORE_API void run_threads(int count, const std::function<void(std::unique_ptr<Transport>)>& body);
 
 /// The processes of an MPI communicator, given by its Fortran handle (MPI_Comm_c2f, mpi4py's comm.py2f()).
 /// MPI must be initialised with MPI_THREAD_MULTIPLE by the program. The library that is loaded is used; Error
 /// (ENOTSUP) if none is, if it is not one this build has a shim for, or if two are. The communicator is
 /// duplicated. After MPI_Finalize everything but destroying is Error(ESHUTDOWN).
-[[nodiscard]] std::unique_ptr<Transport> mpi(int fortran_communicator);
+[[nodiscard]] OUTCORE_API std::unique_ptr<Transport> mpi(int fortran_communicator);
 
 }  // namespace outcore::transport

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/sibling.hpp"
+
 namespace outcore::chem {
 
 /// Entry points of libcint (Q. Sun, J. Comput. Chem. 36, 1664 (2015)), handed over by whoever loaded it.
@@ -29,7 +31,7 @@ struct Libcint {
 /// s and the p shell of 6-31G that share their exponents: larger slabs make contraction cheaper. Functions
 /// are numbered so that those of a shell are consecutive; `original` gives the caller's number. Limits: 65535
 /// shells, 65535 functions (labels are stored in 16 bits).
-class Basis {
+class OUTCORE_SIBLING Basis {
  public:
   struct Component {
     int number;  ///< of libcint's shell

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/sibling.hpp"
 #include "chem/common/basis.hpp"
 
 namespace outcore::chem {
@@ -21,7 +22,7 @@ struct Slab;
 /// The energy E = sum Gamma_pqrs (pq|rs) takes the error of an integral times its Gamma, and many small
 /// errors of random sign add up as squares: for the fewest bytes at a given error of the energy, a step is in
 /// inverse proportion to Gamma. What is known of Gamma beforehand comes from a crude density.
-class Accuracy {
+class OUTCORE_SIBLING Accuracy {
  public:
   /// The same step, 0 < step <= 1, for all, and half of it as the limit. Throws Error(EINVAL).
   explicit Accuracy(double step);

@@ -5,12 +5,13 @@
 #include <span>
 #include <vector>
 
+#include "base/sibling.hpp"
 #include "chem/hf/slab.hpp"
 
 namespace outcore::chem {
 
 /// Density matrices in the basis's order of functions, with the largest elements between shells.
-class Densities {
+class OUTCORE_SIBLING Densities {
  public:
   /// `matrices` [count][n][n], row-major, in the caller's order of functions; copied. `symmetry` of each:
   /// symmetric (+1) or antisymmetric (-1).
@@ -33,7 +34,7 @@ class Densities {
 ///   J_pq = sum_rs (pq|rs) D_rs        K_pq = sum_rs (pr|qs) D_rs
 ///
 /// J of an antisymmetric density is zero.
-class CoulombExchange {
+class OUTCORE_SIBLING CoulombExchange {
  public:
   /// Both must outlive this.
   CoulombExchange(const Basis& basis, const Densities& densities);

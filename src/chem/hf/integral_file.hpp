@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/sibling.hpp"
 #include "chem/hf/slab.hpp"
 #include "device/buffer.hpp"
 #include "outcore/exclusive_file.hpp"
@@ -81,7 +82,7 @@ using Tickets = std::function<std::uint64_t()>;
 ///
 /// With global placement making and dropping are collective, and records that stay in memory are still read
 /// by the process that wrote them.
-class IntegralFile {
+class OUTCORE_SIBLING IntegralFile {
  public:
   IntegralFile(const Basis& basis, const IntegralFileOptions& options);
   /// Kept files in file.scratch, of any number of processes, for reading: part `part` of `parts` of what was

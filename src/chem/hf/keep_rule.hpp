@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/sibling.hpp"
 #include "chem/common/basis.hpp"
 
 namespace outcore::chem {
@@ -17,7 +18,7 @@ namespace outcore::chem {
 /// measured times. worth: cycles that need a quartet of this bound, over the bytes that one of its values
 /// takes. The same numbers give the same decision anywhere: no table of what is kept is needed. Immutable,
 /// shared by all threads.
-class KeepRule {
+class OUTCORE_SIBLING KeepRule {
  public:
   /// Everything is kept (true) or nothing (false).
   explicit KeepRule(bool everything) : least_(everything ? -HUGE_VAL : HUGE_VAL) {}

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/sibling.hpp"
 #include "chem/common/basis.hpp"
 #include "chem/hf/accuracy.hpp"
 
@@ -21,7 +22,7 @@ namespace outcore::chem {
 /// limit, and its integrals then count 1 / p times, for those like it. So what is left out has no bias,
 /// however many there are and of whatever sign; its scatter is known (EnergyError). What is there is the same
 /// always and everywhere: the labels of the shells determine it (Chance).
-class Screening {
+class OUTCORE_SIBLING Screening {
  public:
   struct Task {
     std::uint16_t i, j;

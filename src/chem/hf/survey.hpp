@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/sibling.hpp"
 #include "chem/hf/coulomb_exchange.hpp"
 #include "chem/hf/slab.hpp"
 
@@ -31,7 +32,7 @@ struct Survey {
 
 /// Draws triples of shells (i, j, k) with probabilities in proportion to the integrals that they stand for,
 /// and measures their quartets (a part of them if there are many). One for each thread; not cheap to make.
-class Surveyor {
+class OUTCORE_SIBLING Surveyor {
  public:
   /// `accuracy`: of the stored values; `density`: about that of the molecule. All must outlive this.
   Surveyor(const Basis& basis, const Screening& screening, const Accuracy& accuracy,

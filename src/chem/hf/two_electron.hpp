@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/sibling.hpp"
 #include "chem/common/basis.hpp"
 #include "chem/hf/coulomb_exchange.hpp"
 #include "chem/hf/integral_file.hpp"
@@ -31,7 +32,7 @@ struct IntegralCounts {
 /// handed out by the caller, to processes and to threads: each call below that names a thread may run
 /// together with others that name another one. A failed call throws and leaves the object fit only for
 /// destruction.
-class TwoElectron {
+class OUTCORE_SIBLING TwoElectron {
  public:
   TwoElectron(std::shared_ptr<const Basis> basis, std::shared_ptr<const Screening> screening,
               std::shared_ptr<const KeepRule> rule, int threads);

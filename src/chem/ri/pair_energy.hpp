@@ -3,6 +3,8 @@
 
 #include <cstddef>
 
+#include "base/sibling.hpp"
+
 namespace outcore::chem {
 
 /// sum_ab v_ab v_ab / d_ab and sum_ab v_ab v_ba / d_ab with d_ab = gap - a[a] - b[b].
@@ -13,8 +15,8 @@ struct PairSums {
 /// `v`: (ia|jb) as rows a of `stride` doubles, columns b; `gap`: e_i + e_j; `a`, `b`: energies of the virtual
 /// orbitals, whose numbers are `rows` and `columns`. The exchange sum is left out (0) unless `square`, and
 /// then a and b are the same orbitals.
-[[nodiscard]] PairSums pair_sums(const double* v, std::size_t stride, double gap, const double* a,
-                                 std::size_t rows, const double* b, std::size_t columns,
-                                 bool square) noexcept;
+[[nodiscard]] OUTCORE_SIBLING PairSums pair_sums(const double* v, std::size_t stride, double gap,
+                                                 const double* a, std::size_t rows, const double* b,
+                                                 std::size_t columns, bool square) noexcept;
 
 }  // namespace outcore::chem

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/sibling.hpp"
 #include "chem/common/basis.hpp"
 
 namespace outcore::chem {
@@ -18,7 +19,7 @@ struct PairColumns {
 };
 
 /// Shells of an orbital basis, followed by those of an auxiliary one; immutable, shared by all threads.
-class ThreeCenter {
+class OUTCORE_SIBLING ThreeCenter {
  public:
   struct Functions {
     Libcint::Integral int3c2e = nullptr;              ///< int3c2e_cart or int3c2e_sph

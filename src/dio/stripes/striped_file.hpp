@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "base/sibling.hpp"
 #include "device/file.hpp"
 #include "dio/stripes/stripes.hpp"
 #include "outcore/file_parts.hpp"
@@ -49,7 +50,7 @@ struct StripedFileOptions {
 /// overlapping bytes, one of them a write, happen in an order that nobody knows. Throws Error: EINVAL
 /// (negative offset, or one beyond 64 bits), EBADF (closed), ENOSPC, EIO, and what Request throws, with
 /// the rank where it happened.
-class StripedFile {
+class OUTCORE_SIBLING StripedFile {
  public:
   /// Collective, with the same options everywhere but for the engine.
   StripedFile(World& world, const StripedFileOptions& options = {});

@@ -1,0 +1,7 @@
+/* What the shared library gives to its users: everything else in it is hidden. */
+#ifndef OUTCORE_API_H
+#define OUTCORE_API_H
+
+#define OUTCORE_API __attribute__((visibility("default")))
+
+#endif

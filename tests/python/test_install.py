@@ -1,0 +1,109 @@
+"""What is installed for users in C++ and C: a project outside of the tree builds with it and runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from outcore import _core
+
+PROJECT = Path(__file__).resolve().parents[1] / "install"
+PREFIX = Path(_core.__file__).resolve().parent  # of lib and include
+LIBRARY = PREFIX / "lib" / "liboutcore.so"
+
+
+def check(program: Path, error: str) -> None:
+    assert error in subprocess.run([program], check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="cmake is not installed")
+def test_find_package(tmp_path):
+    subprocess.run(["cmake", "-S", PROJECT, "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={PREFIX}"], check=True)
+    subprocess.run(["cmake", "--build", tmp_path], check=True)
+    check(tmp_path / "in_cxx", "[0:4, 0:4]")
+    check(tmp_path / "in_c", "Bad file descriptor")
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="cmake is not installed")
+def test_find_package_refuses_another_version(tmp_path):
+    for each in PROJECT.iterdir():
+        shutil.copy(each, tmp_path)
+    lists = tmp_path / "CMakeLists.txt"
+    lists.write_text(lists.read_text().replace("outcore 0.1", "outcore 9.9"))
+    command = ["cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={PREFIX}"]
+    assert "9.9" in subprocess.run(command, check=False, capture_output=True, text=True).stderr
+
+
+@pytest.mark.skipif(shutil.which("pkg-config") is None, reason="pkg-config is not installed")
+def test_pkg_config(tmp_path):
+    environment = os.environ | {"PKG_CONFIG_PATH": str(PREFIX / "lib" / "pkgconfig")}
+    command = ["pkg-config", "--cflags", "--libs", "outcore"]
+    flags = subprocess.check_output(command, env=environment, text=True).split()
+    for compiler, name, error in (
+        (["c++", "-std=c++20"], "program.cpp", "[0:4, 0:4]"),
+        (["cc", "-std=c11"], "program.c", "Bad file descriptor"),
+    ):
+        program = tmp_path / name.replace(".", "_")
+        subprocess.run([*compiler, PROJECT / name, "-o", program, *flags], check=True)
+        check(program, error)
+
+
+def test_only_public_headers_are_installed():
+    public = {
+        str(each.relative_to(PROJECT.parents[1] / "include"))
+        for each in (PROJECT.parents[1] / "include").rglob("*.h*")
+    }
+    installed = {str(each.relative_to(PREFIX / "include")) for each in (PREFIX / "include").rglob("*.h*")}
+    assert installed == public
+
+
+# ---- what the library gives out ----
+
+
+def exported() -> set[str]:
+    """Names of functions and data, without arguments."""
+    lines = subprocess.check_output(["nm", "-DC", "--defined-only", LIBRARY], text=True).splitlines()
+    return {line.split(" ", 2)[2] for line in lines}
+
+
+def words(folder: str, mark: str) -> set[str]:
+    """The classes and functions that are marked in headers."""
+    found = set()
+    for header in (PROJECT.parents[1] / folder).rglob("*.h*"):
+        text = re.sub(r"^#.*", "", header.read_text(), flags=re.MULTILINE)
+        for statement in re.findall(rf"{mark}\s([^;{{]*)", text):
+            name = re.match(r"[\w:]+(?=\s*(final|:|$))", statement) if "(" not in statement else None
+            name = name or re.search(r"(operator\W+|\w+)\s*\(", statement)
+            if name:
+                found.add(name[0].split("(")[0].strip())
+    return found
+
+
+@pytest.mark.skipif(shutil.which("nm") is None, reason="nm is not installed")
+def test_only_what_is_marked_is_exported():
+    allowed = words("include", "OUTCORE_API") | words("src", "OUTCORE_SIBLING")
+    strangers = set()
+    for name in exported():
+        # outcore::room::Class::function(..), perhaps a template behind what it returns, or typeinfo for a class:
+        # one of the names must be marked.
+        called = name.split("(")[0].replace("[abi:cxx11]", "")
+        ours = re.search(r"(?:^|for |to | )outcore::([\w:~=]+)(<.*>)?$", called)
+        parts = ours[1].split("::") if ours else [name]
+        if not allowed & set(parts):
+            strangers.add(name)
+    assert not strangers
+
+
+@pytest.mark.skipif(shutil.which("nm") is None, reason="nm is not installed")
+def test_what_siblings_need_is_all_that_is_exported_beside_the_interface():
+    needed = set()
+    for library in (Path(_core.__file__), *LIBRARY.parent.glob("outcore_mpi_*.so")):
+        needed |= set(
+            re.findall(r"\w+", subprocess.check_output(["nm", "-DC", "--undefined-only", library], text=True))
+        )
+    assert words("src", "OUTCORE_SIBLING") <= needed
