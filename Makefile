@@ -51,12 +51,13 @@ bench: $(BUILT)  ## all benchmarks, results in build/bench
 	  $(OUTCORE) bench $$name --json build/bench/$$name.json || failed=1; \
 	done; test -z "$$failed"
 
-lint: $(BUILT)  ## formatters, compiler warnings as errors, ruff, mypy, stub up to date
+lint: $(BUILT)  ## formatters, compiler warnings as errors, ruff, mypy, arrows between rooms, stub up to date
 	$(VENV)/bin/clang-format --dry-run -Werror $(CXX_FILES)
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/shellcheck scripts/*.sh .ci/run
+	$(PYTHON) scripts/floors.py
 	@! grep -n 'nanobind/stl/string' bindings/python/*.cpp bindings/python/[a-r]*.hpp || \
 		{ echo "string_arg.hpp is in place of nanobind's, which refuses names that are not UTF-8" >&2; exit 1; }
 	@scripts/stubs.sh $(PYTHON) build/_core.pyi

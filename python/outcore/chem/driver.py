@@ -44,6 +44,12 @@ class RootDriven:
         def unshare(self, other: Any) -> None:
             """Gives this object, a deep copy of `other`, its own of what copies share, but for the processes."""
 
+        def fit_hessian(self, solver: Any, auxbasis: Any, with_df: Any, only_dfj: bool) -> Any:
+            """A second-order solver of this object with a fitted Hessian: by `with_df`, or by one of `auxbasis`."""
+
+        def after_fitting(self) -> None:
+            """`undo_df` has come back to this object."""
+
     def scf(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the SCF and returns the energy (Hartree). Collective. `kernel` is the same."""
         return self._run(super().scf, args, kwargs)  # type: ignore[misc]
@@ -155,10 +161,6 @@ class DrivenSolver:
 
     def density_fit(self, auxbasis: Any = None, with_df: Any = None, only_dfj: bool = False) -> Any:
         """Fits the orbital Hessian alone, as PySCF does, out of core: energies stay those of the mean field."""
-        from outcore.chem.ri.scf import fit
-
-        if with_df is None:
-            with_df = self._scf.fitting_of_hessian(auxbasis)  # type: ignore[attr-defined]
-        return fit(self, with_df, only_dfj=only_dfj)
+        return self._scf.fit_hessian(self, auxbasis, with_df, only_dfj)  # type: ignore[attr-defined]
 
     approx_hessian = density_fit

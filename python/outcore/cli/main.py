@@ -42,7 +42,7 @@ SUBCOMMANDS = {
     "rimp2": Subcommand(
         "outcore.chem.ri.command", "rimp2", "RI-MP2 with three-index integrals on disk", parallel=True
     ),
-    "report": Subcommand("outcore.trace.report", "command", "tables and figures of the I/O of a traced run"),
+    "report": Subcommand("outcore.cli.report", "command", "tables and figures of the I/O of a traced run"),
     "inspect": Subcommand("outcore.cli.inspect", "inspect", "what a disk array or a checkpoint holds"),
     "verify": Subcommand(
         "outcore.cli.inspect", "verify", "check every checksum of a disk array or a checkpoint"
@@ -94,9 +94,9 @@ def run(arguments: list[str]) -> int:
         print(overview())
         return 0
     if name == "--version":
-        from outcore import __version__
+        from importlib.metadata import version
 
-        print(f"outcore {__version__}")
+        print(f"outcore {version('outcore')}")
         return 0
     if name not in SUBCOMMANDS:
         close = difflib.get_close_matches(name, SUBCOMMANDS, 1)

@@ -32,9 +32,7 @@ import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from outcore import _core
 from outcore.base.checked import FormatError, integer, integers, item, mapping, number, text
@@ -342,31 +340,6 @@ def gather(comm: Comm | None, run_seconds: float, raw: RawRates | None = None) -
     mine = ProcessCounters.of_this_process(comm.Get_rank(), run_seconds)
     everyone = comm.gather(mine, root=0)
     return None if everyone is None else Report(tuple(everyone), raw)
-
-
-def command(
-    file: Annotated[Path, typer.Argument(help="Trace file that a run wrote with --trace.")],
-    plot: Annotated[
-        Path | None, typer.Option(help="Directory for figures: durations and sizes of requests over time.")
-    ] = None,
-) -> None:
-    """Prints the I/O report of a traced run, and draws its figures."""
-    main_report(file, plot)
-
-
-def main_report(file: Path, plot_dir: Path | None = None) -> None:
-    """Prints the tables of a trace file, and writes its figures into `plot_dir`. Raises OutcoreError."""
-    from outcore.base.console import make_console, visible
-    from outcore.trace import tracefile
-
-    content = tracefile.read(file)
-    console = make_console()
-    content.report.render(console)
-    if plot_dir is not None:
-        from outcore.trace import plot
-
-        for figure in plot.draw(content.events, plot_dir, file):
-            console.print(visible(f"wrote {figure}"), soft_wrap=True)
 
 
 def _ratio(part: float, whole: float) -> float | None:

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from outcore import _core, trace
 from outcore.base.errors import OutcoreError
+from outcore.cli.report import main_report
 from outcore.trace import report, tables
 from outcore.trace.report import Counter, ProcessCounters, RawRates, Report
 
@@ -339,7 +340,7 @@ def test_report_is_the_same_from_the_file(tmp_path: Path) -> None:
 
 def test_command_prints_the_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     two_processes().save(tmp_path / "t.json")
-    report.main_report(tmp_path / "t.json")
+    main_report(tmp_path / "t.json")
     assert lines(capsys.readouterr().out, "read")[0][1:4] == ["2", "4.000", "8.00"]
 
 
@@ -386,7 +387,7 @@ def traced(tmp_path: Path) -> Path:
 
 def test_figures_are_written(traced: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    report.main_report(traced, tmp_path / "new" / "figures")
+    main_report(traced, tmp_path / "new" / "figures")
     names = sorted(path.name for path in (tmp_path / "new" / "figures").iterdir())
     assert names == ["device-durations.png", "device-sizes.png", "file-durations.png", "file-sizes.png"]
     for name in names:
@@ -414,7 +415,7 @@ def test_figures_need_reads_or_writes(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     one_process().save(tmp_path / "t.json")
     with pytest.raises(OutcoreError, match="no reads or writes") as caught:
-        report.main_report(tmp_path / "t.json", tmp_path / "figures")
+        main_report(tmp_path / "t.json", tmp_path / "figures")
     assert caught.value.errno == errno.ENODATA
     assert caught.value.path == str(tmp_path / "t.json")
 
@@ -425,12 +426,12 @@ def test_missing_matplotlib_names_the_extra(
     for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends", "matplotlib.backends.backend_agg"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(OutcoreError, match="pip install 'matplotlib"):
-        report.main_report(traced, tmp_path)
+        main_report(traced, tmp_path)
 
 
 def test_figures_into_a_file_say_where(traced: Path) -> None:
     pytest.importorskip("matplotlib")
     with pytest.raises(OutcoreError) as caught:
-        report.main_report(traced, traced)
+        main_report(traced, traced)
     assert caught.value.errno == errno.EEXIST
     assert caught.value.path == str(traced)

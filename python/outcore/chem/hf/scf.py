@@ -268,11 +268,14 @@ class OutOfCore(RootDriven):
             fitted._comm_before, fitted.comm = self.comm, with_df.world
         return fit(fitted, with_df, only_dfj=only_dfj)
 
-    def fitting_of_hessian(self, auxbasis: Any) -> Any:
-        """For a second-order solver of this object."""
+    def fit_hessian(self, solver: Any, auxbasis: Any, with_df: Any, only_dfj: bool) -> Any:
+        """A second-order solver of this object, with a fitted Hessian."""
         from outcore.chem.ri.fitting import DensityFitting
+        from outcore.chem.ri.scf import fit
 
-        return DensityFitting(self.mol, auxbasis, threads=self.settings.threads, comm=self.world)
+        if with_df is None:
+            with_df = DensityFitting(self.mol, auxbasis, threads=self.settings.threads, comm=self.world)
+        return fit(solver, with_df, only_dfj=only_dfj)
 
     def after_fitting(self) -> None:
         """What density fitting has changed."""

@@ -123,19 +123,17 @@ class OutOfCoreFitting(RootDriven):
         with_df = self.with_df.another(auxbasis) if with_df is None and self._fits else with_df
         return fit(self, with_df, only_dfj=only_dfj)
 
-    def fitting_of_hessian(self, auxbasis: Any) -> Any:
-        """For a second-order solver of this object."""
-        if self._fits:
-            return self.with_df.another(auxbasis, self.world)
-        return df.DF(self.mol, auxbasis)
+    def fit_hessian(self, solver: Any, auxbasis: Any, with_df: Any, only_dfj: bool) -> Any:
+        """A second-order solver of this object, with a fitted Hessian."""
+        if with_df is None:
+            with_df = self.with_df.another(auxbasis, self.world) if self._fits else df.DF(self.mol, auxbasis)
+        return fit(solver, with_df, only_dfj=only_dfj)
 
     def undo_df(self) -> Any:
         """The object before density fitting; one of PySCF leaves Outcore, and says so in a warning."""
-        from outcore.chem.hf.scf import OutOfCore
-
         inside = lib.view(self, lib.drop_class(self.__class__, OutOfCoreFitting))
         plain = type(inside).undo_df(inside)
-        if isinstance(plain, OutOfCore):
+        if isinstance(plain, RootDriven):
             plain.after_fitting()
         else:
             plain.direct_scf = True

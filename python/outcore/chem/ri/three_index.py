@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from pyscf.gto import Mole
 
     from outcore._core import Request
-    from outcore.chem.hf.integrals import Progress
     from outcore.job.world import World
+    from outcore.parallel.tasks import Progress
 
 Matrix = NDArray[np.float64]
 
