@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from outcore.parallel.tasks import Progress
 
 MOST_THREADS = 1024  # of a process: more are a slip of the hand
+REPORTS = ("short", "full")
 
 _MEMORY = (
     "Budget of all processes, what they need to start included, e.g. 2GB. Default: half of what is free."
@@ -72,11 +73,19 @@ class JobOptions:
         bool,
         typer.Option("--estimate", help="Print memory, disk, bytes moved and time, and compute nothing."),
     ] = False
+    report: Annotated[
+        str,
+        typer.Option(help="After the run: 'short', what fits a screen; 'full', all that was counted, too."),
+    ] = REPORTS[0]
     json_file: Annotated[Path | None, typer.Option("--json", help="Write results here.")] = None
 
     def check(self) -> None:
         """Raises OutcoreError for values that are out of range or have no effect, before anything is done."""
         preflight.check_count("--threads", self.threads, MOST_THREADS)
+        if self.report not in REPORTS:
+            raise OutcoreError(
+                errno.EINVAL, f"--report {self.report}", detail=f"it may be {' or '.join(REPORTS)}"
+            )
 
     def reads(self) -> dict[str, Any]:
         """Files that are read, by what they are."""
@@ -90,6 +99,11 @@ class JobOptions:
         """Raises OutcoreError if what is to be written cannot be. Of the process that writes."""
         preflight.check_distinct(self.reads(), self.writes())
         preflight.check_file(self.json_file, "write results")
+
+    @property
+    def full(self) -> bool:
+        """Whether details are asked for."""
+        return self.report == "full"
 
     @property
     def memory_bytes(self) -> int | None:

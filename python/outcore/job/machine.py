@@ -39,9 +39,13 @@ _LARGEST_GEMM, _SMALLEST_GEMM = 1024, 16  # rows that are measured; larger produ
 # ---- disk ----
 
 
-def disk(directory: str | os.PathLike[str], *, fresh: bool = False) -> RawRates | None:
+def disk(
+    directory: str | os.PathLike[str], *, fresh: bool = False, kept_at: str | os.PathLike[str] | None = None
+) -> RawRates | None:
     """What large requests with direct I/O achieve in a directory, as `measure_disk` finds. `fresh`: now, not once.
-    None if it cannot be measured."""
+    None if it cannot be measured, or if a run also has files at `kept_at`, and that is another file system."""
+    if kept_at is not None and not _same_file_system(directory, kept_at):
+        return None
 
     def measure() -> rate_cache.Values | None:
         rates = measure_disk(directory)
@@ -58,6 +62,17 @@ def disk(directory: str | os.PathLike[str], *, fresh: bool = False) -> RawRates 
         return None
     found = rate_cache.known("disk", settings, measure, fresh=fresh)
     return None if found is None else RawRates(found["read"], found["write"])
+
+
+def _same_file_system(directory: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
+    """`other` need not be there yet."""
+    there = Path(other).absolute()
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    try:
+        return os.stat(directory).st_dev == os.stat(there).st_dev
+    except OSError:
+        return False
 
 
 def planning_disk(directory: str | os.PathLike[str]) -> tuple[RawRates, bool]:

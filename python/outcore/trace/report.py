@@ -17,7 +17,7 @@ the disk was asked for after combining, splitting and reading ahead):
 - asynchronous operations: seconds under way from submission to completion; waiting is the part in which
   the caller was blocked, overlapped is the rest.
 - rate of the device: volume / the time in which at least one request was under way at the process where
-  that was longest. It may exceed the raw rate when the page cache serves requests.
+  that was longest. Where it exceeds the raw rate, the page cache served requests, and the report says so.
 - rate of the program: volume / (blocked seconds / P). Overlap with computing makes it larger than any
   device.
 - raw rate: what was measured with direct I/O on one node before or after the run, times the number of
@@ -283,11 +283,11 @@ class Report:
             )
         return sorted((row for row in rows if row.bytes), key=lambda row: row.layer)
 
-    def render(self, console: Console) -> None:
-        """Prints all tables."""
-        from outcore.trace.tables import render
+    def render(self, console: Console, *, full: bool = True) -> None:
+        """Prints all tables; without `full` a few lines."""
+        from outcore.trace.tables import render, summarize
 
-        render(self, console)
+        (render if full else summarize)(self, console)
 
     def save(self, path: str | Path) -> None:
         """Writes a trace file without events, which `load` and `outcore report` read."""

@@ -1,4 +1,4 @@
-"""The report as text: tables in the form that studies of I/O in quantum chemistry have used."""
+"""The report as text: a few lines, or tables in the form that studies of I/O in quantum chemistry have used."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from outcore.trace.report import LAYERS, READS, SIZE_CLASS_BOUNDS, SIZE_CLASSES, WRITES, OperationRow, Report
+from outcore.trace.report import (
+    LAYERS,
+    READS,
+    SIZE_CLASS_BOUNDS,
+    SIZE_CLASSES,
+    WRITES,
+    OperationRow,
+    RateRow,
+    Report,
+)
 
 _TITLES = {
     "file": "File layer: what the program asked for",
@@ -16,19 +25,34 @@ _SECONDS = {"file": "seconds\nblocked", "device": "seconds\nunder way"}
 _ASKED_BY = {"file": "program", "device": "device"}
 
 
+def summarize(report: Report, console: Console) -> None:
+    """Prints what moved between processes and disks, how fast, and how much of it was overlapped with other work:
+    a headline and two lines of at most 100 columns, and what has to be said of emulation and lost events."""
+    _print_head(report, console)
+    hidden = {row.operation: row for row in report.async_rows() if row.layer == "file"}
+    for row in report.rates():
+        if row.layer != "device":
+            continue
+        line = f"  {'read' if row.kind == 'read' else 'wrote'} {volume(row.bytes)}"
+        if row.bytes_per_s is not None:
+            line += f" at {rate(row.bytes_per_s)}{against_disk(row)}"
+        under_way = hidden.get(f"async_{row.kind}")
+        if under_way is not None and under_way.seconds > 0:
+            line += f"; {under_way.overlapped_seconds / under_way.seconds:.0%} overlapped"
+        console.print(line, soft_wrap=True, highlight=False)
+    _print_warnings(report, console)
+
+
 def render(report: Report, console: Console) -> None:
     """Prints all tables of a report; those that would be empty are left out."""
-    console.print(_headline(report), highlight=False)
-    if report.emulated:
-        console.print(f"EMULATED {report.emulated}", style="bold yellow", highlight=False)
+    _print_head(report, console)
     for layer in LAYERS:
         if report.rows(layer):
             console.print(operations_table(report, layer))
     for table in (sizes_table(report), rates_table(report), overlap_table(report)):
         if table.row_count:
             console.print(table)
-    for warning in _warnings(report):
-        console.print(warning, style="yellow", highlight=False)
+    _print_warnings(report, console)
 
 
 def operations_table(report: Report, layer: str) -> Table:
@@ -79,9 +103,11 @@ def sizes_table(report: Report) -> Table:
 
 
 def rates_table(report: Report) -> Table:
-    """Bandwidth achieved against the raw bandwidth of the disk."""
+    """Bandwidth achieved against the raw bandwidth of the disk; where it is above that, why."""
     table = _table("Bandwidth", "of the", "operation", "bytes", "seconds", "rate", "raw rate", "% of raw")
-    for row in report.rates():
+    rows = report.rates()
+    device = {row.kind: row for row in rows if row.layer == "device"}
+    for row in rows:
         table.add_row(
             _ASKED_BY[row.layer],
             row.kind,
@@ -89,9 +115,30 @@ def rates_table(report: Report) -> Table:
             f"{row.seconds:.3f}",
             rate(row.bytes_per_s),
             rate(row.raw_bytes_per_s) or "not measured",
-            _number(row.raw_share, ".0%"),
+            _share(row, device.get(row.kind)),
         )
     return table
+
+
+def against_disk(row: RateRow) -> str:
+    """What a rate of the device is to that of the disk, to stand behind it; empty if that was not measured. What is
+    faster than the disk is told as what it is, a rate of the page cache."""
+    if row.raw_share is None:
+        return ""
+    if row.raw_share <= 1:
+        return f", {row.raw_share:.0%} of the disk's {rate(row.raw_bytes_per_s)}"
+    way = "from" if row.kind == "read" else "into"
+    return f", {way} the page cache (disk {rate(row.raw_bytes_per_s)})"
+
+
+def _share(row: RateRow, device: RateRow | None) -> str:
+    """Share of the raw rate, or what made the rate larger: the page cache, or, for a program, that the disk, which
+    was no faster than raw, worked while the program did; what never got to the device came from its buffers."""
+    if row.raw_share is None or row.raw_share <= 1:
+        return _number(row.raw_share, ".0%")
+    if device is None:
+        return "buffers"
+    return "overlapped" if device.raw_share is not None and device.raw_share <= 1 else "page cache"
 
 
 def overlap_table(report: Report) -> Table:
@@ -137,10 +184,16 @@ def rate(bytes_per_s: float | None) -> str:
     return f"{bytes_per_s / 1e9:.2f} GB/s" if bytes_per_s >= 1e9 else f"{bytes_per_s / 1e6:.1f} MB/s"
 
 
+def _print_head(report: Report, console: Console) -> None:
+    console.print(_headline(report), highlight=False)
+    if report.emulated:
+        console.print(f"EMULATED {report.emulated}", style="bold yellow", highlight=False)
+
+
 def _headline(report: Report) -> str:
     count = len(report.processes)
     nodes = len({process.node for process in report.processes})
-    share = report.total_row("file").run_share
+    share = report.total_row("file").run_share if report.rows("file") else None
     blocked = "" if share is None else f"; blocked by I/O for {share:.2%} of it"
     return (
         f"I/O of {count} process{'es' if count > 1 else ''} on {nodes} node{'s' if nodes > 1 else ''} "
@@ -148,13 +201,11 @@ def _headline(report: Report) -> str:
     )
 
 
-def _warnings(report: Report) -> list[str]:
+def _print_warnings(report: Report, console: Console) -> None:
     dropped = sum(process.dropped_events for process in report.processes)
-    if not dropped:
-        return []
-    return [
-        f"{dropped} events were not recorded (buffer full): timeline and figures lack them, the tables do not"
-    ]
+    if dropped:
+        warning = "events were not recorded (buffer full): timeline and figures lack them, the tables do not"
+        console.print(f"{dropped} {warning}", style="yellow", highlight=False)
 
 
 def _table(title: str, *columns: str) -> Table:

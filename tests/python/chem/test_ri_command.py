@@ -7,12 +7,15 @@ import re
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from outcore.base.errors import OutcoreError
+from outcore.chem.ri.traffic import Traffic
 from outcore.cli import main as cli
+from outcore.trace.report import RawRates
 
 pytest.importorskip("pyscf")
 
@@ -288,6 +291,44 @@ def test_what_the_disk_did_is_told(tmp_path):
     traffic = json.loads(results.read_text())["scf_traffic"]
     assert 0 <= traffic["overlapped"] <= 1
     assert traffic["read_bytes"] > 8 * traffic["written_bytes"] > 0 and traffic["read_seconds"] > 0
+
+
+@pytest.mark.parametrize("command", ["ri-scf", "rimp2"])
+def test_the_report_after_a_run_fits_a_screen(water, capsys, command):
+    assert run(command, water, "--basis", "cc-pvdz", "--storage", "disk", "--charge", "1") == 0
+    shown = capsys.readouterr().out.splitlines()
+    bars = (
+        "three-centre integrals",
+        "pairs",
+    )  # and the forecast of the second stage, with the name of a directory
+    shown = [line for line in shown if not line.startswith(bars) and "GB free in" not in line]
+    after = shown[next(i for i, line in enumerate(shown) if line.startswith("predicted / actual")) :]
+    assert len(after) <= 24 and max(map(len, after)) <= 100
+    assert not any("Requests by size" in line for line in after)
+
+
+@pytest.mark.parametrize("command", ["ri-scf", "rimp2"])
+def test_details_are_said_where_they_are_asked_for(water, capsys, command):
+    options = ("--basis", "cc-pvdz", "--storage", "disk", "--report", "full")
+    assert run(command, water, *options) == 0
+    output = capsys.readouterr().out
+    assert "Device layer: what the disk was asked for" in output and "Requests by size" in output
+    assert run(command, water, *options, "--estimate") == 0
+    assert "Requests by size" not in capsys.readouterr().out
+
+
+def test_a_rate_above_that_of_the_disk_is_told_as_one_of_the_page_cache():
+    traffic = Traffic(
+        written_bytes=500_000_000, read_bytes=3_000_000_000, write_seconds=1.0, read_seconds=1.0
+    )
+    raw = RawRates(read_bytes_per_s=2e9, write_bytes_per_s=1e9)
+    written, read, overlapped = traffic.lines(raw)
+    assert written == "disk: 500 MB written, 0.50 GB/s while under way, 50% of the disk's 1.00 GB/s"
+    assert read == "disk: 3000 MB read, 3.00 GB/s while under way, from the page cache (disk 2.00 GB/s)"
+    assert overlapped == "disk: 100 % of the time of reading overlapped with computing"
+    assert replace(traffic, nodes=2).lines(raw)[1].endswith("75% of the disk's 4.00 GB/s")
+    assert traffic.lines(None)[1].endswith("3.00 GB/s while under way")
+    assert Traffic().lines(raw) == ["disk: not used"]
 
 
 # ---- restart ----

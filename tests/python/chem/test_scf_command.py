@@ -45,12 +45,33 @@ def test_energy_cycles_and_report_are_printed(water, capsys):
     from pyscf import gto
     from pyscf import scf as reference
 
-    assert scf(water, "--basis", "6-31g*") == 0
+    assert scf(water, "--basis", "6-31g*", "--report", "full") == 0
     output = capsys.readouterr().out
     expected = reference.RHF(gto.M(atom=str(water), basis="6-31g*", verbose=0)).kernel()
     line = next(line for line in output.splitlines() if line.startswith("RHF energy"))
     assert float(line.split()[2]) == pytest.approx(expected, abs=2e-9)
     assert "cycle" in output and "blocked by I/O" in output and "async read" in output
+
+
+def after_the_run(output: str, start: str) -> list[str]:
+    """The lines from the one that starts so on."""
+    shown = output.splitlines()
+    return shown[next(i for i, line in enumerate(shown) if line.startswith(start)) :]
+
+
+@pytest.mark.parametrize("more", [(), ("--uhf", "--charge", "1"), ("--integrals", "auto")])
+def test_the_report_after_a_run_fits_a_screen(water, capsys, more):
+    assert scf(water, "--basis", "6-31g*", *more) == 0
+    shown = after_the_run(capsys.readouterr().out, "UHF energy" if more[:1] == ("--uhf",) else "RHF energy")
+    assert len(shown) <= 24 and max(map(len, shown)) <= 100
+    assert any("blocked by I/O" in line for line in shown) and not any("I/O time" in line for line in shown)
+
+
+def test_details_are_said_where_they_are_asked_for(water, capsys):
+    assert scf(water, "--basis", "6-31g*", "--report", "full") == 0
+    output = capsys.readouterr().out
+    assert "one standard deviation" in output and "Requests by size" in output and "% of raw" in output
+    assert "it may be short or full" in refused(water, "--basis", "sto-3g", "--report", "long")
 
 
 def test_json_has_the_results(water, tmp_path):

@@ -181,3 +181,11 @@ def test_rates_of_the_processor_are_measured_once_for_each_number_of_threads(mon
 def test_one_process_moves_nothing_over_the_network():
     with outcore.World("self") as world:
         assert machine.network(world) == math.inf
+
+
+def test_rates_of_the_scratch_disk_are_none_of_files_kept_elsewhere(tmp_path):
+    there = "/dev/shm/outcore-not-there/deeper"
+    assert machine.disk(tmp_path, kept_at=tmp_path / "not there" / "yet") is not None
+    if os.stat("/dev/shm").st_dev == os.stat(tmp_path).st_dev:
+        pytest.skip("there is one file system only")
+    assert machine.disk(tmp_path, kept_at=there) is None

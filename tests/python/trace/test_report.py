@@ -65,9 +65,9 @@ def two_processes(nodes: str = "aa") -> Report:
     )
 
 
-def rendered(subject: Report) -> str:
+def rendered(subject: Report, *, full: bool = True) -> str:
     console = Console(file=io.StringIO(), width=100)
-    subject.render(console)
+    subject.render(console, full=full)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -226,6 +226,75 @@ def test_rates_without_measurement_say_so() -> None:
 def test_table_of_overlap() -> None:
     text = rendered(one_process())
     assert " ".join(lines(text, "file", "async")[0]) == "file async read 20 8.000 2.000 6.000 75.0%"
+
+
+def of_rates(device_ms: int, blocked_ms: int, raw: float = 100e6) -> Report:
+    """64 MiB read by the program, blocked for `blocked_ms`, and from the disk, which was busy for `device_ms`."""
+    file = {"async_read": counter(64, 1 << 20, 1000, blocked_ms)}
+    device = {"async_read": counter(64, 1 << 20, device_ms)} if device_ms else {}
+    busy = {"device_read_busy_ns": device_ms * MS}
+    return Report((process(layers={"file": file, "device": device}, **busy),), RawRates(raw, raw))
+
+
+@pytest.mark.parametrize(
+    ("device_ms", "blocked_ms", "device", "program"),
+    [
+        (1000, 1000, "67%", "67%"),
+        (1000, 100, "67%", "overlapped"),
+        (100, 1000, "cache", "67%"),
+        (100, 100, "cache", "cache"),
+        (0, 100, None, "buffers"),
+    ],
+)
+def test_a_rate_above_that_of_the_disk_has_its_reason_in_place_of_a_share(
+    device_ms: int, blocked_ms: int, device: str | None, program: str
+) -> None:
+    text = rendered(of_rates(device_ms, blocked_ms))
+    assert [line[-1] for line in lines(text, "device", "read")] == ([device] if device else [])
+    assert lines(text, "program", "read")[0][-1] == program
+    assert "671%" not in text
+
+
+def test_short_report_says_what_moved_and_how_fast() -> None:
+    assert rendered(one_process(), full=False).splitlines() == [
+        "I/O of 1 process on 1 node in 10.00 s; blocked by I/O for 40.00% of it",
+        "  read 20.00 MiB at 7.0 MB/s, 50% of the disk's 14.0 MB/s; 75% overlapped",
+    ]
+
+
+@pytest.mark.parametrize(("kind", "way"), [("read", "from"), ("write", "into")])
+def test_short_report_says_that_the_page_cache_was_faster_than_the_disk(kind: str, way: str) -> None:
+    layers = {"device": {f"async_{kind}": counter(64, 1 << 20, 100)}}
+    busy = {f"device_{kind}_busy_ns": 100 * MS}
+    fast = process(layers=layers, **busy)
+    text = rendered(Report((fast,), RawRates(600e6, 600e6)), full=False)
+    assert f"671.1 MB/s, {way} the page cache (disk 600.0 MB/s)" in text and "%" not in text
+    assert "page cache" not in rendered(Report((fast,), RawRates(672e6, 672e6)), full=False)
+    assert rendered(Report((fast,)), full=False).splitlines()[1].endswith(" 671.1 MB/s")
+
+
+def test_short_report_of_a_large_run_keeps_within_its_lines_and_columns() -> None:
+    operations = {
+        f"async_{kind}": counter(1 << 20, 999_999, 10**9, 10**8, failed=7) for kind in ("read", "write")
+    }
+    layers = {"file": operations, "device": operations}
+    busy = {f"device_{kind}_busy_ns": 10**12 for kind in ("read", "write")}
+    subject = Report(
+        tuple(process(rank, str(rank), 123456.0, layers=layers, **busy) for rank in range(1000)),
+        RawRates(9.99e8, 9.99e8),
+    )
+    shown = rendered(subject, full=False).splitlines()
+    assert len(shown) == 3 and "into the page cache" in shown[2] and max(map(len, shown)) <= 100
+
+
+def test_short_report_says_what_is_emulated_and_what_was_not_recorded() -> None:
+    text = rendered(Report((process(emulated="storage: a tape", dropped_events=7),)), full=False)
+    assert "EMULATED storage: a tape" in text and "7 events were not recorded" in text
+
+
+def test_a_program_without_files_was_not_blocked_by_them() -> None:
+    layers = {"device": {"async_read": counter(1, 4096, 1)}}
+    assert "blocked" not in rendered(Report((process(layers=layers),)), full=False)
 
 
 def test_emulated_storage_is_said_first() -> None:

@@ -158,7 +158,7 @@ def _scf(run: Run, options: Options) -> int:
     world = mf.world
     report = _end_io(run.comm, run_seconds, raw, options.trace)
     if report is not None and options.integrals != "direct":
-        report.render(run.console)
+        report.render(run.console, full=options.full)
     run.results |= _results(mf, work, report, storage_error, run_seconds)
     run.finish(world)
     _close(mf)
@@ -256,7 +256,8 @@ def _begin_io(mf: Any, trace_file: Path | None) -> RawRates | None:
         if trace_file is not None and not trace_file.absolute().parent.is_dir():
             raise OutcoreError(errno.ENOENT, "write trace", path=trace_file, detail="no such directory")
         if mf.settings.storage != "direct" and mf.world.rank == 0:
-            raw = machine.disk(find_scratch(mf.settings.scratch), fresh=True)
+            scratch = find_scratch(mf.settings.scratch)
+            raw = machine.disk(scratch, fresh=True, kept_at=mf.settings.keep)
     trace.reset()
     if trace_file is not None:
         trace.start(_EVENTS)

@@ -94,15 +94,15 @@ class View:
             )
 
     def storage_error(self, error: EnergyError) -> None:
-        line = (
-            f"error of the energy by storing integrals and leaving some out: {error.sigma:.1e} Eh (one standard "
-            f"deviation), within {error.bound:.1e} Eh; {error.worst:.0e} Eh if all had the worst sign"
-        )
+        line = f"error of the energy by storing integrals: within {error.bound:.1e} Eh"
         if error.allowed is not None:
-            line += f"; allowed {error.allowed:.0e} Eh" + (
-                "" if error.kept else ": NOT KEPT, the bound is above it"
-            )
+            line += f"; allowed {error.allowed:.0e} Eh" + ("" if error.kept else ": NOT KEPT")
         self.say(line)
+        if self._run.options.full:
+            self.say(
+                f"  one standard deviation {error.sigma:.1e} Eh; {error.worst:.0e} Eh if all that was rounded or "
+                "left out had the worst sign"
+            )
 
     def result(self, run_seconds: float, work: IntegralWork) -> None:
         mf = self._mf

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from outcore import _core
+from outcore import _core, trace
 from outcore.base.errors import OutcoreError
 from outcore.chem import scf_options
 from outcore.chem.hf.view import Cycles, refuse_unconverged
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from outcore.chem.mp2.mp2 import MP2
     from outcore.chem.ri.auxiliary import Purpose
     from outcore.job.world import World
+    from outcore.trace.report import RawRates
 
 _DEPENDENT = 1e-9  # an eigenvalue of the overlap below it is 0 within rounding
 _AUXILIARY = (
@@ -41,6 +42,7 @@ def ri_scf(
     check_one_method(options.uhf, rohf)
     with _Run(options, {"jk": auxbasis}, rohf=rohf) as run:
         run.scf(auxbasis)
+        run.io_report()
         run.finish(run.world)
     return 0
 
@@ -65,6 +67,7 @@ def rimp2(
     with _Run(options, {"jk": jkbasis, "mp2": auxbasis}, frozen) as run:
         run.scf(jkbasis)
         run.mp2(auxbasis, frozen, factors, pairs)
+        run.io_report()
         run.finish(run.world)
     return 0
 
@@ -102,6 +105,9 @@ class _Run(Run):
         self._unrestricted = not rohf and (options.uhf or self._mol.spin != 0)
         self._kind = "ROHF" if rohf else "UHF" if self._unrestricted else "RHF"
         self.world = self._new_world()
+        if options.full and not options.estimate:
+            self._disk_rates()  # before what is counted begins
+            trace.reset()
         self._mf: Any = None
         self.header(options.title(self._method, self._mol), f"scratch {self.world.scratch}")
 
@@ -204,13 +210,33 @@ class _Run(Run):
     def _compare(self, stage: str, forecast: Any, traffic: Traffic, begin: float) -> None:
         seconds = time.monotonic() - begin
         self.say(forecast.against(traffic.written_bytes, traffic.read_bytes, seconds))
-        self.say(str(traffic))
+        for line in traffic.lines(self._disk_rates() if traffic.used else None):
+            self.say(line)
         self.results[f"{stage}_forecast"] = {
             "written_bytes": [forecast.written_bytes, traffic.written_bytes],
             "read_bytes": [forecast.read_bytes, traffic.read_bytes],
             "seconds": [forecast.seconds, seconds],
         }
         self.results[f"{stage}_traffic"] = traffic.as_json()
+
+    def _disk_rates(self) -> RawRates | None:
+        """Of the scratch directory, at the process that prints. Collective."""
+        from outcore.job import machine
+
+        raw = None
+        with self.world.together("measure the disk"):
+            if self.world.rank == 0:
+                raw = machine.disk(self.world.scratch, kept_at=self._options.checkpoint)
+        return raw
+
+    def io_report(self) -> None:
+        """What the whole run did with its files, if --report asks for it. Collective."""
+        if not self._options.full or self._options.estimate:
+            return
+        raw = self._disk_rates()
+        gathered = report.gather(self.comm, self.seconds, raw)
+        if gathered is not None:
+            gathered.render(self.console)
 
     def _stand_in(self) -> None:
         """Orbitals of the right number, for a plan that looks at nothing else."""
@@ -267,7 +293,8 @@ class _Run(Run):
             mp2.kernel()
         self._compare("mp2", forecast, watch.traffic(self.world, mp2.waited_seconds), start)
         seconds = time.monotonic() - begin
-        self.say(mp2.summary())
+        for line in mp2.summary().split("; "):
+            self.say(line)
         if mp2.found != {""}:
             self.say(f"integrals found in {self._options.checkpoint}: {', '.join(sorted(mp2.found))}")
         if pairs:

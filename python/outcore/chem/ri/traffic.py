@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from outcore import trace
 from outcore.trace import report
+from outcore.trace.report import RateRow, RawRates
+from outcore.trace.tables import against_disk
 
 if TYPE_CHECKING:
     from outcore.job.world import World
@@ -22,6 +25,11 @@ class Traffic:
     write_seconds: float = 0.0
     read_seconds: float = 0.0
     waited_seconds: float = 0.0
+    nodes: int = 1  # with a disk each
+
+    @property
+    def used(self) -> bool:
+        return self.written_bytes + self.read_bytes > 0
 
     @property
     def overlapped(self) -> float | None:
@@ -33,18 +41,25 @@ class Traffic:
     def as_json(self) -> dict[str, Any]:
         return asdict(self) | {"overlapped": self.overlapped}
 
-    def __str__(self) -> str:
-        parts = [
-            f"{bytes_ / 1e6:.0f} MB {kind}, {bytes_ / seconds / 1e9:.2f} GB/s while under way"
-            for kind, bytes_, seconds in (
-                ("written", self.written_bytes, self.write_seconds),
-                ("read", self.read_bytes, self.read_seconds),
+    def lines(self, raw: RawRates | None) -> list[str]:
+        """For people; `raw` is what the disk of a node can do, None if that was not measured."""
+        able = (None, None) if raw is None else (raw.write_bytes_per_s, raw.read_bytes_per_s)
+        found = [
+            f"disk: {moved / 1e6:.0f} MB {done}, {moved / seconds / 1e9:.2f} GB/s while under way"
+            + against_disk(
+                RateRow("device", kind, moved, seconds, None if disk is None else disk * self.nodes)
+            )
+            for done, kind, moved, seconds, disk in (
+                ("written", "write", self.written_bytes, self.write_seconds, able[0]),
+                ("read", "read", self.read_bytes, self.read_seconds, able[1]),
             )
             if seconds > 0
         ]
         if self.overlapped is not None:
-            parts.append(f"{100 * self.overlapped:.0f} % of the time of reading overlapped with computing")
-        return "disk: " + ("; ".join(parts) or "not used")
+            found.append(
+                f"disk: {100 * self.overlapped:.0f} % of the time of reading overlapped with computing"
+            )
+        return found or ["disk: not used"]
 
 
 class Watch:
@@ -73,4 +88,5 @@ class Watch:
             float(world.all_reduce(writing, "max")),
             float(world.all_reduce(reading, "max")),
             float(world.all_reduce(waited_seconds)) / world.size,
+            len(set(world.gather(socket.gethostname()))),
         )
