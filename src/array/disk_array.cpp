@@ -160,7 +160,7 @@ Request DiskArray::State::submit(std::string_view what, const std::string& argum
 
 std::int64_t DiskArray::State::measure(const std::string& arguments, transport::Reduction reduction,
                                        const std::function<std::int64_t()>& own) {
-  constexpr std::string_view what = "measure disk array";
+  static constexpr std::string_view what = "measure disk array";
   check_open("measure");
   std::int64_t value = 0;
   submit(what, arguments, [&]() -> Part {
