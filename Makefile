@@ -20,7 +20,7 @@ CXX_FILES := $(shell find src include bindings tests -name '*.cpp' -o -name '*.h
 # make test SANITIZE=address,undefined   (or thread)
 SANITIZE :=
 
-.PHONY: help setup demo test bench lint format stubs clean
+.PHONY: help setup demo test bench lint tidy format stubs clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -62,8 +62,13 @@ lint: $(BUILT)  ## formatters, compiler warnings as errors, ruff, mypy, arrows b
 		{ echo "string_arg.hpp is in place of nanobind's, which refuses names that are not UTF-8" >&2; exit 1; }
 	@scripts/stubs.sh $(PYTHON) build/_core.pyi
 	diff -u $(STUB) build/_core.pyi || { echo "$(STUB) is out of date: run make stubs" >&2; exit 1; }
-	@$(TOOLS) cmake -B $(BUILD) -DOUTCORE_WERROR=ON >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
-	$(TOOLS) cmake --build $(BUILD) --target all outcore_tests
+	@$(PYTHON) scripts/commit_subjects.py
+	@$(TOOLS) cmake --preset dev -DOUTCORE_WERROR=ON >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
+	$(TOOLS) cmake --build --preset dev
+
+tidy: $(BUILT)  ## clang-tidy on what has changed since the last time; warnings only
+	@$(TOOLS) cmake --preset tidy >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
+	$(TOOLS) cmake --build --preset tidy
 
 format: $(READY)  ## format all sources
 	$(VENV)/bin/clang-format -i $(CXX_FILES)

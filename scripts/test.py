@@ -1,6 +1,6 @@
 """Runs every test of Outcore: C++, Python, Python on 2 and 4 processes, and on two hosts. Called by `make test`.
 
-    scripts/test.py [--sanitize address,undefined]
+    scripts/test.py [--sanitize address,undefined | --sanitize thread]
 
 Under a sanitizer the C++ tests run, and with the address sanitizer the Python tests too. A stage that takes too
 long is killed, with everything it started. Ends with one line of totals; exit status 0 if all passed.
@@ -9,6 +9,7 @@ long is killed, with everything it started. Ends with one line of totals; exit s
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import signal
@@ -26,7 +27,7 @@ BUILD = ROOT / "build"
 TOOLS = Path(sys.executable).parent  # of the virtual environment: mpiexec, perhaps cmake and ninja
 STAGE_LIMIT_S = 900.0  # of tests; with a sanitizer they take longer
 SANITIZED_LIMIT_S = 2700.0
-PROGRAM_LIMIT_S = 400  # of C++ tests, of which one computes for one to two minutes
+PRESETS = {"": "dev", "address,undefined": "asan", "thread": "tsan"}  # of CMakePresets.json, by sanitizers
 CORES = len(os.sched_getaffinity(0))
 
 
@@ -77,25 +78,15 @@ def run(
 
 def cpp(sanitize: str) -> Result:
     """Builds the C++ tests and runs them with ctest; counts are those that each program prints at its end."""
-    directory = BUILD / (f"sanitize-{sanitize.replace(',', '-')}" if sanitize else "dev")
-    log = directory / "Testing" / "Temporary" / "LastTest.log"
+    preset = PRESETS[sanitize]
+    log = BUILD / preset / "Testing" / "Temporary" / "LastTest.log"
     log.unlink(missing_ok=True)
-    configure = ["cmake", "-B", directory]
-    if sanitize:
-        configure += [
-            "-G",
-            "Ninja",
-            "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
-            "-DOUTCORE_TESTS=ON",
-            "-DOUTCORE_PYTHON=OFF",
-        ]
-        configure += [f"-DOUTCORE_SANITIZE={sanitize}"]
-    build = ["cmake", "--build", directory, "--target", "outcore_tests"]
-    if run([*configure, "--log-level=WARNING"]) or run(build, limit_s=None):
+    configure = ["cmake", "--preset", preset, "--log-level=WARNING"]
+    build = ["cmake", "--build", "--preset", preset, "--target", "outcore_tests"]
+    if run(configure) or run(build, limit_s=None):
         return Result(broken="does not build")
-    ctest = ["ctest", "--test-dir", directory, "--output-on-failure", "-j", str(CORES)]
-    ctest += ["--timeout", str(PROGRAM_LIMIT_S)]
-    problem = run(ctest, sanitizer_options(), SANITIZED_LIMIT_S if sanitize else STAGE_LIMIT_S)
+    ctest = ["ctest", "--preset", preset, "-j", str(CORES)]
+    problem = run(ctest, limit_s=SANITIZED_LIMIT_S if sanitize else STAGE_LIMIT_S)
     counts = re.findall(r"^(\d+) passed, (\d+) failed$", log.read_text(errors="replace"), re.MULTILINE)
     passed, failed = (sum(int(count[i]) for count in counts) for i in (0, 1))
     return Result(passed, failed, broken=problem if problem and not failed else "")
@@ -132,16 +123,14 @@ def pytest(
 
 
 def sanitizer_options() -> dict[str, str]:
-    return {
-        "ASAN_OPTIONS": "detect_stack_use_after_return=1:allocator_may_return_null=1",
-        "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
-        "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1:allocator_may_return_null=1",
-    }
+    """The environment of sanitized tests, as the presets have it."""
+    presets = json.loads((ROOT / "CMakePresets.json").read_text())["testPresets"]
+    return dict(next(each["environment"] for each in presets if each["name"] == "sanitized"))
 
 
 def sanitized_python(sanitize: str) -> Result:
     """Runs the Python tests on a package built with the sanitizer, in an environment beside the usual one."""
-    directory = BUILD / f"sanitize-{sanitize.replace(',', '-')}"
+    directory = BUILD / PRESETS[sanitize]
     python = directory / "venv" / "bin" / "python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", directory / "venv"], check=True)
@@ -179,7 +168,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--sanitize", default="", help="sanitizers, e.g. address,undefined or thread")
+    parser.add_argument("--sanitize", default="", choices=PRESETS, help="sanitizers of the tests")
     sanitize: str = parser.parse_args().sanitize
 
     os.environ["PATH"] = f"{TOOLS}{os.pathsep}{os.environ['PATH']}"

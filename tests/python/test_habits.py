@@ -1,0 +1,145 @@
+"""What developers rely on beside the sources: presets, hooks, subjects of commits, the citation."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PRESETS = ROOT / "CMakePresets.json"
+SUBJECTS = ROOT / "scripts" / "commit_subjects.py"
+
+yaml = pytest.importorskip("yaml")
+
+
+def in_checkout() -> bool:
+    return PRESETS.exists() and shutil.which("git") is not None and (ROOT / ".git").exists()
+
+
+pytestmark = pytest.mark.skipif(not in_checkout(), reason="not a checkout")
+
+
+# ---- presets
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("dev", {"CMAKE_BUILD_TYPE": "Release", "OUTCORE_TESTS": "ON", "OUTCORE_SANITIZE": ""}),
+        ("release", {"CMAKE_BUILD_TYPE": "Release", "OUTCORE_TESTS": "OFF", "OUTCORE_SANITIZE": ""}),
+        ("asan", {"CMAKE_BUILD_TYPE": "RelWithDebInfo", "OUTCORE_SANITIZE": "address,undefined"}),
+        ("tsan", {"CMAKE_BUILD_TYPE": "RelWithDebInfo", "OUTCORE_SANITIZE": "thread"}),
+        ("tidy", {"CMAKE_CXX_CLANG_TIDY": "clang-tidy;--quiet", "OUTCORE_TESTS": "OFF"}),
+    ],
+)
+def test_a_preset_configures(tmp_path, name: str, expected: dict[str, str]) -> None:
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    command = ["cmake", "--preset", name, "-B", str(tmp_path)]
+    answer = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+    cache = dict(re.findall(r"^(\w+):\w+=(.*)$", (tmp_path / "CMakeCache.txt").read_text(), re.MULTILINE))
+    assert {key: cache[key] for key in expected} == expected
+
+
+@pytest.mark.parametrize("program", ["cmake --build", "ctest"])
+def test_presets_to_build_and_test_are_those_that_configure(program: str) -> None:
+    presets = json.loads(PRESETS.read_text())
+    visible = {
+        kind: {each["name"]: each for each in presets[kind] if not each.get("hidden")}
+        for kind in ("configurePresets", "buildPresets", "testPresets")
+    }
+    kind = "testPresets" if program == "ctest" else "buildPresets"
+    listed = subprocess.check_output([*program.split(), "--list-presets"], cwd=ROOT, text=True)
+    assert set(re.findall(r'"(\w+)"', listed)) == set(visible[kind])
+    assert {each["configurePreset"] for each in visible[kind].values()} == set(visible[kind])
+    assert set(visible["configurePresets"]) == set(visible["buildPresets"])
+
+
+# ---- hooks
+
+
+def test_hooks_run_what_make_lint_runs() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    (repository,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    assert repository["repo"] == "local"
+    for hook in repository["hooks"]:
+        assert hook["language"] == "system"
+        command = hook["entry"].replace(".venv/bin/python", "$(PYTHON)").replace(".venv", "$(VENV)")
+        assert f"\t{command}" in makefile or f"\t@{command}" in makefile, command
+
+
+def test_pre_commit_takes_the_file_of_hooks() -> None:
+    pytest.importorskip("pre_commit")
+    command = [sys.executable, "-m", "pre_commit", "validate-config", str(ROOT / ".pre-commit-config.yaml")]
+    assert subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+
+
+# ---- subjects
+
+
+def judged(tmp_path: Path, message: str) -> subprocess.CompletedProcess[str]:
+    file = tmp_path / "COMMIT_EDITMSG"
+    file.write_text(message)
+    command = [sys.executable, str(SUBJECTS), str(file)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "device: flush staging before close",
+        "transport/mpi: " + "x" * 57,
+        "store, device: name what is full",
+        "ci: run it twice",
+        "lint: look at subjects",
+        'Revert "Something of before."',
+        "fixup! whatever it was.",
+    ],
+)
+def test_a_good_subject_is_accepted(tmp_path, subject: str) -> None:
+    assert judged(tmp_path, f"{subject}\n\nThe body may say anything.\n# and git a comment\n").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("subject", "why"),
+    [
+        ("transport/mpi: " + "x" * 58, "73 characters, at most 72"),
+        ("device: flush staging before close.", "ends with a period"),
+        ("Flush staging before close", "no room as prefix"),
+        ("device:flush staging", "no room as prefix"),
+        ("device: ", "no room as prefix"),
+        ("cellar: flush staging", "no folder of the tree is called 'cellar'"),
+        ("device, cellar: flush staging", "no folder of the tree is called 'cellar'"),
+    ],
+)
+def test_a_bad_subject_is_refused(tmp_path, subject: str, why: str) -> None:
+    answer = judged(tmp_path, f"\n# a comment of git\n{subject}\n\ndevice: a body\n")
+    assert answer.returncode == 1
+    assert why in answer.stderr and subject.strip() in answer.stderr
+
+
+# ---- citation
+
+
+def test_the_citation_is_of_this_version() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert citation["cff-version"] == "1.2.0" and citation["type"] == "software"
+    assert citation["title"].lower() == project["name"] and citation["version"] == project["version"]
+    assert citation["abstract"] == project["description"]
+    assert citation["message"] and all(each.get("name") for each in citation["authors"])
+    assert citation["license"] == "Apache-2.0" and "Apache License" in (ROOT / "LICENSE").read_text()[:200]
+    required = {"cff-version", "type", "title", "version", "message", "authors", "license"}
+    assert (
+        required
+        <= set(citation)
+        <= required | {"abstract", "keywords", "repository-code", "doi", "date-released"}
+    )
