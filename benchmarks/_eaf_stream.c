@@ -35,8 +35,8 @@ int main(int count, char** arguments) {
       --under_way;
       if (now() - start >= seconds) break;
     }
-    check(writing ? oc_eaf_awrite(file, offset, memory + lane * block, block, &requests[lane])
-                  : oc_eaf_aread(file, offset, memory + lane * block, block, &requests[lane]));
+    check(writing ? oc_eaf_write_async(file, offset, memory + lane * block, block, &requests[lane])
+                  : oc_eaf_read_async(file, offset, memory + lane * block, block, &requests[lane]));
     ++under_way;
     offset = (offset + block) % size;
   }

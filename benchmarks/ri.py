@@ -299,7 +299,7 @@ def _disk_claims(case: Case, options: BenchOptions) -> list[Claim]:
 
 def _read_bytes() -> int:
     """From the disk, by nonblocking requests, so far."""
-    return int(trace.snapshot()["layers"]["device"]["async_read"]["bytes"])
+    return int(trace.snapshot()["layers"]["device"]["read_async"]["bytes"])
 
 
 def _largest_open(directory: Path) -> Path:

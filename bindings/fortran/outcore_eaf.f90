@@ -1,13 +1,13 @@
 !> Exclusive access files for Fortran: the C interface (outcore/outcore.h), where units, errors and thread
 !> rules are described. Compile this file with the program and link with -loutcore.
 !>
-!> Buffers may have any type and rank, and must be contiguous. The buffer of oc_eaf_aread and oc_eaf_awrite
+!> Buffers may have any type and rank, and must be contiguous. The buffer of oc_eaf_read_async and oc_eaf_write_async
 !> must stay where it is until oc_wait: declare it TARGET and ASYNCHRONOUS, and pass no expression.
 module outcore_eaf
   use, intrinsic :: iso_c_binding
   implicit none
   private
-  public :: oc_eaf_options, oc_eaf_open, oc_eaf_write, oc_eaf_read, oc_eaf_awrite, oc_eaf_aread, oc_wait, &
+  public :: oc_eaf_options, oc_eaf_open, oc_eaf_write, oc_eaf_read, oc_eaf_write_async, oc_eaf_read_async, oc_wait, &
             oc_test, oc_wait_all, oc_wait_any, oc_eaf_flush, oc_eaf_close, oc_eaf_delete, oc_eaf_length, oc_eaf_truncate, &
             oc_eaf_preallocate, oc_eaf_eof, oc_errmsg
 
@@ -41,14 +41,14 @@ module outcore_eaf
       type(*) :: buffer(*)
       integer(c_int64_t), intent(out), optional :: moved
     end function
-    integer(c_int) function oc_eaf_awrite(file, offset, buffer, bytes, request) bind(c)
+    integer(c_int) function oc_eaf_write_async(file, offset, buffer, bytes, request) bind(c)
       import
       integer(c_int), value :: file
       integer(c_int64_t), value :: offset, bytes
       type(*), asynchronous, intent(in) :: buffer(*)
       integer(c_int64_t), intent(out) :: request
     end function
-    integer(c_int) function oc_eaf_aread(file, offset, buffer, bytes, request) bind(c)
+    integer(c_int) function oc_eaf_read_async(file, offset, buffer, bytes, request) bind(c)
       import
       integer(c_int), value :: file
       integer(c_int64_t), value :: offset, bytes

@@ -46,17 +46,17 @@ HeldRequest move_tile(nb::handle self, const Numbers& tile, nb::handle memory, n
       if (waits)
         array.get_tile(index, span);
       else
-        request = array.async_get_tile(index, span);
+        request = array.get_tile_async(index, span);
     } else if constexpr (way == Way::put) {
       if (waits)
         array.put_tile(index, span);
       else
-        request = array.async_put_tile(index, span);
+        request = array.put_tile_async(index, span);
     } else {
       if (waits)
         array.accumulate_tile(index, span, factor);
       else
-        request = array.async_accumulate_tile(index, span, factor);
+        request = array.accumulate_tile_async(index, span, factor);
     }
   }
   return {std::move(request), using_buffer(std::move(argument), nb::borrow(self)), Result::object};

@@ -54,13 +54,13 @@ std::int64_t write(File& file, nb::handle argument, std::int64_t offset) {
 
 HeldRequest async_read(File& file, nb::handle argument, std::int64_t offset) {
   Uses uses{.buffers = buffer_list(argument, Access::write)};
-  Request request = file.async_read(entries(uses.buffers), offset);
+  Request request = file.read_async(entries(uses.buffers), offset);
   return {std::move(request), std::move(uses), Result::bytes};
 }
 
 HeldRequest async_write(File& file, nb::handle argument, std::int64_t offset) {
   Uses uses{.buffers = buffer_list(argument, Access::read)};
-  Request request = file.async_write(entries(uses.buffers), offset);
+  Request request = file.write_async(entries(uses.buffers), offset);
   return {std::move(request), std::move(uses), Result::bytes};
 }
 

@@ -38,7 +38,8 @@ HeldRequest write_section(nb::handle self, nb::handle array, const Numbers& from
                           const Numbers& begin, const Numbers& end) {
   auto& disk = nb::cast<DiskArray&>(self);
   const auto& global = nb::cast<const GlobalArray&>(array);
-  Request request = disk.write(global, section(from_begin, from_end, order), {extents(begin), extents(end)});
+  Request request =
+      disk.write_all_async(global, section(from_begin, from_end, order), {extents(begin), extents(end)});
   return {std::move(request), Uses{.owner = nb::borrow(self), .other = nb::borrow(array)}, Result::object};
 }
 
@@ -47,7 +48,8 @@ HeldRequest read_section(nb::handle self, nb::handle array, const Numbers& to_be
                          const Numbers& end) {
   auto& disk = nb::cast<DiskArray&>(self);
   auto& global = nb::cast<GlobalArray&>(array);
-  Request request = disk.read(global, section(to_begin, to_end, order), {extents(begin), extents(end)});
+  Request request =
+      disk.read_all_async(global, section(to_begin, to_end, order), {extents(begin), extents(end)});
   return {std::move(request), Uses{.owner = nb::borrow(self), .other = nb::borrow(array)}, Result::object};
 }
 
@@ -57,8 +59,8 @@ HeldRequest move_block(nb::handle self, nb::handle memory, const Numbers& begin,
   auto& disk = nb::cast<DiskArray&>(self);
   const Box box{extents(begin), extents(end)};
   StridedArg argument(memory, access, box.shape(), size_bytes(disk.type()));
-  Request request =
-      access == Access::read ? disk.write(argument.strided(), box) : disk.read(argument.strided(), box);
+  Request request = access == Access::read ? disk.write_all_async(argument.strided(), box)
+                                           : disk.read_all_async(argument.strided(), box);
   return {std::move(request), Uses{.memory = std::move(argument), .owner = nb::borrow(self)}, Result::object};
 }
 
@@ -109,17 +111,17 @@ HeldRequest move_section(nb::handle self, const Numbers& begin, const Numbers& e
       if (waits)
         array.get(section.box, section.step, strided);
       else
-        request = array.async_get(section.box, section.step, strided);
+        request = array.get_async(section.box, section.step, strided);
     } else if constexpr (way == Way::put) {
       if (waits)
         array.put(section.box, section.step, strided);
       else
-        request = array.async_put(section.box, section.step, strided);
+        request = array.put_async(section.box, section.step, strided);
     } else {
       if (waits)
         array.accumulate(section.box, section.step, strided, factor);
       else
-        request = array.async_accumulate(section.box, section.step, strided, factor);
+        request = array.accumulate_async(section.box, section.step, strided, factor);
     }
   }
   return {std::move(request), Uses{.memory = std::move(argument), .owner = nb::borrow(self)}, Result::object};

@@ -65,14 +65,14 @@ HeldRequest aread(ExclusiveFile& file, nb::handle argument, std::int64_t offset)
   BufferArg buffer(argument, Access::write);
   const auto memory = buffer.span();
   return start_held(using_buffer(std::move(buffer)), Result::bytes,
-                    [&] { return file.async_read(memory, offset); });
+                    [&] { return file.read_async(memory, offset); });
 }
 
 HeldRequest awrite(ExclusiveFile& file, nb::handle argument, std::int64_t offset) {
   BufferArg buffer(argument, Access::read);
   const auto memory = buffer.span();
   return start_held(using_buffer(std::move(buffer)), Result::bytes,
-                    [&] { return file.async_write(memory, offset); });
+                    [&] { return file.write_async(memory, offset); });
 }
 
 void open(ExclusiveFile* self, const std::string& name, const nb::object& scratch, bool keep,

@@ -177,7 +177,7 @@ HeldRequest get(nb::handle self, const Numbers& begin, const Numbers& end, const
                 nb::handle memory) {
   return start(self, begin, end, step, memory, Access::write,
                [](const GlobalArray& array, const Selection& selection, const Strided& strided) {
-                 return array.async_get(selection.box, selection.step, strided);
+                 return array.get_async(selection.box, selection.step, strided);
                });
 }
 
@@ -185,7 +185,7 @@ HeldRequest put(nb::handle self, const Numbers& begin, const Numbers& end, const
                 nb::handle memory) {
   return start(self, begin, end, step, memory, Access::read,
                [](GlobalArray& array, const Selection& selection, const Strided& strided) {
-                 return array.async_put(selection.box, selection.step, strided);
+                 return array.put_async(selection.box, selection.step, strided);
                });
 }
 
@@ -194,7 +194,7 @@ HeldRequest accumulate(nb::handle self, const Numbers& begin, const Numbers& end
   const StridedArg one(alpha, Access::read, {}, nb::cast<GlobalArray&>(self).element_bytes());
   return start(self, begin, end, step, memory, Access::read,
                [&](GlobalArray& array, const Selection& selection, const Strided& strided) {
-                 return array.async_accumulate(selection.box, selection.step, strided, one.strided().data);
+                 return array.accumulate_async(selection.box, selection.step, strided, one.strided().data);
                });
 }
 

@@ -96,7 +96,7 @@ HeldRequest aread(nb::handle self, nb::handle argument, std::int64_t offset) {
   BufferArg buffer(argument, Access::write);
   const auto memory = buffer.span();
   return start_held(using_buffer(std::move(buffer), nb::borrow(self)), Result::bytes,
-                    [&] { return file.async_read(memory, offset); });
+                    [&] { return file.read_async(memory, offset); });
 }
 
 HeldRequest awrite(nb::handle self, nb::handle argument, std::int64_t offset) {
@@ -104,7 +104,7 @@ HeldRequest awrite(nb::handle self, nb::handle argument, std::int64_t offset) {
   BufferArg buffer(argument, Access::read);
   const auto memory = buffer.span();
   return start_held(using_buffer(std::move(buffer), nb::borrow(self)), Result::bytes,
-                    [&] { return file.async_write(memory, offset); });
+                    [&] { return file.write_async(memory, offset); });
 }
 
 HeldRequest areadv(nb::handle self, const nb::sequence& pairs) {
@@ -112,7 +112,7 @@ HeldRequest areadv(nb::handle self, const nb::sequence& pairs) {
   std::vector<BufferArg> buffers;
   const auto parts = parts_of<SharedFile::ReadPart>(pairs, Access::write, buffers);
   return start_held(Uses{.buffers = std::move(buffers), .owner = nb::borrow(self)}, Result::bytes,
-                    [&] { return file.async_read(parts); });
+                    [&] { return file.read_async(parts); });
 }
 
 HeldRequest awritev(nb::handle self, const nb::sequence& pairs) {
@@ -120,7 +120,7 @@ HeldRequest awritev(nb::handle self, const nb::sequence& pairs) {
   std::vector<BufferArg> buffers;
   const auto parts = parts_of<SharedFile::WritePart>(pairs, Access::read, buffers);
   return start_held(Uses{.buffers = std::move(buffers), .owner = nb::borrow(self)}, Result::bytes,
-                    [&] { return file.async_write(parts); });
+                    [&] { return file.write_async(parts); });
 }
 
 void bind_shared(nb::module_& module) {
@@ -210,7 +210,7 @@ HeldRequest aput(nb::handle self, std::int64_t record, nb::handle argument) {
   BufferArg buffer(argument, Access::read);
   const auto memory = buffer.span();
   return start_held(using_buffer(std::move(buffer), nb::borrow(self)), Result::bytes,
-                    [&] { return file.async_put(record, memory); });
+                    [&] { return file.put_async(record, memory); });
 }
 
 HeldRequest aget(nb::handle self, std::int64_t record, nb::handle argument) {
@@ -218,7 +218,7 @@ HeldRequest aget(nb::handle self, std::int64_t record, nb::handle argument) {
   BufferArg buffer(argument, Access::write);
   const auto memory = buffer.span();
   return start_held(using_buffer(std::move(buffer), nb::borrow(self)), Result::bytes,
-                    [&] { return file.async_get(record, memory); });
+                    [&] { return file.get_async(record, memory); });
 }
 
 void bind_records(nb::module_& module) {

@@ -105,13 +105,13 @@ class OUTCORE_API DiskArray : public DiskArrayAccess {
   ///
   /// Array elements of `box` from the section, or to it. The global array must not be changed (read: used)
   /// until the request is complete; the transfer begins when all processes have called.
-  Request write(const GlobalArray& from, const Section& section, const Box& box);
-  Request read(GlobalArray& to, const Section& section, const Box& box);
+  Request write_all_async(const GlobalArray& from, const Section& section, const Box& box);
+  Request read_all_async(GlobalArray& to, const Section& section, const Box& box);
 
   /// Every process moves a block of its own (an empty box: none), in its own memory, with any strides. Blocks
   /// written must not overlap; but if all processes give the same box they are taken to hold the same data.
-  Request write(const Strided& from, const Box& box);
-  Request read(const Strided& to, const Box& box);
+  Request write_all_async(const Strided& from, const Box& box);
+  Request read_all_async(const Strided& to, const Box& box);
 
   /// Takes the part of a process that cannot make the transfer that the others make: all get the error.
   Request refuse(const Error& error);

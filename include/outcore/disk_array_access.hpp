@@ -65,13 +65,13 @@ class OUTCORE_API DiskArrayAccess {
   /// Element (i0, i1, ...) of the box lies at the sum of memory.stride_bytes[k] * i_k. The memory is in use
   /// until the request is done. With `step`: every step-th element of the box in each dimension, from
   /// box.begin on. Steps are positive.
-  [[nodiscard]] Request async_get(const Box& box, const Strided& memory) const;
-  [[nodiscard]] Request async_get(const Box& box, const Extents& step, const Strided& memory) const;
-  [[nodiscard]] Request async_put(const Box& box, const Strided& memory);
-  [[nodiscard]] Request async_put(const Box& box, const Extents& step, const Strided& memory);
+  [[nodiscard]] Request get_async(const Box& box, const Strided& memory) const;
+  [[nodiscard]] Request get_async(const Box& box, const Extents& step, const Strided& memory) const;
+  [[nodiscard]] Request put_async(const Box& box, const Strided& memory);
+  [[nodiscard]] Request put_async(const Box& box, const Extents& step, const Strided& memory);
   /// Adds alpha, one element of the array's type (null: one), times the memory. Types of 4 bytes and more.
-  [[nodiscard]] Request async_accumulate(const Box& box, const Strided& memory, const void* alpha);
-  [[nodiscard]] Request async_accumulate(const Box& box, const Extents& step, const Strided& memory,
+  [[nodiscard]] Request accumulate_async(const Box& box, const Strided& memory, const void* alpha);
+  [[nodiscard]] Request accumulate_async(const Box& box, const Extents& step, const Strided& memory,
                                          const void* alpha);
 
   /// The same, and wait.

@@ -49,8 +49,8 @@ class OUTCORE_API ExclusiveFile {
 
   std::int64_t read(std::span<std::byte> buffer, std::int64_t offset);
   std::int64_t write(std::span<const std::byte> buffer, std::int64_t offset);
-  [[nodiscard]] Request async_read(std::span<std::byte> buffer, std::int64_t offset);
-  [[nodiscard]] Request async_write(std::span<const std::byte> buffer, std::int64_t offset);
+  [[nodiscard]] Request read_async(std::span<std::byte> buffer, std::int64_t offset);
+  [[nodiscard]] Request write_async(std::span<const std::byte> buffer, std::int64_t offset);
 
   [[nodiscard]] std::int64_t length();
   [[nodiscard]] bool eof(std::int64_t offset);  ///< true if offset is at or beyond the end

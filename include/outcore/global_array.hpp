@@ -61,22 +61,22 @@ class OUTCORE_API GlobalArray {
   /// Element (i0, i1, ...) of the box lies at the sum of memory.stride_bytes[k] * i_k, so a transposition is
   /// a matter of strides. What can be loaded and stored directly is copied before the call returns; the rest
   /// is under way, and the memory is in use, until the request is complete.
-  [[nodiscard]] Request async_get(const Box& box, const Strided& memory) const;
-  [[nodiscard]] Request async_put(const Box& box, const Strided& memory);
+  [[nodiscard]] Request get_async(const Box& box, const Strided& memory) const;
+  [[nodiscard]] Request put_async(const Box& box, const Strided& memory);
   /// Adds alpha, one element of the array's type (null: one), times the memory. Types of 4 bytes and more.
-  [[nodiscard]] Request async_accumulate(const Box& box, const Strided& memory, const void* alpha);
+  [[nodiscard]] Request accumulate_async(const Box& box, const Strided& memory, const void* alpha);
 
   /// The same for every `step`-th element of the box, in each dimension, from box.begin on. Steps are
   /// positive.
-  [[nodiscard]] Request async_get(const Box& box, const Extents& step, const Strided& memory) const;
-  [[nodiscard]] Request async_put(const Box& box, const Extents& step, const Strided& memory);
-  [[nodiscard]] Request async_accumulate(const Box& box, const Extents& step, const Strided& memory,
+  [[nodiscard]] Request get_async(const Box& box, const Extents& step, const Strided& memory) const;
+  [[nodiscard]] Request put_async(const Box& box, const Extents& step, const Strided& memory);
+  [[nodiscard]] Request accumulate_async(const Box& box, const Extents& step, const Strided& memory,
                                          const void* alpha);
 
-  void get(const Box& box, const Strided& memory) const { async_get(box, memory).wait(); }
-  void put(const Box& box, const Strided& memory) { async_put(box, memory).wait(); }
+  void get(const Box& box, const Strided& memory) const { get_async(box, memory).wait(); }
+  void put(const Box& box, const Strided& memory) { put_async(box, memory).wait(); }
   void accumulate(const Box& box, const Strided& memory, const void* alpha) {
-    async_accumulate(box, memory, alpha).wait();
+    accumulate_async(box, memory, alpha).wait();
   }
 
   /// Single elements: `indices` holds the index of each, one after the other, `memory` the elements in that

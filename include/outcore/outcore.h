@@ -20,7 +20,7 @@
  *      int64_t request;
  *      if ((code = oc_eaf_open("ints", NULL, &file))) { fputs(oc_strerror(code), stderr); return 1; }
  *      oc_eaf_write(file, 0, values, bytes);
- *      oc_eaf_aread(file, 0, other, bytes, &request);
+ *      oc_eaf_read_async(file, 0, other, bytes, &request);
  *      compute();
  *      oc_wait(request, NULL);
  *      oc_eaf_close(file);
@@ -150,11 +150,12 @@ OUTCORE_API int oc_eaf_read(int file, int64_t offset, void* buffer, int64_t byte
 
 /** @brief Begins a write, and returns within microseconds. The I/O goes on without further calls.
  *  @param[out] request The request, for oc_wait(). */
-OUTCORE_API int oc_eaf_awrite(int file, int64_t offset, const void* buffer, int64_t bytes, int64_t* request);
+OUTCORE_API int oc_eaf_write_async(int file, int64_t offset, const void* buffer, int64_t bytes,
+                                   int64_t* request);
 
 /** @brief Begins a read, and returns within microseconds. The I/O goes on without further calls.
  *  @param[out] request The request, for oc_wait(). */
-OUTCORE_API int oc_eaf_aread(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* request);
+OUTCORE_API int oc_eaf_read_async(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* request);
 
 /** @brief Puts all bytes written on stable storage. Returns the error of an earlier write kept in memory. */
 OUTCORE_API int oc_eaf_flush(int file);
@@ -272,11 +273,12 @@ OUTCORE_API int oc_sf_read(int file, int64_t offset, void* buffer, int64_t bytes
  *
  *  It is visible to all when it has been waited for, or after oc_sf_sync().
  *  @param[out] request The request, for oc_wait(). */
-OUTCORE_API int oc_sf_awrite(int file, int64_t offset, const void* buffer, int64_t bytes, int64_t* request);
+OUTCORE_API int oc_sf_write_async(int file, int64_t offset, const void* buffer, int64_t bytes,
+                                  int64_t* request);
 
 /** @brief Begins a read, and returns at once. The I/O goes on without further calls.
  *  @param[out] request The request, for oc_wait(). */
-OUTCORE_API int oc_sf_aread(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* request);
+OUTCORE_API int oc_sf_read_async(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* request);
 
 /** @brief Writes all pieces of a list, as one request. They must not overlap.
  *  @param[in] parts Needed during the call only; their buffers as those of other requests. */
@@ -287,10 +289,10 @@ OUTCORE_API int oc_sf_writev(int file, int count, const oc_sf_part* parts);
 OUTCORE_API int oc_sf_readv(int file, int count, const oc_sf_part* parts);
 
 /** @brief Begins what oc_sf_writev() does. */
-OUTCORE_API int oc_sf_awritev(int file, int count, const oc_sf_part* parts, int64_t* request);
+OUTCORE_API int oc_sf_writev_async(int file, int count, const oc_sf_part* parts, int64_t* request);
 
 /** @brief Begins what oc_sf_readv() does. */
-OUTCORE_API int oc_sf_areadv(int file, int count, const oc_sf_part* parts, int64_t* request);
+OUTCORE_API int oc_sf_readv_async(int file, int count, const oc_sf_part* parts, int64_t* request);
 
 /** @brief The end of the file: the highest byte that any process has begun to write. Not collective. */
 OUTCORE_API int oc_sf_length(int file, int64_t* bytes);
@@ -343,10 +345,11 @@ OUTCORE_API int oc_rf_put(int file, int64_t record, const void* buffer, int64_t 
 OUTCORE_API int oc_rf_get(int file, int64_t record, void* buffer, int64_t bytes, int64_t* size);
 
 /** @brief Begins a put. It takes effect when it has been waited for, or in oc_rf_sync(). */
-OUTCORE_API int oc_rf_aput(int file, int64_t record, const void* buffer, int64_t bytes, int64_t* request);
+OUTCORE_API int oc_rf_put_async(int file, int64_t record, const void* buffer, int64_t bytes,
+                                int64_t* request);
 
 /** @brief Begins a get. */
-OUTCORE_API int oc_rf_aget(int file, int64_t record, void* buffer, int64_t bytes, int64_t* request);
+OUTCORE_API int oc_rf_get_async(int file, int64_t record, void* buffer, int64_t bytes, int64_t* request);
 
 /** @brief Size of a record. ENOENT if there is none. Not collective. */
 OUTCORE_API int oc_rf_size(int file, int64_t record, int64_t* bytes);

@@ -66,8 +66,8 @@ class OUTCORE_API RecordFile {
   /// Into memory that is long enough; returns the size of the record. What lies behind it may be changed.
   std::int64_t get(std::int64_t record, std::span<std::byte> buffer);
   /// The memory must stay until the request is complete.
-  [[nodiscard]] Request async_put(std::int64_t record, std::span<const std::byte> data);
-  [[nodiscard]] Request async_get(std::int64_t record, std::span<std::byte> buffer);
+  [[nodiscard]] Request put_async(std::int64_t record, std::span<const std::byte> data);
+  [[nodiscard]] Request get_async(std::int64_t record, std::span<std::byte> buffer);
 
   [[nodiscard]] std::optional<std::int64_t> size(std::int64_t record);  ///< in bytes; null: there is none
   /// Null if there is none, else at least the size of the record, and at most a ninth and 64 bytes more: how

@@ -75,8 +75,8 @@ class OUTCORE_API SharedFile {
 
   void read(std::span<std::byte> buffer, std::int64_t offset);
   void write(std::span<const std::byte> buffer, std::int64_t offset);
-  [[nodiscard]] Request async_read(std::span<std::byte> buffer, std::int64_t offset);
-  [[nodiscard]] Request async_write(std::span<const std::byte> buffer, std::int64_t offset);
+  [[nodiscard]] Request read_async(std::span<std::byte> buffer, std::int64_t offset);
+  [[nodiscard]] Request write_async(std::span<const std::byte> buffer, std::int64_t offset);
 
   /// Lists of pieces, as one request. Small pieces that lie close together are read together, with what is
   /// between them. The parts of one write must not overlap.
@@ -84,8 +84,8 @@ class OUTCORE_API SharedFile {
   using WritePart = store::WritePart;
   void read(std::span<const ReadPart> parts);
   void write(std::span<const WritePart> parts);
-  [[nodiscard]] Request async_read(std::span<const ReadPart> parts);
-  [[nodiscard]] Request async_write(std::span<const WritePart> parts);
+  [[nodiscard]] Request read_async(std::span<const ReadPart> parts);
+  [[nodiscard]] Request write_async(std::span<const WritePart> parts);
 
   [[nodiscard]] std::int64_t length();  ///< the end of the file, as it is now; not collective
   /// Everything this process has written is visible to all, and what others have written to it. Not

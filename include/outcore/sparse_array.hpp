@@ -44,10 +44,10 @@ class OUTCORE_API BlockSparseArray {
 
   /// All elements of a tile, contiguous and row-major. Getting a zero tile gives zeros; putting or adding
   /// something to one is Error(EINVAL).
-  [[nodiscard]] Request async_get_tile(const Extents& tile, std::span<std::byte> memory) const;
-  [[nodiscard]] Request async_put_tile(const Extents& tile, std::span<const std::byte> memory);
+  [[nodiscard]] Request get_tile_async(const Extents& tile, std::span<std::byte> memory) const;
+  [[nodiscard]] Request put_tile_async(const Extents& tile, std::span<const std::byte> memory);
   /// Adds alpha, one element (null: one), times the memory; what others add is not lost.
-  [[nodiscard]] Request async_accumulate_tile(const Extents& tile, std::span<const std::byte> memory,
+  [[nodiscard]] Request accumulate_tile_async(const Extents& tile, std::span<const std::byte> memory,
                                               const void* alpha);
   /// The same, and wait.
   void get_tile(const Extents& tile, std::span<std::byte> memory) const;

@@ -4,7 +4,7 @@
 // disk was asked for after combining, splitting and reading ahead. Source of the tables: the Pablo-based
 // characterisations of the PASSION study (operation, count, time, volume; size classes; durations over time).
 //
-// Reporting an asynchronous operation: record() it as async_read or async_write when it completes, spanning
+// Reporting an asynchronous operation: record() it as read_async or write_async when it completes, spanning
 // submission to completion, and call add_waited() with the same layer and op for the time a caller was
 // blocked in submitting it or waiting for it. The call that waited may also be recorded as Op::wait; that
 // time is the same time once more, and the report does not add it to the I/O time.
@@ -30,8 +30,8 @@ enum class Op : std::uint8_t {
   remove,
   read,
   write,
-  async_read,
-  async_write,
+  read_async,
+  write_async,
   wait,
   flush,
   truncate,

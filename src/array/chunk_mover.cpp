@@ -174,7 +174,7 @@ void ChunkMover::read_old(Lane& lane, const Box& box) {
                    if (covered && chunk.shape() == grid_.chunk()) return;
                    if (!covered) wait_for_write(owner, slot, lane);  // then the table knows of it
                    if (!covered && owner.file->table().written(slot)) {
-                     lane.requests.push_back(owner.file->async_read(slot, 1, std::span(memory, slot_span)));
+                     lane.requests.push_back(owner.file->read_async(slot, 1, std::span(memory, slot_span)));
                    } else {
                      std::memset(memory, 0, slot_span);
                    }
@@ -206,7 +206,7 @@ void ChunkMover::begin_write(Lane& lane) {
   for (const Run& run : lane.runs) {
     const std::span slots(memory, static_cast<std::size_t>(run.count * slot_bytes_));
     note_former(run);
-    lane.requests.push_back(run.component->file->async_write(run.first_slot, run.count, slots));
+    lane.requests.push_back(run.component->file->write_async(run.first_slot, run.count, slots));
     memory += slots.size();
   }
 }
@@ -359,7 +359,7 @@ void ChunkMover::request(Lane& lane, const Box& box) {
     const auto read_whole = [&](std::int64_t end) {
       if (end > whole)
         lane.requests.push_back(
-            file.async_read(run.first_slot + whole, end - whole, part(whole, end - whole)));
+            file.read_async(run.first_slot + whole, end - whole, part(whole, end - whole)));
     };
     for (std::int64_t i = 0; i < run.count; ++i) {
       const std::int64_t slot = run.first_slot + i;
@@ -369,7 +369,7 @@ void ChunkMover::request(Lane& lane, const Box& box) {
       read_whole(i);
       whole = i + 1;
       for (const Blocks& blocks : parts)
-        lane.requests.push_back(file.async_read_blocks(slot, blocks.first, blocks.count, part(i, 1)));
+        lane.requests.push_back(file.read_blocks_async(slot, blocks.first, blocks.count, part(i, 1)));
     }
     read_whole(run.count);
   }

@@ -53,13 +53,13 @@ std::pair<Box, Strided> SectionCounterpart::in_section(const Box& box, const Str
 
 void SectionCounterpart::get(const Box& box, const Strided& chunk, Pending& pending) const {
   const auto [section, memory] = in_section(box, chunk);
-  pending.push_back(array_.async_get(section, memory));
+  pending.push_back(array_.get_async(section, memory));
 }
 
 void SectionCounterpart::put(const Box& box, const Strided& chunk, Pending& pending) const {
   const auto [section, memory] = in_section(box, chunk);
   assert(target_ != nullptr);
-  pending.push_back(target_->async_put(section, memory));
+  pending.push_back(target_->put_async(section, memory));
 }
 
 BlockCounterpart::BlockCounterpart(const Strided& memory, const Box& box, ElementType type)

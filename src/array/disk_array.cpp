@@ -278,7 +278,7 @@ class Writing {
 
 }  // namespace
 
-Request DiskArray::write(const GlobalArray& from, const Section& section, const Box& box) {
+Request DiskArray::write_all_async(const GlobalArray& from, const Section& section, const Box& box) {
   State& state = *state_;
   state.check_open("write");
   state.world.flush();  // what this process put into the global array has arrived before the others begin
@@ -299,7 +299,7 @@ Request DiskArray::write(const GlobalArray& from, const Section& section, const 
       State::Effect::writes);
 }
 
-Request DiskArray::read(GlobalArray& to, const Section& section, const Box& box) {
+Request DiskArray::read_all_async(GlobalArray& to, const Section& section, const Box& box) {
   State& state = *state_;
   state.check_open("read");
   state.world.flush();
@@ -315,7 +315,7 @@ Request DiskArray::read(GlobalArray& to, const Section& section, const Box& box)
       State::Effect::none, [reading](std::size_t before) { return reading->begin(before); });
 }
 
-Request DiskArray::write(const Strided& from, const Box& box) {
+Request DiskArray::write_all_async(const Strided& from, const Box& box) {
   State& state = *state_;
   state.check_open("write");
   return state.submit(
@@ -333,7 +333,7 @@ Request DiskArray::write(const Strided& from, const Box& box) {
       State::Effect::writes);
 }
 
-Request DiskArray::read(const Strided& to, const Box& box) {
+Request DiskArray::read_all_async(const Strided& to, const Box& box) {
   State& state = *state_;
   state.check_open("read");
   return state.submit("read blocks of disk array", "", [&]() -> State::Part {

@@ -63,22 +63,22 @@ ElementType DiskArrayAccess::type() const noexcept {
 
 // ---- transfers
 
-Request DiskArrayAccess::async_get(const Box& box, const Strided& memory) const {
+Request DiskArrayAccess::get_async(const Box& box, const Strided& memory) const {
   return begin(client_.pointer(), Way::get, box, ones(box), memory);
 }
-Request DiskArrayAccess::async_get(const Box& box, const Extents& step, const Strided& memory) const {
+Request DiskArrayAccess::get_async(const Box& box, const Extents& step, const Strided& memory) const {
   return begin(client_.pointer(), Way::get, box, step, memory);
 }
-Request DiskArrayAccess::async_put(const Box& box, const Strided& memory) {
+Request DiskArrayAccess::put_async(const Box& box, const Strided& memory) {
   return begin(client_.pointer(), Way::put, box, ones(box), memory);
 }
-Request DiskArrayAccess::async_put(const Box& box, const Extents& step, const Strided& memory) {
+Request DiskArrayAccess::put_async(const Box& box, const Extents& step, const Strided& memory) {
   return begin(client_.pointer(), Way::put, box, step, memory);
 }
-Request DiskArrayAccess::async_accumulate(const Box& box, const Strided& memory, const void* alpha) {
+Request DiskArrayAccess::accumulate_async(const Box& box, const Strided& memory, const void* alpha) {
   return begin(client_.pointer(), Way::accumulate, box, ones(box), memory, alpha);
 }
-Request DiskArrayAccess::async_accumulate(const Box& box, const Extents& step, const Strided& memory,
+Request DiskArrayAccess::accumulate_async(const Box& box, const Extents& step, const Strided& memory,
                                           const void* alpha) {
   return begin(client_.pointer(), Way::accumulate, box, step, memory, alpha);
 }

@@ -223,27 +223,27 @@ Request GlobalArray::start(Way way, const Box& box, const Extents& step, const S
   return use.until(std::move(operations), way != Way::get);
 }
 
-Request GlobalArray::async_get(const Box& box, const Strided& memory) const {
+Request GlobalArray::get_async(const Box& box, const Strided& memory) const {
   return start(Way::get, box, Extents::filled(shape().rank(), 1), memory, nullptr);
 }
 
-Request GlobalArray::async_get(const Box& box, const Extents& step, const Strided& memory) const {
+Request GlobalArray::get_async(const Box& box, const Extents& step, const Strided& memory) const {
   return start(Way::get, box, step, memory, nullptr);
 }
 
-Request GlobalArray::async_put(const Box& box, const Strided& memory) {
+Request GlobalArray::put_async(const Box& box, const Strided& memory) {
   return start(Way::put, box, Extents::filled(shape().rank(), 1), memory, nullptr);
 }
 
-Request GlobalArray::async_put(const Box& box, const Extents& step, const Strided& memory) {
+Request GlobalArray::put_async(const Box& box, const Extents& step, const Strided& memory) {
   return start(Way::put, box, step, memory, nullptr);
 }
 
-Request GlobalArray::async_accumulate(const Box& box, const Strided& memory, const void* alpha) {
-  return async_accumulate(box, Extents::filled(shape().rank(), 1), memory, alpha);
+Request GlobalArray::accumulate_async(const Box& box, const Strided& memory, const void* alpha) {
+  return accumulate_async(box, Extents::filled(shape().rank(), 1), memory, alpha);
 }
 
-Request GlobalArray::async_accumulate(const Box& box, const Extents& step, const Strided& memory,
+Request GlobalArray::accumulate_async(const Box& box, const Extents& step, const Strided& memory,
                                       const void* alpha) {
   check_accumulate();
   return start(Way::accumulate, box, step, memory, one_if_null(alpha));

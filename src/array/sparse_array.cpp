@@ -163,9 +163,9 @@ std::int64_t BlockSparseArray::there(const Extents& tile, std::string_view attem
 
 // ---- transfers
 
-Request BlockSparseArray::async_get_tile(const Extents& tile, std::span<std::byte> memory) const {
+Request BlockSparseArray::get_tile_async(const Extents& tile, std::span<std::byte> memory) const {
   const std::int64_t number = map_.number(tile);
-  if (number >= 0) return array_.async_get(place(number, memory.size(), "get"), contiguous(memory, type()));
+  if (number >= 0) return array_.get_async(place(number, memory.size(), "get"), contiguous(memory, type()));
   const std::int64_t bytes = map_.box(tile).volume() * static_cast<std::int64_t>(size_bytes(type()));
   if (static_cast<std::int64_t>(memory.size()) != bytes)
     throw Error(EINVAL, {.attempted = "get tile " + tile.text(),
@@ -175,13 +175,13 @@ Request BlockSparseArray::async_get_tile(const Extents& tile, std::span<std::byt
   return {};
 }
 
-Request BlockSparseArray::async_put_tile(const Extents& tile, std::span<const std::byte> memory) {
-  return array_.async_put(place(there(tile, "put"), memory.size(), "put"), contiguous(memory, type()));
+Request BlockSparseArray::put_tile_async(const Extents& tile, std::span<const std::byte> memory) {
+  return array_.put_async(place(there(tile, "put"), memory.size(), "put"), contiguous(memory, type()));
 }
 
-Request BlockSparseArray::async_accumulate_tile(const Extents& tile, std::span<const std::byte> memory,
+Request BlockSparseArray::accumulate_tile_async(const Extents& tile, std::span<const std::byte> memory,
                                                 const void* alpha) {
-  return array_.async_accumulate(place(there(tile, "accumulate"), memory.size(), "accumulate"),
+  return array_.accumulate_async(place(there(tile, "accumulate"), memory.size(), "accumulate"),
                                  contiguous(memory, type()), alpha);
 }
 
@@ -189,7 +189,7 @@ void BlockSparseArray::get_tile(const Extents& tile, std::span<std::byte> memory
   if (const std::int64_t number = map_.number(tile); number >= 0)
     array_.get(place(number, memory.size(), "get"), contiguous(memory, type()));
   else
-    (void)async_get_tile(tile, memory);
+    (void)get_tile_async(tile, memory);
 }
 
 void BlockSparseArray::put_tile(const Extents& tile, std::span<const std::byte> memory) {

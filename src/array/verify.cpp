@@ -64,7 +64,7 @@ void verify_slots(const store::Component& component, std::int64_t first, std::in
                   std::span<std::byte> memory, Verification& result) {
   try {
     component
-        .async_read(first, count,
+        .read_async(first, count,
                     memory.first(static_cast<std::size_t>(count * component.geometry().stride_bytes())))
         .wait();
   } catch (const Error& error) {

@@ -266,7 +266,7 @@ const char* name(Layer layer) noexcept {
 
 const char* name(Op op) noexcept {
   constexpr std::array<const char*, ops> names{"open",  "close",      "remove",      "read",
-                                               "write", "async_read", "async_write", "wait",
+                                               "write", "read_async", "write_async", "wait",
                                                "flush", "truncate",   "preallocate", "stat"};
   return op < Op::count ? names[std::size_t(op)] : "?";
 }
@@ -312,7 +312,7 @@ std::uint8_t timed_for() noexcept {
 void record(Event event) noexcept {
   if (event.layer >= Layer::count || event.op >= Op::count) return;
   event.thread = thread_number();
-  if (event.op != Op::async_read && event.op != Op::async_write) event.waited_ns = duration_ns(event);
+  if (event.op != Op::read_async && event.op != Op::write_async) event.waited_ns = duration_ns(event);
   count(event);
   store(event);
 }

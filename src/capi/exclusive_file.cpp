@@ -61,21 +61,21 @@ int oc_eaf_read(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* 
   });
 }
 
-int oc_eaf_awrite(int file, int64_t offset, const void* buffer, int64_t bytes, int64_t* request) {
+int oc_eaf_write_async(int file, int64_t offset, const void* buffer, int64_t bytes, int64_t* request) {
   return guarded([&] {
     if (!request) invalid("write", "request is NULL");
     auto open = file_of(file);
-    auto begun = open->async_write(memory(buffer, bytes), offset);
+    auto begun = open->write_async(memory(buffer, bytes), offset);
     *request = number_of({std::move(begun), open, bytes, open->path()});
     return OC_OK;
   });
 }
 
-int oc_eaf_aread(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* request) {
+int oc_eaf_read_async(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* request) {
   return guarded([&] {
     if (!request) invalid("read", "request is NULL");
     auto open = file_of(file);
-    auto begun = open->async_read(memory(buffer, bytes), offset);
+    auto begun = open->read_async(memory(buffer, bytes), offset);
     *request = number_of({std::move(begun), open, bytes, open->path()});
     return OC_OK;
   });

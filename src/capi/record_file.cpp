@@ -104,14 +104,14 @@ int oc_rf_get(int file, int64_t record, void* buffer, int64_t bytes, int64_t* si
   });
 }
 
-int oc_rf_aput(int file, int64_t record, const void* buffer, int64_t bytes, int64_t* request) {
+int oc_rf_put_async(int file, int64_t record, const void* buffer, int64_t bytes, int64_t* request) {
   return begun(file, request, "put record",
-               [&](RecordFile& open) { return open.async_put(record, memory(buffer, bytes)); });
+               [&](RecordFile& open) { return open.put_async(record, memory(buffer, bytes)); });
 }
 
-int oc_rf_aget(int file, int64_t record, void* buffer, int64_t bytes, int64_t* request) {
+int oc_rf_get_async(int file, int64_t record, void* buffer, int64_t bytes, int64_t* request) {
   return begun(file, request, "get record",
-               [&](RecordFile& open) { return open.async_get(record, memory(buffer, bytes)); });
+               [&](RecordFile& open) { return open.get_async(record, memory(buffer, bytes)); });
 }
 
 int oc_rf_size(int file, int64_t record, int64_t* bytes) {

@@ -103,14 +103,14 @@ int oc_sf_read(int file, int64_t offset, void* buffer, int64_t bytes) {
   });
 }
 
-int oc_sf_awrite(int file, int64_t offset, const void* buffer, int64_t bytes, int64_t* request) {
+int oc_sf_write_async(int file, int64_t offset, const void* buffer, int64_t bytes, int64_t* request) {
   return begun(file, request, "write",
-               [&](SharedFile& open) { return open.async_write(memory(buffer, bytes), offset); });
+               [&](SharedFile& open) { return open.write_async(memory(buffer, bytes), offset); });
 }
 
-int oc_sf_aread(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* request) {
+int oc_sf_read_async(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* request) {
   return begun(file, request, "read",
-               [&](SharedFile& open) { return open.async_read(memory(buffer, bytes), offset); });
+               [&](SharedFile& open) { return open.read_async(memory(buffer, bytes), offset); });
 }
 
 int oc_sf_writev(int file, int count, const oc_sf_part* parts) {
@@ -127,15 +127,15 @@ int oc_sf_readv(int file, int count, const oc_sf_part* parts) {
   });
 }
 
-int oc_sf_awritev(int file, int count, const oc_sf_part* parts, int64_t* request) {
+int oc_sf_writev_async(int file, int count, const oc_sf_part* parts, int64_t* request) {
   return begun(file, request, "write", [&](SharedFile& open) {
-    return open.async_write(parts_of<SharedFile::WritePart>(count, parts, "write"));
+    return open.write_async(parts_of<SharedFile::WritePart>(count, parts, "write"));
   });
 }
 
-int oc_sf_areadv(int file, int count, const oc_sf_part* parts, int64_t* request) {
+int oc_sf_readv_async(int file, int count, const oc_sf_part* parts, int64_t* request) {
   return begun(file, request, "read", [&](SharedFile& open) {
-    return open.async_read(parts_of<SharedFile::ReadPart>(count, parts, "read"));
+    return open.read_async(parts_of<SharedFile::ReadPart>(count, parts, "read"));
   });
 }
 

@@ -33,7 +33,7 @@ constexpr std::uint32_t page_bytes = 4096;
 
 trace::Op op_of(const Transfer& transfer) {
   if (transfer.blocking()) return transfer.is_write() ? trace::Op::write : trace::Op::read;
-  return transfer.is_write() ? trace::Op::async_write : trace::Op::async_read;
+  return transfer.is_write() ? trace::Op::write_async : trace::Op::read_async;
 }
 
 iovec entry_for(std::span<const std::byte> buffer) {
@@ -292,7 +292,7 @@ void File::State::report(trace::Event event, const trace::Asker& asker) const no
   event.layer = trace::Layer::device;
   event.file = trace_file;
   if (event.stands_for > 1) {
-    const bool write = event.op == trace::Op::write || event.op == trace::Op::async_write;
+    const bool write = event.op == trace::Op::write || event.op == trace::Op::write_async;
     trace::add_busy(write, (event.stands_for - 1u) * (event.end_ns - event.start_ns));
   }
   trace::record(event);
@@ -467,25 +467,25 @@ bool File::write_is_copy(std::int64_t offset, std::size_t size_bytes) const {
   return state_->policy->nonblocking(Kind::write, offset, static_cast<std::int64_t>(size_bytes)) ==
          Way::buffered;
 }
-Request File::async_read(std::span<std::byte> buffer, std::int64_t offset, const trace::Asker& asker) {
+Request File::read_async(std::span<std::byte> buffer, std::int64_t offset, const trace::Asker& asker) {
   const iovec entry = entry_for(buffer);
   return state_->nonblocking(Kind::read, {&entry, 1}, offset, asker);
 }
-Request File::async_read(std::span<const iovec> list, std::int64_t offset) {
+Request File::read_async(std::span<const iovec> list, std::int64_t offset) {
   return state_->nonblocking(Kind::read, list, offset);
 }
-Request File::async_write(std::span<const std::byte> buffer, std::int64_t offset, const trace::Asker& asker) {
+Request File::write_async(std::span<const std::byte> buffer, std::int64_t offset, const trace::Asker& asker) {
   const iovec entry = entry_for(buffer);
   return state_->nonblocking(Kind::write, {&entry, 1}, offset, asker);
 }
-Request File::async_write(std::span<const iovec> list, std::int64_t offset) {
+Request File::write_async(std::span<const iovec> list, std::int64_t offset) {
   return state_->nonblocking(Kind::write, list, offset);
 }
 
-void File::async_read(std::span<const iovec> list, std::int64_t offset, Then then) {
+void File::read_async(std::span<const iovec> list, std::int64_t offset, Then then) {
   (void)state_->nonblocking(Kind::read, list, offset, {}, std::move(then));
 }
-void File::async_write(std::span<const iovec> list, std::int64_t offset, Then then) {
+void File::write_async(std::span<const iovec> list, std::int64_t offset, Then then) {
   (void)state_->nonblocking(Kind::write, list, offset, {}, std::move(then));
 }
 

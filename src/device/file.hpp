@@ -69,18 +69,18 @@ class OUTCORE_SIBLING File {
 
   /// Nonblocking: return within microseconds, proceed without further calls, complete at the request.
   /// Reported as the blocking ones are.
-  [[nodiscard]] Request async_read(std::span<std::byte> buffer, std::int64_t offset,
+  [[nodiscard]] Request read_async(std::span<std::byte> buffer, std::int64_t offset,
                                    const trace::Asker& asker = {});
-  [[nodiscard]] Request async_read(std::span<const iovec> list, std::int64_t offset);
-  [[nodiscard]] Request async_write(std::span<const std::byte> buffer, std::int64_t offset,
+  [[nodiscard]] Request read_async(std::span<const iovec> list, std::int64_t offset);
+  [[nodiscard]] Request write_async(std::span<const std::byte> buffer, std::int64_t offset,
                                     const trace::Asker& asker = {});
-  [[nodiscard]] Request async_write(std::span<const iovec> list, std::int64_t offset);
+  [[nodiscard]] Request write_async(std::span<const iovec> list, std::int64_t offset);
 
   /// The same without a request: `then` is called once it is complete, with the bytes moved or the error,
   /// which nobody else is told. By a thread of the engine, or by this one: it must neither block nor throw.
   using Then = std::function<void(std::int64_t moved_bytes, const Error* error)>;
-  void async_read(std::span<const iovec> list, std::int64_t offset, Then then);
-  void async_write(std::span<const iovec> list, std::int64_t offset, Then then);
+  void read_async(std::span<const iovec> list, std::int64_t offset, Then then);
+  void write_async(std::span<const iovec> list, std::int64_t offset, Then then);
 
   void preallocate(std::int64_t size_bytes);  ///< reserves space; the length becomes at least size_bytes
   void truncate(std::int64_t length_bytes);

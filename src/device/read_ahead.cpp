@@ -46,7 +46,7 @@ void ReadAhead::read_on() {
     if (!before_(next_offset_, static_cast<std::int64_t>(next_bytes_))) return;
     Block& next = next_block();
     next.asked = next_bytes_;
-    next.request = file_.async_read(std::span(next.memory, next.asked), next.offset);
+    next.request = file_.read_async(std::span(next.memory, next.asked), next.offset);
     next.under_way = true;
     ++count_;
     next_offset_ = next.end();

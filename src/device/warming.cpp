@@ -46,7 +46,7 @@ void Warming::result(std::int64_t value) noexcept {
                  .offset = operation_.offset,
                  .bytes = value,
                  .file = trace_file_,
-                 .op = trace::Op::async_read,
+                 .op = trace::Op::read_async,
                  .layer = trace::Layer::device,
                  .sequential = true});
   operation_.offset += value;

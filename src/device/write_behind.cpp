@@ -126,7 +126,7 @@ void WriteBehind::send(Block& block) {
   if (block.copied) {
     copy(block);
   } else {
-    block.request = file_.async_write(std::span(block.memory, block.used), block.offset);
+    block.request = file_.write_async(std::span(block.memory, block.used), block.offset);
     block.under_way = true;
     ++under_way_;
   }

@@ -165,7 +165,7 @@ std::int64_t ExclusiveFile::write(std::span<const std::byte> buffer, std::int64_
   return open.file.write(buffer, offset, {.layer = trace::Layer::file, .sequential = sequential});
 }
 
-Request ExclusiveFile::async_read(std::span<std::byte> buffer, std::int64_t offset) {
+Request ExclusiveFile::read_async(std::span<std::byte> buffer, std::int64_t offset) {
   auto& open = state_->use("read", offset);
   const auto size = static_cast<std::int64_t>(buffer.size());
   {
@@ -173,17 +173,17 @@ Request ExclusiveFile::async_read(std::span<std::byte> buffer, std::int64_t offs
     open.combined.before_read(offset, size);
   }
   const bool sequential = follows(open.read_end, offset, size);
-  return open.file.async_read(buffer, offset, {.layer = trace::Layer::file, .sequential = sequential});
+  return open.file.read_async(buffer, offset, {.layer = trace::Layer::file, .sequential = sequential});
 }
 
-Request ExclusiveFile::async_write(std::span<const std::byte> buffer, std::int64_t offset) {
+Request ExclusiveFile::write_async(std::span<const std::byte> buffer, std::int64_t offset) {
   auto& open = state_->use("write", offset);
   const auto size = static_cast<std::int64_t>(buffer.size());
   const std::lock_guard use(open.mutex);
   open.combined.before_write(offset, size);
   const bool sequential = follows(open.write_end, offset, size);
   auto request =
-      open.file.async_write(buffer, offset, {.layer = trace::Layer::file, .sequential = sequential});
+      open.file.write_async(buffer, offset, {.layer = trace::Layer::file, .sequential = sequential});
   open.combined.passes(offset, size, request);
   return request;
 }

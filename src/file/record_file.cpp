@@ -203,7 +203,7 @@ std::shared_ptr<RecordFile::Transfer> RecordFile::State::begin_put(std::int64_t 
   const std::array parts{store::WritePart{place.offset(), std::as_bytes(std::span(&put->header, 1))},
                          store::WritePart{place.offset() + header_bytes, data}};
   try {
-    put->moving = stored.async_write(parts);
+    put->moving = stored.write_async(parts);
   } catch (...) {
     space.give(place);
     throw;
@@ -224,7 +224,7 @@ std::shared_ptr<RecordFile::Transfer> RecordFile::State::begin_get(std::int64_t 
       buffer.first(std::min(buffer.size(), static_cast<std::size_t>(place.capacity_bytes() - header_bytes)));
   const std::array parts{store::ReadPart{place.offset(), std::as_writable_bytes(std::span(&get->header, 1))},
                          store::ReadPart{place.offset() + header_bytes, get->buffer}};
-  get->moving = stored.async_read(parts);
+  get->moving = stored.read_async(parts);
   return get;
 }
 
@@ -277,7 +277,7 @@ void RecordFile::put(std::int64_t record, std::span<const std::byte> data) {
   state_->begin_put(record, data)->deliver();
 }
 
-Request RecordFile::async_put(std::int64_t record, std::span<const std::byte> data) {
+Request RecordFile::put_async(std::int64_t record, std::span<const std::byte> data) {
   auto put = state_->begin_put(record, data);
   state_->undelivered.watch(put);
   return Request(std::move(put));
@@ -300,7 +300,7 @@ std::vector<std::byte> RecordFile::get(std::int64_t record) {
   }
 }
 
-Request RecordFile::async_get(std::int64_t record, std::span<std::byte> buffer) {
+Request RecordFile::get_async(std::int64_t record, std::span<std::byte> buffer) {
   state_->check_record("get", record);
   const RecordEntry entry = state_->directory.entry(record);
   if (entry.empty()) throw state_->error(ENOENT, "get", record, "there is none of this number");

@@ -141,13 +141,13 @@ void SharedFile::write(std::span<const WritePart> parts) {
   state_->before(parts);
   state_->stored.write(parts);
 }
-Request SharedFile::async_read(std::span<const ReadPart> parts) {
+Request SharedFile::read_async(std::span<const ReadPart> parts) {
   state_->before(parts);
-  return state_->stored.async_read(parts);
+  return state_->stored.read_async(parts);
 }
-Request SharedFile::async_write(std::span<const WritePart> parts) {
+Request SharedFile::write_async(std::span<const WritePart> parts) {
   state_->before(parts);
-  return state_->stored.async_write(parts);
+  return state_->stored.write_async(parts);
 }
 
 void SharedFile::read(std::span<std::byte> buffer, std::int64_t offset) {
@@ -156,11 +156,11 @@ void SharedFile::read(std::span<std::byte> buffer, std::int64_t offset) {
 void SharedFile::write(std::span<const std::byte> buffer, std::int64_t offset) {
   write(std::array{WritePart{offset, buffer}});
 }
-Request SharedFile::async_read(std::span<std::byte> buffer, std::int64_t offset) {
-  return async_read(std::array{ReadPart{offset, buffer}});
+Request SharedFile::read_async(std::span<std::byte> buffer, std::int64_t offset) {
+  return read_async(std::array{ReadPart{offset, buffer}});
 }
-Request SharedFile::async_write(std::span<const std::byte> buffer, std::int64_t offset) {
-  return async_write(std::array{WritePart{offset, buffer}});
+Request SharedFile::write_async(std::span<const std::byte> buffer, std::int64_t offset) {
+  return write_async(std::array{WritePart{offset, buffer}});
 }
 
 std::int64_t SharedFile::length() {

@@ -176,7 +176,7 @@ void ChunkCache::begin_reads(Entry& entry, const Blocks& needed) {
   const auto blocks = static_cast<std::size_t>(geometry.blocks());
   const bool untouched = entry.valid.none() && entry.coming.none();
   if (geometry.codec.codec != Codec::none || (untouched && 2 * missing.count() > blocks)) {
-    entry.reads.push_back(component_.async_read(entry.slot, 1, stride_of(entry)));
+    entry.reads.push_back(component_.read_async(entry.slot, 1, stride_of(entry)));
     entry.coming = all_blocks();
     return;
   }
@@ -186,7 +186,7 @@ void ChunkCache::begin_reads(Entry& entry, const Blocks& needed) {
     std::size_t end = i + 1;  // of what is read in one request
     for (std::size_t k = end; k < blocks && k - end <= hole; ++k)
       if (missing[k]) end = k + 1;
-    entry.reads.push_back(component_.async_read_blocks(entry.slot, static_cast<std::int64_t>(i),
+    entry.reads.push_back(component_.read_blocks_async(entry.slot, static_cast<std::int64_t>(i),
                                                        static_cast<std::int64_t>(end - i), stride_of(entry)));
     for (; i < end; ++i) {  // what was there is read over
       entry.coming.set(i);
@@ -337,7 +337,7 @@ std::exception_ptr ChunkCache::begin_write(Lock& lock, Place first) {
   lock.unlock();
   std::exception_ptr failure;
   try {
-    write->request = component_.async_write(first->slot, count,
+    write->request = component_.write_async(first->slot, count,
                                             {first->memory, static_cast<std::size_t>(count * stride_bytes_)});
   } catch (...) {
     failure = std::current_exception();

@@ -100,13 +100,13 @@ class Component {
   /// Zeroes the bytes between slot_bytes and the stride. Throws Error: EINVAL for slots that are not there or
   /// memory of another size, EBADF after close or if opened read-only, ENOSPC, ENOMEM, EBUSY if so many
   /// states of the slot are kept that there is no side for another one (SlotTable::most_sides).
-  [[nodiscard]] Request async_write(std::int64_t first_slot, std::int64_t count, std::span<std::byte> memory);
-  /// As async_write. Bytes between slot_bytes and the stride are of no meaning.
-  [[nodiscard]] Request async_read(std::int64_t first_slot, std::int64_t count,
+  [[nodiscard]] Request write_async(std::int64_t first_slot, std::int64_t count, std::span<std::byte> memory);
+  /// As write_async. Bytes between slot_bytes and the stride are of no meaning.
+  [[nodiscard]] Request read_async(std::int64_t first_slot, std::int64_t count,
                                    std::span<std::byte> memory) const;
   /// Blocks of one slot, each to its place in the memory of the whole. No more is read, nor verified, but
   /// where the slot is compressed: then all of it. Throws Error(EINVAL) also for blocks that are not there.
-  [[nodiscard]] Request async_read_blocks(std::int64_t slot, std::int64_t first, std::int64_t count,
+  [[nodiscard]] Request read_blocks_async(std::int64_t slot, std::int64_t first, std::int64_t count,
                                           std::span<std::byte> memory) const;
 
   /// All that was written is on stable storage. Throws the failure of a write that nobody waited for.

@@ -80,7 +80,7 @@ void Component::State::give_back(std::int64_t first_slot, std::int64_t count) no
   }
 }
 
-Request Component::async_write(std::int64_t first_slot, std::int64_t count, std::span<std::byte> memory) {
+Request Component::write_async(std::int64_t first_slot, std::int64_t count, std::span<std::byte> memory) {
   state_->check_slots("write", first_slot, count, memory.size());
   const Geometry& geometry = state_->geometry();
   const std::int64_t stride = geometry.stride_bytes();
@@ -140,8 +140,8 @@ Request Component::async_write(std::int64_t first_slot, std::int64_t count, std:
 void Component::Transfer::begin(const SlotRun& piece) {
   pieces.push_back(piece);  // first: what is under way must be known
   try {
-    pieces.back().request = write ? owner->file.async_write(piece.disk, piece.offset)
-                                  : owner->file.async_read(piece.disk, piece.offset);
+    pieces.back().request = write ? owner->file.write_async(piece.disk, piece.offset)
+                                  : owner->file.read_async(piece.disk, piece.offset);
   } catch (...) {
     pieces.pop_back();
     throw;
@@ -170,7 +170,7 @@ void Component::Transfer::finish_write(const SlotRun& piece) {
 
 // ---- reading
 
-Request Component::async_read(std::int64_t first_slot, std::int64_t count,
+Request Component::read_async(std::int64_t first_slot, std::int64_t count,
                               std::span<std::byte> memory) const {
   state_->check_slots("read", first_slot, count, memory.size());
   const Geometry& geometry = state_->geometry();
@@ -207,7 +207,7 @@ Request Component::async_read(std::int64_t first_slot, std::int64_t count,
   return Request(made);
 }
 
-Request Component::async_read_blocks(std::int64_t slot, std::int64_t first, std::int64_t count,
+Request Component::read_blocks_async(std::int64_t slot, std::int64_t first, std::int64_t count,
                                      std::span<std::byte> memory) const {
   const Geometry& geometry = state_->geometry();
   state_->check_slots("read", slot, 1, memory.size());
@@ -222,7 +222,7 @@ Request Component::async_read_blocks(std::int64_t slot, std::int64_t first, std:
     std::ranges::fill(part_of(memory, begin, end - begin), std::byte{0});
     return {};
   }
-  if (!state_->raw(slot)) return async_read(slot, 1, memory);
+  if (!state_->raw(slot)) return read_async(slot, 1, memory);
   const auto made = std::make_shared<Transfer>(state_, false);
   const int side = state_->table.side(slot);
   made->begin({.first_slot = slot,

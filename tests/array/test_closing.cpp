@@ -126,12 +126,12 @@ TEST("a global array that closes waits for the transfers of a disk array with it
       std::ranges::fill(model.data, value);
       if (world.rank() == 0) array->put(all, model.memory(all));
       array->sync();
-      Request request = disk.write(*array, {.box = all, .order = {}}, all);
+      Request request = disk.write_all_async(*array, {.box = all, .order = {}}, all);
       if (static_cast<int>(value) % 2) array->close();
       array.reset();
       request.wait();
       Model found(shape);
-      disk.read(found.memory(all), all).wait();
+      disk.read_all_async(found.memory(all), all).wait();
       for (const double each : found.data) check::equal(each, value);
     }
     disk.close();
@@ -145,7 +145,7 @@ TEST("a transfer of a disk array with a global array that is closed is refused")
     GlobalArray array(world, shape, ElementType::float64);
     array.close();
     const auto error =
-        check::throws<Error>([&] { disk.write(array, {.box = all, .order = {}}, all).wait(); });
+        check::throws<Error>([&] { disk.write_all_async(array, {.box = all, .order = {}}, all).wait(); });
     check::equal(error.errno_value(), EBADF);
     disk.close();
   });

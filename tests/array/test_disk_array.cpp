@@ -59,7 +59,7 @@ void write_and_read_sections(World& world, unsigned seed, store::CodecOptions co
     }
     GlobalArray array(world, memory_shape, ElementType::float64);
     fill(array, seed + round);
-    disk.write(array, section, box).wait();
+    disk.write_all_async(array, section, box).wait();
     for_each_index(box, [&](const Extents& index) {
       Extents source = index;
       for (int k = 0; k < rank; ++k) {
@@ -72,12 +72,12 @@ void write_and_read_sections(World& world, unsigned seed, store::CodecOptions co
   }
   GlobalArray back(world, shape, ElementType::float64);
   const Box part = test::random_box(random, shape);
-  disk.read(back, {.box = part}, part).wait();
+  disk.read_all_async(back, {.box = part}, part).wait();
   Model expected(shape);
   for_each_index(part,
                  [&](const Extents& index) { expected.data[model.at(index)] = model.data[model.at(index)]; });
   expect_equal(back, expected);
-  disk.read(back, {.box = Box::whole(shape)}, Box::whole(shape)).wait();
+  disk.read_all_async(back, {.box = Box::whole(shape)}, Box::whole(shape)).wait();
   expect_equal(back, model);
   disk.close();
 }
@@ -96,14 +96,14 @@ void write_and_read_blocks(World& world, unsigned seed) {
   mine.begin[0] = shape[0] * world.rank() / world.size();
   mine.end[0] = shape[0] * (world.rank() + 1) / world.size();
   Model source = model;
-  disk.write(source.memory(mine), mine).wait();
+  disk.write_all_async(source.memory(mine), mine).wait();
   Model whole(shape);
-  disk.read(whole.memory(all), all).wait();  // the same box everywhere
+  disk.read_all_async(whole.memory(all), all).wait();  // the same box everywhere
   check::is_true(whole.data == model.data, "all of it, everywhere");
   std::mt19937 own(seed + static_cast<unsigned>(world.rank()));
   const Box wanted = test::random_box(own, shape);
   Model part(shape), expected(shape);
-  disk.read(part.memory(wanted), wanted).wait();
+  disk.read_all_async(part.memory(wanted), wanted).wait();
   for_each_index(wanted,
                  [&](const Extents& index) { expected.data[model.at(index)] = model.data[model.at(index)]; });
   check::is_true(part.data == expected.data, "the box, and nothing beside it");
@@ -146,8 +146,8 @@ TEST("blocks larger than the staging memory pass in rounds") {
     std::iota(model.data.begin(), model.data.end(), 0.0);
     Box mine = Box::whole(shape);
     (world.rank() == 0 ? mine.end : mine.begin)[1] = 700;
-    disk.write(model.memory(mine), mine).wait();
-    disk.read(back.memory(mine), mine).wait();
+    disk.write_all_async(model.memory(mine), mine).wait();
+    disk.read_all_async(back.memory(mine), mine).wait();
     for_each_index(mine, [&](const Extents& index) {
       check::equal(back.data[back.at(index)], model.data[model.at(index)]);
     });
@@ -167,10 +167,10 @@ TEST("transfers are worked off in order, several outstanding at once") {
     fill(second, 2);
     std::vector<Request> requests;
     for (int i = 0; i < 10; ++i) {
-      requests.push_back(disk.write(first, {.box = all}, all));
-      requests.push_back(disk.write(second, {.box = all}, all));
+      requests.push_back(disk.write_all_async(first, {.box = all}, all));
+      requests.push_back(disk.write_all_async(second, {.box = all}, all));
     }
-    requests.push_back(disk.read(back, {.box = all}, all));
+    requests.push_back(disk.read_all_async(back, {.box = all}, all));
     for (Request& each : requests) each.wait();
     Model expected(shape);
     for_each_index(all,
@@ -190,7 +190,7 @@ TEST("reads that follow one another bring what each asked for") {
       DiskArray disk(world, shape, ElementType::float64, {.chunk = {8, 1000}});
       GlobalArray source(world, shape, ElementType::float64);
       fill(source, 3);
-      disk.write(source, {.box = all}, all).wait();
+      disk.write_all_async(source, {.box = all}, all).wait();
       constexpr std::int64_t heights[] = {84, 1, 7, 30, 18};
       std::vector<std::unique_ptr<GlobalArray>> bands;
       std::vector<Request> requests;
@@ -199,7 +199,8 @@ TEST("reads that follow one another bring what each asked for") {
         bands.push_back(
             std::make_unique<GlobalArray>(world, Extents{height, shape[1]}, ElementType::float64));
         const Box box{{first, 0}, {first += height, shape[1]}};
-        requests.push_back(disk.read(*bands.back(), {.box = Box::whole(bands.back()->shape())}, box));
+        requests.push_back(
+            disk.read_all_async(*bands.back(), {.box = Box::whole(bands.back()->shape())}, box));
       }
       for (Request& each : requests) each.wait();
       first = 0;
@@ -223,13 +224,13 @@ TEST("a read that was begun ahead sees what others put before they asked for it"
     DiskArray disk(world, shape, ElementType::float64, {.chunk = {8, 1000}});
     GlobalArray first(world, shape, ElementType::float64), second(world, shape, ElementType::float64);
     for (int round = 1; round <= 20; ++round) {
-      Request earlier = disk.read(first, {.box = lower}, lower);
+      Request earlier = disk.read_all_async(first, {.box = lower}, lower);
       if (world.rank() == 1) {
         Model model(half.shape());
         std::ranges::fill(model.data, round);
         disk.put(half, model.memory(Box::whole(half.shape())));
       }
-      Request later = disk.read(second, {.box = half}, half);
+      Request later = disk.read_all_async(second, {.box = half}, half);
       earlier.wait();
       later.wait();
       Model seen(half.shape());
@@ -248,7 +249,7 @@ TEST("what was never written reads as zeros") {
     DiskArray disk(world, shape, ElementType::float64);
     Model back(shape), zeros(shape);
     std::fill(back.data.begin(), back.data.end(), 1.0);
-    disk.read(back.memory(Box::whole(shape)), Box::whole(shape)).wait();
+    disk.read_all_async(back.memory(Box::whole(shape)), Box::whole(shape)).wait();
     check::is_true(back.data == zeros.data);
     disk.close();
   });
@@ -266,7 +267,7 @@ TEST("a persistent array opens with any number of processes") {
                        {.path = path, .chunk = {7, 9}, .metadata = "amplitudes"});
         GlobalArray array(world, shape, ElementType::float64);
         fill(array, 3);
-        disk.write(array, {.box = all}, all);
+        disk.write_all_async(array, {.box = all}, all);
         disk.close();
       });
       in_worlds(readers, options_in(directory), [&](World& world) {
@@ -274,7 +275,7 @@ TEST("a persistent array opens with any number of processes") {
         check::is_true(disk.shape() == shape && disk.chunk() == Extents{7, 9});
         check::equal(disk.metadata(), "amplitudes");
         GlobalArray back(world, shape, ElementType::float64);
-        disk.read(back, {.box = all}, all).wait();
+        disk.read_all_async(back, {.box = all}, all).wait();
         Model expected(shape);
         for_each_index(all,
                        [&](const Extents& index) { expected.data[expected.at(index)] = value_at(index, 3); });
@@ -294,7 +295,7 @@ TEST("an array on local disks is found part by part") {
     check::is_true(disk.placement() == Placement::local, "no process sees the directory of another");
     GlobalArray array(world, shape, ElementType::float64);
     fill(array, 4);
-    disk.write(array, {.box = all}, all);
+    disk.write_all_async(array, {.box = all}, all);
     disk.close();
   });
   check::is_true(fs::exists(directory.path() + "/disk2/component.2") &&
@@ -302,7 +303,7 @@ TEST("an array on local disks is found part by part") {
   const auto read = [&](World& world) {
     DiskArray disk = DiskArray::open(world, path);
     Model back(shape), expected(shape);
-    disk.read(back.memory(all), all).wait();
+    disk.read_all_async(back.memory(all), all).wait();
     for_each_index(all,
                    [&](const Extents& index) { expected.data[expected.at(index)] = value_at(index, 4); });
     check::is_true(back.data == expected.data);
@@ -349,22 +350,22 @@ TEST("what was not committed is not there") {
       DiskArray disk(world, shape, ElementType::float64, {.path = path});
       check::equal(errno_of([&] { (void)DiskArray::open(world, path); }), ENOENT);
       fill(array, 5);
-      disk.write(array, {.box = all}, all).wait();
+      disk.write_all_async(array, {.box = all}, all).wait();
       disk.flush();
       fill(array, 6);
-      disk.write(array, {.box = all}, all).wait();  // and dropped
+      disk.write_all_async(array, {.box = all}, all).wait();  // and dropped
     }
     DiskArray disk = DiskArray::open(world, path, false);
     GlobalArray back(world, shape, ElementType::float64);
     Model expected(shape);
-    disk.read(back, {.box = all}, all).wait();
+    disk.read_all_async(back, {.box = all}, all).wait();
     for_each_index(all,
                    [&](const Extents& index) { expected.data[expected.at(index)] = value_at(index, 5); });
     expect_equal(back, expected);
-    disk.write(array, {.box = all}, all).wait();
+    disk.write_all_async(array, {.box = all}, all).wait();
     disk.close();
     disk = DiskArray::open(world, path);
-    disk.read(back, {.box = all}, all).wait();
+    disk.read_all_async(back, {.box = all}, all).wait();
     for_each_index(all,
                    [&](const Extents& index) { expected.data[expected.at(index)] = value_at(index, 6); });
     expect_equal(back, expected);
@@ -394,8 +395,8 @@ TEST("chunks that are larger than a lane are written and read") {
       DiskArray disk(world, shape, ElementType::float64, {.chunk = {1, 300'000}, .group = 1});  // 2.4 MB
       GlobalArray source(world, shape, ElementType::float64), back(world, shape, ElementType::float64);
       fill(source, 5);
-      disk.write(source, {.box = all}, all).wait();
-      disk.read(back, {.box = all}, all).wait();
+      disk.write_all_async(source, {.box = all}, all).wait();
+      disk.read_all_async(back, {.box = all}, all).wait();
       Model expected(shape);
       for_each_index(all,
                      [&](const Extents& index) { expected.data[expected.at(index)] = value_at(index, 5); });
@@ -416,10 +417,10 @@ TEST("a transfer takes a twelfth of the budget at most") {
     DiskArray disk(world, shape, ElementType::float64, {.chunk = {1, 16'000}});
     GlobalArray array(world, shape, ElementType::float64), back(world, shape, ElementType::float64);
     fill(array, 7);
-    disk.write(array, {.box = all}, all).wait();
+    disk.write_all_async(array, {.box = all}, all).wait();
     const std::int64_t rest = world.budget().limit_bytes() - world.budget().used_bytes() - most;
     world.budget().reserve(rest, "all but a twelfth");
-    disk.read(back, {.box = all}, all).wait();
+    disk.read_all_async(back, {.box = all}, all).wait();
     world.budget().release(rest);
     Model expected(shape);
     for_each_index(all,
@@ -439,7 +440,9 @@ TEST("space on the disk is reserved before anything is written, by either kind o
     for (const bool blocks : {false, true}) {
       DiskArray disk(world, shape, ElementType::float64, {.chunk = {8, 1000}});
       trace::reset_counters();
-      (blocks ? disk.write(model.memory(all), all) : disk.write(source, {.box = all}, all)).wait();
+      (blocks ? disk.write_all_async(model.memory(all), all)
+              : disk.write_all_async(source, {.box = all}, all))
+          .wait();
       const trace::Snapshot now = trace::snapshot();
       const auto& reserved =
           now.counters[std::size_t(trace::Layer::device)][std::size_t(trace::Op::preallocate)];
@@ -456,16 +459,16 @@ TEST("of large chunks no more is read than the blocks that are touched") {
     DiskArray disk(world, shape, ElementType::float64, {.chunk = {1024, 1024}});  // 8 MiB, 64 blocks
     Model model(shape), back(shape);
     std::iota(model.data.begin(), model.data.end(), 0.0);
-    disk.write(model.memory(Box::whole(shape)), Box::whole(shape)).wait();
+    disk.write_all_async(model.memory(Box::whole(shape)), Box::whole(shape)).wait();
     trace::reset_counters();
     const Box rows{{500, 100}, {502, 200}};
-    disk.read(back.memory(rows), rows).wait();
+    disk.read_all_async(back.memory(rows), rows).wait();
     for_each_index(rows, [&](const Extents& index) {
       check::equal(back.data[back.at(index)], model.data[model.at(index)]);
     });
     const trace::Snapshot now = trace::snapshot();
     const trace::Counter& read =
-        now.counters[std::size_t(trace::Layer::device)][std::size_t(trace::Op::async_read)];
+        now.counters[std::size_t(trace::Layer::device)][std::size_t(trace::Op::read_async)];
     check::is_true(read.bytes > 0 && read.bytes <= 2 * (128 << 10), "at most two blocks");
     disk.close();
   });
@@ -478,16 +481,16 @@ TEST("of large chunks the blocks between those that are touched are not read") {
     DiskArray disk(world, shape, ElementType::float64, {.chunk = shape});  // 8 MiB, 2 for each of the first
     Model model(shape), back(shape);
     std::iota(model.data.begin(), model.data.end(), 0.0);
-    disk.write(model.memory(Box::whole(shape)), Box::whole(shape)).wait();
+    disk.write_all_async(model.memory(Box::whole(shape)), Box::whole(shape)).wait();
     trace::reset_counters();
     const Box rows{{0, 300, 100}, {4, 302, 200}};
-    disk.read(back.memory(rows), rows).wait();
+    disk.read_all_async(back.memory(rows), rows).wait();
     for_each_index(rows, [&](const Extents& index) {
       check::equal(back.data[back.at(index)], model.data[model.at(index)]);
     });
     const trace::Snapshot now = trace::snapshot();
     const trace::Counter& read =
-        now.counters[std::size_t(trace::Layer::device)][std::size_t(trace::Op::async_read)];
+        now.counters[std::size_t(trace::Layer::device)][std::size_t(trace::Op::read_async)];
     check::is_true(read.bytes > 0 && read.bytes <= 4 * 2 * (128 << 10), "at most two blocks of each");
     disk.close();
   });
@@ -501,16 +504,16 @@ TEST("a section that ends within chunks reads whole ones in one piece, and of ot
     check::is_true(disk.chunk() == Extents({256, 64}));  // blocks of 32 rows
     Model model(shape), back(shape);
     std::iota(model.data.begin(), model.data.end(), 0.0);
-    disk.write(model.memory(Box::whole(shape)), Box::whole(shape)).wait();
+    disk.write_all_async(model.memory(Box::whole(shape)), Box::whole(shape)).wait();
     trace::reset_counters();
     const Box box{{0, 0}, {300, 512}};
-    disk.read(back.memory(box), box).wait();
+    disk.read_all_async(back.memory(box), box).wait();
     for_each_index(box, [&](const Extents& index) {
       check::equal(back.data[back.at(index)], model.data[model.at(index)]);
     });
     const trace::Snapshot now = trace::snapshot();
     const trace::Counter& read =
-        now.counters[std::size_t(trace::Layer::device)][std::size_t(trace::Op::async_read)];
+        now.counters[std::size_t(trace::Layer::device)][std::size_t(trace::Op::read_async)];
     check::equal(read.bytes, 8 * (128 << 10) + 8 * 2 * (16 << 10));
     check::equal(read.count, 1 + 8);
     disk.close();
@@ -527,12 +530,12 @@ TEST("sections of chunks that end in part of a block, in several ranges, some ne
     const Box written{{0, 0, 0}, {2, 230, 48}};
     for_each_index(written,
                    [&](const Extents& index) { model.data[model.at(index)] = value_at(index, 1.0); });
-    disk.write(model.memory(written), written).wait();
+    disk.write_all_async(model.memory(written), written).wait();
     for (const Box& box :
          {Box{{0, 110, 40}, {4, 120, 48}}, Box{{0, 0, 0}, {4, 1, 1}}, Box{{0, 114, 47}, {4, 115, 48}},
           Box{{1, 0, 0}, {3, 230, 48}}, Box{{0, 60, 0}, {4, 70, 48}}}) {
       std::ranges::fill(back.data, -1.0);
-      disk.read(back.memory(box), box).wait();
+      disk.read_all_async(back.memory(box), box).wait();
       for_each_index(box, [&](const Extents& index) {
         check::equal(back.data[back.at(index)], model.data[model.at(index)]);
       });
@@ -550,7 +553,7 @@ TEST("of small chunks a row reads a quarter, also after a commit by who opened t
     std::iota(model.data.begin(), model.data.end(), 0.0);
     {
       DiskArray disk(world, shape, ElementType::float64, {.path = path, .chunk = {64, 64}});
-      disk.write(model.memory(Box::whole(shape)), Box::whole(shape)).wait();
+      disk.write_all_async(model.memory(Box::whole(shape)), Box::whole(shape)).wait();
       disk.close();
     }
     for (const bool commits : {true, false}) {
@@ -564,7 +567,7 @@ TEST("of small chunks a row reads a quarter, also after a commit by who opened t
       });
       const trace::Snapshot now = trace::snapshot();
       const trace::Counter& read =
-          now.counters[std::size_t(trace::Layer::device)][std::size_t(trace::Op::async_read)];
+          now.counters[std::size_t(trace::Layer::device)][std::size_t(trace::Op::read_async)];
       check::equal(read.bytes, 4 * 8192);
       disk.close();
     }

@@ -35,7 +35,7 @@ void put(World& world, DiskArray& disk, double value) {
 double committed_value(World& world, const std::string& path) {
   DiskArray disk = DiskArray::open(world, path);
   Model model(shape);
-  disk.read(model.memory(all), all).wait();
+  disk.read_all_async(model.memory(all), all).wait();
   disk.close();
   for (const double each : model.data) check::equal(each, model.data[0]);
   return model.data[0];
@@ -77,7 +77,7 @@ TEST("a commit that took effect on one node only ends writing, and the new state
     put(world, disk, 2);
     check::equal(errno_of([&] { disk.flush(); }), EISDIR);
     Model model(shape);
-    check::equal(errno_of([&] { disk.write(model.memory(all), all).wait(); }), EIO);
+    check::equal(errno_of([&] { disk.write_all_async(model.memory(all), all).wait(); }), EIO);
     check::equal(errno_of([&] { disk.put(all, model.memory(all)); }), EIO);
     check::equal(errno_of([&] { disk.flush(); }), EIO);
     check::contains(check::throws<Error>([&] { disk.close(); }).what(), "open it again");
@@ -187,12 +187,12 @@ TEST("closing the world at one process makes errors of what the others ask of di
     DiskArray disk(world, shape, ElementType::float64);
     Model model(shape);
     if (world.rank() == 1) return;
-    const Error error = check::throws<Error>([&] { disk.write(model.memory(all), all).wait(); });
+    const Error error = check::throws<Error>([&] { disk.write_all_async(model.memory(all), all).wait(); });
     check::equal(error.errno_value(), EINVAL);
     check::contains(error.what(), "'close'");
     check::equal(errno_of([&] { disk.close(); }), EINVAL);
     if (world.rank() == 2) return;
-    check::equal(errno_of([&] { disk.read(model.memory(all), all).wait(); }), EINVAL);
+    check::equal(errno_of([&] { disk.read_all_async(model.memory(all), all).wait(); }), EINVAL);
   });
 }
 

@@ -57,7 +57,8 @@ TEST("an array opened to read refuses to be written") {
     DiskArray(world, {10}, ElementType::float64, {.path = path}).close();
     DiskArray disk = DiskArray::open(world, path);
     Model model({10});
-    check::equal(errno_of([&] { disk.write(model.memory({{0}, {10}}), {{0}, {10}}).wait(); }), EROFS);
+    check::equal(errno_of([&] { disk.write_all_async(model.memory({{0}, {10}}), {{0}, {10}}).wait(); }),
+                 EROFS);
     disk.close();
   });
 }
@@ -69,7 +70,7 @@ TEST("a bad box at one process is an error at all") {
     Model model({20, 20});
     const Box good{{0, 0}, {5, 5}}, bad{{0, 0}, {5, 11}};
     const Box& box = world.rank() == 1 ? bad : good;
-    const Error error = check::throws<Error>([&] { disk.write(model.memory(good), box).wait(); });
+    const Error error = check::throws<Error>([&] { disk.write_all_async(model.memory(good), box).wait(); });
     check::equal(error.errno_value(), EINVAL);
     check::contains(error.what(), "[0:5, 0:11]");
     disk.close();
@@ -82,7 +83,7 @@ TEST("other boxes at other processes of one section are an error at all") {
     DiskArray disk(world, {10, 10}, ElementType::float64);
     GlobalArray array(world, {10, 10}, ElementType::float64);
     const Box box{{0, 0}, {5, world.rank() == 2 ? 4 : 5}};
-    check::equal(errno_of([&] { disk.write(array, {.box = box}, box).wait(); }), EINVAL);
+    check::equal(errno_of([&] { disk.write_all_async(array, {.box = box}, box).wait(); }), EINVAL);
     disk.close();
   });
 }
@@ -94,8 +95,8 @@ TEST("other global arrays at other processes are an error at all") {
     DiskArray disk(world, {10, 10}, ElementType::float64);
     GlobalArray first(world, {10, 10}, ElementType::float64), second(world, {10, 10}, ElementType::float64);
     GlobalArray& mine = world.rank() == 0 ? first : second;
-    check::equal(errno_of([&] { disk.read(mine, {.box = box}, box).wait(); }), EINVAL);
-    check::equal(errno_of([&] { disk.write(mine, {.box = box}, box).wait(); }), EINVAL);
+    check::equal(errno_of([&] { disk.read_all_async(mine, {.box = box}, box).wait(); }), EINVAL);
+    check::equal(errno_of([&] { disk.write_all_async(mine, {.box = box}, box).wait(); }), EINVAL);
     disk.close();
   });
 }
@@ -108,9 +109,9 @@ TEST("a read that meets a write at another process is an error at all") {
     GlobalArray array(world, {10, 10}, ElementType::float64);
     check::equal(errno_of([&] {
                    if (world.rank() == 0)
-                     disk.write(array, {.box = box}, box).wait();
+                     disk.write_all_async(array, {.box = box}, box).wait();
                    else
-                     disk.read(array, {.box = box}, box).wait();
+                     disk.read_all_async(array, {.box = box}, box).wait();
                  }),
                  EINVAL);
     disk.close();
@@ -123,11 +124,12 @@ TEST("sections that do not fit are refused") {
     DiskArray disk(world, {10, 10}, ElementType::float64);
     GlobalArray array(world, {10, 10}, ElementType::float64), numbers(world, {10, 10}, ElementType::int32);
     const Box box{{0, 0}, {4, 5}}, turned{{0, 0}, {5, 4}}, outside{{8, 8}, {12, 13}};
-    check::equal(errno_of([&] { disk.write(array, {.box = turned}, box).wait(); }), EINVAL);
-    check::equal(errno_of([&] { disk.write(array, {.box = outside}, box).wait(); }), EINVAL);
-    check::equal(errno_of([&] { disk.write(array, {.box = box, .order = {0, 0}}, box).wait(); }), EINVAL);
-    check::equal(errno_of([&] { disk.write(numbers, {.box = box}, box).wait(); }), EINVAL);
-    disk.write(array, {.box = turned, .order = {1, 0}}, box).wait();
+    check::equal(errno_of([&] { disk.write_all_async(array, {.box = turned}, box).wait(); }), EINVAL);
+    check::equal(errno_of([&] { disk.write_all_async(array, {.box = outside}, box).wait(); }), EINVAL);
+    check::equal(errno_of([&] { disk.write_all_async(array, {.box = box, .order = {0, 0}}, box).wait(); }),
+                 EINVAL);
+    check::equal(errno_of([&] { disk.write_all_async(numbers, {.box = box}, box).wait(); }), EINVAL);
+    disk.write_all_async(array, {.box = turned, .order = {1, 0}}, box).wait();
     disk.close();
   });
 }
@@ -137,7 +139,7 @@ TEST("an error that nobody waited for fails the close") {
   in_worlds(2, options_in(directory), [](World& world) {
     DiskArray disk(world, {10}, ElementType::float64);
     Model model({20});
-    (void)disk.write(model.memory({{0}, {20}}), {{0}, {20}});
+    (void)disk.write_all_async(model.memory({{0}, {20}}), {{0}, {20}});
     check::equal(errno_of([&] { disk.close(); }), EINVAL);
     disk.close();
   });
@@ -149,7 +151,8 @@ TEST("a closed array says so") {
     DiskArray disk(world, {10}, ElementType::float64);
     Model model({10});
     disk.close();
-    check::equal(errno_of([&] { disk.write(model.memory({{0}, {10}}), {{0}, {10}}).wait(); }), EBADF);
+    check::equal(errno_of([&] { disk.write_all_async(model.memory({{0}, {10}}), {{0}, {10}}).wait(); }),
+                 EBADF);
   });
 }
 
@@ -161,7 +164,7 @@ TEST("buffers that exceed the budget of one process are an error at all") {
     const std::int64_t rest = world.budget().limit_bytes() - world.budget().used_bytes();
     if (world.rank() == 1) world.budget().reserve(rest, "everything");
     const Error error =
-        check::throws<Error>([&] { disk.write(model.memory({{0}, {64}}), {{0}, {64}}).wait(); });
+        check::throws<Error>([&] { disk.write_all_async(model.memory({{0}, {64}}), {{0}, {64}}).wait(); });
     check::equal(error.errno_value(), ENOMEM);
     check::contains(error.what(), "disk array");
     if (world.rank() == 1) world.budget().release(rest);
@@ -178,7 +181,7 @@ TEST("a flipped bit in the data is found by whoever reads it") {
     DiskArray disk(world, shape, ElementType::float64, {.path = path, .chunk = {16, 16}});
     Model model(shape);
     std::iota(model.data.begin(), model.data.end(), 0.0);
-    disk.write(model.memory(all), all);
+    disk.write_all_async(model.memory(all), all);
     disk.close();
     if (world.rank() == 0) {
       std::fstream file(path + "/component.0", std::ios::in | std::ios::out | std::ios::binary);
@@ -187,7 +190,7 @@ TEST("a flipped bit in the data is found by whoever reads it") {
     }
     world.barrier();
     disk = DiskArray::open(world, path);
-    const Error error = check::throws<Error>([&] { disk.read(model.memory(all), all).wait(); });
+    const Error error = check::throws<Error>([&] { disk.read_all_async(model.memory(all), all).wait(); });
     check::equal(error.errno_value(), EIO);
     check::contains(error.what(), "component.0");
     check::contains(error.what(), "chunk");
@@ -207,7 +210,7 @@ TEST("an array may go as soon as a read has failed") {
       auto disk = std::make_unique<DiskArray>(
           world, shape, ElementType::float64,
           DiskArrayOptions{.path = path, .overwrite = true, .chunk = {32, 512}, .group = 1});
-      disk->write(memory, {.box = all}, all).wait();
+      disk->write_all_async(memory, {.box = all}, all).wait();
       disk->close();
       if (world.rank() == 0) {
         std::fstream file(path + "/component.0", std::ios::in | std::ios::out | std::ios::binary);
@@ -216,8 +219,8 @@ TEST("an array may go as soon as a read has failed") {
       }
       world.barrier();
       disk = std::make_unique<DiskArray>(DiskArray::open(world, path));
-      Request first = disk->read(memory, {.box = lower}, lower);
-      Request second = disk->read(memory, {.box = upper}, upper);  // begun while the first fails
+      Request first = disk->read_all_async(memory, {.box = lower}, lower);
+      Request second = disk->read_all_async(memory, {.box = upper}, upper);  // begun while the first fails
       check::equal(errno_of([&] { first.wait(); }), EIO);
       disk.reset();
       world.barrier();
@@ -234,7 +237,7 @@ TEST("reads that were begun ahead while one failed bring what they asked for") {
     GlobalArray source(world, shape, ElementType::float64);
     fill(source, 2);
     DiskArray disk(world, shape, ElementType::float64, {.path = path, .chunk = {32, 512}, .group = 1});
-    disk.write(source, {.box = all}, all).wait();
+    disk.write_all_async(source, {.box = all}, all).wait();
     disk.close();
     if (world.rank() == 0) {
       std::fstream file(path + "/component.0", std::ios::in | std::ios::out | std::ios::binary);
@@ -248,8 +251,8 @@ TEST("reads that were begun ahead while one failed bring what they asked for") {
       std::vector<Request> reads;
       for (std::int64_t first = 0; first < shape[0]; first += quarter[0]) {
         quarters.push_back(std::make_unique<GlobalArray>(world, quarter, ElementType::float64));
-        reads.push_back(
-            disk.read(*quarters.back(), {.box = whole}, {{first, 0}, {first + quarter[0], quarter[1]}}));
+        reads.push_back(disk.read_all_async(*quarters.back(), {.box = whole},
+                                            {{first, 0}, {first + quarter[0], quarter[1]}}));
       }
       check::equal(errno_of([&] { reads[0].wait(); }), EIO);
       for (std::size_t i = 1; i < reads.size(); ++i) {

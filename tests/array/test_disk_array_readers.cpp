@@ -35,7 +35,7 @@ void put(World& world, DiskArray& disk, double value) {
 /// What all elements of an array are.
 double value_of(DiskArray& disk) {
   Model model(shape);
-  disk.read(model.memory(all), all).wait();
+  disk.read_all_async(model.memory(all), all).wait();
   for (const double each : model.data) check::equal(each, model.data[0]);
   return model.data[0];
 }

@@ -127,7 +127,7 @@ TEST("steps take every so-manieth element, and put them back") {
     const Box box{{1, 0, 0}, {13, 7, 4}};
     const Extents step{5, 2, 3}, count{3, 4, 2};
     std::vector<std::int64_t> values(24), expected;
-    array.async_get(box, step, row_major_memory(values, count)).wait();
+    array.get_async(box, step, row_major_memory(values, count)).wait();
     for (int k = 0; k < 24; ++k) {
       const Extents at = index_of(Box::whole(count), k);
       expected.push_back(position(shape, {1 + 5 * at[0], 2 * at[1], 3 * at[2]}));
@@ -136,7 +136,7 @@ TEST("steps take every so-manieth element, and put them back") {
     array.sync();
     if (world.rank() == 0) {
       for (std::int64_t& value : values) value = -value - 1;
-      array.async_put(box, step, row_major_memory(values, count)).wait();
+      array.put_async(box, step, row_major_memory(values, count)).wait();
     }
     array.sync();
     std::vector<std::int64_t> all(static_cast<std::size_t>(shape.product())), again = all;
@@ -213,7 +213,7 @@ TEST("many nonblocking transfers are under way at once") {
       boxes.push_back(random_box(random));
       memory.emplace_back(static_cast<std::size_t>(boxes.back().volume()));
       requests.push_back(
-          array.async_get(boxes.back(), row_major_memory(memory.back(), boxes.back().shape())));
+          array.get_async(boxes.back(), row_major_memory(memory.back(), boxes.back().shape())));
     }
     for (std::size_t k = 0; k < requests.size(); ++k) {
       if (k % 2)
@@ -326,7 +326,7 @@ TEST("memory of another rank and steps that are not positive are refused") {
         check::throws<Error>([&] { array.get(Box::whole({4, 5}), row_major_memory(memory, {20})); }).what(),
         "1 dimensions");
     check::contains(check::throws<Error>([&] {
-                      (void)array.async_get(Box::whole({4, 5}), {1, 0}, row_major_memory(memory, {4, 5}));
+                      (void)array.get_async(Box::whole({4, 5}), {1, 0}, row_major_memory(memory, {4, 5}));
                     }).what(),
                     "steps [1, 0]");
   });

@@ -111,8 +111,8 @@ void mixed_operations(World& world, unsigned seed, const DiskArrayOptions& given
     Deed mine = deed_of(seed, round, world.rank(), world.size(), shape);
     const double alpha = 2.0;
     Request request = mine.adds
-                          ? disk.async_accumulate(mine.part.box, mine.part.step, mine.part.memory(), &alpha)
-                          : disk.async_put(mine.part.box, mine.part.step, mine.part.memory());
+                          ? disk.accumulate_async(mine.part.box, mine.part.step, mine.part.memory(), &alpha)
+                          : disk.put_async(mine.part.box, mine.part.step, mine.part.memory());
     if (round % 3 == 0)
       disk.sync();
     else
@@ -210,8 +210,8 @@ TEST("no other process has to call anything") {
     alone(world, [&] {
       Model data(shape), back(shape);
       std::iota(data.data.begin(), data.data.end(), 0.0);
-      disk.async_put(all, data.memory(all)).wait();
-      Request request = disk.async_get(all, back.memory(all));
+      disk.put_async(all, data.memory(all)).wait();
+      Request request = disk.get_async(all, back.memory(all));
       while (!request.test()) std::this_thread::yield();
       check::is_true(back.data == data.data);
     });
@@ -248,7 +248,7 @@ TEST("accumulates of all processes into the same elements add up exactly") {
     std::vector<Request> requests;
     for (int i = 0; i < 60; ++i) {
       const Box box = test::random_box(random, shape);
-      requests.push_back(disk.async_accumulate(box, memory(box), nullptr));
+      requests.push_back(disk.accumulate_async(box, memory(box), nullptr));
       added += box.volume();
     }
     for (Request& each : requests) each.wait();
@@ -275,7 +275,7 @@ TEST("boxes larger than what is asked for at once pass in portions, also under a
       disk.put(mine, model.memory(mine));
       world.barrier();
       const Box all = Box::whole(shape);
-      disk.async_get(all, back.memory(all)).wait();
+      disk.get_async(all, back.memory(all)).wait();
       check::is_true(back.data == model.data);
       world.barrier();
       disk.close();
@@ -291,10 +291,10 @@ TEST("collective transfers see what was put, and gets see what they wrote") {
     std::iota(model.data.begin(), model.data.end(), 1.0);
     if (world.rank() == world.size() - 1) disk.put(all, model.memory(all));
     world.barrier();
-    disk.read(back.memory(all), all).wait();
+    disk.read_all_async(back.memory(all), all).wait();
     check::is_true(back.data == model.data);
     for (double& each : back.data) each = -each;
-    disk.write(back.memory(part), part).wait();
+    disk.write_all_async(back.memory(part), part).wait();
     for_each_index(part, [&](const Extents& index) { model.data[model.at(index)] *= -1; });
     disk.get(all, back.memory(all));
     check::is_true(back.data == model.data);
@@ -302,7 +302,7 @@ TEST("collective transfers see what was put, and gets see what they wrote") {
     if (world.rank() == 0) disk.accumulate(all, model.memory(all), nullptr);
     world.barrier();
     GlobalArray array(world, shape, ElementType::float64);
-    disk.read(array, {.box = all}, all).wait();
+    disk.read_all_async(array, {.box = all}, all).wait();
     array.get(all, back.memory(all));
     for (double& each : model.data) each *= 2;
     check::is_true(back.data == model.data);
@@ -323,7 +323,7 @@ TEST("what one process has put is committed by close, and found by any number of
         DiskArray(world, shape, ElementType::float64, {.path = path, .chunk = {7, 9}}).close();
         DiskArray disk = DiskArray::open(world, path, false);
         Model data = model;
-        if (world.rank() == 0) (void)disk.async_put(all, data.memory(all));  // close waits for it
+        if (world.rank() == 0) (void)disk.put_async(all, data.memory(all));  // close waits for it
         disk.close();
       });
       in_worlds(readers, options_in(directory), [&](World& world) {
@@ -369,7 +369,7 @@ TEST("arguments that do not fit are refused, and nothing else happens") {
     for (const Box& box : {Box{{0, 0}, {5, 11}}, Box{{-1, 0}, {5, 5}}, Box{{5, 0}, {4, 5}}, Box{{0}, {5}},
                            Box{{0, 0, 0}, {5, 5, 5}}, Box{{0, 0}, {5}}}) {
       check::contains(check::throws<Error>([&] { disk.get(box, memory); }).what(), "disk array [10, 10]");
-      check::equal(errno_of([&] { (void)disk.async_put(box, memory); }), EINVAL);
+      check::equal(errno_of([&] { (void)disk.put_async(box, memory); }), EINVAL);
       check::equal(errno_of([&] { disk.prefetch(std::span(&box, 1)); }), EINVAL);
     }
     const Box good{{0, 0}, {5, 5}};
@@ -422,7 +422,7 @@ TEST("copies of chunks of others are kept until sync, and until this process cha
     }
     world.barrier();
     Model zeros(shape);
-    disk.write(zeros.memory(all), all).wait();
+    disk.write_all_async(zeros.memory(all), all).wait();
     read(all);
     check::is_true(back.data == zeros.data);
     world.barrier();
@@ -443,8 +443,8 @@ TEST("a copy that was on its way while all wrote is not kept") {
       std::ranges::fill(model.data, round);
       if (world.rank() == 0) source.put(all, model.memory(all));
       world.barrier();
-      auto early = disk.async_get(all, back.memory(all));  // all chunks are of process 0
-      disk.write(source, {.box = all}, all).wait();
+      auto early = disk.get_async(all, back.memory(all));  // all chunks are of process 0
+      disk.write_all_async(source, {.box = all}, all).wait();
       early.wait();
       disk.get(all, back.memory(all));
       check::is_true(back.data == model.data, "old elements after a write");

@@ -42,7 +42,7 @@ TEST("an array that its owner has dropped is an error at the one who asks") {
       check::equal(error.errno_value(), EBADF);
       check::equal(error.rank(), 1);
       disk.get({{0}, {5}}, model.memory({{0}, {5}}));
-      (void)disk.async_put({{5}, {10}}, model.memory({{5}, {10}}));
+      (void)disk.put_async({{5}, {10}}, model.memory({{5}, {10}}));
       check::equal(errno_of([&] { disk.sync(); }), EBADF);
       disk.sync();  // it was delivered
     }
@@ -104,7 +104,7 @@ TEST("what was prefetched is read by its owner then, and not again by the get") 
       DiskArray disk = DiskArray::open(world, path, true);
       const auto reads = [] {
         return trace::snapshot()
-            .counters[std::size_t(trace::Layer::device)][std::size_t(trace::Op::async_read)];
+            .counters[std::size_t(trace::Layer::device)][std::size_t(trace::Op::read_async)];
       };
       if (world.rank() == 0) {
         trace::reset_counters();

@@ -68,12 +68,12 @@ class Mixture {
   std::vector<Request> begin() {
     const Box all = Box::whole(Extents{count});
     std::vector<Request> requests;
-    requests.push_back(exclusive_.async_read(bytes_of(into_[0]), 0));
-    requests.push_back(shared_.async_read(bytes_of(into_[1]), 0));
-    requests.push_back(records_.async_get(3, bytes_of(into_[2])));
-    requests.push_back(global_.async_get(all, strided(into_[3])));
-    requests.push_back(disk_.async_get(all, strided(into_[4])));
-    requests.push_back(disk_.read(strided(into_[5]), all));
+    requests.push_back(exclusive_.read_async(bytes_of(into_[0]), 0));
+    requests.push_back(shared_.read_async(bytes_of(into_[1]), 0));
+    requests.push_back(records_.get_async(3, bytes_of(into_[2])));
+    requests.push_back(global_.get_async(all, strided(into_[3])));
+    requests.push_back(disk_.get_async(all, strided(into_[4])));
+    requests.push_back(disk_.read_all_async(strided(into_[5]), all));
     requests.emplace_back();  // complete from the first
     requests.push_back(
         world_.call(world_.size() - 1, echo_, bytes_of(numbers_).first(40), {}, {.most_reply_bytes = 40}));

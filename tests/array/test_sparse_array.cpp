@@ -115,7 +115,7 @@ TEST("tiles are put by one process and got by all; zero ones are zeros") {
       std::vector<Request> requests;
       for (std::int64_t k = world.rank(); k < map.count(); k += world.size()) {
         memory.push_back(values_of(map, k));
-        requests.push_back(array.async_put_tile(map.tile(k), bytes(memory.back())));
+        requests.push_back(array.put_tile_async(map.tile(k), bytes(memory.back())));
       }
       for (Request& each : requests) each.wait();
       world.barrier();
@@ -126,7 +126,7 @@ TEST("tiles are put by one process and got by all; zero ones are zeros") {
         array.get_tile(tile, bytes(got));
         check::is_true(got == (number < 0 ? std::vector<double>(got.size()) : values_of(map, number)));
         std::ranges::fill(got, -1.0);
-        array.async_get_tile(tile, bytes(got)).wait();
+        array.get_tile_async(tile, bytes(got)).wait();
         check::is_true(got == (number < 0 ? std::vector<double>(got.size()) : values_of(map, number)));
         check::equal(array.owner(tile), number < 0 ? -1 : static_cast<int>(number % world.size()));
       });
@@ -170,7 +170,7 @@ TEST("a zero tile, an index outside and memory of another size are refused") {
       check::contains(error.what(), text);
     };
     refused("tile [1, 0]", [&] { array.put_tile({1, 0}, bytes(twelve)); });
-    refused("zero", [&] { (void)array.async_accumulate_tile({1, 0}, bytes(twelve), nullptr); });
+    refused("zero", [&] { (void)array.accumulate_tile_async({1, 0}, bytes(twelve), nullptr); });
     refused("tile [2, 0]", [&] { array.get_tile({2, 0}, bytes(twelve)); });
     refused("tile [0]", [&] { array.get_tile({0}, bytes(eight)); });
     refused("64 bytes", [&] { array.put_tile({0, 0}, bytes(twelve)); });

@@ -65,11 +65,11 @@ TEST("a recorded operation is counted under its layer and operation only") {
                  .end_ns = 1700,
                  .waited_ns = 300,
                  .bytes = 4096,
-                 .op = Op::async_write,
+                 .op = Op::write_async,
                  .layer = Layer::device,
                  .failed = true,
                  .sequential = true});
-  const auto counted = counter(Layer::device, Op::async_write);
+  const auto counted = counter(Layer::device, Op::write_async);
   check::equal(counted.count, 1);
   check::equal(counted.failed, 1);
   check::equal(counted.nanoseconds, 700);
@@ -114,10 +114,10 @@ TEST("count and bytes are the sums over the size classes") {
 
 TEST("time waited can be added after the operation") {
   trace::reset_counters();
-  trace::record({.end_ns = 900, .op = Op::async_read});
-  trace::add_waited(Layer::file, Op::async_read, 250);
-  check::equal(counter(Layer::file, Op::async_read).waited_ns, 250);
-  check::equal(counter(Layer::file, Op::async_read).count, 1);
+  trace::record({.end_ns = 900, .op = Op::read_async});
+  trace::add_waited(Layer::file, Op::read_async, 250);
+  check::equal(counter(Layer::file, Op::read_async).waited_ns, 250);
+  check::equal(counter(Layer::file, Op::read_async).count, 1);
 }
 
 TEST("a blocking operation waits for its whole duration") {
@@ -203,7 +203,7 @@ TEST("an event comes back with all its fields and its thread") {
                  .bytes = 5,
                  .file = 6,
                  .thread = 77,
-                 .op = Op::async_write,
+                 .op = Op::write_async,
                  .layer = Layer::device,
                  .failed = true,
                  .sequential = true});
@@ -217,7 +217,7 @@ TEST("an event comes back with all its fields and its thread") {
   check::equal(event.bytes, 5);
   check::equal(event.file, 6);
   check::equal(event.thread, 0);
-  check::is_true(event.op == Op::async_write && event.layer == Layer::device, "operation and layer");
+  check::is_true(event.op == Op::write_async && event.layer == Layer::device, "operation and layer");
   check::is_true(event.failed && event.sequential, "flags");
 }
 
@@ -341,7 +341,7 @@ TEST("names are bounded: beyond the limit all share one number") {
 TEST("every layer and operation has a name") {
   check::equal(std::string(trace::name(Layer::device)), "device");
   check::equal(std::string(trace::name(Op::open)), "open");
-  check::equal(std::string(trace::name(Op::async_write)), "async_write");
+  check::equal(std::string(trace::name(Op::write_async)), "write_async");
   check::equal(std::string(trace::name(Op::stat)), "stat");
   check::equal(std::string(trace::name(Op::count)), "?");
 }

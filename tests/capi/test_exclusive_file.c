@@ -49,7 +49,7 @@ static void short_reads(void) {
   EXPECT(oc_eaf_read(file, 4, buffer, 100, &moved) == OC_OK && moved == 6);
   EXPECT(oc_eaf_read(file, 4, buffer, 100, NULL) == OC_END_OF_FILE);
   EXPECT(strstr(oc_strerror(OC_END_OF_FILE), "after 6 bytes") != NULL);
-  EXPECT(oc_eaf_aread(file, 4, buffer, 100, &request) == OC_OK);
+  EXPECT(oc_eaf_read_async(file, 4, buffer, 100, &request) == OC_OK);
   EXPECT(oc_wait(request, NULL) == OC_END_OF_FILE);
   EXPECT(oc_eaf_delete(file) == OC_OK);
 }
@@ -62,10 +62,10 @@ static void many_requests(void) {
   int i, done = -1;
   for (i = 0; i < count * record; ++i) out[i] = (char)(i * 7 + i / 1000);
   for (i = 0; i < count; ++i)
-    EXPECT(oc_eaf_awrite(file, (int64_t)i * record, out + i * record, record, &requests[i]) == OC_OK);
+    EXPECT(oc_eaf_write_async(file, (int64_t)i * record, out + i * record, record, &requests[i]) == OC_OK);
   for (i = count; i-- > 0;) EXPECT(oc_wait(requests[i], &moved) == OC_OK && moved == record);
   for (i = 0; i < count; ++i)
-    EXPECT(oc_eaf_aread(file, (int64_t)i * record, in + i * record, record, &requests[i]) == OC_OK);
+    EXPECT(oc_eaf_read_async(file, (int64_t)i * record, in + i * record, record, &requests[i]) == OC_OK);
   while (oc_test(requests[0], &done) == OC_OK && !done) usleep(100);
   EXPECT(done == 1);
   for (i = 0; i < count; ++i) EXPECT(oc_wait(requests[i], NULL) == OC_OK);
@@ -107,9 +107,9 @@ static void bad_arguments(void) {
   EXPECT(oc_eaf_read(file, 0, buffer, -10, NULL) == EINVAL);
   EXPECT(strstr(oc_strerror(EINVAL), "negative size: -10") != NULL);
   EXPECT(oc_eaf_write(file, 0, buffer, -10) == EINVAL);
-  EXPECT(oc_eaf_aread(file, 0, buffer, -10, &request) == EINVAL);
-  EXPECT(oc_eaf_awrite(file, 0, NULL, 10, &request) == EINVAL);
-  EXPECT(oc_eaf_awrite(file, 0, buffer, 10, NULL) == EINVAL);
+  EXPECT(oc_eaf_read_async(file, 0, buffer, -10, &request) == EINVAL);
+  EXPECT(oc_eaf_write_async(file, 0, NULL, 10, &request) == EINVAL);
+  EXPECT(oc_eaf_write_async(file, 0, buffer, 10, NULL) == EINVAL);
   EXPECT(oc_eaf_truncate(file, -1) == EINVAL);
   EXPECT(oc_eaf_preallocate(file, -1) == EINVAL);
   EXPECT(oc_eaf_eof(file, -1, &done) == EINVAL);

@@ -20,16 +20,16 @@ program test_fortran
   call expect(moved == bytes .and. all(other == values), 'the same values')
 
   other = 0
-  call expect(oc_eaf_awrite(file, 0_c_int64_t, values, bytes, request) == oc_ok, 'awrite')
+  call expect(oc_eaf_write_async(file, 0_c_int64_t, values, bytes, request) == oc_ok, 'write_async')
   call expect(oc_wait(request) == oc_ok, 'wait for the write')
-  call expect(oc_eaf_aread(file, 0_c_int64_t, other, bytes, request) == oc_ok, 'aread')
+  call expect(oc_eaf_read_async(file, 0_c_int64_t, other, bytes, request) == oc_ok, 'read_async')
   call expect(oc_test(request, done) == oc_ok, 'probe')
   call expect(oc_wait(request, moved) == oc_ok, 'wait for the read')
   call expect(moved == bytes .and. all(other == values), 'the same values again')
 
   other = 0
   do i = 1, 2
-    call expect(oc_eaf_aread(file, (i - 1) * bytes / 2, other(:, i), bytes / 2, requests(i)) == oc_ok, 'aread of a column')
+    call expect(oc_eaf_read_async(file, (i - 1) * bytes / 2, other(:, i), bytes / 2, requests(i)) == oc_ok, 'read_async of a column')
   end do
   call expect(oc_wait_any(requests, which) == oc_ok .and. which >= 1 .and. which <= 2, 'wait for any')
   call expect(oc_wait_all(2, requests) == oc_ok, 'wait for all')

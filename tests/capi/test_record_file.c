@@ -49,10 +49,10 @@ static void many_requests(void) {
   int64_t requests[count], size = 0;
   char *out = malloc(count * count), *in = calloc(count, count);
   for (i = 0; i < count * count; ++i) out[i] = (char)(i * 7 + i / 100);
-  for (i = 0; i < count; ++i) EXPECT(oc_rf_aput(file, i, out + i * count, i, &requests[i]) == OC_OK);
+  for (i = 0; i < count; ++i) EXPECT(oc_rf_put_async(file, i, out + i * count, i, &requests[i]) == OC_OK);
   for (i = 0; i < count; ++i) EXPECT(oc_wait(requests[i], &size) == OC_OK && size == i);
   EXPECT(oc_wait(requests[0], NULL) == EINVAL);
-  for (i = 0; i < count; ++i) EXPECT(oc_rf_aget(file, i, in + i * count, count, &requests[i]) == OC_OK);
+  for (i = 0; i < count; ++i) EXPECT(oc_rf_get_async(file, i, in + i * count, count, &requests[i]) == OC_OK);
   while (oc_test(requests[7], &done) == OC_OK && !done) usleep(100);
   EXPECT(done == 1);
   for (i = 0; i < count; ++i) {
@@ -71,7 +71,8 @@ static void bad_arguments(void) {
   char in[4];
   EXPECT(oc_rf_put(file, 1, "x", 1) == EINVAL && oc_rf_put(file, -1, "x", 1) == EINVAL);
   EXPECT(oc_rf_put(file, 0, NULL, 1) == EINVAL && oc_rf_put(file, 0, "x", -1) == EINVAL);
-  EXPECT(oc_rf_aput(file, 0, "x", 1, NULL) == EINVAL && oc_rf_aget(file, 7, in, 4, &request) == EINVAL);
+  EXPECT(oc_rf_put_async(file, 0, "x", 1, NULL) == EINVAL &&
+         oc_rf_get_async(file, 7, in, 4, &request) == EINVAL);
   EXPECT(oc_rf_size(file, 0, &size) == ENOENT && oc_rf_capacity(file, 0, &size) == ENOENT);
   EXPECT(strstr(oc_strerror(ENOENT), "record 0 of vectors") != NULL);
   EXPECT(oc_rf_size(file, 0, NULL) == EINVAL && oc_test(999, NULL) == EINVAL);
@@ -111,15 +112,15 @@ static void lists_of_pieces(void) {
   between.buffer = &gap;
   EXPECT(oc_sf_create(world, "lists", NULL, &file) == OC_OK);
   EXPECT(oc_sf_writev(file, 2, written) == OC_OK);
-  EXPECT(oc_sf_awritev(file, 1, written + 2, &request) == OC_OK && oc_wait(request, NULL) == OC_OK);
+  EXPECT(oc_sf_writev_async(file, 1, written + 2, &request) == OC_OK && oc_wait(request, NULL) == OC_OK);
   EXPECT(oc_sf_readv(file, 3, asked) == OC_OK && memcmp(in, out, sizeof in) == 0);
   memset(in, 0, sizeof in);
-  EXPECT(oc_sf_areadv(file, 3, asked, &request) == OC_OK && oc_wait(request, NULL) == OC_OK);
+  EXPECT(oc_sf_readv_async(file, 3, asked, &request) == OC_OK && oc_wait(request, NULL) == OC_OK);
   EXPECT(memcmp(in, out, sizeof in) == 0);
   EXPECT(oc_sf_readv(file, 1, &between) == OC_OK && gap == 0);
   EXPECT(oc_sf_readv(file, 0, NULL) == OC_OK);
   EXPECT(oc_sf_readv(file, -1, asked) == EINVAL && oc_sf_writev(file, 1, NULL) == EINVAL);
-  EXPECT(oc_sf_writev(file, 1, &bad) == EINVAL && oc_sf_areadv(file, 1, asked, NULL) == EINVAL);
+  EXPECT(oc_sf_writev(file, 1, &bad) == EINVAL && oc_sf_readv_async(file, 1, asked, NULL) == EINVAL);
   EXPECT(oc_sf_close(file) == OC_OK);
 }
 
@@ -130,7 +131,7 @@ static void forked_children(void) {
   int64_t request = 0;
   pid_t child;
   EXPECT(oc_sf_create(world, "forked", NULL, &list) == OC_OK && oc_sf_write(list, 0, "whole", 5) == OC_OK);
-  EXPECT(oc_rf_put(file, 0, "whole", 5) == OC_OK && oc_rf_aput(file, 1, "whole", 5, &request) == OC_OK);
+  EXPECT(oc_rf_put(file, 0, "whole", 5) == OC_OK && oc_rf_put_async(file, 1, "whole", 5, &request) == OC_OK);
   child = fork();
   if (child == 0) {
     failures = 0;

@@ -44,11 +44,11 @@ static void many_requests(void) {
   int64_t requests[count];
   for (i = 0; i < count * record; ++i) out[i] = (char)(i * 7 + i / 1000);
   for (i = 0; i < count; ++i)
-    EXPECT(oc_sf_awrite(file, (int64_t)i * record, out + i * record, record, &requests[i]) == OC_OK);
+    EXPECT(oc_sf_write_async(file, (int64_t)i * record, out + i * record, record, &requests[i]) == OC_OK);
   EXPECT(oc_wait_all(count, requests) == OC_OK);
   EXPECT(oc_wait(requests[0], NULL) == EINVAL);
   for (i = 0; i < count; ++i)
-    EXPECT(oc_sf_aread(file, (int64_t)i * record, in + i * record, record, &requests[i]) == OC_OK);
+    EXPECT(oc_sf_read_async(file, (int64_t)i * record, in + i * record, record, &requests[i]) == OC_OK);
   while (oc_test(requests[0], &done) == OC_OK && !done) usleep(100);
   EXPECT(done == 1);
   for (i = 0; i < count; ++i) EXPECT(oc_wait(requests[i], NULL) == OC_OK);
@@ -70,10 +70,10 @@ static void limits_and_bad_arguments(void) {
   EXPECT(oc_sf_write(file, 5, buffer, 10) == OC_OK);
   EXPECT(oc_sf_read(file, 6, buffer, 10) == EINVAL);
   EXPECT(strstr(oc_strerror(EINVAL), "ends at 15") != NULL);
-  EXPECT(oc_sf_aread(file, -1, buffer, 10, &request) == EINVAL);
+  EXPECT(oc_sf_read_async(file, -1, buffer, 10, &request) == EINVAL);
   EXPECT(oc_sf_write(file, 0, buffer, -1) == EINVAL);
   EXPECT(oc_sf_write(file, 0, NULL, 1) == EINVAL);
-  EXPECT(oc_sf_awrite(file, 0, buffer, 1, NULL) == EINVAL);
+  EXPECT(oc_sf_write_async(file, 0, buffer, 1, NULL) == EINVAL);
   EXPECT(oc_wait(12345678, NULL) == EINVAL);
   EXPECT(oc_wait_all(-1, NULL) == EINVAL && oc_wait_all(0, NULL) == OC_OK);
   EXPECT(oc_sf_write(999, 0, buffer, 1) == EBADF);
@@ -106,9 +106,9 @@ static void remove_scratch(void) {
 /* Files of three kinds, in one list of requests. */
 static void begin_mixture(int eaf, int sf, int rf, double (*in)[100], int64_t* requests) {
   memset(in, 0, 3 * sizeof *in);
-  EXPECT(oc_eaf_aread(eaf, 0, in[0], sizeof *in, &requests[0]) == OC_OK);
-  EXPECT(oc_sf_aread(sf, 0, in[1], sizeof *in, &requests[1]) == OC_OK);
-  EXPECT(oc_rf_aget(rf, 5, in[2], sizeof *in, &requests[2]) == OC_OK);
+  EXPECT(oc_eaf_read_async(eaf, 0, in[0], sizeof *in, &requests[0]) == OC_OK);
+  EXPECT(oc_sf_read_async(sf, 0, in[1], sizeof *in, &requests[1]) == OC_OK);
+  EXPECT(oc_rf_get_async(rf, 5, in[2], sizeof *in, &requests[2]) == OC_OK);
 }
 
 static void mixture(void) {
@@ -134,7 +134,7 @@ static void mixture(void) {
   }
   for (i = 0; i < 3; ++i) EXPECT(memcmp(in[i], out, sizeof out) == 0);
   EXPECT(oc_wait_any(0, NULL, &which) == EINVAL && oc_wait_any(1, &none, &which) == EINVAL);
-  EXPECT(oc_eaf_aread(eaf, 400, in[0], sizeof out, &requests[0]) == OC_OK);
+  EXPECT(oc_eaf_read_async(eaf, 400, in[0], sizeof out, &requests[0]) == OC_OK);
   EXPECT(oc_wait_any(1, requests, NULL) == EINVAL);
   EXPECT(oc_wait_all(1, requests) == OC_END_OF_FILE);
   EXPECT(oc_eaf_delete(eaf) == OC_OK && oc_sf_close(sf) == OC_OK && oc_rf_close(rf) == OC_OK);

@@ -67,7 +67,7 @@ inline void bursts(Setting& s) {
       const Burst within;
       for (std::int64_t k = 0; k < 8; ++k)
         requests.push_back(
-            file.async_write(std::span(data).subspan(static_cast<std::size_t>(k << 16), 1 << 16), k << 16));
+            file.write_async(std::span(data).subspan(static_cast<std::size_t>(k << 16), 1 << 16), k << 16));
     }
   }
   while (!std::ranges::all_of(requests, [](const Request& each) { return each.done(); }))
@@ -76,14 +76,14 @@ inline void bursts(Setting& s) {
   Bytes back(data.size());
   {
     const Burst burst;
-    Request first = file.async_read(std::span(back).first(1 << 18), 0);
-    Request second = file.async_read(std::span(back).subspan(1 << 18), 1 << 18);
+    Request first = file.read_async(std::span(back).first(1 << 18), 0);
+    Request second = file.read_async(std::span(back).subspan(1 << 18), 1 << 18);
     check::equal(second.wait(), std::int64_t{1} << 18);  // in the burst
     check::equal(first.wait(), std::int64_t{1} << 18);
   }
   same(back, data);
   const Burst burst;
-  (void)file.async_write(data, 0);
+  (void)file.write_async(data, 0);
   file.close();
 }
 
@@ -93,8 +93,8 @@ inline void aligned_memory(Setting& s) {
   const Bytes data = pattern(out.size(), 2);
   std::copy(data.begin(), data.end(), out.data());
   for (std::int64_t offset : {0, 4096, 5000}) {
-    check::equal(file.async_write(out.span(), offset).wait(), std::int64_t(out.size()));
-    check::equal(file.async_read(in.span(), offset).wait(), std::int64_t(in.size()));
+    check::equal(file.write_async(out.span(), offset).wait(), std::int64_t(out.size()));
+    check::equal(file.read_async(in.span(), offset).wait(), std::int64_t(in.size()));
     same(in.span(), out.span());
   }
 }
@@ -107,17 +107,17 @@ inline void end_of_file(Setting& s) {
   Bytes back(300000);
   check::equal(file.read(back, 1), 100000);
   same(std::span(back).first(100000), std::span(data).subspan(1));
-  check::equal(file.async_read(back, 90000).wait(), 10001);
+  check::equal(file.read_async(back, 90000).wait(), 10001);
   check::equal(file.read(back, 100001), 0);
-  check::equal(file.async_read(back, 1 << 30).wait(), 0);
+  check::equal(file.read_async(back, 1 << 30).wait(), 0);
   check::is_true(file.eof(100001) && !file.eof(100000), "eof at the length, not before");
 }
 
 inline void empty_requests(Setting& s) {
   File file = s.open();
   check::equal(file.write(std::span<const std::byte>{}, 10), 0);
-  check::equal(file.async_read(std::span<std::byte>{}, 10).wait(), 0);
-  check::equal(file.async_write(std::span<const iovec>{}, 0).wait(), 0);
+  check::equal(file.read_async(std::span<std::byte>{}, 10).wait(), 0);
+  check::equal(file.write_async(std::span<const iovec>{}, 0).wait(), 0);
   check::equal(file.length(), 0);
 }
 
@@ -160,9 +160,9 @@ inline void scatter_and_gather(Setting& s) {
     Bytes back(whole.size());
     file.read(back, offset);
     same(back, whole);
-    check::equal(file.async_read(support::list_of(in), offset).wait(), std::int64_t(whole.size()));
+    check::equal(file.read_async(support::list_of(in), offset).wait(), std::int64_t(whole.size()));
     for (std::size_t i = 0; i < out.size(); ++i) same(in[i], out[i]);
-    check::equal(file.async_write(support::list_of(out), offset + 1).wait(), std::int64_t(whole.size()));
+    check::equal(file.write_async(support::list_of(out), offset + 1).wait(), std::int64_t(whole.size()));
     check::equal(file.read(support::list_of(in), offset + 1), std::int64_t(whole.size()));
     for (std::size_t i = 0; i < out.size(); ++i) same(in[i], out[i]);
   }
@@ -190,7 +190,7 @@ inline void random_operations(Setting& s) {
       case 2:
       case 3: {
         const Bytes data = pattern(size, random());
-        const auto moved = blocking ? file.write(data, at) : file.async_write(data, at).wait();
+        const auto moved = blocking ? file.write(data, at) : file.write_async(data, at).wait();
         check::equal(moved, std::int64_t(size));
         if (model.size() < offset + size) model.resize(offset + size);
         std::copy(data.begin(), data.end(), model.begin() + at);
@@ -199,7 +199,7 @@ inline void random_operations(Setting& s) {
       default: {
         Buffer aligned(size);
         const auto moved =
-            blocking ? file.read(aligned.span(), at) : file.async_read(aligned.span(), at).wait();
+            blocking ? file.read(aligned.span(), at) : file.read_async(aligned.span(), at).wait();
         const auto expected = offset >= model.size() ? 0 : std::min(size, model.size() - offset);
         check::equal(moved, std::int64_t(expected));
         if (expected) same(aligned.span().first(expected), std::span(model).subspan(offset, expected));
@@ -215,12 +215,12 @@ inline void thousands_outstanding(Setting& s) {
   const Bytes data = pattern(count * size, 8);
   std::vector<Request> requests;
   for (std::size_t i = 0; i < count; ++i)
-    requests.push_back(file.async_write(std::span(data).subspan(i * size, size), std::int64_t(i * size)));
+    requests.push_back(file.write_async(std::span(data).subspan(i * size, size), std::int64_t(i * size)));
   wait_all(requests);
   Bytes back(data.size());
   requests.clear();
   for (std::size_t i = count; i-- > 0;)
-    requests.push_back(file.async_read(std::span(back).subspan(i * size, size), std::int64_t(i * size)));
+    requests.push_back(file.read_async(std::span(back).subspan(i * size, size), std::int64_t(i * size)));
   wait_all(requests);
   same(back, data);
 }
@@ -234,7 +234,7 @@ inline void ragged_neighbours(Setting& s) {
     const Bytes data = pattern(count * size, 20 + pass);
     std::vector<Request> requests;
     for (std::size_t i = 0; i < count; ++i)
-      requests.push_back(file.async_write(std::span(data).subspan(i * size, size), std::int64_t(i * size)));
+      requests.push_back(file.write_async(std::span(data).subspan(i * size, size), std::int64_t(i * size)));
     wait_all(requests);
     file.read(back, 0);
     same(back, data);
@@ -248,7 +248,7 @@ inline void any_of_several(Setting& s) {
   std::vector<Bytes> parts(16, Bytes(1 << 16));
   std::vector<Request> requests;
   for (std::size_t i = 0; i < parts.size(); ++i)
-    requests.push_back(file.async_read(parts[i], std::int64_t(i) << 16));
+    requests.push_back(file.read_async(parts[i], std::int64_t(i) << 16));
   std::vector<std::size_t> position(requests.size());
   for (std::size_t i = 0; i < position.size(); ++i) position[i] = i;
   while (!requests.empty()) {
@@ -268,11 +268,11 @@ inline void abandoned_requests(Setting& s) {
   {
     File file = s.open();
     for (std::size_t i = 0; i < 64; ++i)
-      static_cast<void>(file.async_write(std::span(data).subspan(i << 16, 1 << 16), std::int64_t(i) << 16));
+      static_cast<void>(file.write_async(std::span(data).subspan(i << 16, 1 << 16), std::int64_t(i) << 16));
     file.flush();
     check::equal(file.length(), 4 << 20);
     for (std::size_t i = 0; i < 64; ++i)
-      static_cast<void>(file.async_read(std::span(back).subspan(i << 16, 1 << 16), std::int64_t(i) << 16));
+      static_cast<void>(file.read_async(std::span(back).subspan(i << 16, 1 << 16), std::int64_t(i) << 16));
   }  // closing waits for them
   same(back, data);
 }
@@ -282,7 +282,7 @@ inline void request_outlives_file(Setting& s) {
   Request request;
   {
     File file = s.open();
-    request = file.async_write(data, 0);
+    request = file.write_async(data, 0);
   }
   check::equal(request.wait(), 100000);
 }
@@ -301,9 +301,9 @@ inline void many_threads_on_one_file(Setting& s) {
         Bytes back(size);
         if (i % 2) {
           file.write(data, offset);
-          file.async_read(back, offset).wait();
+          file.read_async(back, offset).wait();
         } else {
-          file.async_write(data, offset).wait();
+          file.write_async(data, offset).wait();
           file.read(back, offset);
         }
         wrong += back != data;
@@ -316,7 +316,7 @@ inline void many_threads_on_one_file(Setting& s) {
 inline void many_waiters_of_one_request(Setting& s) {
   File file = s.open();
   const Bytes data = pattern(8 << 20, 12);
-  Request request = file.async_write(data, 0);
+  Request request = file.write_async(data, 0);
   std::atomic<int> right{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
@@ -332,7 +332,7 @@ inline void bad_arguments(Setting& s) {
   check::equal(negative.errno_value(), EINVAL);
   check::contains(negative.what(), "negative offset -5");
   check::contains(negative.what(), s.scratch.file());
-  check::equal(check::throws<Error>([&] { static_cast<void>(file.async_write(data, -1)); }).errno_value(),
+  check::equal(check::throws<Error>([&] { static_cast<void>(file.write_async(data, -1)); }).errno_value(),
                EINVAL);
   check::contains(check::throws<Error>([&] { file.truncate(-3); }).what(), "negative size -3");
   check::contains(check::throws<Error>([&] { file.preallocate(-3); }).what(), "negative size -3");
@@ -349,7 +349,7 @@ inline void closed_file(Setting& s) {
   const auto error = check::throws<Error>([&] { file.read(data, 0); });
   check::equal(error.errno_value(), EBADF);
   check::contains(error.what(), "closed");
-  check::equal(check::throws<Error>([&] { static_cast<void>(file.async_read(data, 0)); }).errno_value(),
+  check::equal(check::throws<Error>([&] { static_cast<void>(file.read_async(data, 0)); }).errno_value(),
                EBADF);
   check::equal(check::throws<Error>([&] { static_cast<void>(file.length()); }).errno_value(), EBADF);
   check::equal(check::throws<Error>([&] { file.flush(); }).errno_value(), EBADF);
@@ -362,7 +362,7 @@ inline void read_only_file(Setting& s) {
   options.read_only = true;
   File file(s.scratch.file(), options);
   Bytes back(data.size());
-  check::equal(file.async_read(back, 0).wait(), std::int64_t(data.size()));
+  check::equal(file.read_async(back, 0).wait(), std::int64_t(data.size()));
   same(back, data);
   const auto error = check::throws<Error>([&] { file.write(data, 0); });
   check::equal(error.errno_value(), EBADF);
@@ -440,7 +440,7 @@ inline void failed_write_is_delivered(Setting& s) {
   constexpr std::int64_t beyond = (1 << 20) + 4096;
   const Bytes data = pattern(1 << 18, 16);
   File file = s.open();
-  const auto failing = [&] { return file.async_write(data, beyond); };
+  const auto failing = [&] { return file.write_async(data, beyond); };
   const auto error = check::throws<Error>([&] { failing().wait(); });
   check::equal(error.errno_value(), EFBIG);
   check::equal(error.context().offset, beyond);
@@ -469,7 +469,7 @@ inline void refused_write_gives_back(Setting& s) {
   for (int round = 0; round < 2; ++round) {
     for (const std::int64_t offset : {1 << 18, 1 << 19}) {
       check::equal(check::throws<Error>([&] { file.write(data, offset); }).errno_value(), EFBIG);
-      check::equal(check::throws<Error>([&] { file.async_write(data, offset).wait(); }).errno_value(), EFBIG);
+      check::equal(check::throws<Error>([&] { file.write_async(data, offset).wait(); }).errno_value(), EFBIG);
     }
     check::is_true(file.space_bytes() <= space + 4096, "space is given back");
   }
@@ -487,11 +487,11 @@ inline void stop_completes_everything(Setting& s) {
   File file = s.open();
   const Bytes data = pattern(1 << 20, 17);
   std::vector<Request> requests;
-  for (int i = 0; i < 32; ++i) requests.push_back(file.async_write(data, std::int64_t(i) << 20));
+  for (int i = 0; i < 32; ++i) requests.push_back(file.write_async(data, std::int64_t(i) << 20));
   s.engine->stop();
   for (Request& request : requests) check::is_true(request.done(), "complete after stop");
   Bytes back(data.size());
-  check::equal(file.async_read(back, 31 << 20).wait(), 1 << 20);  // now in the calling thread
+  check::equal(file.read_async(back, 31 << 20).wait(), 1 << 20);  // now in the calling thread
   same(back, data);
 }
 
@@ -509,7 +509,7 @@ inline void dense_writes_in_any_order(Setting& s) {
     if (i % 3 == 0)
       file.write(part(k), k * piece);
     else
-      requests.push_back(file.async_write(part(k), k * piece));
+      requests.push_back(file.write_async(part(k), k * piece));
   }
   wait_all(requests);
   check::equal(file.length(), count * piece);

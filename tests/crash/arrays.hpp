@@ -73,14 +73,14 @@ class States {
   /// Collective: writes what makes it that state, and commits it.
   void commit(DiskArray& array, int state, const Box& box = all) const {
     Content content = contents_[static_cast<std::size_t>(state)];
-    array.write(memory(content, box), box).wait();
+    array.write_all_async(memory(content, box), box).wait();
     array.flush(std::to_string(state));
   }
 
   /// Which state an array is. Collective. Throws Error(EIO), at all, if it is none of them.
   int of(World& world, DiskArray& array) const {
     Content content(contents_[0].size());
-    array.read(memory(content, all), all).wait();
+    array.read_all_async(memory(content, all), all).wait();
     const int state = std::stoi(array.metadata());
     world.together("look at an array", static_cast<std::uint64_t>(state), [&] {
       if (content != contents_[static_cast<std::size_t>(state)])

@@ -68,8 +68,8 @@ void move_something(const support::Scratch& scratch, const char* name) {
   File file(scratch.file(name));
   const support::Bytes data = support::pattern(1 << 20, 1);
   support::Bytes back(data.size());
-  check::equal(file.async_write(data, 0).wait(), 1 << 20);
-  check::equal(file.async_read(back, 0).wait(), 1 << 20);
+  check::equal(file.write_async(data, 0).wait(), 1 << 20);
+  check::equal(file.read_async(back, 0).wait(), 1 << 20);
   support::same(back, data);
 }
 
@@ -133,7 +133,7 @@ TEST("the environment puts an emulated storage in place of the real one") {
     support::Bytes some(1000);
     file.read(some, 0);
     check::is_true(trace::now_ns() - begin >= 50'000'000, "blocking reads are throttled, too");
-    check::is_true(file.async_read(some, 0).done(), "complete when the call returns");
+    check::is_true(file.read_async(some, 0).done(), "complete when the call returns");
   });
 }
 
@@ -154,19 +154,19 @@ TEST("a forked child gets an engine of its own, and is refused files opened befo
   in_child([&] {
     File file(scratch.file("before"));
     const support::Bytes data = support::pattern(100000, 2);
-    file.async_write(data, 0).wait();
+    file.write_async(data, 0).wait();
     const Engine* before = &default_engine();
     in_child([&] {
       check::is_true(&default_engine() != before, "not the engine of the parent");
       support::Bytes back(data.size());
       const auto refused =
-          check::throws<outcore::Error>([&] { static_cast<void>(file.async_read(back, 0)); });
+          check::throws<outcore::Error>([&] { static_cast<void>(file.read_async(back, 0)); });
       check::equal(refused.errno_value(), EBADF);
       check::contains(refused.what(), std::to_string(getppid()));
       move_something(scratch, "child");
     });
     support::Bytes back(data.size());
-    check::equal(file.async_read(back, 0).wait(), 100000);
+    check::equal(file.read_async(back, 0).wait(), 100000);
     support::same(back, data);
     move_something(scratch, "parent");
   });
@@ -180,7 +180,7 @@ TEST("what is under way at exit completes") {
         [&] {
           if (*engine) setenv("OUTCORE_ENGINE", engine, 1);
           static auto* const file = new File(scratch.file());
-          for (int i = 0; i < 40; ++i) static_cast<void>(file->async_write(data, std::int64_t(i) << 20));
+          for (int i = 0; i < 40; ++i) static_cast<void>(file->write_async(data, std::int64_t(i) << 20));
         },
         std::exit);
     File file(scratch.file());
@@ -196,7 +196,7 @@ TEST("a file that outlives the engine still works") {
         static std::string path = scratch.file();
         std::atexit([] {  // registered first, so it runs after the engine has stopped
           File file(path);
-          const bool moved = file.async_write(data, 0).wait() == 100000;
+          const bool moved = file.write_async(data, 0).wait() == 100000;
           if (!moved) _exit(1);
         });
         static_cast<void>(default_engine());

@@ -47,8 +47,8 @@ TEST("an asynchronous request is complete when its call returns") {
   Noted noted(Requests::blocking);
   const Bytes data = pattern(100'000, 1);
   Bytes back(100'000);
-  check::is_true(noted.file->async_write(data, 0).done(), "written");
-  check::is_true(noted.file->async_read(back, 0).done(), "read");
+  check::is_true(noted.file->write_async(data, 0).done(), "written");
+  check::is_true(noted.file->read_async(back, 0).done(), "read");
   same(back, data);
   noted.expect({100'000, 100'000});
 }
@@ -59,7 +59,7 @@ TEST("a Fortran record is moved through the buffer of the run-time library") {
   Bytes back(65'536);
   noted.file->write(data, 0);
   noted.expect({4, 65'524, 8});
-  noted.file->async_read(back, 0).wait();
+  noted.file->read_async(back, 0).wait();
   noted.expect({8192, 57'344});
   same(back, data);
   noted.file->read(std::span(back).first(4096), 0);

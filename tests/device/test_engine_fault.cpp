@@ -67,7 +67,7 @@ TEST("an asynchronous EIO waits for the reader") {
   File file = faulty.open();
   file.write(pattern(100, 1), 0);
   Bytes back(60);
-  Request request = file.async_read(back, 0);
+  Request request = file.read_async(back, 0);
   while (!request.done()) std::this_thread::yield();
   check::equal(check::throws<Error>([&] { request.test(); }).errno_value(), EIO);
   check::equal(check::throws<Error>([&] { request.wait(); }).errno_value(), EIO);
@@ -97,14 +97,14 @@ TEST("a full device keeps what it took and says what is missing") {
   Bytes back(700000);
   check::equal(file.read(back, 0), 700000);
   same(back, data);
-  check::equal(check::throws<Error>([&] { file.async_write(data, 0).wait(); }).errno_value(), ENOSPC);
+  check::equal(check::throws<Error>([&] { file.write_async(data, 0).wait(); }).errno_value(), ENOSPC);
 }
 
 TEST("an unawaited write to a full device fails the close") {
   Faulty faulty({.full_after_bytes = 0});
   File file = faulty.open();
   const Bytes data = pattern(1000, 1);
-  static_cast<void>(file.async_write(data, 0));
+  static_cast<void>(file.write_async(data, 0));
   check::equal(check::throws<Error>([&] { file.close(); }).errno_value(), ENOSPC);
   file.close();
 }
@@ -115,8 +115,8 @@ TEST("a slow operation delays its own request only") {
                  }});
   File file = faulty.open();
   const Bytes data = pattern(1000, 1);
-  Request slow = file.async_write(data, 0);
-  Request fast = file.async_write(data, 1000);
+  Request slow = file.write_async(data, 0);
+  Request fast = file.write_async(data, 1000);
   fast.wait();
   check::is_true(!slow.done(), "the slow one is still under way");
   check::equal(slow.wait(), 1000);
@@ -155,7 +155,7 @@ TEST("a crash loses what was not flushed, and nothing else") {
       file.write(flushed, 0);
       file.flush();
       file.write(std::span(lost).first(1000), 100);
-      file.async_write(lost, 200000).wait();
+      file.write_async(lost, 200000).wait();
       file.close();
     }
     check::equal(faulty.engine->crash(), 401000);
@@ -183,7 +183,7 @@ TEST("direct parts begin and end on pages, so that they never share one with a b
   Bytes back(100000);
   for (std::int64_t offset : {0, 512, 1600, 4096, 5000}) {
     file.write(data, offset);
-    file.async_write(data, offset).wait();
+    file.write_async(data, offset).wait();
     file.read(back, offset);
     same(back, data);
   }

@@ -41,11 +41,11 @@ void write_and_read() {
   std::vector<outcore::Request> requests;
   const auto part = [&](auto& bytes, std::size_t i) { return std::span(bytes).subspan(i * size, size); };
   for (std::size_t i = 0; i < count; ++i)
-    requests.push_back(file.async_write(part(data, i), static_cast<std::int64_t>(i * size)));
+    requests.push_back(file.write_async(part(data, i), static_cast<std::int64_t>(i * size)));
   for (auto& each : requests) check::equal(each.wait(), std::int64_t{size});
   requests.clear();
   for (std::size_t i = 0; i < count; ++i)
-    requests.push_back(file.async_read(part(back, i), static_cast<std::int64_t>(i * size)));
+    requests.push_back(file.read_async(part(back, i), static_cast<std::int64_t>(i * size)));
   for (auto& each : requests) check::equal(each.wait(), std::int64_t{size});
   support::same(back, data);
 }

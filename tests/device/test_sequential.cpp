@@ -30,8 +30,8 @@ struct Requests {
 Requests device_requests() {
   const auto counters = trace::snapshot().counters[std::size_t(trace::Layer::device)];
   const auto count = [&](trace::Op op) { return counters[std::size_t(op)].count; };
-  return {count(trace::Op::read) + count(trace::Op::async_read),
-          count(trace::Op::write) + count(trace::Op::async_write), count(trace::Op::async_write)};
+  return {count(trace::Op::read) + count(trace::Op::read_async),
+          count(trace::Op::write) + count(trace::Op::write_async), count(trace::Op::write_async)};
 }
 
 void write_records(SequentialBuffer& buffer, const Bytes& data, std::int64_t offset = 0) {
@@ -134,7 +134,7 @@ TEST("a run that began on the disk goes on in memory where that has the rest") {
   if (!s.file.resident(2 << 20, 4096)) return;  // this kernel cannot tell
   const auto read_ahead = [] {
     return trace::snapshot()
-        .counters[std::size_t(trace::Layer::device)][std::size_t(trace::Op::async_read)]
+        .counters[std::size_t(trace::Layer::device)][std::size_t(trace::Op::read_async)]
         .bytes;
   };
   const auto before = read_ahead();
@@ -227,12 +227,12 @@ TEST("requests that go past are in step after before_read and before_write") {
   write_records(s.buffer, data);
   Bytes back(10000);
   s.buffer.before_read(1'990'000, 10000);
-  s.file.async_read(back, 1'990'000).wait();
+  s.file.read_async(back, 1'990'000).wait();
   same(back, std::span(data).last(10000));
   read_records(s.buffer, 400'000);  // a run that has read ahead
   const Bytes fresh = pattern(300'000, 9);
   s.buffer.before_write(400'000, 300'000);
-  s.file.async_write(fresh, 400'000).wait();
+  s.file.write_async(fresh, 400'000).wait();
   std::copy(fresh.begin(), fresh.end(), data.begin() + 400'000);
   same(read_records(s.buffer, 1'600'000, 400'000), std::span(data).subspan(400'000));
 }

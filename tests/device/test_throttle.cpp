@@ -141,7 +141,7 @@ TEST("an asynchronous request ends late, and its caller goes on at once") {
   const Bytes data = pattern(4000, 1);
   const std::uint64_t begin = trace::now_ns();
   std::vector<Request> requests;
-  for (int i = 0; i < 20; ++i) requests.push_back(file.async_write(data, i * 4000));
+  for (int i = 0; i < 20; ++i) requests.push_back(file.write_async(data, i * 4000));
   check::is_true(trace::now_ns() - begin < 200 * ms, "none of the calls waited");
   check::is_true(!requests[0].done(), "nothing is complete yet");
   wait_all(requests);

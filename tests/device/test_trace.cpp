@@ -54,13 +54,13 @@ TEST("blocking transfers are counted with their bytes, and keep the device busy"
 
 TEST("nonblocking transfers are counted once, and the device is idle after them") {
   Fixture f;
-  f.file.async_write(f.memory, 0).wait();
-  auto request = f.file.async_read(f.memory, 0);
+  f.file.write_async(f.memory, 0).wait();
+  auto request = f.file.read_async(f.memory, 0);
   request.wait();
   request.wait();
-  check::equal(counter(Op::async_write).count, 1);
-  check::equal(counter(Op::async_read).count, 1);
-  check::equal(counter(Op::async_read).bytes, block);
+  check::equal(counter(Op::write_async).count, 1);
+  check::equal(counter(Op::read_async).count, 1);
+  check::equal(counter(Op::read_async).bytes, block);
   const auto busy_ns = trace::snapshot().device_read_busy_ns;
   usleep(2000);
   check::equal(trace::snapshot().device_read_busy_ns, busy_ns);
@@ -69,9 +69,9 @@ TEST("nonblocking transfers are counted once, and the device is idle after them"
 TEST("requests are sequential in the order in which they are made") {
   Fixture f;
   std::vector<outcore::Request> requests;
-  for (int i = 0; i < 8; ++i) requests.push_back(f.file.async_write(f.memory, i * block));
+  for (int i = 0; i < 8; ++i) requests.push_back(f.file.write_async(f.memory, i * block));
   outcore::wait_all(requests);
-  check::equal(counter(Op::async_write).sequential, 7);
+  check::equal(counter(Op::write_async).sequential, 7);
   f.file.read(f.memory, block);
   f.file.read(f.memory, 2 * block);
   f.file.read(f.memory, 0);
@@ -82,13 +82,13 @@ TEST("time waited for any request is booked to the one that came") {
   const auto engine =
       device::make_fault_engine(device::make_thread_engine(1), {.slow = 1.0, .slow_ns = 2'000'000});
   Fixture f(engine.get());
-  std::vector<outcore::Request> requests{f.file.async_write(f.memory, 0)};
+  std::vector<outcore::Request> requests{f.file.write_async(f.memory, 0)};
   outcore::wait_any(requests);
-  const auto waited_ns = counter(Op::async_write).waited_ns;
+  const auto waited_ns = counter(Op::write_async).waited_ns;
   check::is_true(waited_ns > 0, "time waited");
   requests[0].wait();
   outcore::wait_any(requests);
-  check::equal(counter(Op::async_write).waited_ns, waited_ns);
+  check::equal(counter(Op::write_async).waited_ns, waited_ns);
 }
 
 TEST("events name the file and the place") {
@@ -113,11 +113,11 @@ TEST("a failed transfer is counted as failed and leaves the device idle") {
   const auto engine = device::make_fault_engine(device::make_thread_engine(1), {.io_error = 1.0});
   Fixture f(engine.get());
   check::throws<outcore::Error>([&] { f.file.write(f.memory, 0); });
-  auto request = f.file.async_write(f.memory, 0);
+  auto request = f.file.write_async(f.memory, 0);
   check::throws<outcore::Error>([&] { request.wait(); });
   check::equal(counter(Op::write).failed, 1);
-  check::equal(counter(Op::async_write).failed, 1);
-  check::equal(counter(Op::write).bytes + counter(Op::async_write).bytes, 0);
+  check::equal(counter(Op::write_async).failed, 1);
+  check::equal(counter(Op::write).bytes + counter(Op::write_async).bytes, 0);
   const auto busy_ns = trace::snapshot().device_write_busy_ns;
   usleep(2000);
   check::equal(trace::snapshot().device_write_busy_ns, busy_ns);

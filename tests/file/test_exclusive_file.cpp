@@ -105,7 +105,7 @@ TEST("a nonblocking read sees small writes made before it") {
   for (std::size_t at = 0; at < bytes.size(); at += 1600)
     file.write(std::span(bytes).subspan(at, 1600), std::int64_t(at));
   Bytes got(bytes.size());
-  check::equal(file.async_read(got, 0).wait(), 16'000);
+  check::equal(file.read_async(got, 0).wait(), 16'000);
   check::is_true(got == bytes);
 }
 
@@ -115,7 +115,7 @@ TEST("a read sees a nonblocking write that was waited for, also where it had rea
   file.write(Bytes(1 << 20), 0);
   for (int i = 0; i < 10; ++i) read_back(file, 1600, 1600 * i);
   const auto bytes = pattern(1600);
-  file.async_write(bytes, 1600 * 12).wait();
+  file.write_async(bytes, 1600 * 12).wait();
   check::is_true(read_back(file, 1600, 1600 * 12) == bytes);
 }
 
@@ -125,7 +125,7 @@ TEST("nothing is read ahead of a nonblocking write under way, which may leave ol
   ExclusiveFile file("ints", {.scratch = scratch, .engine = &engine});
   file.write(Bytes(1 << 20), 0);
   const auto bytes = pattern(1600);
-  auto request = file.async_write(bytes, 1600 * 12);
+  auto request = file.write_async(bytes, 1600 * 12);
   for (int i = 0; i < 10; ++i) read_back(file, 1600, 1600 * i);
   engine.go.release();
   request.wait();
@@ -152,7 +152,7 @@ TEST("a thousand requests may be outstanding") {
   const auto bytes = pattern(8000 * 1000);
   std::vector<Request> requests;
   for (int i = 0; i < 1000; ++i)
-    requests.push_back(file.async_write(std::span(bytes).subspan(8000u * unsigned(i), 8000), 8000 * i));
+    requests.push_back(file.write_async(std::span(bytes).subspan(8000u * unsigned(i), 8000), 8000 * i));
   wait_all(requests);
   check::is_true(read_back(file, bytes.size()) == bytes);
 }
@@ -283,8 +283,8 @@ TEST("a closed file refuses every operation with EBADF") {
   Bytes bytes(10);
   const std::function<void()> operations[] = {[&] { file.read(bytes, 0); },
                                               [&] { file.write(bytes, 0); },
-                                              [&] { (void)file.async_read(bytes, 0); },
-                                              [&] { (void)file.async_write(bytes, 0); },
+                                              [&] { (void)file.read_async(bytes, 0); },
+                                              [&] { (void)file.write_async(bytes, 0); },
                                               [&] { (void)file.length(); },
                                               [&] { (void)file.eof(0); },
                                               [&] { file.truncate(0); },
@@ -304,8 +304,8 @@ TEST("a negative offset is EINVAL and says so") {
   Bytes bytes(10);
   const std::function<void()> operations[] = {[&] { file.read(bytes, -1); },
                                               [&] { file.write(bytes, -1); },
-                                              [&] { (void)file.async_read(bytes, -1); },
-                                              [&] { (void)file.async_write(bytes, -1); },
+                                              [&] { (void)file.read_async(bytes, -1); },
+                                              [&] { (void)file.write_async(bytes, -1); },
                                               [&] { (void)file.eof(-1); },
                                               [&] { file.truncate(-1); },
                                               [&] { file.preallocate(-1); }};
@@ -381,8 +381,8 @@ TEST("every operation is reported to the trace") {
     file.write(bytes, 0);
     file.write(bytes, 1000);
     file.read(bytes, 0);
-    file.async_write(bytes, 5000).wait();
-    file.async_read(bytes, 5000).wait();
+    file.write_async(bytes, 5000).wait();
+    file.read_async(bytes, 5000).wait();
     file.flush();
     file.truncate(10);
     file.preallocate(100);
@@ -395,7 +395,7 @@ TEST("every operation is reported to the trace") {
   using trace::Op;
   check::equal(made(Op::open), 2u);
   check::equal(made(Op::write), 2u);
-  for (const Op op : {Op::read, Op::async_read, Op::async_write, Op::flush, Op::truncate, Op::preallocate,
+  for (const Op op : {Op::read, Op::read_async, Op::write_async, Op::flush, Op::truncate, Op::preallocate,
                       Op::stat, Op::remove, Op::close})
     check::equal(made(op), 1u);
   check::equal(counter(after, Op::write).bytes - counter(before, Op::write).bytes, 2000u);

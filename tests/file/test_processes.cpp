@@ -105,7 +105,7 @@ TEST("a failed nonblocking write that nobody waits for fails the close") {
     const auto bytes = pattern(1 << 20);
     ExclusiveFile file("ints", {.scratch = scratch});
     limit_file_size(64 << 10);
-    (void)file.async_write(bytes, 0);
+    (void)file.write_async(bytes, 0);
     check::equal(check::throws<Error>([&] { file.close(); }).errno_value(), EFBIG);
     check::is_true(file.closed());
   });

@@ -55,7 +55,7 @@ TEST("records of any process, of any size, grow and shrink as in a dictionary") 
         else if (k % 2 == 0)
           file.put(record, data.back());
         else
-          puts.push_back(file.async_put(record, data.back()));
+          puts.push_back(file.put_async(record, data.back()));
       }
       file.sync();
       world.barrier();
@@ -67,7 +67,7 @@ TEST("records of any process, of any size, grow and shrink as in a dictionary") 
         check::is_true(*file.capacity(record) >= std::ssize(found->second));
         check::is_true(file.get(record) == found->second);
         Bytes buffer(static_cast<std::size_t>(*file.capacity(record)));
-        auto get = file.async_get(record, buffer);
+        auto get = file.get_async(record, buffer);
         check::equal(get.wait(), std::ssize(found->second));
         buffer.resize(found->second.size());
         check::is_true(buffer == found->second);
@@ -124,7 +124,7 @@ TEST("what is not there, out of range or too long is an error") {
     world.barrier();
     Bytes small(999);
     check::equal(number([&] { file.get(3, small); }), EMSGSIZE);
-    check::equal(number([&] { file.async_get(3, small).wait(); }), EMSGSIZE);
+    check::equal(number([&] { file.get_async(3, small).wait(); }), EMSGSIZE);
     file.erase(4);
     file.close();
     check::equal(number([&] { (void)file.get(3); }), EBADF);
@@ -161,7 +161,7 @@ TEST("a put that fails leaves the record as it was, and its space is used again"
     world.barrier();
     if (world.rank() == 0) {
       check::equal(check::throws<Error>([&] { file.put(0, after); }).errno_value(), ENOSPC);
-      (void)file.async_put(0, after);
+      (void)file.put_async(0, after);
       check::equal(check::throws<Error>([&] { file.sync(); }).errno_value(), ENOSPC);
     }
     world.barrier();

@@ -69,11 +69,11 @@ void compare_with_a_byte_array(std::int64_t client_cache_bytes) {
         if (turn % 3 == 0)
           file.write(each.bytes, each.offset);
         else if (turn % 3 == 1)
-          requests.push_back(file.async_write(each.bytes, each.offset));
+          requests.push_back(file.write_async(each.bytes, each.offset));
         else
           parts.push_back({each.offset, each.bytes});
       }
-      requests.push_back(file.async_write(parts));
+      requests.push_back(file.write_async(parts));
       wait_all(requests);
       world.barrier();
       if (client_cache_bytes > 0) file.sync();
@@ -90,7 +90,7 @@ void compare_with_a_byte_array(std::int64_t client_cache_bytes) {
         wanted.push_back({offset, found.back()});
       }
       if (turn % 2 == 0)
-        file.async_read(wanted).wait();
+        file.read_async(wanted).wait();
       else
         for (const auto& each : wanted) file.read(each.memory, each.offset);
       for (std::size_t k = 0; k < found.size(); ++k)
@@ -216,7 +216,7 @@ TEST("reading beyond the end is an error that names offset, size and end") {
     if (world.rank() == 0) file.write(pattern(1000), 0);
     world.barrier();
     file.read(buffer, 900);
-    const auto error = check::throws<Error>([&] { (void)file.async_read(buffer, 950); });
+    const auto error = check::throws<Error>([&] { (void)file.read_async(buffer, 950); });
     check::equal(error.errno_value(), EINVAL);
     check::contains(error.what(), "100 bytes at offset 950");
     check::contains(error.what(), "ends at 1000");
@@ -326,7 +326,7 @@ TEST("large requests are whole, and others are served meanwhile") {
     SharedFile file(world, "large", local({.typical_request_bytes = 1 << 20}));
     const Bytes bytes = pattern(20'000'003, static_cast<unsigned>(world.rank()));
     const std::int64_t offset = world.rank() * std::ssize(bytes);
-    auto request = file.async_write(bytes, offset);
+    auto request = file.write_async(bytes, offset);
     check::equal(request.wait(), std::ssize(bytes));
     same(shared::read_back(file, offset, std::ssize(bytes)), bytes);
     file.flush();
@@ -346,7 +346,7 @@ TEST("strided lists are one request") {
     for (std::int64_t k = 0; k < 300; ++k)
       parts.push_back(
           {k * 1000 + world.rank() * 8, std::span(column).subspan(static_cast<std::size_t>(k) * 8, 8)});
-    file.async_read(parts).wait();
+    file.read_async(parts).wait();
     for (std::size_t k = 0; k < column.size(); ++k)
       check::is_true(column[k] == bytes[k / 8 * 1000 + static_cast<std::size_t>(world.rank()) * 8 + k % 8]);
     world.barrier();
@@ -395,10 +395,10 @@ TEST("an error of the disk of an owner is thrown by wait, or by sync if nobody w
     if (world.rank() == 0) {
       const Bytes bytes = pattern(100);
       for (const std::int64_t offset : {0, 64 << 10}) {  // here, and at process 1
-        auto request = file.async_write(bytes, offset);
+        auto request = file.write_async(bytes, offset);
         check::equal(check::throws<Error>([&] { request.wait(); }).errno_value(), EIO);
         file.sync();
-        (void)file.async_write(bytes, offset);
+        (void)file.write_async(bytes, offset);
         check::equal(check::throws<Error>([&] { file.sync(); }).errno_value(), EIO);
         file.sync();
       }
@@ -426,13 +426,13 @@ TEST("the trace tells how long a request was waited for, here and elsewhere") {
       const Bytes bytes = pattern(100);
       const auto waited_ns = [] {
         const auto counters = trace::snapshot().counters[std::size_t(trace::Layer::file)];
-        return counters[std::size_t(trace::Op::async_read)].waited_ns;
+        return counters[std::size_t(trace::Op::read_async)].waited_ns;
       };
       for (const std::int64_t offset : {0, 64 << 10}) {  // here, and at process 1
         file.write(bytes, offset);
         Bytes back(100);
         const auto before = waited_ns();
-        file.async_read(back, offset).wait();
+        file.read_async(back, offset).wait();
         check::is_true(waited_ns() - before > slow_ns / 2);
       }
     }
@@ -445,11 +445,11 @@ TEST("the error of a write that nobody waited for is thrown by close, at all pro
   run(2, true, [](World& world) {
     const auto engine = device::make_fault_engine(device::make_thread_engine(1), {.io_error = 1});
     SharedFile file(world, "lost", local({.engine = engine.get()}));
-    if (world.rank() == 0) (void)file.async_write(pattern(100), 64 << 10);
+    if (world.rank() == 0) (void)file.write_async(pattern(100), 64 << 10);
     check::equal(check::throws<Error>([&] { file.close(); }).errno_value(), EIO);
     SharedFile unwanted(world, "unwanted", local({.engine = engine.get()}));
     const Bytes bytes = pattern(100);
-    (void)unwanted.async_write(bytes, 64 << 10);
+    (void)unwanted.write_async(bytes, 64 << 10);
     unwanted.destroy();
   });
 }
@@ -469,7 +469,7 @@ TEST("a million small requests are outstanding, in waves") {
       std::vector<Request> requests;
       for (std::int64_t k = 0; k < wave; ++k)
         requests.push_back(
-            file.async_write(std::span(bytes).subspan(static_cast<std::size_t>(k * size), size),
+            file.write_async(std::span(bytes).subspan(static_cast<std::size_t>(k * size), size),
                              ((first + k) * world.size() + world.rank()) * size));
       wait_all(requests);
     }
@@ -477,7 +477,7 @@ TEST("a million small requests are outstanding, in waves") {
       std::vector<Request> requests;
       Bytes back(bytes.size());
       for (std::int64_t k = 0; k < wave; ++k)
-        requests.push_back(file.async_read(std::span(back).subspan(static_cast<std::size_t>(k * size), size),
+        requests.push_back(file.read_async(std::span(back).subspan(static_cast<std::size_t>(k * size), size),
                                            ((first + k) * world.size() + world.rank()) * size));
       wait_all(requests);
       same(back, bytes);

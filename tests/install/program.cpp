@@ -24,7 +24,7 @@ int main() {
   outcore::file::ExclusiveFile file("values");
   file.write(std::as_bytes(std::span(values)), 0);
   found.assign(12, 0.0);
-  if (file.async_read(std::as_writable_bytes(std::span(found)), 0).wait() != 96 || found != values) return 2;
+  if (file.read_async(std::as_writable_bytes(std::span(found)), 0).wait() != 96 || found != values) return 2;
   file.close();
 
   try {

@@ -61,13 +61,13 @@ inline void same_slots(const Geometry& geometry, const Buffer& actual, const Buf
 
 inline void write(Component& component, std::int64_t first, const Buffer& data) {
   const auto count = static_cast<std::int64_t>(data.size()) / component.geometry().stride_bytes();
-  component.async_write(first, count, data.span()).wait();
+  component.write_async(first, count, data.span()).wait();
 }
 
 inline Buffer read(const Component& component, std::int64_t first, std::int64_t count) {
   Buffer buffer(static_cast<std::size_t>(count * component.geometry().stride_bytes()));
   std::ranges::fill(buffer.span(), std::byte{0xAA});
-  component.async_read(first, count, buffer.span()).wait();
+  component.read_async(first, count, buffer.span()).wait();
   return buffer;
 }
 

@@ -96,7 +96,7 @@ class Model {
     while (next < geometry_.slots && requests.size() < 4) {
       const std::int64_t count = upto(std::min<std::int64_t>(9, geometry_.slots - next));
       buffers.push_back(content(geometry_, count, random_()));
-      requests.push_back(component_.async_write(next, count, buffers.back().span()));
+      requests.push_back(component_.write_async(next, count, buffers.back().span()));
       for (std::int64_t i = 0; i < count; ++i) {
         const auto bytes = slot_in(geometry_, buffers.back(), i);
         slots_[next + i].assign(bytes.begin(), bytes.end());
@@ -119,7 +119,7 @@ class Model {
     const std::int64_t slot = upto(geometry_.slots - 1), first = upto(geometry_.blocks() - 1);
     const std::int64_t count = 1 + upto(geometry_.blocks() - first - 1);
     const Buffer back(static_cast<std::size_t>(geometry_.stride_bytes()));
-    component_.async_read_blocks(slot, first, count, back.span()).wait();
+    component_.read_blocks_async(slot, first, count, back.span()).wait();
     const auto begin = static_cast<std::size_t>(first * geometry_.block_bytes);
     const auto end =
         static_cast<std::size_t>(std::min((first + count) * geometry_.block_bytes, geometry_.slot_bytes));
@@ -189,7 +189,7 @@ TEST("reading blocks of a slot moves these, no more") {
   const Buffer data = content(geometry, 4, 1);
   write(component, 0, data);
   const Buffer back(1 << 20);
-  component.async_read_blocks(2, 3, 2, back.span()).wait();
+  component.read_blocks_async(2, 3, 2, back.span()).wait();
   support::same(back.span().subspan(192 << 10, 128 << 10),
                 slot_in(geometry, data, 2).subspan(192 << 10, 128 << 10));
   check::equal(counting.read_bytes.load(), 128 << 10);
@@ -201,7 +201,7 @@ TEST("blocks of a slot that was never written are zeros, and the memory of other
   Component component = Component::create(scratch.file(), geometry);
   const Buffer back(1 << 20);
   std::ranges::fill(back.span(), std::byte{7});
-  component.async_read_blocks(2, 3, 2, back.span()).wait();
+  component.read_blocks_async(2, 3, 2, back.span()).wait();
   for (std::size_t i = 0; i < back.size(); ++i)
     check::equal(int(back.span()[i]), i / (64 << 10) == 3 || i / (64 << 10) == 4 ? 0 : 7);
 }
@@ -213,9 +213,9 @@ TEST("memory that is not aligned is as good, but for speed") {
   const Buffer data = content(geometry, 5, 1);
   std::vector<std::byte> memory(data.size() + 1);
   std::ranges::copy(data.span(), memory.begin() + 1);
-  component.async_write(1, 5, std::span(memory).subspan(1)).wait();
+  component.write_async(1, 5, std::span(memory).subspan(1)).wait();
   std::ranges::fill(memory, std::byte{7});
-  component.async_read(1, 5, std::span(memory).subspan(1)).wait();
+  component.read_async(1, 5, std::span(memory).subspan(1)).wait();
   for (std::int64_t slot = 0; slot < 5; ++slot)
     support::same(std::span(memory).subspan(static_cast<std::size_t>(1 + slot * geometry.stride_bytes()),
                                             static_cast<std::size_t>(geometry.slot_bytes)),
@@ -436,25 +436,25 @@ TEST("slots that are not there, memory of another size, and closed or read-only 
   const auto refused = [&](const std::function<void()>& body) {
     return check::throws<Error>(body).errno_value();
   };
-  check::equal(refused([&] { (void)component.async_write(38, 3, data.span()); }), EINVAL);
-  check::equal(refused([&] { (void)component.async_write(-1, 3, data.span()); }), EINVAL);
-  check::equal(refused([&] { (void)component.async_write(0, 2, data.span()); }), EINVAL);
-  check::equal(refused([&] { (void)component.async_read(38, 3, data.span()); }), EINVAL);
+  check::equal(refused([&] { (void)component.write_async(38, 3, data.span()); }), EINVAL);
+  check::equal(refused([&] { (void)component.write_async(-1, 3, data.span()); }), EINVAL);
+  check::equal(refused([&] { (void)component.write_async(0, 2, data.span()); }), EINVAL);
+  check::equal(refused([&] { (void)component.read_async(38, 3, data.span()); }), EINVAL);
   const std::span slot = data.span().first(static_cast<std::size_t>(geometry.stride_bytes()));
   const std::int64_t blocks = geometry.blocks();
-  check::equal(refused([&] { (void)component.async_read_blocks(0, blocks - 1, 2, slot); }), EINVAL);
-  check::equal(refused([&] { (void)component.async_read_blocks(0, -1, 1, slot); }), EINVAL);
-  check::equal(refused([&] { (void)component.async_read_blocks(0, 0, 0, slot); }), EINVAL);
-  check::equal(refused([&] { (void)component.async_read_blocks(40, 0, 1, slot); }), EINVAL);
-  check::equal(refused([&] { (void)component.async_read_blocks(0, 0, 1, slot.first(2)); }), EINVAL);
+  check::equal(refused([&] { (void)component.read_blocks_async(0, blocks - 1, 2, slot); }), EINVAL);
+  check::equal(refused([&] { (void)component.read_blocks_async(0, -1, 1, slot); }), EINVAL);
+  check::equal(refused([&] { (void)component.read_blocks_async(0, 0, 0, slot); }), EINVAL);
+  check::equal(refused([&] { (void)component.read_blocks_async(40, 0, 1, slot); }), EINVAL);
+  check::equal(refused([&] { (void)component.read_blocks_async(0, 0, 1, slot.first(2)); }), EINVAL);
   write(component, 0, data);
   const auto table = component.encode_table();
   component.close();
   component.close();
-  check::equal(refused([&] { (void)component.async_write(0, 3, data.span()); }), EBADF);
-  check::equal(refused([&] { (void)component.async_read(0, 3, data.span()); }), EBADF);
+  check::equal(refused([&] { (void)component.write_async(0, 3, data.span()); }), EBADF);
+  check::equal(refused([&] { (void)component.read_async(0, 3, data.span()); }), EBADF);
   Component reader = Component::open(scratch.file(), SlotTable::decode(table, "table"), {.read_only = true});
-  check::equal(refused([&] { (void)reader.async_write(0, 3, data.span()); }), EBADF);
+  check::equal(refused([&] { (void)reader.write_async(0, 3, data.span()); }), EBADF);
   same_slots(geometry, read(reader, 0, 3), data);
 }
 

@@ -105,8 +105,8 @@ TEST("reading blocks finds damage in them") {
   component.flush();
   flip_bit(scratch.file(), 2 * geometry.block_bytes + 17);
   const Buffer back(static_cast<std::size_t>(geometry.stride_bytes()));
-  component.async_read_blocks(0, 1, 1, back.span()).wait();
-  const auto part = [&] { component.async_read_blocks(0, 2, 1, back.span()).wait(); };
+  component.read_blocks_async(0, 1, 1, back.span()).wait();
+  const auto part = [&] { component.read_blocks_async(0, 2, 1, back.span()).wait(); };
   check::contains(check::throws<Error>(part).what(), "block 2 of slot 0");
 }
 
@@ -239,12 +239,12 @@ TEST("a write that nobody waited for counts, and its failure fails the flush") {
   Component component = faulty.create(odd());
   const Buffer data = content(odd(), 2, 3);
   {
-    const auto dropped = component.async_write(0, 2, data.span());
+    const auto dropped = component.write_async(0, 2, data.span());
   }
   check::is_true(component.table().written(1));
   component.flush();
   {
-    const auto dropped = component.async_write(2, 2, data.span());
+    const auto dropped = component.write_async(2, 2, data.span());
   }
   check::equal(check::throws<Error>([&] { component.flush(); }).errno_value(), EIO);
   component.flush();
@@ -256,7 +256,7 @@ TEST("a write that nobody waited for, and failed, fails the close") {
   Component component = faulty.create(odd());
   const Buffer data = content(odd(), 2, 3);
   {
-    const auto dropped = component.async_write(0, 2, data.span());
+    const auto dropped = component.write_async(0, 2, data.span());
   }
   check::equal(check::throws<Error>([&] { component.close(); }).errno_value(), EIO);
 }
@@ -273,7 +273,7 @@ TEST("a request is not done while the device is not") {
                  }});
   Component component = faulty.create(odd());
   const Buffer data = content(odd(), 2, 3);
-  auto request = component.async_write(0, 2, data.span());
+  auto request = component.write_async(0, 2, data.span());
   check::is_true(!request.done(), "under way");
   request.wait();
   check::is_true(request.done(), "complete");

@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
 LAYERS = _core.trace_layers()
 OPERATIONS = _core.trace_ops()
-READS, WRITES = ("read", "async_read"), ("write", "async_write")
+READS, WRITES = ("read", "read_async"), ("write", "write_async")
 TRANSFERS = READS + WRITES
-ASYNCHRONOUS = ("async_read", "async_write")
+ASYNCHRONOUS = ("read_async", "write_async")
 SIZE_CLASS_BOUNDS = _core.trace_size_class_bounds()
 SIZE_CLASSES = len(SIZE_CLASS_BOUNDS) + 1
 _NS = 1e-9

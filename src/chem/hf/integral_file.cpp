@@ -284,7 +284,7 @@ void IntegralFile::Writer::write_record(Stream& stream) {
   }
   stream.records[stream.current] = &record;
   stream.requests[stream.current] =
-      file_.disk_->async_write(buffer.span().first(length), {.file = 0, .number = record.number});
+      file_.disk_->write_async(buffer.span().first(length), {.file = 0, .number = record.number});
   stream.current = (stream.current + 1) % Stream::count;
   wait(stream, stream.current);  // the oldest write; its buffer is filled next
 }

@@ -85,7 +85,7 @@ class IntegralPass {
     const std::uint64_t ticket = tickets_ ? tickets_() : next_ticket_.fetch_add(1);
     if (ticket < on_disk_.size()) {
       slot.record = on_disk_[ticket];
-      slot.read = file_.disk_->async_read(slot.buffer.span().first(whole_pages(slot.record->used)),
+      slot.read = file_.disk_->read_async(slot.buffer.span().first(whole_pages(slot.record->used)),
                                           {.file = slot.record->file, .number = slot.record->number});
     }
     slot.started = ticket < on_disk_.size() ? q + 1 : ended;

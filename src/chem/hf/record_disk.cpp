@@ -40,11 +40,11 @@ class ExclusiveFiles final : public RecordDisk {
   }
 
   RecordPlace place(std::int64_t n) const override { return {.file = 0, .number = n}; }
-  Request async_write(std::span<const std::byte> bytes, RecordPlace place) override {
-    return files_[place.file].async_write(bytes, offset(place));
+  Request write_async(std::span<const std::byte> bytes, RecordPlace place) override {
+    return files_[place.file].write_async(bytes, offset(place));
   }
-  Request async_read(std::span<std::byte> bytes, RecordPlace place) override {
-    return files_[place.file].async_read(bytes, offset(place));
+  Request read_async(std::span<std::byte> bytes, RecordPlace place) override {
+    return files_[place.file].read_async(bytes, offset(place));
   }
   const std::string& path(std::uint32_t file) const override { return files_[file].path(); }
   void flush() override {
@@ -77,11 +77,11 @@ class SharedRecords final : public RecordDisk {
 
   // A record is a stripe, and stripes go round the components: where each process owns one, its own.
   RecordPlace place(std::int64_t n) const override { return {.file = 0, .number = n * size_ + rank_}; }
-  Request async_write(std::span<const std::byte> bytes, RecordPlace place) override {
-    return file_.async_write(bytes, offset(place));
+  Request write_async(std::span<const std::byte> bytes, RecordPlace place) override {
+    return file_.write_async(bytes, offset(place));
   }
-  Request async_read(std::span<std::byte> bytes, RecordPlace place) override {
-    return file_.async_read(bytes, offset(place));
+  Request read_async(std::span<std::byte> bytes, RecordPlace place) override {
+    return file_.read_async(bytes, offset(place));
   }
   const std::string& path(std::uint32_t) const override { return file_.name(); }
   void flush() override { file_.flush(); }

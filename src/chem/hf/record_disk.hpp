@@ -30,8 +30,8 @@ class RecordDisk {
   virtual ~RecordDisk() = default;
   /// The place of the n-th record that this process writes.
   [[nodiscard]] virtual RecordPlace place(std::int64_t n) const = 0;
-  [[nodiscard]] virtual Request async_write(std::span<const std::byte> bytes, RecordPlace place) = 0;
-  [[nodiscard]] virtual Request async_read(std::span<std::byte> bytes, RecordPlace place) = 0;
+  [[nodiscard]] virtual Request write_async(std::span<const std::byte> bytes, RecordPlace place) = 0;
+  [[nodiscard]] virtual Request read_async(std::span<std::byte> bytes, RecordPlace place) = 0;
   [[nodiscard]] virtual const std::string& path(std::uint32_t file) const = 0;
   virtual void flush() = 0;  ///< what this process wrote is on stable storage
   virtual void drop() = 0;   ///< the files are gone; of a file of all processes: collective

@@ -195,8 +195,8 @@ void StripedComponents::begin(const std::shared_ptr<Asked>& asked) {
       };
       try {
         device::File& file = at(part.component);
-        asked->request.write ? file.async_write(list, run.offset, then)
-                             : file.async_read(list, run.offset, then);
+        asked->request.write ? file.write_async(list, run.offset, then)
+                             : file.read_async(list, run.offset, then);
       } catch (...) {
         const Error error = transport::current_error("serve bytes of a striped file");
         asked->ended(&error, rank);

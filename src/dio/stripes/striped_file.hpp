@@ -66,8 +66,8 @@ class OUTCORE_SIBLING StripedFile {
   void write(std::span<const WritePart> parts);
   /// Nonblocking; the list may go, the memory must stay until the request is done. Whoever waits for a read
   /// puts small pieces where they belong.
-  [[nodiscard]] Request async_read(std::span<const ReadPart> parts);
-  [[nodiscard]] Request async_write(std::span<const WritePart> parts);
+  [[nodiscard]] Request read_async(std::span<const ReadPart> parts);
+  [[nodiscard]] Request write_async(std::span<const WritePart> parts);
 
   /// Waits for all writes of this process, and throws the error of one that nobody waited for. Forgets the
   /// copies of the client cache. Not collective.

@@ -98,7 +98,7 @@ void StripedFile::Transfer::end() {
   for (const std::int64_t block : changed_blocks) copies->forget(block);
   const std::uint64_t now = trace::now_ns();
   using trace::Op;
-  const Op op = blocking ? (write ? Op::write : Op::read) : (write ? Op::async_write : Op::async_read);
+  const Op op = blocking ? (write ? Op::write : Op::read) : (write ? Op::write_async : Op::read_async);
   const std::uint64_t waited_ns = blocking ? now - start_ns : waits_from_ns > 0 ? now - waits_from_ns : 0;
   trace::record({.start_ns = start_ns,
                  .end_ns = now,
@@ -184,8 +184,8 @@ void StripedFile::State::start_local(Transfer& request, int component, std::vect
   Transfer::Local& local = request.local.back();
   for (const Runs::Run& run : local.runs.runs()) {
     const auto list = local.runs.list(run);
-    local.requests.push_back(request.write ? file.async_write(list, run.offset)
-                                           : file.async_read(list, run.offset));
+    local.requests.push_back(request.write ? file.write_async(list, run.offset)
+                                           : file.read_async(list, run.offset));
   }
 }
 
@@ -299,12 +299,12 @@ void StripedFile::write(std::span<const WritePart> parts) {
   state_->start(parts, true)->deliver();
 }
 
-Request StripedFile::async_read(std::span<const ReadPart> parts) {
+Request StripedFile::read_async(std::span<const ReadPart> parts) {
   check_parts(*state_, "read", parts);
   return Request(state_->start(parts, false));
 }
 
-Request StripedFile::async_write(std::span<const WritePart> parts) {
+Request StripedFile::write_async(std::span<const WritePart> parts) {
   check_parts(*state_, "write", parts);
   return Request(state_->start(parts, false));
 }

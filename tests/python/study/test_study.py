@@ -45,7 +45,7 @@ def outcome(case, seconds, **operations):
 
 
 def test_plain_records_on_the_calibrated_storage_take_the_share_of_the_study():
-    pilot = outcome(Case("LARGE"), 21.0, async_read=(10_000, 0.5), async_write=(1000, 0.5))
+    pilot = outcome(Case("LARGE"), 21.0, read_async=(10_000, 0.5), write_async=(1000, 0.5))
     overhead = 2e-5
     device = calibrated(pilot, overhead)
     moving = pilot.case.buffer_bytes / device.bandwidth_bytes_per_s
@@ -132,7 +132,7 @@ class Pretended(Runner):
         self.seconds = list(seconds)
 
     def _once(self, case, events):
-        return outcome(case, self.seconds.pop(0), async_read=(1, 0.0))
+        return outcome(case, self.seconds.pop(0), read_async=(1, 0.0))
 
 
 def test_the_median_of_several_runs_counts(tmp_path):

@@ -46,11 +46,11 @@ def one_process() -> Report:
     """Reads: blocked 1 s and 2 s; writes: blocked 1 s. Device: reads 6 s under way, busy 3 s."""
     file = {
         "read": counter(10, 65536, 1000, 1000, sequential=9),
-        "async_read": counter(20, 1 << 20, 8000, 2000, sequential=20),
+        "read_async": counter(20, 1 << 20, 8000, 2000, sequential=20),
         "write": counter(5, 1000, 1000, 1000, failed=1),
         "wait": counter(20, 0, 2000, 2000),
     }
-    device = {"async_read": counter(40, 1 << 19, 6000, 500)}
+    device = {"read_async": counter(40, 1 << 19, 6000, 500)}
     return Report(
         (process(layers={"file": file, "device": device}, device_read_busy_ns=3000 * MS),),
         RawRates(14e6, 20e6),
@@ -84,7 +84,7 @@ def lines(text: str, *starts: str) -> list[list[str]]:
 def test_seconds_of_the_file_layer_are_those_in_which_callers_were_blocked() -> None:
     rows = {row.operation: row for row in one_process().rows("file")}
     assert rows["read"].seconds == pytest.approx(1)
-    assert rows["async_read"].seconds == pytest.approx(2)
+    assert rows["read_async"].seconds == pytest.approx(2)
 
 
 def test_seconds_of_the_device_layer_are_those_under_way() -> None:
@@ -93,13 +93,13 @@ def test_seconds_of_the_device_layer_are_those_under_way() -> None:
 
 
 def test_rows_are_the_operations_that_happened_in_order() -> None:
-    assert [row.operation for row in one_process().rows("file")] == ["read", "write", "async_read", "wait"]
+    assert [row.operation for row in one_process().rows("file")] == ["read", "write", "read_async", "wait"]
 
 
 def test_share_of_io_time() -> None:
     rows = {row.operation: row for row in one_process().rows("file")}
     assert rows["read"].io_share == pytest.approx(1 / 4)
-    assert rows["async_read"].io_share == pytest.approx(2 / 4)
+    assert rows["read_async"].io_share == pytest.approx(2 / 4)
 
 
 def test_share_of_run_time_counts_all_processes() -> None:
@@ -137,7 +137,7 @@ def test_the_longest_run_time_counts() -> None:
 
 def test_waiting_and_overlapped_time_of_asynchronous_operations() -> None:
     file, device = one_process().async_rows()
-    assert (file.layer, file.operation, file.count) == ("file", "async_read", 20)
+    assert (file.layer, file.operation, file.count) == ("file", "read_async", 20)
     assert (file.seconds, file.waited_seconds, file.overlapped_seconds) == pytest.approx((8, 2, 6))
     assert device.layer == "device"
     assert device.overlapped_seconds == pytest.approx(5.5)
@@ -388,7 +388,7 @@ def test_timed_counts_a_failure_and_lets_it_through() -> None:
     assert trace.snapshot()["layers"]["file"]["read"]["failed"] == 1
 
 
-@pytest.mark.parametrize("operation", ["async_read", "swim"])
+@pytest.mark.parametrize("operation", ["read_async", "swim"])
 def test_timed_takes_blocking_operations_only(operation: str) -> None:
     with pytest.raises(ValueError, match=operation), trace.timed(operation):
         pass
@@ -446,7 +446,7 @@ def traced(tmp_path: Path) -> Path:
     now = _core.trace_now_ns()
     for i in range(3):
         for layer in report.LAYERS:
-            for operation in ("read", "async_write"):
+            for operation in ("read", "write_async"):
                 start = now + 4 * i * MS
                 _core.trace_record(layer, operation, start, start + (i + 1) * MS, "/x", i * 4096, 4096 << i)
     trace.stop()

@@ -18,7 +18,7 @@ from outcore.trace import report, tracefile
 from outcore.trace.report import ProcessCounters, Report
 
 READ, WRITE, ASYNC_READ, ASYNC_WRITE = (
-    report.OPERATIONS.index(name) for name in ("read", "write", "async_read", "async_write")
+    report.OPERATIONS.index(name) for name in ("read", "write", "read_async", "write_async")
 )
 
 
@@ -67,10 +67,10 @@ def test_asynchronous_operations_are_pairs(path: Path) -> None:
     events = validate(written(path, made((ASYNC_READ, 1_000, 9_000), (ASYNC_WRITE, 2_000, 3_001))))
     phases = [(event["ph"], event["name"], event["ts"]) for event in events]
     assert phases == [
-        ("b", "async_read", 0.0),
-        ("b", "async_write", 1.0),
-        ("e", "async_write", 2.001),
-        ("e", "async_read", 8.0),
+        ("b", "read_async", 0.0),
+        ("b", "write_async", 1.0),
+        ("e", "write_async", 2.001),
+        ("e", "read_async", 8.0),
     ]
 
 
@@ -354,7 +354,7 @@ def test_an_operation_that_begins_twice_is_refused(path: Path) -> None:
         (["traceEvents", 4, "pid"], 1.5),
         (["traceEvents", 4, "tid"], 77),
         (["traceEvents", -1, "id"], "0.9"),
-        (["traceEvents", -1, "name"], "async_write"),
+        (["traceEvents", -1, "name"], "write_async"),
         (["traceEvents", 3, "dur"], -1.0),
         (["traceEvents", 4, "args", "bytes"], 1.0),
         (["displayTimeUnit"], "s"),
