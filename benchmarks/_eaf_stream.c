@@ -18,7 +18,7 @@ int main(int count, char** arguments) {
   if (count != 5) return 2;
   options.scratch = arguments[1];
   options.keep = 1;
-  options.cache = OC_CACHE_DIRECT;
+  options.page_cache = OC_PAGE_CACHE_DIRECT;
   writing = strcmp(arguments[2], "write") == 0;
   size = atoll(arguments[3]);
   seconds = atof(arguments[4]);

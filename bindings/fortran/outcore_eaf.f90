@@ -12,12 +12,12 @@ module outcore_eaf
             oc_eaf_preallocate, oc_eaf_eof, oc_errmsg
 
   integer(c_int), parameter, public :: oc_ok = 0, oc_end_of_file = -1
-  integer(c_int), parameter, public :: oc_cache_automatic = 0, oc_cache_buffered = 1, oc_cache_direct = 2
+  integer(c_int), parameter, public :: oc_page_cache_auto = 0, oc_page_cache_buffered = 1, oc_page_cache_direct = 2
 
   type, bind(c) :: oc_eaf_options
     type(c_ptr) :: scratch = c_null_ptr
     integer(c_int) :: keep = 0
-    integer(c_int) :: cache = oc_cache_automatic
+    integer(c_int) :: page_cache = oc_page_cache_auto
     integer(c_int64_t) :: expected_bytes = 0
   end type
 
@@ -122,12 +122,12 @@ module outcore_eaf
 contains
 
   !> Opens a file; `scratch` empty or absent: the default directory.
-  integer(c_int) function oc_eaf_open(name, file, scratch, keep, cache, expected_bytes) result(code)
+  integer(c_int) function oc_eaf_open(name, file, scratch, keep, page_cache, expected_bytes) result(code)
     character(*), intent(in) :: name
     integer(c_int), intent(out) :: file
     character(*), intent(in), optional :: scratch
     logical, intent(in), optional :: keep
-    integer(c_int), intent(in), optional :: cache
+    integer(c_int), intent(in), optional :: page_cache
     integer(c_int64_t), intent(in), optional :: expected_bytes
     type(oc_eaf_options) :: options
     character(:, kind=c_char), allocatable, target :: directory
@@ -137,7 +137,7 @@ contains
       options%scratch = c_loc(directory)
     end if
     if (present(keep)) options%keep = merge(1_c_int, 0_c_int, keep)
-    if (present(cache)) options%cache = cache
+    if (present(page_cache)) options%page_cache = page_cache
     if (present(expected_bytes)) options%expected_bytes = expected_bytes
     code = open_c(trim(name) // c_null_char, options, file)
   end function

@@ -1,4 +1,4 @@
-// Names of cache modes as Python gives them.
+// Words for the use of the page cache as Python gives them.
 #pragma once
 
 #include <stdexcept>
@@ -8,10 +8,10 @@
 
 namespace outcore::python {
 
-[[nodiscard]] inline device::Cache parse_cache(const std::string& name) {
-  if (name == "automatic") return device::Cache::automatic;
-  if (name == "buffered") return device::Cache::buffered;
-  if (name == "direct") return device::Cache::direct;
+[[nodiscard]] inline device::PageCache parse_cache(const std::string& name) {
+  if (name == "automatic") return device::PageCache::automatic;
+  if (name == "buffered") return device::PageCache::buffered;
+  if (name == "direct") return device::PageCache::direct;
   throw std::invalid_argument("cache is '" + name + "', expected 'automatic', 'buffered' or 'direct'");
 }
 

@@ -193,7 +193,7 @@ void bind_two_electron(nb::module_& module) {
             options.disk_used = disk_used;
             options.file.scratch = scratch;
             options.file.expected_bytes = expected_bytes;
-            options.file.cache = parse_cache(cache);
+            options.file.page_cache = parse_cache(cache);
             new (self) chem::IntegralFileOptions(options);
           },
           "scratch"_a, "record_bytes"_a, "prefetch"_a, "accuracy"_a, "cache"_a, "expected_bytes"_a,

@@ -28,7 +28,7 @@ File open_file(const nb::object& path, bool create, bool truncate, bool read_onl
   return File(nb::cast<std::string>(text), {.create = create,
                                             .truncate = truncate,
                                             .read_only = read_only,
-                                            .cache = parse_cache(cache),
+                                            .page_cache = parse_cache(cache),
                                             .expected_bytes = expected_bytes});
 }
 

@@ -79,7 +79,7 @@ void open(ExclusiveFile* self, const std::string& name, const nb::object& scratc
           const std::string& cache, std::int64_t expected_bytes) {
   const file::ExclusiveFileOptions options{.scratch = scratch.is_none() ? "" : path_text(scratch),
                                            .keep = keep,
-                                           .cache = parse_cache(cache),
+                                           .page_cache = parse_cache(cache),
                                            .expected_bytes = expected_bytes};
   nb::gil_scoped_release released;
   new (self) ExclusiveFile(name, options);

@@ -31,7 +31,7 @@ using file::RecordFileOptions;
 using file::SharedFile;
 using file::SharedFileOptions;
 
-device::Cache cache_of(const std::string& name) {
+device::PageCache cache_of(const std::string& name) {
   try {
     return parse_cache(name);
   } catch (const std::invalid_argument& error) {
@@ -50,7 +50,7 @@ void make_shared_options(SharedFileOptions* self, std::int64_t hard_limit, std::
                                .typical_request_bytes = typical_request,
                                .placement = parse_placement(placement),
                                .components_per_node = components_per_node,
-                               .cache = cache_of(cache),
+                               .page_cache = cache_of(cache),
                                .client_cache_bytes = client_cache};
 }
 
@@ -181,7 +181,7 @@ void make_record_options(RecordFileOptions* self, std::int64_t records, std::int
                                .soft_limit_bytes = soft_limit,
                                .typical_record_bytes = typical_record,
                                .placement = parse_placement(placement),
-                               .cache = cache_of(cache)};
+                               .page_cache = cache_of(cache)};
 }
 
 void put(RecordFile& file, std::int64_t record, nb::handle argument) {

@@ -27,10 +27,10 @@ namespace outcore {
 struct DiskArrayCaches {
   /// Of chunks that this process owns; at least two of each component. -1: a sixteenth of the budget, at most
   /// 64 MiB.
-  std::int64_t own_bytes = -1;
+  std::int64_t cache_bytes = -1;
   /// Of chunks of other processes that this one has read, for data that is mostly read: they are read again
   /// after `sync`, and after writes of this process. 0: none.
-  std::int64_t others_bytes = 0;
+  std::int64_t client_cache_bytes = 0;
 };
 
 /// What is opened, and how.

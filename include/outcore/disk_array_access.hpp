@@ -29,7 +29,7 @@ class ChunkClient;
 ///   that two processes accumulate into add up, whatever the type. A box in several chunks is several
 ///   operations.
 /// - When a put or accumulate is complete, every get that begins afterwards sees it, at any process, but for
-///   caches of other processes (`cache_bytes`): these are right again after `sync` there.
+///   caches of other processes (`client_cache_bytes`): these are right again after `sync` there.
 /// - Collective transfers of the array see what was complete before this process called them, and gets that
 ///   begin after they are complete see what they wrote. While a transfer is under way its owners let
 ///   noncollective operations wait; those are before or after it, at each owner.
@@ -48,11 +48,11 @@ class OUTCORE_API DiskArrayAccess {
   DiskArrayAccess& operator=(DiskArrayAccess&&) noexcept;
 
   /// An array of another group of processes, from what its `DiskArray::share` returned. `world` is the one
-  /// that it was shared with. Not collective. `cache_bytes`: memory for copies of chunks, as
-  /// DiskArrayCaches::others_bytes. Error(EINVAL) for bytes that are no handle, or for a world that cannot
-  /// have them.
+  /// that it was shared with. Not collective. `client_cache_bytes`: memory for copies of chunks, as
+  /// DiskArrayCaches::client_cache_bytes. Error(EINVAL) for bytes that are no handle, or for a world that
+  /// cannot have them.
   [[nodiscard]] static DiskArrayAccess attach(World& world, const std::string& handle,
-                                              std::int64_t cache_bytes = 0);
+                                              std::int64_t client_cache_bytes = 0);
 
   [[nodiscard]] World& world() const noexcept;
   [[nodiscard]] const Extents& shape() const noexcept;

@@ -21,7 +21,7 @@ namespace outcore::file {
 struct ExclusiveFileOptions {
   std::string scratch;  ///< directory; empty: default_scratch()
   bool keep = false;    ///< the file has a name in `scratch` and outlives the process
-  device::Cache cache = device::Cache::automatic;
+  device::PageCache page_cache = device::PageCache::automatic;
   std::int64_t expected_bytes =
       0;  ///< hint: larger than free space is Error(ENOSPC) before anything is written
   device::Engine* engine = nullptr;  ///< null: the default engine
@@ -29,8 +29,9 @@ struct ExclusiveFileOptions {
 
 /// A scratch file of this process. Its name is private to the process: two processes that open "ints" have
 /// two files. It vanishes with the process, also when that is killed, unless `keep`. Opening a name again in
-/// the same process, also after close, finds the same bytes (cache, size and engine of the first opening
-/// hold); `erase` drops them. A kept file is written out by close, at the latest at a normal exit.
+/// the same process, also after close, finds the same bytes (use of the page cache, size and engine of the
+/// first opening hold); `erase` drops them. A kept file is written out by close, at the latest at a normal
+/// exit.
 ///
 /// Small sequential requests are combined: written behind and read ahead; a read always sees the writes
 /// before it. All calls of different threads are safe with one another but close and erase, which come last;

@@ -113,18 +113,18 @@ OUTCORE_API int oc_wait_all(int count, const int64_t* requests);
 OUTCORE_API int oc_wait_any(int count, const int64_t* requests, int* index);
 /** @} */
 
-/** @defgroup cache Use of the page cache
+/** @defgroup page_cache Use of the page cache
  *  @{ */
-#define OC_CACHE_AUTOMATIC 0 /**< What suits the file's size and what is in memory already. */
-#define OC_CACHE_BUFFERED 1  /**< Always through the page cache. */
-#define OC_CACHE_DIRECT 2    /**< Past it, but for ragged ends. */
+#define OC_PAGE_CACHE_AUTO 0     /**< What suits the file's size and what is in memory already. */
+#define OC_PAGE_CACHE_BUFFERED 1 /**< Always through the page cache. */
+#define OC_PAGE_CACHE_DIRECT 2   /**< Past it, but for ragged ends. */
 /** @} */
 
 /** How to open a file. All bytes zero, or a NULL pointer, mean the defaults. */
 typedef struct oc_eaf_options {
   const char* scratch;    /**< Directory; NULL or "": $OUTCORE_SCRATCH, else the fastest node-local disk. */
   int keep;               /**< Not 0: the file is `scratch`/`name`, and outlives the process. */
-  int cache;              /**< One of OC_CACHE_*. */
+  int page_cache;         /**< One of OC_PAGE_CACHE_*. */
   int64_t expected_bytes; /**< Hint, 0: unknown. More than is free: ENOSPC, before anything is written. */
 } oc_eaf_options;
 
@@ -225,9 +225,9 @@ OUTCORE_API int oc_world_close(int world);
 
 /** @defgroup placement Where the files lie that processes have in common
  *  @{ */
-#define OC_PLACEMENT_AUTOMATIC 0 /**< Shared if all processes see the directory of the first, else local. */
-#define OC_PLACEMENT_SHARED 1    /**< One directory that all see. */
-#define OC_PLACEMENT_LOCAL 2     /**< A part on each node, which others reach through its processes. */
+#define OC_PLACEMENT_AUTO 0   /**< Shared if all processes see the directory of the first, else local. */
+#define OC_PLACEMENT_SHARED 1 /**< One directory that all see. */
+#define OC_PLACEMENT_LOCAL 2  /**< A part on each node, which others reach through its processes. */
 /** @} */
 
 /** Hints for a shared file. All bytes zero, or a NULL pointer, mean the defaults. */
@@ -238,7 +238,7 @@ typedef struct oc_sf_options {
   int reserve;                   /**< Not 0: space for the soft limit is reserved at once. */
   int placement;                 /**< One of OC_PLACEMENT_*. */
   int components_per_node;       /**< Files on each node; 0: one for each process, at most 8. */
-  int cache;                     /**< One of OC_CACHE_*. */
+  int page_cache;                /**< One of OC_PAGE_CACHE_*. */
   /** Memory of this process for copies of what lies on other nodes, 0: none. With it, a process that reads
    * what others have written since it read there before has to call oc_sf_sync() first. */
   int64_t client_cache_bytes;
@@ -325,7 +325,7 @@ typedef struct oc_rf_options {
   int64_t soft_limit_bytes;     /**< Size it will have, 0: unknown. More than is free: ENOSPC. */
   int64_t typical_record_bytes; /**< Sets the stripe, and what a process takes at once. 0: unknown. */
   int placement;                /**< One of OC_PLACEMENT_*. */
-  int cache;                    /**< One of OC_CACHE_*. */
+  int page_cache;               /**< One of OC_PAGE_CACHE_*. */
 } oc_rf_options;
 
 /** @brief Creates a record file, without records. Collective; a scratch file, as shared files are.

@@ -4,7 +4,7 @@
 namespace outcore::device {
 
 /// How a file uses the page cache.
-enum class Cache {
+enum class PageCache {
   automatic,  ///< reads what the page cache holds from there and the rest directly; writes through the page
               ///< cache while the expected size fits well into free memory, directly otherwise
   buffered,   ///< always through the page cache

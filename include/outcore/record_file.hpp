@@ -29,7 +29,7 @@ struct RecordFileOptions {
   std::int64_t soft_limit_bytes = 0;      ///< as for shared files
   std::int64_t typical_record_bytes = 0;  ///< sets the stripe, and what a process takes at once. 0: unknown
   Placement placement = Placement::automatic;
-  device::Cache cache = device::Cache::automatic;
+  device::PageCache page_cache = device::PageCache::automatic;
   device::Engine* engine = nullptr;  ///< null: the default engine
 };
 

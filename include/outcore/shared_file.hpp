@@ -34,7 +34,7 @@ struct SharedFileOptions {
   std::int64_t typical_request_bytes = 0;  ///< sets the stripe. 0: unknown
   Placement placement = Placement::automatic;
   int components_per_node = 0;  ///< files on each node; 0: one for each process, at most 8
-  device::Cache cache = device::Cache::automatic;
+  device::PageCache page_cache = device::PageCache::automatic;
   /// Memory of this process for copies of what lies on other nodes; see sync. 0: none.
   std::int64_t client_cache_bytes = 0;
   device::Engine* engine = nullptr;  ///< null: the default engine

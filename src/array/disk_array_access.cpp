@@ -36,7 +36,8 @@ DiskArrayAccess::~DiskArrayAccess() = default;
 DiskArrayAccess::DiskArrayAccess(DiskArrayAccess&&) noexcept = default;
 DiskArrayAccess& DiskArrayAccess::operator=(DiskArrayAccess&&) noexcept = default;
 
-DiskArrayAccess DiskArrayAccess::attach(World& world, const std::string& handle, std::int64_t cache_bytes) {
+DiskArrayAccess DiskArrayAccess::attach(World& world, const std::string& handle,
+                                        std::int64_t client_cache_bytes) {
   array::ChunkLayout layout = array::ChunkLayout::decode(handle);
   for (const int owner : layout.owners)
     if (owner >= world.size())
@@ -45,7 +46,7 @@ DiskArrayAccess DiskArrayAccess::attach(World& world, const std::string& handle,
                                      std::to_string(world.size()) + " of this world"});
   array::ArrayServices& services = array::ArrayServices::present(world, "attach to a disk array");
   return DiskArrayAccess(
-      std::make_shared<ChunkClient>(world, services.chunks, std::move(layout), nullptr, cache_bytes));
+      std::make_shared<ChunkClient>(world, services.chunks, std::move(layout), nullptr, client_cache_bytes));
 }
 
 World& DiskArrayAccess::world() const noexcept {

@@ -90,7 +90,7 @@ store::ComponentOptions DiskArray::State::component_options(int component) const
 store::ChunkCacheOptions DiskArray::State::cache_options(std::size_t components) const {
   constexpr std::int64_t most_bytes = 64 << 20;
   const std::int64_t all =
-      caches.own_bytes >= 0 ? caches.own_bytes : std::min(world.budget().limit_bytes() / 16, most_bytes);
+      caches.cache_bytes >= 0 ? caches.cache_bytes : std::min(world.budget().limit_bytes() / 16, most_bytes);
   return {.most_bytes = all / static_cast<std::int64_t>(components),
           .account = account("the cache of a disk array")};
 }
@@ -121,7 +121,7 @@ void DiskArray::State::serve() {
   client = std::make_shared<array::ChunkClient>(
       world, services.chunks,
       array::ChunkLayout{.grid = grid, .type = type, .read_only = read_only, .number = id, .owners = owners},
-      store, caches.others_bytes);
+      store, caches.client_cache_bytes);
 }
 
 std::string DiskArray::State::share(World& parent) {

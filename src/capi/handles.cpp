@@ -45,16 +45,16 @@ std::span<const std::byte> memory(const void* buffer, std::int64_t bytes) {
   return {static_cast<const std::byte*>(buffer), size_of("write", buffer, bytes)};
 }
 
-device::Cache cache_of(int cache) {
-  switch (cache) {
-    case OC_CACHE_AUTOMATIC:
-      return device::Cache::automatic;
-    case OC_CACHE_BUFFERED:
-      return device::Cache::buffered;
-    case OC_CACHE_DIRECT:
-      return device::Cache::direct;
+device::PageCache page_cache_of(int page_cache) {
+  switch (page_cache) {
+    case OC_PAGE_CACHE_AUTO:
+      return device::PageCache::automatic;
+    case OC_PAGE_CACHE_BUFFERED:
+      return device::PageCache::buffered;
+    case OC_PAGE_CACHE_DIRECT:
+      return device::PageCache::direct;
     default:
-      invalid("open", "cache is none of OC_CACHE_*");
+      invalid("open", "page_cache is none of OC_PAGE_CACHE_*");
   }
 }
 

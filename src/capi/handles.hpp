@@ -106,9 +106,9 @@ int guarded(Body body) noexcept {
 
 [[nodiscard]] std::shared_ptr<World> world_of(int world);  ///< Error(EBADF) if there is none
 
-/// One of OC_PLACEMENT_*, one of OC_CACHE_*.
+/// One of OC_PLACEMENT_*, one of OC_PAGE_CACHE_*.
 [[nodiscard]] Placement placement_of(int placement, const char* attempted);
-[[nodiscard]] device::Cache cache_of(int cache);
+[[nodiscard]] device::PageCache page_cache_of(int page_cache);
 
 /// Hands out what is known of a file system; either place may be NULL.
 void report(const device::FileSystem& system, std::int64_t* free_bytes, char* type, std::size_t type_size);

@@ -41,7 +41,7 @@ RecordFileOptions translate(const oc_rf_options& options) {
           .soft_limit_bytes = options.soft_limit_bytes,
           .typical_record_bytes = options.typical_record_bytes,
           .placement = placement_of(options.placement, "create record file"),
-          .cache = cache_of(options.cache)};
+          .page_cache = page_cache_of(options.page_cache)};
 }
 
 /// Runs a call on an open file.

@@ -44,7 +44,7 @@ SharedFileOptions translate(const oc_sf_options& options) {
           .typical_request_bytes = options.typical_request_bytes,
           .placement = placement_of(options.placement, "create shared file"),
           .components_per_node = options.components_per_node,
-          .cache = cache_of(options.cache),
+          .page_cache = page_cache_of(options.page_cache),
           .client_cache_bytes = options.client_cache_bytes};
 }
 

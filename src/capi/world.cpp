@@ -35,7 +35,7 @@ std::shared_ptr<World> world_of(int world) {
 
 Placement placement_of(int placement, const char* attempted) {
   switch (placement) {
-    case OC_PLACEMENT_AUTOMATIC:
+    case OC_PLACEMENT_AUTO:
       return Placement::automatic;
     case OC_PLACEMENT_SHARED:
       return Placement::shared;

@@ -24,7 +24,7 @@ std::int64_t memory_for_files() {
 
 CachePolicy::CachePolicy(const OpenOptions& options, int buffered_fd, std::uint32_t trace_file)
     : options_(options), fd_(buffered_fd), trace_file_(trace_file) {
-  if (options.cache == Cache::automatic) cached_most_bytes_ = memory_for_files() / 2;
+  if (options.page_cache == PageCache::automatic) cached_most_bytes_ = memory_for_files() / 2;
 }
 
 /// In the calling thread. The engine of the process is not started for that.
@@ -58,12 +58,12 @@ Way CachePolicy::nonblocking(Kind kind, std::int64_t offset, std::int64_t size) 
 }
 
 Way CachePolicy::way_of(Kind kind, std::int64_t offset, std::int64_t size) {
-  switch (options_.cache) {
-    case Cache::buffered:
+  switch (options_.page_cache) {
+    case PageCache::buffered:
       return Way::buffered;
-    case Cache::direct:
+    case PageCache::direct:
       return Way::direct;
-    case Cache::automatic:
+    case PageCache::automatic:
       break;
   }
   const bool small = size < Transfer::direct_above_bytes;
@@ -149,7 +149,7 @@ void CachePolicy::completed(const Transfer& transfer) noexcept {
 /// SequentialBuffer does, after two): the kernel shall.
 void CachePolicy::note_miss(const Transfer& transfer) noexcept {
   constexpr std::uint32_t a_run = 4;
-  if (!transfer.sequential || options_.cache != Cache::automatic)
+  if (!transfer.sequential || options_.page_cache != PageCache::automatic)
     return sequential_misses_.store(0, std::memory_order_relaxed);
   if (sequential_misses_.fetch_add(1, std::memory_order_relaxed) + 1 == a_run)
     posix_fadvise(fd_, 0, 0, POSIX_FADV_NORMAL);
@@ -162,7 +162,7 @@ void CachePolicy::note_miss(const Transfer& transfer) noexcept {
 void CachePolicy::missed(const Transfer& transfer, std::uint64_t nanoseconds) {
   constexpr std::int64_t slow_bytes_per_ns = 1, fast_bytes_per_ns = 2, least_bytes = 4 << 20;
   since_miss_.store(0, std::memory_order_relaxed);
-  if (transfer.sequential || options_.cache != Cache::automatic) return;
+  if (transfer.sequential || options_.page_cache != PageCache::automatic) return;
   const auto lost = std::max<std::int64_t>(
       0, static_cast<std::int64_t>(nanoseconds) - transfer.moved_bytes() / fast_bytes_per_ns);
   const std::int64_t total = lost_ns_.fetch_add(lost, std::memory_order_relaxed) + lost;

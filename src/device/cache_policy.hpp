@@ -51,7 +51,7 @@ class CachePolicy {
   const OpenOptions& options_;
   const int fd_;
   const std::uint32_t trace_file_;
-  /// The file fits well into memory up to this size; Cache::automatic writes larger ones directly.
+  /// The file fits well into memory up to this size; PageCache::automatic writes larger ones directly.
   std::int64_t cached_most_bytes_ = 0;
 
   std::atomic<std::int64_t> read_directly_{0};       ///< bytes of the first pass over the file, so far

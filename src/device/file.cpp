@@ -125,7 +125,7 @@ File::State::State(std::string name, const OpenOptions& wanted) : path(std::move
                                  (create && options.exclusive ? O_EXCL : 0));
   if (!buffered) throw Error(errno, {.attempted = "open", .path = path});
   check_opened(path, options, buffered.get());
-  if (options.cache != Cache::buffered) open_direct(status_of(buffered.get()));
+  if (options.page_cache != PageCache::buffered) open_direct(status_of(buffered.get()));
   if (options.unlink_after_open) unlink_opened(path, options);
   options.directory = -1;  // it is the caller's
   trace_file = trace::file_id(path);
@@ -145,7 +145,7 @@ void File::State::open_direct(const FileStatus& about) {
   // Ragged ends must not bring other pages into the page cache, least of all in one piece with theirs; and
   // what the kernel reads ahead of small requests (up to 8 MiB) would look as if it were in memory, so that
   // SequentialBuffer follows it, slower than the disk. CachePolicy takes it back for who reads without that.
-  if (options.cache != Cache::buffered) posix_fadvise(buffered.get(), 0, 0, POSIX_FADV_RANDOM);
+  if (options.page_cache != PageCache::buffered) posix_fadvise(buffered.get(), 0, 0, POSIX_FADV_RANDOM);
 }
 
 FileStatus File::State::status_of(int fd) const {
@@ -460,7 +460,7 @@ std::int64_t File::write(std::span<const iovec> list, std::int64_t offset) {
   return state_->blocking(Kind::write, list, offset);
 }
 bool File::resident(std::int64_t offset, std::int64_t size_bytes) {
-  return state_->options.cache != Cache::direct && state_->buffered && size_bytes > 0 &&
+  return state_->options.page_cache != PageCache::direct && state_->buffered && size_bytes > 0 &&
          state_->policy->resident(offset, size_bytes);
 }
 bool File::write_is_copy(std::int64_t offset, std::size_t size_bytes) const {

@@ -26,7 +26,7 @@ struct OpenOptions {
   bool exclusive = false;  ///< with create: it must not exist yet, or Error(EEXIST)
   bool truncate = false;
   bool read_only = false;
-  Cache cache = Cache::automatic;
+  PageCache page_cache = PageCache::automatic;
   std::int64_t expected_bytes = 0;  ///< hint, 0: unknown
   /// Nobody else writes the file while it is open. Then space on the disk may be reserved ahead of writes;
   /// what lies beyond the end of the file is given back by close.
@@ -62,7 +62,7 @@ class OUTCORE_SIBLING File {
   std::int64_t write(std::span<const iovec> list, std::int64_t offset);
 
   /// Whether the page cache holds the range, so that reading it waits for nothing (but for pages dropped just
-  /// now). False also where the kernel cannot tell, beyond the end of the file, and for Cache::direct.
+  /// now). False also where the kernel cannot tell, beyond the end of the file, and for PageCache::direct.
   [[nodiscard]] bool resident(std::int64_t offset, std::int64_t size_bytes);
   /// Whether a write would be a copy into the page cache, as far as is known without asking the system.
   [[nodiscard]] bool write_is_copy(std::int64_t offset, std::size_t size_bytes) const;

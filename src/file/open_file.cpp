@@ -116,7 +116,7 @@ std::shared_ptr<OpenFile> acquire(const std::string& name, const ExclusiveFileOp
   if (found == registry.files.end()) {
     const bool named = options.keep || system.network;
     device::OpenOptions device_options;
-    device_options.cache = options.cache;
+    device_options.page_cache = options.page_cache;
     device_options.expected_bytes = options.expected_bytes;
     device_options.engine = options.engine;
     device_options.sole_writer = true;

@@ -84,7 +84,7 @@ struct RecordFile::State : std::enable_shared_from_this<RecordFile::State> {
                                          .typical_request_bytes = prepared.options.typical_record_bytes,
                                          .expected_bytes = prepared.options.soft_limit_bytes,
                                          .placement = prepared.options.placement,
-                                         .cache = prepared.options.cache,
+                                         .page_cache = prepared.options.page_cache,
                                          .engine = prepared.options.engine}),
         directory(world, records),
         taken(world),

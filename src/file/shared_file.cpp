@@ -114,7 +114,7 @@ struct SharedFile::State {
                        .reserve = prepared.options.reserve,
                        .placement = prepared.options.placement,
                        .components_per_node = prepared.options.components_per_node,
-                       .cache = prepared.options.cache,
+                       .page_cache = prepared.options.page_cache,
                        .client_cache_bytes = prepared.options.client_cache_bytes,
                        .engine = prepared.options.engine}),
         end(world) {}

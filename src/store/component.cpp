@@ -31,7 +31,7 @@ Component::State::State(const std::string& path, SlotTable made, const Component
       file(path, {.create = create,
                   .exclusive = create,
                   .read_only = chosen.read_only,
-                  .cache = chosen.cache,
+                  .page_cache = chosen.page_cache,
                   .expected_bytes = table.geometry().file_bytes(),
                   .engine = chosen.engine,
                   .unlink_after_open = chosen.unlink_after_open,

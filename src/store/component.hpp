@@ -19,7 +19,7 @@ namespace outcore::store {
 
 struct ComponentOptions {
   /// Direct by default: chunks are large, aligned, and cached above this layer if at all.
-  device::Cache cache = device::Cache::direct;
+  device::PageCache page_cache = device::PageCache::direct;
   device::Engine* engine = nullptr;  ///< null: default_engine()
   bool read_only = false;
   int directory = -1;              ///< as device::OpenOptions::directory

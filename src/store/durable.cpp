@@ -84,7 +84,7 @@ device::File write_unsynced(const std::string& path, std::span<const std::byte> 
   if (::unlinkat(place.fd(), name.c_str(), 0) != 0 && errno != ENOENT)
     throw Error(errno, {.attempted = "replace", .path = path});
   device::File file(path, {.exclusive = true,
-                           .cache = device::Cache::buffered,
+                           .page_cache = device::PageCache::buffered,
                            .expected_bytes = static_cast<std::int64_t>(bytes.size()),
                            .engine = engine,
                            .directory = place.fd()});
@@ -116,7 +116,7 @@ std::vector<std::byte> read_whole(const std::string& path, std::int64_t most_byt
                                   int directory) {
   device::File file(path, {.create = false,
                            .read_only = true,
-                           .cache = device::Cache::buffered,
+                           .page_cache = device::PageCache::buffered,
                            .engine = engine,
                            .directory = directory});
   const std::int64_t length = file.length();

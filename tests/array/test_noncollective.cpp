@@ -103,8 +103,8 @@ void mixed_operations(World& world, unsigned seed, const DiskArrayOptions& given
   shape[0] += world.size();
   DiskArrayOptions options = given;
   if (random() % 2) options.chunk = test::random_box(random, shape).shape();
-  options.caches.own_bytes = random() % 2 ? 0 : -1;  // as little as can be
-  options.caches.others_bytes = random() % 2 ? 0 : 20000;
+  options.caches.cache_bytes = random() % 2 ? 0 : -1;  // as little as can be
+  options.caches.client_cache_bytes = random() % 2 ? 0 : 20000;
   DiskArray disk(world, shape, ElementType::float64, options);
   Model model(shape);
   for (int round = 0; round < 6; ++round) {
@@ -237,7 +237,7 @@ TEST("accumulates of all processes into the same elements add up exactly") {
   for_all_worlds([](World& world) {
     const Extents shape{40, 40};
     DiskArray disk(world, shape, ElementType::int64,
-                   {.chunk = {16, 16}, .group = 1, .caches = {.own_bytes = 0}});
+                   {.chunk = {16, 16}, .group = 1, .caches = {.cache_bytes = 0}});
     std::mt19937 random(static_cast<unsigned>(world.rank()));
     const std::vector<std::int64_t> ones(1600, 1);
     const auto memory = [&](const Box& box) {
@@ -389,7 +389,7 @@ TEST("copies of chunks of others are kept until sync, and until this process cha
     const Extents shape{40, 40};
     const Box all = Box::whole(shape), theirs{{0, 0}, {16, 40}};
     DiskArray disk(world, shape, ElementType::float64,
-                   {.chunk = {16, 16}, .group = 100, .caches = {.others_bytes = 1 << 20}});
+                   {.chunk = {16, 16}, .group = 100, .caches = {.client_cache_bytes = 1 << 20}});
     Model model(shape), back(shape);
     std::iota(model.data.begin(), model.data.end(), 0.0);
     const auto read = [&](const Box& box) {
@@ -436,7 +436,7 @@ TEST("a copy that was on its way while all wrote is not kept") {
     const Extents shape{64, 64};
     const Box all = Box::whole(shape);
     DiskArray disk(world, shape, ElementType::float64,
-                   {.chunk = {16, 16}, .group = 100, .caches = {.others_bytes = 1 << 20}});
+                   {.chunk = {16, 16}, .group = 100, .caches = {.client_cache_bytes = 1 << 20}});
     GlobalArray source(world, shape, ElementType::float64);
     Model model(shape), back(shape);
     for (int round = 1; round <= 60; ++round) {

@@ -117,9 +117,9 @@ static void bad_arguments(void) {
   EXPECT(oc_eaf_open("a/b", &options, &other) == EINVAL);
   EXPECT(oc_eaf_open("", &options, &other) == EINVAL);
   EXPECT(oc_test(0, &done) == EINVAL);
-  options.cache = 7;
+  options.page_cache = 7;
   EXPECT(oc_eaf_open("x", &options, &other) == EINVAL);
-  options.cache = OC_CACHE_DIRECT;
+  options.page_cache = OC_PAGE_CACHE_DIRECT;
   options.expected_bytes = (int64_t)1 << 60;
   EXPECT(oc_eaf_open("x", &options, &other) == ENOSPC);
   EXPECT(strstr(oc_strerror(ENOSPC), "free: ") != NULL);

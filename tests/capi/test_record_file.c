@@ -82,7 +82,7 @@ static void bad_arguments(void) {
   options.records = 1;
   options.placement = 7;
   EXPECT(oc_rf_create(world, "x", &options, &none) == EINVAL);
-  options.placement = OC_PLACEMENT_AUTOMATIC;
+  options.placement = OC_PLACEMENT_AUTO;
   EXPECT(oc_rf_create(world, NULL, &options, &none) == EINVAL);
   EXPECT(oc_rf_create(world, "x", &options, NULL) == EINVAL);
   EXPECT(oc_rf_create(999, "x", &options, &none) == EBADF);

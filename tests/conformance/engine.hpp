@@ -1,4 +1,4 @@
-// What every engine must do, in every cache mode. A test program includes this, and calls
+// What every engine must do, in every use of the page cache. A test program includes this, and calls
 // conformance::add(name, maker) for each of its engines before main.
 #pragma once
 
@@ -33,13 +33,13 @@ using support::Scratch;
 
 using Maker = std::function<std::unique_ptr<Engine>()>;
 
-/// One engine, one cache mode, one empty directory.
+/// One engine, one use of the page cache, one empty directory.
 struct Setting {
   std::unique_ptr<Engine> engine;
-  Cache cache;
+  PageCache page_cache;
   Scratch scratch;
 
-  [[nodiscard]] OpenOptions options() const { return {.cache = cache, .engine = engine.get()}; }
+  [[nodiscard]] OpenOptions options() const { return {.page_cache = page_cache, .engine = engine.get()}; }
   [[nodiscard]] File open() const { return File(scratch.file(), options()); }
 };
 
@@ -389,8 +389,8 @@ inline void modes_agree(Setting& s) {
   const Bytes bytes = pattern(data.size(), 14);
   std::copy(bytes.begin(), bytes.end(), data.data());
   File one = s.open();
-  for (Cache other : {Cache::automatic, Cache::buffered, Cache::direct}) {
-    File two(s.scratch.file(), {.cache = other, .engine = s.engine.get()});
+  for (PageCache other : {PageCache::automatic, PageCache::buffered, PageCache::direct}) {
+    File two(s.scratch.file(), {.page_cache = other, .engine = s.engine.get()});
     one.write(data.span(), 0);
     two.read(back.span(), 0);
     same(back.span(), data.span());
@@ -554,14 +554,14 @@ inline void add(const std::string& engine, const Maker& make) {
       {"refused write gives back", refused_write_gives_back},
       {"stop completes everything", stop_completes_everything},
   };
-  const std::vector<std::pair<const char*, Cache>> caches{
-      {"automatic", Cache::automatic}, {"buffered", Cache::buffered}, {"direct", Cache::direct}};
+  const std::vector<std::pair<const char*, PageCache>> uses{
+      {"automatic", PageCache::automatic}, {"buffered", PageCache::buffered}, {"direct", PageCache::direct}};
   static std::deque<std::string> names;
-  for (const auto& [cache_name, cache] : caches)
+  for (const auto& [use_name, page_cache] : uses)
     for (const auto& [body_name, body] : bodies) {
-      names.push_back(engine + ", " + cache_name + ": " + body_name);
-      check::tests().push_back({names.back().c_str(), [make, cache, body] {
-                                  Setting setting{make(), cache, {}};
+      names.push_back(engine + ", " + use_name + ": " + body_name);
+      check::tests().push_back({names.back().c_str(), [make, page_cache, body] {
+                                  Setting setting{make(), page_cache, {}};
                                   body(setting);
                                 }});
     }

@@ -18,7 +18,7 @@ namespace {
 
 /// An engine that notes what reaches it.
 struct Noted {
-  explicit Noted(Requests requests, Cache cache = Cache::buffered) {
+  explicit Noted(Requests requests, PageCache page_cache = PageCache::buffered) {
     FaultPlan plan;
     plan.script = [this](std::uint64_t, const Operation& operation) {
       const bool moves = operation.kind == Kind::read || operation.kind == Kind::write;
@@ -26,7 +26,7 @@ struct Noted {
       return fault;
     };
     engine = make_blocking_engine(make_fault_engine(make_thread_engine(2), std::move(plan)), requests);
-    file.emplace(scratch.file(), OpenOptions{.cache = cache, .engine = engine.get()});
+    file.emplace(scratch.file(), OpenOptions{.page_cache = page_cache, .engine = engine.get()});
   }
   std::vector<std::int64_t> sizes;
   Fault fault = Fault::none;
@@ -67,7 +67,7 @@ TEST("a Fortran record is moved through the buffer of the run-time library") {
 }
 
 TEST("pieces of direct requests are pages") {
-  Noted noted(Requests::fortran, Cache::direct);
+  Noted noted(Requests::fortran, PageCache::direct);
   if (!noted.file->direct_available()) return;
   Buffer data(65'536);
   noted.file->write(data.span(), 0);
@@ -98,7 +98,7 @@ TEST("an error of a later piece is delivered with its place") {
   };
   const auto engine =
       make_blocking_engine(make_fault_engine(make_thread_engine(2), std::move(plan)), Requests::fortran);
-  File file(noted.scratch.file(), {.cache = Cache::buffered, .engine = engine.get()});
+  File file(noted.scratch.file(), {.page_cache = PageCache::buffered, .engine = engine.get()});
   const auto error = check::throws<Error>([&] { file.read(back, 0); });
   check::equal(error.errno_value(), EIO);
   check::equal(error.context().offset, 8192);

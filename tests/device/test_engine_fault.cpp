@@ -30,8 +30,8 @@ struct Faulty {
   explicit Faulty(FaultPlan plan) : engine(make_fault_engine(make_thread_engine(2), std::move(plan))) {}
   std::unique_ptr<FaultEngine> engine;
   Scratch scratch;
-  [[nodiscard]] File open(Cache cache = Cache::buffered) const {
-    return File(scratch.file(), {.cache = cache, .engine = engine.get()});
+  [[nodiscard]] File open(PageCache page_cache = PageCache::buffered) const {
+    return File(scratch.file(), {.page_cache = page_cache, .engine = engine.get()});
   }
 };
 
@@ -147,11 +147,11 @@ TEST("a flipped bit is one bit") {
 }
 
 TEST("a crash loses what was not flushed, and nothing else") {
-  for (Cache cache : {Cache::buffered, Cache::direct}) {
+  for (PageCache page_cache : {PageCache::buffered, PageCache::direct}) {
     Faulty faulty({.lose_unsynced = true});
     const Bytes flushed = pattern(300000, 1), lost = pattern(400000, 2);
     {
-      File file = faulty.open(cache);
+      File file = faulty.open(page_cache);
       file.write(flushed, 0);
       file.flush();
       file.write(std::span(lost).first(1000), 100);
@@ -159,7 +159,7 @@ TEST("a crash loses what was not flushed, and nothing else") {
       file.close();
     }
     check::equal(faulty.engine->crash(), 401000);
-    File file = faulty.open(cache);
+    File file = faulty.open(page_cache);
     check::equal(file.length(), 300000);
     Bytes back(300000);
     file.read(back, 0);
@@ -177,7 +177,7 @@ TEST("direct parts begin and end on pages, so that they never share one with a b
     }
     return Fault::none;
   }});
-  File file = faulty.open(Cache::direct);
+  File file = faulty.open(PageCache::direct);
   if (!file.direct_available()) return;
   const Bytes data = pattern(100000, 1);
   Bytes back(100000);

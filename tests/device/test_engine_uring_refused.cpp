@@ -34,7 +34,7 @@ void write_and_read() {
   const support::Scratch scratch;
   const auto engine = make_uring_engine(4);
   outcore::device::File file(scratch.file(),
-                             {.cache = outcore::device::Cache::direct, .engine = engine.get()});
+                             {.page_cache = outcore::device::PageCache::direct, .engine = engine.get()});
   constexpr std::size_t count = 24, size = 512 << 10;  // of which each is given at once
   const support::Bytes data = support::pattern(count * size, 7);
   support::Bytes back(data.size());

@@ -90,7 +90,7 @@ TEST("what is not in the page cache is not resident, nor brought there") {
 
 TEST("a range of which a part is resident is not") {
   const ColdFile cold;
-  File file(cold.path(), {.cache = Cache::buffered});
+  File file(cold.path(), {.page_cache = PageCache::buffered});
   Bytes got(4096);
   file.read(got, 1 << 20);
   check::is_true(file.resident(1 << 20, 4096));
@@ -127,7 +127,7 @@ TEST("large reads of what the page cache holds use it, up to where it ends") {
 TEST("with direct I/O nothing counts as resident") {
   const ColdFile cold;
   cold.load();
-  File file(cold.path(), {.cache = Cache::direct});
+  File file(cold.path(), {.page_cache = PageCache::direct});
   check::is_true(!file.resident(0, 10'000));
 }
 
@@ -166,7 +166,7 @@ TEST("random reads that wait for long bring all of a file that fits into memory"
 
 TEST("random reads get the right bytes while the file is being brought into memory") {
   const ColdFile cold;
-  File file(cold.path()), other(cold.path(), {.cache = Cache::buffered});
+  File file(cold.path()), other(cold.path(), {.page_cache = PageCache::buffered});
   std::mt19937_64 random(3);
   Bytes got(3000), expected(3000);
   for (int i = 0; i < 3000; ++i) {
@@ -181,7 +181,7 @@ TEST("random reads get the right bytes while the file is being brought into memo
 
 TEST("buffered files are left to the kernel") {
   const ColdFile cold;
-  File file(cold.path(), {.cache = Cache::buffered});
+  File file(cold.path(), {.page_cache = PageCache::buffered});
   read_randomly(file, 200);
   check::is_true(cold.resident() <= 200 * 2 * 4096);
 }

@@ -51,8 +51,8 @@ Bytes read_records(SequentialBuffer& buffer, std::size_t size, std::int64_t offs
 }
 
 struct Setting {
-  explicit Setting(Engine* engine = nullptr, Cache cache = Cache::automatic)
-      : file(scratch.file(), {.cache = cache, .engine = engine}), buffer(file) {}
+  explicit Setting(Engine* engine = nullptr, PageCache page_cache = PageCache::automatic)
+      : file(scratch.file(), {.page_cache = page_cache, .engine = engine}), buffer(file) {}
   Scratch scratch;
   File file;
   SequentialBuffer buffer;
@@ -61,7 +61,7 @@ struct Setting {
 }  // namespace
 
 TEST("sequential records reach the device in large blocks, written while the next is filled") {
-  Setting s(nullptr, Cache::direct);
+  Setting s(nullptr, PageCache::direct);
   const Bytes data = pattern(10'000'000, 1);
   const Requests before = device_requests();
   write_records(s.buffer, data);
@@ -282,7 +282,7 @@ TEST("any mixture agrees with a model in memory") {
 }
 
 TEST("a failed write-behind is thrown once, by a later write or by drain") {
-  for (const Cache cache : {Cache::direct, Cache::automatic})
+  for (const PageCache page_cache : {PageCache::direct, PageCache::automatic})
     for (const bool last : {false, true}) {  // the first block, which a later write notices, or the last
       const auto engine = make_fault_engine(
           make_thread_engine(1), {.script = [&](std::uint64_t, const Operation& operation) {
@@ -291,7 +291,7 @@ TEST("a failed write-behind is thrown once, by a later write or by drain") {
                 last ? operation.offset + operation.size_bytes > 4'990'000 : operation.offset < 10'000;
             return block && wanted ? Fault::io_error : Fault::none;
           }});
-      Setting s(engine.get(), cache);
+      Setting s(engine.get(), page_cache);
       int thrown = 0;
       const auto count = [&](const std::function<void()>& action) {
         try {
@@ -318,7 +318,7 @@ TEST("a failed read-ahead is invisible unless the bytes are needed") {
                    ? Fault::io_error
                    : Fault::none;
       }});
-  File file(scratch.file(), {.cache = Cache::buffered, .engine = engine.get()});
+  File file(scratch.file(), {.page_cache = PageCache::buffered, .engine = engine.get()});
   const Bytes data = pattern(1'000'000, 11);
   file.write(data, 0);
   SequentialBuffer buffer(file);

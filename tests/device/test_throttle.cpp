@@ -137,7 +137,7 @@ TEST("an asynchronous request ends late, and its caller goes on at once") {
   const auto engine =
       make_throttled_engine(make_thread_engine(2), {.bandwidth_bytes_per_s = 1e9, .latency_ns = 200 * ms});
   Scratch scratch;
-  File file(scratch.file(), {.cache = Cache::buffered, .engine = engine.get()});
+  File file(scratch.file(), {.page_cache = PageCache::buffered, .engine = engine.get()});
   const Bytes data = pattern(4000, 1);
   const std::uint64_t begin = trace::now_ns();
   std::vector<Request> requests;
@@ -154,7 +154,7 @@ TEST("a blocking request takes as long as the storage") {
   const auto engine =
       make_throttled_engine(make_thread_engine(2), {.bandwidth_bytes_per_s = 1e6, .latency_ns = 10 * ms});
   Scratch scratch;
-  File file(scratch.file(), {.cache = Cache::buffered, .engine = engine.get()});
+  File file(scratch.file(), {.page_cache = PageCache::buffered, .engine = engine.get()});
   const std::uint64_t begin = trace::now_ns();
   file.write(pattern(20'000, 1), 0);
   check::is_true(trace::now_ns() - begin >= 30 * ms, "20 ms of moving and 10 of latency");
@@ -176,7 +176,7 @@ TEST("what fails is not held back") {
 TEST("the page cache is none of the storage") {
   const auto engine = make_throttled_engine(make_thread_engine(2), {.bandwidth_bytes_per_s = 1e9});
   Scratch scratch;
-  File file(scratch.file(), {.cache = Cache::buffered, .engine = engine.get()});
+  File file(scratch.file(), {.page_cache = PageCache::buffered, .engine = engine.get()});
   file.write(pattern(100'000, 1), 0);
   check::is_true(!file.resident(0, 100'000), "not resident");
 }

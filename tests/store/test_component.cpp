@@ -223,12 +223,14 @@ TEST("memory that is not aligned is as good, but for speed") {
 }
 
 TEST("every way through or past the page cache, on every engine") {
-  for (const auto cache : {device::Cache::direct, device::Cache::buffered, device::Cache::automatic}) {
+  for (const auto page_cache :
+       {device::PageCache::direct, device::PageCache::buffered, device::PageCache::automatic}) {
     const auto threads = device::make_thread_engine(2);
     for (device::Engine* engine : {threads.get(), &device::default_engine()}) {
       const Scratch scratch;
       const Geometry geometry = odd(blosc2_for(8));
-      Component component = Component::create(scratch.file(), geometry, {.cache = cache, .engine = engine});
+      Component component =
+          Component::create(scratch.file(), geometry, {.page_cache = page_cache, .engine = engine});
       const Buffer data = content(geometry, 40, 1);
       write(component, 0, data);
       same_slots(geometry, read(component, 0, 40), data);

@@ -72,7 +72,7 @@ class SharedRecords final : public RecordDisk {
         file_(*options.world, "integrals",
               {.soft_limit_bytes = options.file.expected_bytes * options.world->size(),
                .typical_request_bytes = std::int64_t(options.record_bytes),
-               .cache = options.file.cache,
+               .page_cache = options.file.page_cache,
                .engine = options.file.engine}) {}
 
   // A record is a stripe, and stripes go round the components: where each process owns one, its own.

@@ -138,7 +138,7 @@ void StripedFile::State::open_components(const StripedFileOptions& options) {
   const auto open_one = [&](int c, bool create) {
     device::OpenOptions how;
     how.create = how.exclusive = create;
-    how.cache = options.cache;
+    how.page_cache = options.page_cache;
     how.expected_bytes = stripes.component_bytes(c, options.expected_bytes);
     how.engine = options.engine;
     device::File opened(path(c), how);

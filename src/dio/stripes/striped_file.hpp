@@ -27,7 +27,7 @@ struct StripedFileOptions {
   bool reserve = false;             ///< space for `expected_bytes` is reserved at once
   Placement placement = Placement::automatic;
   int components_per_node = 0;  ///< 0: one for each process of the node, at most 8
-  device::Cache cache = device::Cache::automatic;
+  device::PageCache page_cache = device::PageCache::automatic;
   /// Memory for copies of what others keep, as far as the budget has room; 0: none.
   std::int64_t client_cache_bytes = 0;
   device::Engine* engine = nullptr;  ///< of the components this process opens; null: the default engine
