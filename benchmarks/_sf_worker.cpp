@@ -29,7 +29,7 @@ namespace {
 using outcore::file::SharedFile;
 using Bytes = std::span<std::byte>;
 
-constexpr std::size_t most_request_bytes = 1 << 20;
+constexpr std::size_t max_request_bytes = 1 << 20;
 
 double now() {
   timespec time{};
@@ -211,7 +211,7 @@ class Worker {
   outcore::World& world_;
   std::map<std::string, std::unique_ptr<Side>> sides_;
   std::unique_ptr<std::byte, Free> memory_{
-      static_cast<std::byte*>(std::aligned_alloc(4096, most_request_bytes))};
+      static_cast<std::byte*>(std::aligned_alloc(4096, max_request_bytes))};
 };
 
 }  // namespace

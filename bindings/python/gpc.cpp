@@ -83,7 +83,7 @@ HeldRequest call(World& world, int process, std::uint32_t procedure, const nb::b
   if (!reply.is_none())
     options.reply = buffers.emplace_back(reply, Access::write).span();
   else
-    options.most_reply_bytes = most_reply_bytes;
+    options.max_reply_bytes = most_reply_bytes;
   const std::span head(static_cast<const std::byte*>(header.data()), header.size());
   return start_held(std::move(uses), Result::reply,
                     [&] { return world.call(process, procedure, head, data, std::move(options)); });

@@ -19,8 +19,8 @@ namespace gpc {
 struct Served;  // a call at its target
 }  // namespace gpc
 
-inline constexpr std::size_t most_call_header_bytes = 3072;
-inline constexpr std::int64_t most_call_bytes = std::int64_t{1} << 30;  ///< of a payload, and of a reply
+inline constexpr std::size_t max_call_header_bytes = 3072;
+inline constexpr std::int64_t max_call_bytes = std::int64_t{1} << 30;  ///< of a payload, and of a reply
 
 /// A call that this process has been asked to serve. It ends with `answer` or `fail`, once, now or later, by
 /// any thread. One that nobody holds any more and that has not ended fails with Error(ECANCELED) at its
@@ -35,9 +35,9 @@ class OUTCORE_API Call {
   [[nodiscard]] std::span<const std::byte> payload() const noexcept;
   /// Whether the payload is there, if not unchanged, as long as this object, though the call has ended.
   [[nodiscard]] bool payload_stays() const noexcept;
-  [[nodiscard]] std::int64_t most_reply_bytes() const noexcept;  ///< what the caller has room for
+  [[nodiscard]] std::int64_t max_reply_bytes() const noexcept;  ///< what the caller has room for
 
-  /// Where a reply may be put so that it need not be sent: memory of most_reply_bytes() that the caller sees.
+  /// Where a reply may be put so that it need not be sent: memory of max_reply_bytes() that the caller sees.
   /// Empty if there is none. Answer with what lies at its begin.
   [[nodiscard]] std::span<std::byte> room() const noexcept;
   /// The caller wants the reply just there, so that it is not copied at all.
@@ -78,7 +78,7 @@ struct CallOptions {
   /// Where the reply goes; it must stay until the request is done. Empty: memory is taken when it comes.
   std::span<std::byte> reply = {};
   /// Room for the reply if `reply` is empty.
-  std::int64_t most_reply_bytes = 0;
+  std::int64_t max_reply_bytes = 0;
   /// Called once, before the request is done: with the reply, or with an error. By the thread that serves,
   /// or one that waits: it must neither block nor throw. To scatter a reply, say, without help of the caller.
   std::function<void(std::span<std::byte> reply, const Error* error)> then = {};

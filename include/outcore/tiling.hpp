@@ -15,10 +15,10 @@ namespace outcore {
 /// zero are numbered in row-major order of their indices.
 class OUTCORE_API TileMap {
  public:
-  static constexpr std::int64_t most_tiles = 1 << 24;  ///< zero ones among them
+  static constexpr std::int64_t max_tiles = 1 << 24;  ///< zero ones among them
 
   /// `boundaries`: for each axis 0, ..., its extent, rising. `nonzero`: for each tile, in row-major order.
-  /// Throws Error(EINVAL) for anything else, and for more than most_tiles.
+  /// Throws Error(EINVAL) for anything else, and for more than max_tiles.
   TileMap(std::vector<std::vector<std::int64_t>> boundaries, std::vector<bool> nonzero);
   TileMap() = default;  ///< of rank 0, without tiles
 

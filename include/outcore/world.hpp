@@ -114,7 +114,7 @@ class OUTCORE_API World {
   /// Error(ENOENT) for a name that was not registered.
   [[nodiscard]] std::uint32_t procedure(const std::string& name) const;
   /// Calls a procedure at a process, which may be this one. Returns at once; if very many calls to the
-  /// process are outstanding it waits, asleep, for some to end. `header` (at most most_call_header_bytes) is
+  /// process are outstanding it waits, asleep, for some to end. `header` (at most max_call_header_bytes) is
   /// copied, `payload` must stay until the request is done. Served also while the target computes. Any
   /// thread.
   Request call(int process, std::uint32_t procedure, std::span<const std::byte> header,

@@ -96,7 +96,7 @@ Found find_manifest(const device::Directory& directory) {
   const std::string file = directory.path() + "/" + std::string(manifest_name);
   try {
     std::vector<std::byte> bytes =
-        store::read_whole(file, store::Manifest::most_bytes, nullptr, directory.fd());
+        store::read_whole(file, store::Manifest::max_bytes, nullptr, directory.fd());
     store::Manifest manifest = store::Manifest::decode(bytes, file);
     return {std::move(bytes), manifest.generation, std::move(manifest.identity)};
   } catch (const Error& error) {
@@ -118,7 +118,7 @@ store::SlotTable read_table(const store::Manifest& manifest, int component,
   // The largest table that such a component can have: no memory is taken for a size that is only said.
   const store::Geometry geometry = manifest.geometry(component);
   const std::vector<std::byte> bytes =
-      store::read_whole(file, store::SlotTable::most_bytes(geometry), nullptr, directory.fd());
+      store::read_whole(file, store::SlotTable::max_bytes(geometry), nullptr, directory.fd());
   if (static_cast<std::int64_t>(bytes.size()) != expected.table_bytes ||
       store::crc32c(bytes) != expected.table_crc)
     fail(EIO, "open disk array", file,

@@ -34,10 +34,10 @@ bool all_equal(std::span<const Box> boxes) {
 }
 
 std::vector<Portions> portions_of(std::span<const Box> boxes, const ChunkGrid& grid,
-                                  std::int64_t most_elements) {
+                                  std::int64_t max_elements) {
   std::vector<Portions> portions;
   portions.reserve(boxes.size());
-  for (const Box& box : boxes) portions.emplace_back(box, grid.chunk(), most_elements);
+  for (const Box& box : boxes) portions.emplace_back(box, grid.chunk(), max_elements);
   return portions;
 }
 
@@ -48,7 +48,7 @@ std::int64_t rounds(std::span<const Portions> portions) {
 }
 
 /// Elements that fit into half of the staging memory.
-std::int64_t most_elements(const TransferQueue::Context& context, ElementType type) {
+std::int64_t max_elements(const TransferQueue::Context& context, ElementType type) {
   return context.stage_half_bytes / static_cast<std::int64_t>(size_bytes(type));
 }
 
@@ -84,7 +84,7 @@ void write_blocks(const TransferQueue::Context& context, ChunkMover& mover, cons
     part.end();
     return;
   }
-  const std::vector<Portions> portions = portions_of(boxes, grid, most_elements(context, type));
+  const std::vector<Portions> portions = portions_of(boxes, grid, max_elements(context, type));
   Pending pending;
   Part shows;  // goes on when this process fails to write: the others take what it shows
   for (std::int64_t round = 0; round < rounds(portions); ++round) {
@@ -114,7 +114,7 @@ void read_blocks(const TransferQueue::Context& context, ChunkMover& mover, const
                  ElementType type, const Strided& memory, std::span<const Box> boxes) {
   Part part;
   const auto rank = static_cast<std::size_t>(context.transport.rank());
-  const std::vector<Portions> portions = portions_of(boxes, grid, most_elements(context, type));
+  const std::vector<Portions> portions = portions_of(boxes, grid, max_elements(context, type));
   const bool same = all_equal(boxes);
   const BlockCounterpart own(memory, boxes[rank], type);
   Pending pending;

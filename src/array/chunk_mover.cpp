@@ -12,16 +12,16 @@
 namespace outcore::array {
 namespace {
 
-constexpr std::int64_t largest_lane_bytes = 1 << 20;  // 8 chunks of the usual size
-constexpr std::int64_t depth_of_disk = 10;  // lanes under way keep it busy; it gets slower with more
-constexpr std::int64_t least_depth = 2;     // of a process
+constexpr std::int64_t max_lane_bytes = 1 << 20;  // 8 chunks of the usual size
+constexpr std::int64_t depth_of_disk = 10;        // lanes under way keep it busy; it gets slower with more
+constexpr std::int64_t min_depth = 2;             // of a process
 constexpr std::int64_t share_of_budget = 12, share_for_three = 24;
 
 }  // namespace
 
 ChunkMover::Lanes::Lanes(std::int64_t slot_bytes, std::int64_t budget_bytes, int processes) noexcept {
-  const std::int64_t most = std::max((depth_of_disk + processes - 1) / processes, least_depth);
-  const std::int64_t bytes = std::min(budget_bytes / share_of_budget / (2 * most), largest_lane_bytes);
+  const std::int64_t most = std::max((depth_of_disk + processes - 1) / processes, min_depth);
+  const std::int64_t bytes = std::min(budget_bytes / share_of_budget / (2 * most), max_lane_bytes);
   depth = std::clamp<std::int64_t>(most * bytes / slot_bytes, 1, most);
   slots = std::max<std::int64_t>(bytes / slot_bytes, 1);
   const std::int64_t third_batch_bytes = 3 * depth * slots * slot_bytes;

@@ -88,10 +88,10 @@ store::ComponentOptions DiskArray::State::component_options(int component) const
 }
 
 store::ChunkCacheOptions DiskArray::State::cache_options(std::size_t components) const {
-  constexpr std::int64_t most_bytes = 64 << 20;
+  constexpr std::int64_t max_bytes = 64 << 20;
   const std::int64_t all =
-      caches.cache_bytes >= 0 ? caches.cache_bytes : std::min(world.budget().limit_bytes() / 16, most_bytes);
-  return {.most_bytes = all / static_cast<std::int64_t>(components),
+      caches.cache_bytes >= 0 ? caches.cache_bytes : std::min(world.budget().limit_bytes() / 16, max_bytes);
+  return {.max_bytes = all / static_cast<std::int64_t>(components),
           .account = account("the cache of a disk array")};
 }
 
@@ -222,12 +222,12 @@ void DiskArray::State::load(const MakeOpening& make) {
       if (!read_only || manifest.empty()) throw;
       // What another job has replaced meanwhile may not be there any more; else it is as it was before.
       if (manifest == before) throw;
-      constexpr int most_attempts = 1000, most_pause_ms = 20;
-      if (attempt == most_attempts) throw;
+      constexpr int max_attempts = 1000, max_pause_ms = 20;
+      if (attempt == max_attempts) throw;
       known.clear();
       client.reset();
       store.reset();
-      std::this_thread::sleep_for(std::chrono::milliseconds(std::min(attempt, most_pause_ms)));
+      std::this_thread::sleep_for(std::chrono::milliseconds(std::min(attempt, max_pause_ms)));
     }
 }
 
@@ -276,11 +276,11 @@ void DiskArray::State::keep_states_read() {
     for (const auto& [component, other] : tables) {
       if (component != each.index || other == generation) continue;
       const std::string name = array::table_name(component, other), table = directory.file(name);
-      const std::int64_t most_bytes = store::SlotTable::most_bytes(each.file->geometry());
+      const std::int64_t max_bytes = store::SlotTable::max_bytes(each.file->geometry());
       if (array::is_read(directory.opened(), name))
         each.file->keep(other,
                         store::SlotTable::decode(
-                            store::read_whole(table, most_bytes, nullptr, directory.opened().fd()), table));
+                            store::read_whole(table, max_bytes, nullptr, directory.opened().fd()), table));
     }
     each.file->release_unused();
   }

@@ -273,7 +273,7 @@ void GlobalArray::scattered(Way way, std::span<const std::int64_t> indices, std:
       throw Error(EINVAL, {.attempted = "scattered access to a " + describe(type_, shape()),
                            .detail = "index " + Extents(indices.subspan(k / rank * rank, rank)).text() +
                                      " is outside"});
-  constexpr std::size_t most_under_way = 4096;
+  constexpr std::size_t max_under_way = 4096;
   std::vector<Request> operations;
   const auto wait = [&operations] {
     for (Request& each : operations) each.wait();
@@ -291,7 +291,7 @@ void GlobalArray::scattered(Way way, std::span<const std::int64_t> indices, std:
     piece.process = place.process;
     piece.offset = region_.offset() + place.element * std::int64_t(element_bytes_);
     move(way, piece, alpha, operations);
-    if (operations.size() >= most_under_way) wait();
+    if (operations.size() >= max_under_way) wait();
   }
   wait();
 }

@@ -16,8 +16,8 @@ constexpr EnvelopeKind kind{{'O', 'U', 'T', 'C', 'A', 'R', 'R', 'Y'}, Manifest::
 }
 
 void check_name(const std::string& name) {
-  const bool good = !name.empty() && name.size() <= Manifest::most_name_bytes && name != "." &&
-                    name != ".." && std::ranges::none_of(name, [](char c) { return c == '/' || c == '\0'; });
+  const bool good = !name.empty() && name.size() <= Manifest::max_name_bytes && name != "." && name != ".." &&
+                    std::ranges::none_of(name, [](char c) { return c == '/' || c == '\0'; });
   if (good) return;
   std::string shown = name.substr(0, 64);
   std::ranges::replace_if(shown, [](char c) { return c < ' '; }, '?');
@@ -36,7 +36,7 @@ Extents read_extents(BodyReader& reader) {
 }
 
 /// Bytes that a component takes at least: two lengths, two names of one byte, size and checksum.
-constexpr std::size_t least_component_bytes = 4 + 1 + 4 + 1 + 8 + 4;
+constexpr std::size_t min_component_bytes = 4 + 1 + 4 + 1 + 8 + 4;
 
 }  // namespace
 
@@ -55,20 +55,20 @@ Geometry Manifest::geometry(int component) const {
 }
 
 void check_identity(const std::string& identity) {
-  if (identity.size() > Manifest::most_identity_bytes ||
+  if (identity.size() > Manifest::max_identity_bytes ||
       std::ranges::any_of(identity, [](char c) { return c < ' ' || c > '~'; }))
     refuse("an identity of " + std::to_string(identity.size()) + " bytes; at most " +
-           std::to_string(Manifest::most_identity_bytes) + " are possible, in printable ASCII");
+           std::to_string(Manifest::max_identity_bytes) + " are possible, in printable ASCII");
 }
 
 void Manifest::check() const {
   check_identity(identity);
-  if (generation == 0 || generation > most_generation) refuse("generation " + std::to_string(generation));
-  if (components.empty() || components.size() > most_components)
-    refuse(std::to_string(components.size()) + " components; 1 to " + std::to_string(most_components) +
+  if (generation == 0 || generation > max_generation) refuse("generation " + std::to_string(generation));
+  if (components.empty() || components.size() > max_components)
+    refuse(std::to_string(components.size()) + " components; 1 to " + std::to_string(max_components) +
            " are possible");
-  if (user.size() > most_user_bytes)
-    refuse(std::to_string(user.size()) + " bytes of user data; " + std::to_string(most_user_bytes) +
+  if (user.size() > max_user_bytes)
+    refuse(std::to_string(user.size()) + " bytes of user data; " + std::to_string(max_user_bytes) +
            " are possible");
   if (name(type) == "unknown") refuse("element type " + std::to_string(int(type)));
   store::check(geometry(0));  // the one with the most slots
@@ -120,14 +120,14 @@ Manifest Manifest::decode(std::span<const std::byte> bytes, const std::string& p
   manifest.codec.level = reader.number<std::uint8_t>();
   manifest.shared = reader.number<std::uint8_t>("the placement", 0, 1) != 0;
   manifest.generation = reader.number<std::uint64_t>();
-  manifest.identity = reader.text(most_identity_bytes);
+  manifest.identity = reader.text(max_identity_bytes);
   const auto count = reader.number<std::uint32_t>(
       "the number of components", 1,
-      static_cast<std::uint32_t>(std::min(most_components, reader.left() / least_component_bytes)));
+      static_cast<std::uint32_t>(std::min(max_components, reader.left() / min_component_bytes)));
   manifest.components.resize(count);
   for (Component& component : manifest.components) {
-    component.data_name = reader.text(most_name_bytes);
-    component.table_name = reader.text(most_name_bytes);
+    component.data_name = reader.text(max_name_bytes);
+    component.table_name = reader.text(max_name_bytes);
     component.table_bytes = reader.number<std::int64_t>();
     component.table_crc = reader.number<std::uint32_t>();
   }

@@ -19,13 +19,13 @@ namespace outcore::store {
 /// of it to this manifest.
 struct Manifest {
   static constexpr std::uint32_t version = 2;
-  static constexpr std::size_t most_components = 65536;
-  static constexpr std::size_t most_name_bytes = 255;
-  static constexpr std::size_t most_user_bytes = std::size_t{16} << 20;
-  static constexpr std::size_t most_bytes =
-      most_user_bytes + most_components * (2 * most_name_bytes + 32) + 4096;  ///< of the file
-  static constexpr std::uint64_t most_generation = std::uint64_t{1} << 62;
-  static constexpr std::size_t most_identity_bytes = 255;
+  static constexpr std::size_t max_components = 65536;
+  static constexpr std::size_t max_name_bytes = 255;
+  static constexpr std::size_t max_user_bytes = std::size_t{16} << 20;
+  static constexpr std::size_t max_bytes =
+      max_user_bytes + max_components * (2 * max_name_bytes + 32) + 4096;  ///< of the file
+  static constexpr std::uint64_t max_generation = std::uint64_t{1} << 62;
+  static constexpr std::size_t max_identity_bytes = 255;
 
   struct Component {
     std::string data_name, table_name;  ///< in the array's directory; no paths

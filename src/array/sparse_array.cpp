@@ -11,7 +11,7 @@ namespace outcore {
 namespace {
 
 constexpr std::int64_t chunk_bytes = 128 << 10;
-constexpr std::int64_t most_elements = std::int64_t{1} << 61;
+constexpr std::int64_t max_elements = std::int64_t{1} << 61;
 constexpr std::string_view head = "{\"tiles\": ", between = ", \"holds\": ", tail = "}";
 
 /// What the metadata of the storage say: the map, and what the user has given.
@@ -85,7 +85,7 @@ BlockSparseArray::BlockSparseArray(World& world, const Make& make)
         options.metadata = joined(map_, metadata_);
         const auto all = elements_of_processes(map_, world.size());
         const std::int64_t most = std::max<std::int64_t>(*std::ranges::max_element(all), 1);
-        if (most > most_elements / world.size())
+        if (most > max_elements / world.size())
           throw Error(EINVAL, {.attempted = "create block-sparse array",
                                .detail = "one process would have " + std::to_string(most) + " elements"});
         const std::int64_t chunk = options.chunk.rank() > 0

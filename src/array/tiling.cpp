@@ -67,7 +67,7 @@ TileMap::TileMap(std::vector<std::vector<std::int64_t>> boundaries, std::vector<
       refuse("boundaries of axis " + std::to_string(i) + " do not rise from 0");
     shape_[i] = axis.back();
     grid_[i] = static_cast<std::int64_t>(axis.size()) - 1;
-    if (grid_[i] > most_tiles / tiles) refuse("more than " + std::to_string(most_tiles) + " tiles");
+    if (grid_[i] > max_tiles / tiles) refuse("more than " + std::to_string(max_tiles) + " tiles");
     tiles *= grid_[i];
   }
   std::int64_t elements = 1;
@@ -158,8 +158,8 @@ TileMap TileMap::decode(const std::string& text, std::size_t& used) {
   used = reader.position();
   std::int64_t tiles = 1;
   for (const auto& axis : boundaries)
-    tiles = std::min(tiles * static_cast<std::int64_t>(axis.size() - 1), 2 * most_tiles);
-  if (tiles > most_tiles || static_cast<std::int64_t>(quads.size()) != (tiles + 3) / 4)
+    tiles = std::min(tiles * static_cast<std::int64_t>(axis.size() - 1), 2 * max_tiles);
+  if (tiles > max_tiles || static_cast<std::int64_t>(quads.size()) != (tiles + 3) / 4)
     refuse("another number of tiles than boundaries");
   std::vector<bool> nonzero(static_cast<std::size_t>(tiles));
   for (std::size_t i = 0; i < nonzero.size(); ++i) {

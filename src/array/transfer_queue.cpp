@@ -13,7 +13,7 @@ namespace outcore::array {
 namespace {
 
 constexpr std::int64_t stage_half_bytes = 4 << 20;
-constexpr std::size_t most_ahead = 4;  // reads; small ones have little to do for a disk
+constexpr std::size_t max_ahead = 4;  // reads; small ones have little to do for a disk
 
 }  // namespace
 
@@ -94,11 +94,11 @@ std::vector<TransferQueue::Entry*> TransferQueue::next_reads() {
   {
     const std::lock_guard lock(mutex_);
     for (Entry& each : entries_) {
-      if (next.size() == most_ahead || !each.begin || each.problem) break;
+      if (next.size() == max_ahead || !each.begin || each.problem) break;
       next.push_back(&each);
     }
   }
-  std::int64_t smallest[3 * most_ahead] = {};
+  std::int64_t smallest[3 * max_ahead] = {};
   for (std::size_t i = 0; i < next.size(); ++i) {
     const auto call = fingerprint(std::as_bytes(std::span(next[i]->what)), next[i]->fingerprint);
     smallest[3 * i] = static_cast<std::int64_t>(call);

@@ -26,7 +26,7 @@ constexpr std::int64_t pass_bytes = 4 << 20;  // read at a time
 store::Manifest manifest_of(const device::Directory& directory) {
   const std::string file = directory.path() + "/manifest";
   store::Manifest manifest = store::Manifest::decode(
-      store::read_whole(file, store::Manifest::most_bytes, nullptr, directory.fd()), file);
+      store::read_whole(file, store::Manifest::max_bytes, nullptr, directory.fd()), file);
   array::check_names(manifest, directory.path());
   return manifest;
 }

@@ -15,7 +15,8 @@ namespace outcore {
 /// each step.
 class Pause {
  public:
-  explicit Pause(std::chrono::microseconds longest = std::chrono::microseconds(1000)) : longest_(longest) {}
+  explicit Pause(std::chrono::microseconds max_sleep = std::chrono::microseconds(1000))
+      : max_sleep_(max_sleep) {}
   ~Pause() {
     if (slack_ns_ > 0) prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(slack_ns_));
   }
@@ -28,13 +29,13 @@ class Pause {
       prctl(PR_SET_TIMERSLACK, 1000UL);
     }
     const Clock::duration waited = Clock::now() - start_;
-    std::this_thread::sleep_for(std::clamp<Clock::duration>(waited / 16, shortest, longest_));
+    std::this_thread::sleep_for(std::clamp<Clock::duration>(waited / 16, min_sleep, max_sleep_));
   }
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::microseconds shortest{20};
-  std::chrono::microseconds longest_;
+  static constexpr std::chrono::microseconds min_sleep{20};
+  std::chrono::microseconds max_sleep_;
   Clock::time_point start_ = Clock::now();
   int slack_ns_ = 0;  // of the thread, to be restored
 };

@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t huge_page_bytes = 2 << 20;
-constexpr std::size_t largest_bytes = std::size_t(1) << 40;  // some allocators abort on larger ones
-constexpr std::int64_t most_pooled_bytes = 128 << 20;        // more than this goes back to the system at once
+constexpr std::size_t max_bytes = std::size_t(1) << 40;  // some allocators abort on larger ones
+constexpr std::int64_t max_pooled_bytes = 128 << 20;     // more than this goes back to the system at once
 
 /// Free buffers by capacity. Never destroyed: buffers may be given back during static destruction.
 struct Pool {
@@ -68,7 +68,7 @@ std::byte* take_pooled(std::size_t capacity) {
 /// False if the pool is full.
 bool give_pooled(std::byte* data, std::size_t capacity) noexcept {
   std::lock_guard lock(pool().mutex);
-  if (pool().bytes + static_cast<std::int64_t>(capacity) > most_pooled_bytes) return false;
+  if (pool().bytes + static_cast<std::int64_t>(capacity) > max_pooled_bytes) return false;
   try {
     pool().free[capacity].push_back(data);
   } catch (const std::bad_alloc&) {
@@ -95,7 +95,7 @@ std::byte* allocate(std::size_t capacity) {
 
 Buffer::Buffer(std::size_t size_bytes) : size_(size_bytes) {
   if (size_bytes == 0) return;
-  if (size_bytes > largest_bytes) refuse(size_bytes);
+  if (size_bytes > max_bytes) refuse(size_bytes);
   capacity_ = capacity_for(size_bytes);
   data_ = take_pooled(capacity_);
   if (!data_) data_ = allocate(capacity_);

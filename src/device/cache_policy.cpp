@@ -24,7 +24,7 @@ std::int64_t memory_for_files() {
 
 CachePolicy::CachePolicy(const OpenOptions& options, int buffered_fd, std::uint32_t trace_file)
     : options_(options), fd_(buffered_fd), trace_file_(trace_file) {
-  if (options.page_cache == PageCache::automatic) cached_most_bytes_ = memory_for_files() / 2;
+  if (options.page_cache == PageCache::automatic) max_cached_bytes_ = memory_for_files() / 2;
 }
 
 /// In the calling thread. The engine of the process is not started for that.
@@ -68,7 +68,7 @@ Way CachePolicy::way_of(Kind kind, std::int64_t offset, std::int64_t size) {
   }
   const bool small = size < Transfer::direct_above_bytes;
   if (kind == Kind::write) {
-    const bool large_file = std::max(options_.expected_bytes, offset + size) > cached_most_bytes_;
+    const bool large_file = std::max(options_.expected_bytes, offset + size) > max_cached_bytes_;
     return large_file && !small ? Way::either : Way::buffered;
   }
   // Pieces brought into the page cache in the way of the reader of all would slow it down.
@@ -94,7 +94,7 @@ bool CachePolicy::worth_caching() {
   const std::int64_t read_bytes = read_directly_.load(std::memory_order_relaxed);
   if (read_bytes == 0) return false;
   const std::int64_t size = length();
-  if (size < 0 || size > cached_most_bytes_ || read_bytes < size) return false;
+  if (size < 0 || size > max_cached_bytes_ || read_bytes < size) return false;
   if (!filled_.exchange(true, std::memory_order_relaxed)) posix_fadvise(fd_, 0, 0, POSIX_FADV_NORMAL);
   return true;
 }
@@ -160,14 +160,14 @@ void CachePolicy::note_miss(const Transfer& transfer) noexcept {
 /// page cache as a whole, in the background. So that never costs more than some times what was lost. Lost is
 /// the time beyond that of moving the bytes, which is little for large reads.
 void CachePolicy::missed(const Transfer& transfer, std::uint64_t nanoseconds) {
-  constexpr std::int64_t slow_bytes_per_ns = 1, fast_bytes_per_ns = 2, least_bytes = 4 << 20;
+  constexpr std::int64_t slow_bytes_per_ns = 1, fast_bytes_per_ns = 2, min_bytes = 4 << 20;
   since_miss_.store(0, std::memory_order_relaxed);
   if (transfer.sequential || options_.page_cache != PageCache::automatic) return;
   const auto lost = std::max<std::int64_t>(
       0, static_cast<std::int64_t>(nanoseconds) - transfer.moved_bytes() / fast_bytes_per_ns);
   const std::int64_t total = lost_ns_.fetch_add(lost, std::memory_order_relaxed) + lost;
   const std::int64_t size = length();
-  if (size < least_bytes || size > cached_most_bytes_ || 16 * total * slow_bytes_per_ns < size) return;
+  if (size < min_bytes || size > max_cached_bytes_ || 16 * total * slow_bytes_per_ns < size) return;
   if (!warmed_.exchange(true)) warm(size);
 }
 

@@ -52,7 +52,7 @@ class CachePolicy {
   const int fd_;
   const std::uint32_t trace_file_;
   /// The file fits well into memory up to this size; PageCache::automatic writes larger ones directly.
-  std::int64_t cached_most_bytes_ = 0;
+  std::int64_t max_cached_bytes_ = 0;
 
   std::atomic<std::int64_t> read_directly_{0};       ///< bytes of the first pass over the file, so far
   std::atomic<bool> filled_{false};                  ///< the kernel was told to read ahead

@@ -49,7 +49,7 @@ constexpr std::int64_t large_bytes = 256 << 10;
 constexpr std::uint64_t moment_ns = 200'000;
 /// A kernel that cannot take operations at the moment, for lack of memory, is asked again after so long; if
 /// none is under way that could free some, so often.
-constexpr int rest_ms = 1, most_rests = 1000;
+constexpr int rest_ms = 1, max_rests = 1000;
 
 class Ring {
  public:
@@ -238,7 +238,7 @@ class UringEngine final : public Engine {
     const std::size_t waiting =
         given_.size() - static_cast<std::size_t>(std::count(given_.begin(), given_.end(), nullptr));
     const bool alone = depth_ - free_.size() == waiting;  // no operation that it has taken is under way
-    if (ring_serves_ && (!may_pass || (alone && ++rests_ > most_rests))) return do_without(ring);
+    if (ring_serves_ && (!may_pass || (alone && ++rests_ > max_rests))) return do_without(ring);
     if (!ring_serves_) {  // callers wake us as ever
       pollfd woken{.fd = wake_.get(), .events = POLLIN, .revents = 0};
       if (::poll(&woken, 1, rest_ms) > 0) eventfd_read(wake_.get(), &wake_count_);

@@ -63,7 +63,7 @@ struct SequentialBuffer::State {
   /// Whether a read neither belongs to a run nor may find its bytes read ahead. What is in memory is taken
   /// from there without a copy on the way, unless a system call costs more.
   [[nodiscard]] bool goes_past(std::int64_t offset, std::int64_t size_bytes) const {
-    if (size_bytes > options.most_bytes) return true;
+    if (size_bytes > options.max_bytes) return true;
     if (!ahead.empty()) return false;
     return !reads.reaches(offset) || (size_bytes >= worth_a_call_bytes && file.resident(offset, size_bytes));
   }

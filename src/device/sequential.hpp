@@ -13,7 +13,7 @@ namespace outcore::device {
 
 struct SequentialOptions {
   std::size_t small_bytes = 512 << 10;  ///< larger writes are passed on as they are
-  std::int64_t most_bytes = 4 << 20;    ///< larger reads are passed on as they are
+  std::int64_t max_bytes = 4 << 20;     ///< larger reads are passed on as they are
   std::size_t block_bytes = 1 << 20;    ///< small requests reach the device in blocks of this size
   unsigned write_blocks = 3;            ///< one being filled, the others on their way to the file
   unsigned read_blocks = 8;             ///< one being used, the others read ahead

@@ -11,8 +11,8 @@
 namespace outcore::device {
 namespace {
 
-constexpr std::int64_t least_bytes = 1 << 20;  // smaller files are left alone
-constexpr std::int64_t most_bytes = 256 << 20;
+constexpr std::int64_t min_bytes = 1 << 20;  // smaller files are left alone
+constexpr std::int64_t max_bytes = 256 << 20;
 constexpr std::int64_t dense_part =
     16;                                // a file of which one part in so many is written will be full one day
 constexpr std::int64_t free_part = 8;  // of the free space at most one part in so many is reserved at once
@@ -36,12 +36,12 @@ SpaceAhead::Range SpaceAhead::before_write(std::int64_t offset, std::int64_t siz
   const std::int64_t length = std::max(length_.load(relaxed), end);
   written_.store(written, relaxed);
   length_.store(length, relaxed);
-  if (end <= end_.load(relaxed) || written < least_bytes || written < length / dense_part) return {};
+  if (end <= end_.load(relaxed) || written < min_bytes || written < length / dense_part) return {};
 
   const std::unique_lock lock(mutex_, std::try_to_lock);
   const std::int64_t from = end_.load(relaxed);
   if (!lock || end <= from) return {};
-  const std::int64_t to = length + std::min(written, most_bytes);
+  const std::int64_t to = length + std::min(written, max_bytes);
   end_.store(to, relaxed);
   if (!plenty_free(to - from)) return {};
   reserved_any_.store(true, relaxed);

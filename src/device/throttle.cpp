@@ -21,9 +21,9 @@
 namespace outcore::device {
 namespace {
 
-constexpr unsigned most_disks = 64;
+constexpr unsigned max_disks = 64;
 constexpr std::uint64_t clock_magic = 0x314b434f4c43434f;  // "OCCLOCK1"
-constexpr std::uint64_t longest_backlog_ns = 600'000'000'000;
+constexpr std::uint64_t max_backlog_ns = 600'000'000'000;
 
 using Units = std::initializer_list<std::pair<std::string_view, double>>;
 const Units byte_units{{"", 1},     {"B", 1},         {"kB", 1e3},      {"KB", 1e3},     {"MB", 1e6},
@@ -43,10 +43,10 @@ double quantity(const std::string& item, std::string_view value, const Units& un
   throw wrong(item, "not a number with a unit it knows");
 }
 
-std::int64_t whole(const std::string& item, double value, double least, double most) {
-  if (value < least || value > most || value != std::floor(value))
-    throw wrong(item, "not a whole number from " + std::to_string(static_cast<std::int64_t>(least)) + " to " +
-                          std::to_string(static_cast<std::int64_t>(most)));
+std::int64_t whole(const std::string& item, double value, double min, double max) {
+  if (value < min || value > max || value != std::floor(value))
+    throw wrong(item, "not a whole number from " + std::to_string(static_cast<std::int64_t>(min)) + " to " +
+                          std::to_string(static_cast<std::int64_t>(max)));
   return static_cast<std::int64_t>(value);
 }
 
@@ -80,7 +80,7 @@ Throttle Throttle::parse(const std::string& text) {
     else if (key == "latency")
       result.latency_ns = static_cast<std::int64_t>(quantity(item, value, time_units));
     else if (key == "disks")
-      result.disks = static_cast<unsigned>(whole(item, quantity(item, value, {{"", 1}}), 1, most_disks));
+      result.disks = static_cast<unsigned>(whole(item, quantity(item, value, {{"", 1}}), 1, max_disks));
     else if (key == "stripe")
       result.stripe_bytes = whole(item, quantity(item, value, byte_units), 512, 1 << 30);
     else if (key == "clock")
@@ -103,7 +103,7 @@ std::string Throttle::describe() const {
 
 struct DiskClock::Shared {
   std::atomic<std::uint64_t> magic;
-  std::atomic<std::uint64_t> busy_until[most_disks];
+  std::atomic<std::uint64_t> busy_until[max_disks];
 };
 
 DiskClock::DiskClock(const Throttle& throttle) : throttle_(throttle), own_(throttle.disks) {
@@ -134,7 +134,7 @@ void DiskClock::share() {
   busy_until_ = shared_->busy_until;
   std::uint64_t found = 0;
   const bool ours = shared_->magic.compare_exchange_strong(found, clock_magic) || found == clock_magic;
-  const std::uint64_t most = trace::now_ns() + longest_backlog_ns;
+  const std::uint64_t most = trace::now_ns() + max_backlog_ns;
   const bool stale = ours && std::any_of(busy_until_, busy_until_ + throttle_.disks,
                                          [most](const auto& until) { return until.load() > most; });
   if (ours && !stale) return;

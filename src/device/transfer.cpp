@@ -11,9 +11,9 @@
 namespace outcore::device {
 namespace {
 
-constexpr std::int64_t largest_operation = 1 << 30;  // the kernel moves at most 2 GiB - 4 KiB at a time
+constexpr std::int64_t max_operation_bytes = 1 << 30;  // the kernel moves at most 2 GiB - 4 KiB at a time
 constexpr std::int64_t bounce_bytes = 2 << 20;
-constexpr int most_retries = 1000;
+constexpr int max_retries = 1000;
 
 bool multiple(std::uint64_t value, std::uint32_t unit) {
   return value % unit == 0;
@@ -53,7 +53,7 @@ void Transfer::reserve(std::int64_t offset, std::int64_t size_bytes) noexcept {
 
 const Operation* Transfer::next() noexcept {
   if (ended_ || moved_ == size_) return complete();
-  const std::int64_t rest = std::min(size_ - moved_, largest_operation);
+  const std::int64_t rest = std::min(size_ - moved_, max_operation_bytes);
   switch (step_) {
     case Step::reserve:
       return &operation_;
@@ -152,7 +152,7 @@ const Operation* Transfer::bounced(std::int64_t limit) noexcept {
   }
   bouncing_ = true;
   bounce_skip_ = 0;
-  bounce_most_ = limit;
+  bounce_max_ = limit;
   if (is_write()) copy_bounced(limit, false);
   window_single_ = {bounce_.data(), static_cast<std::size_t>(limit)};
   return hand_out(target_.direct_fd, &window_single_, 1, limit);
@@ -166,7 +166,7 @@ const Operation* Transfer::read_around(std::int64_t limit) noexcept {
   const Operation* operation = bounced(size);
   if (!bouncing_) return buffered(limit, false);
   bounce_skip_ = skip;
-  bounce_most_ = std::min(limit, size - skip);
+  bounce_max_ = std::min(limit, size - skip);
   operation_.offset -= skip;
   return operation;
 }
@@ -189,7 +189,7 @@ void Transfer::result(std::int64_t value) noexcept {
   }
   if (operation_.fd == target_.direct_fd) direct_ += value;
   if (bouncing_ && !is_write()) {
-    value = std::min(value - bounce_skip_, bounce_most_);
+    value = std::min(value - bounce_skip_, bounce_max_);
     if (value <= 0) {  // the file ends before what is wanted, or the transfer was short: a plain call tells
       step_ = Step::buffered;
       return;
@@ -207,7 +207,7 @@ void Transfer::note_resident(std::int64_t bytes) noexcept {
   else if (is_write())  // cached pages would have to be thrown away, and may be in use by others
     step_ = bytes > 0 ? Step::buffered : Step::direct;
   else
-    step_ = 2 * bytes >= std::min(size_, largest_operation) ? Step::buffered : Step::direct;
+    step_ = 2 * bytes >= std::min(size_, max_operation_bytes) ? Step::buffered : Step::direct;
 }
 
 void Transfer::note_missed() noexcept {
@@ -231,7 +231,7 @@ bool Transfer::note_error(int errno_value) noexcept {
     step_ = Step::buffered;  // announced alignment and practice differ (stacked file systems)
     return true;
   }
-  if ((errno_value == EINTR || errno_value == EAGAIN) && ++retries_ < most_retries) return true;
+  if ((errno_value == EINTR || errno_value == EAGAIN) && ++retries_ < max_retries) return true;
   error_ = errno_value;
   return false;
 }

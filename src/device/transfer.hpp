@@ -117,10 +117,10 @@ class Transfer final : public Task, public Request::State, public std::enable_sh
   const Way way_;
   Step step_ = Step::buffered, after_reserve_ = Step::buffered;
   const bool blocking_;
-  bool ended_ = false;                              ///< end of the file, or failed
-  bool missed_ = false;                             ///< a scattered read that had to wait for the disk
-  bool bouncing_ = false;                           ///< the operation under way uses bounce_
-  std::int64_t bounce_skip_ = 0, bounce_most_ = 0;  ///< the part of it that is wanted
+  bool ended_ = false;                             ///< end of the file, or failed
+  bool missed_ = false;                            ///< a scattered read that had to wait for the disk
+  bool bouncing_ = false;                          ///< the operation under way uses bounce_
+  std::int64_t bounce_skip_ = 0, bounce_max_ = 0;  ///< the part of it that is wanted
   int error_ = 0;
   int retries_ = 0;  ///< in succession, without progress
   std::atomic<std::uint32_t> done_{0};

@@ -60,7 +60,7 @@ bool BlockCopies::use(std::int64_t block, const Ready& ready, const Load& load) 
 
 /// Null if there is no room. Called with the lock held.
 BlockCopies::Shared BlockCopies::add(std::int64_t block) {
-  if (static_cast<std::int64_t>(entries_.size()) >= most_) {
+  if (static_cast<std::int64_t>(entries_.size()) >= max_blocks_) {
     const auto oldest = std::ranges::find_if(entries_, [](const auto& each) { return each.second->here; });
     if (oldest == entries_.end()) return nullptr;
     index_.erase(oldest->first);

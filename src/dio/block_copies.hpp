@@ -20,8 +20,8 @@ namespace outcore::store {
 class BlockCopies {
  public:
   /// All of one size. Each takes its part of the budget; where that has other uses there are fewer copies.
-  BlockCopies(Budget& budget, std::int64_t most_bytes, std::int64_t block_bytes)
-      : budget_(budget), most_(most_bytes / block_bytes), block_bytes_(block_bytes) {}
+  BlockCopies(Budget& budget, std::int64_t max_bytes, std::int64_t block_bytes)
+      : budget_(budget), max_blocks_(max_bytes / block_bytes), block_bytes_(block_bytes) {}
 
   /// Called once, now or when the block has come, by any thread, with the block or with what was wrong.
   using Ready = std::function<void(const std::byte* block, const std::exception_ptr& failure)>;
@@ -44,7 +44,7 @@ class BlockCopies {
   void loaded(std::int64_t block, const Shared& copy, const std::exception_ptr& failure);
 
   Budget& budget_;
-  const std::int64_t most_, block_bytes_;
+  const std::int64_t max_blocks_, block_bytes_;
   std::mutex mutex_;
   Entries entries_;
   std::unordered_map<std::int64_t, Entries::iterator> index_;

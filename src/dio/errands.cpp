@@ -19,7 +19,7 @@ void Errands::end() {
 void Errands::add(std::function<void()> errand) {
   {
     const std::lock_guard guard(mutex_);
-    if (idle_ <= waiting_.size() && threads_.size() < most_threads_) start();
+    if (idle_ <= waiting_.size() && threads_.size() < max_threads_) start();
     waiting_.push_back(std::move(errand));
   }
   changed_.notify_one();

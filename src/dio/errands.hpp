@@ -16,8 +16,7 @@ namespace outcore::store {
 class Errands {
  public:
   /// `name`: of the thread, at most 15 characters, kept by the caller.
-  explicit Errands(const char* name, std::size_t most_threads = 1)
-      : name_(name), most_threads_(most_threads) {}
+  explicit Errands(const char* name, std::size_t max_threads = 1) : name_(name), max_threads_(max_threads) {}
   ~Errands() { end(); }
   Errands(const Errands&) = delete;
   Errands& operator=(const Errands&) = delete;
@@ -32,7 +31,7 @@ class Errands {
   void run();
 
   const char* name_;
-  const std::size_t most_threads_;
+  const std::size_t max_threads_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> waiting_;

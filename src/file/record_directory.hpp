@@ -18,13 +18,13 @@ class RecordEntry {
       : word_(static_cast<std::uint64_t>(stamp) << 48 | static_cast<std::uint64_t>(place.size_class) << 40 |
               static_cast<std::uint64_t>(place.granule)) {}
 
-  static constexpr std::int64_t most_granules = std::int64_t{1} << 40;
+  static constexpr std::int64_t max_granules = std::int64_t{1} << 40;
 
   [[nodiscard]] std::int64_t word() const noexcept { return static_cast<std::int64_t>(word_); }
   [[nodiscard]] bool empty() const noexcept { return word_ == 0; }
   [[nodiscard]] std::uint16_t stamp() const noexcept { return static_cast<std::uint16_t>(word_ >> 48); }
   [[nodiscard]] RecordSpace::Place place() const noexcept {
-    return {static_cast<std::int64_t>(word_ & (most_granules - 1)), static_cast<int>(word_ >> 40 & 0xFF)};
+    return {static_cast<std::int64_t>(word_ & (max_granules - 1)), static_cast<int>(word_ >> 40 & 0xFF)};
   }
   bool operator==(const RecordEntry&) const = default;
 

@@ -78,7 +78,7 @@ struct RecordFile::State : std::enable_shared_from_this<RecordFile::State> {
         records(prepared.options.records),
         limit_granules(prepared.options.hard_limit_bytes > 0
                            ? prepared.options.hard_limit_bytes / RecordSpace::granule_bytes
-                           : RecordEntry::most_granules),
+                           : RecordEntry::max_granules),
         stored(world,
                store::StripedFileOptions{.name = prepared.name,
                                          .typical_request_bytes = prepared.options.typical_record_bytes,

@@ -23,8 +23,8 @@ std::span<const std::byte> Call::payload() const noexcept {
 bool Call::payload_stays() const noexcept {
   return !served_.get()->seen_payload || !transport::is_foreign(served_.get()->seen_payload.get());
 }
-std::int64_t Call::most_reply_bytes() const noexcept {
-  return served_.get()->most_reply_bytes;
+std::int64_t Call::max_reply_bytes() const noexcept {
+  return served_.get()->max_reply_bytes;
 }
 
 std::span<std::byte> Call::room() const noexcept {

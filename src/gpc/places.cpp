@@ -30,7 +30,7 @@ void Places::Place::clear() noexcept {
 
 Places::Place Places::try_take(std::size_t size_bytes) noexcept {
   Place place;
-  if (memory_.size() < transport::Messages::common_bytes || size_bytes == 0 || size_bytes > largest_bytes)
+  if (memory_.size() < transport::Messages::common_bytes || size_bytes == 0 || size_bytes > max_bytes)
     return place;
   const std::size_t count = (size_bytes + unit_bytes - 1) / unit_bytes;
   std::uint64_t taken = taken_.load(std::memory_order_relaxed), run = 0;

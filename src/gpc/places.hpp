@@ -15,7 +15,7 @@ namespace outcore::gpc {
 class Places : public std::enable_shared_from_this<Places> {
  public:
   static constexpr std::size_t unit_bytes = transport::Messages::common_bytes / 64;
-  static constexpr std::size_t largest_bytes = 4 * unit_bytes;
+  static constexpr std::size_t max_bytes = 4 * unit_bytes;
 
   explicit Places(std::span<std::byte> memory) noexcept : memory_(memory) {}
 

@@ -27,7 +27,7 @@ struct CallHead {
   std::uint16_t header_bytes = 0;
   std::uint32_t procedure = 0;
   std::uint64_t number = 0;
-  std::int64_t payload_bytes = 0, most_reply_bytes = 0;
+  std::int64_t payload_bytes = 0, max_reply_bytes = 0;
   std::uint32_t tag = 0;
   // Where they lie in the memory that the caller has in common with others; -1: not there.
   std::int32_t payload_at = -1, reply_at = -1;
@@ -56,7 +56,7 @@ struct CreditHead {
   std::uint16_t credits = 0;
 };
 
-constexpr std::size_t most_error_bytes = Messages::most_packet_bytes - sizeof(ReplyHead);
+constexpr std::size_t max_error_bytes = Messages::max_packet_bytes - sizeof(ReplyHead);
 
 template <class Head>
 std::span<const std::byte> bytes_of(const Head& head) noexcept {
@@ -81,7 +81,7 @@ std::vector<std::byte> short_bytes(const Error& error) {
   auto bytes = transport::to_bytes(error);
   ErrorContext context = error.context();
   for (std::string* text : {&context.detail, &context.attempted, &context.path}) {
-    if (bytes.size() <= most_error_bytes) break;
+    if (bytes.size() <= max_error_bytes) break;
     text->resize(std::min<std::size_t>(text->size(), 1000));
     bytes = transport::to_bytes(Error(error.errno_value(), context, error.rank()));
   }
@@ -95,7 +95,7 @@ Error died(int process) {
 }
 
 Bytes::Bytes(std::size_t size) : size_bytes(size) {
-  if (size > Messages::most_packet_bytes)
+  if (size > Messages::max_packet_bytes)
     large = device::Buffer(size);
   else
     small = std::make_unique_for_overwrite<std::byte[]>(size);
@@ -107,12 +107,12 @@ Bytes::Bytes(std::span<const std::byte> from) : Bytes(from.size()) {
 
 void Pending::place(Places& places) {
   const auto room = static_cast<std::size_t>(reply_room());
-  if (sizeof(CallHead) + header.size_bytes + payload.size() > Messages::most_packet_bytes) {
+  if (sizeof(CallHead) + header.size_bytes + payload.size() > Messages::max_packet_bytes) {
     payload_seen = transport::shared_place(payload);
     if (!payload_seen) payload_place = places.try_take(payload.size());
   }
   if (payload_place) payload_place.fill(payload);
-  if (sizeof(ReplyHead) + room > Messages::most_packet_bytes) {
+  if (sizeof(ReplyHead) + room > Messages::max_packet_bytes) {
     // What a procedure writes there must not change what it still reads.
     if (!options.reply.empty() && !overlap(payload, options.reply))
       reply_seen = transport::shared_place(options.reply);
@@ -132,7 +132,7 @@ Protocol::Lane& Protocol::lane(int process) {
 
 std::uint32_t Protocol::next_tag(int process) {
   auto& next = lane(process).next_tag;
-  return std::exchange(next, (next + 1) % (Messages::most_tag + 1));
+  return std::exchange(next, (next + 1) % (Messages::max_tag + 1));
 }
 
 std::uint64_t Protocol::begin_transfer(Transfer transfer) {
@@ -172,7 +172,7 @@ void Protocol::launch(int process, const std::shared_ptr<Pending>& pending) {
   head.procedure = pending->procedure;
   head.number = pending->number = next_number_++;
   head.payload_bytes = static_cast<std::int64_t>(pending->payload.size());
-  head.most_reply_bytes = pending->reply_room();
+  head.max_reply_bytes = pending->reply_room();
   if (pending->payload_place) head.payload_at = pending->payload_place.offset();
   if (pending->reply_place) head.reply_at = pending->reply_place.offset();
   const Seen seen{.payload = pending->payload_seen.value_or(transport::nowhere),
@@ -181,7 +181,7 @@ void Protocol::launch(int process, const std::shared_ptr<Pending>& pending) {
   const auto more = head.seen != 0 ? bytes_of(seen) : std::span<const std::byte>();
   const bool sent = !pending->payload_place && !pending->payload_seen;
   head.bulk = sent && sizeof head + more.size() + pending->header.size_bytes + pending->payload.size() >
-                          Messages::most_packet_bytes;
+                          Messages::max_packet_bytes;
   if (head.bulk || pending->payload_seen) head.tag = pending->tag = next_tag(process);
   pending->legs = 1;
   pending_.emplace(head.number, pending);
@@ -322,7 +322,7 @@ void Protocol::call_arrived(int from, std::span<const std::byte> packet) {
   served->caller = from;
   served->number = head.number;
   served->procedure = head.procedure;
-  served->most_reply_bytes = head.most_reply_bytes;
+  served->max_reply_bytes = head.max_reply_bytes;
   auto rest = packet.subspan(sizeof head);
   Seen seen;
   if (head.seen != 0) {
@@ -335,9 +335,9 @@ void Protocol::call_arrived(int from, std::span<const std::byte> packet) {
   const auto placed = [&](std::int32_t at, std::int64_t size) {
     return outlet_.common(from).subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(size));
   };
-  const auto reply_bytes = static_cast<std::size_t>(head.most_reply_bytes);
+  const auto reply_bytes = static_cast<std::size_t>(head.max_reply_bytes);
   if (head.reply_at >= 0)
-    served->room = placed(head.reply_at, head.most_reply_bytes);
+    served->room = placed(head.reply_at, head.max_reply_bytes);
   else if ((served->seen_room = outlet_.see(seen.reply, reply_bytes)))
     served->room = {served->seen_room.get(), reply_bytes};
   const auto payload_bytes = static_cast<std::size_t>(head.payload_bytes);
@@ -368,7 +368,7 @@ void Protocol::call_arrived(int from, std::span<const std::byte> packet) {
 void Protocol::receive_payloads() {
   while (!arrivals_.empty()) {
     const auto size = static_cast<std::int64_t>(arrivals_.front().served->payload.size_bytes);
-    if (held_bytes_ > 0 && held_bytes_ + size > limits_.most_held_bytes) return;
+    if (held_bytes_ > 0 && held_bytes_ + size > limits_.max_held_bytes) return;
     const Arrival arrival = std::move(arrivals_.front());
     arrivals_.pop_front();
     held_bytes_ += size;
@@ -384,7 +384,7 @@ void Served::let_go() noexcept {
 }
 
 std::span<const std::byte> Served::put_into_room(std::span<const std::byte> reply) const noexcept {
-  const bool fits_packet = sizeof(ReplyHead) + reply.size() <= Messages::most_packet_bytes;
+  const bool fits_packet = sizeof(ReplyHead) + reply.size() <= Messages::max_packet_bytes;
   if (fits_packet || reply.size() > room.size() || reply.data() == room.data()) return reply;
   // One copy fewer as bulk data: out of memory that the caller sees, and what is large.
   if (reply.size() > Places::unit_bytes || transport::shared_place(reply)) return reply;
@@ -394,14 +394,14 @@ std::span<const std::byte> Served::put_into_room(std::span<const std::byte> repl
 
 void Protocol::answer(const Served& served, std::span<const std::byte> bytes,
                       std::shared_ptr<const void> keeper) {
-  if (static_cast<std::int64_t>(bytes.size()) <= served.most_reply_bytes) {
+  if (static_cast<std::int64_t>(bytes.size()) <= served.max_reply_bytes) {
     reply(served, bytes, 0, std::move(keeper));
     return;
   }
   fail(served, Error(EMSGSIZE,
                      {.attempted = "reply",
                       .size_bytes = static_cast<std::int64_t>(bytes.size()),
-                      .detail = "the caller has room for " + std::to_string(served.most_reply_bytes)},
+                      .detail = "the caller has room for " + std::to_string(served.max_reply_bytes)},
                      rank_));
 }
 
@@ -411,7 +411,7 @@ void Protocol::fail(const Served& served, const Error& error) {
 
 std::uint16_t Protocol::credits() const noexcept {
   return static_cast<std::uint16_t>(
-      std::clamp(limits_.most_served / std::max(callers_, 1), 1, limits_.most_credits));
+      std::clamp(limits_.max_served / std::max(callers_, 1), 1, limits_.max_credits));
 }
 
 void Protocol::yield(Served& served) {
@@ -438,7 +438,7 @@ void Protocol::reply(const Served& served, std::span<const std::byte> bytes, int
   head.number = served.number;
   head.size_bytes = static_cast<std::int64_t>(bytes.size());
   head.placed = !bytes.empty() && bytes.data() == served.room.data();
-  head.bulk = !head.placed && sizeof head + bytes.size() > Messages::most_packet_bytes;
+  head.bulk = !head.placed && sizeof head + bytes.size() > Messages::max_packet_bytes;
   head.yielded = served.yielded;
   head.credits = credits();
   if (head.bulk) head.tag = next_tag(served.caller);

@@ -71,7 +71,7 @@ struct Pending final : Request::State {
   Service* service = nullptr;
 
   [[nodiscard]] std::int64_t reply_room() const noexcept {
-    return options.reply.empty() ? options.most_reply_bytes : static_cast<std::int64_t>(options.reply.size());
+    return options.reply.empty() ? options.max_reply_bytes : static_cast<std::int64_t>(options.reply.size());
   }
   /// Finds out whether processes of a host see the payload and the reply where they are, or else room where
   /// they do. Before the call.
@@ -104,7 +104,7 @@ struct Served {
   int caller = 0;
   std::uint64_t number = 0;
   std::uint32_t procedure = 0;
-  std::int64_t most_reply_bytes = 0;
+  std::int64_t max_reply_bytes = 0;
   Bytes header, payload;
   std::span<std::byte> room;                           // for the reply, at the caller; empty: out of sight
   std::shared_ptr<std::byte> seen_payload, seen_room;  // not null: memory of the program there, kept mapped
@@ -123,9 +123,9 @@ class Protocol {
  public:
   struct Limits {
     int credits_at_first = 2;
-    int most_credits = 32;
-    int most_served = 4096;                     ///< calls here at once that are granted, all callers together
-    std::int64_t most_held_bytes = 64LL << 20;  ///< of bulk payloads here at once, but always one
+    int max_credits = 32;
+    int max_served = 4096;                     ///< calls here at once that are granted, all callers together
+    std::int64_t max_held_bytes = 64LL << 20;  ///< of bulk payloads here at once, but always one
   };
 
   /// What the protocol asks for, within its methods. None of these may call it back, but `serve`, which may

@@ -16,18 +16,18 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t most_running = 4;     // calls of a procedure that may block, and do not wait for others
-constexpr std::size_t most_waiting = 4096;  // calls to one process that the caller need not wait for
+constexpr std::size_t max_running = 4;     // calls of a procedure that may block, and do not wait for others
+constexpr std::size_t max_waiting = 4096;  // calls to one process that the caller need not wait for
 constexpr auto spin = 200us;      // of a thread that waits for a reply: to wake it up would take as long
 constexpr auto alone = 20us;      // from then on it yields to threads that compute
 constexpr auto crowded = 30us;    // a yield that lasts as long: they need the core
 constexpr auto just_now = 100us;  // one step may take as long, of bulk data or over a network
-constexpr std::chrono::microseconds stand_by_time{100}, longest_stand_by_time{400};
+constexpr std::chrono::microseconds stand_by_time{100}, max_stand_by_time{400};
 constexpr auto alert = 50us;  // bulk data need several steps of both sides, the first of them soon
 constexpr int idle_share = 320;
 constexpr auto alive_every = 1s;  // how often it is asked whether targets are alive
 constexpr auto busy = 4ms;        // traffic as recent as this keeps naps short
-constexpr std::chrono::microseconds shortest_nap = 50us, longest_nap = 1000us, told_nap = 100ms;
+constexpr std::chrono::microseconds min_nap = 50us, max_nap = 1000us, told_nap = 100ms;
 
 thread_local bool serves = false;          // this thread runs a procedure that does not block
 thread_local Served* works_for = nullptr;  // this thread is a worker, and runs a procedure for this call
@@ -115,16 +115,16 @@ Request Service::call(int process, std::uint32_t procedure, std::span<const std:
   if (process < 0 || process >= size_)
     throw Error(EINVAL, {.attempted = "call process " + std::to_string(process),
                          .detail = "there are " + std::to_string(size_) + " processes"});
-  if (header.size() > most_call_header_bytes)
+  if (header.size() > max_call_header_bytes)
     refuse(EMSGSIZE, header.size(),
-           "a header has at most " + std::to_string(most_call_header_bytes) + " bytes");
-  if (static_cast<std::int64_t>(payload.size()) > most_call_bytes)
-    refuse(EMSGSIZE, payload.size(), "a payload has at most " + std::to_string(most_call_bytes) + " bytes");
-  const auto room = static_cast<std::int64_t>(options.reply.size()) + options.most_reply_bytes;
-  if (options.most_reply_bytes < 0 || room > most_call_bytes)
+           "a header has at most " + std::to_string(max_call_header_bytes) + " bytes");
+  if (static_cast<std::int64_t>(payload.size()) > max_call_bytes)
+    refuse(EMSGSIZE, payload.size(), "a payload has at most " + std::to_string(max_call_bytes) + " bytes");
+  const auto room = static_cast<std::int64_t>(options.reply.size()) + options.max_reply_bytes;
+  if (options.max_reply_bytes < 0 || room > max_call_bytes)
     refuse(EMSGSIZE, 0,
            "room for a reply of " + std::to_string(room) + " bytes; it has at most " +
-               std::to_string(most_call_bytes));
+               std::to_string(max_call_bytes));
 
   auto pending = std::make_shared<Pending>();
   pending->target = process;
@@ -136,7 +136,7 @@ Request Service::call(int process, std::uint32_t procedure, std::span<const std:
   if (!messages_->common(process).empty()) pending->place(*places_);
   std::unique_lock lock(mutex_);
   while (!serves) {
-    const auto before = protocol_.waiting_for(process, most_waiting);
+    const auto before = protocol_.waiting_for(process, max_waiting);
     if (!before) break;
     lock.unlock();
     wait(*before);
@@ -191,13 +191,13 @@ void Service::listen(const Pending& pending) {
   while (!pending.done()) {
     const bool any = round();
     if (pending.done()) break;
-    if (const auto longest = nap(any); !any && longest.count() > 0) messages_->wait(longest);
+    if (const auto timeout = nap(any); !any && timeout.count() > 0) messages_->wait(timeout);
   }
   awaited_ = nullptr;
   polled_ = Clock::now();
   listening.unlock();
   const std::lock_guard guard(standing_by_);
-  if (told_ > 0 || stands_by_until_ > polled_.load() + longest_stand_by_time) relieved_.notify_one();
+  if (told_ > 0 || stands_by_until_ > polled_.load() + max_stand_by_time) relieved_.notify_one();
 }
 
 /// So any number of calls may wait for one another.
@@ -348,7 +348,7 @@ void Service::execute(std::shared_ptr<Served> served, const Procedure& procedure
 /// procedure waiting.
 bool Service::begin_work(std::uint32_t procedure) {
   Entry& entry = procedures_[procedure];
-  if (entry.begun == entry.waiting.size() || entry.begun + entry.running >= most_running) return false;
+  if (entry.begun == entry.waiting.size() || entry.begun + entry.running >= max_running) return false;
   ++entry.begun;
   to_work_.push_back(procedure);
   return true;
@@ -417,15 +417,15 @@ void Service::drop(Served& served) noexcept {
 
 void Service::run() {
   prctl(PR_SET_TIMERSLACK, 1000UL);
-  auto longest_stand_by = stand_by_time;
+  auto max_stand_by = stand_by_time;
   for (;;) {
     watch();
     if (attended()) {  // each look takes the core of one that polls
-      stand_by(longest_stand_by);
-      longest_stand_by = std::min(2 * longest_stand_by, longest_stand_by_time);
+      stand_by(max_stand_by);
+      max_stand_by = std::min(2 * max_stand_by, max_stand_by_time);
       continue;
     }
-    longest_stand_by = stand_by_time;
+    max_stand_by = stand_by_time;
     std::unique_lock listening(listening_, std::try_to_lock);
     if (!listening) {
       stand_by(told_nap, &listening);
@@ -439,8 +439,8 @@ void Service::run() {
           std::ranges::any_of(procedures_, [](const Entry& each) { return !each.waiting.empty(); });
       if (stopping_ && (protocol_.transfers() == 0 || broken_) && !any_waits) return;
     }
-    const auto longest = nap(any);
-    if (!any && longest.count() > 0) messages_->wait(longest);
+    const auto timeout = nap(any);
+    if (!any && timeout.count() > 0) messages_->wait(timeout);
   }
 }
 
@@ -450,12 +450,12 @@ bool Service::attended() const noexcept {
 
 /// Others who send need not wake this thread meanwhile, which would take the core, or the lock, of the one
 /// that polls. `listening`: not if it can be locked, as who held it looks for this thread afterwards.
-void Service::stand_by(std::chrono::microseconds longest, std::unique_lock<std::mutex>* listening) {
+void Service::stand_by(std::chrono::microseconds timeout, std::unique_lock<std::mutex>* listening) {
   std::unique_lock lock(standing_by_);  // a semaphore would spin
   if (listening && listening->try_lock()) return;
   if (leaves_) return;
-  stands_by_until_ = Clock::now() + longest;
-  relieved_.wait_for(lock, longest);
+  stands_by_until_ = Clock::now() + timeout;
+  relieved_.wait_for(lock, timeout);
   stands_by_until_ = Clock::time_point{};
 }
 
@@ -510,13 +510,13 @@ std::chrono::microseconds Service::nap(bool any) {
     const std::lock_guard guard(mutex_);
     transfers = protocol_.transfers();
   }
-  const auto idle_nap = std::max(longest_nap, thrift_.nap());
+  const auto idle_nap = std::max(max_nap, thrift_.nap());
   if (messages_->is_told()) return told_nap;
   if (transfers > 0 && now - last_traffic_ < alert) return 0us;
   if (transfers > 0 || now - last_traffic_ < busy)
-    nap_ = shortest_nap;
+    nap_ = min_nap;
   else
-    nap_ = std::clamp<std::chrono::microseconds>(2 * nap_, shortest_nap, idle_nap);
+    nap_ = std::clamp<std::chrono::microseconds>(2 * nap_, min_nap, idle_nap);
   return nap_;
 }
 

@@ -81,7 +81,7 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   void work();
   [[nodiscard]] bool round();
   [[nodiscard]] bool attended() const noexcept;
-  void stand_by(std::chrono::microseconds longest, std::unique_lock<std::mutex>* listening = nullptr);
+  void stand_by(std::chrono::microseconds timeout, std::unique_lock<std::mutex>* listening = nullptr);
   void listen(const Pending& pending);
   bool poll();
   void watch();

@@ -9,9 +9,9 @@ namespace outcore::store {
 namespace {
 
 constexpr std::int64_t arena_bytes = 2 << 20;
-constexpr std::int64_t least_chunks = 2;  // one that is changed, one that is read
-constexpr std::size_t most_writing = 8;   // requests
-constexpr std::int64_t most_write_bytes = 2 << 20;
+constexpr std::int64_t min_chunks = 2;  // one that is changed, one that is read
+constexpr std::size_t max_writing = 8;  // requests
+constexpr std::int64_t max_write_bytes = 2 << 20;
 
 /// Several threads may be told of one failure; each throws what is its own.
 std::exception_ptr own_copy(const std::exception_ptr& failure) {
@@ -30,7 +30,7 @@ ChunkCache::ChunkCache(Component& component, ChunkCacheOptions options)
     : component_(component),
       options_(std::move(options)),
       stride_bytes_(component.geometry().stride_bytes()),
-      most_chunks_(std::max(least_chunks, options_.most_bytes / stride_bytes_)) {}
+      max_chunks_(std::max(min_chunks, options_.max_bytes / stride_bytes_)) {}
 
 ChunkCache::~ChunkCache() {
   entries_.clear();  // waits
@@ -38,7 +38,7 @@ ChunkCache::~ChunkCache() {
 }
 
 Blocks ChunkCache::all_blocks() const noexcept {
-  return Blocks().set() >> (Geometry::most_blocks - static_cast<std::size_t>(component_.geometry().blocks()));
+  return Blocks().set() >> (Geometry::max_blocks - static_cast<std::size_t>(component_.geometry().blocks()));
 }
 
 void ChunkCache::add_blocks(Blocks& blocks, std::int64_t begin, std::int64_t end) const noexcept {
@@ -51,7 +51,7 @@ std::span<std::byte> ChunkCache::stride_of(const Entry& entry) const noexcept {
   return {entry.memory, static_cast<std::size_t>(stride_bytes_)};
 }
 
-std::int64_t ChunkCache::most_dirty() const noexcept {
+std::int64_t ChunkCache::max_dirty() const noexcept {
   return std::max<std::int64_t>(chunks_ * 3 / 4, 1);
 }
 
@@ -135,8 +135,8 @@ void ChunkCache::wait_for_memory(Lock& lock) {
 
 /// False if all memory is in use that may be.
 bool ChunkCache::grow() {
-  const std::int64_t least = chunks_ == 0 ? least_chunks : 1;
-  const std::int64_t count = std::min(std::max(least, arena_bytes / stride_bytes_), most_chunks_ - chunks_);
+  const std::int64_t least = chunks_ == 0 ? min_chunks : 1;
+  const std::int64_t count = std::min(std::max(least, arena_bytes / stride_bytes_), max_chunks_ - chunks_);
   if (count <= 0) return false;
   const std::int64_t size = count * stride_bytes_;
   try {
@@ -290,9 +290,9 @@ void ChunkCache::change(std::int64_t slot, bool whole, const Change& visit) {
   }
   release(entry);
   if (failure) std::rethrow_exception(failure);
-  if (!failing_ && dirty_ - writing_ > most_dirty() / 2) {
+  if (!failing_ && dirty_ - writing_ > max_dirty() / 2) {
     collect_written(lock);
-    if (writes_.size() < most_writing) (void)begin_writes(lock, 1);
+    if (writes_.size() < max_writing) (void)begin_writes(lock, 1);
   }
 }
 
@@ -301,7 +301,7 @@ void ChunkCache::change(std::int64_t slot, bool whole, const Change& visit) {
 void ChunkCache::promise_change(Lock& lock) {
   while (true) {
     wait_for_end_of_pause(lock);
-    if (dirty_ < most_dirty()) break;
+    if (dirty_ < max_dirty()) break;
     if (!grow()) write_one(lock);
   }
   ++dirty_;
@@ -326,7 +326,7 @@ std::exception_ptr ChunkCache::begin_write(Lock& lock, Place first) {
     entry->write = write;
     write->entries.push_back(entry);
     const auto next = index_.find(first->slot + ++count);
-    if (next == index_.end() || (count + 1) * stride_bytes_ > most_write_bytes) break;
+    if (next == index_.end() || (count + 1) * stride_bytes_ > max_write_bytes) break;
     entry = next->second;
     if (!entry->dirty || entry->write || entry->busy ||
         entry->memory != first->memory + count * stride_bytes_)
@@ -396,10 +396,10 @@ void ChunkCache::collect_written(Lock& lock) {
 /// Some chunks more are on disk when this returns, or there was something to wait for.
 void ChunkCache::write_one(Lock& lock) {
   collect_written(lock);
-  if (dirty_ < most_dirty()) return;
+  if (dirty_ < max_dirty()) return;
   std::exception_ptr failure;
-  if (writes_.size() < most_writing) failure = begin_writes(lock, most_writing - writes_.size());
-  if (!failure && dirty_ >= most_dirty()) {
+  if (writes_.size() < max_writing) failure = begin_writes(lock, max_writing - writes_.size());
+  if (!failure && dirty_ >= max_dirty()) {
     if (!writes_.empty())
       failure = finish_write(lock, writes_.front());
     else
@@ -435,7 +435,7 @@ std::exception_ptr ChunkCache::write_all(Lock& lock, const std::function<bool(st
   while (!writes_.empty()) (void)finish_write(lock, writes_.front());  // what failed is written again
   for (const Place entry : dirty) {
     if (!entry->dirty || entry->write) continue;
-    if (writes_.size() >= most_writing) note(finish_write(lock, writes_.front()));
+    if (writes_.size() >= max_writing) note(finish_write(lock, writes_.front()));
     note(begin_write(lock, entry));
   }
   while (!writes_.empty()) note(finish_write(lock, writes_.front()));

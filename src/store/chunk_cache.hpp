@@ -20,7 +20,7 @@
 namespace outcore::store {
 
 struct ChunkCacheOptions {
-  std::int64_t most_bytes = 64 << 20;  ///< of chunks; never fewer than two chunks
+  std::int64_t max_bytes = 64 << 20;  ///< of chunks; never fewer than two chunks
   /// Called before memory is taken (it may throw, and then there is none), and with a negative number when it
   /// is given back.
   std::function<void(std::int64_t bytes)> account = {};
@@ -30,7 +30,7 @@ struct ChunkCacheOptions {
 inline constexpr std::int64_t worth_a_request_bytes = 32 << 10;
 
 /// Blocks of a chunk. Each has a checksum, so a part of a chunk is read without the rest.
-using Blocks = std::bitset<Geometry::most_blocks>;
+using Blocks = std::bitset<Geometry::max_blocks>;
 
 /// Keeps the chunks used last. What is changed is written behind, several chunks at a time, and at the latest
 /// when the memory is needed, by `flush` and by `pause`. A write that fails loses nothing: the chunk stays in
@@ -132,11 +132,11 @@ class ChunkCache {
   void settle(Lock& lock, const std::function<bool(std::int64_t)>& concerned);
 
   [[nodiscard]] std::span<std::byte> stride_of(const Entry& entry) const noexcept;
-  [[nodiscard]] std::int64_t most_dirty() const noexcept;
+  [[nodiscard]] std::int64_t max_dirty() const noexcept;
 
   Component& component_;
   const ChunkCacheOptions options_;
-  const std::int64_t stride_bytes_, most_chunks_;
+  const std::int64_t stride_bytes_, max_chunks_;
 
   std::mutex mutex_;
   std::condition_variable changed_;  ///< an entry was released, memory has become free, a pause ended

@@ -89,8 +89,8 @@ std::int32_t int32_at(std::span<const std::byte> bytes, std::size_t offset) {
 void check_header(const CodecOptions& options, std::size_t element_bytes, std::span<const std::byte> from,
                   std::size_t size) {
   const auto byte_at = [&](std::size_t offset) { return std::to_integer<unsigned>(from[offset]); };
-  if (from.size() < BLOSC_EXTENDED_HEADER_LENGTH || from.size() > most_encoded_bytes ||
-      size > most_encoded_bytes)
+  if (from.size() < BLOSC_EXTENDED_HEADER_LENGTH || from.size() > max_encoded_bytes ||
+      size > max_encoded_bytes)
     refuse(std::to_string(from.size()) + " bytes are none of a chunk of " + std::to_string(size));
   const unsigned flags = byte_at(BLOSC2_CHUNK_FLAGS), more_flags = byte_at(BLOSC2_CHUNK_BLOSC2_FLAGS);
   constexpr unsigned extended = BLOSC_DOSHUFFLE | BLOSC_DOBITSHUFFLE, lazy = 0x08;
@@ -154,9 +154,9 @@ void check(const CodecOptions& options) {
 
 std::size_t encode(const CodecOptions& options, std::size_t element_bytes, std::span<const std::byte> from,
                    std::span<std::byte> to) {
-  if (options.codec != Codec::blosc2 || from.size() > most_encoded_bytes)
+  if (options.codec != Codec::blosc2 || from.size() > max_encoded_bytes)
     throw Error(EINVAL, {.attempted = "compression", .size_bytes = static_cast<std::int64_t>(from.size())});
-  const auto room = static_cast<std::int32_t>(std::min<std::size_t>(to.size(), most_encoded_bytes));
+  const auto room = static_cast<std::int32_t>(std::min<std::size_t>(to.size(), max_encoded_bytes));
   if (room < BLOSC_EXTENDED_HEADER_LENGTH) return 0;
   const int size = blosc2_compress_ctx(encoder_for(options, element_bytes), from.data(),
                                        static_cast<std::int32_t>(from.size()), to.data(), room);

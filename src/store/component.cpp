@@ -120,7 +120,7 @@ int Component::State::next_side(std::int64_t slot) const {
   if (side < 0)
     throw Error(EBUSY, {.attempted = "write",
                         .path = file.path(),
-                        .detail = named(slot) + " is read in " + std::to_string(SlotTable::most_sides) +
+                        .detail = named(slot) + " is read in " + std::to_string(SlotTable::max_sides) +
                                   " states at the same time, which is as many as there can be"});
   return side;
 }
@@ -204,7 +204,7 @@ Component Component::open(const std::string& path, SlotTable table, const Compon
       std::max<std::int64_t>(state->table.sides(), state->geometry().sides()) * side_bytes;
   // Others that are read, or a process that died, may have left more sides, whole ones.
   const bool longer = state->geometry().shadow && side_bytes > 0 && length > need &&
-                      length % side_bytes == 0 && length / side_bytes <= SlotTable::most_sides;
+                      length % side_bytes == 0 && length / side_bytes <= SlotTable::max_sides;
   if (length != need && !longer)
     throw Error(EIO, {.attempted = "open",
                       .path = path,

@@ -99,7 +99,7 @@ class Component {
   /// are computed, and chunks compressed, within this call, while the first part of the data is on its way.
   /// Zeroes the bytes between slot_bytes and the stride. Throws Error: EINVAL for slots that are not there or
   /// memory of another size, EBADF after close or if opened read-only, ENOSPC, ENOMEM, EBUSY if so many
-  /// states of the slot are kept that there is no side for another one (SlotTable::most_sides).
+  /// states of the slot are kept that there is no side for another one (SlotTable::max_sides).
   [[nodiscard]] Request write_async(std::int64_t first_slot, std::int64_t count, std::span<std::byte> memory);
   /// As write_async. Bytes between slot_bytes and the stride are of no meaning.
   [[nodiscard]] Request read_async(std::int64_t first_slot, std::int64_t count,

@@ -12,10 +12,10 @@ namespace {
 
 /// Slots that follow one another are moved in requests of up to this size: large enough to cost little, small
 /// enough to be checked while the next one is under way.
-constexpr std::int64_t most_piece_bytes = 4 << 20;
+constexpr std::int64_t max_piece_bytes = 4 << 20;
 
 /// Smaller pieces are not worth a call.
-constexpr std::int64_t least_reserved_bytes = 1 << 20;
+constexpr std::int64_t min_reserved_bytes = 1 << 20;
 
 }  // namespace
 
@@ -31,7 +31,7 @@ void Component::reserve(std::int64_t first_slot, std::int64_t count) {
     std::int64_t next = slot + 1;
     while (next < end && state_->next_side(next) == side) ++next;
     const std::int64_t bytes = (next - slot) * geometry.stride_bytes();
-    if (bytes >= least_reserved_bytes && !state_->file.reserve(geometry.offset_of(slot, side), bytes)) return;
+    if (bytes >= min_reserved_bytes && !state_->file.reserve(geometry.offset_of(slot, side), bytes)) return;
     slot = next;
   }
 }
@@ -128,7 +128,7 @@ Request Component::write_async(std::int64_t first_slot, std::int64_t count, std:
     state_->make_room(slot, side, geometry.slot_bytes);
     std::ranges::fill(content.subspan(static_cast<std::size_t>(geometry.slot_bytes)), std::byte{0});
     if (raw.count > 0 && (raw.side != side || raw.first_slot + raw.count != slot ||
-                          (raw.count + 1) * stride > most_piece_bytes))
+                          (raw.count + 1) * stride > max_piece_bytes))
       write_raw();
     if (raw.count == 0) raw = {.first_slot = slot, .count = 0, .side = side};
     ++raw.count;
@@ -191,7 +191,7 @@ Request Component::read_async(std::int64_t first_slot, std::int64_t count,
     if (state_->raw(slot)) {
       const auto joins = [&](std::int64_t next) {
         return next < end && state_->raw(next) && table.side(next) == piece.side &&
-               (next + 1 - slot) * stride <= most_piece_bytes;
+               (next + 1 - slot) * stride <= max_piece_bytes;
       };
       while (joins(slot + piece.count)) ++piece.count;
       piece.disk = part_of(memory, (slot - first_slot) * stride, piece.count * stride);

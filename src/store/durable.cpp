@@ -98,8 +98,8 @@ device::File write_unsynced(const std::string& path, std::span<const std::byte> 
 }
 
 void sync_together(std::span<const std::function<void()>> syncs) {
-  constexpr std::size_t most_threads = 8;
-  const std::size_t threads = std::min(syncs.size(), most_threads);
+  constexpr std::size_t max_threads = 8;
+  const std::size_t threads = std::min(syncs.size(), max_threads);
   std::vector<std::exception_ptr> failures(syncs.size());
   in_team(int(threads), [&](int first) {  // all of them, whatever becomes of the others
     for (std::size_t i = std::size_t(first); i < syncs.size(); i += threads) try {
@@ -112,7 +112,7 @@ void sync_together(std::span<const std::function<void()>> syncs) {
     if (failure) std::rethrow_exception(failure);
 }
 
-std::vector<std::byte> read_whole(const std::string& path, std::int64_t most_bytes, device::Engine* engine,
+std::vector<std::byte> read_whole(const std::string& path, std::int64_t max_bytes, device::Engine* engine,
                                   int directory) {
   device::File file(path, {.create = false,
                            .read_only = true,
@@ -120,11 +120,11 @@ std::vector<std::byte> read_whole(const std::string& path, std::int64_t most_byt
                            .engine = engine,
                            .directory = directory});
   const std::int64_t length = file.length();
-  if (length > most_bytes)
+  if (length > max_bytes)
     throw Error(EFBIG, {.attempted = "read",
                         .path = path,
                         .size_bytes = length,
-                        .detail = "at most " + std::to_string(most_bytes) + " were expected"});
+                        .detail = "at most " + std::to_string(max_bytes) + " were expected"});
   std::vector<std::byte> bytes;
   try {
     bytes.resize(static_cast<std::size_t>(length));

@@ -37,9 +37,9 @@ void rename_durably(const std::string& from, const std::string& to, bool* rename
 /// end; then the first error is thrown.
 void sync_together(std::span<const std::function<void()>> syncs);
 
-/// All of a file. Throws Error: EFBIG if it is larger than `most_bytes`, before memory is taken for it,
+/// All of a file. Throws Error: EFBIG if it is larger than `max_bytes`, before memory is taken for it,
 /// ENOMEM, and what opening and reading throw.
-[[nodiscard]] std::vector<std::byte> read_whole(const std::string& path, std::int64_t most_bytes,
+[[nodiscard]] std::vector<std::byte> read_whole(const std::string& path, std::int64_t max_bytes,
                                                 device::Engine* engine = nullptr, int directory = -1);
 
 /// Names made in, and removed from, a directory are on stable storage.

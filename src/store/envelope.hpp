@@ -65,11 +65,11 @@ class BodyReader {
     std::memcpy(&value, raw(sizeof value).data(), sizeof value);
     return value;
   }
-  /// A number that must lie in least .. most.
+  /// A number that must lie in min .. max.
   template <class T>
-  [[nodiscard]] T number(const char* name, T least, T most) {
+  [[nodiscard]] T number(const char* name, T min, T max) {
     const T value = number<T>();
-    if (value < least || value > most) fail(std::string(name) + " is " + std::to_string(value));
+    if (value < min || value > max) fail(std::string(name) + " is " + std::to_string(value));
     return value;
   }
   [[nodiscard]] std::span<const std::byte> raw(std::size_t size_bytes) {
@@ -79,9 +79,8 @@ class BodyReader {
     rest_ = rest_.subspan(size_bytes);
     return part;
   }
-  [[nodiscard]] std::string text(std::size_t most_bytes) {
-    const auto size =
-        number<std::uint32_t>("the length of a name", 0, static_cast<std::uint32_t>(most_bytes));
+  [[nodiscard]] std::string text(std::size_t max_bytes) {
+    const auto size = number<std::uint32_t>("the length of a name", 0, static_cast<std::uint32_t>(max_bytes));
     const auto part = raw(size);
     return {reinterpret_cast<const char*>(part.data()), part.size()};
   }

@@ -13,12 +13,12 @@ namespace outcore::store {
 /// other. Within a slot each block has a checksum, so that a part can be verified without the whole.
 struct Geometry {
   static constexpr std::int64_t page_bytes = 4096;
-  static constexpr std::int64_t most_slot_bytes = most_encoded_bytes;
-  static constexpr std::int64_t most_blocks = 1024;  ///< in a slot
+  static constexpr std::int64_t max_slot_bytes = max_encoded_bytes;
+  static constexpr std::int64_t max_blocks = 1024;  ///< in a slot
 
-  std::int64_t slot_bytes = 0;  ///< of a chunk, 1 .. most_slot_bytes
+  std::int64_t slot_bytes = 0;  ///< of a chunk, 1 .. max_slot_bytes
   std::int64_t slots = 0;
-  std::int64_t block_bytes = 128 << 10;  ///< a multiple of page_bytes; at most most_blocks in a slot
+  std::int64_t block_bytes = 128 << 10;  ///< a multiple of page_bytes; at most max_blocks in a slot
   std::uint32_t element_bytes = 8;
   CodecOptions codec{};
   bool shadow = false;

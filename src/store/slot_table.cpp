@@ -83,14 +83,14 @@ std::int64_t suitable_block_bytes(std::int64_t slot_bytes) noexcept {
 
 void check(const Geometry& geometry) {
   check(geometry.codec);
-  if (geometry.slot_bytes < 1 || geometry.slot_bytes > Geometry::most_slot_bytes)
+  if (geometry.slot_bytes < 1 || geometry.slot_bytes > Geometry::max_slot_bytes)
     refuse("slots of " + std::to_string(geometry.slot_bytes) + " bytes; 1 to " +
-           std::to_string(Geometry::most_slot_bytes) + " are possible");
-  if (geometry.block_bytes < 1 || geometry.block_bytes > Geometry::most_slot_bytes ||
-      geometry.block_bytes % Geometry::page_bytes != 0 || geometry.blocks() > Geometry::most_blocks)
+           std::to_string(Geometry::max_slot_bytes) + " are possible");
+  if (geometry.block_bytes < 1 || geometry.block_bytes > Geometry::max_slot_bytes ||
+      geometry.block_bytes % Geometry::page_bytes != 0 || geometry.blocks() > Geometry::max_blocks)
     refuse("blocks of " + std::to_string(geometry.block_bytes) + " bytes in slots of " +
            std::to_string(geometry.slot_bytes) + "; they must be multiples of " +
-           std::to_string(Geometry::page_bytes) + ", and at most " + std::to_string(Geometry::most_blocks));
+           std::to_string(Geometry::page_bytes) + ", and at most " + std::to_string(Geometry::max_blocks));
   if (geometry.element_bytes < 1) refuse("elements of 0 bytes");
   std::int64_t bytes = 0;
   if (geometry.slots < 0 ||
@@ -164,7 +164,7 @@ int SlotTable::next_side(std::int64_t slot, std::uint64_t taken) const noexcept 
   if (found & committed_bit) taken |= std::uint64_t{1} << (found >> committed_shift);
   if (!(taken >> now & 1)) return now;  // a version that nobody refers to yet
   const int free = std::countr_one(taken);
-  return free < most_sides ? free : -1;
+  return free < max_sides ? free : -1;
 }
 
 void SlotTable::prepare(std::int64_t slot) {
@@ -174,7 +174,7 @@ void SlotTable::prepare(std::int64_t slot) {
 void SlotTable::set(std::int64_t slot, int side, std::int64_t stored_bytes,
                     std::span<const std::uint32_t> checksums) {
   assert(stored_bytes > 0 && stored_bytes <= geometry_.slot_bytes);
-  assert(side >= 0 && side < (geometry_.shadow ? most_sides : 1));
+  assert(side >= 0 && side < (geometry_.shadow ? max_sides : 1));
   assert(static_cast<std::int64_t>(checksums.size()) == geometry_.blocks_in(stored_bytes));
   SlotPages::Page& page = pages_->make(slot);
   const std::size_t i = pages_->place(slot);
@@ -246,7 +246,7 @@ std::int64_t SlotTable::next_written(std::int64_t slot) const {
   return found;
 }
 
-std::int64_t SlotTable::most_bytes(const Geometry& geometry) noexcept {
+std::int64_t SlotTable::max_bytes(const Geometry& geometry) noexcept {
   constexpr std::int64_t head_bytes = 256;  // of the envelope and the geometry
   const std::int64_t slot_bytes = static_cast<std::int64_t>(sizeof(Run) + sizeof(std::uint32_t)) + 1 +
                                   static_cast<std::int64_t>(sizeof(std::uint32_t)) * geometry.blocks();
@@ -293,7 +293,7 @@ SlotTable SlotTable::decode(std::span<const std::byte> bytes, const std::string&
       reader.fail("slot " + std::to_string(slot) + " stores " + std::to_string(stored));
     table.pages_->make(slot).stored[i] = stored;
   });
-  const int most = geometry.shadow ? most_sides - 1 : 0;
+  const int most = geometry.shadow ? max_sides - 1 : 0;
   for_each_slot([&](std::int64_t slot, std::size_t i) {
     table.pages_->find(slot)->state[i] =
         reader.number<std::uint8_t>("the side of a slot", 0, static_cast<std::uint8_t>(most));

@@ -44,7 +44,7 @@ class SlotTable {
   /// Of the blocks of what is stored.
   [[nodiscard]] std::span<const std::uint32_t> checksums(std::int64_t slot) const noexcept;
 
-  static constexpr int most_sides = 64;
+  static constexpr int max_sides = 64;
   /// Where the next version goes: to another side if the one here belongs to the committed state, and to none
   /// of those whose bits are set in `taken`. -1 if there is none.
   [[nodiscard]] int next_side(std::int64_t slot, std::uint64_t taken = 0) const noexcept;
@@ -79,7 +79,7 @@ class SlotTable {
   [[nodiscard]] std::int64_t next_written(std::int64_t slot) const;
 
   /// Size of the largest file that a table of such slots makes.
-  [[nodiscard]] static std::int64_t most_bytes(const Geometry& geometry) noexcept;
+  [[nodiscard]] static std::int64_t max_bytes(const Geometry& geometry) noexcept;
   /// As a file: with magic, version, byte order and checksums.
   [[nodiscard]] std::vector<std::byte> encode() const;
   /// The table in `bytes`, which may be anything; its state counts as committed. Throws Error naming `path`:
@@ -88,7 +88,7 @@ class SlotTable {
   [[nodiscard]] static SlotTable decode(std::span<const std::byte> bytes, const std::string& path);
 
  private:
-  static constexpr std::uint16_t side_bits = most_sides - 1, committed_bit = most_sides;
+  static constexpr std::uint16_t side_bits = max_sides - 1, committed_bit = max_sides;
   static constexpr int committed_shift = 8;
 
   /// side_bits, committed_bit, and the side of the committed state.

@@ -21,8 +21,8 @@ namespace outcore::transport {
 namespace {
 
 /// Shared between processes, hence not FUTEX_PRIVATE.
-void futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value, const timespec* longest) {
-  syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, longest, nullptr, 0);
+void futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value, const timespec* timeout) {
+  syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, timeout, nullptr, 0);
 }
 
 /// To try on one host what happens between several.
@@ -78,10 +78,10 @@ bool Doorbells::alive(int process) const {
   return pid == 0 || process_exists(pid);
 }
 
-void Doorbells::sleep(std::uint32_t seen, std::chrono::microseconds longest) noexcept {
+void Doorbells::sleep(std::uint32_t seen, std::chrono::microseconds timeout) noexcept {
   thread_local const int exact = prctl(PR_SET_TIMERSLACK, 1000UL);  // by default a nap of 20 us lasts 75
   (void)exact;
-  const timespec time{.tv_sec = longest.count() / 1'000'000, .tv_nsec = longest.count() % 1'000'000 * 1000};
+  const timespec time{.tv_sec = timeout.count() / 1'000'000, .tv_nsec = timeout.count() % 1'000'000 * 1000};
   futex(mine().rings, FUTEX_WAIT, seen, &time);  // looks at the word once more: who rang before has counted
 }
 

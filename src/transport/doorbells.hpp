@@ -43,19 +43,19 @@ class OUTCORE_SIBLING Doorbells {
   /// False if a process of the own host has ended, or is about to; of others nothing is known.
   [[nodiscard]] bool alive(int process) const;
 
-  /// Sleeps until rings() is not `seen`, but no longer than `longest`, and not if `come()` says that there is
+  /// Sleeps until rings() is not `seen`, but no longer than `timeout`, and not if `come()` says that there is
   /// something. What others do before `ring_sleeper` (seq_cst) is seen by `come`, or it wakes.
   template <class Come>
-  void sleep(std::uint32_t seen, std::chrono::microseconds longest, const Come& come) noexcept {
+  void sleep(std::uint32_t seen, std::chrono::microseconds timeout, const Come& come) noexcept {
     mine().sleeper.here();
     mine().asleep.store(1);
-    if (!come()) sleep(seen, longest);
+    if (!come()) sleep(seen, timeout);
     mine().asleep.store(0);
     (void)mine().sleeper.awake();
   }
 
  private:
-  void sleep(std::uint32_t seen, std::chrono::microseconds longest) noexcept;
+  void sleep(std::uint32_t seen, std::chrono::microseconds timeout) noexcept;
 
   struct alignas(64) Bell {
     std::atomic<std::uint32_t> rings, asleep;

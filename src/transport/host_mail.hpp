@@ -53,7 +53,7 @@ class Mailbox {
   struct alignas(64) Slot {
     std::atomic<std::uint64_t> turn;  // 2 n: free for the n-th time; 2 n + 1: filled for the n-th time
     Letter letter;
-    std::array<std::byte, Messages::most_packet_bytes> packet;
+    std::array<std::byte, Messages::max_packet_bytes> packet;
   };
   /// The next letter, or null. The place `read` counts the letters that were taken. Only by threads of the
   /// owner, of which one takes letters; to another, only whether there is one is of use.

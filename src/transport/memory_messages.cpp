@@ -59,10 +59,10 @@ class MemoryMessages final : public Messages {
     return !come.empty() || !done.empty();
   }
 
-  void wait(std::chrono::microseconds longest) override {
+  void wait(std::chrono::microseconds timeout) override {
     auto& box = office_->box(rank_);
     std::unique_lock lock(box.mutex);
-    box.changed.wait_for(lock, longest,
+    box.changed.wait_for(lock, timeout,
                          [&] { return box.woken || !box.packets.empty() || !box.done.empty(); });
     box.woken = false;
   }

@@ -126,7 +126,7 @@ TEST("manifests that describe no array are not written") {
   refused(with([](Manifest& m) { m.chunk = {1024, 2048, 48}; }), "slots of");
   refused(with([](Manifest& m) { m.type = ElementType{77}; }), "element type 77");
   refused(with([](Manifest& m) { m.codec.level = 10; }), "levels are 1 to 9");
-  refused(with([](Manifest& m) { m.user.resize(Manifest::most_user_bytes + 1); }), "user data");
+  refused(with([](Manifest& m) { m.user.resize(Manifest::max_user_bytes + 1); }), "user data");
   refused(with([](Manifest& m) { m.components[1].table_bytes = -1; }), "table of -1");
   for (const std::string name : {"", ".", "..", "../x", "a/b", "/x"}) {
     refused(with([&](Manifest& m) { m.components[1].data_name = name; }), "not the name of a file");

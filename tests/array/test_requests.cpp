@@ -76,7 +76,7 @@ class Mixture {
     requests.push_back(disk_.read_all_async(strided(into_[5]), all));
     requests.emplace_back();  // complete from the first
     requests.push_back(
-        world_.call(world_.size() - 1, echo_, bytes_of(numbers_).first(40), {}, {.most_reply_bytes = 40}));
+        world_.call(world_.size() - 1, echo_, bytes_of(numbers_).first(40), {}, {.max_reply_bytes = 40}));
     return requests;
   }
 

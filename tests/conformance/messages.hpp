@@ -49,19 +49,19 @@ inline void packets_keep_their_order(Transport& transport) {
   const auto messages = transport.messages();
   Inbox inbox;
   const auto size_of = [](int i) {
-    return i % 7 == 0 ? 0 : static_cast<std::size_t>(i) * 131 % (Messages::most_packet_bytes + 1);
+    return i % 7 == 0 ? 0 : static_cast<std::size_t>(i) * 131 % (Messages::max_packet_bytes + 1);
   };
   for (int i = 0; i < packets; ++i) {
     for (int to = 0; to < transport.size(); ++to) messages->send(to, {pattern(size_of(i), i)});
     if (i % 10 == 0) (void)messages->poll(inbox);
   }
-  messages->send(transport.rank(), {pattern(Messages::most_packet_bytes, 1)});
+  messages->send(transport.rank(), {pattern(Messages::max_packet_bytes, 1)});
   serve_until(*messages, inbox,
               [&] { return inbox.count == static_cast<std::size_t>(packets * transport.size() + 1); });
   for (int from = 0; from < transport.size(); ++from)
     for (int i = 0; i < packets; ++i)
       check::is_true(inbox.packets[from][static_cast<std::size_t>(i)] == pattern(size_of(i), i));
-  check::equal(inbox.packets[transport.rank()].back().size(), Messages::most_packet_bytes);
+  check::equal(inbox.packets[transport.rank()].back().size(), Messages::max_packet_bytes);
 }
 
 /// Where two processes have memory in common, each sees what the other has written to its own.
@@ -165,7 +165,7 @@ inline void bulk_comes_out_of_shared_memory(Transport& transport) {
 
 /// Between all pairs at once, more than are looked at in one poll, in different orders at both ends.
 inline void tags_tell_transfers_apart(Transport& transport) {
-  constexpr std::uint32_t transfers = 200, spread = Messages::most_tag / transfers;
+  constexpr std::uint32_t transfers = 200, spread = Messages::max_tag / transfers;
   const auto messages = transport.messages();
   const auto size_of = [](std::uint32_t i) { return 100 + 40 * i; };
   const auto seed = [&](int from, std::uint32_t i) { return from * 1000 + static_cast<int>(i); };

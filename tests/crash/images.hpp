@@ -47,8 +47,8 @@ inline Examination examine(const Disk& start, const Log& log, const Look& look, 
   Examination found;
   std::set<std::pair<std::uint64_t, std::uint64_t>> seen;
   std::mt19937_64 random(options.seed);
-  constexpr int most_idle_rounds = 20;
-  for (int idle = 0; idle < most_idle_rounds; ++idle) {
+  constexpr int max_idle_rounds = 20;
+  for (int idle = 0; idle < max_idle_rounds; ++idle) {
     Disk disk = start;
     for (std::size_t cut = 1; cut <= log.size(); ++cut) {
       if (static_cast<int>(cut) - 1 != options.ignored_sync) disk.apply(log[cut - 1]);

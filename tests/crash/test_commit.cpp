@@ -67,11 +67,11 @@ void whole_in(const Setting& setting, const Work& work,
 /// that depends on which is faster, hence the attempts.
 void needs_each_sync(const Setting& setting, const Work& work, std::size_t least,
                      std::string_view which = {}) {
-  constexpr int most_attempts = 20;
+  constexpr int max_attempts = 20;
   constexpr std::size_t images = 400;
   Processes processes(setting.processes, setting.apart);
   std::set<std::string> missing;
-  for (int attempt = 0; attempt == 0 || (attempt < most_attempts && !missing.empty()); ++attempt) {
+  for (int attempt = 0; attempt == 0 || (attempt < max_attempts && !missing.empty()); ++attempt) {
     States states(setting.options(), static_cast<std::uint64_t>(attempt));
     const Recorded recorded = record(processes, states, setting, work);
     if (attempt == 0) {

@@ -112,8 +112,8 @@ TEST("each sync of opening an array on the disks of two nodes to write is needed
                                 "disk1/array/manifest.new",
                                 "disk0/array after manifest was renamed",
                                 "disk1/array after manifest was renamed"};
-  constexpr int most_attempts = 20;  // which node is faster decides what is needed
-  for (int attempt = 0; attempt < most_attempts && !missing.empty(); ++attempt) {
+  constexpr int max_attempts = 20;  // which node is faster decides what is needed
+  for (int attempt = 0; attempt < max_attempts && !missing.empty(); ++attempt) {
     States states(setting.options(), static_cast<std::uint64_t>(attempt));
     const Recorded killed = record(processes, states, setting, make_and_commit);
     for (std::size_t cut = killed.log.size(); cut > killed.log.size() * 2 / 3 && !missing.empty(); --cut) {

@@ -53,7 +53,7 @@ class FaultyArray {
     store_->add(world.rank(),
                 store::Component::create(directory + "/part" + std::to_string(world.rank()), geometry,
                                          {.engine = engine_.get(), .unlink_after_open = true}),
-                {.most_bytes = cache_bytes});
+                {.max_bytes = cache_bytes});
     array::ArrayServices& services = array::ArrayServices::of(world);
     known_ = services.chunks.add(layout.number, store_);
     client_ = std::make_shared<ChunkClient>(world, services.chunks, layout, store_, 0);
@@ -209,7 +209,7 @@ TEST("headers that ask for what is not there are refused, whatever they hold") {
       try {
         world
             .call(target, procedure, std::as_bytes(std::span(&header, 1)).first(size),
-                  std::span(payload).first(random() % payload.size()), {.most_reply_bytes = 100})
+                  std::span(payload).first(random() % payload.size()), {.max_reply_bytes = 100})
             .wait();
       } catch (const Error& error) {
         check::is_true(

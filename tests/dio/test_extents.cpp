@@ -39,7 +39,7 @@ TEST("a read passes over gaps that are cheap, a write over none") {
 
 TEST("gaps that cost more than a request are not read") {
   Memory memory;
-  std::vector<Extent> extents{memory.at(0, 100), memory.at(100 + Runs::most_gap_bytes + 1, 100)};
+  std::vector<Extent> extents{memory.at(0, 100), memory.at(100 + Runs::max_gap_bytes + 1, 100)};
   check::equal(Runs(extents, false).runs().size(), 2U);
 }
 

@@ -71,7 +71,7 @@ TEST("requests of whole pages fit into stripes") {
   for (const std::int64_t typical : {4096, 8192, 32 << 10, 64 << 10, 1 << 20}) {
     const std::int64_t stripe = Stripes::suitable_bytes(typical);
     check::equal(stripe % typical, 0);
-    check::is_true(stripe >= Stripes::least_bytes && stripe <= Stripes::most_bytes);
+    check::is_true(stripe >= Stripes::min_bytes && stripe <= Stripes::max_bytes);
   }
 }
 
@@ -80,7 +80,7 @@ TEST("stripes are multiples of pages whatever the requests") {
        {std::int64_t{0}, std::int64_t{1}, std::int64_t{10'000}, std::int64_t{1} << 40}) {
     const std::int64_t stripe = Stripes::suitable_bytes(typical);
     check::equal(stripe % Stripes::unit_bytes, 0);
-    check::is_true(stripe > 0 && stripe <= Stripes::most_bytes);
+    check::is_true(stripe > 0 && stripe <= Stripes::max_bytes);
   }
 }
 

@@ -35,11 +35,11 @@ inline std::int64_t below(Random& random, std::int64_t end) {
 struct Plan {
   explicit Plan(std::uint64_t the_seed) : seed(the_seed), random(the_seed) {
     processes = static_cast<int>(2 + below(random, 7));
-    longest_delay = 1 + below(random, 1000);
+    max_delay = 1 + below(random, 1000);
     limits.credits_at_first = static_cast<int>(1 + below(random, 3));
-    limits.most_credits = static_cast<int>(1 + below(random, 8));
-    limits.most_served = static_cast<int>(1 + below(random, 16));
-    limits.most_held_bytes = 1 + below(random, 40'000);
+    limits.max_credits = static_cast<int>(1 + below(random, 8));
+    limits.max_served = static_cast<int>(1 + below(random, 16));
+    limits.max_held_bytes = 1 + below(random, 40'000);
     fault_percent = below(random, 3) == 0 ? below(random, 30) : 0;
     yield_percent = below(random, 2) == 0 ? below(random, 60) : 0;
     hosts = static_cast<int>(1 + below(random, 3));
@@ -48,7 +48,7 @@ struct Plan {
   std::uint64_t seed;
   Random random;
   int processes, hosts;
-  std::int64_t longest_delay;  // of a packet, in units of simulated time
+  std::int64_t max_delay;      // of a packet, in units of simulated time
   std::int64_t fault_percent;  // of disk operations, and of transfers of bulk data
   std::int64_t yield_percent;  // of calls, which give their credit back and take long
   int dying;                   // a process that does, or -1
@@ -124,7 +124,7 @@ class Network {
     if (from == dead_ || to == dead_) return;
     Pair& pair = pairs_[{from, to}];
     pair.packets.push_back(std::move(packet));
-    if (pair.under_way < most_under_way) launch(from, to);
+    if (pair.under_way < max_under_way) launch(from, to);
   }
 
   void bulk(int from, int to, std::uint32_t tag, bool sends, std::span<std::byte> data, std::uint64_t token) {
@@ -140,7 +140,7 @@ class Network {
     if (other.sends == sends) throw std::logic_error("two transfers with one tag");
     const Side mine{sends, data, token};
     const Side &source = sends ? mine : other, &target = sends ? other : mine;
-    clock_.after(1 + below(plan_.random, plan_.longest_delay), [=, this] {
+    clock_.after(1 + below(plan_.random, plan_.max_delay), [=, this] {
       if (from == dead_ || to == dead_) {
         break_off(from, to, true, source.token);
         break_off(from, to, false, target.token);
@@ -150,15 +150,15 @@ class Network {
       const int outcome = below(plan_.random, 100) < plan_.fault_percent ? EIO : 0;
       if (outcome == 0) std::copy(source.data.begin(), source.data.end(), target.data.begin());
       // The sides notice at different times.
-      clock_.after(below(plan_.random, plan_.longest_delay),
+      clock_.after(below(plan_.random, plan_.max_delay),
                    [=, this] { port(to).bulk_done(target.token, outcome); });
-      clock_.after(below(plan_.random, plan_.longest_delay),
+      clock_.after(below(plan_.random, plan_.max_delay),
                    [=, this] { port(from).bulk_done(source.token, outcome); });
     });
   }
 
  private:
-  static constexpr int most_under_way = 4;
+  static constexpr int max_under_way = 4;
   struct Pair {
     std::deque<std::vector<std::byte>> packets;
     int under_way = 0;
@@ -174,7 +174,7 @@ class Network {
   void break_off(int from, int to, bool sends, std::uint64_t token) {
     const int side = sends ? from : to;
     if (side == dead_ || below(plan_.random, 2) == 0) return;
-    clock_.after(below(plan_.random, plan_.longest_delay),
+    clock_.after(below(plan_.random, plan_.max_delay),
                  [=, this] { port(side).bulk_done(token, ECONNRESET); });
   }
 
@@ -183,8 +183,7 @@ class Network {
     auto packet = std::move(pair.packets.front());
     pair.packets.pop_front();
     ++pair.under_way;
-    pair.last_arrival =
-        std::max(pair.last_arrival, clock_.now() + 1 + below(plan_.random, plan_.longest_delay));
+    pair.last_arrival = std::max(pair.last_arrival, clock_.now() + 1 + below(plan_.random, plan_.max_delay));
     clock_.at(pair.last_arrival, [this, from, to, packet = std::move(packet)] {
       Pair& own = pairs_[{from, to}];
       --own.under_way;
@@ -240,7 +239,7 @@ class Process final : Protocol::Outlet {
   }
   [[nodiscard]] std::vector<std::int64_t>& disk() noexcept { return disk_; }
   /// Most calls of one caller that were here in full at once and had not given their credit back.
-  [[nodiscard]] int most_of_one_caller() const noexcept { return most_of_one_caller_; }
+  [[nodiscard]] int max_of_one_caller() const noexcept { return max_of_one_caller_; }
   std::function<void(const std::shared_ptr<Pending>&)> on_complete;
 
  private:
@@ -268,15 +267,15 @@ class Process final : Protocol::Outlet {
   }
 
   void serve(std::shared_ptr<Served> served) override {
-    most_of_one_caller_ = std::max(most_of_one_caller_, ++counted_[served->caller]);
+    max_of_one_caller_ = std::max(max_of_one_caller_, ++counted_[served->caller]);
     const bool yields = below(plan_.random, 100) < plan_.yield_percent;
-    const std::int64_t until = below(plan_.random, 3 * plan_.longest_delay);
+    const std::int64_t until = below(plan_.random, 3 * plan_.max_delay);
     if (yields)
       clock_.after(until, [this, served] {
         --counted_[served->caller];
         protocol_.yield(*served);
       });
-    carry_out(until + (yields ? below(plan_.random, 10 * plan_.longest_delay) : 0), served);
+    carry_out(until + (yields ? below(plan_.random, 10 * plan_.max_delay) : 0), served);
   }
 
   /// The disk takes its time, and fails now and then: before it has changed anything.
@@ -314,7 +313,7 @@ class Process final : Protocol::Outlet {
   std::shared_ptr<gpc::Places> places_;
   std::vector<std::int64_t> disk_ = std::vector<std::int64_t>(accumulated);
   std::map<int, int> counted_;  // by caller: calls here in full that count
-  int most_of_one_caller_ = 0;
+  int max_of_one_caller_ = 0;
 };
 
 }  // namespace simulator

@@ -71,7 +71,7 @@ TEST("a reply without memory of the caller gets some") {
   on_ranks(2, [](World& world) {
     const auto echoes = world.register_procedure("echo", echo);
     const auto sent = counting(5000);
-    auto request = world.call(1 - world.rank(), echoes, {}, bytes_of(sent), {.most_reply_bytes = 1 << 20});
+    auto request = world.call(1 - world.rank(), echoes, {}, bytes_of(sent), {.max_reply_bytes = 1 << 20});
     request.wait();
     check::is_true(std::memcmp(request.reply().data(), sent.data(), sent.size() * sizeof(int)) == 0);
     world.barrier();
@@ -82,14 +82,14 @@ TEST("a reply that was put into the room of the caller arrives there") {
   on_ranks(2, [](World& world) {
     const auto squares = world.register_procedure("squares", [](Call call) {
       const auto room = call.room();
-      check::equal(static_cast<std::int64_t>(room.size()), call.most_reply_bytes());
+      check::equal(static_cast<std::int64_t>(room.size()), call.max_reply_bytes());
       const std::span numbers(reinterpret_cast<int*>(room.data()), room.size() / sizeof(int));
       for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int>(i * i);
       call.answer(room.first(room.size() / 2));
     });
     for (const bool own : {false, true}) {
       std::vector<int> memory(4000, -1);
-      CallOptions options{.most_reply_bytes = 16'000};
+      CallOptions options{.max_reply_bytes = 16'000};
       if (own) options = {.reply = std::as_writable_bytes(std::span(memory))};
       auto request = world.call(1 - world.rank(), squares, {}, {}, options);
       request.wait();
@@ -150,7 +150,7 @@ TEST("a process calls itself") {
   on_ranks(1, [](World& world) {
     const auto echoes = world.register_procedure("echo", echo);
     const auto sent = counting(100'000);
-    auto request = world.call(0, echoes, {}, bytes_of(sent), {.most_reply_bytes = 1 << 20});
+    auto request = world.call(0, echoes, {}, bytes_of(sent), {.max_reply_bytes = 1 << 20});
     request.wait();
     check::equal(request.reply().size(), sent.size() * sizeof(int));
   });
@@ -229,7 +229,7 @@ TEST("payloads beyond the memory of the target wait at their callers") {
     const std::vector<std::byte> ones(std::size_t{10} << 20, std::byte{1});
     std::vector<Request> requests;
     for (int i = 0; i < 5; ++i)
-      requests.push_back(world.call(0, echoes, {}, ones, {.most_reply_bytes = sizeof(std::ptrdiff_t)}));
+      requests.push_back(world.call(0, echoes, {}, ones, {.max_reply_bytes = sizeof(std::ptrdiff_t)}));
     for (auto& request : requests) {
       request.wait();
       std::ptrdiff_t counted = 0;
@@ -248,7 +248,7 @@ TEST("a call may be answered later, by another thread") {
     });
     const int number = 42 + world.rank();
     auto request = world.call(1 - world.rank(), procedure, std::as_bytes(std::span(&number, 1)), {},
-                              {.most_reply_bytes = 4});
+                              {.max_reply_bytes = 4});
     request.wait();
     int reply = 0;
     std::memcpy(&reply, request.reply().data(), sizeof reply);
@@ -267,12 +267,12 @@ TEST("a procedure that may block calls another process and waits") {
     const auto next = world.register_procedure("rank of the next",
                                                [&](Call call) {
                                                  auto request = world.call((world.rank() + 1) % 3, rank_of,
-                                                                           {}, {}, {.most_reply_bytes = 4});
+                                                                           {}, {}, {.max_reply_bytes = 4});
                                                  request.wait();
                                                  call.answer(request.reply());
                                                },
                                                {.may_block = true});
-    auto request = world.call((world.rank() + 1) % 3, next, {}, {}, {.most_reply_bytes = 4});
+    auto request = world.call((world.rank() + 1) % 3, next, {}, {}, {.max_reply_bytes = 4});
     request.wait();
     int reply = -1;
     std::memcpy(&reply, request.reply().data(), sizeof reply);
@@ -304,7 +304,7 @@ TEST("calls return before they are served, and those that take long hold up no o
         ends->notify_all();
       };
       std::unique_ptr<std::atomic<bool>, decltype(let_end)> at_end(&may_end);
-      world.call(1, takes_short, {}, {}, {.most_reply_bytes = sizeof(int)}).wait();  // brings credits
+      world.call(1, takes_short, {}, {}, {.max_reply_bytes = sizeof(int)}).wait();  // brings credits
       std::vector<Request> requests;
       for (int i = 0; i < 10; ++i) requests.push_back(world.call(1, takes_long, {}));
       int found = 0;
@@ -333,7 +333,7 @@ TEST("calls that wait for calls that wait do not use up what they wait for") {
                                         --left;
                                         auto request = world.call((world.rank() + 1) % 4, number,
                                                                   std::as_bytes(std::span(&left, 1)), {},
-                                                                  {.most_reply_bytes = 4});
+                                                                  {.max_reply_bytes = 4});
                                         request.wait();
                                         call.answer(request.reply());
                                       },
@@ -343,7 +343,7 @@ TEST("calls that wait for calls that wait do not use up what they wait for") {
     const int depth = 12;
     for (int i = 0; i < 20; ++i)
       requests.push_back(
-          world.call(world.rank(), number, std::as_bytes(std::span(&depth, 1)), {}, {.most_reply_bytes = 4}));
+          world.call(world.rank(), number, std::as_bytes(std::span(&depth, 1)), {}, {.max_reply_bytes = 4}));
     for (auto& request : requests) request.wait();
     world.barrier();
   });
@@ -356,7 +356,7 @@ TEST("what is to be run with the reply has been when the request is done") {
     std::vector<int> doubled(sent.size());
     auto request =
         world.call(1 - world.rank(), echoes, {}, bytes_of(sent),
-                   {.most_reply_bytes = 1 << 20, .then = [&](std::span<std::byte> reply, const Error* error) {
+                   {.max_reply_bytes = 1 << 20, .then = [&](std::span<std::byte> reply, const Error* error) {
                       check::is_true(!error);
                       for (std::size_t i = 0; i < doubled.size(); ++i) {
                         int value = 0;
@@ -482,7 +482,7 @@ TEST("unknown procedures and processes") {
     check::equal(world.procedure("echo"), 0U);
     for (const int process : {-1, 2})
       check::equal(check::throws<Error>([&] { (void)world.call(process, 0, {}); }).errno_value(), EINVAL);
-    const std::vector<std::byte> header(most_call_header_bytes + 1);
+    const std::vector<std::byte> header(max_call_header_bytes + 1);
     check::equal(check::throws<Error>([&] { (void)world.call(0, 0, header); }).errno_value(), EMSGSIZE);
     world.barrier();
   });

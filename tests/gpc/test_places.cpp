@@ -72,8 +72,8 @@ TEST("a place holds what it is filled with, of any size, from anywhere, and noth
 TEST("there is no place for nothing, for too much, and without memory") {
   const Room room;
   check::is_true(!room.places->try_take(0));
-  check::is_true(static_cast<bool>(room.places->try_take(Places::largest_bytes)));
-  check::is_true(!room.places->try_take(Places::largest_bytes + 1));
+  check::is_true(static_cast<bool>(room.places->try_take(Places::max_bytes)));
+  check::is_true(!room.places->try_take(Places::max_bytes + 1));
   check::is_true(!std::make_shared<Places>(std::span<std::byte>())->try_take(1));
 }
 
@@ -93,7 +93,7 @@ TEST("threads never get the same place") {
     });
   for (auto& thread : threads) thread.join();
   check::is_true(!clash, "a place was taken twice");
-  check::is_true(room.places->try_take(Places::largest_bytes).offset() == 0, "all were let go");
+  check::is_true(room.places->try_take(Places::max_bytes).offset() == 0, "all were let go");
 }
 
 TEST_MAIN

@@ -26,8 +26,8 @@ class Job {
   void run() {
     const std::int64_t wanted = 1 + below(plan_.random, 150);
     for (std::int64_t i = 0; i < wanted; ++i)
-      clock_.at(below(plan_.random, 20 * plan_.longest_delay), [this] { start(); });
-    if (plan_.dying >= 0) clock_.at(below(plan_.random, 20 * plan_.longest_delay), [this] { kill(); });
+      clock_.at(below(plan_.random, 20 * plan_.max_delay), [this] { start(); });
+    if (plan_.dying >= 0) clock_.at(below(plan_.random, 20 * plan_.max_delay), [this] { kill(); });
     while (clock_.step()) check_bounds();
     for (const auto& list : {std::cref(calls_), std::cref(gets_)})
       for (const auto& call : list.get()) {
@@ -56,7 +56,7 @@ class Job {
 
  private:
   static constexpr std::int64_t row = Process::accumulated;
-  static constexpr std::int64_t longest_bytes = 8 * row;  // of a payload
+  static constexpr std::int64_t max_bytes = 8 * row;  // of a payload
 
   struct Call {
     std::shared_ptr<Pending> pending = std::make_shared<Pending>();
@@ -69,12 +69,11 @@ class Job {
 
   /// What a process holds for others has a bound, whatever they ask for.
   void check_bounds() {
-    const int most_calls = std::max(plan_.limits.credits_at_first, plan_.limits.most_credits);
+    const int max_calls = std::max(plan_.limits.credits_at_first, plan_.limits.max_credits);
     for (const auto& process : processes_) {
-      check::is_true(process->most_of_one_caller() <= most_calls, "more calls of one caller than granted");
-      check::is_true(
-          process->protocol().held_bytes() <= std::max(plan_.limits.most_held_bytes, longest_bytes),
-          "more payload held than the limit, or one");
+      check::is_true(process->max_of_one_caller() <= max_calls, "more calls of one caller than granted");
+      check::is_true(process->protocol().held_bytes() <= std::max(plan_.limits.max_held_bytes, max_bytes),
+                     "more payload held than the limit, or one");
     }
   }
 
@@ -84,7 +83,7 @@ class Job {
     network_.kill(plan_.dying);
     for (int rank = 0; rank < plan_.processes; ++rank)
       if (rank != plan_.dying)
-        clock_.after(below(plan_.random, 10 * plan_.longest_delay), [this, rank] {
+        clock_.after(below(plan_.random, 10 * plan_.max_delay), [this, rank] {
           processes_[static_cast<std::size_t>(rank)]->protocol().lost(plan_.dying, gpc::died(plan_.dying));
         });
   }
@@ -122,7 +121,7 @@ class Job {
       call.values.resize(put.values.size());
       call.pending->options.reply = std::as_writable_bytes(std::span(call.values));
     } else {
-      call.pending->options.most_reply_bytes = 8 * put.request.count;
+      call.pending->options.max_reply_bytes = 8 * put.request.count;
     }
     call.check = [expected = put.values](const Call& done) {
       if (done.pending->failure) return;

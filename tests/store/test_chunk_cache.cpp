@@ -72,7 +72,7 @@ TEST("what is put is read back, whether it is in memory or on disk") {
     Disk disk;
     const Geometry geometry = odd(codec);
     Component component = disk.create(geometry);
-    ChunkCache cache(component, {.most_bytes = chunks_of(geometry, 6)});
+    ChunkCache cache(component, {.max_bytes = chunks_of(geometry, 6)});
     for (int round = 1; round < 4; ++round) {
       for (int slot = 0; slot < 40; ++slot) fill(cache, slot, slot + round);
       for (int slot = 0; slot < 40; ++slot) check::equal(first_byte(cache, slot), slot + round);
@@ -103,7 +103,7 @@ TEST("what is in memory is not read again, and nothing is written before it must
   Disk disk;
   const Geometry geometry = odd();
   Component component = disk.create(geometry);
-  ChunkCache cache(component, {.most_bytes = chunks_of(geometry, 8)});
+  ChunkCache cache(component, {.max_bytes = chunks_of(geometry, 8)});
   for (int i = 0; i < 100; ++i) fill(cache, i % 3, i, false);
   check::equal(disk.writes.load(), 0);
   cache.flush();
@@ -196,7 +196,7 @@ TEST("a chunk that is prefetched is there when it is looked at") {
   const Geometry geometry = odd();
   Component component = disk.create(geometry);
   write(component, 0, content(geometry, 10, 1));
-  ChunkCache cache(component, {.most_bytes = chunks_of(geometry, 4)});
+  ChunkCache cache(component, {.max_bytes = chunks_of(geometry, 4)});
   for (int slot = 0; slot < 10; ++slot) cache.prefetch(slot, cache.all_blocks());
   for (int slot = 0; slot < 4; ++slot) cache.look(slot, cache.all_blocks(), [](auto) {});
   check::equal(disk.reads.load(), 4);  // no more than there is room for
@@ -209,7 +209,7 @@ TEST("memory is accounted for, and given back") {
   Component component = disk.create(geometry);
   std::int64_t used = 0;
   {
-    ChunkCache cache(component, {.most_bytes = chunks_of(geometry, 5), .account = [&](std::int64_t bytes) {
+    ChunkCache cache(component, {.max_bytes = chunks_of(geometry, 5), .account = [&](std::int64_t bytes) {
                                    if (used + bytes > chunks_of(geometry, 5))
                                      throw Error(ENOMEM, {.attempted = "memory"});
                                    used += bytes;
@@ -242,7 +242,7 @@ TEST("a full disk fails the flush, loses nothing, and a later flush succeeds") {
     Disk disk;
     const Geometry geometry = odd();
     Component component = disk.create(geometry);
-    ChunkCache cache(component, {.most_bytes = chunks_of(geometry, 40)});
+    ChunkCache cache(component, {.max_bytes = chunks_of(geometry, 40)});
     for (int slot = 0; slot < 4; ++slot) fill(cache, slot, slot + 1);
     disk.failure = failure;
     for (int i = 0; i < 2; ++i)
@@ -261,7 +261,7 @@ TEST("when the disk is full who needs memory gets the error, and reads go on") {
   Component component = disk.create(geometry);
   write(component, 20, content(geometry, 10, 3, 0));
   const Buffer expected = read(component, 20, 10);
-  ChunkCache cache(component, {.most_bytes = chunks_of(geometry, 8)});
+  ChunkCache cache(component, {.max_bytes = chunks_of(geometry, 8)});
   disk.failure = ENOSPC;
   int accepted = 0;
   const Error error = check::throws<Error>([&] {
@@ -341,11 +341,11 @@ TEST("a prefetch during a pause returns at once, though the pause waits for the 
   disk.engine = device::make_fault_engine(device::make_thread_engine(2), std::move(plan));
   const Geometry geometry = odd();
   Component component = disk.create(geometry);
-  ChunkCache writer(component, {.most_bytes = chunks_of(geometry, 6)});
+  ChunkCache writer(component, {.max_bytes = chunks_of(geometry, 6)});
   for (int slot = 0; slot < 3; ++slot) fill(writer, slot, slot + 1);
   writer.flush();
 
-  ChunkCache cache(component, {.most_bytes = chunks_of(geometry, 6)});
+  ChunkCache cache(component, {.max_bytes = chunks_of(geometry, 6)});
   cache.prefetch(0, cache.all_blocks());
   std::thread pausing([&] { const ChunkCache::Pause pause(cache, [](std::int64_t) { return true; }, true); });
   std::this_thread::sleep_for(std::chrono::milliseconds(50));  // it waits for what is being read
@@ -361,7 +361,7 @@ TEST("a visitor that throws leaves the chunk free, with what is known of it") {
   Disk disk;
   const Geometry geometry = odd();
   Component component = disk.create(geometry);
-  ChunkCache cache(component, {.most_bytes = chunks_of(geometry, 4)});
+  ChunkCache cache(component, {.max_bytes = chunks_of(geometry, 4)});
   const auto fail_after = [&](std::int64_t slot, bool whole, int value) {
     const auto error = check::throws<std::runtime_error>([&] {
       cache.change(slot, whole, [&](std::span<std::byte> chunk) {
@@ -419,7 +419,7 @@ TEST("threads that add to the same chunks lose nothing") {
     Disk disk;
     const Geometry geometry = odd();
     Component component = disk.create(geometry);
-    ChunkCache cache(component, {.most_bytes = chunks_of(geometry, chunks)});
+    ChunkCache cache(component, {.max_bytes = chunks_of(geometry, chunks)});
     constexpr int threads = 4, rounds = 200;
     std::vector<std::thread> all;
     for (int t = 0; t < threads; ++t)

@@ -114,7 +114,7 @@ TEST("sizes that cannot be are refused") {
     return geometry;
   };
   refused(with([](Geometry& g) { g.slot_bytes = 0; }), "slots of 0 bytes");
-  refused(with([](Geometry& g) { g.slot_bytes = Geometry::most_slot_bytes + 1; }), "slots of");
+  refused(with([](Geometry& g) { g.slot_bytes = Geometry::max_slot_bytes + 1; }), "slots of");
   refused(with([](Geometry& g) { g.slots = -1; }), "-1 slots");
   refused(with([](Geometry& g) { g.slots = std::int64_t{1} << 60; }), "slots of 50000");
   refused(with([](Geometry& g) { g.block_bytes = 0; }), "blocks of 0");

@@ -132,12 +132,12 @@ TEST("who is about to sleep sees the letter behind one that is just taken") {
     }
   });
   bool overslept = false;
-  constexpr std::chrono::seconds longest(2);
+  constexpr std::chrono::seconds timeout(2);
   for (int i = 0; i < rounds; ++i) {
     for (std::uint32_t seen = bells.rings(); !takes_one(); seen = bells.rings()) {
       const auto asleep = std::chrono::steady_clock::now();
-      bells.sleep(seen, longest, [&] { return mail.has_come(); });
-      overslept |= std::chrono::steady_clock::now() - asleep >= longest;
+      bells.sleep(seen, timeout, [&] { return mail.has_come(); });
+      overslept |= std::chrono::steady_clock::now() - asleep >= timeout;
     }
     round_ends(i);
   }

@@ -38,8 +38,8 @@ inline void gather(Parts parts, std::byte* into) noexcept {
 /// transport has failed.
 class OUTCORE_API Messages {
  public:
-  static constexpr std::size_t most_packet_bytes = 4096;
-  static constexpr std::uint32_t most_tag = (1U << 14) - 1;
+  static constexpr std::size_t max_packet_bytes = 4096;
+  static constexpr std::uint32_t max_tag = (1U << 14) - 1;
   /// What packets that have come are kept in: this many, whatever the number of senders (96 KiB).
   static constexpr int packets_at_once = 24;
   static constexpr std::size_t common_bytes = 4 << 20;
@@ -57,7 +57,7 @@ class OUTCORE_API Messages {
   Messages(const Messages&) = delete;
   Messages& operator=(const Messages&) = delete;
 
-  /// At most most_packet_bytes, which are copied. Also to this process itself.
+  /// At most max_packet_bytes, which are copied. Also to this process itself.
   virtual void send(int to, Parts packet) = 0;
   /// The memory must stay until bulk_done(token).
   virtual void send_bulk(int to, std::uint32_t tag, std::span<const std::byte> data, std::uint64_t token) = 0;
@@ -73,9 +73,9 @@ class OUTCORE_API Messages {
   /// Delivers what has come, but no more than `packets` packets. Returns whether there was anything.
   virtual bool poll(Receiver& receiver, int packets = packets_at_once) = 0;
 
-  /// Sleeps until something may have come, or `wake` is called, or for `longest`. A back-end that cannot be
-  /// told naps for less (`longest` is then the longest nap).
-  virtual void wait(std::chrono::microseconds longest) = 0;
+  /// Sleeps until something may have come, or `wake` is called, or for `timeout`. A back-end that cannot be
+  /// told naps for less (`timeout` is then the longest nap).
+  virtual void wait(std::chrono::microseconds timeout) = 0;
   virtual void wake() = 0;
   /// False once it is known that a process has died. Called as `poll`.
   [[nodiscard]] virtual bool alive(int process) = 0;

@@ -17,7 +17,7 @@ constexpr std::size_t atom_slot = 0, angular_slot = 1, primitive_slot = 2, contr
                       exponent_slot = 5;
 
 // Together larger, shells would no longer be screened apart where that pays.
-constexpr int largest_composite = 6;
+constexpr int max_composite_size = 6;
 
 }  // namespace
 
@@ -80,7 +80,7 @@ void Basis::form_shells(bool cartesian) {
     for (std::size_t other = shell; other < count && slot(other, atom_slot) == slot(shell, atom_slot);
          ++other) {
       const bool fits =
-          other == shell || (same_reach(shell, other) && size + size_of(other) <= largest_composite);
+          other == shell || (same_reach(shell, other) && size + size_of(other) <= max_composite_size);
       if (taken[other] || !fits) continue;
       taken[other] = true;
       components_.push_back({int(other), size, size_of(other)});

@@ -10,9 +10,8 @@
 namespace outcore::chem {
 namespace {
 
-constexpr double least_correlation =
-    0.1;                                  // |D_ij| / sqrt(D_ii D_jj) of a crude density is not believed below
-constexpr double least_diagonal = 1e-3;   // nor its diagonal, of functions that it leaves empty
+constexpr double min_correlation = 0.1;   // |D_ij| / sqrt(D_ii D_jj) of a crude density is not believed below
+constexpr double min_diagonal = 1e-3;     // nor its diagonal, of functions that it leaves empty
 constexpr double limit_share = 1.0 / 16;  // of the step
 
 /// sum of squares over each shell block, [shells][shells].
@@ -51,14 +50,14 @@ Accuracy::Accuracy(double step) : step_(step), largest_(step), least_(step), sha
 }
 
 Accuracy::Accuracy(const Basis& basis, const double* densities, std::size_t count, double step,
-                   double largest_step)
+                   double max_step)
     : step_(step),
-      largest_(largest_step),
+      largest_(max_step),
       share_(limit_share),
       shells_(std::size_t(basis.shells())),
       blocks_(shells_ * shells_) {
   check(step);
-  check(largest_step);
+  check(max_step);
   const Densities internal(basis, densities, std::vector<int>(count, 1));
   for (std::size_t d = 0; d < count; ++d) {
     const auto squares = sums_of_squares(basis, internal.matrix(d));
@@ -67,12 +66,12 @@ Accuracy::Accuracy(const Basis& basis, const double* densities, std::size_t coun
   const auto at = [&](std::size_t p, std::size_t q) -> double& { return blocks_[p * shells_ + q]; };
   for (std::size_t p = 0; p < shells_; ++p)
     for (std::size_t q = 0; q < shells_; ++q) at(p, q) /= double(basis.size(int(p)) * basis.size(int(q)));
-  for (std::size_t p = 0; p < shells_; ++p) at(p, p) = std::max(at(p, p), least_diagonal * least_diagonal);
+  for (std::size_t p = 0; p < shells_; ++p) at(p, p) = std::max(at(p, p), min_diagonal * min_diagonal);
   double largest = 0;
   for (std::size_t p = 0; p < shells_; ++p)
     for (std::size_t q = 0; q < shells_; ++q) {
       const double allowed = std::sqrt(at(p, p) * at(q, q));
-      at(p, q) = rounded(std::max(at(p, q), least_correlation * least_correlation * allowed));
+      at(p, q) = rounded(std::max(at(p, q), min_correlation * min_correlation * allowed));
       largest = std::max(largest, at(p, q));
     }
   least_ = std::min(largest_, step_ / std::sqrt(18 * largest * largest));

@@ -27,7 +27,7 @@ class OUTCORE_SIBLING Accuracy {
   /// The same step, 0 < step <= 1, for all, and half of it as the limit. Throws Error(EINVAL).
   explicit Accuracy(double step);
 
-  /// Steps `step` / w, at most `largest_step`, where w is the root mean square of
+  /// Steps `step` / w, at most `max_step`, where w is the root mean square of
   ///
   ///   4 D_ij D_kl - D_ik D_jl - D_il D_jk
   ///
@@ -37,7 +37,7 @@ class OUTCORE_SIBLING Accuracy {
   /// diagonal blocks allow (|D_pq|^2 <= D_pp D_qq), and these at least 1e-3. Limits are a sixteenth of the
   /// steps: what is left out at random adds to the energy's variance the square of the limit where a rounded
   /// value adds a twelfth of that of its step, which is much finer than the largest one for most.
-  Accuracy(const Basis& basis, const double* densities, std::size_t count, double step, double largest_step);
+  Accuracy(const Basis& basis, const double* densities, std::size_t count, double step, double max_step);
 
   [[nodiscard]] double step(int i, int j, int k, int l) const noexcept {
     if (blocks_.empty()) return largest_;

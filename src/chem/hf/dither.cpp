@@ -7,10 +7,10 @@
 namespace outcore::chem {
 namespace {
 
-constexpr std::size_t longest_row = 65536;  // basis functions, see Basis
+constexpr std::size_t max_row_length = 65536;  // basis functions, see Basis
 
 struct Sequence {
-  std::array<float, dither_period + longest_row> numbers;
+  std::array<float, dither_period + max_row_length> numbers;
   Sequence() {
     std::mt19937_64 random(20260922);
     for (std::size_t at = 0; at < dither_period; ++at) {

@@ -12,10 +12,10 @@
 namespace outcore::chem {
 namespace {
 
-constexpr std::size_t least_record = 1 << 16;
+constexpr std::size_t min_record_bytes = 1 << 16;
 
 IntegralFileOptions checked(IntegralFileOptions options) {
-  if (options.record_bytes < least_record || options.record_bytes != whole_pages(options.record_bytes) ||
+  if (options.record_bytes < min_record_bytes || options.record_bytes != whole_pages(options.record_bytes) ||
       options.record_bytes >> 32)
     throw Error(EINVAL,
                 {.attempted = "integral file",
@@ -115,7 +115,7 @@ KeptFile IntegralFile::commit() {
 std::size_t IntegralFile::work_bytes(const IntegralFileOptions& options, int threads) {
   const auto writing = std::size_t(threads) * 3 * (options.small_below > 0 ? 2 : 1) * options.record_bytes;
   const auto reading = std::size_t(threads + options.prefetch) * options.record_bytes;
-  return std::max(writing, reading) + std::size_t(threads) * 2 * Slab::most_values * sizeof(double);
+  return std::max(writing, reading) + std::size_t(threads) * 2 * Slab::max_values * sizeof(double);
 }
 
 IntegralFile::Place IntegralFile::reserve(std::size_t length) {

@@ -7,8 +7,8 @@
 namespace outcore::chem {
 
 KeepRule::KeepRule(const Basis& basis, std::vector<double> pair_factors, std::vector<double> worth,
-                   int first_exponent, double least)
-    : least_(least),
+                   int first_exponent, double min_score)
+    : min_score_(min_score),
       factors_(std::move(pair_factors)),
       worth_(std::move(worth)),
       first_exponent_(first_exponent) {

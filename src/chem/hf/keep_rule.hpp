@@ -10,9 +10,9 @@
 namespace outcore::chem {
 
 /// A quartet (ij|kl) with Schwarz bound Q is kept if recomputing it in the cycles to come is expected to cost
-/// at least `least` seconds for each byte that it takes:
+/// at least `min_score` seconds for each byte that it takes:
 ///
-///   v(ij) v(kl) worth(Q) >= least
+///   v(ij) v(kl) worth(Q) >= min_score
 ///
 /// v: seconds to compute a value, as a product of one factor for each pair of kinds of shells, fitted to
 /// measured times. worth: cycles that need a quartet of this bound, over the bytes that one of its values
@@ -21,22 +21,22 @@ namespace outcore::chem {
 class OUTCORE_SIBLING KeepRule {
  public:
   /// Everything is kept (true) or nothing (false).
-  explicit KeepRule(bool everything) : least_(everything ? -HUGE_VAL : HUGE_VAL) {}
+  explicit KeepRule(bool everything) : min_score_(everything ? -HUGE_VAL : HUGE_VAL) {}
 
   /// `pair_factors` of all pairs of kinds, see pair_of_kinds. `worth` of bounds from 2^first_exponent on, a
   /// value for each power of two; beyond the ends the first and the last hold.
   KeepRule(const Basis& basis, std::vector<double> pair_factors, std::vector<double> worth,
-           int first_exponent, double least);
+           int first_exponent, double min_score);
 
-  [[nodiscard]] bool keeps_all() const noexcept { return least_ == -HUGE_VAL; }
-  [[nodiscard]] bool keeps_none() const noexcept { return least_ == HUGE_VAL; }
+  [[nodiscard]] bool keeps_all() const noexcept { return min_score_ == -HUGE_VAL; }
+  [[nodiscard]] bool keeps_none() const noexcept { return min_score_ == HUGE_VAL; }
 
   /// Seconds for each byte, of a quartet with this bound.
   [[nodiscard]] double score(int i, int j, int k, int l, double bound) const noexcept {
     return factor(i, j) * factor(k, l) * worth_[exponent(bound)];
   }
   [[nodiscard]] bool keeps(int i, int j, int k, int l, double bound) const noexcept {
-    return keeps_all() || (!keeps_none() && score(i, j, k, l, bound) >= least_);
+    return keeps_all() || (!keeps_none() && score(i, j, k, l, bound) >= min_score_);
   }
 
  private:
@@ -49,7 +49,7 @@ class OUTCORE_SIBLING KeepRule {
     return std::size_t(at < 0 ? 0 : at > last ? last : at);
   }
 
-  double least_;
+  double min_score_;
   std::vector<int> kinds_;
   std::vector<double> factors_, worth_;
   int first_exponent_ = 0;

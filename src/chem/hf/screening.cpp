@@ -130,13 +130,13 @@ double Screening::random_weight(int i, int j, int k, int l, double probability) 
 }
 
 // Most of them have so small a probability that going through them would take too long. Events of a Poisson
-// process are drawn instead, of rate most_rate * p for a pair of probability p, and of these some are taken
+// process are drawn instead, of rate max_rate * p for a pair of probability p, and of these some are taken
 // so that a rate of -log(1 - p) is left: the probability of one event or more is p.
 std::vector<Screening::Quartet> Screening::rare(int i, int j) const {
   std::vector<Quartet> found;
   const double bra = bound(i, j);
   if (!(bra > 0)) return found;
-  const double most_rate = -std::log1p(-listed_share) / listed_share;
+  const double max_rate = -std::log1p(-listed_share) / listed_share;
   const auto below = std::size_t(std::partition_point(pairs_.begin(), pairs_.end(),
                                                       [&](const Quartet& pair) {
                                                         return bra * pair.weight >= threshold_ * listed_share;
@@ -145,7 +145,7 @@ std::vector<Screening::Quartet> Screening::rare(int i, int j) const {
   if (below == pairs_.size()) return found;
   Chance chance(Chance::Purpose::rare, i, j);
   for (double at = sums_[below];;) {
-    at -= chance.wait() * threshold_ / (bra * most_rate);
+    at -= chance.wait() * threshold_ / (bra * max_rate);
     if (!(at > 0)) break;
     const auto after = std::partition_point(sums_.begin() + std::ptrdiff_t(below), sums_.end(),
                                             [&](double sum) { return sum >= at; });
@@ -153,7 +153,7 @@ std::vector<Screening::Quartet> Screening::rare(int i, int j) const {
     const double taken = chance.next();
     if (pair.k > i || (pair.k == i && pair.l > j)) continue;
     const double limit = this->limit(i, j, pair.k, pair.l), value = bra * pair.weight;
-    if (taken * most_rate * value / threshold_ < -std::log1p(-value / limit))
+    if (taken * max_rate * value / threshold_ < -std::log1p(-value / limit))
       found.push_back({pair.k, pair.l, limit / value});
   }
   std::ranges::sort(found, {}, [](const Quartet& each) { return std::pair(each.k, each.l); });

@@ -52,14 +52,14 @@ void SlabMaker::select(const Screening::Task& task, int k, const Selection& sele
     if (selection.part != Selection::Part::all &&
         selection.rule->keeps(task.i, task.j, k, l, bound) != (selection.part == Selection::Part::kept))
       return;
-    double least_bound = 0;
+    double min_bound = 0;
     if (density) {
       const double largest =
           std::max({fixed, 2 * density->at(k, l), density->at(task.i, l), density->at(task.j, l)});
       if (bound * largest < density->threshold) return;
-      least_bound = density->threshold / largest;
+      min_bound = density->threshold / largest;
     }
-    selected_.push_back({l, bound, weight, least_bound});
+    selected_.push_back({l, bound, weight, min_bound});
   });
   if (selection.small_below > 0)
     std::ranges::stable_partition(selected_,
@@ -82,7 +82,7 @@ std::size_t SlabMaker::fill(const Screening::Task& task, int k, std::size_t from
   std::size_t columns = 0, to = from;
   for (; to < selected_.size(); ++to) {
     const auto more = std::size_t(basis_.size(selected_[to].l));
-    if (columns > 0 && (columns + more) * slab_.rows() > most_values_) break;
+    if (columns > 0 && (columns + more) * slab_.rows() > max_values_) break;
     if ((selected_[to].bound < selection.small_below) != slab_.small) break;
     columns += more;
   }
@@ -117,12 +117,12 @@ bool SlabMaker::fill_columns(const Screening::Task& task, int k, const Selected&
     for (const auto& b : basis_.components(task.j))
       for (const auto& c : basis_.components(k))
         for (const auto& d : basis_.components(l))
-          any |= fill_block(a, b, c, d, factor, selected.least_bound / selected.weight, column);
+          any |= fill_block(a, b, c, d, factor, selected.min_bound / selected.weight, column);
   return any;
 }
 
 bool SlabMaker::fill_block(const Basis::Component& a, const Basis::Component& b, const Basis::Component& c,
-                           const Basis::Component& d, double factor, double least_bound, std::size_t column) {
+                           const Basis::Component& d, double factor, double min_bound, std::size_t column) {
   const double bound =
       screening_.component_bound(a.number, b.number) * screening_.component_bound(c.number, d.number);
   const auto width = std::size_t(d.size);
@@ -131,7 +131,7 @@ bool SlabMaker::fill_block(const Basis::Component& a, const Basis::Component& b,
            column + std::size_t(d.offset);
   };
   // The last index runs fastest in the slab, the first in libcint; the value is the same by symmetry.
-  const bool computed = bound >= least_bound;
+  const bool computed = bound >= min_bound;
   const bool nonzero =
       computed && basis_.integrals(d.number, c.number, b.number, a.number, quartet_.data(), work_.data());
   if (computed) {

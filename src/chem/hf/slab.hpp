@@ -20,8 +20,7 @@ namespace outcore::chem {
 /// k = l, (ij) = (kl), so that a contraction needs no cases.
 struct Slab {
   static constexpr std::size_t lane = 8;
-  static constexpr std::size_t most_values = 1
-                                             << 16;  ///< of a slab, unless it is of one pair and one shell l
+  static constexpr std::size_t max_values = 1 << 16;  ///< of a slab, unless it is of one pair and one shell l
 
   int i = 0, j = 0, k = 0;
   double bound = 0;    ///< largest Schwarz bound of its quartets
@@ -74,7 +73,7 @@ class SlabMaker {
   SlabMaker(const Basis& basis, const Screening& screening);
 
   /// Slabs of at most so many values from now on, unless one pair and one shell l alone have more.
-  void limit(std::size_t values) noexcept { most_values_ = std::min(values, Slab::most_values); }
+  void limit(std::size_t values) noexcept { max_values_ = std::min(values, Slab::max_values); }
 
   /// Calls consume(slab) for every slab of the task that is not zero; always the same ones in the same order
   /// for the same selection.
@@ -110,24 +109,24 @@ class SlabMaker {
   struct Selected {
     std::uint16_t l;
     double bound, weight;
-    double least_bound;  // of quartets of components worth computing
+    double min_bound;  // of quartets of components worth computing
   };
 
   void select(const Screening::Task& task, int k, const Selection& selection);
   /// How many pairs a part of the present slab may have.
   [[nodiscard]] int pairs_of_part() const noexcept {
     const std::size_t of_one = std::size_t(slab_.nk) * slab_.columns.size();
-    return int(std::max<std::size_t>(1, std::min(most_values_ / of_one, std::size_t(slab_.pairs))));
+    return int(std::max<std::size_t>(1, std::min(max_values_ / of_one, std::size_t(slab_.pairs))));
   }
   std::size_t fill(const Screening::Task& task, int k, std::size_t from, const Selection& selection);
   bool fill_columns(const Screening::Task& task, int k, const Selected& selected, std::size_t column);
   bool fill_block(const Basis::Component& a, const Basis::Component& b, const Basis::Component& c,
-                  const Basis::Component& d, double factor, double least_bound, std::size_t column);
+                  const Basis::Component& d, double factor, double min_bound, std::size_t column);
 
   const Basis& basis_;
   const Screening& screening_;
   Slab slab_, part_;
-  std::size_t most_values_ = Slab::most_values;
+  std::size_t max_values_ = Slab::max_values;
   std::vector<Screening::Quartet> rare_;  // of the task
   std::vector<Selected> selected_;
   std::vector<double> quartet_, work_;

@@ -169,7 +169,7 @@ std::size_t SlabCodec::unpack(const Basis& basis, const std::byte* in, std::size
   const Widths widths = widths_of(head);
   if (widths.columns() != columns || aligned(values + slab.rows() * widths.row_bytes()) != head.bytes)
     throw damaged("labels and values disagree");
-  if (head.shells > 1 && columns * slab.rows() > Slab::most_values)
+  if (head.shells > 1 && columns * slab.rows() > Slab::max_values)
     throw damaged("a slab is larger than any that is made");
   slab.set_shells(basis);
   slab.steps.clear();

@@ -10,7 +10,7 @@
 namespace outcore::chem {
 namespace {
 
-constexpr std::size_t most_shells = 64;  // of a triple's list that are measured
+constexpr std::size_t max_shells = 64;  // of a triple's list that are measured
 
 using Clock = std::chrono::steady_clock;
 
@@ -121,7 +121,7 @@ Surveyor::Triple Surveyor::draw(std::uint64_t number) const {
 
 void Surveyor::measure(const Triple& triple, Survey& survey) {
   const auto& task = *triple.task;
-  const std::size_t all = triple.quartets.size(), count = std::min(all, most_shells);
+  const std::size_t all = triple.quartets.size(), count = std::min(all, max_shells);
   std::vector<Screening::Quartet> chosen;
   for (std::size_t n = 0; n < count; ++n) chosen.push_back(triple.quartets[(2 * n + 1) * all / (2 * count)]);
   const double weight = double(all) / double(std::max<std::size_t>(1, count)) / triple.share;

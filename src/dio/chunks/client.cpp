@@ -267,7 +267,7 @@ void ChunkClient::ask(const Task& portion, int component) {
     portion.request->add(service_.call(layout_.owners[static_cast<std::size_t>(component)], header,
                                        reads ? std::span<const std::byte>() : parcel->memory(),
                                        {.reply = reads ? parcel->memory() : std::span<std::byte>(),
-                                        .most_reply_bytes = reads ? parcel->bytes : 0,
+                                        .max_reply_bytes = reads ? parcel->bytes : 0,
                                         .then = then}));
   } catch (...) {
     portion.request->end_part(std::current_exception());

@@ -11,7 +11,7 @@
 namespace outcore {
 namespace {
 
-constexpr std::int64_t most_bytes = std::int64_t{1} << 62;
+constexpr std::int64_t max_bytes = std::int64_t{1} << 62;
 /// A disk takes so many times as long for a chunk as for one of its eight blocks.
 constexpr std::int64_t block_times = 4;
 
@@ -23,11 +23,11 @@ std::int64_t divide_up(std::int64_t a, std::int64_t b) {
   throw Error(EINVAL, {.attempted = attempted, .detail = detail});
 }
 
-/// The product, or most_bytes + 1 if it is larger than most_bytes.
+/// The product, or max_bytes + 1 if it is larger than max_bytes.
 std::int64_t limited_product(const Extents& factors, std::int64_t first) {
   std::int64_t product = first;
   for (const std::int64_t factor : factors.values())
-    if (__builtin_mul_overflow(product, factor, &product) || product > most_bytes) return most_bytes + 1;
+    if (__builtin_mul_overflow(product, factor, &product) || product > max_bytes) return max_bytes + 1;
   return product;
 }
 
@@ -37,12 +37,12 @@ bool all_positive(const Extents& extents) {
 
 /// Dimension of the chunk that is smallest, measured by the section, and can be doubled; -1: none can.
 int dimension_to_grow(const Extents& chunk, const Extents& shape, const Extents& section,
-                      std::int64_t most_elements) {
+                      std::int64_t max_elements) {
   int found = -1;
   double smallest = std::numeric_limits<double>::infinity();
   for (int i = chunk.rank() - 1; i >= 0; --i) {
     const std::int64_t grown = std::min(2 * chunk[i], shape[i]);
-    if (grown == chunk[i] || chunk.product() / chunk[i] > most_elements / grown) continue;
+    if (grown == chunk[i] || chunk.product() / chunk[i] > max_elements / grown) continue;
     const double side = static_cast<double>(chunk[i]) / static_cast<double>(section[i]);
     if (side < smallest) {
       smallest = side;
@@ -74,11 +74,11 @@ Extents choose_chunk(const Extents& shape, std::size_t element_bytes, const Exte
   if (!known) section[0] = block_times;
   if (known)
     for (int i = 0; i < shape.rank(); ++i) section[i] = std::min(section[i], shape[i]);
-  const std::int64_t most_elements =
+  const std::int64_t max_elements =
       std::max<std::int64_t>(1, target_bytes / static_cast<std::int64_t>(element_bytes));
   Extents chunk = Extents::filled(shape.rank(), 1);
   for (;;) {
-    const int i = dimension_to_grow(chunk, shape, section, most_elements);
+    const int i = dimension_to_grow(chunk, shape, section, max_elements);
     if (i < 0) break;
     chunk[i] = std::min(2 * chunk[i], shape[i]);
   }
@@ -98,16 +98,15 @@ ChunkGrid::ChunkGrid(const Extents& shape, const Extents& chunk, std::size_t ele
   if (shape.rank() == 0 || shape.rank() != chunk.rank())
     refuse(attempted, "one to " + std::to_string(max_rank) + " dimensions are needed, as many in both");
   if (!all_positive(shape) || !all_positive(chunk)) refuse(attempted, "every side must be at least 1");
-  if (element_bytes == 0 || element_bytes > static_cast<std::size_t>(most_bytes))
+  if (element_bytes == 0 || element_bytes > static_cast<std::size_t>(max_bytes))
     refuse(attempted, "elements of " + std::to_string(element_bytes) + " bytes");
   if (components < 1) refuse(attempted, std::to_string(components) + " components");
-  if (group < 1 || group > most_group)
-    refuse(attempted, "groups of " + std::to_string(group) + " chunks; 1 to " + std::to_string(most_group) +
+  if (group < 1 || group > max_group)
+    refuse(attempted, "groups of " + std::to_string(group) + " chunks; 1 to " + std::to_string(max_group) +
                           " are possible");
   for (int i = 0; i < shape.rank(); ++i) counts_[i] = divide_up(shape[i], chunk[i]);
   const std::int64_t one = limited_product(chunk, static_cast<std::int64_t>(element_bytes));
-  if (one > most_bytes || limited_product(counts_, one) > most_bytes)
-    refuse(attempted, "more than 2^62 bytes");
+  if (one > max_bytes || limited_product(counts_, one) > max_bytes) refuse(attempted, "more than 2^62 bytes");
   chunks_ = counts_.product();
 }
 

@@ -28,7 +28,7 @@ inline constexpr std::int64_t usual_chunk_bytes = 128 << 10;
 class ChunkGrid {
  public:
   static constexpr std::int64_t default_group = 16;
-  static constexpr std::int64_t most_group = std::int64_t{1} << 30;
+  static constexpr std::int64_t max_group = std::int64_t{1} << 30;
 
   /// Where a chunk lies.
   struct Place {

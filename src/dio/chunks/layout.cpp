@@ -9,7 +9,7 @@ namespace outcore::array {
 namespace {
 
 constexpr char magic[8] = {'O', 'C', 'a', 'r', 'r', 'a', 'y', '1'};
-constexpr std::int64_t most_owners = 65536;
+constexpr std::int64_t max_owners = 65536;
 
 /// What a handle begins with; the owners follow, as int32.
 struct Head {
@@ -54,7 +54,7 @@ ChunkLayout ChunkLayout::decode(const std::string& bytes) {
   std::memcpy(&head, bytes.data(), sizeof head);
   const auto last_type = static_cast<std::uint8_t>(ElementType::complex128);
   if (std::memcmp(head.magic, magic, sizeof magic) != 0 || head.rank < 1 || head.rank > max_rank ||
-      head.owners < 1 || head.owners > most_owners || head.type < 1 || head.type > last_type ||
+      head.owners < 1 || head.owners > max_owners || head.type < 1 || head.type > last_type ||
       bytes.size() != sizeof head + static_cast<std::size_t>(head.owners) * sizeof(std::int32_t))
     refuse();
   ChunkLayout layout;

@@ -22,7 +22,7 @@ bool SteppedBox::fits(const Extents& array_shape) const noexcept {
   if (box.begin.rank() != rank || box.end.rank() != rank || step.rank() != rank) return false;
   for (int i = 0; i < rank; ++i)
     if (box.begin[i] < 0 || box.begin[i] > box.end[i] || box.end[i] > array_shape[i] || step[i] < 1 ||
-        step[i] > most_step)
+        step[i] > max_step)
       return false;
   return true;
 }

@@ -12,7 +12,7 @@ namespace outcore::array {
 
 /// Every step-th element of a box, in each dimension, from box.begin on.
 struct SteppedBox {
-  static constexpr std::int64_t most_step = std::int64_t{1} << 62;
+  static constexpr std::int64_t max_step = std::int64_t{1} << 62;
 
   Box box;
   Extents step;

@@ -4,7 +4,7 @@
 
 namespace outcore::array {
 
-Portions::Portions(const Box& box, const Extents& chunk, std::int64_t most_elements)
+Portions::Portions(const Box& box, const Extents& chunk, std::int64_t max_elements)
     : box_(box), step_(box.shape()), first_(box.shape()), counts_(Extents::filled(box.rank(), 1)) {
   if (box.empty()) {
     counts_ = Extents::filled(box.rank(), 0);
@@ -12,7 +12,7 @@ Portions::Portions(const Box& box, const Extents& chunk, std::int64_t most_eleme
   }
   for (int i = 0; i < box.rank(); ++i) {
     const std::int64_t others = step_.product() / step_[i];
-    std::int64_t step = std::max<std::int64_t>(most_elements / others, 1);
+    std::int64_t step = std::max<std::int64_t>(max_elements / others, 1);
     if (step >= step_[i]) break;
     if (step > chunk[i]) step -= step % chunk[i];
     step_[i] = step;

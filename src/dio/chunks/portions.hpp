@@ -11,7 +11,7 @@ namespace outcore::array {
 /// Numbered from 0; closed forms, so that every process knows those of the others.
 class Portions {
  public:
-  Portions(const Box& box, const Extents& chunk, std::int64_t most_elements);
+  Portions(const Box& box, const Extents& chunk, std::int64_t max_elements);
   [[nodiscard]] std::int64_t count() const noexcept { return counts_.product(); }
   [[nodiscard]] Box operator[](std::int64_t i) const;
 

@@ -12,7 +12,7 @@
 namespace outcore::array {
 namespace {
 
-constexpr std::int64_t least_staging_bytes = 4 << 20, most_staging_bytes = 32 << 20;
+constexpr std::int64_t min_staging_bytes = 4 << 20, max_staging_bytes = 32 << 20;
 
 [[noreturn]] void refuse(int errno_value, const std::string& detail) {
   throw Error(errno_value, {.attempted = "serve a section of a disk array", .detail = detail});
@@ -82,14 +82,14 @@ SteppedBox checked(const ChunkCall& asked, const ChunkGrid& grid) {
 
 Staging::Staging(Budget& budget)
     : budget_(budget),
-      most_bytes_(std::clamp(budget.limit_bytes() / 16, least_staging_bytes, most_staging_bytes)) {}
+      max_bytes_(std::clamp(budget.limit_bytes() / 16, min_staging_bytes, max_staging_bytes)) {}
 
 void Staging::acquire(std::int64_t bytes) {
   if (try_acquire(bytes)) return;
   const WaitsForOthers waits;  // who has the memory may wait for a call to be served here
   std::unique_lock lock(mutex_);
   while (true) {
-    released_.wait(lock, [&] { return used_bytes_ == 0 || used_bytes_ + bytes <= most_bytes_; });
+    released_.wait(lock, [&] { return used_bytes_ == 0 || used_bytes_ + bytes <= max_bytes_; });
     try {
       budget_.reserve(bytes, "elements on their way to or from another process");
       break;
@@ -103,7 +103,7 @@ void Staging::acquire(std::int64_t bytes) {
 
 bool Staging::try_acquire(std::int64_t bytes) {
   const std::lock_guard lock(mutex_);
-  if (used_bytes_ + bytes > most_bytes_) return false;
+  if (used_bytes_ + bytes > max_bytes_) return false;
   try {
     budget_.reserve(bytes, "elements on their way to or from another process");
   } catch (const Error&) {
@@ -215,7 +215,7 @@ void ChunkService::serve(Arrays& arrays, Budget& budget, Call call) {
     refuse(EINVAL, std::to_string(call.payload().size()) + " bytes came for " + std::to_string(bytes));
   switch (asked.way) {
     case Way::get: {
-      if (bytes > call.most_reply_bytes()) refuse(EMSGSIZE, std::to_string(bytes) + " bytes were asked for");
+      if (bytes > call.max_reply_bytes()) refuse(EMSGSIZE, std::to_string(bytes) + " bytes were asked for");
       if (const auto room = call.room(); static_cast<std::int64_t>(room.size()) >= bytes && bytes > 0) {
         store->get(asked.component, section, Packed(room.data(), element_bytes));
         call.answer(room.first(static_cast<std::size_t>(bytes)));

@@ -30,7 +30,7 @@ class Staging {
 
  private:
   Budget& budget_;
-  const std::int64_t most_bytes_;
+  const std::int64_t max_bytes_;
   std::mutex mutex_;
   std::condition_variable released_;
   std::int64_t used_bytes_ = 0;

@@ -15,7 +15,7 @@ namespace {
 
 // What is being read while a piece is copied: many small ones, because each takes a disk as long.
 constexpr std::int64_t ahead_bytes = 1 << 20;
-constexpr std::int64_t least_pieces_ahead = 8, most_pieces_ahead = 32;
+constexpr std::int64_t min_pieces_ahead = 8, max_pieces_ahead = 32;
 
 std::vector<ChunkPiece> pieces_in(const ChunkGrid& grid, int component, const SteppedBox& section) {
   std::vector<ChunkPiece> pieces;
@@ -54,7 +54,7 @@ void ChunkStore::get(int component, const SteppedBox& section, const MemoryOf& t
   const OwnedComponent& owner = owned(component);
   const std::vector<ChunkPiece> pieces = pieces_in(grid_, component, section);
   const auto pieces_ahead = static_cast<std::size_t>(
-      std::clamp(ahead_bytes / owner.file->geometry().stride_bytes(), least_pieces_ahead, most_pieces_ahead));
+      std::clamp(ahead_bytes / owner.file->geometry().stride_bytes(), min_pieces_ahead, max_pieces_ahead));
   std::size_t ahead = 1;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     if (ahead < pieces.size()) {

@@ -29,18 +29,17 @@ Request parsed(std::span<const std::byte> header) {
   Ask ask;
   if (header.size() < sizeof ask) refuse("a header of " + std::to_string(header.size()) + " bytes");
   std::memcpy(&ask, header.data(), sizeof ask);
-  if (ask.count < 1 || static_cast<std::size_t>(ask.count) > most_asked_pieces ||
+  if (ask.count < 1 || static_cast<std::size_t>(ask.count) > max_asked_pieces ||
       header.size() != sizeof ask + static_cast<std::size_t>(ask.count) * sizeof(AskedPiece))
     refuse(std::to_string(ask.count) + " pieces in a header of " + std::to_string(header.size()) + " bytes");
   Request request{ask.write != 0, std::vector<AskedPiece>(static_cast<std::size_t>(ask.count)), 0};
   std::memcpy(request.pieces.data(), header.data() + sizeof ask, header.size() - sizeof ask);
   for (const AskedPiece& piece : request.pieces) {
-    if (piece.offset < 0 || piece.size_bytes < 0 || piece.size_bytes > most_asked_bytes)
+    if (piece.offset < 0 || piece.size_bytes < 0 || piece.size_bytes > max_asked_bytes)
       refuse(std::to_string(piece.size_bytes) + " bytes at offset " + std::to_string(piece.offset));
     request.size_bytes += piece.size_bytes;
   }
-  if (request.size_bytes > most_asked_bytes)
-    refuse(std::to_string(request.size_bytes) + " bytes in one call");
+  if (request.size_bytes > max_asked_bytes) refuse(std::to_string(request.size_bytes) + " bytes in one call");
   return request;
 }
 
@@ -49,7 +48,7 @@ Request parsed(std::span<const std::byte> header) {
 ReplyMemory::ReplyMemory() : memory_(static_cast<std::size_t>(size_bytes)) {
   std::byte* const end = memory_.data() + size_bytes;
   std::byte* place = memory_.data();
-  for (; place < end - 64 * small_bytes; place += most_asked_bytes) large_.push_back(place);
+  for (; place < end - 64 * small_bytes; place += max_asked_bytes) large_.push_back(place);
   for (; place < end; place += small_bytes) small_.push_back(place);
 }
 

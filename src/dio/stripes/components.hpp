@@ -19,8 +19,8 @@
 namespace outcore::store {
 
 /// A call carries at most so many bytes, and pieces.
-inline constexpr std::int64_t most_asked_bytes = 1 << 20;
-inline constexpr std::size_t most_asked_pieces = 120;
+inline constexpr std::int64_t max_asked_bytes = 1 << 20;
+inline constexpr std::size_t max_asked_pieces = 120;
 
 /// A piece of a component, as it stands in the header of a call, one after another behind an Ask. The bytes
 /// of a write are the payload, those of a read the reply, in the order of the pieces.
@@ -30,14 +30,14 @@ struct Ask {
 struct AskedPiece {
   std::int64_t component = 0, offset = 0, size_bytes = 0;
 };
-static_assert(sizeof(Ask) + most_asked_pieces * sizeof(AskedPiece) <= most_call_header_bytes);
+static_assert(sizeof(Ask) + max_asked_pieces * sizeof(AskedPiece) <= max_call_header_bytes);
 
 /// Memory for replies: a fixed number of places, small ones and large ones. So an owner needs the same memory
 /// whatever the number of clients.
 class ReplyMemory : public std::enable_shared_from_this<ReplyMemory> {
  public:
   static constexpr std::int64_t small_bytes = 64 << 10;
-  static constexpr std::int64_t size_bytes = 64 * small_bytes + 8 * most_asked_bytes;
+  static constexpr std::int64_t size_bytes = 64 * small_bytes + 8 * max_asked_bytes;
 
   ReplyMemory();
   /// Null if there is none now. Let go it is used again.

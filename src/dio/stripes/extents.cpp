@@ -7,11 +7,11 @@ namespace outcore::store {
 
 Runs::Runs(std::span<Extent> extents, bool write) {
   std::ranges::stable_sort(extents, {}, &Extent::offset);
-  const std::int64_t most_gap = write ? 0 : most_gap_bytes;
+  const std::int64_t max_gap = write ? 0 : max_gap_bytes;
   const auto gap_before = [&](std::size_t i) {  // negative: it cannot be joined to the one before
     const std::int64_t gap =
         i == 0 ? -1 : extents[i].offset - extents[i - 1].offset - extents[i - 1].size_bytes;
-    return gap <= most_gap ? gap : -1;
+    return gap <= max_gap ? gap : -1;
   };
   std::int64_t longest = 0;
   for (std::size_t i = 0; i < extents.size(); ++i) longest = std::max(longest, gap_before(i));

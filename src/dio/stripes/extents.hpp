@@ -23,7 +23,7 @@ struct Extent {
 class Runs {
  public:
   /// Bytes that move from the page cache in the time that a request costs, about 3 us.
-  static constexpr std::int64_t most_gap_bytes = 16 << 10;
+  static constexpr std::int64_t max_gap_bytes = 16 << 10;
 
   struct Run {
     std::int64_t offset = 0, size_bytes = 0;

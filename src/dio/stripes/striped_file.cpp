@@ -17,8 +17,8 @@ namespace outcore::store {
 namespace {
 
 constexpr std::string_view creating = "create striped file";
-constexpr int most_components_per_node = 8;
-constexpr int most_components_shared = 16;
+constexpr int max_components_per_node = 8;
+constexpr int max_components_shared = 16;
 
 [[noreturn]] void fail(int errno_value, const std::string& path, std::string detail) {
   throw Error(errno_value, {.attempted = std::string(creating), .path = path, .detail = std::move(detail)});
@@ -117,12 +117,12 @@ void StripedFile::State::choose_owners(const StripedFileOptions& options) {
   std::vector<std::vector<int>> members(static_cast<std::size_t>(world.node_count()));
   for (std::size_t rank = 0; rank < node.size(); ++rank)
     members[static_cast<std::size_t>(node[rank])].push_back(static_cast<int>(rank));
-  std::size_t fewest = most_components_per_node;
+  std::size_t fewest = max_components_per_node;
   for (const auto& each : members) fewest = std::min(fewest, each.size());
   const std::size_t per_node =
       options.components_per_node > 0 ? static_cast<std::size_t>(options.components_per_node) : fewest;
   std::size_t count = per_node * members.size();
-  if (placement == Placement::shared) count = std::min<std::size_t>(count, most_components_shared);
+  if (placement == Placement::shared) count = std::min<std::size_t>(count, max_components_shared);
   for (std::size_t c = 0; c < count; ++c) {
     const auto& processes = members[c % members.size()];
     owners.push_back(processes[c / members.size() % processes.size()]);

@@ -22,12 +22,12 @@ std::int64_t Stripes::suitable_bytes(std::int64_t typical_request_bytes) {
     throw Error(EINVAL,
                 {.attempted = "stripe a file",
                  .detail = "typical requests of " + std::to_string(typical_request_bytes) + " bytes"});
-  const std::int64_t typical = std::min(typical_request_bytes, most_bytes);
+  const std::int64_t typical = std::min(typical_request_bytes, max_bytes);
   if (typical % unit_bytes == 0) {  // whole requests: several in a stripe if they are small
-    const std::int64_t several = (least_bytes + typical - 1) / typical;
+    const std::int64_t several = (min_bytes + typical - 1) / typical;
     return typical * several;
   }
-  return std::min((8 * typical + unit_bytes - 1) / unit_bytes * unit_bytes, most_bytes);
+  return std::min((8 * typical + unit_bytes - 1) / unit_bytes * unit_bytes, max_bytes);
 }
 
 std::int64_t Stripes::component_bytes(int component, std::int64_t length) const noexcept {

@@ -10,7 +10,7 @@ namespace outcore::store {
 class Stripes {
  public:
   static constexpr std::int64_t unit_bytes = 4096;
-  static constexpr std::int64_t least_bytes = 16 << 10, most_bytes = 4 << 20, usual_bytes = 64 << 10;
+  static constexpr std::int64_t min_bytes = 16 << 10, max_bytes = 4 << 20, usual_bytes = 64 << 10;
 
   Stripes() = default;
   /// Throws Error(EINVAL) unless the stripe is a positive multiple of `unit_bytes` and there is a component.

@@ -201,13 +201,13 @@ void StripedFile::State::start_distant(Transfer& request, int component, std::sp
   };
   for (Extent rest : extents) {
     while (rest.size_bytes >= alone_from_bytes) {
-      const Extent alone{rest.offset, rest.memory, std::min(rest.size_bytes, most_asked_bytes)};
+      const Extent alone{rest.offset, rest.memory, std::min(rest.size_bytes, max_asked_bytes)};
       ask(request, component, {&alone, 1});
       rest = {rest.offset + alone.size_bytes, rest.memory + alone.size_bytes,
               rest.size_bytes - alone.size_bytes};
     }
     if (rest.size_bytes == 0) continue;
-    if (small.size() == most_asked_pieces || small_bytes + rest.size_bytes > most_asked_bytes) send_small();
+    if (small.size() == max_asked_pieces || small_bytes + rest.size_bytes > max_asked_bytes) send_small();
     small.push_back(rest);
     small_bytes += rest.size_bytes;
   }
@@ -217,7 +217,7 @@ void StripedFile::State::start_distant(Transfer& request, int component, std::sp
 /// One call: a single piece from or to the memory of the caller, several through memory of their own.
 void StripedFile::State::ask(Transfer& request, int component, std::span<const Extent> extents,
                              std::function<void(std::span<std::byte> reply, const Error* error)> then) {
-  std::array<std::byte, most_call_header_bytes> header;
+  std::array<std::byte, max_call_header_bytes> header;
   const Ask ask{request.write, static_cast<std::int32_t>(extents.size())};
   std::byte* to = header.data();
   std::memcpy(to, &ask, sizeof ask);
@@ -240,7 +240,7 @@ void StripedFile::State::ask(Transfer& request, int component, std::span<const E
   }
   if (!request.write && extents.size() > 1) {
     distant.scattered.assign(extents.begin(), extents.end());
-    options.most_reply_bytes = size_bytes;
+    options.max_reply_bytes = size_bytes;
   } else if (!request.write) {
     options.reply = memory;
   }

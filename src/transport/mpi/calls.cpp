@@ -17,7 +17,7 @@ namespace {
 // Processes that call the same thing at the same time meet within this time, or, where they share a core, so
 // many yields; a sleep and being woken take longer.
 constexpr std::chrono::microseconds awake{50};
-constexpr int least_yields = 20;
+constexpr int min_yields = 20;
 constexpr std::chrono::seconds watch_every{1};
 
 }  // namespace
@@ -53,7 +53,7 @@ bool test(std::span<MPI_Request> requests, const char* attempted) {
 void wait(std::span<MPI_Request> requests, const char* attempted, const std::function<void()>& watch) {
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + awake;
-  for (int yields = 0; yields < least_yields || Clock::now() < end; ++yields) {
+  for (int yields = 0; yields < min_yields || Clock::now() < end; ++yields) {
     if (test(requests, attempted)) return;
     std::this_thread::yield();
   }

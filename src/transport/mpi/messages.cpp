@@ -21,10 +21,10 @@ using std::chrono::microseconds;
 
 constexpr int packet_tag = 0, first_bulk_tag = 1;
 constexpr std::size_t tested_at_once = 64;  // of requests under way, perhaps thousands
-constexpr microseconds shortest_nap{20}, longest_unsure_nap{1000};
+constexpr microseconds min_nap{20}, max_unsure_nap{1000};
 constexpr microseconds room_nap{50};  // who reads a full mailbox does not ring, and needs the core
 
-using Packet = std::array<std::byte, Messages::most_packet_bytes>;
+using Packet = std::array<std::byte, Messages::max_packet_bytes>;
 
 /// What is to be remembered of a request: it is a packet that is sent, or a bulk transfer.
 struct Subject {
@@ -132,7 +132,7 @@ class MpiMessages final : public Messages {
 
   void send(int to, Parts packet) override {
     const std::size_t size = size_of(packet);
-    if (size > most_packet_bytes)
+    if (size > max_packet_bytes)
       throw Error(EMSGSIZE, {.attempted = "send a packet", .size_bytes = static_cast<std::int64_t>(size)});
     const auto lock = open();
     if (mail_.reaches(to)) return mail_.send(to, packet);
@@ -190,10 +190,10 @@ class MpiMessages final : public Messages {
     return any;
   }
 
-  void wait(microseconds longest) override {
+  void wait(microseconds timeout) override {
     const std::uint32_t heard = heard_;
     if (!woken_.exchange(false) && untested_ == 0 && !mail_.is_busy())
-      bells_.sleep(heard, nap(mail_.wants_room() ? std::min(longest, room_nap) : longest),
+      bells_.sleep(heard, nap(mail_.wants_room() ? std::min(timeout, room_nap) : timeout),
                    [this] { return mail_.has_come(); });
     woken_ = false;
     if (bells_.rings() != heard) stir();
@@ -288,12 +288,12 @@ class MpiMessages final : public Messages {
 
   void stir() noexcept { stirred_ns_ = Clock::now().time_since_epoch().count(); }
 
-  [[nodiscard]] microseconds nap(microseconds longest) const noexcept {
-    if (is_told()) return longest;
-    if (all_by_mail_) longest = std::min(longest, longest_unsure_nap);  // it was told before
+  [[nodiscard]] microseconds nap(microseconds timeout) const noexcept {
+    if (is_told()) return timeout;
+    if (all_by_mail_) timeout = std::min(timeout, max_unsure_nap);  // it was told before
     const std::chrono::nanoseconds quiet(Clock::now().time_since_epoch().count() - stirred_ns_);
-    return std::clamp(std::chrono::duration_cast<microseconds>(quiet / 16), std::min(shortest_nap, longest),
-                      longest);
+    return std::clamp(std::chrono::duration_cast<microseconds>(quiet / 16), std::min(min_nap, timeout),
+                      timeout);
   }
 
   void end() noexcept {

@@ -22,7 +22,7 @@ namespace {
 
 using std::chrono::microseconds;
 
-constexpr microseconds shortest{50}, longest{1000};
+constexpr microseconds min_nap{50}, max_nap{1000};
 constexpr int idle_share = 80;
 constexpr std::int64_t busy_ns = 4'000'000;  // traffic as recent as this keeps the naps short
 constexpr std::int64_t poke_every_ns = 2'000'000;
@@ -147,7 +147,7 @@ void Session::stop() noexcept {
 
 void Session::run() {
   prctl(PR_SET_TIMERSLACK, 1000UL);
-  microseconds nap = shortest;
+  microseconds nap = min_nap;
   Thrift thrift(idle_share);
   std::unique_lock lock(mutex_);
   while (!stopping_ && !broken()) {
@@ -155,8 +155,8 @@ void Session::run() {
     if (receive()) traffic();
     const bool busy = now_ns() - last_traffic_ns_.load(std::memory_order_relaxed) < busy_ns;
     for (int call = 1; busy && call < calls_when_busy; ++call) (void)receive();
-    const auto idle_nap = std::max(longest, thrift.nap());
-    nap = busy ? shortest : std::min(2 * nap, idle_nap);
+    const auto idle_nap = std::max(max_nap, thrift.nap());
+    nap = busy ? min_nap : std::min(2 * nap, idle_nap);
     lock.lock();
     wake_.wait_for(lock, nap, [&] { return stopping_ || rung_; });
     if (std::exchange(rung_, false)) traffic();
@@ -207,7 +207,7 @@ void Session::drain() {
     watch(everybody);
   });
   while (received_ < expected[static_cast<std::size_t>(rank)])
-    if (!receive()) std::this_thread::sleep_for(shortest);
+    if (!receive()) std::this_thread::sleep_for(min_nap);
 }
 
 }  // namespace outcore::transport::over_mpi

@@ -22,9 +22,9 @@
 namespace outcore::transport::over_mpi {
 namespace {
 
-constexpr std::int64_t largest_bytes = 1 << 30;  // of one operation: MPI counts in int
+constexpr std::int64_t max_bytes = 1 << 30;  // of one operation: MPI counts in int
 // Large transfers over TCP go on only while MPI is called, and one-sided operations never take long.
-constexpr std::chrono::microseconds longest_nap{100};
+constexpr std::chrono::microseconds max_nap{100};
 constexpr int naps_to_watch = 10'000;      // a second
 constexpr std::int64_t slow_ns = 200'000;  // of a flush: the target is served by its thread
 
@@ -83,10 +83,10 @@ Layout layout(const Walk& walk, std::int64_t Walk::Axis::* stride, ElementType e
   return {std::move(type), 1};
 }
 
-/// Calls `visit` with walks of at most largest_bytes that are together the given one.
+/// Calls `visit` with walks of at most max_bytes that are together the given one.
 template <class Visit>
 void for_each_part(Walk walk, std::int64_t element_bytes, const Visit& visit) {
-  if (walk.elements() * element_bytes <= largest_bytes) return visit(walk);
+  if (walk.elements() * element_bytes <= max_bytes) return visit(walk);
   auto& axis = walk.axes[0];
   if (axis.count == 1) {  // cannot be divided any more: go on with the next
     std::rotate(walk.axes.begin(), walk.axes.begin() + 1, walk.axes.begin() + walk.rank);
@@ -164,7 +164,7 @@ class Pending final : public FinishedByWaiter {
       if (test()) return;
       std::this_thread::yield();
     }
-    Pause pause(longest_nap);
+    Pause pause(max_nap);
     for (int naps = 0; !test(); ++naps) {
       if (naps >= 3) session_->poke(process_);
       if (naps % naps_to_watch == naps_to_watch - 1) session_->watch({&process_, 1});
