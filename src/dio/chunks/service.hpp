@@ -14,7 +14,7 @@
 
 #include "device/buffer.hpp"
 #include "dio/chunks/store.hpp"
-#include "dio/errands.hpp"
+#include "dio/thread_pool.hpp"
 #include "outcore/world.hpp"
 
 namespace outcore::array {
@@ -98,7 +98,7 @@ class ChunkService {
   std::shared_ptr<Staging> staging_;
   std::uint32_t procedure_ = 0;
   std::atomic<std::uint64_t> next_foreign_{0};
-  store::Errands jobs_{"outcore-chunks", 3};
+  store::ThreadPool jobs_{"outcore-chunks", 3};
 };
 
 }  // namespace outcore::array

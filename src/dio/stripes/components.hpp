@@ -12,8 +12,8 @@
 
 #include "device/buffer.hpp"
 #include "device/file.hpp"
-#include "dio/errands.hpp"
 #include "dio/stripes/extents.hpp"
+#include "dio/thread_pool.hpp"
 #include "outcore/call.hpp"
 
 namespace outcore::store {
@@ -85,8 +85,8 @@ struct StripedComponents {
   void copy(Asked& asked);
   void begin(const std::shared_ptr<Asked>& asked);
 
-  Errands reads_{"outcore-feeder"};  ///< that wait for memory
-  Errands copies_{"outcore-copier"};
+  ThreadPool reads_{"outcore-feeder"};  ///< that wait for memory
+  ThreadPool copies_{"outcore-copier"};
 };
 
 }  // namespace outcore::store

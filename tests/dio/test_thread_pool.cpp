@@ -1,4 +1,4 @@
-// Errands: in order, by another thread, all of them.
+// A thread pool runs its tasks in order, by threads of its own, all of them.
 #include <latch>
 #include <memory>
 #include <mutex>
@@ -6,20 +6,20 @@
 #include <thread>
 #include <vector>
 
-#include "dio/errands.hpp"
+#include "dio/thread_pool.hpp"
 #include "support/check.hpp"
 
-using outcore::store::Errands;
+using outcore::store::ThreadPool;
 
-TEST("errands are run in order, by one thread that is not the caller's, and all before the end") {
+TEST("tasks are run in order, by one thread that is not the caller's, and all before the end") {
   std::vector<int> order;
   std::vector<std::thread::id> threads;
   std::latch first_may_end(1);
   {
-    Errands errands("test-errands");
-    errands.add([&] { first_may_end.wait(); });
+    ThreadPool pool("test-pool");
+    pool.add([&] { first_may_end.wait(); });
     for (int i = 0; i < 100; ++i)
-      errands.add([&, i] {
+      pool.add([&, i] {
         order.push_back(i);
         threads.push_back(std::this_thread::get_id());
       });
@@ -34,32 +34,32 @@ TEST("errands are run in order, by one thread that is not the caller's, and all 
   check::is_true(threads.front() != std::this_thread::get_id());
 }
 
-TEST("errands that wait for one another run at once, in as many threads as there may be") {
+TEST("tasks that wait for one another run at once, in as many threads as there may be") {
   constexpr int most = 3;
   std::latch all_run(most);
   std::mutex mutex;
   std::set<std::thread::id> threads;
-  Errands errands("test-errands", most);
+  ThreadPool pool("test-pool", most);
   const auto note = [&] {
     const std::lock_guard guard(mutex);
     threads.insert(std::this_thread::get_id());
   };
   for (int i = 0; i < most; ++i)
-    errands.add([&] {
+    pool.add([&] {
       note();
       all_run.arrive_and_wait();
     });
-  for (int i = 0; i < 50; ++i) errands.add(note);
-  errands.end();
+  for (int i = 0; i < 50; ++i) pool.add(note);
+  pool.end();
   check::equal(threads.size(), std::size_t{most});
-  errands.end();
+  pool.end();
 }
 
-TEST("what an errand holds is let go when it has run") {
-  Errands errands("test-errands");
+TEST("what a task holds is let go when it has run") {
+  ThreadPool pool("test-pool");
   auto held = std::make_shared<int>(1);
   std::weak_ptr<int> seen = held;
-  errands.add([kept = std::move(held)] {});
+  pool.add([kept = std::move(held)] {});
   while (!seen.expired()) std::this_thread::yield();
 }
 

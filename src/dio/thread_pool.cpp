@@ -1,4 +1,4 @@
-#include "dio/errands.hpp"
+#include "dio/thread_pool.hpp"
 
 #include <utility>
 
@@ -6,7 +6,7 @@
 
 namespace outcore::store {
 
-void Errands::end() {
+void ThreadPool::end() {
   {
     const std::lock_guard guard(mutex_);
     stop_ = true;
@@ -16,17 +16,17 @@ void Errands::end() {
   threads_.clear();
 }
 
-void Errands::add(std::function<void()> errand) {
+void ThreadPool::add(std::function<void()> task) {
   {
     const std::lock_guard guard(mutex_);
     if (idle_ <= waiting_.size() && threads_.size() < max_threads_) start();
-    waiting_.push_back(std::move(errand));
+    waiting_.push_back(std::move(task));
   }
   changed_.notify_one();
 }
 
 /// One thread more; where the system has none, those there are must do.
-void Errands::start() {
+void ThreadPool::start() {
   threads_.emplace_back();
   try {
     threads_.back() = device::start_worker(name_, [this] { run(); });
@@ -36,18 +36,18 @@ void Errands::start() {
   }
 }
 
-void Errands::run() {
+void ThreadPool::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
     ++idle_;
     changed_.wait(lock, [&] { return stop_ || !waiting_.empty(); });
     --idle_;
     if (waiting_.empty()) return;
-    auto errand = std::move(waiting_.front());
+    auto task = std::move(waiting_.front());
     waiting_.pop_front();
     lock.unlock();
-    errand();
-    errand = nullptr;  // what it holds goes without the lock
+    task();
+    task = nullptr;  // what it holds goes without the lock
     lock.lock();
   }
 }

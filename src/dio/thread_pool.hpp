@@ -1,4 +1,4 @@
-// What threads do for others, who go on.
+// A thread pool: what threads do for others, who go on.
 #pragma once
 
 #include <condition_variable>
@@ -11,18 +11,18 @@
 
 namespace outcore::store {
 
-/// Threads that do one thing after another, begun in the order in which they came; started when all others
-/// are busy. They never take the core of who asks.
-class Errands {
+/// Threads that run tasks, begun in the order in which they were added; a thread is started when all others
+/// are busy. They never take the core of the caller.
+class ThreadPool {
  public:
   /// `name`: of the thread, at most 15 characters, kept by the caller.
-  explicit Errands(const char* name, std::size_t max_threads = 1) : name_(name), max_threads_(max_threads) {}
-  ~Errands() { end(); }
-  Errands(const Errands&) = delete;
-  Errands& operator=(const Errands&) = delete;
+  explicit ThreadPool(const char* name, std::size_t max_threads = 1) : name_(name), max_threads_(max_threads) {}
+  ~ThreadPool() { end(); }
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
 
-  /// Any thread. An errand must not throw.
-  void add(std::function<void()> errand);
+  /// Any thread. A task must not throw.
+  void add(std::function<void()> task);
   /// All are done when it returns; none may be added from then on. Idempotent.
   void end();
 
