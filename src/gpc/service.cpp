@@ -44,7 +44,7 @@ Service::Service(transport::Transport& transport)
       protocol_(transport.rank(), *this),
       messages_(transport.messages()),
       places_(std::make_shared<Places>(messages_->common(transport.rank()))),
-      thrift_(idle_share) {
+      backoff_(idle_share) {
   // Not a worker that yields to others: it must take the core of a thread that computes.
   thread_ = start_thread("outcore-gpc", [this] { run(); });
 }
@@ -510,7 +510,7 @@ std::chrono::microseconds Service::nap(bool any) {
     const std::lock_guard guard(mutex_);
     transfers = protocol_.transfers();
   }
-  const auto idle_nap = std::max(max_nap, thrift_.nap());
+  const auto idle_nap = std::max(max_nap, backoff_.nap());
   if (messages_->is_told()) return told_nap;
   if (transfers > 0 && now - last_traffic_ < alert) return 0us;
   if (transfers > 0 || now - last_traffic_ < busy)

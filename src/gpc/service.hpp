@@ -17,7 +17,7 @@
 #include "gpc/protocol.hpp"
 #include "outcore/call.hpp"
 #include "outcore/extend/transport.hpp"
-#include "transport/thrift.hpp"
+#include "transport/poll_backoff.hpp"
 
 namespace outcore::gpc {
 
@@ -112,7 +112,7 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   int delivering_ = 0;                // calls that have been taken from completed_, and are not done yet
   std::optional<Error> broken_;       // the transport has failed
   std::chrono::microseconds nap_{0};  // of the thread that listens, as the next two
-  transport::Thrift thrift_;
+  transport::PollBackoff backoff_;
   std::chrono::steady_clock::time_point last_traffic_{};
   std::chrono::steady_clock::time_point last_watch_{};  // of the serving thread
   std::mutex serving_;  // held by the thread that runs a procedure that does not block

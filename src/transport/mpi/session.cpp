@@ -15,7 +15,7 @@
 #include "outcore/error.hpp"
 #include "transport/host.hpp"
 #include "transport/mpi/finalize_watch.hpp"
-#include "transport/thrift.hpp"
+#include "transport/poll_backoff.hpp"
 
 namespace outcore::transport::over_mpi {
 namespace {
@@ -148,14 +148,14 @@ void Session::stop() noexcept {
 void Session::run() {
   prctl(PR_SET_TIMERSLACK, 1000UL);
   microseconds nap = min_nap;
-  Thrift thrift(idle_share);
+  PollBackoff backoff(idle_share);
   std::unique_lock lock(mutex_);
   while (!stopping_ && !broken()) {
     lock.unlock();
     if (receive()) traffic();
     const bool busy = now_ns() - last_traffic_ns_.load(std::memory_order_relaxed) < busy_ns;
     for (int call = 1; busy && call < calls_when_busy; ++call) (void)receive();
-    const auto idle_nap = std::max(max_nap, thrift.nap());
+    const auto idle_nap = std::max(max_nap, backoff.nap());
     nap = busy ? min_nap : std::min(2 * nap, idle_nap);
     lock.lock();
     wake_.wait_for(lock, nap, [&] { return stopping_ || rung_; });

@@ -1,4 +1,4 @@
-// How often a thread may look whether there is something to do, if it must not cost much.
+// Poll backoff: how often a thread may look whether there is something to do, if it must not cost much.
 #pragma once
 
 #include <time.h>
@@ -11,9 +11,9 @@ namespace outcore::transport {
 
 /// Keeps a thread that looks in vain, each time after a nap, at 1/`share` of a core: where a look is dear,
 /// naps are longer. Used by that thread alone.
-class Thrift {
+class PollBackoff {
  public:
-  explicit Thrift(int share) : share_(share) {}
+  explicit PollBackoff(int share) : share_(share) {}
 
   /// Once for each look: the nap after it, if nothing was found.
   [[nodiscard]] std::chrono::microseconds nap() noexcept {

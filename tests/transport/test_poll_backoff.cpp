@@ -1,7 +1,7 @@
 #include "support/check.hpp"
-#include "transport/thrift.hpp"
+#include "transport/poll_backoff.hpp"
 
-using outcore::transport::Thrift;
+using outcore::transport::PollBackoff;
 
 namespace {
 
@@ -19,19 +19,19 @@ void use(std::chrono::microseconds time) {
 }  // namespace
 
 TEST("naps are as many times as long as looks, the first of which is not known") {
-  Thrift thrift(100);
-  check::equal(thrift.nap().count(), 0);
+  PollBackoff backoff(100);
+  check::equal(backoff.nap().count(), 0);
   for (int i = 0; i < 60; ++i) {
     use(std::chrono::microseconds(200));
-    (void)thrift.nap();
+    (void)backoff.nap();
   }
-  const auto nap = thrift.nap();
+  const auto nap = backoff.nap();
   check::is_true(nap > std::chrono::milliseconds(12), "shorter than looks ask for");
 }
 
 TEST("what costs nothing may be done at any time") {
-  Thrift thrift(100);
-  for (int i = 0; i < 60; ++i) check::is_true(thrift.nap() < std::chrono::milliseconds(5));
+  PollBackoff backoff(100);
+  for (int i = 0; i < 60; ++i) check::is_true(backoff.nap() < std::chrono::milliseconds(5));
 }
 
 TEST_MAIN
