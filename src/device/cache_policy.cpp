@@ -72,7 +72,7 @@ Way CachePolicy::way_of(Kind kind, std::int64_t offset, std::int64_t size) {
     return large_file && !small ? Way::either : Way::buffered;
   }
   // Pieces brought into the page cache in the way of the reader of all would slow it down.
-  const Warming* const task = begun_.load(std::memory_order_acquire);
+  const CacheWarmUp* const task = begun_.load(std::memory_order_acquire);
   if (task && !task->over()) return Way::either;
   if (small) return Way::scattered;
   return worth_caching() ? Way::buffered : Way::either;
@@ -168,24 +168,24 @@ void CachePolicy::missed(const Transfer& transfer, std::uint64_t nanoseconds) {
   const std::int64_t total = lost_ns_.fetch_add(lost, std::memory_order_relaxed) + lost;
   const std::int64_t size = length();
   if (size < min_bytes || size > max_cached_bytes_ || 16 * total * slow_bytes_per_ns < size) return;
-  if (!warmed_.exchange(true)) warm(size);
+  if (!warmed_up_.exchange(true)) warm_up(size);
 }
 
-void CachePolicy::warm(std::int64_t length_bytes) {
+void CachePolicy::warm_up(std::int64_t length_bytes) {
   // The pages brought in so far lie in the way, too.
   const bool few = run({.kind = Kind::resident, .fd = fd_, .size_bytes = length_bytes}) < length_bytes / 8;
   if (few) posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED);
   try {
-    warming_ = std::make_shared<Warming>(fd_, trace_file_);
-    (options_.engine ? *options_.engine : default_engine()).submit(warming_);
-    begun_.store(warming_.get(), std::memory_order_release);
+    warm_up_ = std::make_shared<CacheWarmUp>(fd_, trace_file_);
+    (options_.engine ? *options_.engine : default_engine()).submit(warm_up_);
+    begun_.store(warm_up_.get(), std::memory_order_release);
     read_directly_.fetch_add(length_bytes, std::memory_order_relaxed);  // that was its first pass
   } catch (const std::exception&) {  // short of memory or descriptors: it is only faster with it
   }
 }
 
 void CachePolicy::stop() noexcept {
-  if (Warming* const task = begun_.load(std::memory_order_acquire)) task->stop();
+  if (CacheWarmUp* const task = begun_.load(std::memory_order_acquire)) task->stop();
 }
 
 }  // namespace outcore::device

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <memory>
 
+#include "device/cache_warm_up.hpp"
 #include "device/file.hpp"
 #include "device/transfer.hpp"
-#include "device/warming.hpp"
 #include "outcore/extend/engine.hpp"
 
 namespace outcore::device {
@@ -46,7 +46,7 @@ class CachePolicy {
   [[nodiscard]] bool seems_resident(std::int64_t offset, std::int64_t size);
   void note_miss(const Transfer& transfer) noexcept;
   [[nodiscard]] std::int64_t length() const noexcept;
-  void warm(std::int64_t length_bytes);
+  void warm_up(std::int64_t length_bytes);
 
   const OpenOptions& options_;
   const int fd_;
@@ -61,9 +61,9 @@ class CachePolicy {
   std::atomic<std::uint32_t> sequential_misses_{0};  ///< in succession, of small reads
   std::atomic<std::int64_t> resident_begin_{0}, resident_end_{0};  ///< last range found in the page cache
   std::atomic<std::uint32_t> found_resident_{0};  ///< large blocking reads in succession that were there
-  std::atomic<bool> warmed_{false};  ///< all of the file is being read into the page cache, or was
-  std::shared_ptr<Warming> warming_;
-  std::atomic<Warming*> begun_{};  ///< the same, once it has begun
+  std::atomic<bool> warmed_up_{false};  ///< all of the file is being read into the page cache, or was
+  std::shared_ptr<CacheWarmUp> warm_up_;
+  std::atomic<CacheWarmUp*> begun_{};  ///< the same, once it has begun
 };
 
 }  // namespace outcore::device

@@ -1,4 +1,4 @@
-#include "device/warming.hpp"
+#include "device/cache_warm_up.hpp"
 
 #include <fcntl.h>
 
@@ -15,7 +15,7 @@ constexpr std::size_t step_bytes = 1 << 20;
 
 }  // namespace
 
-Warming::Warming(int fd, std::uint32_t trace_file)
+CacheWarmUp::CacheWarmUp(int fd, std::uint32_t trace_file)
     : file_(::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_RDONLY | O_CLOEXEC)),
       trace_file_(trace_file),
       buffer_(step_bytes),
@@ -29,7 +29,7 @@ Warming::Warming(int fd, std::uint32_t trace_file)
   operation_.copies = true;
 }
 
-const Operation* Warming::next() noexcept {
+const Operation* CacheWarmUp::next() noexcept {
   if (over()) {
     buffer_ = {};
     return nullptr;
@@ -38,7 +38,7 @@ const Operation* Warming::next() noexcept {
   return &operation_;
 }
 
-void Warming::result(std::int64_t value) noexcept {
+void CacheWarmUp::result(std::int64_t value) noexcept {
   const std::uint64_t now = trace::transfer_ends(false);
   if (value <= 0) return stop();  // the end of the file, or an error
   trace::record({.start_ns = start_ns_,

@@ -1,4 +1,4 @@
-// Bringing a whole file into the page cache, in the background.
+// Cache warm-up: bringing a whole file into the page cache, in the background.
 #pragma once
 
 #include <sys/uio.h>
@@ -15,12 +15,12 @@ namespace outcore::device {
 
 /// Reads a file from its beginning to its end through the page cache, and forgets what it read. Stops early
 /// at an error (whoever needs the bytes meets it again) and when told to.
-class Warming final : public Task {
+class CacheWarmUp final : public Task {
  public:
   /// Reads through a descriptor of its own, so that the kernel sees a sequential reader. Throws Error.
-  Warming(int fd, std::uint32_t trace_file);
-  Warming(const Warming&) = delete;
-  Warming& operator=(const Warming&) = delete;
+  CacheWarmUp(int fd, std::uint32_t trace_file);
+  CacheWarmUp(const CacheWarmUp&) = delete;
+  CacheWarmUp& operator=(const CacheWarmUp&) = delete;
 
   void stop() noexcept { over_.store(true, std::memory_order_relaxed); }
   [[nodiscard]] bool over() const noexcept { return over_.load(std::memory_order_relaxed); }
