@@ -4,12 +4,12 @@
 #include <cerrno>
 
 #include "outcore/error.hpp"
-#include "store/envelope.hpp"
+#include "store/file_header.hpp"
 
 namespace outcore::store {
 namespace {
 
-constexpr EnvelopeKind kind{{'O', 'U', 'T', 'C', 'A', 'R', 'R', 'Y'}, Manifest::version, "an Outcore array"};
+constexpr FileKind kind{{'O', 'U', 'T', 'C', 'A', 'R', 'R', 'Y'}, Manifest::version, "an Outcore array"};
 
 [[noreturn]] void refuse(const std::string& detail) {
   throw Error(EINVAL, {.attempted = "manifest of an array", .detail = detail});
@@ -103,11 +103,11 @@ std::vector<std::byte> Manifest::encode() const {
   }
   writer.number(static_cast<std::uint32_t>(user.size()));
   writer.raw(user);
-  return seal(kind, writer.body());
+  return with_file_header(kind, writer.body());
 }
 
 Manifest Manifest::decode(std::span<const std::byte> bytes, const std::string& path) {
-  BodyReader reader(unseal(kind, bytes, path), kind, path);
+  BodyReader reader(checked_body(kind, bytes, path), kind, path);
   Manifest manifest;
   manifest.shape = read_extents(reader);
   manifest.chunk = read_extents(reader);

@@ -8,13 +8,13 @@
 #include <utility>
 
 #include "outcore/error.hpp"
-#include "store/envelope.hpp"
+#include "store/file_header.hpp"
 #include "store/slot_pages.hpp"
 
 namespace outcore::store {
 namespace {
 
-constexpr EnvelopeKind kind{{'O', 'U', 'T', 'C', 'T', 'A', 'B', 'L'}, 2, "a table of an Outcore array"};
+constexpr FileKind kind{{'O', 'U', 'T', 'C', 'T', 'A', 'B', 'L'}, 2, "a table of an Outcore array"};
 
 /// In files only written slots are there: first their runs, then their sizes, their sides, and the checksums
 /// of their blocks.
@@ -247,7 +247,7 @@ std::int64_t SlotTable::next_written(std::int64_t slot) const {
 }
 
 std::int64_t SlotTable::max_bytes(const Geometry& geometry) noexcept {
-  constexpr std::int64_t head_bytes = 256;  // of the envelope and the geometry
+  constexpr std::int64_t head_bytes = 256;  // of the file header and the geometry
   const std::int64_t slot_bytes = static_cast<std::int64_t>(sizeof(Run) + sizeof(std::uint32_t)) + 1 +
                                   static_cast<std::int64_t>(sizeof(std::uint32_t)) * geometry.blocks();
   std::int64_t bytes = 0;
@@ -273,11 +273,11 @@ std::vector<std::byte> SlotTable::encode() const {
   for_each_written([&](std::int64_t slot) { writer.number(static_cast<std::uint32_t>(stored_bytes(slot))); });
   for_each_written([&](std::int64_t slot) { writer.number(static_cast<std::uint8_t>(side(slot))); });
   for_each_written([&](std::int64_t slot) { writer.raw(std::as_bytes(checksums(slot))); });
-  return seal(kind, writer.body());
+  return with_file_header(kind, writer.body());
 }
 
 SlotTable SlotTable::decode(std::span<const std::byte> bytes, const std::string& path) {
-  BodyReader reader(unseal(kind, bytes, path), kind, path);
+  BodyReader reader(checked_body(kind, bytes, path), kind, path);
   const Geometry geometry = read_geometry(reader);
   const std::vector<Run> runs = read_runs(reader, geometry);
   SlotTable table(geometry);

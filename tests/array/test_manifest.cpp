@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "outcore/error.hpp"
-#include "store/envelope.hpp"
+#include "store/file_header.hpp"
 #include "store/samples.hpp"
 #include "support/check.hpp"
 
@@ -44,8 +44,8 @@ Bytes swapped_order(Bytes bytes) {
 
 /// The same body as a file of another version.
 Bytes of_version(const Bytes& bytes, std::uint32_t version) {
-  const EnvelopeKind kind{{'O', 'U', 'T', 'C', 'A', 'R', 'R', 'Y'}, version, ""};
-  return seal(kind, std::span(bytes).subspan(envelope_header_bytes));
+  const FileKind kind{{'O', 'U', 'T', 'C', 'A', 'R', 'R', 'Y'}, version, ""};
+  return with_file_header(kind, std::span(bytes).subspan(file_header_bytes));
 }
 
 }  // namespace

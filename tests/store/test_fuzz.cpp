@@ -14,7 +14,7 @@
 
 #include "outcore/error.hpp"
 #include "store/codec.hpp"
-#include "store/envelope.hpp"
+#include "store/file_header.hpp"
 #include "store/samples.hpp"
 #include "support/check.hpp"
 
@@ -81,14 +81,14 @@ constexpr std::size_t version_at = 12;  // in the header
 
 /// The body with a header that fits it: what a program could have written wrongly.
 Bytes sealed_again(const Bytes& original, const Bytes& body) {
-  EnvelopeKind kind{{}, 0, ""};
+  FileKind kind{{}, 0, ""};
   std::memcpy(kind.magic.data(), original.data(), kind.magic.size());
   std::memcpy(&kind.version, &original[version_at], sizeof kind.version);
-  return seal(kind, body);
+  return with_file_header(kind, body);
 }
 
 Bytes body_of(const Bytes& bytes) {
-  return {bytes.begin() + envelope_header_bytes, bytes.end()};
+  return {bytes.begin() + file_header_bytes, bytes.end()};
 }
 
 template <class Parsed>

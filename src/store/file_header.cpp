@@ -1,4 +1,4 @@
-#include "store/envelope.hpp"
+#include "store/file_header.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -21,7 +21,7 @@ struct Header {
   std::uint32_t body_crc;
   std::uint32_t header_crc;  ///< of what is before it
 };
-static_assert(sizeof(Header) == envelope_header_bytes);
+static_assert(sizeof(Header) == file_header_bytes);
 
 std::uint32_t crc_of(const Header& header) {
   return crc32c(std::as_bytes(std::span(&header, 1)).first(offsetof(Header, header_crc)));
@@ -37,7 +37,7 @@ std::string have_and_need(std::size_t have, std::uint64_t need) {
 
 }  // namespace
 
-std::vector<std::byte> seal(const EnvelopeKind& kind, std::span<const std::byte> body) {
+std::vector<std::byte> with_file_header(const FileKind& kind, std::span<const std::byte> body) {
   Header header{.magic = kind.magic,
                 .order = native_order,
                 .version = kind.version,
@@ -51,7 +51,7 @@ std::vector<std::byte> seal(const EnvelopeKind& kind, std::span<const std::byte>
   return bytes;
 }
 
-std::span<const std::byte> unseal(const EnvelopeKind& kind, std::span<const std::byte> bytes,
+std::span<const std::byte> checked_body(const FileKind& kind, std::span<const std::byte> bytes,
                                   const std::string& path) {
   Header header{};
   const std::size_t there = std::min(bytes.size(), sizeof header);

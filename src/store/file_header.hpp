@@ -1,4 +1,4 @@
-// What the small files of the store have in common: a header that says what the file is, and a checksum
+// The file header that the small files of the store have in common: what the file is, and a checksum
 // over all of it. Numbers are little-endian on every machine that can run this, and a mark tells.
 #pragma once
 
@@ -16,20 +16,20 @@
 namespace outcore::store {
 
 /// What kind of file, and what its reader understands. The header is the same for all versions.
-struct EnvelopeKind {
+struct FileKind {
   std::array<char, 8> magic;
   std::uint32_t version;
   const char* what;  ///< as in "not WHAT"
 };
 
-inline constexpr std::size_t envelope_header_bytes = 32;
+inline constexpr std::size_t file_header_bytes = 32;
 
 /// Header and body. Any change of up to 32 bits in a row, or of a few bits anywhere, will be seen.
-[[nodiscard]] std::vector<std::byte> seal(const EnvelopeKind& kind, std::span<const std::byte> body);
+[[nodiscard]] std::vector<std::byte> with_file_header(const FileKind& kind, std::span<const std::byte> body);
 
 /// The body. Throws Error, naming `path`: EINVAL if it is something else, ENOTSUP for another version or byte
 /// order, EIO if it is truncated, too long or damaged. `bytes` may be anything.
-[[nodiscard]] std::span<const std::byte> unseal(const EnvelopeKind& kind, std::span<const std::byte> bytes,
+[[nodiscard]] std::span<const std::byte> checked_body(const FileKind& kind, std::span<const std::byte> bytes,
                                                 const std::string& path);
 
 /// Appends numbers and strings to a body.
@@ -55,7 +55,7 @@ class BodyWriter {
 /// Takes them out again. Throws Error(EIO), naming the path, where the body ends too early or `fail` says so.
 class BodyReader {
  public:
-  BodyReader(std::span<const std::byte> body, const EnvelopeKind& kind, const std::string& path)
+  BodyReader(std::span<const std::byte> body, const FileKind& kind, const std::string& path)
       : rest_(body), kind_(kind), path_(path) {}
 
   template <class T>
@@ -92,7 +92,7 @@ class BodyReader {
 
  private:
   std::span<const std::byte> rest_;
-  const EnvelopeKind& kind_;
+  const FileKind& kind_;
   const std::string& path_;
 };
 
