@@ -4,7 +4,7 @@ One process calls a procedure at another one, which answers with 8 bytes to 1 Mi
 ping-pong and a one-sided get (MPI_Win_allocate, lock_all, get, flush) move the same, in turns. A process that
 polls answers also out of memory that is its own, which MPI cannot get at, for comparison. In two settings: the
 processes of a host, where MPI gets by a copy out of shared memory, and as between hosts: over TCP, and without
-the bells that processes of a host ring for each other. Each process is bound to a core. The worker is in C++,
+the wake-ups that processes of a host send each other. Each process is bound to a core. The worker is in C++,
 compiled here, so that no interpreter is measured.
 """
 

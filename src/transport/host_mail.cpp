@@ -9,7 +9,7 @@
 #include <new>
 
 #include "base/pause.hpp"
-#include "transport/doorbells.hpp"
+#include "transport/host_wake_up.hpp"
 
 namespace outcore::transport {
 namespace {
@@ -86,7 +86,7 @@ void Mailbox::free(Slot& slot) noexcept {
 
 // ---- the mail of a process ----
 
-HostMail::HostMail(Transport& transport, Doorbells& bells) : rank_(transport.rank()), bells_(bells) {
+HostMail::HostMail(Transport& transport, HostWakeUp& wake_up) : rank_(transport.rank()), wake_up_(wake_up) {
   std::int64_t works = try_fetching(transport) ? 1 : 0;
   transport.all_reduce(std::span(&works, 1), Reduction::min);
   fetches_ = works == 1;
@@ -104,7 +104,7 @@ bool HostMail::try_fetching(Transport& transport) const {
     if (!reaches(next)) continue;
     std::int64_t word = 0;
     const auto* its = reinterpret_cast<const std::byte*>(static_cast<std::intptr_t>(box(next)->word.load()));
-    const int error = read_memory(bells_.pid(next), its, std::as_writable_bytes(std::span(&word, 1)));
+    const int error = read_memory(wake_up_.pid(next), its, std::as_writable_bytes(std::span(&word, 1)));
     works = error == 0 && word == 0x6f7574636f7265 + next;
     break;
   }
@@ -113,12 +113,12 @@ bool HostMail::try_fetching(Transport& transport) const {
 }
 
 Mailbox* HostMail::box(int process) const noexcept {
-  std::byte* const memory = bells_.memory(process);
+  std::byte* const memory = wake_up_.memory(process);
   return memory ? std::launder(reinterpret_cast<Mailbox*>(memory)) : nullptr;
 }
 
 std::span<std::byte> HostMail::common(int process) const noexcept {
-  const auto memory = reinterpret_cast<std::uintptr_t>(bells_.memory(process));
+  const auto memory = reinterpret_cast<std::uintptr_t>(wake_up_.memory(process));
   if (memory == 0) return {};
   const std::uintptr_t begin = (memory + sizeof(Mailbox) + page_bytes - 1) / page_bytes * page_bytes;
   return {reinterpret_cast<std::byte*>(begin), Messages::common_bytes};
@@ -146,7 +146,7 @@ void HostMail::receive_bulk(int from, std::uint32_t tag, std::span<std::byte> in
   fetching_.push_back({from, found->second, into, token});
   offered_.erase(found);
   fetches_some_ = true;
-  bells_.ring(rank_);
+  wake_up_.wake(rank_);
 }
 
 bool HostMail::try_put(int to, Letter::Kind kind, Parts packet) {
@@ -156,12 +156,12 @@ bool HostMail::try_put(int to, Letter::Kind kind, Parts packet) {
 
 /// Letters to one process keep their order, also those that wait.
 void HostMail::put(int to, Letter::Kind kind, Parts packet) {
-  if (!unsent_.contains(to) && try_put(to, kind, packet)) return bells_.ring_sleeper(to);
+  if (!unsent_.contains(to) && try_put(to, kind, packet)) return wake_up_.wake_sleeper(to);
   Unsent unsent{kind, std::vector<std::byte>(size_of(packet))};
   gather(packet, unsent.packet.data());
   unsent_[to].push_back(std::move(unsent));
   wants_room_ = true;
-  bells_.ring(rank_);
+  wake_up_.wake(rank_);
 }
 
 bool HostMail::put_unsent() {
@@ -176,10 +176,10 @@ bool HostMail::put_unsent() {
       letters.pop_front();
       some = true;
     }
-    if (some) bells_.ring_sleeper(to);
+    if (some) wake_up_.wake_sleeper(to);
     any |= some;
     // A full mailbox whose owner is gone stays full: nobody will read what was for it.
-    const bool done = letters.empty() || (!some && looks && !bells_.alive(to));
+    const bool done = letters.empty() || (!some && looks && !wake_up_.alive(to));
     each = done ? unsent_.erase(each) : std::next(each);
   }
   return any;
@@ -252,7 +252,7 @@ bool HostMail::fetch_some(Messages::Receiver& receiver) {
     if (error == 0 && process == rank_)
       std::copy_n(from, part.size(), part.begin());
     else if (error == 0 && !copied_from_shared(fetch.offer.place, fetch.done_bytes, part))
-      error = read_memory(bells_.pid(process), from, part);
+      error = read_memory(wake_up_.pid(process), from, part);
     fetch.done_bytes += part.size();
     left -= std::max<std::size_t>(part.size(), 1);
     if (error == 0 && fetch.done_bytes < fetch.into.size()) break;

@@ -20,7 +20,7 @@
 
 namespace outcore::transport {
 
-class Doorbells;
+class HostWakeUp;
 
 /// What is put into a mailbox: a packet; or word of a bulk transfer, whose data the receiver fetches itself.
 /// Small: it travels from the cache of one core to that of another.
@@ -79,11 +79,11 @@ class OUTCORE_SIBLING HostMail {
   static constexpr std::size_t page_bytes = 4096;
 
  public:
-  /// Beside each bell.
+  /// Beside the word of each process.
   static constexpr std::size_t memory_bytes = sizeof(Mailbox) + page_bytes + Messages::common_bytes;
 
-  /// Collective; `bells` have memory_bytes beside each bell. OUTCORE_FETCH=no: bulk data is not fetched.
-  HostMail(Transport& transport, Doorbells& bells);
+  /// Collective; `wake_up` has memory_bytes beside each word. OUTCORE_FETCH=no: bulk data is not fetched.
+  HostMail(Transport& transport, HostWakeUp& wake_up);
 
   [[nodiscard]] bool reaches(int process) const noexcept { return box(process) != nullptr; }
   [[nodiscard]] std::span<std::byte> common(int process) const noexcept;  ///< see Messages
@@ -98,9 +98,9 @@ class OUTCORE_SIBLING HostMail {
   /// Waits until all letters have found room, which is made by receivers that poll.
   void put_all();
 
-  /// There is something to be done, without anybody ringing.
+  /// There is something to be done, without a wake-up.
   [[nodiscard]] bool is_busy() const noexcept { return fetches_some_.load(std::memory_order_relaxed); }
-  /// Letters wait for room in a mailbox. Nobody rings when there is some.
+  /// Letters wait for room in a mailbox. Nobody is woken when there is some.
   [[nodiscard]] bool wants_room() const noexcept { return wants_room_.load(std::memory_order_relaxed); }
   /// There is a letter. Whoever put it in afterwards has seen what this thread wrote (seq_cst) before.
   [[nodiscard]] bool has_come() const noexcept;
@@ -132,7 +132,7 @@ class OUTCORE_SIBLING HostMail {
   bool fetch_some(Messages::Receiver& receiver);
 
   int rank_;
-  Doorbells& bells_;
+  HostWakeUp& wake_up_;
   bool fetches_ = false;
   std::atomic<std::uint64_t> read_{0};                  // letters of the own box
   std::unordered_map<int, std::deque<Unsent>> unsent_;  // to boxes that were full

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "support/check.hpp"
-#include "transport/doorbells.hpp"
 #include "transport/host_mail.hpp"
+#include "transport/host_wake_up.hpp"
 
 using outcore::transport::HostMail;
 using outcore::transport::Letter;
@@ -102,9 +102,9 @@ TEST("who is about to sleep sees the letter behind one that is just taken") {
   } receiver;
   constexpr int rounds = 20'000;
   const auto transport = outcore::transport::self();
-  outcore::transport::Doorbells bells(*transport, sizeof(Mailbox));
-  HostMail mail(*transport, bells);
-  auto& box = *std::launder(reinterpret_cast<Mailbox*>(bells.memory(0)));
+  outcore::transport::HostWakeUp wake_up(*transport, sizeof(Mailbox));
+  HostMail mail(*transport, wake_up);
+  auto& box = *std::launder(reinterpret_cast<Mailbox*>(wake_up.memory(0)));
   std::mutex polling;
   const auto takes_one = [&] {
     const std::lock_guard lock(polling);
@@ -120,7 +120,7 @@ TEST("who is about to sleep sees the letter behind one that is just taken") {
     for (int i = 0; i < rounds; ++i) {
       for (int letter = 0; letter < 2; ++letter) {
         check::is_true(put(box, 0, i));
-        bells.ring_sleeper(0);
+        wake_up.wake_sleeper(0);
       }
       while (taken < 2 * (i + 1)) std::this_thread::yield();
     }
@@ -134,9 +134,9 @@ TEST("who is about to sleep sees the letter behind one that is just taken") {
   bool overslept = false;
   constexpr std::chrono::seconds timeout(2);
   for (int i = 0; i < rounds; ++i) {
-    for (std::uint32_t seen = bells.rings(); !takes_one(); seen = bells.rings()) {
+    for (std::uint32_t seen = wake_up.wakes(); !takes_one(); seen = wake_up.wakes()) {
       const auto asleep = std::chrono::steady_clock::now();
-      bells.sleep(seen, timeout, [&] { return mail.has_come(); });
+      wake_up.sleep(seen, timeout, [&] { return mail.has_come(); });
       overslept |= std::chrono::steady_clock::now() - asleep >= timeout;
     }
     round_ends(i);
@@ -156,8 +156,8 @@ TEST("a sender hears that its data were taken, also when the receiver fails with
     }
   } receiver;
   const auto transport = outcore::transport::self();
-  outcore::transport::Doorbells bells(*transport, sizeof(Mailbox));
-  HostMail mail(*transport, bells);
+  outcore::transport::HostWakeUp wake_up(*transport, sizeof(Mailbox));
+  HostMail mail(*transport, wake_up);
   const int data = 42;
   int into = 0, packets = 1;
   mail.receive_bulk(0, 1, std::as_writable_bytes(std::span(&into, 1)), 8);
@@ -179,8 +179,8 @@ TEST("letters that find no room wait for it in their order, and keep nobody busy
     void bulk_done(std::uint64_t, int) override {}
   } receiver;
   const auto transport = outcore::transport::self();
-  outcore::transport::Doorbells bells(*transport, sizeof(Mailbox));
-  HostMail mail(*transport, bells);
+  outcore::transport::HostWakeUp wake_up(*transport, sizeof(Mailbox));
+  HostMail mail(*transport, wake_up);
   constexpr int letters = 200;
   for (int i = 0; i < letters; ++i) mail.send(0, {bytes_of(i)});
   check::is_true(mail.wants_room());

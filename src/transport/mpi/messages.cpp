@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "outcore/error.hpp"
-#include "transport/doorbells.hpp"
 #include "transport/host_mail.hpp"
+#include "transport/host_wake_up.hpp"
 
 namespace outcore::transport::over_mpi {
 namespace {
@@ -22,7 +22,7 @@ using std::chrono::microseconds;
 constexpr int packet_tag = 0, first_bulk_tag = 1;
 constexpr std::size_t tested_at_once = 64;  // of requests under way, perhaps thousands
 constexpr microseconds min_nap{20}, max_unsure_nap{1000};
-constexpr microseconds room_nap{50};  // who reads a full mailbox does not ring, and needs the core
+constexpr microseconds room_nap{50};  // who reads a full mailbox wakes nobody, and needs the core
 
 using Packet = std::array<std::byte, Messages::max_packet_bytes>;
 
@@ -101,8 +101,8 @@ class MpiMessages final : public Messages {
       : rank_(transport.rank()),
         session_(std::move(session)),
         session_ranks_(std::move(session_ranks)),
-        bells_(transport, HostMail::memory_bytes),
-        mail_(transport, bells_),
+        wake_up_(transport, HostMail::memory_bytes),
+        mail_(transport, wake_up_),
         at_finalize_([this] { end(); }) {
     MPI_Request request = MPI_REQUEST_NULL;
     const auto watch = [this] { session_->watch(session_ranks_); };
@@ -112,7 +112,8 @@ class MpiMessages final : public Messages {
     all_by_mail_ = true;
     for (int i = 0; i < transport.size(); ++i) all_by_mail_ &= mail_.reaches(i);
     if (!all_by_mail_)
-      listener_.emplace(session_->far_bells(), FarBells::Bell::messages, [this] { bells_.ring(rank_); });
+      listener_.emplace(session_->remote_wake_up(), RemoteWakeUp::Reason::messages,
+                        [this] { wake_up_.wake(rank_); });
   }
 
   ~MpiMessages() override {
@@ -142,7 +143,8 @@ class MpiMessages final : public Messages {
     spare_.pop_back();
     gather(packet, memory->data());
     // First: it wakes somebody while this sends.
-    session_->far_bells().ring(session_ranks_[static_cast<std::size_t>(to)], FarBells::Bell::messages);
+    session_->remote_wake_up().wake(session_ranks_[static_cast<std::size_t>(to)],
+                                    RemoteWakeUp::Reason::messages);
     MPI_Request request = MPI_REQUEST_NULL;
     check(MPI_Isend(memory->data(), static_cast<int>(size), MPI_BYTE, to, packet_tag, comm_, &request),
           "send a packet");
@@ -161,7 +163,7 @@ class MpiMessages final : public Messages {
       check(MPI_Isend(data.data(), count, type, to, bulk_tag(tag), comm_, &request), "send");
     });
     add(request, {.process = to, .packet = nullptr, .token = token});
-    bells_.ring(to);
+    wake_up_.wake(to);
   }
 
   void receive_bulk(int from, std::uint32_t tag, std::span<std::byte> into, std::uint64_t token) override {
@@ -178,7 +180,7 @@ class MpiMessages final : public Messages {
   std::span<std::byte> common(int process) const noexcept override { return mail_.common(process); }
 
   bool poll(Receiver& receiver, int packets) override {
-    const std::uint32_t heard = bells_.rings();
+    const std::uint32_t heard = wake_up_.wakes();
     (void)open();
     bool any = mail_.poll(receiver, packets);
     if (!all_by_mail_) session_->check_whole();
@@ -193,20 +195,20 @@ class MpiMessages final : public Messages {
   void wait(microseconds timeout) override {
     const std::uint32_t heard = heard_;
     if (!woken_.exchange(false) && untested_ == 0 && !mail_.is_busy())
-      bells_.sleep(heard, nap(mail_.wants_room() ? std::min(timeout, room_nap) : timeout),
-                   [this] { return mail_.has_come(); });
+      wake_up_.sleep(heard, nap(mail_.wants_room() ? std::min(timeout, room_nap) : timeout),
+                     [this] { return mail_.has_come(); });
     woken_ = false;
-    if (bells_.rings() != heard) stir();
+    if (wake_up_.wakes() != heard) stir();
     untested_ = under_way_.load();
   }
 
   void wake() override {
     woken_ = true;
-    bells_.ring(rank_);
+    wake_up_.wake(rank_);
   }
 
   [[nodiscard]] bool alive(int process) override {
-    return bells_.alive(process) && session_->alive(session_ranks_[static_cast<std::size_t>(process)]);
+    return wake_up_.alive(process) && session_->alive(session_ranks_[static_cast<std::size_t>(process)]);
   }
 
   [[nodiscard]] bool is_told() const noexcept override { return all_by_mail_ && under_way_ == 0; }
@@ -233,7 +235,8 @@ class MpiMessages final : public Messages {
       if (incoming_ == MPI_REQUEST_NULL && !start_receive()) return false;
       if (!over_mpi::test(std::span(&incoming_, 1), "receive a packet")) return false;
     }
-    session_->far_bells().met(session_ranks_[static_cast<std::size_t>(sender_)], FarBells::Bell::messages);
+    session_->remote_wake_up().met(session_ranks_[static_cast<std::size_t>(sender_)],
+                                   RemoteWakeUp::Reason::messages);
     receiver.packet(sender_, std::span(packet_).first(static_cast<std::size_t>(packet_bytes_)));
     return true;
   }
@@ -255,7 +258,7 @@ class MpiMessages final : public Messages {
     requests_.add(request, std::move(subject));
     under_way_ = requests_.size();
     stir();
-    bells_.ring(rank_);  // MPI moves it while it is called
+    wake_up_.wake(rank_);  // MPI moves it while it is called
   }
 
   bool end_requests(Receiver& receiver) {
@@ -277,7 +280,7 @@ class MpiMessages final : public Messages {
   void finish(Requests::Done& done, Receiver& receiver) {
     Subject& subject = done.subject;
     if (!subject.packet) {
-      if (subject.is_receive) bells_.ring(subject.process);  // its send may be complete by that
+      if (subject.is_receive) wake_up_.wake(subject.process);  // its send may be complete by that
       return receiver.bulk_done(subject.token, done.errno_value);
     }
     if (done.errno_value != 0)
@@ -304,7 +307,7 @@ class MpiMessages final : public Messages {
   int rank_;
   std::shared_ptr<Session> session_;
   std::vector<int> session_ranks_;
-  Doorbells bells_;
+  HostWakeUp wake_up_;
   HostMail mail_;
   bool all_by_mail_ = false;  // packets never go by MPI
   MPI_Comm comm_ = MPI_COMM_NULL;
@@ -323,7 +326,7 @@ class MpiMessages final : public Messages {
   std::atomic<std::int64_t> stirred_ns_{0};
   std::atomic<bool> woken_{false};
   AtFinalize at_finalize_;
-  std::optional<FarBells::Listener> listener_;
+  std::optional<RemoteWakeUp::Listener> listener_;
 };
 
 }  // namespace

@@ -64,16 +64,16 @@ Session::~Session() {
 }
 
 /// Processes of one host see one another's numbers, unless they are in containers of their own. Others can be
-/// rung.
+/// woken.
 void Session::meet_neighbours() {
   struct Name {
     char host[352];
     std::int64_t pid;
-    FarBells::Address bell;
+    RemoteWakeUp::Address wake_up;
   };
   int rank = 0;
   check(MPI_Comm_rank(comm_, &rank), "ask for the rank");
-  Name mine{.host = {}, .pid = getpid(), .bell = far_bells_.address()};
+  Name mine{.host = {}, .pid = getpid(), .wake_up = remote_wake_up_.address()};
   std::array<char, 64> container{};
   const bool sees = readlink("/proc/self/ns/pid", container.data(), container.size() - 1) > 0;
   (host_name() + " " + container.data()).copy(mine.host, sizeof mine.host - 1);
@@ -88,14 +88,14 @@ void Session::meet_neighbours() {
   std::vector<int> numbers;
   for (const auto& [process, number] : neighbours_) numbers.push_back(number);
   watch_in_finalize(numbers);
-  std::vector<FarBells::Address> bells(all.size());
-  std::ranges::transform(all, bells.begin(), &Name::bell);
-  far_bells_.meet(bells, rank);
+  std::vector<RemoteWakeUp::Address> addresses(all.size());
+  std::ranges::transform(all, addresses.begin(), &Name::wake_up);
+  remote_wake_up_.meet(addresses, rank);
 }
 
 bool Session::alive(int process) {
   const auto found = neighbours_.find(process);
-  return found == neighbours_.end() ? far_bells_.alive(process) : process_exists(found->second);
+  return found == neighbours_.end() ? remote_wake_up_.alive(process) : process_exists(found->second);
 }
 
 void Session::watch(std::span<const int> processes) {
@@ -126,10 +126,10 @@ void Session::serve() {
     at_finalize_.emplace([this] { stop(); });  // also of a program that forgets to close the world
     thread_ = start_thread("outcore-mpi", [this] { run(); });
   }
-  listener_.emplace(far_bells_, FarBells::Bell::memory, [this] {
+  listener_.emplace(remote_wake_up_, RemoteWakeUp::Reason::memory, [this] {
     {
       const std::lock_guard heard(mutex_);
-      rung_ = true;
+      woken_ = true;
     }
     wake_.notify_all();
   });
@@ -158,8 +158,8 @@ void Session::run() {
     const auto idle_nap = std::max(max_nap, backoff.nap());
     nap = busy ? min_nap : std::min(2 * nap, idle_nap);
     lock.lock();
-    wake_.wait_for(lock, nap, [&] { return stopping_ || rung_; });
-    if (std::exchange(rung_, false)) traffic();
+    wake_.wait_for(lock, nap, [&] { return stopping_ || woken_; });
+    if (std::exchange(woken_, false)) traffic();
   }
 }
 
@@ -185,7 +185,7 @@ void Session::poke(int process) noexcept {
   const std::int64_t now = now_ns();
   if (now - before < poke_every_ns || !last.compare_exchange_strong(before, now, std::memory_order_relaxed))
     return;
-  far_bells_.ring(process, FarBells::Bell::memory);
+  remote_wake_up_.wake(process, RemoteWakeUp::Reason::memory);
   MPI_Request request = MPI_REQUEST_NULL;
   if (MPI_Isend(nullptr, 0, MPI_BYTE, process, poke_tag, comm_, &request) != MPI_SUCCESS) return;
   MPI_Request_free(&request);

@@ -14,15 +14,15 @@
 #include <unordered_map>
 #include <vector>
 
-#include "transport/far_bells.hpp"
 #include "transport/mpi/calls.hpp"
+#include "transport/remote_wake_up.hpp"
 
 namespace outcore::transport::over_mpi {
 
 /// Over networks one-sided operations are carried out by the MPI of the target, which does so only inside
 /// calls of MPI. So while there are windows a thread calls it now and then: each 50 us while there has been
-/// traffic, else up to 1 ms apart. Who waits for long rings the other side, and tells it by a message without
-/// content, too, because a ring may be lost (`poke`).
+/// traffic, else up to 1 ms apart. Who waits for long wakes the other side, and tells it by a message without
+/// content, too, because that datagram may be lost (`poke`).
 class Session {
  public:
   explicit Session(MPI_Comm comm);  ///< collective
@@ -33,7 +33,7 @@ class Session {
   void serve();                     ///< starts the thread, if it does not run yet
   void poke(int process) noexcept;  ///< rank in the communicator of the session; at most each 2 ms
   /// Of the processes of the communicator of the session.
-  [[nodiscard]] FarBells& far_bells() noexcept { return far_bells_; }
+  [[nodiscard]] RemoteWakeUp& remote_wake_up() noexcept { return remote_wake_up_; }
   /// Throws Error(ECONNRESET) if one of these processes (ranks in the communicator of the session) has died:
   /// MPI would let those who wait for it wait forever. From then on MPI is not called any more: what is under
   /// way may be going to memory that has another use by now. So MPI_Finalize ends the job.
@@ -59,7 +59,7 @@ class Session {
   std::vector<std::atomic<std::int64_t>> sent_;
   std::int64_t received_ = 0;  // by one thread at a time
 
-  FarBells far_bells_;
+  RemoteWakeUp remote_wake_up_;
   std::unordered_map<int, int> neighbours_;  // of the own host: rank, process number
   std::atomic<bool> broken_{false};
   std::atomic<int> dead_{-1};  // the first that was found
@@ -67,9 +67,9 @@ class Session {
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  bool stopping_ = false, rung_ = false;
+  bool stopping_ = false, woken_ = false;
   std::thread thread_;
-  std::optional<FarBells::Listener> listener_;
+  std::optional<RemoteWakeUp::Listener> listener_;
   std::optional<AtFinalize> at_finalize_;
 };
 

@@ -1,4 +1,4 @@
-// Bells between hosts: here all are on one, and ring one another through its network.
+// Wake-ups between hosts: here all are on one, and wake one another through its network.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -12,16 +12,16 @@
 #include <thread>
 
 #include "support/check.hpp"
-#include "transport/far_bells.hpp"
+#include "transport/remote_wake_up.hpp"
 
-using outcore::transport::FarBells;
+using outcore::transport::RemoteWakeUp;
 using namespace std::chrono_literals;
 
 namespace {
 
 /// Processes 0 and 1.
 struct Two {
-  FarBells first, second;
+  RemoteWakeUp first, second;
   Two() {
     const std::array all{first.address(), second.address()};
     first.meet(all, 0);
@@ -30,18 +30,18 @@ struct Two {
 };
 
 struct Count {
-  std::atomic<int> rings{0};
-  FarBells::Listener listener;
-  Count(FarBells& bells, FarBells::Bell bell) : listener(bells, bell, [this] { ++rings; }) {}
+  std::atomic<int> wakes{0};
+  RemoteWakeUp::Listener listener;
+  Count(RemoteWakeUp& wake_up, RemoteWakeUp::Reason reason) : listener(wake_up, reason, [this] { ++wakes; }) {}
 
   bool reaches(int wanted) const {
-    for (int turn = 0; turn < 5000 && rings < wanted; ++turn) std::this_thread::sleep_for(1ms);
-    return rings >= wanted;
+    for (int turn = 0; turn < 5000 && wakes < wanted; ++turn) std::this_thread::sleep_for(1ms);
+    return wakes >= wanted;
   }
 };
 
 /// Sends what is not from one of the two.
-void send_stranger(const FarBells& to, std::size_t size_bytes) {
+void send_stranger(const RemoteWakeUp& to, std::size_t size_bytes) {
   const std::array<std::byte, 64> nonsense{};
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -56,74 +56,74 @@ void send_stranger(const FarBells& to, std::size_t size_bytes) {
 
 }  // namespace
 
-TEST("a ring is heard by those who listen for that bell, at the process that is rung") {
+TEST("a wake-up is heard by those who listen for its reason, at the process that is woken") {
   Two two;
-  Count messages(two.second, FarBells::Bell::messages), memory(two.second, FarBells::Bell::memory),
-      own(two.first, FarBells::Bell::messages);
-  two.first.ring(1, FarBells::Bell::messages);
+  Count messages(two.second, RemoteWakeUp::Reason::messages), memory(two.second, RemoteWakeUp::Reason::memory),
+      own(two.first, RemoteWakeUp::Reason::messages);
+  two.first.wake(1, RemoteWakeUp::Reason::messages);
   check::is_true(messages.reaches(1));
-  two.first.ring(1, FarBells::Bell::memory);
+  two.first.wake(1, RemoteWakeUp::Reason::memory);
   check::is_true(memory.reaches(1));
-  check::equal(messages.rings.load(), 1);
-  check::equal(own.rings.load(), 0);
+  check::equal(messages.wakes.load(), 1);
+  check::equal(own.wakes.load(), 0);
 }
 
-TEST("who was rung or met just now is not rung again, later it is") {
+TEST("who was woken or met just now is not woken again, later it is") {
   Two two;
-  Count count(two.second, FarBells::Bell::messages), memory(two.second, FarBells::Bell::memory);
+  Count count(two.second, RemoteWakeUp::Reason::messages), memory(two.second, RemoteWakeUp::Reason::memory);
   std::this_thread::sleep_for(10ms);
   const auto begin = std::chrono::steady_clock::now();
-  two.first.met(1, FarBells::Bell::messages);
-  for (int i = 0; i < 10; ++i) two.first.ring(1, FarBells::Bell::messages);
+  two.first.met(1, RemoteWakeUp::Reason::messages);
+  for (int i = 0; i < 10; ++i) two.first.wake(1, RemoteWakeUp::Reason::messages);
   const bool quick = std::chrono::steady_clock::now() - begin < 2ms;
-  two.first.ring(1, FarBells::Bell::memory);  // rings arrive in their order
+  two.first.wake(1, RemoteWakeUp::Reason::memory);  // they arrive in their order
   check::is_true(memory.reaches(1));
-  if (quick) check::equal(count.rings.load(), 0);
+  if (quick) check::equal(count.wakes.load(), 0);
   std::this_thread::sleep_for(10ms);
-  two.first.ring(1, FarBells::Bell::messages);
+  two.first.wake(1, RemoteWakeUp::Reason::messages);
   check::is_true(count.reaches(1));
 }
 
 TEST("strangers are not heard, and do not keep others from being heard") {
   Two two;
-  Count count(two.second, FarBells::Bell::messages);
+  Count count(two.second, RemoteWakeUp::Reason::messages);
   for (const std::size_t size : {0, 8, 16, 64}) send_stranger(two.second, size);
-  two.first.ring(1, FarBells::Bell::messages);
+  two.first.wake(1, RemoteWakeUp::Reason::messages);
   check::is_true(count.reaches(1));
   std::this_thread::sleep_for(10ms);
-  two.first.ring(1, FarBells::Bell::messages);
+  two.first.wake(1, RemoteWakeUp::Reason::messages);
   check::is_true(count.reaches(2));
-  check::equal(count.rings.load(), 2);
+  check::equal(count.wakes.load(), 2);
 }
 
 TEST("nothing is heard when a listener has gone, and a process without network is left alone") {
   Two two;
   {
-    Count gone(two.second, FarBells::Bell::messages);
-    two.first.ring(1, FarBells::Bell::messages);
+    Count gone(two.second, RemoteWakeUp::Reason::messages);
+    two.first.wake(1, RemoteWakeUp::Reason::messages);
     check::is_true(gone.reaches(1));
   }
   std::this_thread::sleep_for(10ms);
-  two.first.ring(1, FarBells::Bell::messages);
-  FarBells alone;
-  const std::array all{alone.address(), FarBells::Address{}};
+  two.first.wake(1, RemoteWakeUp::Reason::messages);
+  RemoteWakeUp alone;
+  const std::array all{alone.address(), RemoteWakeUp::Address{}};
   alone.meet(all, 0);
   check::is_true(alone.alive(1));
-  alone.ring(1, FarBells::Bell::messages);
+  alone.wake(1, RemoteWakeUp::Reason::messages);
 }
 
 TEST("who has answered, and is not there any more, has died; who never answered may be behind a firewall") {
-  FarBells first;
-  auto second = std::make_unique<FarBells>();
-  auto silent = std::make_unique<FarBells>();
+  RemoteWakeUp first;
+  auto second = std::make_unique<RemoteWakeUp>();
+  auto silent = std::make_unique<RemoteWakeUp>();
   const std::array all{first.address(), second->address(), silent->address()};
   first.meet(all, 0);
   second->meet(all, 1);
   silent->meet(all, 2);
-  const Count hears(first, FarBells::Bell::messages);
+  const Count hears(first, RemoteWakeUp::Reason::messages);
   {
-    const Count answers(*second, FarBells::Bell::messages);
-    first.ring(1, FarBells::Bell::messages);
+    const Count answers(*second, RemoteWakeUp::Reason::messages);
+    first.wake(1, RemoteWakeUp::Reason::messages);
     check::is_true(answers.reaches(1));
     std::this_thread::sleep_for(50ms);
     check::is_true(first.alive(1));
@@ -137,8 +137,8 @@ TEST("who has answered, and is not there any more, has died; who never answered 
   };
   check::is_true(is_found(1));
   for (int turn = 0; turn < 20; ++turn, std::this_thread::sleep_for(10ms)) check::is_true(first.alive(2));
-  first.ring(1, FarBells::Bell::messages);  // nobody is there, and nothing happens
-  first.ring(2, FarBells::Bell::messages);
+  first.wake(1, RemoteWakeUp::Reason::messages);  // nobody is there, and nothing happens
+  first.wake(2, RemoteWakeUp::Reason::messages);
 }
 
 TEST_MAIN

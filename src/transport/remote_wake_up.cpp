@@ -1,4 +1,4 @@
-#include "transport/far_bells.hpp"
+#include "transport/remote_wake_up.hpp"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -26,7 +26,7 @@ namespace {
 constexpr std::chrono::milliseconds awake{2};
 constexpr int sure_refusals = 3;
 
-/// It comes round after half a second: then a ring is left out, at worst.
+/// It comes round after half a second: then a wake-up is left out, at worst.
 std::uint8_t now_in_units() noexcept {
   return static_cast<std::uint8_t>(std::chrono::steady_clock::now().time_since_epoch() / awake);
 }
@@ -61,7 +61,7 @@ void find_hosts(std::array<std::uint32_t, 4>& hosts, std::array<std::uint32_t, 4
 
 }  // namespace
 
-FarBells::FarBells() {
+RemoteWakeUp::RemoteWakeUp() {
   socket_ = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   stop_ = eventfd(0, EFD_CLOEXEC);
   sockaddr_in address = ipv4(htonl(INADDR_ANY), 0);
@@ -76,7 +76,7 @@ FarBells::FarBells() {
   find_hosts(mine_.hosts, masks_);
 }
 
-FarBells::~FarBells() {
+RemoteWakeUp::~RemoteWakeUp() {
   if (thread_.joinable()) {
     eventfd_write(stop_, 1);
     thread_.join();
@@ -85,7 +85,7 @@ FarBells::~FarBells() {
   if (stop_ >= 0) close(stop_);
 }
 
-void FarBells::meet(std::span<const Address> all, int rank) {
+void RemoteWakeUp::meet(std::span<const Address> all, int rank) {
   rank_ = rank;
   const auto first = std::ranges::find_if(all, [](const Address& each) { return each.port != 0; });
   if (first != all.end()) mine_.word = first->word;
@@ -99,7 +99,7 @@ void FarBells::meet(std::span<const Address> all, int rank) {
 
 /// An address in a network that both are in, else any. One that both have is no way from one to the other,
 /// as that of a bridge for containers, unless they have all in common: then they are on one host.
-std::uint32_t FarBells::way_to(const Address& its) const noexcept {
+std::uint32_t RemoteWakeUp::way_to(const Address& its) const noexcept {
   if (mine_.port == 0 || its.port == 0) return 0;
   if (its.hosts == mine_.hosts) return its.hosts[0];
   std::uint32_t any = 0;
@@ -112,42 +112,42 @@ std::uint32_t FarBells::way_to(const Address& its) const noexcept {
   return any;
 }
 
-void FarBells::ring(int process, Bell bell) noexcept {
+void RemoteWakeUp::wake(int process, Reason reason) noexcept {
   Peer& peer = peers_[static_cast<std::size_t>(process)];
   if (peer.host == 0) return;
   const std::uint8_t now = now_in_units();
   const std::uint8_t before =
-      peer.met[static_cast<std::size_t>(bell)].exchange(now, std::memory_order_relaxed);
+      peer.met[static_cast<std::size_t>(reason)].exchange(now, std::memory_order_relaxed);
   if (static_cast<std::uint8_t>(now - before) <= 1) return;
   const bool unsure = !peer.answered;
-  send({.word = mine_.word, .bell = bell, .wants_answer = unsure, .rank = rank_}, peer.host, peer.port);
+  send({.word = mine_.word, .reason = reason, .wants_answer = unsure, .rank = rank_}, peer.host, peer.port);
 }
 
 /// The first may only bring the error of one that was sent before.
-void FarBells::send(const Ring& ring, std::uint32_t host, std::uint16_t port) noexcept {
+void RemoteWakeUp::send(const Datagram& datagram, std::uint32_t host, std::uint16_t port) noexcept {
   const sockaddr_in to = ipv4(host, port);
   for (int attempt = 0; attempt < 2; ++attempt)
-    if (sendto(socket_, &ring, sizeof ring, MSG_DONTWAIT | MSG_NOSIGNAL,
-               reinterpret_cast<const sockaddr*>(&to), sizeof to) == sizeof ring)
+    if (sendto(socket_, &datagram, sizeof datagram, MSG_DONTWAIT | MSG_NOSIGNAL,
+               reinterpret_cast<const sockaddr*>(&to), sizeof to) == sizeof datagram)
       return;
 }
 
 /// Without an answer before, a refusal may be that of a firewall.
-bool FarBells::alive(int process) noexcept {
+bool RemoteWakeUp::alive(int process) noexcept {
   const Peer& peer = peers_[static_cast<std::size_t>(process)];
   if (peer.host == 0 || process == rank_) return true;
   if (peer.answered && peer.refusals >= sure_refusals) return false;
-  send({.word = mine_.word, .bell = asks, .wants_answer = 1, .rank = rank_}, peer.host, peer.port);
+  send({.word = mine_.word, .reason = asks, .wants_answer = 1, .rank = rank_}, peer.host, peer.port);
   return true;
 }
 
-void FarBells::met(int process, Bell bell) noexcept {
+void RemoteWakeUp::met(int process, Reason reason) noexcept {
   Peer& peer = peers_[static_cast<std::size_t>(process)];
-  peer.met[static_cast<std::size_t>(bell)].store(now_in_units(), std::memory_order_relaxed);
+  peer.met[static_cast<std::size_t>(reason)].store(now_in_units(), std::memory_order_relaxed);
   peer.refusals.store(0, std::memory_order_relaxed);
 }
 
-void FarBells::listen() {
+void RemoteWakeUp::listen() {
   std::array<pollfd, 2> watched{{{socket_, POLLIN, 0}, {stop_, POLLIN, 0}}};
   for (;;) {
     if (poll(watched.data(), watched.size(), -1) < 0) continue;  // no signals come here
@@ -157,26 +157,26 @@ void FarBells::listen() {
   }
 }
 
-void FarBells::hear() {
-  Ring ring;
+void RemoteWakeUp::hear() {
+  Datagram datagram;
   sockaddr_in from{};
   socklen_t size = sizeof from;
-  if (recvfrom(socket_, &ring, sizeof ring, MSG_DONTWAIT | MSG_TRUNC, reinterpret_cast<sockaddr*>(&from),
-               &size) != sizeof ring ||
-      ring.word != mine_.word || ring.rank < 0 || ring.rank >= static_cast<int>(peers_.size()))
+  if (recvfrom(socket_, &datagram, sizeof datagram, MSG_DONTWAIT | MSG_TRUNC, reinterpret_cast<sockaddr*>(&from),
+               &size) != sizeof datagram ||
+      datagram.word != mine_.word || datagram.rank < 0 || datagram.rank >= static_cast<int>(peers_.size()))
     return;
-  Peer& peer = peers_[static_cast<std::size_t>(ring.rank)];
+  Peer& peer = peers_[static_cast<std::size_t>(datagram.rank)];
   peer.refusals = 0;
-  if (ring.bell == answers) peer.answered = true;
-  if (ring.wants_answer != 0)
-    send({.word = mine_.word, .bell = answers, .rank = rank_}, from.sin_addr.s_addr, from.sin_port);
+  if (datagram.reason == answers) peer.answered = true;
+  if (datagram.wants_answer != 0)
+    send({.word = mine_.word, .reason = answers, .rank = rank_}, from.sin_addr.s_addr, from.sin_port);
   const std::lock_guard lock(mutex_);
   for (const auto& [number, listener] : listeners_)
-    if (listener.first == ring.bell) listener.second();
+    if (listener.first == datagram.reason) listener.second();
 }
 
 /// What hosts said of datagrams that nobody took.
-void FarBells::hear_refusals() {
+void RemoteWakeUp::hear_refusals() {
   for (;;) {
     sockaddr_in to{};
     alignas(cmsghdr) std::array<char, 512> control{};
@@ -197,17 +197,17 @@ void FarBells::hear_refusals() {
   }
 }
 
-FarBells::Listener::Listener(FarBells& bells, Bell bell, std::function<void()> heard) : bells_(bells) {
-  const std::lock_guard lock(bells.mutex_);
-  if (bells.mine_.port != 0 && !bells.thread_.joinable())
-    bells.thread_ = start_thread("outcore-bells", [&bells] { bells.listen(); });
-  number_ = bells.next_listener_++;
-  bells.listeners_.emplace(number_, std::pair(bell, std::move(heard)));
+RemoteWakeUp::Listener::Listener(RemoteWakeUp& wake_up, Reason reason, std::function<void()> heard) : wake_up_(wake_up) {
+  const std::lock_guard lock(wake_up.mutex_);
+  if (wake_up.mine_.port != 0 && !wake_up.thread_.joinable())
+    wake_up.thread_ = start_thread("outcore-wake-up", [&wake_up] { wake_up.listen(); });
+  number_ = wake_up.next_listener_++;
+  wake_up.listeners_.emplace(number_, std::pair(reason, std::move(heard)));
 }
 
-FarBells::Listener::~Listener() {
-  const std::lock_guard lock(bells_.mutex_);
-  bells_.listeners_.erase(number_);
+RemoteWakeUp::Listener::~Listener() {
+  const std::lock_guard lock(wake_up_.mutex_);
+  wake_up_.listeners_.erase(number_);
 }
 
 }  // namespace outcore::transport
