@@ -105,25 +105,25 @@ Bytes::Bytes(std::span<const std::byte> from) : Bytes(from.size()) {
   std::copy(from.begin(), from.end(), span().begin());
 }
 
-void Pending::place(Places& places) {
+void Pending::find_room(CallSlots& slots) {
   const auto room = static_cast<std::size_t>(reply_room());
   if (sizeof(CallHead) + header.size_bytes + payload.size() > Messages::max_packet_bytes) {
     payload_seen = transport::shared_place(payload);
-    if (!payload_seen) payload_place = places.try_take(payload.size());
+    if (!payload_seen) payload_slot = slots.try_take(payload.size());
   }
-  if (payload_place) payload_place.fill(payload);
+  if (payload_slot) payload_slot.fill(payload);
   if (sizeof(ReplyHead) + room > Messages::max_packet_bytes) {
     // What a procedure writes there must not change what it still reads.
     if (!options.reply.empty() && !overlap(payload, options.reply))
       reply_seen = transport::shared_place(options.reply);
-    if (!reply_seen) reply_place = places.try_take(room);
+    if (!reply_seen) reply_slot = slots.try_take(room);
   }
 }
 
 void Pending::settle() noexcept {
-  if (reply_placed && reply_place) std::copy_n(reply_place.data(), came.size(), came.data());
-  payload_place.clear();
-  reply_place.clear();
+  if (reply_placed && reply_slot) std::copy_n(reply_slot.data(), came.size(), came.data());
+  payload_slot.clear();
+  reply_slot.clear();
 }
 
 Protocol::Lane& Protocol::lane(int process) {
@@ -173,13 +173,13 @@ void Protocol::launch(int process, const std::shared_ptr<Pending>& pending) {
   head.number = pending->number = next_number_++;
   head.payload_bytes = static_cast<std::int64_t>(pending->payload.size());
   head.max_reply_bytes = pending->reply_room();
-  if (pending->payload_place) head.payload_at = pending->payload_place.offset();
-  if (pending->reply_place) head.reply_at = pending->reply_place.offset();
+  if (pending->payload_slot) head.payload_at = pending->payload_slot.offset();
+  if (pending->reply_slot) head.reply_at = pending->reply_slot.offset();
   const Seen seen{.payload = pending->payload_seen.value_or(transport::nowhere),
                   .reply = pending->reply_seen.value_or(transport::nowhere)};
   head.seen = pending->payload_seen || pending->reply_seen ? 1 : 0;
   const auto more = head.seen != 0 ? bytes_of(seen) : std::span<const std::byte>();
-  const bool sent = !pending->payload_place && !pending->payload_seen;
+  const bool sent = !pending->payload_slot && !pending->payload_seen;
   head.bulk = sent && sizeof head + more.size() + pending->header.size_bytes + pending->payload.size() >
                           Messages::max_packet_bytes;
   if (head.bulk || pending->payload_seen) head.tag = pending->tag = next_tag(process);
@@ -251,8 +251,8 @@ void Protocol::abandon(const std::shared_ptr<Pending>& pending, const Error& err
 
 void Protocol::finish(std::shared_ptr<Pending> pending, const Error& error) {
   if (pending->legs > 0) {  // the other side has not let go
-    pending->payload_place.forfeit();
-    pending->reply_place.forfeit();
+    pending->payload_slot.forfeit();
+    pending->reply_slot.forfeit();
   }
   pending->failure = error;
   pending->came = {};
@@ -387,7 +387,7 @@ std::span<const std::byte> Served::put_into_room(std::span<const std::byte> repl
   const bool fits_packet = sizeof(ReplyHead) + reply.size() <= Messages::max_packet_bytes;
   if (fits_packet || reply.size() > room.size() || reply.data() == room.data()) return reply;
   // One copy fewer as bulk data: out of memory that the caller sees, and what is large.
-  if (reply.size() > Places::unit_bytes || transport::shared_place(reply)) return reply;
+  if (reply.size() > CallSlots::unit_bytes || transport::shared_place(reply)) return reply;
   std::copy(reply.begin(), reply.end(), room.begin());
   return room.first(reply.size());
 }

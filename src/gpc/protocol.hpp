@@ -14,7 +14,7 @@
 
 #include "base/request_state.hpp"
 #include "device/buffer.hpp"
-#include "gpc/places.hpp"
+#include "gpc/call_slots.hpp"
 #include "outcore/call.hpp"
 #include "outcore/extend/messages.hpp"
 #include "transport/mapping.hpp"
@@ -75,12 +75,12 @@ struct Pending final : Request::State {
   }
   /// Finds out whether processes of a host see the payload and the reply where they are, or else room where
   /// they do. Before the call.
-  void place(Places& places);
+  void find_room(CallSlots& slots);
   /// Takes the reply out of there, and gives the room back. When it is complete, before it is done.
   void settle() noexcept;
 
   // Of the protocol.
-  Places::Place payload_place, reply_place;
+  CallSlots::Slot payload_slot, reply_slot;
   std::optional<transport::SharedPlace> payload_seen, reply_seen;  // where they are
   std::uint32_t tag = 0;                                           // of the payload
   bool reply_placed = false;

@@ -43,7 +43,7 @@ Service::Service(transport::Transport& transport)
       size_(transport.size()),
       protocol_(transport.rank(), *this),
       messages_(transport.messages()),
-      places_(std::make_shared<Places>(messages_->common(transport.rank()))),
+      slots_(std::make_shared<CallSlots>(messages_->common(transport.rank()))),
       backoff_(idle_share) {
   // Not a worker that yields to others: it must take the core of a thread that computes.
   thread_ = start_thread("outcore-gpc", [this] { run(); });
@@ -133,7 +133,7 @@ Request Service::call(int process, std::uint32_t procedure, std::span<const std:
   pending->payload = payload;
   pending->options = std::move(options);
   pending->service = this;
-  if (!messages_->common(process).empty()) pending->place(*places_);
+  if (!messages_->common(process).empty()) pending->find_room(*slots_);
   std::unique_lock lock(mutex_);
   while (!serves) {
     const auto before = protocol_.waiting_for(process, max_waiting);

@@ -102,7 +102,7 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   mutable std::mutex mutex_;  // of all that follows, but where it is said
   Protocol protocol_;
   std::unique_ptr<transport::Messages> messages_;
-  std::shared_ptr<Places> places_;  // no lock
+  std::shared_ptr<CallSlots> slots_;  // no lock
   std::deque<Entry> procedures_;
   std::deque<std::shared_ptr<Served>> ready_;
   std::deque<std::uint32_t> to_work_;  // procedures of which a call is to run

@@ -216,7 +216,7 @@ class Process final : Protocol::Outlet {
         plan_(plan),
         clock_(clock),
         network_(network),
-        places_(std::make_shared<gpc::Places>(network.common(rank, rank))) {
+        slots_(std::make_shared<gpc::CallSlots>(network.common(rank, rank))) {
     network_.port(rank) = {
         [this](int from, std::span<const std::byte> packet) { protocol_.packet(from, packet); },
         [this](std::uint64_t token, int error) { protocol_.bulk_done(token, error); }};
@@ -225,13 +225,13 @@ class Process final : Protocol::Outlet {
   [[nodiscard]] Protocol& protocol() noexcept { return protocol_; }
   void call(const std::shared_ptr<Pending>& pending) {
     if (!common(pending->target).empty()) {
-      pending->place(*places_);
-      if (pending->payload_place && below(plan_.random, 2) == 0) {
-        pending->payload_place.clear();
+      pending->find_room(*slots_);
+      if (pending->payload_slot && below(plan_.random, 2) == 0) {
+        pending->payload_slot.clear();
         pending->payload_seen = Network::place_of(pending->payload);
       }
-      if (pending->reply_place && !pending->options.reply.empty()) {
-        pending->reply_place.clear();
+      if (pending->reply_slot && !pending->options.reply.empty()) {
+        pending->reply_slot.clear();
         pending->reply_seen = Network::place_of(pending->options.reply);
       }
     }
@@ -310,7 +310,7 @@ class Process final : Protocol::Outlet {
   Plan& plan_;
   Clock& clock_;
   Network& network_;
-  std::shared_ptr<gpc::Places> places_;
+  std::shared_ptr<gpc::CallSlots> slots_;
   std::vector<std::int64_t> disk_ = std::vector<std::int64_t>(accumulated);
   std::map<int, int> counted_;  // by caller: calls here in full that count
   int max_of_one_caller_ = 0;

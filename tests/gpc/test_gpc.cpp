@@ -105,7 +105,7 @@ TEST("a reply that was put into the room of the caller arrives there") {
   });
 }
 
-TEST("more calls than there are places for their payloads and replies all get through") {
+TEST("more calls than there are slots for their payloads and replies all get through") {
   on_ranks(2, [](World& world) {
     const auto echoes = world.register_procedure("echo", echo);
     constexpr std::size_t calls = 300, count = 10'000;

@@ -47,15 +47,15 @@ Request parsed(std::span<const std::byte> header) {
 
 ReplyMemory::ReplyMemory() : memory_(static_cast<std::size_t>(size_bytes)) {
   std::byte* const end = memory_.data() + size_bytes;
-  std::byte* place = memory_.data();
-  for (; place < end - 64 * small_bytes; place += max_asked_bytes) large_.push_back(place);
-  for (; place < end; place += small_bytes) small_.push_back(place);
+  std::byte* slot = memory_.data();
+  for (; slot < end - 64 * small_bytes; slot += max_asked_bytes) large_.push_back(slot);
+  for (; slot < end; slot += small_bytes) small_.push_back(slot);
 }
 
 std::shared_ptr<std::byte> ReplyMemory::take_one(std::vector<std::byte*>& free) {
-  std::byte* const place = free.back();
+  std::byte* const slot = free.back();
   free.pop_back();
-  return {place, [self = shared_from_this(), &free](std::byte* freed) {
+  return {slot, [self = shared_from_this(), &free](std::byte* freed) {
             {
               const std::lock_guard guard(self->mutex_);
               free.push_back(freed);
@@ -66,13 +66,13 @@ std::shared_ptr<std::byte> ReplyMemory::take_one(std::vector<std::byte*>& free) 
 
 std::shared_ptr<std::byte> ReplyMemory::try_take(std::int64_t wanted_bytes) {
   const std::lock_guard guard(mutex_);
-  auto& free = places(wanted_bytes);
+  auto& free = slots_for(wanted_bytes);
   return free.empty() ? nullptr : take_one(free);
 }
 
 std::shared_ptr<std::byte> ReplyMemory::take(std::int64_t wanted_bytes) {
   std::unique_lock lock(mutex_);
-  auto& free = places(wanted_bytes);
+  auto& free = slots_for(wanted_bytes);
   freed_.wait(lock, [&] { return !free.empty(); });
   return take_one(free);
 }

@@ -32,8 +32,8 @@ struct AskedPiece {
 };
 static_assert(sizeof(Ask) + max_asked_pieces * sizeof(AskedPiece) <= max_call_header_bytes);
 
-/// Memory for replies: a fixed number of places, small ones and large ones. So an owner needs the same memory
-/// whatever the number of clients.
+/// Memory for replies: a fixed number of reply slots, small ones and large ones. So an owner needs the same
+/// memory whatever the number of clients.
 class ReplyMemory : public std::enable_shared_from_this<ReplyMemory> {
  public:
   static constexpr std::int64_t small_bytes = 64 << 10;
@@ -45,7 +45,7 @@ class ReplyMemory : public std::enable_shared_from_this<ReplyMemory> {
   [[nodiscard]] std::shared_ptr<std::byte> take(std::int64_t wanted_bytes);  ///< waits until there is
 
  private:
-  [[nodiscard]] std::vector<std::byte*>& places(std::int64_t wanted_bytes) noexcept {
+  [[nodiscard]] std::vector<std::byte*>& slots_for(std::int64_t wanted_bytes) noexcept {
     return wanted_bytes <= small_bytes ? small_ : large_;
   }
   std::shared_ptr<std::byte> take_one(std::vector<std::byte*>& free);

@@ -1,4 +1,4 @@
-// Places for payloads and replies in memory that the processes of a host share.
+// Call slots: room for payloads and replies in memory that the processes of a host share.
 #pragma once
 
 #include <atomic>
@@ -11,21 +11,21 @@
 
 namespace outcore::gpc {
 
-/// Room that is used again: 64 units, of which each place is a run. Any thread.
-class Places : public std::enable_shared_from_this<Places> {
+/// Room that is used again: 64 units, of which each slot is a run. Any thread.
+class CallSlots : public std::enable_shared_from_this<CallSlots> {
  public:
   static constexpr std::size_t unit_bytes = transport::Messages::common_bytes / 64;
   static constexpr std::size_t max_bytes = 4 * unit_bytes;
 
-  explicit Places(std::span<std::byte> memory) noexcept : memory_(memory) {}
+  explicit CallSlots(std::span<std::byte> memory) noexcept : memory_(memory) {}
 
   /// A run of units, free again when it is destroyed.
-  class Place {
+  class Slot {
    public:
-    Place() noexcept = default;
-    ~Place() { clear(); }
-    Place(Place&& other) noexcept { *this = std::move(other); }
-    Place& operator=(Place&& other) noexcept;
+    Slot() noexcept = default;
+    ~Slot() { clear(); }
+    Slot(Slot&& other) noexcept { *this = std::move(other); }
+    Slot& operator=(Slot&& other) noexcept;
 
     explicit operator bool() const noexcept { return units_ != 0; }
     [[nodiscard]] std::byte* data() const noexcept { return all_->memory_.data() + offset(); }
@@ -38,13 +38,13 @@ class Places : public std::enable_shared_from_this<Places> {
     void forfeit() noexcept { units_ = 0; }
 
    private:
-    friend class Places;
-    std::shared_ptr<Places> all_;
+    friend class CallSlots;
+    std::shared_ptr<CallSlots> all_;
     std::uint64_t units_ = 0;
   };
 
   /// Empty if there is none: for what is too large, or while too much is under way.
-  [[nodiscard]] Place try_take(std::size_t size_bytes) noexcept;
+  [[nodiscard]] Slot try_take(std::size_t size_bytes) noexcept;
 
  private:
   std::span<std::byte> memory_;
