@@ -76,20 +76,6 @@ HeldRequest refuse(nb::handle self, const nb::tuple& fields) {
 
 // ---- noncollective access
 
-/// Every step-th element of a box.
-struct Steps {
-  Steps(const Numbers& begin, const Numbers& end, const Numbers& steps)
-      : box{extents(begin), extents(end)}, step(extents(steps)), shape(box.begin) {
-    for (int i = 0; i < shape.rank(); ++i) {
-      const std::int64_t each = i < step.rank() ? std::max<std::int64_t>(step[i], 1) : 1;
-      const std::int64_t extent = i < box.end.rank() ? box.end[i] - box.begin[i] : 0;
-      shape[i] = std::max<std::int64_t>((extent + each - 1) / each, 0);
-    }
-  }
-  Box box;
-  Extents step, shape;
-};
-
 enum class Way : std::uint8_t { get, put, accumulate };
 
 /// Begins a transfer, or, if it `waits`, makes all of it.
@@ -97,9 +83,9 @@ template <Way way>
 HeldRequest move_section(nb::handle self, const Numbers& begin, const Numbers& end, const Numbers& step,
                          nb::handle memory, nb::handle alpha, bool waits) {
   auto& array = nb::cast<DiskArrayAccess&>(self);
-  const Steps section(begin, end, step);
+  const Slices slices(extents(begin), extents(end), extents(step));
   const std::size_t element_bytes = size_bytes(array.type());
-  StridedArg argument(memory, way == Way::get ? Access::write : Access::read, section.shape, element_bytes);
+  StridedArg argument(memory, way == Way::get ? Access::write : Access::read, slices.shape(), element_bytes);
   StridedArg one;
   if (way == Way::accumulate) one = StridedArg(alpha, Access::read, {}, element_bytes);
   const Strided strided = argument.strided();
@@ -109,19 +95,19 @@ HeldRequest move_section(nb::handle self, const Numbers& begin, const Numbers& e
     const nb::gil_scoped_release released;
     if constexpr (way == Way::get) {
       if (waits)
-        array.get(section.box, section.step, strided);
+        array.get(slices, strided);
       else
-        request = array.get_async(section.box, section.step, strided);
+        request = array.get_async(slices, strided);
     } else if constexpr (way == Way::put) {
       if (waits)
-        array.put(section.box, section.step, strided);
+        array.put(slices, strided);
       else
-        request = array.put_async(section.box, section.step, strided);
+        request = array.put_async(slices, strided);
     } else {
       if (waits)
-        array.accumulate(section.box, section.step, strided, factor);
+        array.accumulate(slices, strided, factor);
       else
-        request = array.accumulate_async(section.box, section.step, strided, factor);
+        request = array.accumulate_async(slices, strided, factor);
     }
   }
   return {std::move(request), Uses{.memory = std::move(argument), .owner = nb::borrow(self)}, Result::object};

@@ -40,20 +40,6 @@ Extents extents(const Numbers& values) {
   return Extents(std::span(values.data(), values.size()));
 }
 
-/// Every step-th element of a box.
-struct Selection {
-  Selection(const Numbers& begin, const Numbers& end, const Numbers& steps)
-      : box{extents(begin), extents(end)}, step(extents(steps)), shape(box.begin) {
-    for (int i = 0; i < shape.rank(); ++i) {
-      const std::int64_t extent = i < box.end.rank() ? box.end[i] - box.begin[i] : 0;
-      const std::int64_t each = i < step.rank() ? std::max<std::int64_t>(step[i], 1) : 1;
-      shape[i] = std::max<std::int64_t>((extent + each - 1) / each, 0);
-    }
-  }
-  Box box;
-  Extents step, shape;
-};
-
 // ---- distributions ----
 
 void bind_distribution(nb::module_& module) {
@@ -165,27 +151,26 @@ void make(GlobalArray* self, World& world, const nb::callable& gate) {
 HeldRequest start(nb::handle self, const Numbers& begin, const Numbers& end, const Numbers& step,
                   nb::handle memory, Access access, auto start_request) {
   auto& array = nb::cast<GlobalArray&>(self);
-  const Selection selection(begin, end, step);
-  Uses uses{.memory = StridedArg(memory, access, selection.shape, array.element_bytes()),
+  const Slices slices(extents(begin), extents(end), extents(step));
+  Uses uses{.memory = StridedArg(memory, access, slices.shape(), array.element_bytes()),
             .owner = nb::borrow(self)};
   const Strided strided = uses.memory.strided();
-  return start_held(std::move(uses), Result::object,
-                    [&] { return start_request(array, selection, strided); });
+  return start_held(std::move(uses), Result::object, [&] { return start_request(array, slices, strided); });
 }
 
 HeldRequest get(nb::handle self, const Numbers& begin, const Numbers& end, const Numbers& step,
                 nb::handle memory) {
   return start(self, begin, end, step, memory, Access::write,
-               [](const GlobalArray& array, const Selection& selection, const Strided& strided) {
-                 return array.get_async(selection.box, selection.step, strided);
+               [](const GlobalArray& array, const Slices& slices, const Strided& strided) {
+                 return array.get_async(slices, strided);
                });
 }
 
 HeldRequest put(nb::handle self, const Numbers& begin, const Numbers& end, const Numbers& step,
                 nb::handle memory) {
   return start(self, begin, end, step, memory, Access::read,
-               [](GlobalArray& array, const Selection& selection, const Strided& strided) {
-                 return array.put_async(selection.box, selection.step, strided);
+               [](GlobalArray& array, const Slices& slices, const Strided& strided) {
+                 return array.put_async(slices, strided);
                });
 }
 
@@ -193,8 +178,8 @@ HeldRequest accumulate(nb::handle self, const Numbers& begin, const Numbers& end
                        nb::handle memory, nb::handle alpha) {
   const StridedArg one(alpha, Access::read, {}, nb::cast<GlobalArray&>(self).element_bytes());
   return start(self, begin, end, step, memory, Access::read,
-               [&](GlobalArray& array, const Selection& selection, const Strided& strided) {
-                 return array.accumulate_async(selection.box, selection.step, strided, one.strided().data);
+               [&](GlobalArray& array, const Slices& slices, const Strided& strided) {
+                 return array.accumulate_async(slices, strided, one.strided().data);
                });
 }
 

@@ -1,4 +1,4 @@
-// Index arithmetic of arrays: lists of up to eight numbers, boxes of elements, strided memory.
+// Index arithmetic of arrays: lists of up to eight numbers, boxes and slices of elements, strided memory.
 #pragma once
 
 #include <array>
@@ -51,6 +51,28 @@ struct OUTCORE_API Box {
   [[nodiscard]] bool contains(const Box& other) const noexcept;
   [[nodiscard]] std::string text() const;  ///< "[0:3, 2:7]"
   friend bool operator==(const Box&, const Box&) = default;
+};
+
+/// Every step-th element of a box, in each dimension, from box.begin on. Transfers take steps from 1 to
+/// max_step.
+struct OUTCORE_API Slices {
+  static constexpr std::int64_t max_step = std::int64_t{1} << 62;
+
+  Slices() = default;
+  explicit Slices(const Box& all) : box(all), step(Extents::filled(all.rank(), 1)) {}
+  Slices(const Extents& begin, const Extents& end, const Extents& its_step)
+      : box{begin, end}, step(its_step) {}
+
+  Box box;
+  Extents step;
+
+  /// Number of elements along each dimension. Steps below one count as one.
+  [[nodiscard]] Extents shape() const noexcept;
+  /// It lies in an array of this shape, and its steps are what steps can be.
+  [[nodiscard]] bool fits(const Extents& array_shape) const noexcept;
+  /// The elements that lie in a box, maybe none; `first` is the index of the first of them in this one.
+  [[nodiscard]] Slices within(const Box& part, Extents& first) const noexcept;
+  friend bool operator==(const Slices&, const Slices&) = default;
 };
 
 /// Memory of the caller: its first element, and strides in bytes.

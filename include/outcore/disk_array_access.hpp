@@ -62,25 +62,23 @@ class OUTCORE_API DiskArrayAccess {
   /// A request is done when what was got is here, or what was put is at its owners, so that its memory may be
   /// reused. It fails with the first error, of whatever process.
   ///
-  /// Element (i0, i1, ...) of the box lies at the sum of memory.stride_bytes[k] * i_k. The memory is in use
-  /// until the request is done. With `step`: every step-th element of the box in each dimension, from
-  /// box.begin on. Steps are positive.
+  /// Element (i0, i1, ...) of the box, or the slices, lies at the sum of memory.stride_bytes[k] * i_k. The
+  /// memory is in use until the request is done.
   [[nodiscard]] Request get_async(const Box& box, const Strided& memory) const;
-  [[nodiscard]] Request get_async(const Box& box, const Extents& step, const Strided& memory) const;
+  [[nodiscard]] Request get_async(const Slices& slices, const Strided& memory) const;
   [[nodiscard]] Request put_async(const Box& box, const Strided& memory);
-  [[nodiscard]] Request put_async(const Box& box, const Extents& step, const Strided& memory);
+  [[nodiscard]] Request put_async(const Slices& slices, const Strided& memory);
   /// Adds alpha, one element of the array's type (null: one), times the memory. Types of 4 bytes and more.
   [[nodiscard]] Request accumulate_async(const Box& box, const Strided& memory, const void* alpha);
-  [[nodiscard]] Request accumulate_async(const Box& box, const Extents& step, const Strided& memory,
-                                         const void* alpha);
+  [[nodiscard]] Request accumulate_async(const Slices& slices, const Strided& memory, const void* alpha);
 
   /// The same, and wait.
   void get(const Box& box, const Strided& memory) const;
-  void get(const Box& box, const Extents& step, const Strided& memory) const;
+  void get(const Slices& slices, const Strided& memory) const;
   void put(const Box& box, const Strided& memory);
-  void put(const Box& box, const Extents& step, const Strided& memory);
+  void put(const Slices& slices, const Strided& memory);
   void accumulate(const Box& box, const Strided& memory, const void* alpha);
-  void accumulate(const Box& box, const Extents& step, const Strided& memory, const void* alpha);
+  void accumulate(const Slices& slices, const Strided& memory, const void* alpha);
 
   /// Hints that boxes will be read soon: their owners begin to read them into their caches, as far as there
   /// is room. Returns at once; there is nothing to wait for.

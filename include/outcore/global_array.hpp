@@ -66,12 +66,10 @@ class OUTCORE_API GlobalArray {
   /// Adds alpha, one element of the array's type (null: one), times the memory. Types of 4 bytes and more.
   [[nodiscard]] Request accumulate_async(const Box& box, const Strided& memory, const void* alpha);
 
-  /// The same for every `step`-th element of the box, in each dimension, from box.begin on. Steps are
-  /// positive.
-  [[nodiscard]] Request get_async(const Box& box, const Extents& step, const Strided& memory) const;
-  [[nodiscard]] Request put_async(const Box& box, const Extents& step, const Strided& memory);
-  [[nodiscard]] Request accumulate_async(const Box& box, const Extents& step, const Strided& memory,
-                                         const void* alpha);
+  /// The same with slices.
+  [[nodiscard]] Request get_async(const Slices& slices, const Strided& memory) const;
+  [[nodiscard]] Request put_async(const Slices& slices, const Strided& memory);
+  [[nodiscard]] Request accumulate_async(const Slices& slices, const Strided& memory, const void* alpha);
 
   void get(const Box& box, const Strided& memory) const { get_async(box, memory).wait(); }
   void put(const Box& box, const Strided& memory) { put_async(box, memory).wait(); }
@@ -102,13 +100,12 @@ class OUTCORE_API GlobalArray {
   class Use;
   [[noreturn]] void refuse_closed() const;
   void check_open() const;
-  void check_box(const Box& box, const Extents& step, const Strided& memory) const;
+  void check(const Slices& slices, const Strided& memory) const;
   void check_accumulate() const;
   [[nodiscard]] const void* one_if_null(const void* alpha) const noexcept;
   void move(Way way, const transport::Piece& piece, const void* alpha,
             std::vector<Request>& operations) const;
-  [[nodiscard]] Request start(Way way, const Box& box, const Extents& step, const Strided& memory,
-                              const void* alpha) const;
+  [[nodiscard]] Request start(Way way, const Slices& slices, const Strided& memory, const void* alpha) const;
   void scattered(Way way, std::span<const std::int64_t> indices, std::byte* memory, const void* alpha) const;
 
   World* world_;

@@ -13,18 +13,14 @@ namespace {
 using array::ChunkClient;
 using array::Way;
 
-Request begin(const std::shared_ptr<ChunkClient>& client, Way way, const Box& box, const Extents& step,
+Request begin(const std::shared_ptr<ChunkClient>& client, Way way, const Slices& slices,
               const Strided& memory, const void* alpha = nullptr) {
-  return client->start(way, {box, step}, memory, alpha, false);
+  return client->start(way, slices, memory, alpha, false);
 }
 
-void finish(const std::shared_ptr<ChunkClient>& client, Way way, const Box& box, const Extents& step,
-            const Strided& memory, const void* alpha = nullptr) {
-  client->start(way, {box, step}, memory, alpha, true).wait();
-}
-
-Extents ones(const Box& box) {
-  return Extents::filled(box.rank(), 1);
+void finish(const std::shared_ptr<ChunkClient>& client, Way way, const Slices& slices, const Strided& memory,
+            const void* alpha = nullptr) {
+  client->start(way, slices, memory, alpha, true).wait();
 }
 
 }  // namespace
@@ -65,43 +61,41 @@ ElementType DiskArrayAccess::type() const noexcept {
 // ---- transfers
 
 Request DiskArrayAccess::get_async(const Box& box, const Strided& memory) const {
-  return begin(client_.pointer(), Way::get, box, ones(box), memory);
+  return begin(client_.pointer(), Way::get, Slices(box), memory);
 }
-Request DiskArrayAccess::get_async(const Box& box, const Extents& step, const Strided& memory) const {
-  return begin(client_.pointer(), Way::get, box, step, memory);
+Request DiskArrayAccess::get_async(const Slices& slices, const Strided& memory) const {
+  return begin(client_.pointer(), Way::get, slices, memory);
 }
 Request DiskArrayAccess::put_async(const Box& box, const Strided& memory) {
-  return begin(client_.pointer(), Way::put, box, ones(box), memory);
+  return begin(client_.pointer(), Way::put, Slices(box), memory);
 }
-Request DiskArrayAccess::put_async(const Box& box, const Extents& step, const Strided& memory) {
-  return begin(client_.pointer(), Way::put, box, step, memory);
+Request DiskArrayAccess::put_async(const Slices& slices, const Strided& memory) {
+  return begin(client_.pointer(), Way::put, slices, memory);
 }
 Request DiskArrayAccess::accumulate_async(const Box& box, const Strided& memory, const void* alpha) {
-  return begin(client_.pointer(), Way::accumulate, box, ones(box), memory, alpha);
+  return begin(client_.pointer(), Way::accumulate, Slices(box), memory, alpha);
 }
-Request DiskArrayAccess::accumulate_async(const Box& box, const Extents& step, const Strided& memory,
-                                          const void* alpha) {
-  return begin(client_.pointer(), Way::accumulate, box, step, memory, alpha);
+Request DiskArrayAccess::accumulate_async(const Slices& slices, const Strided& memory, const void* alpha) {
+  return begin(client_.pointer(), Way::accumulate, slices, memory, alpha);
 }
 
 void DiskArrayAccess::get(const Box& box, const Strided& memory) const {
-  finish(client_.pointer(), Way::get, box, ones(box), memory);
+  finish(client_.pointer(), Way::get, Slices(box), memory);
 }
-void DiskArrayAccess::get(const Box& box, const Extents& step, const Strided& memory) const {
-  finish(client_.pointer(), Way::get, box, step, memory);
+void DiskArrayAccess::get(const Slices& slices, const Strided& memory) const {
+  finish(client_.pointer(), Way::get, slices, memory);
 }
 void DiskArrayAccess::put(const Box& box, const Strided& memory) {
-  finish(client_.pointer(), Way::put, box, ones(box), memory);
+  finish(client_.pointer(), Way::put, Slices(box), memory);
 }
-void DiskArrayAccess::put(const Box& box, const Extents& step, const Strided& memory) {
-  finish(client_.pointer(), Way::put, box, step, memory);
+void DiskArrayAccess::put(const Slices& slices, const Strided& memory) {
+  finish(client_.pointer(), Way::put, slices, memory);
 }
 void DiskArrayAccess::accumulate(const Box& box, const Strided& memory, const void* alpha) {
-  finish(client_.pointer(), Way::accumulate, box, ones(box), memory, alpha);
+  finish(client_.pointer(), Way::accumulate, Slices(box), memory, alpha);
 }
-void DiskArrayAccess::accumulate(const Box& box, const Extents& step, const Strided& memory,
-                                 const void* alpha) {
-  finish(client_.pointer(), Way::accumulate, box, step, memory, alpha);
+void DiskArrayAccess::accumulate(const Slices& slices, const Strided& memory, const void* alpha) {
+  finish(client_.pointer(), Way::accumulate, slices, memory, alpha);
 }
 
 void DiskArrayAccess::prefetch(std::span<const Box> boxes) const {

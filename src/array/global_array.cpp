@@ -130,8 +130,10 @@ std::shared_ptr<void> GlobalArray::hold() const {
   return {held.get(), [held](void*) { held->let_go(); }};
 }
 
-void GlobalArray::check_box(const Box& box, const Extents& step, const Strided& memory) const {
+void GlobalArray::check(const Slices& slices, const Strided& memory) const {
   check_open();
+  const Box& box = slices.box;
+  const Extents& step = slices.step;
   const Extents& limit = shape();
   bool fits = box.begin.rank() == limit.rank() && box.end.rank() == limit.rank();
   for (int i = 0; fits && i < limit.rank(); ++i)
@@ -191,9 +193,10 @@ void GlobalArray::move(Way way, const transport::Piece& piece, const void* alpha
   operations.push_back(way == Way::get ? segment.get(piece) : segment.put(piece));
 }
 
-Request GlobalArray::start(Way way, const Box& box, const Extents& step, const Strided& memory,
-                           const void* alpha) const {
-  check_box(box, step, memory);
+Request GlobalArray::start(Way way, const Slices& slices, const Strided& memory, const void* alpha) const {
+  check(slices, memory);
+  const Box& box = slices.box;
+  const Extents& step = slices.step;
   Use use(*this);
   std::vector<Request> operations;
   const auto size = static_cast<std::int64_t>(element_bytes_);
@@ -224,29 +227,28 @@ Request GlobalArray::start(Way way, const Box& box, const Extents& step, const S
 }
 
 Request GlobalArray::get_async(const Box& box, const Strided& memory) const {
-  return start(Way::get, box, Extents::filled(shape().rank(), 1), memory, nullptr);
+  return start(Way::get, Slices(box), memory, nullptr);
 }
 
-Request GlobalArray::get_async(const Box& box, const Extents& step, const Strided& memory) const {
-  return start(Way::get, box, step, memory, nullptr);
+Request GlobalArray::get_async(const Slices& slices, const Strided& memory) const {
+  return start(Way::get, slices, memory, nullptr);
 }
 
 Request GlobalArray::put_async(const Box& box, const Strided& memory) {
-  return start(Way::put, box, Extents::filled(shape().rank(), 1), memory, nullptr);
+  return start(Way::put, Slices(box), memory, nullptr);
 }
 
-Request GlobalArray::put_async(const Box& box, const Extents& step, const Strided& memory) {
-  return start(Way::put, box, step, memory, nullptr);
+Request GlobalArray::put_async(const Slices& slices, const Strided& memory) {
+  return start(Way::put, slices, memory, nullptr);
 }
 
 Request GlobalArray::accumulate_async(const Box& box, const Strided& memory, const void* alpha) {
-  return accumulate_async(box, Extents::filled(shape().rank(), 1), memory, alpha);
+  return accumulate_async(Slices(box), memory, alpha);
 }
 
-Request GlobalArray::accumulate_async(const Box& box, const Extents& step, const Strided& memory,
-                                      const void* alpha) {
+Request GlobalArray::accumulate_async(const Slices& slices, const Strided& memory, const void* alpha) {
   check_accumulate();
-  return start(Way::accumulate, box, step, memory, one_if_null(alpha));
+  return start(Way::accumulate, slices, memory, one_if_null(alpha));
 }
 
 // ---- single elements ----

@@ -56,6 +56,36 @@ std::string Box::text() const {
   return "[" + text + "]";
 }
 
+// Steps below one count as one, so that memory can be compared with the shape before anything is checked.
+Extents Slices::shape() const noexcept {
+  Extents shape = box.shape();
+  for (int i = 0; i < shape.rank(); ++i)
+    shape[i] = shape[i] > 0 ? (shape[i] - 1) / std::max<std::int64_t>(step[i], 1) + 1 : 0;
+  return shape;
+}
+
+bool Slices::fits(const Extents& array_shape) const noexcept {
+  const int rank = array_shape.rank();
+  if (box.begin.rank() != rank || box.end.rank() != rank || step.rank() != rank) return false;
+  for (int i = 0; i < rank; ++i)
+    if (box.begin[i] < 0 || box.begin[i] > box.end[i] || box.end[i] > array_shape[i] || step[i] < 1 ||
+        step[i] > max_step)
+      return false;
+  return true;
+}
+
+Slices Slices::within(const Box& part, Extents& first) const noexcept {
+  const Box common = intersection(box, part);
+  Slices inside(common.begin, common.end, step);
+  first = box.begin;
+  for (int i = 0; i < box.rank(); ++i) {
+    first[i] = (inside.box.begin[i] - box.begin[i] + step[i] - 1) / step[i];
+    inside.box.begin[i] = box.begin[i] + first[i] * step[i];
+    inside.box.end[i] = std::max(inside.box.begin[i], inside.box.end[i]);
+  }
+  return inside;
+}
+
 Box intersection(const Box& a, const Box& b) noexcept {
   assert(a.rank() == b.rank());
   Box common = a;

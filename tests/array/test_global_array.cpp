@@ -124,10 +124,10 @@ TEST("steps take every so-manieth element, and put them back") {
   for_each_distribution([](World& world, const Distribution& distribution) {
     GlobalArray array(world, ElementType::int64, distribution);
     fill_with_positions<std::int64_t>(array);
-    const Box box{{1, 0, 0}, {13, 7, 4}};
-    const Extents step{5, 2, 3}, count{3, 4, 2};
+    const Slices slices({1, 0, 0}, {13, 7, 4}, {5, 2, 3});
+    const Extents count{3, 4, 2};
     std::vector<std::int64_t> values(24), expected;
-    array.get_async(box, step, row_major_memory(values, count)).wait();
+    array.get_async(slices, row_major_memory(values, count)).wait();
     for (int k = 0; k < 24; ++k) {
       const Extents at = index_of(Box::whole(count), k);
       expected.push_back(position(shape, {1 + 5 * at[0], 2 * at[1], 3 * at[2]}));
@@ -136,7 +136,7 @@ TEST("steps take every so-manieth element, and put them back") {
     array.sync();
     if (world.rank() == 0) {
       for (std::int64_t& value : values) value = -value - 1;
-      array.put_async(box, step, row_major_memory(values, count)).wait();
+      array.put_async(slices, row_major_memory(values, count)).wait();
     }
     array.sync();
     std::vector<std::int64_t> all(static_cast<std::size_t>(shape.product())), again = all;

@@ -58,6 +58,7 @@ struct Part {
     }
     data.resize(static_cast<std::size_t>(shape.product()));
   }
+  [[nodiscard]] Slices slices() const { return {box.begin, box.end, step}; }
   [[nodiscard]] Strided memory() { return {reinterpret_cast<std::byte*>(data.data()), stride}; }
   /// Visits the index in the array and the element.
   void for_each(const std::function<void(const Extents&, double&)>& visit) {
@@ -110,9 +111,8 @@ void mixed_operations(World& world, unsigned seed, const DiskArrayOptions& given
   for (int round = 0; round < 6; ++round) {
     Deed mine = deed_of(seed, round, world.rank(), world.size(), shape);
     const double alpha = 2.0;
-    Request request = mine.adds
-                          ? disk.accumulate_async(mine.part.box, mine.part.step, mine.part.memory(), &alpha)
-                          : disk.put_async(mine.part.box, mine.part.step, mine.part.memory());
+    Request request = mine.adds ? disk.accumulate_async(mine.part.slices(), mine.part.memory(), &alpha)
+                                : disk.put_async(mine.part.slices(), mine.part.memory());
     if (round % 3 == 0)
       disk.sync();
     else
@@ -130,7 +130,7 @@ void mixed_operations(World& world, unsigned seed, const DiskArrayOptions& given
     for (int i = 0; i < 3; ++i) {
       Part got(test::random_box(own, shape), random_step(own, rank), own() % 2 == 0);
       if (i == 0) disk.prefetch(std::span(&got.box, 1));
-      disk.get(got.box, got.step, got.memory());
+      disk.get(got.slices(), got.memory());
       got.for_each(
           [&](const Extents& index, double& value) { check::equal(value, model.data[model.at(index)]); });
     }

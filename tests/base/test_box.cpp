@@ -92,4 +92,48 @@ TEST("an array of nine dimensions is refused") {
                EINVAL);
 }
 
+TEST("slices have as many elements as steps meet") {
+  using outcore::Slices;
+  check::equal(Slices({0, 3}, {10, 9}, {3, 6}).shape().text(), "[4, 1]");
+  check::equal(Slices({0, 3}, {10, 3}, {3, 6}).shape().text(), "[4, 0]");
+  check::equal(Slices(Box{{2, 3}, {4, 9}}).shape().text(), "[2, 6]");
+  check::equal(Slices({0}, {10}, {Slices::max_step}).shape().text(), "[1]");
+  check::equal(Slices({0}, {10}, {0}).shape().text(), "[10]");
+}
+
+TEST("slices fit into an array if their box does and their steps are possible") {
+  using outcore::Slices;
+  check::is_true(Slices({0, 3}, {10, 9}, {3, 6}).fits({10, 9}));
+  check::is_true(!Slices({0, 3}, {10, 9}, {3, 6}).fits({10, 8}), "beyond the end");
+  check::is_true(!Slices({-1, 3}, {10, 9}, {3, 6}).fits({10, 9}), "before the begin");
+  check::is_true(!Slices({5}, {4}, {1}).fits({10}), "turned round");
+  check::is_true(!Slices({0}, {10}, {0}).fits({10}) && !Slices({0}, {10}, {-1}).fits({10}));
+  check::is_true(!Slices({0}, {10}, {Slices::max_step + 1}).fits({10}));
+  check::is_true(!Slices({0}, {10}, {1}).fits({10, 10}) && !Slices({0}, {10}, {1, 1}).fits({10}), "ranks");
+}
+
+TEST("slices within a box are those of their elements that lie in it") {
+  using outcore::Slices;
+  std::mt19937 random(3);
+  const auto number = [&](std::int64_t end) {
+    return static_cast<std::int64_t>(random() % std::uint64_t(end));
+  };
+  for (int repeat = 0; repeat < 2000; ++repeat) {
+    const std::int64_t begin = number(20), end = begin + number(20), step = 1 + number(7);
+    const std::int64_t from = number(40), to = from + number(20);
+    const Slices all({begin}, {end}, {step});
+    Extents first;
+    const Slices inside = all.within({{from}, {to}}, first);
+    std::int64_t count = 0;
+    for (std::int64_t k = 0, at = begin; at < end; ++k, at += step) {
+      if (at < from || at >= to) continue;
+      if (count++ == 0) {
+        check::equal(first[0], k);
+        check::equal(inside.box.begin[0], at);
+      }
+    }
+    check::equal(inside.shape()[0], count);
+  }
+}
+
 TEST_MAIN

@@ -70,7 +70,7 @@ class FaultyArray {
   [[nodiscard]] ChunkClient& client() { return *client_; }
 
   void transfer(array::Way way, const Box& box, Model& model) {
-    Request(client_->start(way, {box, {1, 1}}, model.memory(box), nullptr, true)).wait();
+    Request(client_->start(way, Slices(box), model.memory(box), nullptr, true)).wait();
   }
 
  private:
@@ -135,7 +135,7 @@ TEST("requests return before the disks of the owners have done anything") {
       std::iota(model.data.begin(), model.data.end(), 0.0);
       array.transfer(array::Way::put, all, model);
       held = true;
-      Request request(array.client().start(array::Way::get, {all, {1, 1}}, back.memory(all), nullptr, false));
+      Request request(array.client().start(array::Way::get, Slices(all), back.memory(all), nullptr, false));
       const bool early = request.test();
       held = false;
       held.notify_all();
@@ -179,7 +179,7 @@ TEST("a put that failed and that nobody waited for is told by the next settlemen
     world.barrier();
     if (world.rank() == 0) {
       for (int i = 0; i < 3; ++i)
-        (void)array.client().start(array::Way::put, {all, {1, 1}}, model.memory(all), nullptr, false);
+        (void)array.client().start(array::Way::put, Slices(all), model.memory(all), nullptr, false);
       const std::exception_ptr failure = array.client().settle();
       check::is_true(failure != nullptr);
       check::equal(check::throws<Error>([&] { std::rethrow_exception(failure); }).errno_value(), EIO);
@@ -197,7 +197,7 @@ TEST("headers that ask for what is not there are refused, whatever they hold") {
     const std::uint32_t procedure = world.procedure("outcore: chunks of disk arrays");
     std::mt19937 random(1);
     const int target = (world.rank() + 1) % world.size();
-    array::ChunkCall good(1000, target, array::Way::put, {{{0, 0}, {3, 3}}, {1, 1}});
+    array::ChunkCall good(1000, target, array::Way::put, Slices(Box{{0, 0}, {3, 3}}));
     std::vector<std::byte> payload(64);
     for (int i = 0; i < 400; ++i) {
       array::ChunkCall header = good;

@@ -64,14 +64,14 @@ void ChunkClient::throw_closed(const char* attempted) const {
   throw Error(EBADF, {.attempted = attempted, .detail = "the " + layout_.text() + " was closed"});
 }
 
-void ChunkClient::check(Way way, const SteppedBox& section, const Strided& memory) const {
+void ChunkClient::check(Way way, const Slices& slices, const Strided& memory) const {
   const Extents& shape = layout_.grid.shape();
-  const Box& box = section.box;
+  const Box& box = slices.box;
   const auto refuse = [&](const std::string& detail) {
     throw Error(EINVAL,
                 {.attempted = "transfer of box " + box.text() + " of a " + layout_.text(), .detail = detail});
   };
-  if (!section.fits(shape)) refuse("it is not inside, or its steps are not positive: " + section.step.text());
+  if (!slices.fits(shape)) refuse("it is not inside, or its steps are not positive: " + slices.step.text());
   if (memory.stride_bytes.rank() != shape.rank())
     refuse("the memory has " + std::to_string(memory.stride_bytes.rank()) + " dimensions");
   if (way == Way::get || way == Way::prefetch) return;
@@ -85,30 +85,30 @@ bool ChunkClient::is_here(int component) const {
 }
 
 /// Others are asked, and nothing takes time here.
-bool ChunkClient::asks_little(const SteppedBox& section) const {
+bool ChunkClient::asks_little(const Slices& slices) const {
   const std::int64_t bytes =
-      section.shape().product() * static_cast<std::int64_t>(layout_.grid.element_bytes());
+      slices.shape().product() * static_cast<std::int64_t>(layout_.grid.element_bytes());
   return bytes <= little_bytes &&
-         std::ranges::none_of(components_of(layout_.grid, section.box), [&](int c) { return is_here(c); });
+         std::ranges::none_of(components_of(layout_.grid, slices.box), [&](int c) { return is_here(c); });
 }
 
 // ---- a request, and its portions
 
-Request ChunkClient::start(Way way, const SteppedBox& section, const Strided& memory, const void* alpha,
+Request ChunkClient::start(Way way, const Slices& slices, const Strided& memory, const void* alpha,
                            bool waits) {
   check_open(name_of(way));
-  check(way, section, memory);
-  Task task{.way = way, .section = section, .memory = memory, .request = nullptr};
+  check(way, slices, memory);
+  Task task{.way = way, .slices = slices, .memory = memory, .request = nullptr};
   if (way == Way::accumulate)
     std::memcpy(task.alpha.data(), alpha ? alpha : one_of(layout_.type), size_bytes(layout_.type));
   const auto own = std::make_shared<std::weak_ptr<RequestOfParts>>();
   task.request =
-      std::make_shared<RequestOfParts>([self = shared_from_this(), way, own, box = section.box](bool failed) {
+      std::make_shared<RequestOfParts>([self = shared_from_this(), way, own, box = slices.box](bool failed) {
         self->note_end(way, box, *own, failed);
       });
   *own = task.request;
   note_begin(way);
-  if (waits || asks_little(section))
+  if (waits || asks_little(slices))
     run(task);
   else
     service_.submit([self = shared_from_this(), task] { self->run(task); });
@@ -144,10 +144,10 @@ void ChunkClient::run(const Task& task) {
   try {
     const ChunkGrid& grid = layout_.grid;
     const std::int64_t bytes =
-        task.section.shape().product() * static_cast<std::int64_t>(grid.element_bytes());
+        task.slices.shape().product() * static_cast<std::int64_t>(grid.element_bytes());
     const StreamedCopies streams(task.way == Way::get ? bytes : 0);
     // Of whole chunks, as far as the box has them: one that is set in two parts would be read before.
-    const Portions portions(grid.chunks_of(task.section.box), Extents::filled(grid.chunk().rank(), 1),
+    const Portions portions(grid.chunks_of(task.slices.box), Extents::filled(grid.chunk().rank(), 1),
                             std::max<std::int64_t>(portion_bytes / grid.chunk_bytes(), 1));
     std::optional<Task> next;
     for (std::int64_t i = 0; i < portions.count() && !task.request->failed(); ++i) {
@@ -169,7 +169,7 @@ ChunkClient::Task ChunkClient::portion_of(const Task& task, Box chunks) const {
   }
   Task portion = task;
   Extents first;
-  portion.section = task.section.within(chunks, first);
+  portion.slices = task.slices.within(chunks, first);
   portion.memory.data = at(task.memory, first);
   return portion;
 }
@@ -177,12 +177,12 @@ ChunkClient::Task ChunkClient::portion_of(const Task& task, Box chunks) const {
 /// While it is done the disk reads what is needed here of the next.
 void ChunkClient::run_portion(const Task& portion, const Task* next) {
   const bool reads = portion.way == Way::get;
-  const auto components = components_of(layout_.grid, portion.section.box);
+  const auto components = components_of(layout_.grid, portion.slices.box);
   for (const int component : components)
     if (!is_here(component)) reads&& copies_ ? ask_for_chunks(portion, component) : ask(portion, component);
   if (next && reads && store_)
-    for (const int component : components_of(layout_.grid, next->section.box))
-      if (is_here(component)) store_->prefetch(component, next->section);
+    for (const int component : components_of(layout_.grid, next->slices.box))
+      if (is_here(component)) store_->prefetch(component, next->slices);
   for (const int component : components)
     if (is_here(component)) do_here(portion, component);
 }
@@ -192,11 +192,11 @@ void ChunkClient::do_here(const Task& portion, int component) {
     return Strided{at(portion.memory, piece.first), portion.memory.stride_bytes};
   };
   if (portion.way == Way::get)
-    store_->get(component, portion.section, memory_of);
+    store_->get(component, portion.slices, memory_of);
   else if (portion.way == Way::put)
-    store_->put(component, portion.section, memory_of);
+    store_->put(component, portion.slices, memory_of);
   else
-    store_->accumulate(component, portion.section, memory_of, portion.alpha.data());
+    store_->accumulate(component, portion.slices, memory_of, portion.alpha.data());
 }
 
 /// What one call moves. Elements that do not lie together in memory of the caller pass through a copy.
@@ -211,7 +211,7 @@ struct ChunkClient::Parcel {
   Parcel(const Task& task, const ChunkGrid& g, int c) : portion(task), grid(&g), component(c) {
     bool together = true;
     const std::byte* next = nullptr;
-    for_each_piece(*grid, component, portion.section, [&](const ChunkPiece& piece) {
+    for_each_piece(*grid, component, portion.slices, [&](const ChunkPiece& piece) {
       std::byte* place = at(portion.memory, piece.first);
       if (bytes == 0) direct = place;
       together = together && (bytes == 0 || place == next) &&
@@ -231,7 +231,7 @@ struct ChunkClient::Parcel {
   void copy(bool pack) {
     if (direct) return;
     std::byte* packed = staged->span().data();
-    for_each_piece(*grid, component, portion.section, [&](const ChunkPiece& piece) {
+    for_each_piece(*grid, component, portion.slices, [&](const ChunkPiece& piece) {
       const Extents stride = row_major(piece.count, grid->element_bytes());
       std::byte* place = at(portion.memory, piece.first);
       if (pack)
@@ -252,7 +252,7 @@ void ChunkClient::ask(const Task& portion, int component) {
   }
   const bool reads = portion.way == Way::get;
   if (!reads) parcel->copy(true);
-  ChunkCall header(layout_.number, component, portion.way, portion.section);
+  ChunkCall header(layout_.number, component, portion.way, portion.slices);
   header.alpha = portion.alpha;
   const auto then = [parcel, reads, self = shared_from_this()](std::span<std::byte> reply,
                                                                const Error* error) {
@@ -285,14 +285,14 @@ std::exception_ptr ChunkClient::unless_complete(std::size_t came, std::size_t wa
 /// A get by copies of whole chunks, which stay for the next.
 void ChunkClient::ask_for_chunks(const Task& portion, int component) {
   const ChunkGrid& grid = layout_.grid;
-  for_each_piece(grid, component, portion.section, [&](const ChunkPiece& piece) {
+  for_each_piece(grid, component, portion.slices, [&](const ChunkPiece& piece) {
     const std::int64_t number = grid.chunk_at(component, piece.slot);
     const Box chunk = grid.chunk_box(number);
     Extents stride = row_major(chunk.shape(), grid.element_bytes());
     std::int64_t offset = 0;  // of the first element of the piece
     for (int i = 0; i < chunk.rank(); ++i) {
-      const std::int64_t step = portion.section.step[i];
-      offset += (portion.section.box.begin[i] + piece.first[i] * step - chunk.begin[i]) * stride[i];
+      const std::int64_t step = portion.slices.step[i];
+      offset += (portion.slices.box.begin[i] + piece.first[i] * step - chunk.begin[i]) * stride[i];
       if (piece.count[i] > 1) stride[i] *= step;  // else of any size
     }
     const auto ready = [portion, stride, offset, first = piece.first, count = piece.count,
@@ -312,7 +312,7 @@ void ChunkClient::ask_for_chunks(const Task& portion, int component) {
     portion.request->end_part(nullptr);  // what follows has parts of its own, and may throw
     Task single = portion;
     Extents first;
-    single.section = portion.section.within(chunk, first);
+    single.slices = portion.slices.within(chunk, first);
     single.memory.data = at(portion.memory, first);
     ask(single, component);
   });
@@ -326,10 +326,9 @@ void ChunkClient::load(const Task& portion, int component, const Box& chunk, std
     loaded(error ? std::make_exception_ptr(*error) : self->unless_complete(reply.size(), bytes));
   };
   try {
-    portion.request->add(service_.call(
-        layout_.owners[static_cast<std::size_t>(component)],
-        ChunkCall(layout_.number, component, Way::get, {chunk, Extents::filled(chunk.rank(), 1)}), {},
-        {.reply = memory.first(bytes), .then = then}));
+    portion.request->add(service_.call(layout_.owners[static_cast<std::size_t>(component)],
+                                       ChunkCall(layout_.number, component, Way::get, Slices(chunk)), {},
+                                       {.reply = memory.first(bytes), .then = then}));
   } catch (...) {
     loaded(std::current_exception());
   }
@@ -340,18 +339,18 @@ void ChunkClient::forget_copies() {
 }
 
 void ChunkClient::prefetch(const Box& box) {
-  const SteppedBox section{box, Extents::filled(box.rank(), 1)};
+  const Slices slices(box);
   check_open(name_of(Way::prefetch));
-  check(Way::prefetch, section, {nullptr, section.step});
+  check(Way::prefetch, slices, {nullptr, slices.step});
   note_begin(Way::prefetch);
   std::exception_ptr failure;
   try {
     for (const int component : components_of(layout_.grid, box)) {
       if (is_here(component))
-        store_->prefetch(component, section);
+        store_->prefetch(component, slices);
       else
         (void)service_.call(layout_.owners[static_cast<std::size_t>(component)],
-                            ChunkCall(layout_.number, component, Way::prefetch, section), {}, {});
+                            ChunkCall(layout_.number, component, Way::prefetch, slices), {}, {});
     }
   } catch (...) {
     failure = std::current_exception();

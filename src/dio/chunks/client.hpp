@@ -47,7 +47,7 @@ class ChunkClient : public std::enable_shared_from_this<ChunkClient> {
   [[nodiscard]] const ChunkLayout& layout() const noexcept { return layout_; }
 
   /// `waits`: the caller will wait, so its thread can be used.
-  [[nodiscard]] Request start(Way way, const SteppedBox& section, const Strided& memory, const void* alpha,
+  [[nodiscard]] Request start(Way way, const Slices& slices, const Strided& memory, const void* alpha,
                               bool waits);
   void prefetch(const Box& box);
   /// Waits for all puts and accumulates; the first error that nobody has been told, or null.
@@ -60,16 +60,16 @@ class ChunkClient : public std::enable_shared_from_this<ChunkClient> {
  private:
   struct Task {
     Way way = Way::get;
-    SteppedBox section;
+    Slices slices;
     Strided memory;
     std::array<std::byte, 16> alpha{};
     std::shared_ptr<RequestOfParts> request;
   };
   struct Parcel;
 
-  void check(Way way, const SteppedBox& section, const Strided& memory) const;
+  void check(Way way, const Slices& slices, const Strided& memory) const;
   [[nodiscard]] bool is_here(int component) const;
-  [[nodiscard]] bool asks_little(const SteppedBox& section) const;
+  [[nodiscard]] bool asks_little(const Slices& slices) const;
   void run(const Task& task);
   [[nodiscard]] Task portion_of(const Task& task, Box chunks) const;
   void run_portion(const Task& portion, const Task* next);

@@ -17,33 +17,6 @@ bool next(Extents& index, const Extents& count, int dimensions) {
 
 }  // namespace
 
-bool SteppedBox::fits(const Extents& array_shape) const noexcept {
-  const int rank = array_shape.rank();
-  if (box.begin.rank() != rank || box.end.rank() != rank || step.rank() != rank) return false;
-  for (int i = 0; i < rank; ++i)
-    if (box.begin[i] < 0 || box.begin[i] > box.end[i] || box.end[i] > array_shape[i] || step[i] < 1 ||
-        step[i] > max_step)
-      return false;
-  return true;
-}
-
-Extents SteppedBox::shape() const noexcept {
-  Extents shape = box.shape();
-  for (int i = 0; i < shape.rank(); ++i) shape[i] = (shape[i] + step[i] - 1) / step[i];
-  return shape;
-}
-
-SteppedBox SteppedBox::within(const Box& part, Extents& first) const noexcept {
-  SteppedBox inside{intersection(box, part), step};
-  first = box.begin;
-  for (int i = 0; i < box.rank(); ++i) {
-    first[i] = (inside.box.begin[i] - box.begin[i] + step[i] - 1) / step[i];
-    inside.box.begin[i] = box.begin[i] + first[i] * step[i];
-    inside.box.end[i] = std::max(inside.box.begin[i], inside.box.end[i]);
-  }
-  return inside;
-}
-
 void ChunkPiece::for_each_row(std::size_t element_bytes,
                               const std::function<void(std::int64_t, std::int64_t)>& visit) const {
   const int last = count.rank() - 1;
@@ -57,20 +30,20 @@ void ChunkPiece::for_each_row(std::size_t element_bytes,
   } while (next(index, count, last));
 }
 
-void for_each_piece(const ChunkGrid& grid, int component, const SteppedBox& section,
+void for_each_piece(const ChunkGrid& grid, int component, const Slices& slices,
                     const std::function<void(const ChunkPiece&)>& visit) {
   const Extents chunk_stride = row_major(grid.chunk(), grid.element_bytes());
-  grid.for_each_run(component, section.box, [&](const ChunkGrid::Run& run) {
+  grid.for_each_run(component, slices.box, [&](const ChunkGrid::Run& run) {
     for (std::int64_t slot = run.first_slot; slot < run.first_slot + run.count; ++slot) {
       const Box chunk = grid.chunk_box(grid.chunk_at(component, slot));
       ChunkPiece piece{.slot = slot};
-      const SteppedBox inside = section.within(chunk, piece.first);
+      const Slices inside = slices.within(chunk, piece.first);
       piece.count = inside.shape();
       if (piece.elements() == 0) continue;  // the steps pass over it
       piece.stride_bytes = chunk_stride;
       for (int i = 0; i < chunk.rank(); ++i) {
         piece.offset += (inside.box.begin[i] - chunk.begin[i]) * chunk_stride[i];
-        if (piece.count[i] > 1) piece.stride_bytes[i] *= section.step[i];  // else of any size
+        if (piece.count[i] > 1) piece.stride_bytes[i] *= slices.step[i];  // else of any size
       }
       piece.whole = piece.count == chunk.shape();
       visit(piece);

@@ -10,25 +10,10 @@
 
 namespace outcore::array {
 
-/// Every step-th element of a box, in each dimension, from box.begin on.
-struct SteppedBox {
-  static constexpr std::int64_t max_step = std::int64_t{1} << 62;
-
-  Box box;
-  Extents step;
-
-  /// It lies in an array of this shape, and its steps are what steps can be.
-  [[nodiscard]] bool fits(const Extents& array_shape) const noexcept;
-
-  [[nodiscard]] Extents shape() const noexcept;  ///< number of elements along each dimension
-  /// The elements that lie in a box, maybe none; `first` is the index of the first of them in this one.
-  [[nodiscard]] SteppedBox within(const Box& part, Extents& first) const noexcept;
-};
-
-/// The elements of a stepped box that lie in one chunk: a strided block in the memory of the chunk.
+/// The elements of slices that lie in one chunk: a strided block in the memory of the chunk.
 struct ChunkPiece {
   std::int64_t slot = 0;
-  Extents first{};  ///< index of its first element in the stepped box
+  Extents first{};  ///< index of its first element in the slices
   Extents count{};
   std::int64_t offset = 0;  ///< of its first element in the chunk, in bytes
   Extents stride_bytes{};   ///< in the chunk
@@ -42,7 +27,7 @@ struct ChunkPiece {
 
 /// Calls `visit` for the pieces in a component, in rising order of slots. Owner and requester make the same
 /// list, so it is not sent. Throws Error(EINVAL) for a box that is not inside the array.
-void for_each_piece(const ChunkGrid& grid, int component, const SteppedBox& section,
+void for_each_piece(const ChunkGrid& grid, int component, const Slices& slices,
                     const std::function<void(const ChunkPiece&)>& visit);
 /// Those with chunks that meet the box, in rising order.
 [[nodiscard]] std::vector<int> components_of(const ChunkGrid& grid, const Box& box);

@@ -68,12 +68,12 @@ ChunkCall parsed(std::span<const std::byte> header) {
 }
 
 /// The section that is asked for, which may be anything.
-SteppedBox checked(const ChunkCall& asked, const ChunkGrid& grid) {
-  const SteppedBox section = asked.section();
-  if (!section.fits(grid.shape()))
-    refuse(EINVAL, "box " + section.box.text() + " in steps of " + section.step.text() +
+Slices checked(const ChunkCall& asked, const ChunkGrid& grid) {
+  const Slices slices = asked.slices();
+  if (!slices.fits(grid.shape()))
+    refuse(EINVAL, "box " + slices.box.text() + " in steps of " + slices.step.text() +
                        " of an array of shape " + grid.shape().text());
-  return section;
+  return slices;
 }
 
 }  // namespace
@@ -139,18 +139,18 @@ Staged::~Staged() {
 
 // ---- calls
 
-ChunkCall::ChunkCall(std::uint64_t array_number, int which, Way what, const SteppedBox& section)
-    : array(array_number), component(which), way(what), rank(static_cast<std::uint8_t>(section.box.rank())) {
-  std::ranges::copy(section.box.begin.values(), begin.begin());
-  std::ranges::copy(section.box.end.values(), end.begin());
-  std::ranges::copy(section.step.values(), step.begin());
+ChunkCall::ChunkCall(std::uint64_t array_number, int which, Way what, const Slices& slices)
+    : array(array_number), component(which), way(what), rank(static_cast<std::uint8_t>(slices.box.rank())) {
+  std::ranges::copy(slices.box.begin.values(), begin.begin());
+  std::ranges::copy(slices.box.end.values(), end.begin());
+  std::ranges::copy(slices.step.values(), step.begin());
 }
 
-SteppedBox ChunkCall::section() const {
+Slices ChunkCall::slices() const {
   const auto numbers = [&](const auto& all) {
     return Extents(std::span(all).first(static_cast<std::size_t>(rank)));
   };
-  return {{numbers(begin), numbers(end)}, numbers(step)};
+  return {numbers(begin), numbers(end), numbers(step)};
 }
 
 ChunkService::ChunkService(World& world)
@@ -204,10 +204,10 @@ void ChunkService::serve(Arrays& arrays, Budget& budget, Call call) {
       store = found->second;
   }
   if (!store) refuse(EBADF, "the array was closed there");
-  const SteppedBox section = checked(asked, store->grid());
+  const Slices slices = checked(asked, store->grid());
   const std::size_t element_bytes = store->grid().element_bytes();
   std::int64_t bytes = 0;
-  for_each_piece(store->grid(), asked.component, section, [&](const ChunkPiece& piece) {
+  for_each_piece(store->grid(), asked.component, slices, [&](const ChunkPiece& piece) {
     bytes += piece.elements() * static_cast<std::int64_t>(element_bytes);
   });
   if (const bool changes = asked.way == Way::put || asked.way == Way::accumulate;
@@ -217,24 +217,24 @@ void ChunkService::serve(Arrays& arrays, Budget& budget, Call call) {
     case Way::get: {
       if (bytes > call.max_reply_bytes()) refuse(EMSGSIZE, std::to_string(bytes) + " bytes were asked for");
       if (const auto room = call.room(); static_cast<std::int64_t>(room.size()) >= bytes && bytes > 0) {
-        store->get(asked.component, section, Packed(room.data(), element_bytes));
+        store->get(asked.component, slices, Packed(room.data(), element_bytes));
         call.answer(room.first(static_cast<std::size_t>(bytes)));
         return;
       }
       auto reply = std::make_shared<Reply>(budget, bytes);
-      store->get(asked.component, section, Packed(reply->span().data(), element_bytes));
+      store->get(asked.component, slices, Packed(reply->span().data(), element_bytes));
       call.answer(reply->span(), reply);
       return;
     }
     case Way::put:
-      store->put(asked.component, section, Packed(call.payload(), element_bytes));
+      store->put(asked.component, slices, Packed(call.payload(), element_bytes));
       break;
     case Way::accumulate:
       check_accumulated(store->type(), "disk array");
-      store->accumulate(asked.component, section, Packed(call.payload(), element_bytes), asked.alpha.data());
+      store->accumulate(asked.component, slices, Packed(call.payload(), element_bytes), asked.alpha.data());
       break;
     case Way::prefetch:
-      store->prefetch(asked.component, section);
+      store->prefetch(asked.component, slices);
       break;
     default:
       refuse(EINVAL, "an unknown operation");

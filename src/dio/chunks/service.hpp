@@ -64,8 +64,8 @@ struct ChunkCall {
   alignas(16) std::array<std::byte, 16> alpha{};
 
   ChunkCall() = default;
-  ChunkCall(std::uint64_t array, int component, Way way, const SteppedBox& section);
-  [[nodiscard]] SteppedBox section() const;
+  ChunkCall(std::uint64_t array, int component, Way way, const Slices& slices);
+  [[nodiscard]] Slices slices() const;
 };
 
 /// One for each world, made collectively. Arrays are found by numbers that are the same at all processes.

@@ -17,9 +17,9 @@ namespace {
 constexpr std::int64_t ahead_bytes = 1 << 20;
 constexpr std::int64_t min_pieces_ahead = 8, max_pieces_ahead = 32;
 
-std::vector<ChunkPiece> pieces_in(const ChunkGrid& grid, int component, const SteppedBox& section) {
+std::vector<ChunkPiece> pieces_in(const ChunkGrid& grid, int component, const Slices& slices) {
   std::vector<ChunkPiece> pieces;
-  for_each_piece(grid, component, section, [&](const ChunkPiece& piece) { pieces.push_back(piece); });
+  for_each_piece(grid, component, slices, [&](const ChunkPiece& piece) { pieces.push_back(piece); });
   return pieces;
 }
 
@@ -50,9 +50,9 @@ store::Blocks ChunkStore::blocks_of(const OwnedComponent& owner, const ChunkPiec
   return blocks;
 }
 
-void ChunkStore::get(int component, const SteppedBox& section, const MemoryOf& to) {
+void ChunkStore::get(int component, const Slices& slices, const MemoryOf& to) {
   const OwnedComponent& owner = owned(component);
-  const std::vector<ChunkPiece> pieces = pieces_in(grid_, component, section);
+  const std::vector<ChunkPiece> pieces = pieces_in(grid_, component, slices);
   const auto pieces_ahead = static_cast<std::size_t>(
       std::clamp(ahead_bytes / owner.file->geometry().stride_bytes(), min_pieces_ahead, max_pieces_ahead));
   std::size_t ahead = 1;
@@ -72,13 +72,13 @@ void ChunkStore::get(int component, const SteppedBox& section, const MemoryOf& t
 }
 
 /// `sets`: all elements of a piece, so that a chunk of which nothing else is in the array is not read.
-void ChunkStore::change(int component, const SteppedBox& section, bool sets,
+void ChunkStore::change(int component, const Slices& slices, bool sets,
                         const std::function<void(const ChunkPiece&, std::byte*)>& visit) {
   const OwnedComponent& owner = owned(component);
   if (read_only_)
     throw Error(EROFS, {.attempted = "write to a disk array", .detail = "it was opened read-only"});
   if (frozen_) throw Error(EIO, {.attempted = "write to a disk array", .detail = std::string(why_frozen)});
-  for_each_piece(grid_, component, section, [&](const ChunkPiece& piece) {
+  for_each_piece(grid_, component, slices, [&](const ChunkPiece& piece) {
     const bool whole = sets && piece.whole;
     owner.cache->change(piece.slot, whole, [&](std::span<std::byte> chunk) {
       changed_ = true;  // here, where no commit is going on that would take it for its own
@@ -88,26 +88,25 @@ void ChunkStore::change(int component, const SteppedBox& section, bool sets,
   });
 }
 
-void ChunkStore::put(int component, const SteppedBox& section, const MemoryOf& from) {
-  change(component, section, true, [&](const ChunkPiece& piece, std::byte* first) {
+void ChunkStore::put(int component, const Slices& slices, const MemoryOf& from) {
+  change(component, slices, true, [&](const ChunkPiece& piece, std::byte* first) {
     const Strided memory = from(piece);
     copy_strided(first, piece.stride_bytes, memory.data, memory.stride_bytes, piece.count,
                  grid_.element_bytes());
   });
 }
 
-void ChunkStore::accumulate(int component, const SteppedBox& section, const MemoryOf& from,
-                            const void* alpha) {
-  change(component, section, false, [&](const ChunkPiece& piece, std::byte* first) {
+void ChunkStore::accumulate(int component, const Slices& slices, const MemoryOf& from, const void* alpha) {
+  change(component, slices, false, [&](const ChunkPiece& piece, std::byte* first) {
     const Strided memory = from(piece);
     accumulate_strided(first, piece.stride_bytes, memory.data, memory.stride_bytes, piece.count, type_,
                        alpha);
   });
 }
 
-void ChunkStore::prefetch(int component, const SteppedBox& section) {
+void ChunkStore::prefetch(int component, const Slices& slices) {
   const OwnedComponent& owner = owned(component);
-  for_each_piece(grid_, component, section, [&](const ChunkPiece& piece) {
+  for_each_piece(grid_, component, slices, [&](const ChunkPiece& piece) {
     owner.cache->prefetch(piece.slot, blocks_of(owner, piece));
   });
 }

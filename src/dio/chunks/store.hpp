@@ -43,10 +43,10 @@ class ChunkStore {
 
   /// Where the elements of a piece are, or go.
   using MemoryOf = std::function<Strided(const ChunkPiece& piece)>;
-  void get(int component, const SteppedBox& section, const MemoryOf& to);
-  void put(int component, const SteppedBox& section, const MemoryOf& from);
-  void accumulate(int component, const SteppedBox& section, const MemoryOf& from, const void* alpha);
-  void prefetch(int component, const SteppedBox& section);
+  void get(int component, const Slices& slices, const MemoryOf& to);
+  void put(int component, const Slices& slices, const MemoryOf& from);
+  void accumulate(int component, const Slices& slices, const MemoryOf& from, const void* alpha);
+  void prefetch(int component, const Slices& slices);
 
   /// Something was put since this was last asked and said to have been dealt with.
   [[nodiscard]] bool changed() const noexcept { return changed_; }
@@ -73,7 +73,7 @@ class ChunkStore {
  private:
   [[nodiscard]] const OwnedComponent& owned(int component) const;
   [[nodiscard]] store::Blocks blocks_of(const OwnedComponent& owner, const ChunkPiece& piece) const;
-  void change(int component, const SteppedBox& section, bool sets,
+  void change(int component, const Slices& slices, bool sets,
               const std::function<void(const ChunkPiece& piece, std::byte* first)>& visit);
 
   const ChunkGrid grid_;
