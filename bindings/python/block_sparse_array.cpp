@@ -25,15 +25,15 @@ using namespace nb::literals;
 namespace outcore::python {
 namespace {
 
-enum class Way : std::uint8_t { get, put, accumulate };
+enum class Operation : std::uint8_t { get, put, accumulate };
 
 /// Begins a transfer, or, if it `waits`, makes all of it. `alpha`: one element.
-template <Way way>
+template <Operation operation>
 HeldRequest move_tile(nb::handle self, const Numbers& tile, nb::handle memory, nb::handle alpha, bool waits) {
   auto& array = nb::cast<BlockSparseArray&>(self);
-  BufferArg argument(memory, way == Way::get ? Access::write : Access::read);
+  BufferArg argument(memory, operation == Operation::get ? Access::write : Access::read);
   std::optional<BufferArg> one;
-  if (way == Way::accumulate) one.emplace(alpha, Access::read);
+  if (operation == Operation::accumulate) one.emplace(alpha, Access::read);
   if (one && one->span().size() != size_bytes(array.type()))
     throw nb::value_error("alpha is not one element");
   const auto span = argument.span();
@@ -42,12 +42,12 @@ HeldRequest move_tile(nb::handle self, const Numbers& tile, nb::handle memory, n
   {
     const nb::gil_scoped_release released;
     const Extents index = extents(tile);
-    if constexpr (way == Way::get) {
+    if constexpr (operation == Operation::get) {
       if (waits)
         array.get_tile(index, span);
       else
         request = array.get_tile_async(index, span);
-    } else if constexpr (way == Way::put) {
+    } else if constexpr (operation == Operation::put) {
       if (waits)
         array.put_tile(index, span);
       else
@@ -122,9 +122,10 @@ void bind_block_sparse_array(nb::module_& module) {
                 BlockSparseArray::open(world, [&] { return brought<DiskArrayOpening>(gate); }));
           },
           nb::keep_alive<0, 1>(), "world"_a, "gate"_a)
-      .def("get", &move_tile<Way::get>, "tile"_a, "memory"_a, "alpha"_a = nb::none(), "waits"_a = false)
-      .def("put", &move_tile<Way::put>, "tile"_a, "memory"_a, "alpha"_a = nb::none(), "waits"_a = false)
-      .def("accumulate", &move_tile<Way::accumulate>, "tile"_a, "memory"_a, "alpha"_a, "waits"_a = false)
+      .def("get", &move_tile<Operation::get>, "tile"_a, "memory"_a, "alpha"_a = nb::none(), "waits"_a = false)
+      .def("put", &move_tile<Operation::put>, "tile"_a, "memory"_a, "alpha"_a = nb::none(), "waits"_a = false)
+      .def("accumulate", &move_tile<Operation::accumulate>, "tile"_a, "memory"_a, "alpha"_a,
+           "waits"_a = false)
       .def(
           "prefetch",
           [](const BlockSparseArray& self, const std::vector<Numbers>& list) {

@@ -76,29 +76,30 @@ HeldRequest refuse(nb::handle self, const nb::tuple& fields) {
 
 // ---- noncollective access
 
-enum class Way : std::uint8_t { get, put, accumulate };
+enum class Operation : std::uint8_t { get, put, accumulate };
 
 /// Begins a transfer, or, if it `waits`, makes all of it.
-template <Way way>
+template <Operation operation>
 HeldRequest move_section(nb::handle self, const Numbers& begin, const Numbers& end, const Numbers& step,
                          nb::handle memory, nb::handle alpha, bool waits) {
   auto& array = nb::cast<DiskArrayAccess&>(self);
   const Slices slices(extents(begin), extents(end), extents(step));
   const std::size_t element_bytes = size_bytes(array.type());
-  StridedArg argument(memory, way == Way::get ? Access::write : Access::read, slices.shape(), element_bytes);
+  StridedArg argument(memory, operation == Operation::get ? Access::write : Access::read, slices.shape(),
+                      element_bytes);
   StridedArg one;
-  if (way == Way::accumulate) one = StridedArg(alpha, Access::read, {}, element_bytes);
+  if (operation == Operation::accumulate) one = StridedArg(alpha, Access::read, {}, element_bytes);
   const Strided strided = argument.strided();
   const std::byte* factor = one.strided().data;
   Request request;
   {
     const nb::gil_scoped_release released;
-    if constexpr (way == Way::get) {
+    if constexpr (operation == Operation::get) {
       if (waits)
         array.get(slices, strided);
       else
         request = array.get_async(slices, strided);
-    } else if constexpr (way == Way::put) {
+    } else if constexpr (operation == Operation::put) {
       if (waits)
         array.put(slices, strided);
       else
@@ -131,12 +132,12 @@ void bind_access(nb::module_& module) {
                 DiskArrayAccess::attach(world, std::string(handle.c_str(), handle.size()), cache_bytes));
           },
           nb::keep_alive<0, 1>(), "world"_a, "handle"_a, "cache_bytes"_a)
-      .def("get", &move_section<Way::get>, "begin"_a, "end"_a, "step"_a, "memory"_a, "alpha"_a = nb::none(),
-           "waits"_a = false)
-      .def("put", &move_section<Way::put>, "begin"_a, "end"_a, "step"_a, "memory"_a, "alpha"_a = nb::none(),
-           "waits"_a = false)
-      .def("accumulate", &move_section<Way::accumulate>, "begin"_a, "end"_a, "step"_a, "memory"_a, "alpha"_a,
-           "waits"_a = false)
+      .def("get", &move_section<Operation::get>, "begin"_a, "end"_a, "step"_a, "memory"_a,
+           "alpha"_a = nb::none(), "waits"_a = false)
+      .def("put", &move_section<Operation::put>, "begin"_a, "end"_a, "step"_a, "memory"_a,
+           "alpha"_a = nb::none(), "waits"_a = false)
+      .def("accumulate", &move_section<Operation::accumulate>, "begin"_a, "end"_a, "step"_a, "memory"_a,
+           "alpha"_a, "waits"_a = false)
       .def("prefetch", &prefetch, "boxes"_a)
       .def("sync", &DiskArrayAccess::sync, nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("shape", [](const DiskArrayAccess& self) { return numbers(self.shape()); })

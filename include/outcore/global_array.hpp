@@ -95,7 +95,7 @@ class OUTCORE_API GlobalArray {
   [[nodiscard]] bool closed() const noexcept;
 
  private:
-  enum class Way : std::uint8_t { get, put, accumulate };
+  enum class Operation : std::uint8_t { get, put, accumulate };
 
   class Use;
   [[noreturn]] void refuse_closed() const;
@@ -103,10 +103,12 @@ class OUTCORE_API GlobalArray {
   void check(const Slices& slices, const Strided& memory) const;
   void check_accumulate() const;
   [[nodiscard]] const void* one_if_null(const void* alpha) const noexcept;
-  void move(Way way, const transport::Piece& piece, const void* alpha,
+  void move(Operation operation, const transport::Piece& piece, const void* alpha,
             std::vector<Request>& operations) const;
-  [[nodiscard]] Request start(Way way, const Slices& slices, const Strided& memory, const void* alpha) const;
-  void scattered(Way way, std::span<const std::int64_t> indices, std::byte* memory, const void* alpha) const;
+  [[nodiscard]] Request start(Operation operation, const Slices& slices, const Strided& memory,
+                              const void* alpha) const;
+  void scattered(Operation operation, std::span<const std::int64_t> indices, std::byte* memory,
+                 const void* alpha) const;
 
   World* world_;
   ElementType type_{};

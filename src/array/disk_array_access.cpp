@@ -11,16 +11,16 @@ namespace outcore {
 namespace {
 
 using array::ChunkClient;
-using array::Way;
+using array::Operation;
 
-Request begin(const std::shared_ptr<ChunkClient>& client, Way way, const Slices& slices,
+Request begin(const std::shared_ptr<ChunkClient>& client, Operation operation, const Slices& slices,
               const Strided& memory, const void* alpha = nullptr) {
-  return client->start(way, slices, memory, alpha, false);
+  return client->start(operation, slices, memory, alpha, false);
 }
 
-void finish(const std::shared_ptr<ChunkClient>& client, Way way, const Slices& slices, const Strided& memory,
-            const void* alpha = nullptr) {
-  client->start(way, slices, memory, alpha, true).wait();
+void finish(const std::shared_ptr<ChunkClient>& client, Operation operation, const Slices& slices,
+            const Strided& memory, const void* alpha = nullptr) {
+  client->start(operation, slices, memory, alpha, true).wait();
 }
 
 }  // namespace
@@ -61,41 +61,41 @@ ElementType DiskArrayAccess::type() const noexcept {
 // ---- transfers
 
 Request DiskArrayAccess::get_async(const Box& box, const Strided& memory) const {
-  return begin(client_.pointer(), Way::get, Slices(box), memory);
+  return begin(client_.pointer(), Operation::get, Slices(box), memory);
 }
 Request DiskArrayAccess::get_async(const Slices& slices, const Strided& memory) const {
-  return begin(client_.pointer(), Way::get, slices, memory);
+  return begin(client_.pointer(), Operation::get, slices, memory);
 }
 Request DiskArrayAccess::put_async(const Box& box, const Strided& memory) {
-  return begin(client_.pointer(), Way::put, Slices(box), memory);
+  return begin(client_.pointer(), Operation::put, Slices(box), memory);
 }
 Request DiskArrayAccess::put_async(const Slices& slices, const Strided& memory) {
-  return begin(client_.pointer(), Way::put, slices, memory);
+  return begin(client_.pointer(), Operation::put, slices, memory);
 }
 Request DiskArrayAccess::accumulate_async(const Box& box, const Strided& memory, const void* alpha) {
-  return begin(client_.pointer(), Way::accumulate, Slices(box), memory, alpha);
+  return begin(client_.pointer(), Operation::accumulate, Slices(box), memory, alpha);
 }
 Request DiskArrayAccess::accumulate_async(const Slices& slices, const Strided& memory, const void* alpha) {
-  return begin(client_.pointer(), Way::accumulate, slices, memory, alpha);
+  return begin(client_.pointer(), Operation::accumulate, slices, memory, alpha);
 }
 
 void DiskArrayAccess::get(const Box& box, const Strided& memory) const {
-  finish(client_.pointer(), Way::get, Slices(box), memory);
+  finish(client_.pointer(), Operation::get, Slices(box), memory);
 }
 void DiskArrayAccess::get(const Slices& slices, const Strided& memory) const {
-  finish(client_.pointer(), Way::get, slices, memory);
+  finish(client_.pointer(), Operation::get, slices, memory);
 }
 void DiskArrayAccess::put(const Box& box, const Strided& memory) {
-  finish(client_.pointer(), Way::put, Slices(box), memory);
+  finish(client_.pointer(), Operation::put, Slices(box), memory);
 }
 void DiskArrayAccess::put(const Slices& slices, const Strided& memory) {
-  finish(client_.pointer(), Way::put, slices, memory);
+  finish(client_.pointer(), Operation::put, slices, memory);
 }
 void DiskArrayAccess::accumulate(const Box& box, const Strided& memory, const void* alpha) {
-  finish(client_.pointer(), Way::accumulate, Slices(box), memory, alpha);
+  finish(client_.pointer(), Operation::accumulate, Slices(box), memory, alpha);
 }
 void DiskArrayAccess::accumulate(const Slices& slices, const Strided& memory, const void* alpha) {
-  finish(client_.pointer(), Way::accumulate, slices, memory, alpha);
+  finish(client_.pointer(), Operation::accumulate, slices, memory, alpha);
 }
 
 void DiskArrayAccess::prefetch(std::span<const Box> boxes) const {

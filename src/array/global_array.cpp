@@ -173,16 +173,16 @@ Strided GlobalArray::local() const {
 }
 
 /// Moves one piece, at once if its memory can be loaded and stored.
-void GlobalArray::move(Way way, const transport::Piece& piece, const void* alpha,
+void GlobalArray::move(Operation operation, const transport::Piece& piece, const void* alpha,
                        std::vector<Request>& operations) const {
   transport::Segment& segment = region_.segment();
-  if (way == Way::accumulate) {
+  if (operation == Operation::accumulate) {
     operations.push_back(segment.accumulate(piece, alpha));
     return;
   }
   if (std::byte* part = segment.direct(piece.process)) {
     part += piece.offset;
-    if (way == Way::get)
+    if (operation == Operation::get)
       copy_strided(piece.memory, piece.memory_stride_bytes, part, piece.stride_bytes, piece.count,
                    element_bytes_);
     else
@@ -190,10 +190,11 @@ void GlobalArray::move(Way way, const transport::Piece& piece, const void* alpha
                    element_bytes_);
     return;
   }
-  operations.push_back(way == Way::get ? segment.get(piece) : segment.put(piece));
+  operations.push_back(operation == Operation::get ? segment.get(piece) : segment.put(piece));
 }
 
-Request GlobalArray::start(Way way, const Slices& slices, const Strided& memory, const void* alpha) const {
+Request GlobalArray::start(Operation operation, const Slices& slices, const Strided& memory,
+                           const void* alpha) const {
   check(slices, memory);
   const Box& box = slices.box;
   const Extents& step = slices.step;
@@ -219,27 +220,27 @@ Request GlobalArray::start(Way way, const Slices& slices, const Strided& memory,
       if (piece.count[i] > 1) piece.stride_bytes[i] *= step[i];  // else of any size
     }
     piece.offset = offset;
-    move(way, piece, alpha, operations);
+    move(operation, piece, alpha, operations);
   });
   std::erase_if(operations, [](const Request& each) { return !each.state(); });
   if (operations.empty()) return {};
-  return use.until(std::move(operations), way != Way::get);
+  return use.until(std::move(operations), operation != Operation::get);
 }
 
 Request GlobalArray::get_async(const Box& box, const Strided& memory) const {
-  return start(Way::get, Slices(box), memory, nullptr);
+  return start(Operation::get, Slices(box), memory, nullptr);
 }
 
 Request GlobalArray::get_async(const Slices& slices, const Strided& memory) const {
-  return start(Way::get, slices, memory, nullptr);
+  return start(Operation::get, slices, memory, nullptr);
 }
 
 Request GlobalArray::put_async(const Box& box, const Strided& memory) {
-  return start(Way::put, Slices(box), memory, nullptr);
+  return start(Operation::put, Slices(box), memory, nullptr);
 }
 
 Request GlobalArray::put_async(const Slices& slices, const Strided& memory) {
-  return start(Way::put, slices, memory, nullptr);
+  return start(Operation::put, slices, memory, nullptr);
 }
 
 Request GlobalArray::accumulate_async(const Box& box, const Strided& memory, const void* alpha) {
@@ -248,7 +249,7 @@ Request GlobalArray::accumulate_async(const Box& box, const Strided& memory, con
 
 Request GlobalArray::accumulate_async(const Slices& slices, const Strided& memory, const void* alpha) {
   check_accumulate();
-  return start(Way::accumulate, slices, memory, one_if_null(alpha));
+  return start(Operation::accumulate, slices, memory, one_if_null(alpha));
 }
 
 // ---- single elements ----
@@ -263,7 +264,7 @@ std::int64_t GlobalArray::read_increment(const Extents& index, std::int64_t valu
   return region_.segment().fetch_add(place.process, region_.offset() + place.element * 8, value);
 }
 
-void GlobalArray::scattered(Way way, std::span<const std::int64_t> indices, std::byte* memory,
+void GlobalArray::scattered(Operation operation, std::span<const std::int64_t> indices, std::byte* memory,
                             const void* alpha) const {
   const Use use(*this);
   const auto rank = static_cast<std::size_t>(shape().rank());
@@ -292,24 +293,24 @@ void GlobalArray::scattered(Way way, std::span<const std::int64_t> indices, std:
     const auto place = distribution_->place(indices.subspan(k, rank));
     piece.process = place.process;
     piece.offset = region_.offset() + place.element * std::int64_t(element_bytes_);
-    move(way, piece, alpha, operations);
+    move(operation, piece, alpha, operations);
     if (operations.size() >= max_under_way) wait();
   }
   wait();
 }
 
 void GlobalArray::gather(std::span<const std::int64_t> indices, std::byte* memory) const {
-  scattered(Way::get, indices, memory, nullptr);
+  scattered(Operation::get, indices, memory, nullptr);
 }
 
 void GlobalArray::scatter(std::span<const std::int64_t> indices, const std::byte* memory) {
-  scattered(Way::put, indices, const_cast<std::byte*>(memory), nullptr);  // a put only reads it
+  scattered(Operation::put, indices, const_cast<std::byte*>(memory), nullptr);  // a put only reads it
 }
 
 void GlobalArray::scatter_accumulate(std::span<const std::int64_t> indices, const std::byte* memory,
                                      const void* alpha) {
   check_accumulate();
-  scattered(Way::accumulate, indices, const_cast<std::byte*>(memory), one_if_null(alpha));
+  scattered(Operation::accumulate, indices, const_cast<std::byte*>(memory), one_if_null(alpha));
 }
 
 }  // namespace outcore

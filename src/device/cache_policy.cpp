@@ -41,41 +41,41 @@ std::int64_t CachePolicy::length() const noexcept {
 // ---- the choice
 
 CachePolicy::Choice CachePolicy::blocking(Kind kind, std::int64_t offset, std::int64_t size) {
-  Choice choice{.way = way_of(kind, offset, size)};
-  if (choice.way == Way::scattered) {
+  Choice choice{.io_path = io_path_of(kind, offset, size)};
+  if (choice.io_path == IoPath::scattered) {
     choice.stands_for = looks_for_misses();
-    if (choice.stands_for == 0) choice.way = Way::buffered;
-  } else if (choice.way == Way::either && kind == Kind::read && size >= Transfer::direct_above_bytes &&
+    if (choice.stands_for == 0) choice.io_path = IoPath::buffered;
+  } else if (choice.io_path == IoPath::either && kind == Kind::read && size >= Transfer::direct_above_bytes &&
              seems_resident(offset, size)) {
-    choice.way = Way::buffered;
+    choice.io_path = IoPath::buffered;
   }
   return choice;
 }
 
-Way CachePolicy::nonblocking(Kind kind, std::int64_t offset, std::int64_t size) {
-  const Way way = way_of(kind, offset, size);
-  return way == Way::scattered && looks_for_misses() == 0 ? Way::buffered : way;
+IoPath CachePolicy::nonblocking(Kind kind, std::int64_t offset, std::int64_t size) {
+  const IoPath io_path = io_path_of(kind, offset, size);
+  return io_path == IoPath::scattered && looks_for_misses() == 0 ? IoPath::buffered : io_path;
 }
 
-Way CachePolicy::way_of(Kind kind, std::int64_t offset, std::int64_t size) {
+IoPath CachePolicy::io_path_of(Kind kind, std::int64_t offset, std::int64_t size) {
   switch (options_.page_cache) {
     case PageCache::buffered:
-      return Way::buffered;
+      return IoPath::buffered;
     case PageCache::direct:
-      return Way::direct;
+      return IoPath::direct;
     case PageCache::automatic:
       break;
   }
   const bool small = size < Transfer::direct_above_bytes;
   if (kind == Kind::write) {
     const bool large_file = std::max(options_.expected_bytes, offset + size) > max_cached_bytes_;
-    return large_file && !small ? Way::either : Way::buffered;
+    return large_file && !small ? IoPath::either : IoPath::buffered;
   }
   // Pieces brought into the page cache in the way of the reader of all would slow it down.
   const CacheWarmUp* const task = begun_.load(std::memory_order_acquire);
-  if (task && !task->over()) return Way::either;
-  if (small) return Way::scattered;
-  return worth_caching() ? Way::buffered : Way::either;
+  if (task && !task->over()) return IoPath::either;
+  if (small) return IoPath::scattered;
+  return worth_caching() ? IoPath::buffered : IoPath::either;
 }
 
 std::uint8_t CachePolicy::looks_for_misses() noexcept {

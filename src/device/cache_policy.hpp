@@ -13,20 +13,20 @@
 namespace outcore::device {
 
 /// Decides for the requests of one file, from what they are and what became of those before. Thread-safe;
-/// threads that mix up one another's notes get another way, never other bytes.
+/// threads that mix up one another's notes get another path, never other bytes.
 class CachePolicy {
  public:
   /// `options` and the descriptor outlive it.
   CachePolicy(const OpenOptions& options, int buffered_fd, std::uint32_t trace_file);
 
   struct Choice {
-    Way way = Way::buffered;
+    IoPath io_path = IoPath::buffered;
     /// As trace::Event::stands_for: a read that tells whether it has to wait is slower than one that does
     /// not, and so is one that is timed; when none has waited for long, only some are both, for the others.
     std::uint8_t stands_for = 1;
   };
   [[nodiscard]] Choice blocking(Operation::Kind kind, std::int64_t offset, std::int64_t size);
-  [[nodiscard]] Way nonblocking(Operation::Kind kind, std::int64_t offset, std::int64_t size);
+  [[nodiscard]] IoPath nonblocking(Operation::Kind kind, std::int64_t offset, std::int64_t size);
 
   /// Whether the page cache holds the range, or some of it that is not on the disk yet.
   [[nodiscard]] bool resident(std::int64_t offset, std::int64_t size);
@@ -40,7 +40,7 @@ class CachePolicy {
   using Kind = Operation::Kind;
 
   [[nodiscard]] std::int64_t run(const Operation& operation) const noexcept;
-  [[nodiscard]] Way way_of(Kind kind, std::int64_t offset, std::int64_t size);
+  [[nodiscard]] IoPath io_path_of(Kind kind, std::int64_t offset, std::int64_t size);
   [[nodiscard]] std::uint8_t looks_for_misses() noexcept;
   [[nodiscard]] bool worth_caching();
   [[nodiscard]] bool seems_resident(std::int64_t offset, std::int64_t size);

@@ -197,7 +197,7 @@ std::int64_t File::State::blocking(Kind kind, std::span<const iovec> list, std::
   const auto space = write ? ahead->before_write(offset, size) : SpaceAhead::Range{};
   const std::int64_t new_from = write ? refused->before_write(offset) : 0;
   const std::uint64_t start_ns = stands_for > 0 ? trace::transfer_begins(write) : 0;
-  if (choice.way == Way::buffered && list.size() == 1 && space.size_bytes == 0 && !options.engine &&
+  if (choice.io_path == IoPath::buffered && list.size() == 1 && space.size_bytes == 0 && !options.engine &&
       moved_at_once(kind, list[0], offset)) {
     const trace::Op op = write ? trace::Op::write : trace::Op::read;
     if (write) refused->written(offset + size);
@@ -216,7 +216,7 @@ std::int64_t File::State::blocking(Kind kind, std::span<const iovec> list, std::
     }
     return size;
   }
-  Transfer transfer(kind, choice.way, target(), list, offset, *this, true);
+  Transfer transfer(kind, choice.io_path, target(), list, offset, *this, true);
   transfer.asker = asker;
   transfer.stands_for = stands_for;
   transfer.sequential = sequential;
@@ -245,8 +245,8 @@ bool File::State::moved_at_once(Kind kind, const iovec& entry, std::int64_t offs
 Request File::State::nonblocking(Kind kind, std::span<const iovec> list, std::int64_t offset,
                                  const trace::Asker& asker, File::Then then) {
   check_request(kind, list, offset);
-  const Way way = policy->nonblocking(kind, offset, size_of(list));
-  auto transfer = std::make_shared<Transfer>(kind, way, target(), list, offset, *this, false);
+  const IoPath io_path = policy->nonblocking(kind, offset, size_of(list));
+  auto transfer = std::make_shared<Transfer>(kind, io_path, target(), list, offset, *this, false);
   transfer->keep(std::shared_ptr<Transfer::Owner>(shared_from_this(), this));
   starts(*transfer);
   transfer->asker = asker;
@@ -465,7 +465,7 @@ bool File::resident(std::int64_t offset, std::int64_t size_bytes) {
 }
 bool File::write_is_copy(std::int64_t offset, std::size_t size_bytes) const {
   return state_->policy->nonblocking(Kind::write, offset, static_cast<std::int64_t>(size_bytes)) ==
-         Way::buffered;
+         IoPath::buffered;
 }
 Request File::read_async(std::span<std::byte> buffer, std::int64_t offset, const trace::Asker& asker) {
   const iovec entry = entry_for(buffer);

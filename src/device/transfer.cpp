@@ -21,9 +21,9 @@ bool multiple(std::uint64_t value, std::uint32_t unit) {
 
 }  // namespace
 
-Transfer::Transfer(Operation::Kind kind, Way way, const Target& target, std::span<const iovec> list,
+Transfer::Transfer(Operation::Kind kind, IoPath io_path, const Target& target, std::span<const iovec> list,
                    std::int64_t offset, Owner& owner, bool blocking)
-    : kind_(kind), way_(way), blocking_(blocking), target_(target), offset_(offset), owner_(owner) {
+    : kind_(kind), io_path_(io_path), blocking_(blocking), target_(target), offset_(offset), owner_(owner) {
   if (list.size() == 1) {
     single_ = list[0];
     list_ = {&single_, 1};
@@ -33,11 +33,11 @@ Transfer::Transfer(Operation::Kind kind, Way way, const Target& target, std::spa
     window_.resize(std::min<std::size_t>(list.size(), IOV_MAX));
   }
   for (const iovec& part : list_) size_ += static_cast<std::int64_t>(part.iov_len);
-  if (way == Way::scattered)
+  if (io_path == IoPath::scattered)
     step_ = Step::look;
-  else if (target_.direct_fd < 0 || way == Way::buffered)
+  else if (target_.direct_fd < 0 || io_path == IoPath::buffered)
     step_ = Step::buffered;
-  else if (way == Way::direct)
+  else if (io_path == IoPath::direct)
     step_ = Step::direct;
   else
     step_ = Step::ask;
@@ -71,7 +71,7 @@ const Operation* Transfer::next() noexcept {
     case Step::direct:
       break;
   }
-  if (way_ == Way::either && blocking_ && !is_write()) return read_around(rest);
+  if (io_path_ == IoPath::either && blocking_ && !is_write()) return read_around(rest);
   // Ragged ends, up to the next boundary, go through the page cache.
   const std::int64_t align = target_.offset_align;
   const std::int64_t into = (offset_ + moved_) % align;
@@ -79,7 +79,7 @@ const Operation* Transfer::next() noexcept {
   if (rest < align) return buffered(rest, false);
   const std::int64_t middle = rest - rest % align;
   if (memory_suits(middle)) return direct(middle);
-  if (way_ == Way::direct) return bounced(std::min(middle, bounce_bytes));
+  if (io_path_ == IoPath::direct) return bounced(std::min(middle, bounce_bytes));
   step_ = Step::buffered;
   return buffered(rest, false);
 }

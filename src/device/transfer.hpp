@@ -30,7 +30,7 @@ struct Target {
 };
 
 /// How a transfer moves its bytes.
-enum class Way : std::uint8_t {
+enum class IoPath : std::uint8_t {
   buffered,   ///< through the page cache
   direct,     ///< aligned middle past the page cache, through a buffer of ours if the memory is not aligned
   scattered,  ///< small reads: through the page cache, noting when they have to wait for the disk
@@ -58,7 +58,7 @@ class Transfer final : public Task, public Request::State, public std::enable_sh
   static constexpr std::int64_t direct_above_bytes = 64 << 10;
 
   /// `list` is copied unless it has one entry or `blocking` says that it outlives the transfer.
-  Transfer(Operation::Kind kind, Way way, const Target& target, std::span<const iovec> list,
+  Transfer(Operation::Kind kind, IoPath io_path, const Target& target, std::span<const iovec> list,
            std::int64_t offset, Owner& owner, bool blocking);
   const Operation* next() noexcept override;
   void result(std::int64_t value) noexcept override;
@@ -114,7 +114,7 @@ class Transfer final : public Task, public Request::State, public std::enable_sh
   unsigned fill_window(std::int64_t& limit) noexcept;
 
   const Operation::Kind kind_;
-  const Way way_;
+  const IoPath io_path_;
   Step step_ = Step::buffered, after_reserve_ = Step::buffered;
   const bool blocking_;
   bool ended_ = false;                             ///< end of the file, or failed

@@ -191,43 +191,43 @@ namespace {
 
 using Advance = std::uint32_t (*)(std::uint32_t crc, const std::byte* data, std::size_t size) noexcept;
 
-struct Way {
+struct Implementation {
   const char* name;
   Advance advance;
 };
 
-std::vector<Way> ways_here() {
-  std::vector<Way> ways{{"table", advance_by_table}};
+std::vector<Implementation> implementations_here() {
+  std::vector<Implementation> implementations{{"table", advance_by_table}};
 #ifdef OUTCORE_X86
   if (__builtin_cpu_supports("sse4.2")) {
-    ways.push_back({"sse4.2", advance_by_instruction});
+    implementations.push_back({"sse4.2", advance_by_instruction});
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq"))
-      ways.push_back({"vpclmulqdq", advance_by_folding});
+      implementations.push_back({"vpclmulqdq", advance_by_folding});
   }
 #endif
-  return ways;
+  return implementations;
 }
 
-Advance best_way() {
-  return ways_here().back().advance;
+Advance best_implementation() {
+  return implementations_here().back().advance;
 }
 
 }  // namespace
 
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before) noexcept {
-  static const Advance advance = best_way();
+  static const Advance advance = best_implementation();
   return ~advance(~before, bytes.data(), bytes.size());
 }
 
-std::vector<std::string> crc32c_ways() {
+std::vector<std::string> crc32c_implementations() {
   std::vector<std::string> names;
-  for (const Way& way : ways_here()) names.emplace_back(way.name);
+  for (const Implementation& implementation : implementations_here()) names.emplace_back(implementation.name);
   return names;
 }
 
 std::uint32_t crc32c_by(const std::string& name, std::span<const std::byte> bytes, std::uint32_t before) {
-  for (const Way& way : ways_here())
-    if (way.name == name) return ~way.advance(~before, bytes.data(), bytes.size());
+  for (const Implementation& implementation : implementations_here())
+    if (implementation.name == name) return ~implementation.advance(~before, bytes.data(), bytes.size());
   throw Error(EINVAL, {.attempted = "checksum by " + name, .detail = "this processor cannot"});
 }
 

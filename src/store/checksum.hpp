@@ -18,9 +18,9 @@ namespace outcore::store {
 [[nodiscard]] std::uint32_t crc32c_combine(std::uint32_t first, std::uint32_t second,
                                            std::uint64_t second_bytes) noexcept;
 
-/// The ways in which this processor can do it, the best last, and the same by one of them. For tests.
-[[nodiscard]] std::vector<std::string> crc32c_ways();
-[[nodiscard]] std::uint32_t crc32c_by(const std::string& way, std::span<const std::byte> bytes,
+/// The implementations that this processor can run, the best last, and the same by one of them. For tests.
+[[nodiscard]] std::vector<std::string> crc32c_implementations();
+[[nodiscard]] std::uint32_t crc32c_by(const std::string& implementation, std::span<const std::byte> bytes,
                                       std::uint32_t before = 0);
 
 }  // namespace outcore::store

@@ -23,15 +23,15 @@ std::byte* at(const Strided& memory, const Extents& index) {
   return place;
 }
 
-const char* name_of(Way way) {
-  switch (way) {
-    case Way::get:
+const char* name_of(Operation operation) {
+  switch (operation) {
+    case Operation::get:
       return "get";
-    case Way::put:
+    case Operation::put:
       return "put";
-    case Way::accumulate:
+    case Operation::accumulate:
       return "accumulate";
-    case Way::prefetch:
+    case Operation::prefetch:
       break;
   }
   return "prefetch";
@@ -64,7 +64,7 @@ void ChunkClient::throw_closed(const char* attempted) const {
   throw Error(EBADF, {.attempted = attempted, .detail = "the " + layout_.text() + " was closed"});
 }
 
-void ChunkClient::check(Way way, const Slices& slices, const Strided& memory) const {
+void ChunkClient::check(Operation operation, const Slices& slices, const Strided& memory) const {
   const Extents& shape = layout_.grid.shape();
   const Box& box = slices.box;
   const auto refuse = [&](const std::string& detail) {
@@ -74,10 +74,10 @@ void ChunkClient::check(Way way, const Slices& slices, const Strided& memory) co
   if (!slices.fits(shape)) refuse("it is not inside, or its steps are not positive: " + slices.step.text());
   if (memory.stride_bytes.rank() != shape.rank())
     refuse("the memory has " + std::to_string(memory.stride_bytes.rank()) + " dimensions");
-  if (way == Way::get || way == Way::prefetch) return;
+  if (operation == Operation::get || operation == Operation::prefetch) return;
   if (layout_.read_only)
     throw Error(EROFS, {.attempted = "write to the " + layout_.text(), .detail = "it was opened read-only"});
-  if (way == Way::accumulate) check_accumulated(layout_.type, layout_.text());
+  if (operation == Operation::accumulate) check_accumulated(layout_.type, layout_.text());
 }
 
 bool ChunkClient::is_here(int component) const {
@@ -94,20 +94,19 @@ bool ChunkClient::asks_little(const Slices& slices) const {
 
 // ---- a request, and its portions
 
-Request ChunkClient::start(Way way, const Slices& slices, const Strided& memory, const void* alpha,
-                           bool waits) {
-  check_open(name_of(way));
-  check(way, slices, memory);
-  Task task{.way = way, .slices = slices, .memory = memory, .request = nullptr};
-  if (way == Way::accumulate)
+Request ChunkClient::start(Operation operation, const Slices& slices, const Strided& memory,
+                           const void* alpha, bool waits) {
+  check_open(name_of(operation));
+  check(operation, slices, memory);
+  Task task{.operation = operation, .slices = slices, .memory = memory, .request = nullptr};
+  if (operation == Operation::accumulate)
     std::memcpy(task.alpha.data(), alpha ? alpha : one_of(layout_.type), size_bytes(layout_.type));
   const auto own = std::make_shared<std::weak_ptr<RequestOfParts>>();
   task.request =
-      std::make_shared<RequestOfParts>([self = shared_from_this(), way, own, box = slices.box](bool failed) {
-        self->note_end(way, box, *own, failed);
-      });
+      std::make_shared<RequestOfParts>([self = shared_from_this(), operation, own, box = slices.box](
+                                           bool failed) { self->note_end(operation, box, *own, failed); });
   *own = task.request;
-  note_begin(way);
+  note_begin(operation);
   if (waits || asks_little(slices))
     run(task);
   else
@@ -115,16 +114,16 @@ Request ChunkClient::start(Way way, const Slices& slices, const Strided& memory,
   return Request(task.request);
 }
 
-void ChunkClient::note_begin(Way way) {
+void ChunkClient::note_begin(Operation operation) {
   const std::lock_guard lock(mutex_);
-  if (!open_) throw_closed(name_of(way));
+  if (!open_) throw_closed(name_of(operation));
   ++under_way_;
-  if (way == Way::put || way == Way::accumulate) ++changes_under_way_;
+  if (operation == Operation::put || operation == Operation::accumulate) ++changes_under_way_;
 }
 
-void ChunkClient::note_end(Way way, const Box& box, const std::weak_ptr<RequestOfParts>& request,
+void ChunkClient::note_end(Operation operation, const Box& box, const std::weak_ptr<RequestOfParts>& request,
                            bool failed) {
-  const bool changes = way == Way::put || way == Way::accumulate;
+  const bool changes = operation == Operation::put || operation == Operation::accumulate;
   if (changes && copies_)
     copies_->forget(
         [&](std::int64_t chunk) { return !intersection(layout_.grid.chunk_box(chunk), box).empty(); });
@@ -145,7 +144,7 @@ void ChunkClient::run(const Task& task) {
     const ChunkGrid& grid = layout_.grid;
     const std::int64_t bytes =
         task.slices.shape().product() * static_cast<std::int64_t>(grid.element_bytes());
-    const StreamedCopies streams(task.way == Way::get ? bytes : 0);
+    const StreamedCopies streams(task.operation == Operation::get ? bytes : 0);
     // Of whole chunks, as far as the box has them: one that is set in two parts would be read before.
     const Portions portions(grid.chunks_of(task.slices.box), Extents::filled(grid.chunk().rank(), 1),
                             std::max<std::int64_t>(portion_bytes / grid.chunk_bytes(), 1));
@@ -176,7 +175,7 @@ ChunkClient::Task ChunkClient::portion_of(const Task& task, Box chunks) const {
 
 /// While it is done the disk reads what is needed here of the next.
 void ChunkClient::run_portion(const Task& portion, const Task* next) {
-  const bool reads = portion.way == Way::get;
+  const bool reads = portion.operation == Operation::get;
   const auto components = components_of(layout_.grid, portion.slices.box);
   for (const int component : components)
     if (!is_here(component)) reads&& copies_ ? ask_for_chunks(portion, component) : ask(portion, component);
@@ -191,9 +190,9 @@ void ChunkClient::do_here(const Task& portion, int component) {
   const auto memory_of = [&](const ChunkPiece& piece) {
     return Strided{at(portion.memory, piece.first), portion.memory.stride_bytes};
   };
-  if (portion.way == Way::get)
+  if (portion.operation == Operation::get)
     store_->get(component, portion.slices, memory_of);
-  else if (portion.way == Way::put)
+  else if (portion.operation == Operation::put)
     store_->put(component, portion.slices, memory_of);
   else
     store_->accumulate(component, portion.slices, memory_of, portion.alpha.data());
@@ -250,9 +249,9 @@ void ChunkClient::ask(const Task& portion, int component) {
     service_.staging()->acquire(parcel->bytes);
     parcel->staged.emplace(service_.staging(), parcel->bytes);
   }
-  const bool reads = portion.way == Way::get;
+  const bool reads = portion.operation == Operation::get;
   if (!reads) parcel->copy(true);
-  ChunkCall header(layout_.number, component, portion.way, portion.slices);
+  ChunkCall header(layout_.number, component, portion.operation, portion.slices);
   header.alpha = portion.alpha;
   const auto then = [parcel, reads, self = shared_from_this()](std::span<std::byte> reply,
                                                                const Error* error) {
@@ -327,8 +326,8 @@ void ChunkClient::load(const Task& portion, int component, const Box& chunk, std
   };
   try {
     portion.request->add(service_.call(layout_.owners[static_cast<std::size_t>(component)],
-                                       ChunkCall(layout_.number, component, Way::get, Slices(chunk)), {},
-                                       {.reply = memory.first(bytes), .then = then}));
+                                       ChunkCall(layout_.number, component, Operation::get, Slices(chunk)),
+                                       {}, {.reply = memory.first(bytes), .then = then}));
   } catch (...) {
     loaded(std::current_exception());
   }
@@ -340,9 +339,9 @@ void ChunkClient::forget_copies() {
 
 void ChunkClient::prefetch(const Box& box) {
   const Slices slices(box);
-  check_open(name_of(Way::prefetch));
-  check(Way::prefetch, slices, {nullptr, slices.step});
-  note_begin(Way::prefetch);
+  check_open(name_of(Operation::prefetch));
+  check(Operation::prefetch, slices, {nullptr, slices.step});
+  note_begin(Operation::prefetch);
   std::exception_ptr failure;
   try {
     for (const int component : components_of(layout_.grid, box)) {
@@ -350,12 +349,12 @@ void ChunkClient::prefetch(const Box& box) {
         store_->prefetch(component, slices);
       else
         (void)service_.call(layout_.owners[static_cast<std::size_t>(component)],
-                            ChunkCall(layout_.number, component, Way::prefetch, slices), {}, {});
+                            ChunkCall(layout_.number, component, Operation::prefetch, slices), {}, {});
     }
   } catch (...) {
     failure = std::current_exception();
   }
-  note_end(Way::prefetch, box, {}, false);
+  note_end(Operation::prefetch, box, {}, false);
   if (failure) std::rethrow_exception(failure);
 }
 

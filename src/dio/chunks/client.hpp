@@ -47,8 +47,8 @@ class ChunkClient : public std::enable_shared_from_this<ChunkClient> {
   [[nodiscard]] const ChunkLayout& layout() const noexcept { return layout_; }
 
   /// `waits`: the caller will wait, so its thread can be used.
-  [[nodiscard]] Request start(Way way, const Slices& slices, const Strided& memory, const void* alpha,
-                              bool waits);
+  [[nodiscard]] Request start(Operation operation, const Slices& slices, const Strided& memory,
+                              const void* alpha, bool waits);
   void prefetch(const Box& box);
   /// Waits for all puts and accumulates; the first error that nobody has been told, or null.
   [[nodiscard]] std::exception_ptr settle();
@@ -59,7 +59,7 @@ class ChunkClient : public std::enable_shared_from_this<ChunkClient> {
 
  private:
   struct Task {
-    Way way = Way::get;
+    Operation operation = Operation::get;
     Slices slices;
     Strided memory;
     std::array<std::byte, 16> alpha{};
@@ -67,7 +67,7 @@ class ChunkClient : public std::enable_shared_from_this<ChunkClient> {
   };
   struct Parcel;
 
-  void check(Way way, const Slices& slices, const Strided& memory) const;
+  void check(Operation operation, const Slices& slices, const Strided& memory) const;
   [[nodiscard]] bool is_here(int component) const;
   [[nodiscard]] bool asks_little(const Slices& slices) const;
   void run(const Task& task);
@@ -81,8 +81,9 @@ class ChunkClient : public std::enable_shared_from_this<ChunkClient> {
   void load(const Task& portion, int component, const Box& chunk, std::span<std::byte> memory,
             const store::BlockCopies::Loaded& loaded);
   [[noreturn]] void throw_closed(const char* attempted) const;
-  void note_begin(Way way);
-  void note_end(Way way, const Box& box, const std::weak_ptr<RequestOfParts>& request, bool failed);
+  void note_begin(Operation operation);
+  void note_end(Operation operation, const Box& box, const std::weak_ptr<RequestOfParts>& request,
+                bool failed);
 
   World& world_;
   ChunkService& service_;

@@ -139,8 +139,11 @@ Staged::~Staged() {
 
 // ---- calls
 
-ChunkCall::ChunkCall(std::uint64_t array_number, int which, Way what, const Slices& slices)
-    : array(array_number), component(which), way(what), rank(static_cast<std::uint8_t>(slices.box.rank())) {
+ChunkCall::ChunkCall(std::uint64_t array_number, int which, Operation what, const Slices& slices)
+    : array(array_number),
+      component(which),
+      operation(what),
+      rank(static_cast<std::uint8_t>(slices.box.rank())) {
   std::ranges::copy(slices.box.begin.values(), begin.begin());
   std::ranges::copy(slices.box.end.values(), end.begin());
   std::ranges::copy(slices.step.values(), step.begin());
@@ -210,11 +213,11 @@ void ChunkService::serve(Arrays& arrays, Budget& budget, Call call) {
   for_each_piece(store->grid(), asked.component, slices, [&](const ChunkPiece& piece) {
     bytes += piece.elements() * static_cast<std::int64_t>(element_bytes);
   });
-  if (const bool changes = asked.way == Way::put || asked.way == Way::accumulate;
+  if (const bool changes = asked.operation == Operation::put || asked.operation == Operation::accumulate;
       static_cast<std::int64_t>(call.payload().size()) != (changes ? bytes : 0))
     refuse(EINVAL, std::to_string(call.payload().size()) + " bytes came for " + std::to_string(bytes));
-  switch (asked.way) {
-    case Way::get: {
+  switch (asked.operation) {
+    case Operation::get: {
       if (bytes > call.max_reply_bytes()) refuse(EMSGSIZE, std::to_string(bytes) + " bytes were asked for");
       if (const auto room = call.room(); static_cast<std::int64_t>(room.size()) >= bytes && bytes > 0) {
         store->get(asked.component, slices, Packed(room.data(), element_bytes));
@@ -226,14 +229,14 @@ void ChunkService::serve(Arrays& arrays, Budget& budget, Call call) {
       call.answer(reply->span(), reply);
       return;
     }
-    case Way::put:
+    case Operation::put:
       store->put(asked.component, slices, Packed(call.payload(), element_bytes));
       break;
-    case Way::accumulate:
+    case Operation::accumulate:
       check_accumulated(store->type(), "disk array");
       store->accumulate(asked.component, slices, Packed(call.payload(), element_bytes), asked.alpha.data());
       break;
-    case Way::prefetch:
+    case Operation::prefetch:
       store->prefetch(asked.component, slices);
       break;
     default:

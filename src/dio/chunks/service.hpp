@@ -51,20 +51,20 @@ class Staged {
   device::Buffer buffer_;
 };
 
-enum class Way : std::uint8_t { get, put, accumulate, prefetch };
+enum class Operation : std::uint8_t { get, put, accumulate, prefetch };
 
 /// What is asked of the owner of a component: the header of a call. The elements of the pieces of the section
 /// in this component follow one another in the payload, or the reply, each piece in row-major order.
 struct ChunkCall {
   std::uint64_t array = 0;
   std::int32_t component = 0;
-  Way way = Way::get;
+  Operation operation = Operation::get;
   std::uint8_t rank = 0;
   std::array<std::int64_t, max_rank> begin{}, end{}, step{};
   alignas(16) std::array<std::byte, 16> alpha{};
 
   ChunkCall() = default;
-  ChunkCall(std::uint64_t array, int component, Way way, const Slices& slices);
+  ChunkCall(std::uint64_t array, int component, Operation operation, const Slices& slices);
   [[nodiscard]] Slices slices() const;
 };
 
