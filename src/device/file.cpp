@@ -194,7 +194,7 @@ std::int64_t File::State::blocking(Kind kind, std::span<const iovec> list, std::
   const std::uint8_t stands_for = trace::events_enabled() ? 1 : choice.stands_for;
   const bool write = kind == Kind::write;
   const bool sequential = follows(kind, offset, size);
-  const auto space = write ? ahead->before_write(offset, size) : SpaceAhead::Range{};
+  const auto space = write ? ahead->before_write(offset, size) : ByteRange{};
   const std::int64_t new_from = write ? refused->before_write(offset) : 0;
   const std::uint64_t start_ns = stands_for > 0 ? trace::transfer_begins(write) : 0;
   if (choice.io_path == IoPath::buffered && list.size() == 1 && space.size_bytes == 0 && !options.engine &&

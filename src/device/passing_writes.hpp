@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_range.hpp"
 #include "outcore/request.hpp"
 
 namespace outcore::device {
@@ -16,11 +17,9 @@ namespace outcore::device {
 class PassingWrites {
  public:
   /// A blocking write, until `ended` is told of the same range.
-  void began(std::int64_t offset, std::int64_t size_bytes) {
-    blocking_.push_back({offset, offset + size_bytes});
-  }
+  void began(std::int64_t offset, std::int64_t size_bytes) { blocking_.push_back({offset, size_bytes}); }
   void ended(std::int64_t offset, std::int64_t size_bytes) noexcept {
-    const auto found = std::ranges::find(blocking_, Range{offset, offset + size_bytes});
+    const auto found = std::ranges::find(blocking_, ByteRange{offset, size_bytes});
     if (found == blocking_.end()) return;
     *found = blocking_.back();
     blocking_.pop_back();
@@ -28,23 +27,19 @@ class PassingWrites {
   /// A nonblocking one, until it is done.
   void began(std::int64_t offset, std::int64_t size_bytes, Request request) {
     if (nonblocking_.size() >= look_at_) forget_done();
-    nonblocking_.push_back({{offset, offset + size_bytes}, std::move(request)});
+    nonblocking_.push_back({{offset, size_bytes}, std::move(request)});
   }
 
   [[nodiscard]] bool meet(std::int64_t from, std::int64_t to) {
     forget_done();
-    const auto meets = [&](const Range& range) { return from < range.to && to > range.from; };
+    const auto meets = [&](const ByteRange& range) { return from < range.end() && to > range.offset; };
     return std::ranges::any_of(blocking_, meets) ||
            std::ranges::any_of(nonblocking_, [&](const Requested& one) { return meets(one.range); });
   }
 
  private:
-  struct Range {
-    std::int64_t from, to;
-    bool operator==(const Range&) const = default;
-  };
   struct Requested {
-    Range range;
+    ByteRange range;
     Request request;
   };
 
@@ -54,7 +49,7 @@ class PassingWrites {
     look_at_ = std::max<std::size_t>(16, 2 * nonblocking_.size());
   }
 
-  std::vector<Range> blocking_;
+  std::vector<ByteRange> blocking_;
   std::vector<Requested> nonblocking_;
   std::size_t look_at_ = 16;
 };

@@ -28,7 +28,7 @@ SpaceAhead::SpaceAhead(const OpenOptions& options, int fd) : fd_(fd), named_(!op
   length_ = end_ = about.st_size;
 }
 
-SpaceAhead::Range SpaceAhead::before_write(std::int64_t offset, std::int64_t size_bytes) noexcept {
+ByteRange SpaceAhead::before_write(std::int64_t offset, std::int64_t size_bytes) noexcept {
   if (!on_) return {};
   constexpr auto relaxed = std::memory_order_relaxed;
   const std::int64_t end = offset + size_bytes;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <mutex>
 
+#include "base/byte_range.hpp"
 #include "device/file.hpp"
 
 namespace outcore::device {
@@ -18,11 +19,8 @@ class SpaceAhead {
   /// The descriptor outlives it. Does nothing if the options or the file system do not let it.
   SpaceAhead(const OpenOptions& options, int fd);
 
-  struct Range {
-    std::int64_t offset = 0, size_bytes = 0;  ///< size 0: nothing
-  };
-  /// What to reserve before this write. If that fails, the write is as good without.
-  [[nodiscard]] Range before_write(std::int64_t offset, std::int64_t size_bytes) noexcept;
+  /// What to reserve before this write, maybe nothing. If that fails, the write is as good without.
+  [[nodiscard]] ByteRange before_write(std::int64_t offset, std::int64_t size_bytes) noexcept;
 
   void reserved(std::int64_t size_bytes) noexcept;     ///< by somebody else, from the beginning of the file
   void truncated(std::int64_t length_bytes) noexcept;  ///< which gave back what was reserved beyond

@@ -20,7 +20,7 @@ namespace {
 
 struct Request {
   bool write = false;
-  std::vector<AskedPiece> pieces;
+  std::vector<AskedRange> ranges;
   std::int64_t size_bytes = 0;
 };
 
@@ -29,15 +29,16 @@ Request parsed(std::span<const std::byte> header) {
   Ask ask;
   if (header.size() < sizeof ask) refuse("a header of " + std::to_string(header.size()) + " bytes");
   std::memcpy(&ask, header.data(), sizeof ask);
-  if (ask.count < 1 || static_cast<std::size_t>(ask.count) > max_asked_pieces ||
-      header.size() != sizeof ask + static_cast<std::size_t>(ask.count) * sizeof(AskedPiece))
-    refuse(std::to_string(ask.count) + " pieces in a header of " + std::to_string(header.size()) + " bytes");
-  Request request{ask.write != 0, std::vector<AskedPiece>(static_cast<std::size_t>(ask.count)), 0};
-  std::memcpy(request.pieces.data(), header.data() + sizeof ask, header.size() - sizeof ask);
-  for (const AskedPiece& piece : request.pieces) {
-    if (piece.offset < 0 || piece.size_bytes < 0 || piece.size_bytes > max_asked_bytes)
-      refuse(std::to_string(piece.size_bytes) + " bytes at offset " + std::to_string(piece.offset));
-    request.size_bytes += piece.size_bytes;
+  if (ask.count < 1 || static_cast<std::size_t>(ask.count) > max_asked_ranges ||
+      header.size() != sizeof ask + static_cast<std::size_t>(ask.count) * sizeof(AskedRange))
+    refuse(std::to_string(ask.count) + " ranges in a header of " + std::to_string(header.size()) + " bytes");
+  Request request{ask.write != 0, std::vector<AskedRange>(static_cast<std::size_t>(ask.count)), 0};
+  std::memcpy(request.ranges.data(), header.data() + sizeof ask, header.size() - sizeof ask);
+  for (const AskedRange& each : request.ranges) {
+    const auto& [offset, size_bytes] = each.range;
+    if (offset < 0 || size_bytes < 0 || size_bytes > max_asked_bytes)
+      refuse(std::to_string(size_bytes) + " bytes at offset " + std::to_string(offset));
+    request.size_bytes += size_bytes;
   }
   if (request.size_bytes > max_asked_bytes) refuse(std::to_string(request.size_bytes) + " bytes in one call");
   return request;
@@ -92,40 +93,41 @@ device::File& StripedComponents::at(int component) {
   return *files[c];
 }
 
-void StripedComponents::read(int component, std::span<Extent> extents) {
+void StripedComponents::read(int component, std::span<TransferRange> ranges) {
   device::File& file = at(component);
-  const Runs runs(extents, false);
-  for (const Runs::Run& run : runs.runs()) runs.zero_beyond(run, file.read(runs.list(run), run.offset));
+  const JoinedRanges joined(ranges, false);
+  for (const JoinedRanges::Joined& one : joined.all())
+    joined.zero_beyond(one, file.read(joined.list(one), one.offset));
 }
 
-void StripedComponents::write(int component, std::span<Extent> extents) {
+void StripedComponents::write(int component, std::span<TransferRange> ranges) {
   device::File& file = at(component);
-  const Runs runs(extents, true);
-  for (const Runs::Run& run : runs.runs()) file.write(runs.list(run), run.offset);
+  const JoinedRanges joined(ranges, true);
+  for (const JoinedRanges::Joined& one : joined.all()) file.write(joined.list(one), one.offset);
 }
 
 // ---- what others ask for
 
 /// A call under way. It needs the components no longer than until it has ended.
 struct StripedComponents::Asked {
-  struct Part {
+  struct OfComponent {
     int component = 0;
-    Runs runs;
+    JoinedRanges joined;
   };
 
   Asked(Call its_call, Request its_request) : call(std::move(its_call)), request(std::move(its_request)) {}
 
-  /// The pieces, with the memory that they go to or come from.
+  /// The ranges, with the memory that they go to or come from.
   void lay_out(std::byte* memory) {
-    std::vector<Extent> extents;
-    for (std::size_t i = 0; i < request.pieces.size(); ++i) {
-      const AskedPiece& piece = request.pieces[i];
-      extents.push_back({piece.offset, memory, piece.size_bytes});
-      memory += piece.size_bytes;
-      if (i + 1 < request.pieces.size() && request.pieces[i + 1].component == piece.component) continue;
-      parts.push_back({static_cast<int>(piece.component), Runs(extents, request.write)});
-      left += static_cast<int>(parts.back().runs.runs().size());
-      extents.clear();
+    std::vector<TransferRange> ranges;
+    for (std::size_t i = 0; i < request.ranges.size(); ++i) {
+      const AskedRange& next = request.ranges[i];
+      ranges.push_back({next.range, memory});
+      memory += next.range.size_bytes;
+      if (i + 1 < request.ranges.size() && request.ranges[i + 1].component == next.component) continue;
+      parts.push_back({static_cast<int>(next.component), JoinedRanges(ranges, request.write)});
+      left += static_cast<int>(parts.back().joined.all().size());
+      ranges.clear();
     }
   }
 
@@ -150,7 +152,7 @@ struct StripedComponents::Asked {
   Call call;
   Request request;
   std::shared_ptr<std::byte> reply;
-  std::vector<Part> parts;
+  std::vector<OfComponent> parts;
   std::atomic<int> left{0};
   std::mutex mutex;
   std::optional<Error> failure;
@@ -158,9 +160,9 @@ struct StripedComponents::Asked {
 
 void StripedComponents::serve(Call call) {
   Request request = parsed(call.header());
-  for (const AskedPiece& piece : request.pieces) (void)at(static_cast<int>(piece.component));
+  for (const AskedRange& each : request.ranges) (void)at(static_cast<int>(each.component));
   if (request.write && static_cast<std::int64_t>(call.payload().size()) != request.size_bytes)
-    refuse("a payload of " + std::to_string(call.payload().size()) + " bytes for pieces of " +
+    refuse("a payload of " + std::to_string(call.payload().size()) + " bytes for ranges of " +
            std::to_string(request.size_bytes));
   auto asked = std::make_shared<Asked>(std::move(call), std::move(request));
   if (!asked->request.write && !suits_room(*asked)) {
@@ -179,23 +181,23 @@ void StripedComponents::serve(Call call) {
 }
 
 void StripedComponents::begin(const std::shared_ptr<Asked>& asked) {
-  // A payload is only read from: an Extent has one type of pointer for both directions.
+  // A payload is only read from: a TransferRange has one type of pointer for both directions.
   asked->lay_out(asked->request.write ? const_cast<std::byte*>(asked->call.payload().data())
                  : asked->reply       ? asked->reply.get()
                                       : asked->call.room().data());
   if (serve_at_once(*asked)) return;
   if (copies(*asked)) return copies_.add([this, asked] { copy(*asked); });
-  for (const Asked::Part& part : asked->parts)
-    for (const Runs::Run& run : part.runs.runs()) {
-      const auto list = part.runs.list(run);
-      const auto then = [asked, &part, &run, rank = rank](std::int64_t moved, const Error* error) {
-        if (!asked->request.write && !error) part.runs.zero_beyond(run, moved);
+  for (const Asked::OfComponent& part : asked->parts)
+    for (const JoinedRanges::Joined& one : part.joined.all()) {
+      const auto list = part.joined.list(one);
+      const auto then = [asked, &part, &one, rank = rank](std::int64_t moved, const Error* error) {
+        if (!asked->request.write && !error) part.joined.zero_beyond(one, moved);
         asked->ended(error, rank);
       };
       try {
         device::File& file = at(part.component);
-        asked->request.write ? file.write_async(list, run.offset, then)
-                             : file.read_async(list, run.offset, then);
+        asked->request.write ? file.write_async(list, one.offset, then)
+                             : file.read_async(list, one.offset, then);
       } catch (...) {
         const Error error = transport::current_error("serve bytes of a striped file");
         asked->ended(&error, rank);
@@ -205,17 +207,17 @@ void StripedComponents::begin(const std::shared_ptr<Asked>& asked) {
 
 /// Writes into the page cache: the engine would take three threads for one.
 bool StripedComponents::copies(const Asked& asked) {
-  return asked.request.write && std::ranges::all_of(asked.parts, [&](const Asked::Part& part) {
-           return std::ranges::all_of(part.runs.runs(), [&](const Runs::Run& run) {
-             return at(part.component).write_is_copy(run.offset, static_cast<std::size_t>(run.size_bytes));
+  return asked.request.write && std::ranges::all_of(asked.parts, [&](const Asked::OfComponent& part) {
+           return std::ranges::all_of(part.joined.all(), [&](const JoinedRanges::Joined& one) {
+             return at(part.component).write_is_copy(one.offset, static_cast<std::size_t>(one.size_bytes));
            });
          });
 }
 
 void StripedComponents::copy(Asked& asked) {
-  for (const Asked::Part& part : asked.parts)
-    for (const Runs::Run& run : part.runs.runs()) try {
-        at(part.component).write(part.runs.list(run), run.offset);
+  for (const Asked::OfComponent& part : asked.parts)
+    for (const JoinedRanges::Joined& one : part.joined.all()) try {
+        at(part.component).write(part.joined.list(one), one.offset);
         asked.ended(nullptr, rank);
       } catch (...) {
         const Error error = transport::current_error("serve bytes of a striped file");
@@ -227,8 +229,8 @@ void StripedComponents::copy(Asked& asked) {
 bool StripedComponents::suits_room(const Asked& asked) {
   if (asked.request.size_bytes > static_cast<std::int64_t>(asked.call.room().size())) return false;
   return asked.call.room_is_final() || asked.request.size_bytes <= ReplyMemory::small_bytes ||
-         std::ranges::all_of(asked.request.pieces, [&](const AskedPiece& piece) {
-           return at(static_cast<int>(piece.component)).resident(piece.offset, piece.size_bytes);
+         std::ranges::all_of(asked.request.ranges, [&](const AskedRange& each) {
+           return at(static_cast<int>(each.component)).resident(each.range.offset, each.range.size_bytes);
          });
 }
 
@@ -236,12 +238,12 @@ bool StripedComponents::suits_room(const Asked& asked) {
 /// with one that is as busy.
 bool StripedComponents::serve_at_once(Asked& asked) {
   if (asked.request.write) return false;
-  for (const Asked::Part& part : asked.parts)
-    for (const Runs::Run& run : part.runs.runs())
-      if (!at(part.component).resident(run.offset, run.size_bytes)) return false;
-  for (const Asked::Part& part : asked.parts)
-    for (const Runs::Run& run : part.runs.runs())
-      part.runs.zero_beyond(run, at(part.component).read(part.runs.list(run), run.offset));
+  for (const Asked::OfComponent& part : asked.parts)
+    for (const JoinedRanges::Joined& one : part.joined.all())
+      if (!at(part.component).resident(one.offset, one.size_bytes)) return false;
+  for (const Asked::OfComponent& part : asked.parts)
+    for (const JoinedRanges::Joined& one : part.joined.all())
+      part.joined.zero_beyond(one, at(part.component).read(part.joined.list(one), one.offset));
   asked.answer();
   return true;
 }

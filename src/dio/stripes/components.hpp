@@ -12,25 +12,26 @@
 
 #include "device/buffer.hpp"
 #include "device/file.hpp"
-#include "dio/stripes/extents.hpp"
+#include "dio/stripes/joined_ranges.hpp"
 #include "dio/thread_pool.hpp"
 #include "outcore/call.hpp"
 
 namespace outcore::store {
 
-/// A call carries at most so many bytes, and pieces.
+/// A call carries at most so many bytes, and ranges.
 inline constexpr std::int64_t max_asked_bytes = 1 << 20;
-inline constexpr std::size_t max_asked_pieces = 120;
+inline constexpr std::size_t max_asked_ranges = 120;
 
-/// A piece of a component, as it stands in the header of a call, one after another behind an Ask. The bytes
-/// of a write are the payload, those of a read the reply, in the order of the pieces.
+/// Bytes of a component, as they stand in the header of a call, one after another behind an Ask. The bytes
+/// of a write are the payload, those of a read the reply, in the order of the ranges.
 struct Ask {
   std::int32_t write = 0, count = 0;
 };
-struct AskedPiece {
-  std::int64_t component = 0, offset = 0, size_bytes = 0;
+struct AskedRange {
+  std::int64_t component = 0;
+  ByteRange range;
 };
-static_assert(sizeof(Ask) + max_asked_pieces * sizeof(AskedPiece) <= max_call_header_bytes);
+static_assert(sizeof(Ask) + max_asked_ranges * sizeof(AskedRange) <= max_call_header_bytes);
 
 /// Memory for replies: a fixed number of reply slots, small ones and large ones. So an owner needs the same
 /// memory whatever the number of clients.
@@ -69,8 +70,8 @@ struct StripedComponents {
 
   void remove_names() noexcept;
   [[nodiscard]] device::File& at(int component);
-  void read(int component, std::span<Extent> extents);  ///< blocking; gaps are zeros
-  void write(int component, std::span<Extent> extents);
+  void read(int component, std::span<TransferRange> ranges);  ///< blocking; gaps are zeros
+  void write(int component, std::span<TransferRange> ranges);
 
   /// What the procedure does, in the thread that serves: what the page cache holds is read at once; what goes
   /// there is copied by a thread, as it may have to wait for the disk; all else goes to the engine, whose

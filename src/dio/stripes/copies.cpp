@@ -32,14 +32,14 @@ void StripedFile::Transfer::Copying::end(const std::exception_ptr& its_failure) 
 
 /// Reads through copies; what finds no room for one is asked for as it is.
 void StripedFile::State::start_from_copies(Transfer& request, int component,
-                                           std::span<const Extent> extents) {
+                                           std::span<const TransferRange> ranges) {
   if (!request.copying) request.copying = std::make_shared<Transfer::Copying>();
-  std::vector<Extent> without;
-  for (const Extent& extent : extents)
-    for (std::int64_t done = 0; done < extent.size_bytes;) {
-      const std::int64_t at = extent.offset + done, block = at / block_bytes, from = at % block_bytes;
-      const std::int64_t size = std::min(extent.size_bytes - done, block_bytes - from);
-      std::byte* const memory = extent.memory + done;
+  std::vector<TransferRange> without;
+  for (const TransferRange& range : ranges)
+    for (std::int64_t done = 0; done < range.size_bytes;) {
+      const std::int64_t at = range.offset + done, block = at / block_bytes, from = at % block_bytes;
+      const std::int64_t size = std::min(range.size_bytes - done, block_bytes - from);
+      std::byte* const memory = range.memory + done;
       done += size;
       const auto ready = [copying = request.copying, memory, from, size](const std::byte* found,
                                                                          const std::exception_ptr& failure) {
@@ -50,17 +50,17 @@ void StripedFile::State::start_from_copies(Transfer& request, int component,
       const bool used =
           copies->use(number_of(block, component, stripes), ready,
                       [&](std::span<std::byte> copy, const BlockCopies::Loaded& loaded) {
-                        load(request, {block * block_bytes, copy.data(), block_bytes}, component, loaded);
+                        load(request, {{block * block_bytes, block_bytes}, copy.data()}, component, loaded);
                       });
       if (used) continue;
       request.copying->end(nullptr);
-      without.push_back({at, memory, size});
+      without.push_back({{at, size}, memory});
     }
   if (!without.empty()) start_distant(request, component, without);
 }
 
 /// Asks the owner for a whole block.
-void StripedFile::State::load(Transfer& request, const Extent& block, int component,
+void StripedFile::State::load(Transfer& request, const TransferRange& block, int component,
                               const BlockCopies::Loaded& loaded) {
   try {
     ask(request, component, {&block, 1}, [loaded](std::span<std::byte>, const Error* error) {
@@ -73,10 +73,10 @@ void StripedFile::State::load(Transfer& request, const Extent& block, int compon
 
 /// Copies of what is being written are not right any more, and those made meanwhile will not be: they are
 /// forgotten again when it is complete.
-void StripedFile::State::forget_blocks(Transfer& request, int component, std::span<const Extent> extents) {
-  for (const Extent& extent : extents) {
-    const std::int64_t end = extent.offset + extent.size_bytes;
-    for (std::int64_t block = extent.offset / block_bytes; block * block_bytes < end; ++block) {
+void StripedFile::State::forget_blocks(Transfer& request, int component,
+                                       std::span<const TransferRange> ranges) {
+  for (const TransferRange& range : ranges) {
+    for (std::int64_t block = range.offset / block_bytes; block * block_bytes < range.end(); ++block) {
       request.changed_blocks.push_back(number_of(block, component, stripes));
       copies->forget(request.changed_blocks.back());
     }

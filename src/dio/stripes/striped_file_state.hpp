@@ -21,23 +21,23 @@ namespace outcore::store {
 
 inline constexpr std::int64_t copied_block_bytes = 64 << 10;  ///< of the client cache
 
-/// A piece of a component.
-struct Piece {
+/// Bytes of a component, and their memory.
+struct ComponentRange {
   int component = 0;
-  Extent extent;
+  TransferRange range;
 };
 
 /// One request: what of it goes to component files here, and what is asked of others.
 class StripedFile::Transfer final : public FinishedByWaiter {
  public:
   struct Local {
-    Runs runs;
-    std::vector<Request> requests;  ///< one for each run; empty: done already
+    JoinedRanges joined;
+    std::vector<Request> requests;  ///< one for each of `joined`; empty: done already
   };
   struct Distant {
     Request call;
-    std::vector<std::byte> packed;  ///< small pieces that are written, one after another
-    std::vector<Extent> scattered;  ///< where small pieces that are read go
+    std::vector<std::byte> packed;         ///< small ranges that are written, one after another
+    std::vector<TransferRange> scattered;  ///< where small ranges that are read go
   };
   /// What is taken from copies of blocks, which perhaps have to come first.
   struct Copying {
@@ -107,12 +107,12 @@ struct StripedFile::State {
   /// `parts`: ReadPart or WritePart.
   template <class Part>
   std::shared_ptr<Transfer> start(std::span<const Part> parts, bool blocking);
-  void start_local(Transfer& request, int component, std::vector<Extent> extents);
-  void start_distant(Transfer& request, int component, std::span<const Extent> extents);
-  void start_from_copies(Transfer& request, int component, std::span<const Extent> extents);
-  void load(Transfer& request, const Extent& block, int component, const BlockCopies::Loaded& loaded);
-  void forget_blocks(Transfer& request, int component, std::span<const Extent> extents);
-  void ask(Transfer& request, int component, std::span<const Extent> extents,
+  void start_local(Transfer& request, int component, std::vector<TransferRange> ranges);
+  void start_distant(Transfer& request, int component, std::span<const TransferRange> ranges);
+  void start_from_copies(Transfer& request, int component, std::span<const TransferRange> ranges);
+  void load(Transfer& request, const TransferRange& block, int component, const BlockCopies::Loaded& loaded);
+  void forget_blocks(Transfer& request, int component, std::span<const TransferRange> ranges);
+  void ask(Transfer& request, int component, std::span<const TransferRange> ranges,
            std::function<void(std::span<std::byte> reply, const Error* error)> then = {});
   void settle();
   void flush();

@@ -12,7 +12,7 @@
 namespace outcore::store {
 namespace {
 
-/// Pieces from this size on travel alone, from memory to memory; copying smaller ones costs less than a call.
+/// Ranges from this size on travel alone, from memory to memory; copying smaller ones costs less than a call.
 constexpr std::int64_t alone_from_bytes = 32 << 10;
 
 void check_range(std::string_view attempted, const std::string& name, std::int64_t offset, std::size_t size) {
@@ -31,18 +31,18 @@ std::span<std::byte> memory_of(const WritePart& part) {  // a write only reads i
   return {const_cast<std::byte*>(part.memory.data()), part.memory.size()};
 }
 
-/// The parts as pieces of components.
+/// The parts as ranges of components.
 template <class Part>
-std::vector<Piece> pieces_of(const Stripes& stripes, std::span<const Part> parts) {
-  std::vector<Piece> pieces;
+std::vector<ComponentRange> component_ranges(const Stripes& stripes, std::span<const Part> parts) {
+  std::vector<ComponentRange> all;
   for (const Part& part : parts) {
     const auto memory = memory_of(part);
     stripes.for_each_part(part.offset, static_cast<std::int64_t>(memory.size()),
                           [&](int component, std::int64_t at, std::int64_t from, std::int64_t size) {
-                            pieces.push_back({component, {at, memory.data() + from, size}});
+                            all.push_back({component, {{at, size}, memory.data() + from}});
                           });
   }
-  return pieces;
+  return all;
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ StripedFile::Transfer::~Transfer() {
   // The memory must stay until the request is complete: that of the caller is the caller's to keep, ours is
   // not.
   const bool keeps =
-      std::any_of(local.begin(), local.end(), [](const Local& each) { return each.runs.sieves(); });
+      std::any_of(local.begin(), local.end(), [](const Local& each) { return each.joined.sieves(); });
   if (keeps || !distant.empty() || copying) finish_quietly();
 }
 
@@ -80,15 +80,15 @@ void StripedFile::Transfer::end() {
     for (std::size_t i = 0; i < each.requests.size(); ++i)
       guarded([&] {
         const std::int64_t moved = each.requests[i].wait();
-        if (!write) each.runs.zero_beyond(each.runs.runs()[i], moved);
+        if (!write) each.joined.zero_beyond(each.joined.all()[i], moved);
       });
   for (Distant& each : distant)
     guarded([&] {
       each.call.wait();
       const std::byte* from = each.scattered.empty() ? nullptr : each.call.reply().data();
-      for (const Extent& extent : each.scattered) {
-        std::memcpy(extent.memory, from, static_cast<std::size_t>(extent.size_bytes));
-        from += extent.size_bytes;
+      for (const TransferRange& range : each.scattered) {
+        std::memcpy(range.memory, from, static_cast<std::size_t>(range.size_bytes));
+        from += range.size_bytes;
       }
     });
   if (copying) {
@@ -138,12 +138,12 @@ void StripedFile::Transfer::end_wait(std::uint64_t /*waited_ns*/) noexcept {
   for (const Distant& each : distant) each.call.state()->end_wait(0);
 }
 
-// ---- the ways of its pieces
+// ---- where its ranges go
 
 template <class Part>
 std::shared_ptr<StripedFile::Transfer> StripedFile::State::start(std::span<const Part> parts, bool blocking) {
   constexpr bool write = std::is_same_v<Part, WritePart>;
-  std::vector<Piece> pieces = pieces_of(stripes, parts);
+  std::vector<ComponentRange> all = component_ranges(stripes, parts);
   auto request = std::make_shared<Transfer>();
   request->write = write;
   if (!parts.empty()) request->offset = parts.front().offset;
@@ -152,94 +152,94 @@ std::shared_ptr<StripedFile::Transfer> StripedFile::State::start(std::span<const
   request->trace_file = trace_file;
   request->components = components;
   request->copies = copies;
-  for (const Piece& piece : pieces) request->size_bytes += piece.extent.size_bytes;
-  std::ranges::stable_sort(pieces, {}, &Piece::component);
-  std::vector<Extent> extents;
+  for (const ComponentRange& each : all) request->size_bytes += each.range.size_bytes;
+  std::ranges::stable_sort(all, {}, &ComponentRange::component);
+  std::vector<TransferRange> ranges;
   // What others do comes first, so that it goes on while this process does its own part.
   for (const bool here : {false, true})
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
-      const int component = pieces[i].component;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const int component = all[i].component;
       if (reaches(component) != here) continue;
-      extents.push_back(pieces[i].extent);
-      if (i + 1 < pieces.size() && pieces[i + 1].component == component) continue;
+      ranges.push_back(all[i].range);
+      if (i + 1 < all.size() && all[i + 1].component == component) continue;
       if (here)
-        start_local(*request, component, std::move(extents));
+        start_local(*request, component, std::move(ranges));
       else if (copies && !write)
-        start_from_copies(*request, component, extents);
+        start_from_copies(*request, component, ranges);
       else
-        start_distant(*request, component, extents);
-      extents.clear();
+        start_distant(*request, component, ranges);
+      ranges.clear();
     }
   if (write && !request->distant.empty()) undelivered.watch(request);
   return request;
 }
 
-void StripedFile::State::start_local(Transfer& request, int component, std::vector<Extent> extents) {
+void StripedFile::State::start_local(Transfer& request, int component, std::vector<TransferRange> ranges) {
   device::File& file = components->at(component);
   if (request.blocking) {  // in the calling thread: nothing is gained by another
-    request.write ? components->write(component, extents) : components->read(component, extents);
+    request.write ? components->write(component, ranges) : components->read(component, ranges);
     return;
   }
-  request.local.push_back({Runs(extents, request.write), {}});
+  request.local.push_back({JoinedRanges(ranges, request.write), {}});
   Transfer::Local& local = request.local.back();
-  for (const Runs::Run& run : local.runs.runs()) {
-    const auto list = local.runs.list(run);
-    local.requests.push_back(request.write ? file.write_async(list, run.offset)
-                                           : file.read_async(list, run.offset));
+  for (const JoinedRanges::Joined& one : local.joined.all()) {
+    const auto list = local.joined.list(one);
+    local.requests.push_back(request.write ? file.write_async(list, one.offset)
+                                           : file.read_async(list, one.offset));
   }
 }
 
 /// Cuts what is large, and packs what is small.
-void StripedFile::State::start_distant(Transfer& request, int component, std::span<const Extent> extents) {
-  if (copies && request.write) forget_blocks(request, component, extents);
-  std::vector<Extent> small;
+void StripedFile::State::start_distant(Transfer& request, int component,
+                                       std::span<const TransferRange> ranges) {
+  if (copies && request.write) forget_blocks(request, component, ranges);
+  std::vector<TransferRange> small;
   std::int64_t small_bytes = 0;
   const auto send_small = [&] {
     if (!small.empty()) ask(request, component, small);
     small.clear();
     small_bytes = 0;
   };
-  for (Extent rest : extents) {
+  for (TransferRange rest : ranges) {
     while (rest.size_bytes >= alone_from_bytes) {
-      const Extent alone{rest.offset, rest.memory, std::min(rest.size_bytes, max_asked_bytes)};
+      const TransferRange alone{{rest.offset, std::min(rest.size_bytes, max_asked_bytes)}, rest.memory};
       ask(request, component, {&alone, 1});
-      rest = {rest.offset + alone.size_bytes, rest.memory + alone.size_bytes,
-              rest.size_bytes - alone.size_bytes};
+      rest = {{alone.end(), rest.size_bytes - alone.size_bytes}, rest.memory + alone.size_bytes};
     }
     if (rest.size_bytes == 0) continue;
-    if (small.size() == max_asked_pieces || small_bytes + rest.size_bytes > max_asked_bytes) send_small();
+    if (small.size() == max_asked_ranges || small_bytes + rest.size_bytes > max_asked_bytes) send_small();
     small.push_back(rest);
     small_bytes += rest.size_bytes;
   }
   send_small();
 }
 
-/// One call: a single piece from or to the memory of the caller, several through memory of their own.
-void StripedFile::State::ask(Transfer& request, int component, std::span<const Extent> extents,
+/// One call: a single range from or to the memory of the caller, several through memory of their own.
+void StripedFile::State::ask(Transfer& request, int component, std::span<const TransferRange> ranges,
                              std::function<void(std::span<std::byte> reply, const Error* error)> then) {
   std::array<std::byte, max_call_header_bytes> header;
-  const Ask ask{request.write, static_cast<std::int32_t>(extents.size())};
+  const Ask ask{request.write, static_cast<std::int32_t>(ranges.size())};
   std::byte* to = header.data();
   std::memcpy(to, &ask, sizeof ask);
   to += sizeof ask;
   std::int64_t size_bytes = 0;
-  for (const Extent& extent : extents) {
-    const AskedPiece piece{component, extent.offset, extent.size_bytes};
-    std::memcpy(to, &piece, sizeof piece);
-    to += sizeof piece;
-    size_bytes += extent.size_bytes;
+  for (const TransferRange& range : ranges) {
+    const AskedRange asked{component, range};
+    std::memcpy(to, &asked, sizeof asked);
+    to += sizeof asked;
+    size_bytes += range.size_bytes;
   }
   Transfer::Distant distant;
-  std::span<std::byte> memory{extents[0].memory, static_cast<std::size_t>(size_bytes)};
+  std::span<std::byte> memory{ranges[0].memory, static_cast<std::size_t>(size_bytes)};
   CallOptions options{.then = std::move(then)};
-  if (extents.size() > 1 && request.write) {
+  if (ranges.size() > 1 && request.write) {
     distant.packed.reserve(memory.size());
-    for (const Extent& extent : extents)
-      distant.packed.insert(distant.packed.end(), extent.memory, extent.memory + extent.size_bytes);
+    for (const TransferRange& range : ranges)
+      distant.packed.insert(distant.packed.end(), range.memory, range.memory + range.size_bytes);
     memory = distant.packed;
   }
-  if (!request.write && extents.size() > 1) {
-    distant.scattered.assign(extents.begin(), extents.end());
+  if (!request.write && ranges.size() > 1) {
+    distant.scattered.assign(ranges.begin(), ranges.end());
     options.max_reply_bytes = size_bytes;
   } else if (!request.write) {
     options.reply = memory;
@@ -261,9 +261,9 @@ void check_parts(const StripedFile::State& state, std::string_view attempted, st
   for (const Part& part : parts) check_range(attempted, state.name, part.offset, part.memory.size());
 }
 
-/// The only piece of a request in a component opened here, which most small requests are.
+/// The only range of a request, in a component opened here, which most small requests are.
 template <class Part>
-std::optional<Piece> single_local(const StripedFile::State& state, std::span<const Part> parts) {
+std::optional<ComponentRange> single_local(const StripedFile::State& state, std::span<const Part> parts) {
   if (parts.size() != 1 || parts[0].memory.empty()) return std::nullopt;
   const auto memory = memory_of(parts[0]);
   const auto size = static_cast<std::int64_t>(memory.size());
@@ -271,7 +271,7 @@ std::optional<Piece> single_local(const StripedFile::State& state, std::span<con
   const std::int64_t stripe = state.stripes.stripe_bytes();
   const bool whole = state.stripes.components() == 1 || place.offset % stripe + size <= stripe;
   if (!whole || !state.reaches(place.component)) return std::nullopt;
-  return Piece{place.component, {place.offset, memory.data(), size}};
+  return ComponentRange{place.component, {{place.offset, size}, memory.data()}};
 }
 
 constexpr trace::Asker as_file{.layer = trace::Layer::file, .sequential = false};
@@ -280,10 +280,10 @@ constexpr trace::Asker as_file{.layer = trace::Layer::file, .sequential = false}
 
 void StripedFile::read(std::span<const ReadPart> parts) {
   check_parts(*state_, "read", parts);
-  if (const auto piece = single_local(*state_, parts)) {
+  if (const auto single = single_local(*state_, parts)) {
     const std::span memory = parts[0].memory;
     const std::int64_t moved =
-        state_->components->at(piece->component).read(memory, piece->extent.offset, as_file);
+        state_->components->at(single->component).read(memory, single->range.offset, as_file);
     std::ranges::fill(memory.subspan(static_cast<std::size_t>(moved)), std::byte{0});
     return;
   }
@@ -292,8 +292,8 @@ void StripedFile::read(std::span<const ReadPart> parts) {
 
 void StripedFile::write(std::span<const WritePart> parts) {
   check_parts(*state_, "write", parts);
-  if (const auto piece = single_local(*state_, parts)) {
-    state_->components->at(piece->component).write(parts[0].memory, piece->extent.offset, as_file);
+  if (const auto single = single_local(*state_, parts)) {
+    state_->components->at(single->component).write(parts[0].memory, single->range.offset, as_file);
     return;
   }
   state_->start(parts, true)->deliver();
