@@ -12,16 +12,17 @@
 namespace outcore::array {
 namespace {
 
-constexpr std::int64_t max_lane_bytes = 1 << 20;  // 8 chunks of the usual size
-constexpr std::int64_t depth_of_disk = 10;        // lanes under way keep it busy; it gets slower with more
-constexpr std::int64_t min_depth = 2;             // of a process
+constexpr std::int64_t max_buffer_bytes = 1 << 20;  // 8 chunks of the usual size
+constexpr std::int64_t depth_of_disk = 10;  // buffers under way keep it busy; it gets slower with more
+constexpr std::int64_t min_depth = 2;       // of a process
 constexpr std::int64_t share_of_budget = 12, share_for_three = 24;
 
 }  // namespace
 
-ChunkMover::Lanes::Lanes(std::int64_t slot_bytes, std::int64_t budget_bytes, int processes) noexcept {
+ChunkMover::BufferCounts::BufferCounts(std::int64_t slot_bytes, std::int64_t budget_bytes,
+                                       int processes) noexcept {
   const std::int64_t most = std::max((depth_of_disk + processes - 1) / processes, min_depth);
-  const std::int64_t bytes = std::min(budget_bytes / share_of_budget / (2 * most), max_lane_bytes);
+  const std::int64_t bytes = std::min(budget_bytes / share_of_budget / (2 * most), max_buffer_bytes);
   depth = std::clamp<std::int64_t>(most * bytes / slot_bytes, 1, most);
   slots = std::max<std::int64_t>(bytes / slot_bytes, 1);
   const std::int64_t third_batch_bytes = 3 * depth * slots * slot_bytes;
@@ -36,13 +37,13 @@ ChunkMover::ChunkMover(const ChunkGrid& grid, std::span<const OwnedComponent> co
                                      : components.front().file->geometry().stride_bytes()),
       chunk_stride_bytes_(row_major(grid.chunk(), grid.element_bytes())) {
   if (components.empty()) return;
-  const Lanes all(slot_bytes_, budget_bytes, processes);
+  const BufferCounts all(slot_bytes_, budget_bytes, processes);
   depth_ = all.depth;
-  lane_slots_ = all.slots;
-  lanes_.resize(static_cast<std::size_t>(all.count()));
-  buffer_ = device::Buffer(static_cast<std::size_t>(all.count() * all.slots * slot_bytes_));
-  for (std::size_t i = 0; i < lanes_.size(); ++i)
-    lanes_[i].memory = buffer_.data() + static_cast<std::int64_t>(i) * lane_slots_ * slot_bytes_;
+  slots_of_buffer_ = all.slots;
+  buffers_.resize(static_cast<std::size_t>(all.count()));
+  memory_ = device::Buffer(static_cast<std::size_t>(all.count() * all.slots * slot_bytes_));
+  for (std::size_t i = 0; i < buffers_.size(); ++i)
+    buffers_[i].memory = memory_.data() + static_cast<std::int64_t>(i) * slots_of_buffer_ * slot_bytes_;
 }
 
 ChunkMover::~ChunkMover() {
@@ -51,50 +52,50 @@ ChunkMover::~ChunkMover() {
 
 std::int64_t ChunkMover::memory_bytes(std::int64_t slot_bytes, bool staged, std::int64_t budget_bytes,
                                       int processes) noexcept {
-  const Lanes all(slot_bytes, budget_bytes, processes);
+  const BufferCounts all(slot_bytes, budget_bytes, processes);
   return (staged ? 2 : 1) * all.count() * all.slots * slot_bytes;
 }
 
-bool ChunkMover::Lane::done() const noexcept {
+bool ChunkMover::ChunkBuffer::done() const noexcept {
   return std::ranges::all_of(requests, [](const Request& each) { return each.done(); });
 }
 
 /// Waits for all requests, then throws the first error.
-void ChunkMover::Lane::wait() {
+void ChunkMover::ChunkBuffer::wait() {
   complete(requests);
 }
 
 void ChunkMover::finish() {
   std::exception_ptr first;
-  for (Lane& lane : lanes_) {
+  for (ChunkBuffer& buffer : buffers_) {
     try {
-      lane.wait();
+      buffer.wait();
     } catch (...) {
       if (!first) first = std::current_exception();
     }
-    lane.runs.clear();
-    lane.slots = 0;
+    buffer.ranges.clear();
+    buffer.slots = 0;
   }
   reading_ = 0;
   ahead_.clear();
   if (first) std::rethrow_exception(first);
 }
 
-/// The lane that was used longest ago; what it did is complete.
-ChunkMover::Lane& ChunkMover::next_lane() {
-  Lane& lane = lanes_[next_];
-  next_ = (next_ + 1) % lanes_.size();
-  lane.wait();
-  lane.runs.clear();
-  lane.slots = 0;
-  return lane;
+/// The buffer that was used longest ago; what it did is complete.
+ChunkMover::ChunkBuffer& ChunkMover::next_buffer() {
+  ChunkBuffer& buffer = buffers_[next_];
+  next_ = (next_ + 1) % buffers_.size();
+  buffer.wait();
+  buffer.ranges.clear();
+  buffer.slots = 0;
+  return buffer;
 }
 
-/// Visits runs of all components in the box, as many as fit into a lane at a time, until `visit` returns
-/// false.
+/// Visits ranges of slots of all components in the box, as many as fit into a buffer at a time, until `visit`
+/// returns false.
 template <class Visit>
 void ChunkMover::for_each_batch(const Box& box, Visit visit) {
-  std::vector<Run> batch;
+  std::vector<OwnedSlots> batch;
   std::int64_t slots = 0;
   bool wanted = true;
   const auto hand_over = [&] {
@@ -104,15 +105,15 @@ void ChunkMover::for_each_batch(const Box& box, Visit visit) {
     slots = 0;
   };
   for (const OwnedComponent& component : components_)
-    grid_.for_each_run(component.index, box, [&](const ChunkGrid::Run& run) {
-      std::int64_t first = run.first_slot, left = run.count;
+    grid_.for_each_slot_range(component.index, box, [&](const store::SlotRange& range) {
+      std::int64_t first = range.first_slot, left = range.count;
       while (left > 0 && wanted) {
-        const std::int64_t count = std::min(left, lane_slots_ - slots);
-        batch.push_back({&component, first, count});
+        const std::int64_t count = std::min(left, slots_of_buffer_ - slots);
+        batch.push_back({{first, count}, &component});
         slots += count;
         first += count;
         left -= count;
-        if (slots == lane_slots_) hand_over();
+        if (slots == slots_of_buffer_) hand_over();
       }
     });
   if (wanted) hand_over();
@@ -120,45 +121,45 @@ void ChunkMover::for_each_batch(const Box& box, Visit visit) {
 
 /// Visits (component, slot, box of the chunk, its memory).
 template <class Visit>
-void ChunkMover::for_each_chunk(const Lane& lane, Visit visit) const {
-  std::byte* memory = lane.memory;
-  for (const Run& run : lane.runs)
-    for (std::int64_t slot = run.first_slot; slot < run.first_slot + run.count; ++slot) {
-      visit(*run.component, slot, grid_.chunk_box(grid_.chunk_at(run.component->index, slot)), memory);
+void ChunkMover::for_each_chunk(const ChunkBuffer& buffer, Visit visit) const {
+  std::byte* memory = buffer.memory;
+  for (const OwnedSlots& range : buffer.ranges)
+    for (std::int64_t slot = range.first_slot; slot < range.first_slot + range.count; ++slot) {
+      visit(*range.component, slot, grid_.chunk_box(grid_.chunk_at(range.component->index, slot)), memory);
       memory += slot_bytes_;
     }
 }
 
 void ChunkMover::reserve(const Box& box) {
   for (const OwnedComponent& component : components_)
-    grid_.for_each_run(component.index, box, [&](const ChunkGrid::Run& run) {
-      component.file->reserve(run.first_slot, run.count);
+    grid_.for_each_slot_range(component.index, box, [&](const store::SlotRange& range) {
+      component.file->reserve(range.first_slot, range.count);
     });
 }
 
 void ChunkMover::write(const Box& box, const Counterpart& from) {
-  std::deque<Lane*> filled;
+  std::deque<ChunkBuffer*> filled;
   const auto begin_writes = [&] {
     for (; !filled.empty() && !busy(); filled.pop_front()) begin_write(*filled.front());
   };
   const auto reduce_filled = [&](std::size_t most) {
     for (begin_writes(); filled.size() > most; begin_writes()) wait_for_one();
   };
-  Lane* before = nullptr;  // one lane later, so that what it has to read first has arrived
+  ChunkBuffer* before = nullptr;  // one buffer later, so that what it has to read first has arrived
   const auto fill_before = [&] {
     if (!before) return;
     fill(*before, box, from);
     filled.push_back(before);
   };
-  for_each_batch(box, [&](const std::vector<Run>& runs, std::int64_t slots) {
-    reduce_filled(lanes_.size() - static_cast<std::size_t>(depth_) - 1);
-    Lane& lane = next_lane();
+  for_each_batch(box, [&](const std::vector<OwnedSlots>& ranges, std::int64_t slots) {
+    reduce_filled(buffers_.size() - static_cast<std::size_t>(depth_) - 1);
+    ChunkBuffer& buffer = next_buffer();
     begin_writes();  // it may have been waited for, and others have ended with it
-    lane.runs = runs;
-    lane.slots = slots;
-    read_old(lane, box);
+    buffer.ranges = ranges;
+    buffer.slots = slots;
+    read_old(buffer, box);
     fill_before();
-    before = &lane;
+    before = &buffer;
     return true;
   });
   fill_before();
@@ -166,15 +167,15 @@ void ChunkMover::write(const Box& box, const Counterpart& from) {
 }
 
 /// Begins to read the chunks that the box covers in part; those never written are zeros.
-void ChunkMover::read_old(Lane& lane, const Box& box) {
+void ChunkMover::read_old(ChunkBuffer& buffer, const Box& box) {
   const auto slot_span = static_cast<std::size_t>(slot_bytes_);
-  for_each_chunk(lane,
+  for_each_chunk(buffer,
                  [&](const OwnedComponent& owner, std::int64_t slot, const Box& chunk, std::byte* memory) {
                    const bool covered = box.contains(chunk);
                    if (covered && chunk.shape() == grid_.chunk()) return;
-                   if (!covered) wait_for_write(owner, slot, lane);  // then the table knows of it
+                   if (!covered) wait_for_write(owner, slot, buffer);  // then the table knows of it
                    if (!covered && owner.file->table().written(slot)) {
-                     lane.requests.push_back(owner.file->read_async(slot, 1, std::span(memory, slot_span)));
+                     buffer.requests.push_back(owner.file->read_async(slot, 1, std::span(memory, slot_span)));
                    } else {
                      std::memset(memory, 0, slot_span);
                    }
@@ -182,17 +183,19 @@ void ChunkMover::read_old(Lane& lane, const Box& box) {
 }
 
 /// Another part of a chunk may still be on its way to the disk.
-void ChunkMover::wait_for_write(const OwnedComponent& component, std::int64_t slot, const Lane& reader) {
-  for (Lane& lane : lanes_)
-    if (&lane != &reader)
-      for (const Run& run : lane.runs)
-        if (run.component == &component && slot >= run.first_slot && slot < run.first_slot + run.count)
-          lane.wait();
+void ChunkMover::wait_for_write(const OwnedComponent& component, std::int64_t slot,
+                                const ChunkBuffer& reader) {
+  for (ChunkBuffer& buffer : buffers_)
+    if (&buffer != &reader)
+      for (const OwnedSlots& range : buffer.ranges)
+        if (range.component == &component && slot >= range.first_slot &&
+            slot < range.first_slot + range.count)
+          buffer.wait();
 }
 
-void ChunkMover::fill(Lane& lane, const Box& box, const Counterpart& from) {
-  lane.wait();
-  for_each_chunk(lane, [&](const OwnedComponent&, std::int64_t, const Box& chunk, std::byte* memory) {
+void ChunkMover::fill(ChunkBuffer& buffer, const Box& box, const Counterpart& from) {
+  buffer.wait();
+  for_each_chunk(buffer, [&](const OwnedComponent&, std::int64_t, const Box& chunk, std::byte* memory) {
     const Box part = intersection(box, chunk);
     std::byte* first = memory;
     for (int i = 0; i < part.rank(); ++i) first += (part.begin[i] - chunk.begin[i]) * chunk_stride_bytes_[i];
@@ -201,27 +204,27 @@ void ChunkMover::fill(Lane& lane, const Box& box, const Counterpart& from) {
   complete(pending_);
 }
 
-void ChunkMover::begin_write(Lane& lane) {
-  std::byte* memory = lane.memory;
-  for (const Run& run : lane.runs) {
-    const std::span slots(memory, static_cast<std::size_t>(run.count * slot_bytes_));
-    note_former(run);
-    lane.requests.push_back(run.component->file->write_async(run.first_slot, run.count, slots));
+void ChunkMover::begin_write(ChunkBuffer& buffer) {
+  std::byte* memory = buffer.memory;
+  for (const OwnedSlots& range : buffer.ranges) {
+    const std::span slots(memory, static_cast<std::size_t>(range.count * slot_bytes_));
+    note_former(range);
+    buffer.requests.push_back(range.component->file->write_async(range.first_slot, range.count, slots));
     memory += slots.size();
   }
 }
 
-void ChunkMover::note_former(const Run& run) {
-  for (store::Component::Former& each : run.component->file->former(run.first_slot, run.count)) {
+void ChunkMover::note_former(const OwnedSlots& range) {
+  for (store::Component::Former& each : range.component->file->former(range.first_slot, range.count)) {
     if (!former_.empty()) {
       auto& [component, last] = former_.back();
-      if (component == run.component && last.entries.empty() && each.entries.empty() &&
+      if (component == range.component && last.entries.empty() && each.entries.empty() &&
           last.first_slot + last.count == each.first_slot) {
         last.count += each.count;
         continue;
       }
     }
-    former_.emplace_back(run.component, std::move(each));
+    former_.emplace_back(range.component, std::move(each));
   }
 }
 
@@ -232,8 +235,8 @@ void ChunkMover::take_back(std::span<const Box> boxes) noexcept {
   former_.clear();
   for (const OwnedComponent& component : components_)
     for (const Box& box : boxes)
-      grid_.for_each_run(component.index, box, [&](const ChunkGrid::Run& run) {
-        component.file->give_back(run.first_slot, run.count);
+      grid_.for_each_slot_range(component.index, box, [&](const store::SlotRange& range) {
+        component.file->give_back(range.first_slot, range.count);
       });
 }
 
@@ -243,11 +246,11 @@ bool ChunkMover::begin_reading(std::size_t before, const Box& box) {
   std::size_t batch = 0;
   bool all = true;
   const device::Burst burst;
-  for_each_batch(box, [&](const std::vector<Run>& runs, std::int64_t slots) {
+  for_each_batch(box, [&](const std::vector<OwnedSlots>& ranges, std::int64_t slots) {
     if (batch++ < begun) return true;
     all = can_read_more();
     if (!all) return false;
-    start_reading(runs, slots, box);
+    start_reading(ranges, slots, box);
     ++begun;
     return true;
   });
@@ -256,22 +259,22 @@ bool ChunkMover::begin_reading(std::size_t before, const Box& box) {
 
 /// The disk has as much to do as is good for it.
 bool ChunkMover::busy() const noexcept {
-  return std::ranges::count_if(lanes_, [](const Lane& each) { return !each.done(); }) >= depth_;
+  return std::ranges::count_if(buffers_, [](const ChunkBuffer& each) { return !each.done(); }) >= depth_;
 }
 
 bool ChunkMover::can_read_more() const noexcept {
-  return reading_ < lanes_.size() && !busy();
+  return reading_ < buffers_.size() && !busy();
 }
 
 /// Until the oldest that is under way is not, if there is one.
 void ChunkMover::wait_for_one() {
-  for (std::size_t i = 0; i < lanes_.size(); ++i)
-    if (Lane& lane = lanes_[(next_ + i) % lanes_.size()]; !lane.done()) return lane.wait();
+  for (std::size_t i = 0; i < buffers_.size(); ++i)
+    if (ChunkBuffer& buffer = buffers_[(next_ + i) % buffers_.size()]; !buffer.done()) return buffer.wait();
 }
 
 /// Of those that are read.
-ChunkMover::Lane& ChunkMover::oldest() noexcept {
-  return lanes_[(next_ + lanes_.size() - reading_) % lanes_.size()];
+ChunkMover::ChunkBuffer& ChunkMover::oldest() noexcept {
+  return buffers_[(next_ + buffers_.size() - reading_) % buffers_.size()];
 }
 
 void ChunkMover::read(const Box& box, std::span<const std::unique_ptr<Counterpart>> to,
@@ -289,20 +292,20 @@ void ChunkMover::read(const Box& box, std::span<const std::unique_ptr<Counterpar
   try {
     std::size_t begun = mine;
     std::optional<device::Burst> burst;  // ends before anything is waited for
-    for_each_batch(box, [&](const std::vector<Run>& runs, std::int64_t slots) {
+    for_each_batch(box, [&](const std::vector<OwnedSlots>& ranges, std::int64_t slots) {
       if (begun > 0) {
         --begun;
         return true;
       }
       if (!can_read_more()) burst.reset();
       while (!can_read_more()) {
-        if (reading_ == lanes_.size() || oldest().done())
+        if (reading_ == buffers_.size() || oldest().done())
           deliver_oldest();
         else
           oldest().wait();  // what takes its place on the disk is begun before it is delivered
       }
       if (!burst) burst.emplace();
-      start_reading(runs, slots, box);
+      start_reading(ranges, slots, box);
       ++mine;
       return true;
     });
@@ -326,17 +329,17 @@ void ChunkMover::drop() noexcept {
   }
 }
 
-/// Takes the next lane, or, if it throws, none.
-void ChunkMover::start_reading(const std::vector<Run>& runs, std::int64_t slots, const Box& box) {
-  Lane& lane = next_lane();
+/// Takes the next buffer, or, if it throws, none.
+void ChunkMover::start_reading(const std::vector<OwnedSlots>& ranges, std::int64_t slots, const Box& box) {
+  ChunkBuffer& buffer = next_buffer();
   try {
-    lane.runs = runs;
-    lane.slots = slots;
-    request(lane, box);
+    buffer.ranges = ranges;
+    buffer.slots = slots;
+    request(buffer, box);
   } catch (...) {
-    next_ = (next_ + lanes_.size() - 1) % lanes_.size();
+    next_ = (next_ + buffers_.size() - 1) % buffers_.size();
     try {
-      lane.wait();
+      buffer.wait();
     } catch (const std::exception&) {  // the first error counts
     }
     throw;
@@ -345,11 +348,11 @@ void ChunkMover::start_reading(const std::vector<Run>& runs, std::int64_t slots,
 }
 
 /// Chunks that are wanted as good as whole, and lie together, in one piece; of others the blocks that are.
-void ChunkMover::request(Lane& lane, const Box& box) {
-  std::byte* memory = lane.memory;
-  for (const Run& run : lane.runs) {
-    const store::Component& file = *run.component->file;
-    const std::span slots(memory, static_cast<std::size_t>(run.count * slot_bytes_));
+void ChunkMover::request(ChunkBuffer& buffer, const Box& box) {
+  std::byte* memory = buffer.memory;
+  for (const OwnedSlots& range : buffer.ranges) {
+    const store::Component& file = *range.component->file;
+    const std::span slots(memory, static_cast<std::size_t>(range.count * slot_bytes_));
     memory += slots.size();
     const auto part = [&](std::int64_t first, std::int64_t count) {
       return slots.subspan(static_cast<std::size_t>(first * slot_bytes_),
@@ -358,20 +361,20 @@ void ChunkMover::request(Lane& lane, const Box& box) {
     std::int64_t whole = 0;  // the first that is read with those behind it
     const auto read_whole = [&](std::int64_t end) {
       if (end > whole)
-        lane.requests.push_back(
-            file.read_async(run.first_slot + whole, end - whole, part(whole, end - whole)));
+        buffer.requests.push_back(
+            file.read_async(range.first_slot + whole, end - whole, part(whole, end - whole)));
     };
-    for (std::int64_t i = 0; i < run.count; ++i) {
-      const std::int64_t slot = run.first_slot + i;
+    for (std::int64_t i = 0; i < range.count; ++i) {
+      const std::int64_t slot = range.first_slot + i;
       const std::vector<Blocks> parts =
-          touched(file.geometry(), box, grid_.chunk_box(grid_.chunk_at(run.component->index, slot)));
+          touched(file.geometry(), box, grid_.chunk_box(grid_.chunk_at(range.component->index, slot)));
       if (parts.empty()) continue;
       read_whole(i);
       whole = i + 1;
       for (const Blocks& blocks : parts)
-        lane.requests.push_back(file.read_blocks_async(slot, blocks.first, blocks.count, part(i, 1)));
+        buffer.requests.push_back(file.read_blocks_async(slot, blocks.first, blocks.count, part(i, 1)));
     }
-    read_whole(run.count);
+    read_whole(range.count);
   }
 }
 
@@ -399,10 +402,11 @@ std::vector<ChunkMover::Blocks> ChunkMover::touched(const store::Geometry& geome
   return found;
 }
 
-void ChunkMover::deliver(Lane& lane, const Box& box, std::span<const std::unique_ptr<Counterpart>> to) {
-  lane.wait();
+void ChunkMover::deliver(ChunkBuffer& buffer, const Box& box,
+                         std::span<const std::unique_ptr<Counterpart>> to) {
+  buffer.wait();
   const StreamedCopies streams(box.shape().product() * static_cast<std::int64_t>(grid_.element_bytes()));
-  for_each_chunk(lane, [&](const OwnedComponent&, std::int64_t, const Box& chunk, std::byte* memory) {
+  for_each_chunk(buffer, [&](const OwnedComponent&, std::int64_t, const Box& chunk, std::byte* memory) {
     const Box part = intersection(box, chunk);
     std::byte* first = memory;
     for (int i = 0; i < part.rank(); ++i) first += (part.begin[i] - chunk.begin[i]) * chunk_stride_bytes_[i];

@@ -19,21 +19,21 @@
 
 namespace outcore::array {
 
-/// Moves what lies in a box and in components of this process. Chunks travel in lanes: pieces of one buffer,
-/// of 1 MiB or a chunk each, that are filled, written (or read, emptied) and used again in turn. So many are
-/// under way that the disk is busy; as many others are filled before they can be written, or emptied while
-/// those after them are read: a disk behind a host completes all that is under way at once, and would have
-/// nothing to do until some of it was worked off. Where a large budget allows (a twenty-fourth) there are
-/// half as many again, for a thread that is late. A mover either writes or reads. All lanes take no more than
-/// a twelfth of the budget, but for large chunks. `processes`: that share a disk, and move at the same time;
-/// each has fewer lanes then.
+/// Moves what lies in a box and in components of this process. Chunks travel in buffers: parts of one
+/// allocation, of 1 MiB or a chunk each, that are filled, written (or read, emptied) and used again in turn.
+/// So many are under way that the disk is busy; as many others are filled before they can be written, or
+/// emptied while those after them are read: a disk behind a host completes all that is under way at once, and
+/// would have nothing to do until some of it was worked off. Where a large budget allows (a twenty-fourth)
+/// there are half as many again, for a thread that is late. A mover either writes or reads. All buffers take
+/// no more than a twelfth of the budget, but for large chunks. `processes`: that share a disk, and move at
+/// the same time; each has fewer buffers then.
 class ChunkMover {
  public:
   ChunkMover(const ChunkGrid& grid, std::span<const OwnedComponent> components, std::int64_t budget_bytes,
              int processes);
   ~ChunkMover();  ///< waits
 
-  /// Memory that a mover uses: lanes, and, `staged`, what requests decompress from.
+  /// Memory that a mover uses: buffers, and, `staged`, what requests decompress from.
   [[nodiscard]] static std::int64_t memory_bytes(std::int64_t slot_bytes, bool staged,
                                                  std::int64_t budget_bytes, int processes) noexcept;
 
@@ -43,11 +43,11 @@ class ChunkMover {
   /// Begins to write a box with elements from the counterpart, which may be changed when it returns; the
   /// writes may still be under way. Chunks that the box covers in part keep the rest of their elements.
   void write(const Box& box, const Counterpart& from);
-  /// Goes on to begin reading a box that is going to be read, as far as there are lanes; true once all of it
-  /// has been begun. `before`: so many boxes are read first, which have been begun, all of them.
+  /// Goes on to begin reading a box that is going to be read, as far as there are buffers; true once all of
+  /// it has been begun. `before`: so many boxes are read first, which have been begun, all of them.
   bool begin_reading(std::size_t before, const Box& box);
   /// Reads a box into all the counterparts. Once nothing of it is left to begin, `all_begun` is called when
-  /// there is a lane to be used. If it throws, nothing is under way any more.
+  /// there is a buffer to be used. If it throws, nothing is under way any more.
   void read(const Box& box, std::span<const std::unique_ptr<Counterpart>> to,
             const std::function<void()>& all_begun = {});
   void finish();  ///< all of it is done; throws the first error
@@ -57,23 +57,22 @@ class ChunkMover {
   void take_back(std::span<const Box> boxes) noexcept;
 
  private:
-  struct Lanes {
+  struct BufferCounts {
     std::int64_t depth;  ///< under way at a time
     std::int64_t slots;  ///< of one
     std::int64_t batches;
-    Lanes(std::int64_t slot_bytes, std::int64_t budget_bytes, int processes) noexcept;
+    BufferCounts(std::int64_t slot_bytes, std::int64_t budget_bytes, int processes) noexcept;
     [[nodiscard]] std::int64_t count() const noexcept { return batches * depth; }
   };
   struct Blocks {
     std::int64_t first, count;
   };
-  struct Run {
-    const OwnedComponent* component;
-    std::int64_t first_slot, count;
+  struct OwnedSlots : store::SlotRange {
+    const OwnedComponent* component = nullptr;
   };
-  struct Lane {
+  struct ChunkBuffer {
     std::byte* memory = nullptr;
-    std::vector<Run> runs;
+    std::vector<OwnedSlots> ranges;
     std::int64_t slots = 0;
     std::vector<Request> requests;
     [[nodiscard]] bool done() const noexcept;
@@ -83,33 +82,33 @@ class ChunkMover {
   [[nodiscard]] bool busy() const noexcept;
   void wait_for_one();
   [[nodiscard]] bool can_read_more() const noexcept;
-  [[nodiscard]] Lane& oldest() noexcept;
-  Lane& next_lane();
+  [[nodiscard]] ChunkBuffer& oldest() noexcept;
+  ChunkBuffer& next_buffer();
   template <class Visit>
   void for_each_batch(const Box& box, Visit visit);
   void drop() noexcept;
   template <class Visit>
-  void for_each_chunk(const Lane& lane, Visit visit) const;
-  void read_old(Lane& lane, const Box& box);
-  void fill(Lane& lane, const Box& box, const Counterpart& from);
-  void begin_write(Lane& lane);
-  void start_reading(const std::vector<Run>& runs, std::int64_t slots, const Box& box);
-  void request(Lane& lane, const Box& box);
+  void for_each_chunk(const ChunkBuffer& buffer, Visit visit) const;
+  void read_old(ChunkBuffer& buffer, const Box& box);
+  void fill(ChunkBuffer& buffer, const Box& box, const Counterpart& from);
+  void begin_write(ChunkBuffer& buffer);
+  void start_reading(const std::vector<OwnedSlots>& ranges, std::int64_t slots, const Box& box);
+  void request(ChunkBuffer& buffer, const Box& box);
   [[nodiscard]] std::vector<Blocks> touched(const store::Geometry& geometry, const Box& box,
                                             const Box& chunk) const;
-  void deliver(Lane& lane, const Box& box, std::span<const std::unique_ptr<Counterpart>> to);
-  void note_former(const Run& run);
-  void wait_for_write(const OwnedComponent& component, std::int64_t slot, const Lane& reader);
+  void deliver(ChunkBuffer& buffer, const Box& box, std::span<const std::unique_ptr<Counterpart>> to);
+  void note_former(const OwnedSlots& range);
+  void wait_for_write(const OwnedComponent& component, std::int64_t slot, const ChunkBuffer& reader);
 
   const ChunkGrid& grid_;
   std::span<const OwnedComponent> components_;
-  std::int64_t slot_bytes_, lane_slots_ = 0;
+  std::int64_t slot_bytes_, slots_of_buffer_ = 0;
   std::int64_t depth_ = 0;
   Extents chunk_stride_bytes_;
-  device::Buffer buffer_;
-  std::vector<Lane> lanes_;
+  device::Buffer memory_;
+  std::vector<ChunkBuffer> buffers_;
   std::size_t next_ = 0;
-  std::size_t reading_ = 0;        ///< lanes that are read and not delivered yet
+  std::size_t reading_ = 0;        ///< buffers that are read and not delivered yet
   std::deque<std::size_t> ahead_;  ///< of these, the newest: of each of the boxes that are read next
   Pending pending_;
   std::vector<std::pair<const OwnedComponent*, store::Component::Former>> former_;  ///< of what was written

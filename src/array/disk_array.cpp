@@ -215,7 +215,7 @@ class Reading {
     targets_[0] = std::make_unique<SectionCounterpart>(std::move(target));
   }
 
-  /// While a read before it ends: as much as there is room for in its lanes; true if that was all. Does
+  /// While a read before it ends: as much as there is room for in its buffers; true if that was all. Does
   /// nothing if that is of another array, or somebody waits for the caches.
   bool begin(std::size_t before) {
     if (!reader_) {

@@ -15,9 +15,9 @@ namespace {
 constexpr std::int64_t worth_a_call_bytes = 48 << 10;
 
 /// Requests that begin where the one before ended.
-class Run {
+class Succession {
  public:
-  /// Whether a request at this offset would be the third of a run, or a later one.
+  /// Whether a request at this offset would be the third in succession, or a later one.
   [[nodiscard]] bool reaches(std::int64_t offset) const noexcept { return offset == end_ && length_ >= 2; }
   /// A request has succeeded.
   void note(std::int64_t offset, std::int64_t bytes) noexcept {
@@ -48,7 +48,7 @@ struct SequentialBuffer::State {
   WriteBehind behind;
   PassingWrites passing;
   ReadAhead ahead;
-  Run reads, writes;
+  Succession reads, writes;
 
   State(File& of, const SequentialOptions& wanted)
       : file(of),

@@ -126,12 +126,12 @@ void Pending::settle() noexcept {
   reply_slot.clear();
 }
 
-Protocol::Lane& Protocol::lane(int process) {
-  return lanes_.try_emplace(process, Lane{.credits = limits_.credits_at_first}).first->second;
+Protocol::Peer& Protocol::peer(int process) {
+  return peers_.try_emplace(process, Peer{.credits = limits_.credits_at_first}).first->second;
 }
 
 std::uint32_t Protocol::next_tag(int process) {
-  auto& next = lane(process).next_tag;
+  auto& next = peer(process).next_tag;
   return std::exchange(next, (next + 1) % (Messages::max_tag + 1));
 }
 
@@ -145,7 +145,7 @@ std::uint64_t Protocol::begin_transfer(Transfer transfer) {
 
 void Protocol::call(std::shared_ptr<Pending> pending) {
   const int target = pending->target;
-  Lane& to = lane(target);
+  Peer& to = peer(target);
   if (to.lost) {
     finish(std::move(pending), *to.lost);
     return;
@@ -156,7 +156,7 @@ void Protocol::call(std::shared_ptr<Pending> pending) {
 }
 
 void Protocol::launch_waiting(int process) {
-  Lane& to = lane(process);
+  Peer& to = peer(process);
   while (!to.waiting.empty() && to.in_flight < to.credits) {
     const auto pending = std::move(to.waiting.front());
     to.waiting.pop_front();
@@ -203,7 +203,7 @@ void Protocol::want_arrived(std::span<const std::byte> packet) {
 
 void Protocol::reply_arrived(int from, std::span<const std::byte> packet) {
   const auto head = head_of<ReplyHead>(packet);
-  Lane& to = lane(from);
+  Peer& to = peer(from);
   if (!head.yielded) --to.in_flight;
   to.credits = head.credits;
   const auto found = pending_.find(head.number);
@@ -233,7 +233,7 @@ void Protocol::reply_arrived(int from, std::span<const std::byte> packet) {
 }
 
 void Protocol::credit_arrived(int from, std::span<const std::byte> packet) {
-  Lane& to = lane(from);
+  Peer& to = peer(from);
   --to.in_flight;
   to.credits = head_of<CreditHead>(packet).credits;
   launch_waiting(from);
@@ -260,21 +260,21 @@ void Protocol::finish(std::shared_ptr<Pending> pending, const Error& error) {
 }
 
 std::shared_ptr<Pending> Protocol::waiting_for(int process, std::size_t at_least) const {
-  const auto found = lanes_.find(process);
-  if (found == lanes_.end() || found->second.waiting.size() < std::max<std::size_t>(at_least, 1))
+  const auto found = peers_.find(process);
+  if (found == peers_.end() || found->second.waiting.size() < std::max<std::size_t>(at_least, 1))
     return nullptr;
   return found->second.waiting.front();
 }
 
 std::vector<int> Protocol::targets() const {
   std::vector<int> found;
-  for (const auto& [process, to] : lanes_)
+  for (const auto& [process, to] : peers_)
     if (to.in_flight > 0 || !to.waiting.empty()) found.push_back(process);
   return found;
 }
 
 void Protocol::lost(int process, const Error& error) {
-  Lane& to = lane(process);
+  Peer& to = peer(process);
   if (to.lost) return;
   to.lost = error;
   std::vector<std::shared_ptr<Pending>> gone;
@@ -303,7 +303,7 @@ void Protocol::lost(int process, const Error& error) {
 // ---- at the target ----
 
 void Protocol::packet(int from, std::span<const std::byte> packet) {
-  if (lane(from).lost) return;
+  if (peer(from).lost) return;
   switch (head_of<Kind>(packet)) {
     case Kind::call:
       return call_arrived(from, packet);
@@ -348,7 +348,7 @@ void Protocol::call_arrived(int from, std::span<const std::byte> packet) {
     served->bulk = true;
   }
   ++served_;
-  if (++lane(from).served == 1) ++callers_;
+  if (++peer(from).served == 1) ++callers_;
   if (served->bulk) {
     served->payload.size_bytes = payload_bytes;
     arrivals_.push_back({std::move(served), head.tag});
@@ -415,20 +415,20 @@ std::uint16_t Protocol::credits() const noexcept {
 }
 
 void Protocol::yield(Served& served) {
-  if (std::exchange(served.yielded, true) || lane(served.caller).lost) return;
+  if (std::exchange(served.yielded, true) || peer(served.caller).lost) return;
   const CreditHead head{.credits = credits()};
   outlet_.send(served.caller, {bytes_of(head)});
 }
 
 void Protocol::end(const Served& served) {
   --served_;
-  if (--lane(served.caller).served == 0) --callers_;
+  if (--peer(served.caller).served == 0) --callers_;
   if (served.bulk) held_bytes_ -= static_cast<std::int64_t>(served.payload.size_bytes);
 }
 
 void Protocol::reply(const Served& served, std::span<const std::byte> bytes, int errno_value,
                      std::shared_ptr<const void> keeper) {
-  if (lane(served.caller).lost) {
+  if (peer(served.caller).lost) {
     end(served);
     receive_payloads();
     return;

@@ -171,7 +171,7 @@ class Protocol {
   [[nodiscard]] std::vector<int> targets() const;  ///< processes at which calls are not complete
 
  private:
-  struct Lane {  // to and from one process
+  struct Peer {  // calls to and from one process
     int in_flight = 0, credits = 0;
     std::deque<std::shared_ptr<Pending>> waiting = {};
     std::uint32_t next_tag = 0;
@@ -189,7 +189,7 @@ class Protocol {
     std::uint32_t tag;
   };
 
-  Lane& lane(int process);
+  Peer& peer(int process);
   std::uint32_t next_tag(int process);
   void launch(int process, const std::shared_ptr<Pending>& pending);
   void launch_waiting(int process);
@@ -211,7 +211,7 @@ class Protocol {
   int rank_;
   Outlet& outlet_;
   Limits limits_;
-  std::unordered_map<int, Lane> lanes_;  // of those that were in touch
+  std::unordered_map<int, Peer> peers_;  // of those that were in touch
   std::unordered_map<std::uint64_t, std::shared_ptr<Pending>> pending_;
   std::unordered_map<std::uint64_t, Transfer> transfers_;
   std::deque<Arrival> arrivals_;

@@ -89,22 +89,22 @@ void Component::State::verify(std::int64_t slot, std::int64_t first_block, std::
 }
 
 void KeptState::add(std::int64_t slot, int side) {
-  if (!runs_.empty() && runs_.back().first + runs_.back().count == slot && runs_.back().side == side)
-    ++runs_.back().count;
+  if (!ranges_.empty() && ranges_.back().end() == slot && ranges_.back().side == side)
+    ++ranges_.back().count;
   else
-    runs_.push_back({slot, 1, side});
+    ranges_.push_back({{slot, 1}, side});
 }
 
 int KeptState::side(std::int64_t slot) const noexcept {
-  const auto next = std::ranges::upper_bound(runs_, slot, {}, &Run::first);
-  if (next == runs_.begin()) return -1;
-  const Run& run = *std::prev(next);
-  return slot < run.first + run.count ? run.side : -1;
+  const auto next = std::ranges::upper_bound(ranges_, slot, {}, &SideRange::first_slot);
+  if (next == ranges_.begin()) return -1;
+  const SideRange& range = *std::prev(next);
+  return slot < range.end() ? range.side : -1;
 }
 
 int KeptState::sides() const noexcept {
   int most = -1;
-  for (const Run& run : runs_) most = std::max(most, run.side);
+  for (const SideRange& range : ranges_) most = std::max(most, range.side);
   return most + 1;
 }
 
@@ -308,7 +308,7 @@ void Component::release_unused() {
   const Geometry& geometry = state.geometry();
   state.shrink();
   if (state.keeps(state.file.space_bytes() - state.table.total_stored_bytes())) return;
-  // What lies between the pieces in use, in the order of the file.
+  // What lies between the asked in use, in the order of the file.
   std::vector<std::pair<std::int64_t, std::int64_t>> used;
   state.table.for_each_written([&](std::int64_t slot) {
     used.emplace_back(geometry.offset_of(slot, state.table.side(slot)),

@@ -12,7 +12,7 @@ namespace {
 
 /// Slots that follow one another are moved in requests of up to this size: large enough to cost little, small
 /// enough to be checked while the next one is under way.
-constexpr std::int64_t max_piece_bytes = 4 << 20;
+constexpr std::int64_t max_request_bytes = 4 << 20;
 
 /// Smaller pieces are not worth a call.
 constexpr std::int64_t min_reserved_bytes = 1 << 20;
@@ -92,7 +92,7 @@ Request Component::write_async(std::int64_t first_slot, std::int64_t count, std:
   request.stored.resize(static_cast<std::size_t>(count));
   if (state_->encodes()) request.staging = device::Buffer(memory.size());
 
-  SlotRun raw{.count = 0};  // slots that are written as they are, and lie together
+  SlotRequest raw{.count = 0};  // slots that are written as they are, and lie together
   const auto write_raw = [&] {
     if (raw.count == 0) return;
     raw.disk = part_of(memory, (raw.first_slot - first_slot) * stride, raw.count * stride);
@@ -128,7 +128,7 @@ Request Component::write_async(std::int64_t first_slot, std::int64_t count, std:
     state_->make_room(slot, side, geometry.slot_bytes);
     std::ranges::fill(content.subspan(static_cast<std::size_t>(geometry.slot_bytes)), std::byte{0});
     if (raw.count > 0 && (raw.side != side || raw.first_slot + raw.count != slot ||
-                          (raw.count + 1) * stride > max_piece_bytes))
+                          (raw.count + 1) * stride > max_request_bytes))
       write_raw();
     if (raw.count == 0) raw = {.first_slot = slot, .count = 0, .side = side};
     ++raw.count;
@@ -137,13 +137,13 @@ Request Component::write_async(std::int64_t first_slot, std::int64_t count, std:
   return Request(made);
 }
 
-void Component::Transfer::begin(const SlotRun& piece) {
-  pieces.push_back(piece);  // first: what is under way must be known
+void Component::Transfer::begin(const SlotRequest& part) {
+  asked.push_back(part);  // first: what is under way must be known
   try {
-    pieces.back().request = write ? owner->file.write_async(piece.disk, piece.offset)
-                                  : owner->file.read_async(piece.disk, piece.offset);
+    asked.back().request = write ? owner->file.write_async(part.disk, part.offset)
+                                 : owner->file.read_async(part.disk, part.offset);
   } catch (...) {
-    pieces.pop_back();
+    asked.pop_back();
     throw;
   }
 }
@@ -158,11 +158,11 @@ void Component::Transfer::note_written(std::int64_t slot, std::span<const std::b
     *next++ = crc32c(bytes.subspan(at, std::min(block_bytes, bytes.size() - at)));
 }
 
-void Component::Transfer::finish_write(const SlotRun& piece) {
+void Component::Transfer::finish_write(const SlotRequest& part) {
   const Geometry& geometry = owner->geometry();
-  for (std::int64_t slot = piece.first_slot; slot < piece.first_slot + piece.count; ++slot) {
+  for (std::int64_t slot = part.first_slot; slot < part.first_slot + part.count; ++slot) {
     const std::int64_t i = slot - first_slot, size = stored[static_cast<std::size_t>(i)];
-    owner->publish(slot, piece.side, size,
+    owner->publish(slot, part.side, size,
                    std::span(checksums).subspan(static_cast<std::size_t>(i * geometry.blocks()),
                                                 static_cast<std::size_t>(geometry.blocks_in(size))));
   }
@@ -186,23 +186,23 @@ Request Component::read_async(std::int64_t first_slot, std::int64_t count,
       ++slot;
       continue;
     }
-    SlotRun piece{.first_slot = slot, .side = table.side(slot)};
-    piece.offset = geometry.offset_of(slot, piece.side);
+    SlotRequest part{.first_slot = slot, .side = table.side(slot)};
+    part.offset = geometry.offset_of(slot, part.side);
     if (state_->raw(slot)) {
       const auto joins = [&](std::int64_t next) {
-        return next < end && state_->raw(next) && table.side(next) == piece.side &&
-               (next + 1 - slot) * stride <= max_piece_bytes;
+        return next < end && state_->raw(next) && table.side(next) == part.side &&
+               (next + 1 - slot) * stride <= max_request_bytes;
       };
-      while (joins(slot + piece.count)) ++piece.count;
-      piece.disk = part_of(memory, (slot - first_slot) * stride, piece.count * stride);
+      while (joins(slot + part.count)) ++part.count;
+      part.disk = part_of(memory, (slot - first_slot) * stride, part.count * stride);
     } else {
       if (request.staging.size() == 0) request.staging = device::Buffer(memory.size());
-      piece.disk = part_of(request.staging.span(), (slot - first_slot) * stride,
-                           round_up(table.stored_bytes(slot), Geometry::page_bytes));
-      piece.decoded = content.first(static_cast<std::size_t>(geometry.slot_bytes));
+      part.disk = part_of(request.staging.span(), (slot - first_slot) * stride,
+                          round_up(table.stored_bytes(slot), Geometry::page_bytes));
+      part.decoded = content.first(static_cast<std::size_t>(geometry.slot_bytes));
     }
-    slot += piece.count;
-    request.begin(piece);
+    slot += part.count;
+    request.begin(part);
   }
   return Request(made);
 }
@@ -233,28 +233,28 @@ Request Component::read_blocks_async(std::int64_t slot, std::int64_t first, std:
   return Request(made);
 }
 
-void Component::Transfer::finish_read(const SlotRun& piece, std::int64_t moved) {
+void Component::Transfer::finish_read(const SlotRequest& part, std::int64_t moved) {
   const Geometry& geometry = owner->geometry();
-  if (moved != static_cast<std::int64_t>(piece.disk.size()))
+  if (moved != static_cast<std::int64_t>(part.disk.size()))
     throw Error(EIO, {.attempted = "read",
                       .path = owner->file.path(),
-                      .offset = piece.offset + moved,
-                      .size_bytes = static_cast<std::int64_t>(piece.disk.size()) - moved,
+                      .offset = part.offset + moved,
+                      .size_bytes = static_cast<std::int64_t>(part.disk.size()) - moved,
                       .detail = "truncated: the file ends here, in " +
-                                owner->named(piece.first_slot + moved / geometry.stride_bytes())});
-  for (std::int64_t i = 0; i < piece.count; ++i) {
-    const std::int64_t slot = piece.first_slot + i, at = i * geometry.stride_bytes();
-    const std::int64_t there = owner->table.stored_bytes(slot) - piece.first_block * geometry.block_bytes;
+                                owner->named(part.first_slot + moved / geometry.stride_bytes())});
+  for (std::int64_t i = 0; i < part.count; ++i) {
+    const std::int64_t slot = part.first_slot + i, at = i * geometry.stride_bytes();
+    const std::int64_t there = owner->table.stored_bytes(slot) - part.first_block * geometry.block_bytes;
     const auto bytes =
-        part_of(piece.disk, at, std::min(there, static_cast<std::int64_t>(piece.disk.size()) - at));
-    owner->verify(slot, piece.first_block, bytes, piece.offset + at);
-    if (piece.decoded.empty()) continue;
+        part_of(part.disk, at, std::min(there, static_cast<std::int64_t>(part.disk.size()) - at));
+    owner->verify(slot, part.first_block, bytes, part.offset + at);
+    if (part.decoded.empty()) continue;
     try {
-      decode(geometry.codec, geometry.element_bytes, bytes, piece.decoded);
+      decode(geometry.codec, geometry.element_bytes, bytes, part.decoded);
     } catch (const Error& error) {
       throw Error(error.errno_value(), {.attempted = "decompression",
                                         .path = owner->file.path(),
-                                        .offset = piece.offset,
+                                        .offset = part.offset,
                                         .size_bytes = there,
                                         .detail = owner->named(slot) + ": " + error.context().detail});
     }
@@ -263,29 +263,28 @@ void Component::Transfer::finish_read(const SlotRun& piece, std::int64_t moved) 
 
 // ---- requests
 
-/// Waits for a piece and does what is to be done with it.
-void Component::Transfer::finish_piece(SlotRun& piece) {
+/// Waits for a part and does what is to be done with it.
+void Component::Transfer::finish_request(SlotRequest& part) {
   std::int64_t moved = 0;
   try {
-    moved = piece.request.wait();
+    moved = part.request.wait();
   } catch (const Error& error) {
     ErrorContext context = error.context();
-    const std::int64_t slot =
-        piece.first_slot +
-        std::clamp<std::int64_t>((context.offset - piece.offset) / owner->geometry().stride_bytes(), 0,
-                                 piece.count - 1);
+    const std::int64_t slot = part.first_slot + std::clamp<std::int64_t>((context.offset - part.offset) /
+                                                                             owner->geometry().stride_bytes(),
+                                                                         0, part.count - 1);
     context.detail += (context.detail.empty() ? "" : "; ") + owner->named(slot);
-    if (write) owner->give_back(piece.first_slot, piece.count);
+    if (write) owner->give_back(part.first_slot, part.count);
     throw Error(error.errno_value(), std::move(context));
   }
-  if (!unwanted_) write ? finish_write(piece) : finish_read(piece, moved);
+  if (!unwanted_) write ? finish_write(part) : finish_read(part, moved);
 }
 
 void Component::Transfer::end() {
   std::exception_ptr first;
-  for (SlotRun& piece : pieces) {
+  for (SlotRequest& part : asked) {
     try {
-      finish_piece(piece);
+      finish_request(part);
     } catch (...) {
       if (!first) first = std::current_exception();
     }
@@ -302,7 +301,8 @@ Component::Transfer::~Transfer() {
 }
 
 bool Component::Transfer::done() const noexcept {
-  return finished() || std::ranges::all_of(pieces, [](const SlotRun& piece) { return piece.request.done(); });
+  return finished() ||
+         std::ranges::all_of(asked, [](const SlotRequest& part) { return part.request.done(); });
 }
 
 }  // namespace outcore::store

@@ -27,7 +27,7 @@ inline std::span<std::byte> part_of(std::span<std::byte> memory, std::int64_t of
 }
 
 /// What a request asks of the device at once: bytes of one or more slots that lie together.
-struct SlotRun {
+struct SlotRequest {
   std::int64_t first_slot = 0, count = 1;
   int side = 0;
   std::int64_t first_block = 0;    ///< reads of a part: the first block that is read
@@ -37,8 +37,8 @@ struct SlotRun {
   Request request{};
 };
 
-/// Where a state before the committed one lies, which somebody reads. Neighbours on one side are one run, so
-/// that it takes little memory.
+/// Where a state before the committed one lies, which somebody reads. Neighbours on one side are one range,
+/// so that it takes little memory.
 class KeptState {
  public:
   explicit KeptState(std::uint64_t number) : number_(number) {}
@@ -49,17 +49,16 @@ class KeptState {
   [[nodiscard]] int sides() const noexcept;                  ///< so many are in use
   template <class Visit>
   void for_each(Visit visit) const {  ///< visit(slot, side), by rising slots
-    for (const Run& run : runs_)
-      for (std::int64_t slot = run.first; slot < run.first + run.count; ++slot) visit(slot, run.side);
+    for (const SideRange& range : ranges_)
+      for (std::int64_t slot = range.first_slot; slot < range.end(); ++slot) visit(slot, range.side);
   }
 
  private:
-  struct Run {
-    std::int64_t first = 0, count = 0;
+  struct SideRange : SlotRange {
     int side = 0;
   };
   std::uint64_t number_;
-  std::vector<Run> runs_;
+  std::vector<SideRange> ranges_;
 };
 
 struct Component::State {
@@ -107,7 +106,7 @@ struct Component::State {
   void publish(std::int64_t slot, int side, std::int64_t size, std::span<const std::uint32_t> checksums);
 };
 
-/// What a request moves. Its pieces are ended in their order.
+/// What a request moves. Its requests of the device are ended in their order.
 class Component::Transfer final : public FinishedByWaiter {
  public:
   Transfer(std::shared_ptr<Component::State> component, bool is_write)
@@ -118,20 +117,20 @@ class Component::Transfer final : public FinishedByWaiter {
   std::shared_ptr<Component::State> owner;
   const bool write;
   device::Buffer staging;
-  std::vector<SlotRun> pieces;
+  std::vector<SlotRequest> asked;
   std::vector<std::uint32_t> checksums;  ///< writes: geometry.blocks() for each slot
   std::vector<std::int64_t> stored;      ///< writes: for each slot
   std::int64_t first_slot = 0;
 
-  void begin(const SlotRun& piece);
+  void begin(const SlotRequest& part);
   void note_written(std::int64_t slot, std::span<const std::byte> stored_bytes);
   [[nodiscard]] bool done() const noexcept override;
 
  private:
   void end() override;
-  void finish_piece(SlotRun& piece);
-  void finish_write(const SlotRun& piece);
-  void finish_read(const SlotRun& piece, std::int64_t moved);
+  void finish_request(SlotRequest& part);
+  void finish_write(const SlotRequest& part);
+  void finish_read(const SlotRequest& part, std::int64_t moved);
 
   bool unwanted_ = false;  ///< nobody is there who wants to read
 };

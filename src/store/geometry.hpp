@@ -41,6 +41,14 @@ struct Geometry {
   [[nodiscard]] std::int64_t file_bytes() const noexcept { return sides() * slots * stride_bytes(); }
 };
 
+/// Slots of one component that follow one another.
+struct SlotRange {
+  std::int64_t first_slot = 0, count = 0;
+
+  [[nodiscard]] std::int64_t end() const noexcept { return first_slot + count; }
+  friend bool operator==(const SlotRange&, const SlotRange&) = default;
+};
+
 /// Size of the blocks of chunks of a size: an eighth, so that a row of a chunk is read, and verified, without
 /// the rest; but not below what a disk reads as fast as less, nor above 128 KiB.
 [[nodiscard]] std::int64_t suitable_block_bytes(std::int64_t slot_bytes) noexcept;

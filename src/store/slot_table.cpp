@@ -16,12 +16,8 @@ namespace {
 
 constexpr FileKind kind{{'O', 'U', 'T', 'C', 'T', 'A', 'B', 'L'}, 2, "a table of an Outcore array"};
 
-/// In files only written slots are there: first their runs, then their sizes, their sides, and the checksums
-/// of their blocks.
-struct Run {
-  std::int64_t first = 0, count = 0;
-};
-
+/// In files only written slots are there: first their ranges, then their sizes, their sides, and the
+/// checksums of their blocks.
 [[noreturn]] void refuse(const std::string& detail) {
   throw Error(EINVAL, {.attempted = "component of an array", .detail = detail});
 }
@@ -57,21 +53,21 @@ Geometry read_geometry(BodyReader& reader) {
   return geometry;
 }
 
-/// Runs rise, with unwritten slots between them.
-std::vector<Run> read_runs(BodyReader& reader, const Geometry& geometry) {
-  const auto most = static_cast<std::int64_t>(reader.left() / sizeof(Run));
-  std::vector<Run> runs(
-      static_cast<std::size_t>(reader.number<std::int64_t>("the number of runs of slots", 0, most)));
+/// Ranges rise, with unwritten slots between them.
+std::vector<SlotRange> read_ranges(BodyReader& reader, const Geometry& geometry) {
+  const auto most = static_cast<std::int64_t>(reader.left() / sizeof(SlotRange));
+  std::vector<SlotRange> ranges(
+      static_cast<std::size_t>(reader.number<std::int64_t>("the number of ranges of slots", 0, most)));
   std::int64_t least = 0, slots = 0;
-  for (Run& run : runs) {
-    run.first = reader.number<std::int64_t>("the first slot of a run", least, geometry.slots);
-    run.count = reader.number<std::int64_t>("the length of a run", 1, geometry.slots - run.first);
-    least = run.first + run.count + 1;
-    slots += run.count;
+  for (SlotRange& range : ranges) {
+    range.first_slot = reader.number<std::int64_t>("the first slot of a range", least, geometry.slots);
+    range.count = reader.number<std::int64_t>("the length of a range", 1, geometry.slots - range.first_slot);
+    least = range.end() + 1;
+    slots += range.count;
   }
   if (slots > static_cast<std::int64_t>(reader.left() / (sizeof(std::uint32_t) + sizeof(std::uint8_t))))
     reader.fail(std::to_string(slots) + " slots do not fit into " + std::to_string(reader.left()) + " bytes");
-  return runs;
+  return ranges;
 }
 
 }  // namespace
@@ -248,7 +244,7 @@ std::int64_t SlotTable::next_written(std::int64_t slot) const {
 
 std::int64_t SlotTable::max_bytes(const Geometry& geometry) noexcept {
   constexpr std::int64_t head_bytes = 256;  // of the file header and the geometry
-  const std::int64_t slot_bytes = static_cast<std::int64_t>(sizeof(Run) + sizeof(std::uint32_t)) + 1 +
+  const std::int64_t slot_bytes = static_cast<std::int64_t>(sizeof(SlotRange) + sizeof(std::uint32_t)) + 1 +
                                   static_cast<std::int64_t>(sizeof(std::uint32_t)) * geometry.blocks();
   std::int64_t bytes = 0;
   if (__builtin_mul_overflow(geometry.slots, slot_bytes, &bytes) ||
@@ -258,17 +254,17 @@ std::int64_t SlotTable::max_bytes(const Geometry& geometry) noexcept {
 }
 
 std::vector<std::byte> SlotTable::encode() const {
-  std::vector<Run> runs;
+  std::vector<SlotRange> ranges;
   for_each_written([&](std::int64_t slot) {
-    if (runs.empty() || runs.back().first + runs.back().count != slot) runs.push_back({slot, 0});
-    ++runs.back().count;
+    if (ranges.empty() || ranges.back().end() != slot) ranges.push_back({slot, 0});
+    ++ranges.back().count;
   });
   BodyWriter writer;
   write_geometry(writer, geometry_);
-  writer.number(static_cast<std::int64_t>(runs.size()));
-  for (const Run& run : runs) {
-    writer.number(run.first);
-    writer.number(run.count);
+  writer.number(static_cast<std::int64_t>(ranges.size()));
+  for (const SlotRange& range : ranges) {
+    writer.number(range.first_slot);
+    writer.number(range.count);
   }
   for_each_written([&](std::int64_t slot) { writer.number(static_cast<std::uint32_t>(stored_bytes(slot))); });
   for_each_written([&](std::int64_t slot) { writer.number(static_cast<std::uint8_t>(side(slot))); });
@@ -279,11 +275,11 @@ std::vector<std::byte> SlotTable::encode() const {
 SlotTable SlotTable::decode(std::span<const std::byte> bytes, const std::string& path) {
   BodyReader reader(checked_body(kind, bytes, path), kind, path);
   const Geometry geometry = read_geometry(reader);
-  const std::vector<Run> runs = read_runs(reader, geometry);
+  const std::vector<SlotRange> ranges = read_ranges(reader, geometry);
   SlotTable table(geometry);
   const auto for_each_slot = [&](auto visit) {
-    for (const Run& run : runs)
-      for (std::int64_t slot = run.first; slot < run.first + run.count; ++slot)
+    for (const SlotRange& range : ranges)
+      for (std::int64_t slot = range.first_slot; slot < range.end(); ++slot)
         visit(slot, table.pages_->place(slot));
   };
   for_each_slot([&](std::int64_t slot, std::size_t i) {

@@ -386,7 +386,7 @@ TEST("an array is made once") {
   });
 }
 
-TEST("chunks that are larger than a lane are written and read") {
+TEST("chunks that are larger than a buffer are written and read") {
   const TemporaryDirectory directory;
   for (const int processes : {1, 2})
     in_worlds(processes, options_in(directory), [](World& world) {

@@ -49,13 +49,13 @@ std::vector<std::int64_t> slots_by_brute_force(const Case& c, int component) {
 
 void visits_as_brute_force(const Case& c, int component) {
   std::vector<std::int64_t> visited;
-  ChunkGrid::Run last{-1, 0};
-  c.grid.for_each_run(component, c.box, [&](const ChunkGrid::Run& run) {
-    check::is_true(run.count >= 1, "length of the run");
-    check::is_true(run.first_slot > last.first_slot + last.count || last.first_slot < 0,
-                   "runs are as long as can be");
-    for (std::int64_t i = 0; i < run.count; ++i) visited.push_back(run.first_slot + i);
-    last = run;
+  store::SlotRange last{-1, 0};
+  c.grid.for_each_slot_range(component, c.box, [&](const store::SlotRange& range) {
+    check::is_true(range.count >= 1, "length of the range");
+    check::is_true(range.first_slot > last.first_slot + last.count || last.first_slot < 0,
+                   "ranges are as long as can be");
+    for (std::int64_t i = 0; i < range.count; ++i) visited.push_back(range.first_slot + i);
+    last = range;
   });
   check::is_true(visited == slots_by_brute_force(c, component), "the slots that meet the box, in order");
   check::equal(c.grid.count(component, c.box), static_cast<std::int64_t>(visited.size()));
@@ -67,7 +67,7 @@ int refused(const std::function<void()>& body) {
 
 }  // namespace
 
-TEST("runs cover exactly the chunks that meet a box, in order, as long as can be") {
+TEST("ranges of slots cover exactly the chunks that meet a box, in order, as long as can be") {
   std::mt19937 random(1);
   for (int i = 0; i < 3000; ++i) {
     const Case c = random_case(random);
@@ -108,14 +108,14 @@ TEST("the boxes of the chunks tile the array") {
   }
 }
 
-TEST("a whole array of one component is one run") {
+TEST("a whole array of one component is one range") {
   const ChunkGrid grid({1000, 1000}, {128, 128}, 8, 1);
-  int runs = 0;
-  grid.for_each_run(0, Box::whole(grid.shape()), [&](const ChunkGrid::Run& run) {
-    ++runs;
-    check::is_true((run == ChunkGrid::Run{0, 64}));
+  int ranges = 0;
+  grid.for_each_slot_range(0, Box::whole(grid.shape()), [&](const store::SlotRange& range) {
+    ++ranges;
+    check::is_true((range == store::SlotRange{0, 64}));
   });
-  check::equal(runs, 1);
+  check::equal(ranges, 1);
 }
 
 TEST("groups of all components have a share of a section") {

@@ -174,27 +174,27 @@ Box ChunkGrid::chunks_of(const Box& box) const noexcept {
 
 namespace {
 
-/// Joins runs that follow one another.
-class RunJoiner {
+/// Joins ranges of slots that follow one another.
+class SlotRangeJoiner {
  public:
-  explicit RunJoiner(const std::function<void(const ChunkGrid::Run&)>& visit) : visit_(visit) {}
+  explicit SlotRangeJoiner(const std::function<void(const store::SlotRange&)>& visit) : visit_(visit) {}
 
   void add(std::int64_t first_slot, std::int64_t count) {
-    if (run_.first_slot + run_.count != first_slot) {
+    if (range_.end() != first_slot) {
       flush();
-      run_ = {first_slot, 0};
+      range_ = {first_slot, 0};
     }
-    run_.count += count;
+    range_.count += count;
   }
 
   void flush() {
-    if (run_.count > 0) visit_(run_);
-    run_.count = 0;
+    if (range_.count > 0) visit_(range_);
+    range_.count = 0;
   }
 
  private:
-  const std::function<void(const ChunkGrid::Run&)>& visit_;
-  ChunkGrid::Run run_;
+  const std::function<void(const store::SlotRange&)>& visit_;
+  store::SlotRange range_;
 };
 
 /// Calls `visit(first, end)` for the ranges of chunk numbers in a box of the grid, in rising order.
@@ -221,29 +221,29 @@ void for_each_range(const Extents& counts, const Box& chunks, Visit visit) {
 
 }  // namespace
 
-void ChunkGrid::for_each_run(int component, const Box& box,
-                             const std::function<void(const Run&)>& visit) const {
+void ChunkGrid::for_each_slot_range(int component, const Box& box,
+                                    const std::function<void(const store::SlotRange&)>& visit) const {
   if (box.rank() != shape_.rank() || !Box::whole(shape_).contains(box) || component < 0 ||
       component >= components_)
     refuse("walk through box " + box.text() + " of an array of shape " + shape_.text(),
            "it does not lie in the array, or there is no component " + std::to_string(component));
   if (box.empty()) return;
-  RunJoiner runs(visit);
+  SlotRangeJoiner ranges(visit);
   for_each_range(counts_, chunks_of(box), [&](std::int64_t first, std::int64_t end) {
     // Of the groups of this range only every components_-th is mine.
     const std::int64_t group = first / group_;
     const std::int64_t ahead = (component - group % components_ + components_) % components_;
     for (std::int64_t mine = group + ahead; mine * group_ < end; mine += components_) {
       const std::int64_t from = std::max(first, mine * group_), to = std::min(end, (mine + 1) * group_);
-      runs.add(place(from).slot, to - from);
+      ranges.add(place(from).slot, to - from);
     }
   });
-  runs.flush();
+  ranges.flush();
 }
 
 std::int64_t ChunkGrid::count(int component, const Box& box) const {
   std::int64_t slots = 0;
-  for_each_run(component, box, [&](const Run& run) { slots += run.count; });
+  for_each_slot_range(component, box, [&](const store::SlotRange& range) { slots += range.count; });
   return slots;
 }
 

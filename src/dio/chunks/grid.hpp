@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "outcore/box.hpp"
+#include "store/geometry.hpp"
 
 namespace outcore {
 
@@ -37,12 +38,6 @@ class ChunkGrid {
     friend bool operator==(const Place&, const Place&) = default;
   };
 
-  /// Slots of one component that follow one another.
-  struct Run {
-    std::int64_t first_slot = 0, count = 0;
-    friend bool operator==(const Run&, const Run&) = default;
-  };
-
   ChunkGrid() = default;  ///< of an array of rank 0, without chunks
   /// Throws Error(EINVAL) unless there is at least one dimension, all numbers are positive, and the size of
   /// all chunks in bytes fits into 62 bits.
@@ -70,10 +65,11 @@ class ChunkGrid {
   [[nodiscard]] Box chunk_box(std::int64_t chunk) const noexcept;
   [[nodiscard]] Box chunks_of(const Box& box) const noexcept;  ///< grid indices of the chunks that meet a box
 
-  /// Calls `visit` for the slots of a component whose chunks meet the box, in rising order, in runs as long
-  /// as can be. The effort grows with the rows of chunks that meet the box. Throws
+  /// Calls `visit` for the slots of a component whose chunks meet the box, in rising order, in ranges as
+  /// long as can be. The effort grows with the rows of chunks that meet the box. Throws
   /// Error(EINVAL) for a box that is not inside the array.
-  void for_each_run(int component, const Box& box, const std::function<void(const Run&)>& visit) const;
+  void for_each_slot_range(int component, const Box& box,
+                           const std::function<void(const store::SlotRange&)>& visit) const;
   [[nodiscard]] std::int64_t count(int component, const Box& box) const;  ///< such slots
 
  private:

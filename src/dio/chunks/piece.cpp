@@ -33,8 +33,8 @@ void ChunkPiece::for_each_row(std::size_t element_bytes,
 void for_each_piece(const ChunkGrid& grid, int component, const Slices& slices,
                     const std::function<void(const ChunkPiece&)>& visit) {
   const Extents chunk_stride = row_major(grid.chunk(), grid.element_bytes());
-  grid.for_each_run(component, slices.box, [&](const ChunkGrid::Run& run) {
-    for (std::int64_t slot = run.first_slot; slot < run.first_slot + run.count; ++slot) {
+  grid.for_each_slot_range(component, slices.box, [&](const store::SlotRange& range) {
+    for (std::int64_t slot = range.first_slot; slot < range.end(); ++slot) {
       const Box chunk = grid.chunk_box(grid.chunk_at(component, slot));
       ChunkPiece piece{.slot = slot};
       const Slices inside = slices.within(chunk, piece.first);
