@@ -52,11 +52,11 @@ class OUTCORE_API Distribution {
   [[nodiscard]] Extents local_shape(int process) const;
 
   /// Where an element lies: its process, and its position in that process's memory. `index` is inside.
-  struct Place {
+  struct Location {
     int process;
     std::int64_t element;
   };
-  [[nodiscard]] Place place(std::span<const std::int64_t> index) const noexcept;
+  [[nodiscard]] Location locate(std::span<const std::int64_t> index) const noexcept;
 
   using VisitPart = std::function<void(int process, const Box& part, std::int64_t element)>;
   /// Calls `visit(process, part, element)` for the parts of a box that lie in one block each, `element` being

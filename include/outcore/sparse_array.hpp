@@ -68,7 +68,7 @@ class OUTCORE_API BlockSparseArray {
  private:
   BlockSparseArray(DiskArray array, TileMap map, std::string metadata);
   void place_tiles();
-  [[nodiscard]] Box place(std::int64_t number, std::size_t memory_bytes, std::string_view attempted) const;
+  [[nodiscard]] Box box_of(std::int64_t number, std::size_t memory_bytes, std::string_view attempted) const;
   [[nodiscard]] std::int64_t there(const Extents& tile, std::string_view attempted) const;
 
   TileMap map_;

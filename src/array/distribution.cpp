@@ -202,7 +202,7 @@ std::int64_t Distribution::local_elements_max() const noexcept {
   return elements;
 }
 
-Distribution::Place Distribution::place(std::span<const std::int64_t> index) const noexcept {
+Distribution::Location Distribution::locate(std::span<const std::int64_t> index) const noexcept {
   std::int64_t process = 0, element = 0;
   for (int i = 0; i < shape_.rank(); ++i) {
     const Axis& one = axis(i);
@@ -218,7 +218,7 @@ int Distribution::owner(const Extents& index) const {
   bool inside = index.rank() == shape_.rank();
   for (int i = 0; inside && i < index.rank(); ++i) inside = index[i] >= 0 && index[i] < shape_[i];
   if (!inside) refuse(shape_, "index " + index.text() + " is outside");
-  return place(index.values()).process;
+  return locate(index.values()).process;
 }
 
 /// Of a process in the grid; none for one beyond it.

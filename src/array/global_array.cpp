@@ -260,8 +260,8 @@ std::int64_t GlobalArray::read_increment(const Extents& index, std::int64_t valu
     throw Error(EINVAL, {.attempted = "read and increment of an element of a " + describe(type_, shape()),
                          .detail = "it needs an array of int64"});
   (void)distribution_->owner(index);  // checks the index
-  const auto place = distribution_->place(index.values());
-  return region_.segment().fetch_add(place.process, region_.offset() + place.element * 8, value);
+  const auto location = distribution_->locate(index.values());
+  return region_.segment().fetch_add(location.process, region_.offset() + location.element * 8, value);
 }
 
 void GlobalArray::scattered(Operation operation, std::span<const std::int64_t> indices, std::byte* memory,
@@ -290,9 +290,9 @@ void GlobalArray::scattered(Operation operation, std::span<const std::int64_t> i
                          .count = {1},
                          .type = type_};
   for (std::size_t k = 0; k < indices.size(); k += rank, piece.memory += element_bytes_) {
-    const auto place = distribution_->place(indices.subspan(k, rank));
-    piece.process = place.process;
-    piece.offset = region_.offset() + place.element * std::int64_t(element_bytes_);
+    const auto location = distribution_->locate(indices.subspan(k, rank));
+    piece.process = location.process;
+    piece.offset = region_.offset() + location.element * std::int64_t(element_bytes_);
     move(operation, piece, alpha, operations);
     if (operations.size() >= max_under_way) wait();
   }

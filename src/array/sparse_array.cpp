@@ -141,7 +141,8 @@ int BlockSparseArray::owner(const Extents& tile) const {
 }
 
 /// Where a tile lies in the storage.
-Box BlockSparseArray::place(std::int64_t number, std::size_t memory_bytes, std::string_view attempted) const {
+Box BlockSparseArray::box_of(std::int64_t number, std::size_t memory_bytes,
+                             std::string_view attempted) const {
   const std::int64_t elements = map_.elements(number);
   const std::int64_t bytes = elements * static_cast<std::int64_t>(size_bytes(type()));
   if (static_cast<std::int64_t>(memory_bytes) != bytes)
@@ -165,7 +166,7 @@ std::int64_t BlockSparseArray::there(const Extents& tile, std::string_view attem
 
 Request BlockSparseArray::get_tile_async(const Extents& tile, std::span<std::byte> memory) const {
   const std::int64_t number = map_.number(tile);
-  if (number >= 0) return array_.get_async(place(number, memory.size(), "get"), contiguous(memory, type()));
+  if (number >= 0) return array_.get_async(box_of(number, memory.size(), "get"), contiguous(memory, type()));
   const std::int64_t bytes = map_.box(tile).volume() * static_cast<std::int64_t>(size_bytes(type()));
   if (static_cast<std::int64_t>(memory.size()) != bytes)
     throw Error(EINVAL, {.attempted = "get tile " + tile.text(),
@@ -176,30 +177,30 @@ Request BlockSparseArray::get_tile_async(const Extents& tile, std::span<std::byt
 }
 
 Request BlockSparseArray::put_tile_async(const Extents& tile, std::span<const std::byte> memory) {
-  return array_.put_async(place(there(tile, "put"), memory.size(), "put"), contiguous(memory, type()));
+  return array_.put_async(box_of(there(tile, "put"), memory.size(), "put"), contiguous(memory, type()));
 }
 
 Request BlockSparseArray::accumulate_tile_async(const Extents& tile, std::span<const std::byte> memory,
                                                 const void* alpha) {
-  return array_.accumulate_async(place(there(tile, "accumulate"), memory.size(), "accumulate"),
+  return array_.accumulate_async(box_of(there(tile, "accumulate"), memory.size(), "accumulate"),
                                  contiguous(memory, type()), alpha);
 }
 
 void BlockSparseArray::get_tile(const Extents& tile, std::span<std::byte> memory) const {
   if (const std::int64_t number = map_.number(tile); number >= 0)
-    array_.get(place(number, memory.size(), "get"), contiguous(memory, type()));
+    array_.get(box_of(number, memory.size(), "get"), contiguous(memory, type()));
   else
     (void)get_tile_async(tile, memory);
 }
 
 void BlockSparseArray::put_tile(const Extents& tile, std::span<const std::byte> memory) {
-  array_.put(place(there(tile, "put"), memory.size(), "put"), contiguous(memory, type()));
+  array_.put(box_of(there(tile, "put"), memory.size(), "put"), contiguous(memory, type()));
 }
 
 void BlockSparseArray::accumulate_tile(const Extents& tile, std::span<const std::byte> memory,
                                        const void* alpha) {
-  array_.accumulate(place(there(tile, "accumulate"), memory.size(), "accumulate"), contiguous(memory, type()),
-                    alpha);
+  array_.accumulate(box_of(there(tile, "accumulate"), memory.size(), "accumulate"),
+                    contiguous(memory, type()), alpha);
 }
 
 void BlockSparseArray::prefetch(std::span<const Extents> tiles) const {

@@ -8,22 +8,23 @@
 
 namespace outcore::file {
 
-/// Place of a version of a record, in 64 bits: stamp, class and granule. Zero: there is none. Two versions
-/// that lie in the same place differ by their stamps.
+/// Allocation of a version of a record, in 64 bits: stamp, class and granule. Zero: there is none. Two
+/// versions that lie in the same place differ by their stamps.
 class RecordEntry {
  public:
   RecordEntry() = default;
   explicit RecordEntry(std::int64_t word) noexcept : word_(static_cast<std::uint64_t>(word)) {}
-  RecordEntry(const RecordSpace::Place& place, std::uint16_t stamp) noexcept
-      : word_(static_cast<std::uint64_t>(stamp) << 48 | static_cast<std::uint64_t>(place.size_class) << 40 |
-              static_cast<std::uint64_t>(place.granule)) {}
+  RecordEntry(const RecordSpace::Allocation& allocation, std::uint16_t stamp) noexcept
+      : word_(static_cast<std::uint64_t>(stamp) << 48 |
+              static_cast<std::uint64_t>(allocation.size_class) << 40 |
+              static_cast<std::uint64_t>(allocation.granule)) {}
 
   static constexpr std::int64_t max_granules = std::int64_t{1} << 40;
 
   [[nodiscard]] std::int64_t word() const noexcept { return static_cast<std::int64_t>(word_); }
   [[nodiscard]] bool empty() const noexcept { return word_ == 0; }
   [[nodiscard]] std::uint16_t stamp() const noexcept { return static_cast<std::uint16_t>(word_ >> 48); }
-  [[nodiscard]] RecordSpace::Place place() const noexcept {
+  [[nodiscard]] RecordSpace::Allocation allocation() const noexcept {
     return {static_cast<std::int64_t>(word_ & (max_granules - 1)), static_cast<int>(word_ >> 40 & 0xFF)};
   }
   bool operator==(const RecordEntry&) const = default;

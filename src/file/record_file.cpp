@@ -158,7 +158,7 @@ class RecordFile::Transfer final : public FinishedByWaiter {
   }
   /// Whether what was read is the record that the entry names.
   [[nodiscard]] bool holds() const {
-    const std::int64_t room = entry.place().capacity_bytes() - header_bytes;
+    const std::int64_t room = entry.allocation().capacity_bytes() - header_bytes;
     if (header.record != record || header.stamp != entry.stamp() || header.size_bytes < 0 ||
         header.size_bytes > room)
       return false;
@@ -173,11 +173,11 @@ class RecordFile::Transfer final : public FinishedByWaiter {
     try {
       moving.wait();
     } catch (...) {
-      file->space.give(entry.place());
+      file->space.give(entry.allocation());
       throw;
     }
     const RecordEntry old = file->directory.exchange(record, entry);
-    if (!old.empty()) file->space.give(old.place());
+    if (!old.empty()) file->space.give(old.allocation());
   }
 
   void verify() {
@@ -195,17 +195,17 @@ std::shared_ptr<RecordFile::Transfer> RecordFile::State::begin_put(std::int64_t 
   put->record = record;
   put->write = true;
   const auto size = static_cast<std::int64_t>(data.size());
-  const RecordSpace::Place place = space.take(size + header_bytes);
+  const RecordSpace::Allocation allocation = space.take(size + header_bytes);
   const auto stamp = static_cast<std::uint16_t>(1 + puts.fetch_add(1, std::memory_order_relaxed) % 0xFFFF);
-  put->entry = RecordEntry(place, stamp);
+  put->entry = RecordEntry(allocation, stamp);
   put->header = {.record = record, .size_bytes = size, .stamp = stamp};
   put->header.checksum = checksum(put->header, data);
-  const std::array parts{store::WritePart{place.offset(), std::as_bytes(std::span(&put->header, 1))},
-                         store::WritePart{place.offset() + header_bytes, data}};
+  const std::array parts{store::WritePart{allocation.offset(), std::as_bytes(std::span(&put->header, 1))},
+                         store::WritePart{allocation.offset() + header_bytes, data}};
   try {
     put->moving = stored.write_async(parts);
   } catch (...) {
-    space.give(place);
+    space.give(allocation);
     throw;
   }
   return put;
@@ -219,11 +219,12 @@ std::shared_ptr<RecordFile::Transfer> RecordFile::State::begin_get(std::int64_t 
   get->record = record;
   get->entry = entry;
   get->given = buffer;
-  const RecordSpace::Place place = entry.place();
-  get->buffer =
-      buffer.first(std::min(buffer.size(), static_cast<std::size_t>(place.capacity_bytes() - header_bytes)));
-  const std::array parts{store::ReadPart{place.offset(), std::as_writable_bytes(std::span(&get->header, 1))},
-                         store::ReadPart{place.offset() + header_bytes, get->buffer}};
+  const RecordSpace::Allocation allocation = entry.allocation();
+  get->buffer = buffer.first(
+      std::min(buffer.size(), static_cast<std::size_t>(allocation.capacity_bytes() - header_bytes)));
+  const std::array parts{
+      store::ReadPart{allocation.offset(), std::as_writable_bytes(std::span(&get->header, 1))},
+      store::ReadPart{allocation.offset() + header_bytes, get->buffer}};
   get->moving = stored.read_async(parts);
   return get;
 }
@@ -242,8 +243,8 @@ std::int64_t RecordFile::State::get(std::int64_t record, std::span<std::byte> bu
                         std::to_string(buffer.size()));
     } else if (now == entry) {
       throw error(EIO, "get", record,
-                  "damaged: " + std::to_string(entry.place().capacity_bytes()) + " bytes at offset " +
-                      std::to_string(entry.place().offset()) + " do not match their checksum");
+                  "damaged: " + std::to_string(entry.allocation().capacity_bytes()) + " bytes at offset " +
+                      std::to_string(entry.allocation().offset()) + " do not match their checksum");
     }
     entry = now;  // its place has been used again meanwhile
   }
@@ -311,7 +312,7 @@ std::optional<std::int64_t> RecordFile::capacity(std::int64_t record) {
   state_->check_record("look for", record);
   const RecordEntry entry = state_->directory.entry(record);
   if (entry.empty()) return std::nullopt;
-  return entry.place().capacity_bytes() - header_bytes;
+  return entry.allocation().capacity_bytes() - header_bytes;
 }
 
 std::optional<std::int64_t> RecordFile::size(std::int64_t record) {
@@ -330,7 +331,7 @@ std::optional<std::int64_t> RecordFile::size(std::int64_t record) {
 void RecordFile::erase(std::int64_t record) {
   state_->check_record("erase", record);
   const RecordEntry old = state_->directory.exchange(record, {});
-  if (!old.empty()) state_->space.give(old.place());
+  if (!old.empty()) state_->space.give(old.allocation());
 }
 
 void RecordFile::sync() {

@@ -23,7 +23,7 @@ std::int64_t record_class::granules(int size_class) noexcept {
 RecordSpace::RecordSpace(std::int64_t extent_granules, TakeExtent take_extent)
     : extent_granules_(extent_granules), take_extent_(std::move(take_extent)) {}
 
-RecordSpace::Place RecordSpace::take(std::int64_t size_bytes) {
+RecordSpace::Allocation RecordSpace::take(std::int64_t size_bytes) {
   const int size_class = record_class::of((size_bytes + granule_bytes - 1) / granule_bytes);
   const std::int64_t count = record_class::granules(size_class);
   const std::lock_guard guard(mutex_);
@@ -39,9 +39,9 @@ RecordSpace::Place RecordSpace::take(std::int64_t size_bytes) {
   return {granule, size_class};
 }
 
-void RecordSpace::give(const Place& place) {
+void RecordSpace::give(const Allocation& allocation) {
   const std::lock_guard guard(mutex_);
-  insert(place.granule, record_class::granules(place.size_class));
+  insert(allocation.granule, record_class::granules(allocation.size_class));
 }
 
 std::int64_t RecordSpace::free_bytes() const {

@@ -10,7 +10,7 @@
 
 namespace outcore::file {
 
-/// Capacities of places come in classes, eight to a factor of two, so that a byte says how large a place is,
+/// Capacities of allocations come in classes, eight to a factor of two, so that a byte says how large one is,
 /// and at most a ninth of it is not used.
 namespace record_class {
 [[nodiscard]] int of(std::int64_t granules) noexcept;  ///< the smallest that holds so many
@@ -18,7 +18,7 @@ namespace record_class {
 inline constexpr int largest = 255;
 }  // namespace record_class
 
-/// Gives out places in extents that the process takes one after another; what is given back is joined with
+/// Gives out parts of extents that the process takes one after another; what is given back is joined with
 /// its neighbours and used again, the smallest gap that is large enough first. Thread-safe; no other process
 /// is asked but for a new extent.
 class RecordSpace {
@@ -29,7 +29,7 @@ class RecordSpace {
   using TakeExtent = std::function<std::int64_t(std::int64_t granules)>;
   RecordSpace(std::int64_t extent_granules, TakeExtent take_extent);
 
-  struct Place {
+  struct Allocation {
     std::int64_t granule = 0;
     int size_class = 0;
     [[nodiscard]] std::int64_t offset() const noexcept { return granule * granule_bytes; }
@@ -37,8 +37,8 @@ class RecordSpace {
       return record_class::granules(size_class) * granule_bytes;
     }
   };
-  [[nodiscard]] Place take(std::int64_t size_bytes);  ///< throws what taking an extent throws
-  void give(const Place& place);                      ///< also one that another process took
+  [[nodiscard]] Allocation take(std::int64_t size_bytes);  ///< throws what taking an extent throws
+  void give(const Allocation& allocation);                 ///< also one that another process took
   [[nodiscard]] std::int64_t free_bytes() const;
 
  private:

@@ -35,7 +35,7 @@ struct CallHead {
 };
 /// Where payload and reply lie if that is memory that processes share; else its offset is -1.
 struct Seen {
-  transport::SharedPlace payload = transport::nowhere, reply = transport::nowhere;
+  transport::SharedLocation payload = transport::nowhere, reply = transport::nowhere;
 };
 struct ReplyHead {
   Kind kind = Kind::reply;
@@ -108,14 +108,14 @@ Bytes::Bytes(std::span<const std::byte> from) : Bytes(from.size()) {
 void Pending::find_room(CallSlots& slots) {
   const auto room = static_cast<std::size_t>(reply_room());
   if (sizeof(CallHead) + header.size_bytes + payload.size() > Messages::max_packet_bytes) {
-    payload_seen = transport::shared_place(payload);
+    payload_seen = transport::shared_location(payload);
     if (!payload_seen) payload_slot = slots.try_take(payload.size());
   }
   if (payload_slot) payload_slot.fill(payload);
   if (sizeof(ReplyHead) + room > Messages::max_packet_bytes) {
     // What a procedure writes there must not change what it still reads.
     if (!options.reply.empty() && !overlap(payload, options.reply))
-      reply_seen = transport::shared_place(options.reply);
+      reply_seen = transport::shared_location(options.reply);
     if (!reply_seen) reply_slot = slots.try_take(room);
   }
 }
@@ -387,7 +387,7 @@ std::span<const std::byte> Served::put_into_room(std::span<const std::byte> repl
   const bool fits_packet = sizeof(ReplyHead) + reply.size() <= Messages::max_packet_bytes;
   if (fits_packet || reply.size() > room.size() || reply.data() == room.data()) return reply;
   // One copy fewer as bulk data: out of memory that the caller sees, and what is large.
-  if (reply.size() > CallSlots::unit_bytes || transport::shared_place(reply)) return reply;
+  if (reply.size() > CallSlots::unit_bytes || transport::shared_location(reply)) return reply;
   std::copy(reply.begin(), reply.end(), room.begin());
   return room.first(reply.size());
 }

@@ -81,8 +81,8 @@ struct Pending final : Request::State {
 
   // Of the protocol.
   CallSlots::Slot payload_slot, reply_slot;
-  std::optional<transport::SharedPlace> payload_seen, reply_seen;  // where they are
-  std::uint32_t tag = 0;                                           // of the payload
+  std::optional<transport::SharedLocation> payload_seen, reply_seen;  // where they are
+  std::uint32_t tag = 0;                                              // of the payload
   bool reply_placed = false;
   std::uint64_t number = 0;
   int legs = 0;  // what must come before it is complete: the reply, the end of bulk transfers
@@ -140,7 +140,7 @@ class Protocol {
     /// See transport::Messages.
     [[nodiscard]] virtual std::span<std::byte> common(int process) const noexcept = 0;
     /// See transport::see_shared.
-    [[nodiscard]] virtual std::shared_ptr<std::byte> see(const transport::SharedPlace& place,
+    [[nodiscard]] virtual std::shared_ptr<std::byte> see(const transport::SharedLocation& location,
                                                          std::size_t size_bytes) const noexcept = 0;
     virtual void serve(std::shared_ptr<Served> served) = 0;       ///< it is here in full
     virtual void complete(std::shared_ptr<Pending> pending) = 0;  ///< with its reply or error

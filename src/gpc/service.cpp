@@ -532,9 +532,9 @@ void Service::receive_bulk(int from, std::uint32_t tag, std::span<std::byte> int
 std::span<std::byte> Service::common(int process) const noexcept {
   return messages_->common(process);
 }
-std::shared_ptr<std::byte> Service::see(const transport::SharedPlace& place,
+std::shared_ptr<std::byte> Service::see(const transport::SharedLocation& location,
                                         std::size_t size_bytes) const noexcept {
-  return transport::see_shared(place, size_bytes);
+  return transport::see_shared(location, size_bytes);
 }
 void Service::complete(std::shared_ptr<Pending> pending) {
   completed_.push_back(std::move(pending));

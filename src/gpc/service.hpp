@@ -69,7 +69,7 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   void send_bulk(int to, std::uint32_t tag, std::span<const std::byte> data, std::uint64_t token) override;
   void receive_bulk(int from, std::uint32_t tag, std::span<std::byte> into, std::uint64_t token) override;
   [[nodiscard]] std::span<std::byte> common(int process) const noexcept override;
-  [[nodiscard]] std::shared_ptr<std::byte> see(const transport::SharedPlace& place,
+  [[nodiscard]] std::shared_ptr<std::byte> see(const transport::SharedLocation& location,
                                                std::size_t size_bytes) const noexcept override;
   void serve(std::shared_ptr<Served> served) override;
   void complete(std::shared_ptr<Pending> pending) override;

@@ -58,11 +58,11 @@ std::int64_t ChunkCache::max_dirty() const noexcept {
 // ---- entries and their memory
 
 /// The entry of a chunk, for this thread alone.
-ChunkCache::Place ChunkCache::take(Lock& lock, std::int64_t slot) {
+ChunkCache::EntryRef ChunkCache::take(Lock& lock, std::int64_t slot) {
   while (true) {
     wait_for_end_of_pause(lock);
     if (const auto found = index_.find(slot); found != index_.end()) {
-      const Place entry = found->second;
+      const EntryRef entry = found->second;
       if (!entry->busy) {
         entry->busy = true;
         entry->unused = false;
@@ -81,7 +81,7 @@ ChunkCache::Place ChunkCache::take(Lock& lock, std::int64_t slot) {
   }
 }
 
-ChunkCache::Place ChunkCache::insert(std::int64_t slot, std::byte* memory) {
+ChunkCache::EntryRef ChunkCache::insert(std::int64_t slot, std::byte* memory) {
   entries_.emplace_back();
   const auto entry = std::prev(entries_.end());
   entry->slot = slot;
@@ -92,13 +92,13 @@ ChunkCache::Place ChunkCache::insert(std::int64_t slot, std::byte* memory) {
   return entry;
 }
 
-void ChunkCache::release(Place entry) noexcept {
+void ChunkCache::release(EntryRef entry) noexcept {
   entry->busy = false;
   --busy_;
   changed_.notify_all();
 }
 
-void ChunkCache::erase(Place entry) {
+void ChunkCache::erase(EntryRef entry) {
   free_.push_back(entry->memory);
   index_.erase(entry->slot);
   entries_.erase(entry);
@@ -157,7 +157,7 @@ bool ChunkCache::grow() {
 }
 
 bool ChunkCache::evict(bool also_unused) {
-  for (Place entry = entries_.begin(); entry != entries_.end(); ++entry) {
+  for (EntryRef entry = entries_.begin(); entry != entries_.end(); ++entry) {
     if (entry->busy || entry->awaited > 0 || entry->dirty || (entry->unused && !also_unused)) continue;
     if (!std::ranges::all_of(entry->reads, [](const auto& read) { return read.done(); })) continue;
     erase(entry);
@@ -210,7 +210,7 @@ void ChunkCache::make_valid(Entry& entry, const Blocks& needed) {
 void ChunkCache::prefetch(std::int64_t slot, const Blocks& needed) {
   Lock lock(mutex_);
   if (alone_) return;
-  Place entry;
+  EntryRef entry;
   if (const auto found = index_.find(slot); found != index_.end()) {
     entry = found->second;
     if (entry->busy) return;
@@ -233,7 +233,7 @@ void ChunkCache::prefetch(std::int64_t slot, const Blocks& needed) {
 
 void ChunkCache::look(std::int64_t slot, const Blocks& needed, const Look& visit) {
   Lock lock(mutex_);
-  const Place entry = take(lock, slot);
+  const EntryRef entry = take(lock, slot);
   lock.unlock();
   std::exception_ptr failure;
   try {
@@ -252,7 +252,7 @@ void ChunkCache::look(std::int64_t slot, const Blocks& needed, const Look& visit
 void ChunkCache::change(std::int64_t slot, bool whole, const Change& visit) {
   Lock lock(mutex_);
   promise_change(lock);
-  Place entry;
+  EntryRef entry;
   try {
     entry = take(lock, slot);
   } catch (...) {
@@ -319,10 +319,10 @@ std::exception_ptr ChunkCache::begin_writes(Lock& lock, std::size_t count) {
 }
 
 /// A chunk with those behind it.
-std::exception_ptr ChunkCache::begin_write(Lock& lock, Place first) {
+std::exception_ptr ChunkCache::begin_write(Lock& lock, EntryRef first) {
   const auto write = std::make_shared<Write>();
   std::int64_t count = 0;
-  for (Place entry = first;;) {
+  for (EntryRef entry = first;;) {
     entry->write = write;
     write->entries.push_back(entry);
     const auto next = index_.find(first->slot + ++count);
@@ -370,7 +370,7 @@ std::exception_ptr ChunkCache::finish_write(Lock& lock, const std::shared_ptr<Wr
 /// After a failure all its chunks are as they were: what did reach the disk is written again.
 void ChunkCache::end_write(const std::shared_ptr<Write>& write, std::exception_ptr failure) {
   const auto count = static_cast<std::int64_t>(write->entries.size());
-  for (const Place entry : write->entries) {
+  for (const EntryRef entry : write->entries) {
     entry->write = nullptr;
     entry->dirty = failure != nullptr;
   }
@@ -428,12 +428,12 @@ std::exception_ptr ChunkCache::write_all(Lock& lock, const std::function<bool(st
   const auto note = [&](std::exception_ptr failure) {
     if (failure && !first) first = std::move(failure);
   };
-  std::vector<Place> dirty;
-  for (Place entry = entries_.begin(); entry != entries_.end(); ++entry)
+  std::vector<EntryRef> dirty;
+  for (EntryRef entry = entries_.begin(); entry != entries_.end(); ++entry)
     if (entry->dirty && concerned(entry->slot)) dirty.push_back(entry);
-  std::ranges::sort(dirty, {}, [](Place entry) { return entry->slot; });
+  std::ranges::sort(dirty, {}, [](EntryRef entry) { return entry->slot; });
   while (!writes_.empty()) (void)finish_write(lock, writes_.front());  // what failed is written again
-  for (const Place entry : dirty) {
+  for (const EntryRef entry : dirty) {
     if (!entry->dirty || entry->write) continue;
     if (writes_.size() >= max_writing) note(finish_write(lock, writes_.front()));
     note(begin_write(lock, entry));
@@ -473,8 +473,8 @@ ChunkCache::Pause::Pause(ChunkCache& cache, const std::function<bool(std::int64_
     throw;
   }
   if (!drop) return;
-  for (Place next = cache.entries_.begin(); next != cache.entries_.end();) {
-    const Place entry = next++;
+  for (EntryRef next = cache.entries_.begin(); next != cache.entries_.end();) {
+    const EntryRef entry = next++;
     if (!concerned(entry->slot)) continue;
     if (entry->awaited > 0)
       entry->valid.reset();

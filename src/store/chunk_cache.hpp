@@ -94,10 +94,10 @@ class ChunkCache {
     std::vector<Request> reads;
   };
   using Entries = std::list<Entry>;  ///< the one used last at the end
-  using Place = Entries::iterator;
+  using EntryRef = Entries::iterator;
   /// Neighbours on disk that are neighbours in memory are written in one request.
   struct Write {
-    std::vector<Place> entries;
+    std::vector<EntryRef> entries;
     Request request;
     bool taken = true;  ///< by the thread that begins it or waits for it
     bool ended = false;
@@ -105,14 +105,14 @@ class ChunkCache {
   };
   using Lock = std::unique_lock<std::mutex>;
 
-  [[nodiscard]] Place take(Lock& lock, std::int64_t slot);
-  void release(Place entry) noexcept;
-  [[nodiscard]] Place insert(std::int64_t slot, std::byte* memory);
+  [[nodiscard]] EntryRef take(Lock& lock, std::int64_t slot);
+  void release(EntryRef entry) noexcept;
+  [[nodiscard]] EntryRef insert(std::int64_t slot, std::byte* memory);
   [[nodiscard]] std::byte* find_memory(bool evict_unused);
   void wait_for_memory(Lock& lock);
   [[nodiscard]] bool grow();
   [[nodiscard]] bool evict(bool also_unused);
-  void erase(Place entry);
+  void erase(EntryRef entry);
 
   void begin_reads(Entry& entry, const Blocks& needed);
   void finish_reads(Entry& entry);
@@ -120,7 +120,7 @@ class ChunkCache {
 
   void promise_change(Lock& lock);
   [[nodiscard]] std::exception_ptr begin_writes(Lock& lock, std::size_t count);
-  [[nodiscard]] std::exception_ptr begin_write(Lock& lock, Place first);
+  [[nodiscard]] std::exception_ptr begin_write(Lock& lock, EntryRef first);
   [[nodiscard]] std::exception_ptr finish_write(Lock& lock, const std::shared_ptr<Write>& under_way);
   void end_write(const std::shared_ptr<Write>& write, std::exception_ptr failure);
   void collect_written(Lock& lock);
@@ -141,7 +141,7 @@ class ChunkCache {
   std::mutex mutex_;
   std::condition_variable changed_;  ///< an entry was released, memory has become free, a pause ended
   Entries entries_;
-  std::unordered_map<std::int64_t, Place> index_;
+  std::unordered_map<std::int64_t, EntryRef> index_;
   std::vector<device::Buffer> arenas_;  ///< each of several chunks: large pieces are faster to read into
   std::vector<std::byte*> free_;
   std::int64_t chunks_ = 0;                   ///< in the arenas

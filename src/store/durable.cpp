@@ -21,16 +21,16 @@ namespace outcore::store {
 namespace {
 
 /// The directory of a file: the one that the caller holds, or the one that the path names.
-class Place {
+class HeldDirectory {
  public:
-  Place(const std::string& directory, int held, const std::string& wanted = {})
+  HeldDirectory(const std::string& directory, int held, const std::string& wanted = {})
       : path_(directory.empty() ? "." : directory), fd_(held) {
     if (held >= 0) return;
     opened_ = device::Descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!opened_) throw Error(errno, {.attempted = "open", .path = wanted.empty() ? path_ : wanted});
     fd_ = opened_.get();
   }
-  static Place of(const std::string& file, int held) {
+  static HeldDirectory of(const std::string& file, int held) {
     return {std::filesystem::path(file).parent_path().string(), held, file};
   }
 
@@ -50,48 +50,48 @@ class Place {
 }  // namespace
 
 void sync_directory(const std::string& path, int directory) {
-  Place(path, directory).sync();
+  HeldDirectory(path, directory).sync();
 }
 
 void rename_durably(const std::string& from, const std::string& to, bool* renamed, int directory) {
-  const Place place = Place::of(to, directory);  // before: it may fail
+  const HeldDirectory held = HeldDirectory::of(to, directory);  // before: it may fail
   const std::string old_name = device::last_name(from), new_name = device::last_name(to);
-  if (::renameat(place.fd(), old_name.c_str(), place.fd(), new_name.c_str()) != 0)
+  if (::renameat(held.fd(), old_name.c_str(), held.fd(), new_name.c_str()) != 0)
     throw Error(errno, {.attempted = "rename to " + to, .path = from});
   if (renamed) *renamed = true;
-  place.sync();
+  held.sync();
 }
 
 void write_durably(const std::string& path, std::span<const std::byte> bytes, device::Engine* engine,
                    bool* replaced, int directory) {
   const std::string beside = path + ".new";
-  const Place place = Place::of(path, directory);
-  device::File file = write_unsynced(beside, bytes, engine, place.fd());
+  const HeldDirectory held = HeldDirectory::of(path, directory);
+  device::File file = write_unsynced(beside, bytes, engine, held.fd());
   try {
     file.flush();
     file.close();
-    rename_durably(beside, path, replaced, place.fd());
+    rename_durably(beside, path, replaced, held.fd());
   } catch (...) {
-    ::unlinkat(place.fd(), device::last_name(beside).c_str(), 0);
+    ::unlinkat(held.fd(), device::last_name(beside).c_str(), 0);
     throw;
   }
 }
 
 device::File write_unsynced(const std::string& path, std::span<const std::byte> bytes, device::Engine* engine,
                             int directory) {
-  const Place place = Place::of(path, directory);
+  const HeldDirectory held = HeldDirectory::of(path, directory);
   const std::string name = device::last_name(path);
-  if (::unlinkat(place.fd(), name.c_str(), 0) != 0 && errno != ENOENT)
+  if (::unlinkat(held.fd(), name.c_str(), 0) != 0 && errno != ENOENT)
     throw Error(errno, {.attempted = "replace", .path = path});
   device::File file(path, {.exclusive = true,
                            .page_cache = device::PageCache::buffered,
                            .expected_bytes = static_cast<std::int64_t>(bytes.size()),
                            .engine = engine,
-                           .directory = place.fd()});
+                           .directory = held.fd()});
   try {
     file.write(bytes, 0);
   } catch (...) {
-    ::unlinkat(place.fd(), name.c_str(), 0);
+    ::unlinkat(held.fd(), name.c_str(), 0);
     throw;
   }
   return file;

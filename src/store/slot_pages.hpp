@@ -34,8 +34,8 @@ class SlotPages {
   /// What is there counts from now on, too. Throws what `account` does.
   void account_to(Account account);
 
-  /// Place of a slot within its page.
-  [[nodiscard]] std::size_t place(std::int64_t slot) const noexcept {
+  /// Index of a slot within its page.
+  [[nodiscard]] std::size_t index_in_page(std::int64_t slot) const noexcept {
     return static_cast<std::size_t>(slot & (page_slots_ - 1));
   }
   [[nodiscard]] Page* find(std::int64_t slot) const noexcept;  ///< null: there is none

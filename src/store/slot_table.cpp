@@ -109,12 +109,12 @@ void SlotTable::account_to(std::function<void(std::int64_t bytes)> account) {
 
 std::int64_t SlotTable::stored_bytes(std::int64_t slot) const noexcept {
   const SlotPages::Page* page = pages_->find(slot);
-  return page ? page->stored[pages_->place(slot)] : 0;
+  return page ? page->stored[pages_->index_in_page(slot)] : 0;
 }
 
 std::uint16_t SlotTable::state(std::int64_t slot) const noexcept {
   const SlotPages::Page* page = pages_->find(slot);
-  return page ? page->state[pages_->place(slot)] : std::uint16_t{0};
+  return page ? page->state[pages_->index_in_page(slot)] : std::uint16_t{0};
 }
 
 int SlotTable::side(std::int64_t slot) const noexcept {
@@ -139,18 +139,18 @@ std::span<const std::uint32_t> SlotTable::checksums(std::int64_t slot) const noe
   const SlotPages::Page* page = pages_->find(slot);
   if (!page) return {};
   return std::span(page->checksums)
-      .subspan(pages_->place(slot) * static_cast<std::size_t>(geometry_.blocks()),
+      .subspan(pages_->index_in_page(slot) * static_cast<std::size_t>(geometry_.blocks()),
                static_cast<std::size_t>(geometry_.blocks_in(stored_bytes(slot))));
 }
 
 std::int64_t SlotTable::room(std::int64_t slot) const noexcept {
   const SlotPages::Page* page = pages_->find(slot);
-  return page ? page->room[pages_->place(slot)] : 0;
+  return page ? page->room[pages_->index_in_page(slot)] : 0;
 }
 
 void SlotTable::set_room(std::int64_t slot, std::int64_t bytes) noexcept {
   assert(written(slot));
-  pages_->find(slot)->room[pages_->place(slot)] = static_cast<std::uint32_t>(bytes);
+  pages_->find(slot)->room[pages_->index_in_page(slot)] = static_cast<std::uint32_t>(bytes);
 }
 
 int SlotTable::next_side(std::int64_t slot, std::uint64_t taken) const noexcept {
@@ -173,7 +173,7 @@ void SlotTable::set(std::int64_t slot, int side, std::int64_t stored_bytes,
   assert(side >= 0 && side < (geometry_.shadow ? max_sides : 1));
   assert(static_cast<std::int64_t>(checksums.size()) == geometry_.blocks_in(stored_bytes));
   SlotPages::Page& page = pages_->make(slot);
-  const std::size_t i = pages_->place(slot);
+  const std::size_t i = pages_->index_in_page(slot);
   std::ranges::copy(checksums, page.checksums.begin() + static_cast<std::ptrdiff_t>(i) * geometry_.blocks());
   page.stored[i] = static_cast<std::uint32_t>(stored_bytes);
   page.state[i] = static_cast<std::uint16_t>((page.state[i] & ~side_bits) | side);
@@ -181,7 +181,7 @@ void SlotTable::set(std::int64_t slot, int side, std::int64_t stored_bytes,
 
 SlotTable::Entry SlotTable::entry(std::int64_t slot) const {
   const SlotPages::Page* page = pages_->find(slot);
-  const std::size_t i = pages_->place(slot);
+  const std::size_t i = pages_->index_in_page(slot);
   if (!page || page->stored[i] == 0) return {};
   const auto sums = checksums(slot);
   return {.stored = page->stored[i],
@@ -193,7 +193,7 @@ SlotTable::Entry SlotTable::entry(std::int64_t slot) const {
 void SlotTable::restore(std::int64_t slot, const Entry& entry) noexcept {
   SlotPages::Page* page = pages_->find(slot);
   if (!page) return;  // it was not set
-  const std::size_t i = pages_->place(slot);
+  const std::size_t i = pages_->index_in_page(slot);
   page->stored[i] = entry.stored;
   page->state[i] = entry.state;
   if (!page->room.empty()) page->room[i] = entry.room;
@@ -280,7 +280,7 @@ SlotTable SlotTable::decode(std::span<const std::byte> bytes, const std::string&
   const auto for_each_slot = [&](auto visit) {
     for (const SlotRange& range : ranges)
       for (std::int64_t slot = range.first_slot; slot < range.end(); ++slot)
-        visit(slot, table.pages_->place(slot));
+        visit(slot, table.pages_->index_in_page(slot));
   };
   for_each_slot([&](std::int64_t slot, std::size_t i) {
     const auto stored = reader.number<std::uint32_t>();

@@ -45,10 +45,10 @@ Word read_as(std::span<const std::byte> bytes) noexcept {
   return word;
 }
 
-bool copied_from_shared(SharedPlace place, std::size_t done_bytes, std::span<std::byte> into) noexcept {
-  if (place.offset < 0) return false;
-  place.offset += static_cast<std::int64_t>(done_bytes);
-  const auto from = see_shared(place, into.size());
+bool copied_from_shared(SharedLocation location, std::size_t done_bytes, std::span<std::byte> into) noexcept {
+  if (location.offset < 0) return false;
+  location.offset += static_cast<std::int64_t>(done_bytes);
+  const auto from = see_shared(location, into.size());
   if (from) std::copy_n(from.get(), into.size(), into.data());
   return from != nullptr;
 }
@@ -58,16 +58,16 @@ bool copied_from_shared(SharedPlace place, std::size_t done_bytes, std::span<std
 // ---- a mailbox ----
 
 bool Mailbox::put(const Letter& letter, Parts packet) noexcept {
-  std::uint64_t place = written_.load(std::memory_order_relaxed);
+  std::uint64_t position = written_.load(std::memory_order_relaxed);
   for (;;) {
-    Slot& slot = slots_[place % slots];
-    const std::uint64_t free_turn = 2 * (place / slots), turn = slot.turn.load(std::memory_order_acquire);
+    Slot& slot = slots_[position % slots];
+    const std::uint64_t free_turn = 2 * (position / slots), turn = slot.turn.load(std::memory_order_acquire);
     if (turn < free_turn) return false;  // of the round before, still there
     if (turn > free_turn) {              // another writer was here
-      place = written_.load(std::memory_order_relaxed);
+      position = written_.load(std::memory_order_relaxed);
       continue;
     }
-    if (!written_.compare_exchange_weak(place, place + 1, std::memory_order_relaxed)) continue;
+    if (!written_.compare_exchange_weak(position, position + 1, std::memory_order_relaxed)) continue;
     slot.letter = letter;
     gather(packet, slot.packet.data());
     slot.turn.store(free_turn + 1);  // before the writer looks whether the reader sleeps
@@ -133,7 +133,7 @@ void HostMail::send_bulk(int to, std::uint32_t tag, std::span<const std::byte> d
                     .token = token,
                     .data = data.data(),
                     .data_bytes = data.size(),
-                    .place = shared_place(data).value_or(nowhere)};
+                    .location = shared_location(data).value_or(nowhere)};
   put(to, Letter::Kind::offer, {bytes_of(offer)});
 }
 
@@ -251,7 +251,7 @@ bool HostMail::fetch_some(Messages::Receiver& receiver) {
     int error = fetch.into.size() == fetch.offer.data_bytes ? 0 : EMSGSIZE;
     if (error == 0 && process == rank_)
       std::copy_n(from, part.size(), part.begin());
-    else if (error == 0 && !copied_from_shared(fetch.offer.place, fetch.done_bytes, part))
+    else if (error == 0 && !copied_from_shared(fetch.offer.location, fetch.done_bytes, part))
       error = read_memory(wake_up_.pid(process), from, part);
     fetch.done_bytes += part.size();
     left -= std::max<std::size_t>(part.size(), 1);

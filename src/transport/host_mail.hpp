@@ -36,7 +36,7 @@ struct Offer {
   std::uint64_t token = 0;  ///< what the sender calls the transfer
   const std::byte* data = nullptr;
   std::uint64_t data_bytes = 0;
-  SharedPlace place = nowhere;  ///< of the data, if it lies in memory that processes share
+  SharedLocation location = nowhere;  ///< of the data, if it lies in memory that processes share
 };
 
 struct Taken {

@@ -177,7 +177,7 @@ ForeignMapping::~ForeignMapping() {
   for (Pause pause; pages_.use_count() > 1;) pause();
 }
 
-std::optional<SharedPlace> shared_place(std::span<const std::byte> bytes) noexcept {
+std::optional<SharedLocation> shared_location(std::span<const std::byte> bytes) noexcept {
   auto& all = Mapping::Pages::all();
   const std::shared_lock lock(all.mutex);
   auto after = all.by_address.upper_bound(bytes.data());
@@ -185,17 +185,17 @@ std::optional<SharedPlace> shared_place(std::span<const std::byte> bytes) noexce
   const Mapping::Pages& pages = *(--after)->second;
   const auto offset = static_cast<std::size_t>(bytes.data() - pages.data);
   if (!pages.has(offset, bytes.size())) return std::nullopt;
-  return SharedPlace{pages.file.first, pages.file.second,
-                     static_cast<std::int64_t>(pages.file_offset + offset)};
+  return SharedLocation{pages.file.first, pages.file.second,
+                        static_cast<std::int64_t>(pages.file_offset + offset)};
 }
 
-std::shared_ptr<std::byte> see_shared(const SharedPlace& place, std::size_t size_bytes) noexcept {
+std::shared_ptr<std::byte> see_shared(const SharedLocation& location, std::size_t size_bytes) noexcept {
   auto& all = Mapping::Pages::all();
   const std::shared_lock lock(all.mutex);
-  const auto found = all.by_file.find({place.device, place.inode});
-  if (found == all.by_file.end() || place.offset < 0) return nullptr;
+  const auto found = all.by_file.find({location.device, location.inode});
+  if (found == all.by_file.end() || location.offset < 0) return nullptr;
   const auto& pages = found->second;
-  const auto offset = static_cast<std::size_t>(place.offset);
+  const auto offset = static_cast<std::size_t>(location.offset);
   if (offset < pages->file_offset || !pages->has(offset - pages->file_offset, size_bytes)) return nullptr;
   return {pages, pages->data + (offset - pages->file_offset)};
 }

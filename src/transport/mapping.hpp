@@ -14,11 +14,11 @@ namespace outcore::transport {
 inline constexpr std::size_t huge_page_bytes = 2 << 20;
 
 /// Where bytes lie in memory that processes of a host share, whatever address each of them sees it at.
-struct SharedPlace {
+struct SharedLocation {
   std::uint64_t device, inode;  ///< of the file that is mapped
   std::int64_t offset;
 };
-inline constexpr SharedPlace nowhere{0, 0, -1};
+inline constexpr SharedLocation nowhere{0, 0, -1};
 
 /// Begins at a huge page if it has the size of one.
 class Mapping {
@@ -40,8 +40,8 @@ class Mapping {
   void populate(std::byte* begin, std::size_t size_bytes) const noexcept;
 
  private:
-  friend std::optional<SharedPlace> shared_place(std::span<const std::byte>) noexcept;
-  friend std::shared_ptr<std::byte> see_shared(const SharedPlace&, std::size_t) noexcept;
+  friend std::optional<SharedLocation> shared_location(std::span<const std::byte>) noexcept;
+  friend std::shared_ptr<std::byte> see_shared(const SharedLocation&, std::size_t) noexcept;
   friend bool is_foreign(const std::byte*) noexcept;
   friend class ForeignMapping;
   struct Pages;
@@ -67,10 +67,10 @@ class OUTCORE_SIBLING ForeignMapping {
 };
 
 /// Of bytes of this process; nothing if no shared mapping that is known holds all of them. Any thread.
-[[nodiscard]] std::optional<SharedPlace> shared_place(std::span<const std::byte> bytes) noexcept;
+[[nodiscard]] std::optional<SharedLocation> shared_location(std::span<const std::byte> bytes) noexcept;
 /// That many bytes there, as this process sees them, mapped as long as this is kept; null if it knows of no
 /// mapping of all of them. Any thread.
-[[nodiscard]] std::shared_ptr<std::byte> see_shared(const SharedPlace& place,
+[[nodiscard]] std::shared_ptr<std::byte> see_shared(const SharedLocation& location,
                                                     std::size_t size_bytes) noexcept;
 
 /// Whether that is of a ForeignMapping, which waits for who sees it. Any thread.

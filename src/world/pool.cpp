@@ -21,16 +21,16 @@ Pool::~Pool() {
 
 std::shared_ptr<Entry> Pool::allocate(std::int64_t size_bytes) {
   const bool cleared = reclaim();
-  auto place = space_.take(size_bytes);
-  if (!place) {
+  auto allocation = space_.take(size_bytes);
+  if (!allocation) {
     add_segment(std::max(segment_bytes, Space::whole_large_pages(size_bytes)));
-    place = space_.take(size_bytes);
+    allocation = space_.take(size_bytes);
   }
   if (cleared) transport_.barrier();  // nobody writes to it before all parts are zero
   const auto entry = std::make_shared<Entry>();
-  entry->place = *place;
-  entry->segment = segments_.at(place->segment).get();
-  entry->segment.load()->populate(place->offset, place->size_bytes);
+  entry->allocation = *allocation;
+  entry->segment = segments_.at(allocation->segment).get();
+  entry->segment.load()->populate(allocation->offset, allocation->size_bytes);
   entry->size_bytes = size_bytes;
   entries_[next_entry_++] = entry;
   return entry;
@@ -50,18 +50,18 @@ bool Pool::reclaim() {
   for (const std::int64_t by_all : released) {
     const auto here = entry++;
     if (by_all == 0) continue;
-    const Place& place = here->second->place;
-    space_.give(place);
-    const auto segment = segments_.find(place.segment);
-    if (space_.unused(place.segment) &&
+    const Allocation& allocation = here->second->allocation;
+    space_.give(allocation);
+    const auto segment = segments_.find(allocation.segment);
+    if (space_.unused(allocation.segment) &&
         segment->second->size_bytes() > static_cast<std::size_t>(segment_bytes)) {
-      space_.remove(place.segment);
+      space_.remove(allocation.segment);
       std::unique_ptr<transport::Segment> gone;  // without the lock: it may wait for who flushes
       const std::lock_guard guard(mutex_);
       gone = std::move(segment->second);
       segments_.erase(segment);
     } else {
-      segment->second->clear(place.offset, place.size_bytes);
+      segment->second->clear(allocation.offset, allocation.size_bytes);
       cleared = true;
     }
     entries_.erase(here);

@@ -14,7 +14,7 @@ namespace outcore::world {
 
 /// A region as the pool knows it. Its owner may outlive the pool.
 struct Entry {
-  Place place;
+  Allocation allocation;
   std::atomic<transport::Segment*> segment{nullptr};  ///< null once the world was closed
   std::atomic<std::uint32_t> uses{0};                 ///< operations under way, which the end waits for
   std::atomic<bool> released{false};                  ///< by this process

@@ -37,7 +37,7 @@ void Space::remove(int segment) {
   segments_.erase(segment);
 }
 
-std::optional<Place> Space::take(std::int64_t size_bytes) {
+std::optional<Allocation> Space::take(std::int64_t size_bytes) {
   const std::int64_t size = rounded(size_bytes);
   const std::int64_t step = step_of(size);
   for (auto& [number, segment] : segments_)
@@ -48,14 +48,14 @@ std::optional<Place> Space::take(std::int64_t size_bytes) {
       segment.free.erase(gap);
       if (first > offset) segment.free[offset] = first - offset;
       if (first + size < offset + gap_bytes) segment.free[first + size] = offset + gap_bytes - first - size;
-      return Place{number, first, size};
+      return Allocation{number, first, size};
     }
   return std::nullopt;
 }
 
-void Space::give(const Place& place) {
-  auto& free = segments_.at(place.segment).free;
-  auto [gap, added] = free.emplace(place.offset, place.size_bytes);
+void Space::give(const Allocation& allocation) {
+  auto& free = segments_.at(allocation.segment).free;
+  auto [gap, added] = free.emplace(allocation.offset, allocation.size_bytes);
   assert(added);
   if (const auto next = std::next(gap); next != free.end() && gap->first + gap->second == next->first) {
     gap->second += next->second;

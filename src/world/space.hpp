@@ -1,5 +1,5 @@
-// Where regions lie in segments. Knows nothing of memory or processes: the same calls give the same places,
-// so that all processes agree without asking one another.
+// Where regions lie in segments. Knows nothing of memory or processes: the same calls give the same
+// allocations, so that all processes agree without asking one another.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace outcore::world {
 
-struct Place {
+struct Allocation {
   int segment = 0;
   std::int64_t offset = 0, size_bytes = 0;  ///< the size taken, which is that asked for rounded up
-  friend bool operator==(const Place&, const Place&) = default;
+  friend bool operator==(const Allocation&, const Allocation&) = default;
 };
 
 class Space {
@@ -26,8 +26,9 @@ class Space {
 
   void add(int segment, std::int64_t size_bytes);
   void remove(int segment);
-  [[nodiscard]] std::optional<Place> take(std::int64_t size_bytes);  ///< the first that fits; null: none does
-  void give(const Place& place);
+  [[nodiscard]] std::optional<Allocation> take(
+      std::int64_t size_bytes);  ///< the first that fits; null: none does
+  void give(const Allocation& allocation);
   [[nodiscard]] bool unused(int segment) const;
 
  private:

@@ -302,7 +302,7 @@ World::Region World::allocate(std::int64_t size_bytes, std::string_view what) {
     throw;
   }
   region.entry_->budget = state_->budget;
-  region.offset_ = region.entry_->place.offset;
+  region.offset_ = region.entry_->allocation.offset;
   region.size_bytes_ = size_bytes;
   region.number_ = ++state_->regions;
   return region;
@@ -325,7 +325,7 @@ World::Region::~Region() {
 
 void World::Region::release() noexcept {
   if (!entry_ || !entry_.here()) return;
-  entry_->budget->release(entry_->place.size_bytes);
+  entry_->budget->release(entry_->allocation.size_bytes);
   entry_->released = true;
   entry_ = {};
 }

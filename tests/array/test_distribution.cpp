@@ -83,7 +83,7 @@ std::int64_t position(const Distribution& distribution, int process, const Box& 
   return element;
 }
 
-using Visited = std::vector<std::pair<Extents, Distribution::Place>>;
+using Visited = std::vector<std::pair<Extents, Distribution::Location>>;
 
 bool before(const Visited::value_type& a, const Visited::value_type& b) {
   return std::ranges::lexicographical_compare(a.first.values(), b.first.values());
@@ -120,11 +120,11 @@ TEST("every element has a place of its own inside the memory of its process") {
   for_random_ones([](const Distribution& distribution, std::mt19937&) {
     std::set<std::pair<int, std::int64_t>> places;
     for_each_index(Box::whole(distribution.shape()), [&](const Extents& index) {
-      const auto place = distribution.place(index.values());
-      check::equal(place.process, distribution.owner(index));
-      check::is_true(place.process < distribution.processes());
-      check::is_true(place.element < distribution.local_shape(place.process).product());
-      check::is_true(places.emplace(place.process, place.element).second, "two elements at one place");
+      const auto location = distribution.locate(index.values());
+      check::equal(location.process, distribution.owner(index));
+      check::is_true(location.process < distribution.processes());
+      check::is_true(location.element < distribution.local_shape(location.process).product());
+      check::is_true(places.emplace(location.process, location.element).second, "two elements at one place");
     });
     std::int64_t held = 0, most = 0;
     for (int process = 0; process < distribution.processes(); ++process) {
@@ -144,9 +144,9 @@ TEST("the parts of a box are its elements, each once, where they are") {
     std::size_t k = 0;
     for_each_index(box, [&](const Extents& index) {
       check::is_true(k < all.size() && all[k].first == index, "an element is missing or there twice");
-      const auto place = distribution.place(index.values());
-      check::equal(all[k].second.process, place.process);
-      check::equal(all[k].second.element, place.element);
+      const auto location = distribution.locate(index.values());
+      check::equal(all[k].second.process, location.process);
+      check::equal(all[k].second.element, location.element);
       ++k;
     });
     check::equal(all.size(), k);
@@ -228,9 +228,9 @@ TEST("block-cyclic memory is that of ScaLAPACK") {
   check::is_true((distribution.local_shape(3) == Extents{4, 4}));
   const std::int64_t index[] = {8,
                                 4};  // block 4 of rows, 2 of columns: third and second own ones of process 0
-  const auto place = distribution.place(index);
-  check::equal(place.process, 0);
-  check::equal(place.element, 4 * 5 + 2);
+  const auto location = distribution.locate(index);
+  check::equal(location.process, 0);
+  check::equal(location.element, 4 * 5 + 2);
 }
 
 TEST("equal distributions are equal, others not, and so are their fingerprints") {

@@ -42,8 +42,8 @@ Case random_case(std::mt19937& random) {
 std::vector<std::int64_t> slots_by_brute_force(const Case& c, int component) {
   std::vector<std::int64_t> slots;
   for (std::int64_t k = 0; k < c.grid.chunks(); ++k)
-    if (c.grid.place(k).component == component && !intersection(c.grid.chunk_box(k), c.box).empty())
-      slots.push_back(c.grid.place(k).slot);
+    if (c.grid.locate(k).component == component && !intersection(c.grid.chunk_box(k), c.box).empty())
+      slots.push_back(c.grid.locate(k).slot);
   return slots;
 }
 
@@ -81,9 +81,9 @@ TEST("every chunk has a place of its own, slots have no holes, and the way back 
     const ChunkGrid grid = random_case(random).grid;
     std::vector<std::set<std::int64_t>> slots(static_cast<std::size_t>(grid.components()));
     for (std::int64_t k = 0; k < grid.chunks(); ++k) {
-      const auto place = grid.place(k);
-      check::is_true(slots.at(static_cast<std::size_t>(place.component)).insert(place.slot).second);
-      check::equal(grid.chunk_at(place.component, place.slot), k);
+      const auto location = grid.locate(k);
+      check::is_true(slots.at(static_cast<std::size_t>(location.component)).insert(location.slot).second);
+      check::equal(grid.chunk_at(location.component, location.slot), k);
       check::equal(grid.chunk_holding(grid.chunk_box(k).begin), k);
     }
     for (int component = 0; component < grid.components(); ++component) {

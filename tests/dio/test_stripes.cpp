@@ -14,9 +14,9 @@ using outcore::store::Stripes;
 TEST("stripes are dealt out round robin") {
   const Stripes stripes(4096, 3);
   for (std::int64_t k = 0; k < 20; ++k) {
-    const auto place = stripes.place(k * 4096 + 17);
-    check::equal(place.component, static_cast<int>(k % 3));
-    check::equal(place.offset, k / 3 * 4096 + 17);
+    const auto location = stripes.locate(k * 4096 + 17);
+    check::equal(location.component, static_cast<int>(k % 3));
+    check::equal(location.offset, k / 3 * 4096 + 17);
   }
 }
 
@@ -24,8 +24,8 @@ TEST("no two bytes share a place") {
   const Stripes stripes(4096, 3);
   std::set<std::pair<int, std::int64_t>> places;
   for (std::int64_t offset = 0; offset < 10 * 4096; ++offset) {
-    const auto place = stripes.place(offset);
-    places.emplace(place.component, place.offset);
+    const auto location = stripes.locate(offset);
+    places.emplace(location.component, location.offset);
   }
   check::equal(places.size(), 10U * 4096U);
 }
@@ -42,9 +42,9 @@ TEST("parts cover a range in order, each in one piece of a component") {
                           [&](int component, std::int64_t at, std::int64_t from, std::int64_t part) {
                             check::equal(from, done);
                             for (const std::int64_t k : {std::int64_t{0}, part - 1}) {
-                              const auto place = stripes.place(offset + from + k);
-                              check::equal(place.component, component);
-                              check::equal(place.offset, at + k);
+                              const auto location = stripes.locate(offset + from + k);
+                              check::equal(location.component, component);
+                              check::equal(location.offset, at + k);
                             }
                             done += part;
                           });
@@ -58,9 +58,9 @@ TEST("lengths of components are those of their last bytes") {
       const Stripes stripes(4096, components);
       std::vector<std::int64_t> expected(static_cast<std::size_t>(components));
       for (std::int64_t offset = 0; offset < length; ++offset) {
-        const auto place = stripes.place(offset);
-        auto& bytes = expected[static_cast<std::size_t>(place.component)];
-        bytes = std::max(bytes, place.offset + 1);
+        const auto location = stripes.locate(offset);
+        auto& bytes = expected[static_cast<std::size_t>(location.component)];
+        bytes = std::max(bytes, location.offset + 1);
       }
       for (int c = 0; c < components; ++c)
         check::equal(stripes.component_bytes(c, length), expected[static_cast<std::size_t>(c)]);

@@ -39,7 +39,7 @@ TEST("the largest class holds a terabyte") {
 TEST("places never overlap, whatever is taken and given back") {
   Extents extents;
   std::mt19937_64 random(3);
-  std::vector<RecordSpace::Place> held;
+  std::vector<RecordSpace::Allocation> held;
   std::map<std::int64_t, std::int64_t> used;  // first granule: count
   for (int turn = 0; turn < 5000; ++turn) {
     if (!held.empty() && random() % 2 == 0) {
@@ -51,21 +51,21 @@ TEST("places never overlap, whatever is taken and given back") {
       continue;
     }
     const auto size = static_cast<std::int64_t>(random() % (turn % 10 == 0 ? 20'000 : 1000));
-    const auto place = extents.space.take(size);
-    check::is_true(place.capacity_bytes() >= size);
-    const std::int64_t count = record_class::granules(place.size_class);
-    const auto after = used.lower_bound(place.granule);
-    check::is_true(after == used.end() || place.granule + count <= after->first);
+    const auto allocation = extents.space.take(size);
+    check::is_true(allocation.capacity_bytes() >= size);
+    const std::int64_t count = record_class::granules(allocation.size_class);
+    const auto after = used.lower_bound(allocation.granule);
+    check::is_true(after == used.end() || allocation.granule + count <= after->first);
     if (after != used.begin())
-      check::is_true(std::prev(after)->first + std::prev(after)->second <= place.granule);
-    used.emplace(place.granule, count);
-    held.push_back(place);
+      check::is_true(std::prev(after)->first + std::prev(after)->second <= allocation.granule);
+    used.emplace(allocation.granule, count);
+    held.push_back(allocation);
   }
 }
 
 TEST("space given back is joined, and used again before more is taken") {
   Extents extents;
-  std::vector<RecordSpace::Place> held;
+  std::vector<RecordSpace::Allocation> held;
   for (int k = 0; k < 64; ++k) held.push_back(extents.space.take(64));
   check::equal(extents.next, 64);
   check::equal(extents.space.free_bytes(), 0);
@@ -88,9 +88,9 @@ TEST("the smallest gap that is large enough is taken") {
 
 TEST("a record larger than an extent gets one of its own") {
   Extents extents;
-  const auto place = extents.space.take(1000 * 64);
+  const auto allocation = extents.space.take(1000 * 64);
   check::is_true(extents.next >= 1000);
-  check::is_true(place.capacity_bytes() >= 1000 * 64);
+  check::is_true(allocation.capacity_bytes() >= 1000 * 64);
 }
 
 TEST("a failure to take more leaves what there was") {
@@ -99,11 +99,11 @@ TEST("a failure to take more leaves what there was") {
     if (calls++ > 0) throw std::runtime_error("full");
     return 0;
   });
-  const auto place = space.take(32 * 64);
+  const auto allocation = space.take(32 * 64);
   const auto free_bytes = space.free_bytes();
   check::throws<std::runtime_error>([&] { (void)space.take(100 * 64); });
   check::equal(space.free_bytes(), free_bytes);
-  space.give(place);
+  space.give(allocation);
   check::equal(space.free_bytes(), 64 * 64);
 }
 

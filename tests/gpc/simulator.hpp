@@ -102,12 +102,13 @@ class Network {
     return {memory->data(), transport::Messages::common_bytes};
   }
   /// Of memory that is said to be shared; it is here where it is there. Some processes do not see it.
-  [[nodiscard]] static transport::SharedPlace place_of(std::span<const std::byte> bytes) noexcept {
+  [[nodiscard]] static transport::SharedLocation location_of(std::span<const std::byte> bytes) noexcept {
     return {1, 1, static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(bytes.data()))};
   }
-  [[nodiscard]] std::shared_ptr<std::byte> see(const transport::SharedPlace& place) noexcept {
-    if (place.offset < 0 || below(plan_.random, 4) == 0) return nullptr;
-    return {std::make_shared<int>(), reinterpret_cast<std::byte*>(static_cast<std::intptr_t>(place.offset))};
+  [[nodiscard]] std::shared_ptr<std::byte> see(const transport::SharedLocation& location) noexcept {
+    if (location.offset < 0 || below(plan_.random, 4) == 0) return nullptr;
+    return {std::make_shared<int>(),
+            reinterpret_cast<std::byte*>(static_cast<std::intptr_t>(location.offset))};
   }
   Port& port(int process) { return ports_[static_cast<std::size_t>(process)]; }
 
@@ -228,11 +229,11 @@ class Process final : Protocol::Outlet {
       pending->find_room(*slots_);
       if (pending->payload_slot && below(plan_.random, 2) == 0) {
         pending->payload_slot.clear();
-        pending->payload_seen = Network::place_of(pending->payload);
+        pending->payload_seen = Network::location_of(pending->payload);
       }
       if (pending->reply_slot && !pending->options.reply.empty()) {
         pending->reply_slot.clear();
-        pending->reply_seen = Network::place_of(pending->options.reply);
+        pending->reply_seen = Network::location_of(pending->options.reply);
       }
     }
     protocol_.call(pending);
@@ -254,9 +255,9 @@ class Process final : Protocol::Outlet {
   void receive_bulk(int from, std::uint32_t tag, std::span<std::byte> into, std::uint64_t token) override {
     network_.bulk(from, rank_, tag, false, into, token);
   }
-  [[nodiscard]] std::shared_ptr<std::byte> see(const transport::SharedPlace& place,
+  [[nodiscard]] std::shared_ptr<std::byte> see(const transport::SharedLocation& location,
                                                std::size_t) const noexcept override {
-    return network_.see(place);
+    return network_.see(location);
   }
   [[nodiscard]] std::span<std::byte> common(int process) const noexcept override {
     return network_.common(rank_, process);

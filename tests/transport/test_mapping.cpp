@@ -14,8 +14,8 @@
 using outcore::transport::ForeignMapping;
 using outcore::transport::Mapping;
 using outcore::transport::see_shared;
-using outcore::transport::shared_place;
-using outcore::transport::SharedPlace;
+using outcore::transport::shared_location;
+using outcore::transport::SharedLocation;
 
 namespace {
 
@@ -44,36 +44,36 @@ std::byte* mapped(int flags, int file) {
 
 }  // namespace
 
-TEST("a place in shared memory is told by file and offset, and seen there") {
+TEST("a location in shared memory is told by file and offset, and seen there") {
   const File file;
   const Mapping shared(file.number(), size);
   for (std::size_t i = 0; i < size; ++i) shared.data()[i] = std::byte(i % 251);
-  const auto place = shared_place({shared.data() + 5000, 4000});
-  check::is_true(place.has_value());
-  check::equal(place->offset, 5000);
-  check::is_true(see_shared(*place, 4000).get() == shared.data() + 5000);
+  const auto location = shared_location({shared.data() + 5000, 4000});
+  check::is_true(location.has_value());
+  check::equal(location->offset, 5000);
+  check::is_true(see_shared(*location, 4000).get() == shared.data() + 5000);
 }
 
-TEST("bytes outside of shared memory, or across its end, have no place") {
+TEST("bytes outside of shared memory, or across its end, have no location") {
   const File file;
   const Mapping shared(file.number(), size), alone(size);
-  check::is_true(!shared_place({alone.data(), 100}));
-  check::is_true(!shared_place({shared.data() + size - 10, 11}));
-  check::is_true(shared_place({shared.data() + size - 10, 10}).has_value());
+  check::is_true(!shared_location({alone.data(), 100}));
+  check::is_true(!shared_location({shared.data() + size - 10, 11}));
+  check::is_true(shared_location({shared.data() + size - 10, 10}).has_value());
 }
 
-TEST("nothing is seen at a place that is not mapped, or past its end") {
-  std::optional<SharedPlace> place;
+TEST("nothing is seen at a location that is not mapped, or past its end") {
+  std::optional<SharedLocation> location;
   const File file;
   {
     const Mapping shared(file.number(), size);
-    place = shared_place({shared.data(), 100});
-    check::is_true(see_shared(*place, 100) != nullptr);
-    SharedPlace late = *place;
+    location = shared_location({shared.data(), 100});
+    check::is_true(see_shared(*location, 100) != nullptr);
+    SharedLocation late = *location;
     late.offset = size - 99;
     check::is_true(!see_shared(late, 100));
   }
-  check::is_true(!see_shared(*place, 100), "it was unmapped");
+  check::is_true(!see_shared(*location, 100), "it was unmapped");
   check::is_true(!see_shared(outcore::transport::nowhere, 0));
 }
 
@@ -83,7 +83,7 @@ TEST("what is seen stays mapped when the mapping has gone") {
   {
     const Mapping shared(file.number(), size);
     shared.data()[5000] = std::byte{42};
-    seen = see_shared(*shared_place({shared.data() + 5000, 10}), 10);
+    seen = see_shared(*shared_location({shared.data() + 5000, 10}), 10);
   }
   check::is_true(*seen == std::byte{42});
 }
@@ -122,19 +122,19 @@ TEST("what others have mapped and share is known, as long as it is told") {
   data[5000] = std::byte{42};
   {
     const ForeignMapping foreign(data + 100);
-    const auto place = shared_place({data + 5000, 10});
-    check::is_true(place.has_value());
+    const auto location = shared_location({data + 5000, 10});
+    check::is_true(location.has_value());
     const Mapping own(file.number(), size);  // it is known by the first one
-    check::is_true(see_shared(*place, 10).get() == data + 5000);
+    check::is_true(see_shared(*location, 10).get() == data + 5000);
   }
-  check::is_true(!shared_place({data + 5000, 10}));
+  check::is_true(!shared_location({data + 5000, 10}));
   munmap(data, size);
 }
 
 TEST("what others have mapped for themselves alone is not known") {
   std::byte* const data = mapped(MAP_PRIVATE | MAP_ANONYMOUS, -1);
   const ForeignMapping foreign(data);
-  check::is_true(!shared_place({data, 10}));
+  check::is_true(!shared_location({data, 10}));
   munmap(data, size);
 }
 
@@ -142,13 +142,13 @@ TEST("what others have mapped is not given up while somebody sees it") {
   const File file;
   std::byte* const data = mapped(MAP_SHARED, file.number());
   auto foreign = std::make_unique<ForeignMapping>(data);
-  auto seen = see_shared(*shared_place({data, 10}), 10);
+  auto seen = see_shared(*shared_location({data, 10}), 10);
   std::atomic<bool> given_up{false};
   std::thread other([&] {
     foreign.reset();
     given_up = true;
   });
-  while (shared_place({data, 10})) std::this_thread::yield();
+  while (shared_location({data, 10})) std::this_thread::yield();
   check::is_true(!given_up);
   seen.reset();
   other.join();

@@ -6,7 +6,7 @@
 #include "support/check.hpp"
 #include "world/space.hpp"
 
-using outcore::world::Place;
+using outcore::world::Allocation;
 using outcore::world::Space;
 
 TEST("what is given back is taken again") {
@@ -55,18 +55,19 @@ TEST("random regions never overlap") {
   constexpr std::int64_t size = 4 << 20;
   space.add(0, size);
   std::vector<char> used(size);
-  std::vector<Place> held;
+  std::vector<Allocation> held;
   std::mt19937 random(7);
   for (int step = 0; step < 3000; ++step) {
     if (held.empty() || random() % 2 == 0) {
       const std::int64_t wanted = 1 + random() % (step % 3 == 0 ? 200000 : 2000);
-      const auto place = space.take(wanted);
-      if (!place) continue;
-      check::is_true(place->offset >= 0 && place->offset + place->size_bytes <= size &&
-                     place->size_bytes >= wanted);
-      for (std::int64_t i = 0; i < place->size_bytes; ++i)
-        check::is_true(std::exchange(used[static_cast<std::size_t>(place->offset + i)], 1) == 0, "overlap");
-      held.push_back(*place);
+      const auto allocation = space.take(wanted);
+      if (!allocation) continue;
+      check::is_true(allocation->offset >= 0 && allocation->offset + allocation->size_bytes <= size &&
+                     allocation->size_bytes >= wanted);
+      for (std::int64_t i = 0; i < allocation->size_bytes; ++i)
+        check::is_true(std::exchange(used[static_cast<std::size_t>(allocation->offset + i)], 1) == 0,
+                       "overlap");
+      held.push_back(*allocation);
     } else {
       std::swap(held[random() % held.size()], held.back());
       std::fill_n(used.begin() + held.back().offset, held.back().size_bytes, 0);
@@ -74,7 +75,7 @@ TEST("random regions never overlap") {
       held.pop_back();
     }
   }
-  for (const Place& place : held) space.give(place);
+  for (const Allocation& allocation : held) space.give(allocation);
   check::is_true(space.unused(0));
 }
 

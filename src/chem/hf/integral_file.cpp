@@ -118,35 +118,35 @@ std::size_t IntegralFile::work_bytes(const IntegralFileOptions& options, int thr
   return std::max(writing, reading) + std::size_t(threads) * 2 * Slab::max_values * sizeof(double);
 }
 
-IntegralFile::Place IntegralFile::reserve(std::size_t length) {
+IntegralFile::Medium IntegralFile::reserve(std::size_t length) {
   const std::lock_guard lock(mutex_);
   const auto size = std::int64_t(length);
   auto& [in_memory, on_disk] = used_;
   if (in_memory + size <= options_.memory_bytes) {
     in_memory += size;
-    return Place::memory;
+    return Medium::memory;
   }
   if ((options_.disk_used ? options_.disk_used->next(size) : on_disk) + size <= options_.disk_bytes) {
     on_disk += size;
-    return Place::disk;
+    return Medium::disk;
   }
   if (options_.disk_used) options_.disk_used->next(-size);
   full_ = true;
-  return Place::nowhere;
+  return Medium::nowhere;
 }
 
-IntegralFile::Record& IntegralFile::keep(Record&& record, Place place) {
+IntegralFile::Record& IntegralFile::keep(Record&& record, Medium medium) {
   const std::lock_guard lock(mutex_);
-  if (place == Place::disk) record.number = disk_->place(next_++).number;
+  if (medium == Medium::disk) record.number = disk_->locate(next_++).number;
   return records_.emplace_back(std::move(record));
 }
 
-/// `place`: where there was to be room for it.
-void IntegralFile::lose(Record& record, Place place) {
+/// `medium`: where there was to be room for it.
+void IntegralFile::lose(Record& record, Medium medium) {
   const std::lock_guard lock(mutex_);
   const auto size = std::int64_t(whole_pages(record.used));
-  if (place != Place::nowhere) used_[std::size_t(place)] -= size;
-  if (place == Place::disk && options_.disk_used) options_.disk_used->next(-size);
+  if (medium != Medium::nowhere) used_[std::size_t(medium)] -= size;
+  if (medium == Medium::disk && options_.disk_used) options_.disk_used->next(-size);
   record.lost = true;
   lost_.insert(lost_.end(), record.ranges.begin(), record.ranges.end());
 }
@@ -271,14 +271,14 @@ void IntegralFile::Writer::write_record(Stream& stream) {
   std::memset(buffer.data() + stream.used, 0, length - stream.used);
   stream.next.used = std::uint32_t(stream.used);
   stream.next.checksum = store::crc32c(buffer.span().first(length));
-  const Place place = file_.reserve(length);
-  Record& record = file_.keep(std::exchange(stream.next, {}), place);
+  const Medium medium = file_.reserve(length);
+  Record& record = file_.keep(std::exchange(stream.next, {}), medium);
   stream.used = 0;
-  if (place == Place::nowhere) {
-    file_.lose(record, place);
+  if (medium == Medium::nowhere) {
+    file_.lose(record, medium);
     return;
   }
-  if (place == Place::memory) {
+  if (medium == Medium::memory) {
     record.memory = std::exchange(buffer, device::Buffer(file_.options_.record_bytes));
     return;
   }
@@ -294,7 +294,7 @@ void IntegralFile::Writer::wait(Stream& stream, std::size_t which) {
     std::exchange(stream.requests[which], {}).wait();
   } catch (const Error& error) {
     if (!file_.options_.may_overflow || !means_full(error)) throw;
-    file_.lose(*stream.records[which], Place::disk);
+    file_.lose(*stream.records[which], Medium::disk);
     file_.full_ = true;
   }
 }

@@ -170,11 +170,11 @@ class OUTCORE_SIBLING IntegralFile {
     bool damaged = false;   // came back so
     device::Buffer memory;  // if it stays there
   };
-  enum class Place { memory, disk, nowhere };
+  enum class Medium { memory, disk, nowhere };
 
-  Place reserve(std::size_t length);
-  Record& keep(Record&& record, Place place);
-  void lose(Record& record, Place place);
+  Medium reserve(std::size_t length);
+  Record& keep(Record&& record, Medium medium);
+  void lose(Record& record, Medium medium);
   void found_damaged(Record& record);
   void know(std::vector<IndexedRecord> records, std::uint32_t file, const std::function<bool()>& mine);
 
@@ -183,7 +183,7 @@ class OUTCORE_SIBLING IntegralFile {
   std::unique_ptr<RecordDisk> disk_;
   bool removes_ = true;  // the records go with this object
   mutable std::mutex mutex_;
-  std::deque<Record> records_;  // of both places
+  std::deque<Record> records_;  // of both media
   std::vector<SlabRange> lost_, damaged_ranges_;
   std::int64_t used_[2] = {0, 0};  // of memory_bytes, disk_bytes
   std::int64_t next_ = 0;          // record of this process on disk

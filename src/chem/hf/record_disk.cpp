@@ -39,12 +39,12 @@ class ExclusiveFiles final : public RecordDisk {
     }
   }
 
-  RecordPlace place(std::int64_t n) const override { return {.file = 0, .number = n}; }
-  Request write_async(std::span<const std::byte> bytes, RecordPlace place) override {
-    return files_[place.file].write_async(bytes, offset(place));
+  RecordLocation locate(std::int64_t n) const override { return {.file = 0, .number = n}; }
+  Request write_async(std::span<const std::byte> bytes, RecordLocation location) override {
+    return files_[location.file].write_async(bytes, offset(location));
   }
-  Request read_async(std::span<std::byte> bytes, RecordPlace place) override {
-    return files_[place.file].read_async(bytes, offset(place));
+  Request read_async(std::span<std::byte> bytes, RecordLocation location) override {
+    return files_[location.file].read_async(bytes, offset(location));
   }
   const std::string& path(std::uint32_t file) const override { return files_[file].path(); }
   void flush() override {
@@ -55,8 +55,8 @@ class ExclusiveFiles final : public RecordDisk {
   }
 
  private:
-  [[nodiscard]] std::int64_t offset(RecordPlace place) const {
-    return place.number * std::int64_t(record_bytes_);
+  [[nodiscard]] std::int64_t offset(RecordLocation location) const {
+    return location.number * std::int64_t(record_bytes_);
   }
 
   std::size_t record_bytes_;
@@ -76,20 +76,20 @@ class SharedRecords final : public RecordDisk {
                .engine = options.file.engine}) {}
 
   // A record is a stripe, and stripes go round the components: where each process owns one, its own.
-  RecordPlace place(std::int64_t n) const override { return {.file = 0, .number = n * size_ + rank_}; }
-  Request write_async(std::span<const std::byte> bytes, RecordPlace place) override {
-    return file_.write_async(bytes, offset(place));
+  RecordLocation locate(std::int64_t n) const override { return {.file = 0, .number = n * size_ + rank_}; }
+  Request write_async(std::span<const std::byte> bytes, RecordLocation location) override {
+    return file_.write_async(bytes, offset(location));
   }
-  Request read_async(std::span<std::byte> bytes, RecordPlace place) override {
-    return file_.read_async(bytes, offset(place));
+  Request read_async(std::span<std::byte> bytes, RecordLocation location) override {
+    return file_.read_async(bytes, offset(location));
   }
   const std::string& path(std::uint32_t) const override { return file_.name(); }
   void flush() override { file_.flush(); }
   void drop() override { file_.destroy(); }
 
  private:
-  [[nodiscard]] std::int64_t offset(RecordPlace place) const {
-    return place.number * std::int64_t(record_bytes_);
+  [[nodiscard]] std::int64_t offset(RecordLocation location) const {
+    return location.number * std::int64_t(record_bytes_);
   }
 
   std::size_t record_bytes_;

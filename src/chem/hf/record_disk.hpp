@@ -18,7 +18,7 @@ constexpr std::size_t whole_pages(std::size_t bytes) {
 }
 
 /// The position of a record: which file, and which record of it.
-struct RecordPlace {
+struct RecordLocation {
   std::uint32_t file = 0;
   std::int64_t number = 0;
 };
@@ -28,10 +28,10 @@ struct RecordPlace {
 class RecordDisk {
  public:
   virtual ~RecordDisk() = default;
-  /// The place of the n-th record that this process writes.
-  [[nodiscard]] virtual RecordPlace place(std::int64_t n) const = 0;
-  [[nodiscard]] virtual Request write_async(std::span<const std::byte> bytes, RecordPlace place) = 0;
-  [[nodiscard]] virtual Request read_async(std::span<std::byte> bytes, RecordPlace place) = 0;
+  /// The location of the n-th record that this process writes.
+  [[nodiscard]] virtual RecordLocation locate(std::int64_t n) const = 0;
+  [[nodiscard]] virtual Request write_async(std::span<const std::byte> bytes, RecordLocation location) = 0;
+  [[nodiscard]] virtual Request read_async(std::span<std::byte> bytes, RecordLocation location) = 0;
   [[nodiscard]] virtual const std::string& path(std::uint32_t file) const = 0;
   virtual void flush() = 0;  ///< what this process wrote is on stable storage
   virtual void drop() = 0;   ///< the files are gone; of a file of all processes: collective

@@ -122,7 +122,7 @@ std::int64_t ChunkGrid::slots(int component) const noexcept {
   return mine * group_ + (component == whole % components_ ? rest : 0);
 }
 
-ChunkGrid::Place ChunkGrid::place(std::int64_t chunk) const noexcept {
+ChunkGrid::Location ChunkGrid::locate(std::int64_t chunk) const noexcept {
   assert(chunk >= 0 && chunk < chunks_);
   const std::int64_t group = chunk / group_;
   return {static_cast<int>(group % components_), group / components_ * group_ + chunk % group_};
@@ -235,7 +235,7 @@ void ChunkGrid::for_each_slot_range(int component, const Box& box,
     const std::int64_t ahead = (component - group % components_ + components_) % components_;
     for (std::int64_t mine = group + ahead; mine * group_ < end; mine += components_) {
       const std::int64_t from = std::max(first, mine * group_), to = std::min(end, (mine + 1) * group_);
-      ranges.add(place(from).slot, to - from);
+      ranges.add(locate(from).slot, to - from);
     }
   });
   ranges.flush();

@@ -32,10 +32,10 @@ class ChunkGrid {
   static constexpr std::int64_t max_group = std::int64_t{1} << 30;
 
   /// Where a chunk lies.
-  struct Place {
+  struct Location {
     int component = 0;
     std::int64_t slot = 0;
-    friend bool operator==(const Place&, const Place&) = default;
+    friend bool operator==(const Location&, const Location&) = default;
   };
 
   ChunkGrid() = default;  ///< of an array of rank 0, without chunks
@@ -55,7 +55,7 @@ class ChunkGrid {
   [[nodiscard]] std::int64_t slots(int component) const noexcept;
 
   /// Arguments must lie in the grid; that is asserted, not checked.
-  [[nodiscard]] Place place(std::int64_t chunk) const noexcept;
+  [[nodiscard]] Location locate(std::int64_t chunk) const noexcept;
   [[nodiscard]] std::int64_t chunk_at(int component, std::int64_t slot) const noexcept;
   /// The first slot of a component whose chunk has this number or a higher one; slots(component) if there is
   /// none.

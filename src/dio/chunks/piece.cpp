@@ -60,7 +60,7 @@ std::vector<int> components_of(const ChunkGrid& grid, const Box& box) {
   do {
     std::int64_t chunk = 0;
     for (int i = 0; i < counts.rank(); ++i) chunk = chunk * grid.counts()[i] + chunks.begin[i] + index[i];
-    components.insert(grid.place(chunk).component);
+    components.insert(grid.locate(chunk).component);
   } while (static_cast<int>(components.size()) < grid.components() && next(index, counts, counts.rank()));
   return {components.begin(), components.end()};
 }

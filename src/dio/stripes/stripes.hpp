@@ -23,11 +23,11 @@ class Stripes {
   [[nodiscard]] std::int64_t stripe_bytes() const noexcept { return stripe_bytes_; }
   [[nodiscard]] int components() const noexcept { return components_; }
 
-  struct Place {
+  struct Location {
     int component = 0;
     std::int64_t offset = 0;  ///< in the component
   };
-  [[nodiscard]] Place place(std::int64_t offset) const noexcept {
+  [[nodiscard]] Location locate(std::int64_t offset) const noexcept {
     const std::int64_t stripe = offset / stripe_bytes_;
     return {static_cast<int>(stripe % components_),
             stripe / components_ * stripe_bytes_ + offset % stripe_bytes_};
@@ -45,7 +45,7 @@ class Stripes {
       return;
     }
     for (std::int64_t done = 0; done < size_bytes;) {
-      const Place at = place(offset + done);
+      const Location at = locate(offset + done);
       const std::int64_t part = std::min(size_bytes - done, stripe_bytes_ - at.offset % stripe_bytes_);
       visit(at.component, at.offset, done, part);
       done += part;

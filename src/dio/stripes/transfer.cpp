@@ -267,11 +267,11 @@ std::optional<ComponentRange> single_local(const StripedFile::State& state, std:
   if (parts.size() != 1 || parts[0].memory.empty()) return std::nullopt;
   const auto memory = memory_of(parts[0]);
   const auto size = static_cast<std::int64_t>(memory.size());
-  const Stripes::Place place = state.stripes.place(parts[0].offset);
+  const Stripes::Location location = state.stripes.locate(parts[0].offset);
   const std::int64_t stripe = state.stripes.stripe_bytes();
-  const bool whole = state.stripes.components() == 1 || place.offset % stripe + size <= stripe;
-  if (!whole || !state.reaches(place.component)) return std::nullopt;
-  return ComponentRange{place.component, {{place.offset, size}, memory.data()}};
+  const bool whole = state.stripes.components() == 1 || location.offset % stripe + size <= stripe;
+  if (!whole || !state.reaches(location.component)) return std::nullopt;
+  return ComponentRange{location.component, {{location.offset, size}, memory.data()}};
 }
 
 constexpr trace::Asker as_file{.layer = trace::Layer::file, .sequential = false};
