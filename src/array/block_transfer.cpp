@@ -11,7 +11,7 @@ namespace {
 using Targets = std::vector<std::unique_ptr<Counterpart>>;
 
 /// Remembers the first error of this process, and does nothing more after it.
-class Part {
+class FirstError {
  public:
   void run(const std::function<void()>& step) {
     if (error_) return;
@@ -72,21 +72,21 @@ void reserve_blocks(ChunkMover& mover, std::span<const Box> boxes) {
 
 void write_blocks(const TransferQueue::Context& context, ChunkMover& mover, const ChunkGrid& grid,
                   ElementType type, const Strided& memory, std::span<const Box> boxes) {
-  Part part;
+  FirstError errors;
   const auto rank = static_cast<std::size_t>(context.transport.rank());
   const BlockCounterpart own(memory, boxes[rank], type);
   if (all_equal(boxes)) {  // the same data everywhere
-    part.run([&] {
+    errors.run([&] {
       if (boxes[rank].empty()) return;
       mover.write(boxes[rank], own);
       mover.finish();
     });
-    part.end();
+    errors.end();
     return;
   }
   const std::vector<Portions> portions = portions_of(boxes, grid, max_elements(context, type));
   Pending pending;
-  Part shows;  // goes on when this process fails to write: the others take what it shows
+  FirstError shows;  // goes on when this process fails to write: the others take what it shows
   for (std::int64_t round = 0; round < rounds(portions); ++round) {
     shows.run([&] {
       if (round >= portions[rank].count()) return;
@@ -96,7 +96,7 @@ void write_blocks(const TransferQueue::Context& context, ChunkMover& mover, cons
     });
     // All have shown their portions, and have taken what they need from those before the last.
     context.transport.barrier();
-    part.run([&] {
+    errors.run([&] {
       for (std::size_t process = 0; process < portions.size(); ++process) {
         if (round >= portions[process].count()) continue;
         const Box box = portions[process][round];
@@ -105,14 +105,14 @@ void write_blocks(const TransferQueue::Context& context, ChunkMover& mover, cons
       }
     });
   }
-  part.run([&] { mover.finish(); });
-  part.end();
+  errors.run([&] { mover.finish(); });
+  errors.end();
   shows.end();
 }
 
 void read_blocks(const TransferQueue::Context& context, ChunkMover& mover, const ChunkGrid& grid,
                  ElementType type, const Strided& memory, std::span<const Box> boxes) {
-  Part part;
+  FirstError errors;
   const auto rank = static_cast<std::size_t>(context.transport.rank());
   const std::vector<Portions> portions = portions_of(boxes, grid, max_elements(context, type));
   const bool same = all_equal(boxes);
@@ -124,7 +124,7 @@ void read_blocks(const TransferQueue::Context& context, ChunkMover& mover, const
       return std::make_unique<RemoteCounterpart>(context.segment, static_cast<int>(process),
                                                  stage_of(context, round), box, type);
     };
-    part.run([&] {
+    errors.run([&] {
       Targets targets;
       for (std::size_t process = 0; process < portions.size(); ++process) {
         if (round >= portions[process].count()) continue;
@@ -138,13 +138,13 @@ void read_blocks(const TransferQueue::Context& context, ChunkMover& mover, const
       context.segment.flush();
     });
     context.transport.barrier();  // all portions are here; those of the round before are used
-    part.run([&] {
+    errors.run([&] {
       if (portions.size() == 1 || round >= portions[rank].count()) return;
       const Box mine = portions[rank][round];
       own.put(mine, staged(context, round, mine, type), pending);
     });
   }
-  part.end();
+  errors.end();
 }
 
 }  // namespace outcore::array
