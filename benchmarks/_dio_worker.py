@@ -51,7 +51,7 @@ class Requests:
         return (k // in_stripe * 2 + owner) * self.file.stripe + k % in_stripe * self.size
 
     def seconds(self, operation: str, owner: int) -> float:
-        begin = self.file.awrite if operation == "write" else self.file.aread
+        begin = self.file.write_async if operation == "write" else self.file.read_async
         requests: list[Any] = []
         start = time.perf_counter()
         for k in range(self.count):

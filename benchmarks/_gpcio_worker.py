@@ -169,7 +169,7 @@ class Striped:
         self.file.write(np.ascontiguousarray(data), self._offset(name, index))
 
     def get(self, name: str, index: Index, out: Array) -> Request:
-        return self.file.aread(out, self._offset(name, index))
+        return self.file.read_async(out, self._offset(name, index))
 
     def ready(self) -> None:
         self.file.flush()
@@ -187,7 +187,7 @@ class Replicated:
         self.source.put(name, index, data)
 
     def get(self, name: str, index: Index, out: Array) -> Request:
-        return self.file.aread(out, self.source._offset(name, index))
+        return self.file.read_async(out, self.source._offset(name, index))
 
     def ready(self) -> None:
         """Copies, reading and writing at the same time."""
@@ -205,12 +205,12 @@ class Replicated:
                 if writes[free] is not None:
                     writes[free].wait()
                 part = buffers[free][: min(len(buffers[free]), size - offset)]
-                reads.append((free, offset, self.source.file.aread(part, offset)))
+                reads.append((free, offset, self.source.file.read_async(part, offset)))
             if len(reads) == AHEAD or (offset is None and reads):
                 taken, place, request = reads.pop(0)
                 request.wait()
                 part = buffers[taken][: min(len(buffers[taken]), size - place)]
-                writes[taken] = self.file.awrite(part, place)
+                writes[taken] = self.file.write_async(part, place)
             if offset is None and not reads:
                 break
         for write in writes:

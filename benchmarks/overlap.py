@@ -53,12 +53,12 @@ def only_compute(buffers: list[Record], count: int, rounds: int) -> float:
 def read_and_compute(file: ExclusiveFile, buffers: list[Record], count: int, rounds: int) -> float:
     """Seconds to read `count` records, DEPTH of them under way, and to compute on each (rounds may be 0)."""
     start = time.perf_counter()
-    under_way = deque(file.aread(buffers[i], i * RECORD_BYTES) for i in range(DEPTH))
+    under_way = deque(file.read_async(buffers[i], i * RECORD_BYTES) for i in range(DEPTH))
     for i in range(count):
         under_way.popleft().wait()
         compute(buffers[i % DEPTH], rounds)
         if i + DEPTH < count:
-            under_way.append(file.aread(buffers[i % DEPTH], (i + DEPTH) * RECORD_BYTES))
+            under_way.append(file.read_async(buffers[i % DEPTH], (i + DEPTH) * RECORD_BYTES))
     return time.perf_counter() - start
 
 
@@ -73,7 +73,7 @@ def call_seconds(
     file: ExclusiveFile, operation: Literal["read", "write"], buffers: list[Record], count: int, rounds: int
 ) -> list[float]:
     """What each of `count` nonblocking calls of CALL_BYTES takes, DEPTH under way, with computing between them."""
-    begin = file.aread if operation == "read" else file.awrite
+    begin = file.read_async if operation == "read" else file.write_async
     under_way: deque[_core.Request] = deque()
     seconds = []
     for i in range(count):

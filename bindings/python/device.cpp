@@ -52,13 +52,13 @@ std::int64_t write(File& file, nb::handle argument, std::int64_t offset) {
   return file.write(list, offset);
 }
 
-HeldRequest async_read(File& file, nb::handle argument, std::int64_t offset) {
+HeldRequest read_async(File& file, nb::handle argument, std::int64_t offset) {
   Uses uses{.buffers = buffer_list(argument, Access::write)};
   Request request = file.read_async(entries(uses.buffers), offset);
   return {std::move(request), std::move(uses), Result::bytes};
 }
 
-HeldRequest async_write(File& file, nb::handle argument, std::int64_t offset) {
+HeldRequest write_async(File& file, nb::handle argument, std::int64_t offset) {
   Uses uses{.buffers = buffer_list(argument, Access::read)};
   Request request = file.write_async(entries(uses.buffers), offset);
   return {std::move(request), std::move(uses), Result::bytes};
@@ -84,8 +84,8 @@ void bind_file_class(nb::module_& module) {
           "Fill the buffer from a byte offset; returns the bytes read, fewer than asked for only at the end.")
       .def("write", &write, "buffer"_a, "offset"_a,
            "Write the whole buffer at a byte offset; returns its bytes.")
-      .def("async_read", &async_read, "buffer"_a, "offset"_a, request_doc)
-      .def("async_write", &async_write, "buffer"_a, "offset"_a, request_doc)
+      .def("read_async", &read_async, "buffer"_a, "offset"_a, request_doc)
+      .def("write_async", &write_async, "buffer"_a, "offset"_a, request_doc)
       .def("preallocate", &File::preallocate, unlocked, "size_bytes"_a,
            "Reserve space; the length becomes at least size_bytes.")
       .def("truncate", &File::truncate, unlocked, "length_bytes"_a)

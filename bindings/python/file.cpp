@@ -61,14 +61,14 @@ std::int64_t write(ExclusiveFile& file, nb::handle argument, std::int64_t offset
   return file.write(buffer.span(), offset);
 }
 
-HeldRequest aread(ExclusiveFile& file, nb::handle argument, std::int64_t offset) {
+HeldRequest read_async(ExclusiveFile& file, nb::handle argument, std::int64_t offset) {
   BufferArg buffer(argument, Access::write);
   const auto memory = buffer.span();
   return start_held(using_buffer(std::move(buffer)), Result::bytes,
                     [&] { return file.read_async(memory, offset); });
 }
 
-HeldRequest awrite(ExclusiveFile& file, nb::handle argument, std::int64_t offset) {
+HeldRequest write_async(ExclusiveFile& file, nb::handle argument, std::int64_t offset) {
   BufferArg buffer(argument, Access::read);
   const auto memory = buffer.span();
   return start_held(using_buffer(std::move(buffer)), Result::bytes,
@@ -94,9 +94,9 @@ void bind_exclusive_file(nb::module_& module) {
            "Fill the buffer from a byte offset; returns the bytes read, fewer only at the end of the file.")
       .def("write", &write, "buffer"_a, "offset"_a = 0,
            "Write the whole buffer at a byte offset; returns its bytes.")
-      .def("aread", &aread, "buffer"_a, "offset"_a = 0,
+      .def("read_async", &read_async, "buffer"_a, "offset"_a = 0,
            "Start a read and return its Request at once; the I/O goes on by itself.")
-      .def("awrite", &awrite, "buffer"_a, "offset"_a = 0,
+      .def("write_async", &write_async, "buffer"_a, "offset"_a = 0,
            "Start a write and return its Request at once; the I/O goes on by itself.")
       .def("length", &ExclusiveFile::length, unlocked, "Length in bytes, with everything written so far.")
       .def("eof", &ExclusiveFile::eof, unlocked, "offset"_a, "True if offset is at or beyond the end.")

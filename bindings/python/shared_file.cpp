@@ -91,7 +91,7 @@ std::int64_t write(SharedFile& file, nb::handle argument, std::int64_t offset) {
   return static_cast<std::int64_t>(buffer.span().size());
 }
 
-HeldRequest aread(nb::handle self, nb::handle argument, std::int64_t offset) {
+HeldRequest read_async(nb::handle self, nb::handle argument, std::int64_t offset) {
   auto& file = nb::cast<SharedFile&>(self);
   BufferArg buffer(argument, Access::write);
   const auto memory = buffer.span();
@@ -99,7 +99,7 @@ HeldRequest aread(nb::handle self, nb::handle argument, std::int64_t offset) {
                     [&] { return file.read_async(memory, offset); });
 }
 
-HeldRequest awrite(nb::handle self, nb::handle argument, std::int64_t offset) {
+HeldRequest write_async(nb::handle self, nb::handle argument, std::int64_t offset) {
   auto& file = nb::cast<SharedFile&>(self);
   BufferArg buffer(argument, Access::read);
   const auto memory = buffer.span();
@@ -107,7 +107,7 @@ HeldRequest awrite(nb::handle self, nb::handle argument, std::int64_t offset) {
                     [&] { return file.write_async(memory, offset); });
 }
 
-HeldRequest areadv(nb::handle self, const nb::sequence& pairs) {
+HeldRequest readv_async(nb::handle self, const nb::sequence& pairs) {
   auto& file = nb::cast<SharedFile&>(self);
   std::vector<BufferArg> buffers;
   const auto parts = parts_of<SharedFile::ReadPart>(pairs, Access::write, buffers);
@@ -115,7 +115,7 @@ HeldRequest areadv(nb::handle self, const nb::sequence& pairs) {
                     [&] { return file.read_async(parts); });
 }
 
-HeldRequest awritev(nb::handle self, const nb::sequence& pairs) {
+HeldRequest writev_async(nb::handle self, const nb::sequence& pairs) {
   auto& file = nb::cast<SharedFile&>(self);
   std::vector<BufferArg> buffers;
   const auto parts = parts_of<SharedFile::WritePart>(pairs, Access::read, buffers);
@@ -136,16 +136,17 @@ void bind_shared(nb::module_& module) {
       .def("write", &write, "buffer"_a, "offset"_a = 0,
            "Write the whole buffer at a byte offset; returns its bytes. Beyond the hard limit it is\n"
            "OutcoreError (EFBIG).")
-      .def("aread", &aread, "buffer"_a, "offset"_a = 0,
+      .def("read_async", &read_async, "buffer"_a, "offset"_a = 0,
            "Start a read and return its request at once; the I/O goes on by itself.")
-      .def("awrite", &awrite, "buffer"_a, "offset"_a = 0,
+      .def("write_async", &write_async, "buffer"_a, "offset"_a = 0,
            "Start a write and return its request at once; the I/O goes on by itself.")
-      .def("areadv", &areadv, "parts"_a,
-           nb::sig("def areadv(self, parts: Sequence[tuple[int, object]]) -> Request"),
-           "As aread, of a list of (offset, buffer). Small pieces that lie close together are read together.")
-      .def("awritev", &awritev, "parts"_a,
-           nb::sig("def awritev(self, parts: Sequence[tuple[int, object]]) -> Request"),
-           "As awrite, of a list of (offset, buffer), which must not overlap.")
+      .def("readv_async", &readv_async, "parts"_a,
+           nb::sig("def readv_async(self, parts: Sequence[tuple[int, object]]) -> Request"),
+           "As read_async, of a list of (offset, buffer). Small pieces that lie close together are read "
+           "together.")
+      .def("writev_async", &writev_async, "parts"_a,
+           nb::sig("def writev_async(self, parts: Sequence[tuple[int, object]]) -> Request"),
+           "As write_async, of a list of (offset, buffer), which must not overlap.")
       .def("length", &SharedFile::length, unlocked,
            "The end of the file: the highest byte that any process has begun to write. Not collective.")
       .def("sync", &SharedFile::sync, unlocked,
@@ -205,7 +206,7 @@ nb::bytes get(RecordFile& file, std::int64_t record) {
   return nb::bytes(bytes.data(), bytes.size());
 }
 
-HeldRequest aput(nb::handle self, std::int64_t record, nb::handle argument) {
+HeldRequest put_async(nb::handle self, std::int64_t record, nb::handle argument) {
   auto& file = nb::cast<RecordFile&>(self);
   BufferArg buffer(argument, Access::read);
   const auto memory = buffer.span();
@@ -213,7 +214,7 @@ HeldRequest aput(nb::handle self, std::int64_t record, nb::handle argument) {
                     [&] { return file.put_async(record, memory); });
 }
 
-HeldRequest aget(nb::handle self, std::int64_t record, nb::handle argument) {
+HeldRequest get_into_async(nb::handle self, std::int64_t record, nb::handle argument) {
   auto& file = nb::cast<RecordFile&>(self);
   BufferArg buffer(argument, Access::write);
   const auto memory = buffer.span();
@@ -234,8 +235,8 @@ void bind_records(nb::module_& module) {
            "Read a record into a buffer that is long enough, else OutcoreError (EMSGSIZE); returns its "
            "bytes. What\n"
            "of the buffer lies behind them may be changed.")
-      .def("aput", &aput, "record"_a, "buffer"_a, "Start a put and return its request at once.")
-      .def("aget", &aget, "record"_a, "buffer"_a,
+      .def("put_async", &put_async, "record"_a, "buffer"_a, "Start a put and return its request at once.")
+      .def("get_into_async", &get_into_async, "record"_a, "buffer"_a,
            "Start get_into and return its request at once; wait() returns the bytes of the record.")
       .def("size", &RecordFile::size, unlocked, "record"_a, "Bytes of a record; None if there is none.")
       .def("capacity", &RecordFile::capacity, unlocked, "record"_a,

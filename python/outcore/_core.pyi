@@ -126,12 +126,12 @@ class File:
     def write(self, buffer: object, offset: int) -> int:
         """Write the whole buffer at a byte offset; returns its bytes."""
 
-    def async_read(self, buffer: object, offset: int) -> Request:
+    def read_async(self, buffer: object, offset: int) -> Request:
         """
         Start a read or write at a byte offset and return its Request at once; the I/O goes on by itself.
         """
 
-    def async_write(self, buffer: object, offset: int) -> Request:
+    def write_async(self, buffer: object, offset: int) -> Request:
         """
         Start a read or write at a byte offset and return its Request at once; the I/O goes on by itself.
         """
@@ -255,12 +255,12 @@ class ExclusiveFile:
     def write(self, buffer: object, offset: int = 0) -> int:
         """Write the whole buffer at a byte offset; returns its bytes."""
 
-    def aread(self, buffer: object, offset: int = 0) -> Request:
+    def read_async(self, buffer: object, offset: int = 0) -> Request:
         """
         Start a read and return its Request at once; the I/O goes on by itself.
         """
 
-    def awrite(self, buffer: object, offset: int = 0) -> Request:
+    def write_async(self, buffer: object, offset: int = 0) -> Request:
         """
         Start a write and return its Request at once; the I/O goes on by itself.
         """
@@ -1141,23 +1141,23 @@ class SharedFile:
         OutcoreError (EFBIG).
         """
 
-    def aread(self, buffer: object, offset: int = 0) -> Request:
+    def read_async(self, buffer: object, offset: int = 0) -> Request:
         """
         Start a read and return its request at once; the I/O goes on by itself.
         """
 
-    def awrite(self, buffer: object, offset: int = 0) -> Request:
+    def write_async(self, buffer: object, offset: int = 0) -> Request:
         """
         Start a write and return its request at once; the I/O goes on by itself.
         """
 
-    def areadv(self, parts: Sequence[tuple[int, object]]) -> Request:
+    def readv_async(self, parts: Sequence[tuple[int, object]]) -> Request:
         """
-        As aread, of a list of (offset, buffer). Small pieces that lie close together are read together.
+        As read_async, of a list of (offset, buffer). Small pieces that lie close together are read together.
         """
 
-    def awritev(self, parts: Sequence[tuple[int, object]]) -> Request:
-        """As awrite, of a list of (offset, buffer), which must not overlap."""
+    def writev_async(self, parts: Sequence[tuple[int, object]]) -> Request:
+        """As write_async, of a list of (offset, buffer), which must not overlap."""
 
     def length(self) -> int:
         """
@@ -1234,10 +1234,10 @@ class RecordFile:
         of the buffer lies behind them may be changed.
         """
 
-    def aput(self, record: int, buffer: object) -> Request:
+    def put_async(self, record: int, buffer: object) -> Request:
         """Start a put and return its request at once."""
 
-    def aget(self, record: int, buffer: object) -> Request:
+    def get_into_async(self, record: int, buffer: object) -> Request:
         """
         Start get_into and return its request at once; wait() returns the bytes of the record.
         """

@@ -48,9 +48,9 @@ class Mixture:
 
     def begin(self):
         return [
-            self.exclusive.aread(self.into[0]),
-            self.shared.aread(self.into[1]),
-            self.records.aget(3, self.into[2]),
+            self.exclusive.read_async(self.into[0]),
+            self.shared.read_async(self.into[1]),
+            self.records.get_into_async(3, self.into[2]),
             self.in_memory.get_async(np.s_[:], out=self.into[3]),
             self.on_disk.get_async(np.s_[:]),
             self.sparse.get_tile_async((0,)),

@@ -66,7 +66,7 @@ def test_random_requests_are_those_of_numpy(world, placement):
                 if turn % 3 == 0:
                     file.write(values, first)
                 elif turn % 3 == 1:
-                    requests.append(file.awrite(values, first))
+                    requests.append(file.write_async(values, first))
                 else:
                     parts.append((first, values))
             file.writev(parts)
@@ -81,7 +81,7 @@ def test_random_requests_are_those_of_numpy(world, placement):
             if turn % 2 == 0:
                 file.readv(reads)
             else:
-                for request in [file.aread(buffer, first) for first, buffer in reads]:
+                for request in [file.read_async(buffer, first) for first, buffer in reads]:
                     request.wait()
             for first, buffer in reads:
                 assert np.array_equal(buffer, model[first : first + len(buffer)])
@@ -103,12 +103,12 @@ def test_what_others_wrote_is_read_round_robin(world, placement):
 def test_large_requests_and_a_flush(world, placement):
     with SharedFile(world, "large", placement=placement) as file:
         mine = np.random.default_rng(world.rank).integers(0, 256, 5_000_003, np.uint8)
-        request = file.awrite(mine, world.rank * len(mine))
+        request = file.write_async(mine, world.rank * len(mine))
         assert request.wait() == len(mine)
         file.flush()
         other = (world.rank + 1) % world.size
         back = np.zeros_like(mine)
-        file.aread(back, other * len(mine)).wait()
+        file.read_async(back, other * len(mine)).wait()
         assert np.array_equal(back, np.random.default_rng(other).integers(0, 256, 5_000_003, np.uint8))
         assert file.length() == world.size * len(mine)
 
@@ -161,7 +161,7 @@ def test_many_small_requests_are_outstanding(world, placement):
         return (k * world.size + world.rank) * 8
 
     with SharedFile(world, "many", typical_request=4096, placement=placement) as file:
-        for begin, array in ((file.awrite, values), (file.aread, back)):
+        for begin, array in ((file.write_async, values), (file.read_async, back)):
             for first in range(0, count, wave):
                 last = min(first + wave, count)
                 requests = [begin(array[k : k + 1], place(k)) for k in range(first, last)]
@@ -200,7 +200,7 @@ def test_records_of_all_processes(world, placement):
                 writers[k] = process
                 model[k] = data
                 if process == world.rank:
-                    records.aput(k, data)
+                    records.put_async(k, data)
             records.sync()
             world.barrier()
             for k, data in model.items():

@@ -3,7 +3,7 @@
 with outcore.World() as world, outcore.SharedFile(world, "integrals", typical_request=32768) as f:
     f.write(block, offset=number * block.nbytes)      # any process, any block
     world.barrier()
-    request = f.aread(buffer, offset=other * buffer.nbytes)
+    request = f.read_async(buffer, offset=other * buffer.nbytes)
     ...                                               # compute on; the read goes on by itself
     request.wait()
 """
@@ -89,12 +89,12 @@ class SharedFile(_core.SharedFile, Closing):
     def readv(self, parts: Sequence[tuple[int, object]]) -> int:
         """Reads a list of (offset, buffer) as one request; returns the bytes. Small pieces that lie close together
         are read together, with what is between them."""
-        moved: int = self.areadv(parts).wait()
+        moved: int = self.readv_async(parts).wait()
         return moved
 
     def writev(self, parts: Sequence[tuple[int, object]]) -> int:
         """Writes a list of (offset, buffer), which must not overlap, as one request; returns the bytes."""
-        moved: int = self.awritev(parts).wait()
+        moved: int = self.writev_async(parts).wait()
         return moved
 
     def __repr__(self) -> str:

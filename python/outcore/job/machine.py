@@ -120,8 +120,8 @@ def _measured(directory: str | os.PathLike[str], blocks: int, limit_s: float) ->
 
     file = _core.ExclusiveFile("rate", scratch=str(directory), cache="direct")
     try:
-        written, count = move(file.awrite, blocks)
-        read, _ = move(file.aread, count)
+        written, count = move(file.write_async, blocks)
+        read, _ = move(file.read_async, count)
     finally:
         file.delete()
     return RawRates(read_bytes_per_s=read, write_bytes_per_s=written)

@@ -60,8 +60,8 @@ def main(settings: dict[str, Any]) -> None:
 
         trace.reset()
         start = time.monotonic()
-        write_seconds = move(file.awrite)
-        read_seconds = sum(move(file.aread) for _ in range(settings["passes"]))
+        write_seconds = move(file.write_async)
+        read_seconds = sum(move(file.read_async) for _ in range(settings["passes"]))
         seconds = time.monotonic() - start
         if any((lane != world.rank).any() for lane in lanes):
             raise AssertionError("what was read is not what was written")

@@ -39,8 +39,8 @@ def test_blocking_round_trip(file: _core.File) -> None:
 def test_nonblocking_round_trip(file: _core.File) -> None:
     data = random_array(100_000)
     back = np.empty_like(data)
-    _core.wait_all([file.async_write(data[i : i + 1000], 8 * i) for i in range(0, data.size, 1000)])
-    requests = [file.async_read(back[i : i + 1000], 8 * i) for i in range(0, data.size, 1000)]
+    _core.wait_all([file.write_async(data[i : i + 1000], 8 * i) for i in range(0, data.size, 1000)])
+    requests = [file.read_async(back[i : i + 1000], 8 * i) for i in range(0, data.size, 1000)]
     assert requests[_core.wait_any(requests)].done
     assert all(request.wait() == 8000 for request in requests)
     np.testing.assert_array_equal(back, data)
@@ -50,7 +50,7 @@ def test_lists_scatter_and_gather(file: _core.File) -> None:
     parts = [random_array(n, n) for n in (1, 1000, 70_000)]
     backs = [np.empty_like(part) for part in parts]
     assert file.write(parts, 5) == sum(part.nbytes for part in parts)
-    assert file.async_read(tuple(backs), 5).wait() == sum(part.nbytes for part in parts)
+    assert file.read_async(tuple(backs), 5).wait() == sum(part.nbytes for part in parts)
     for part, back in zip(parts, backs, strict=True):
         np.testing.assert_array_equal(back, part)
 
@@ -74,7 +74,7 @@ def test_fortran_order_keeps_memory_order(file: _core.File) -> None:
 
 def test_request_keeps_its_array_alive(file: _core.File) -> None:
     expected = random_array(500_000)
-    request = file.async_write(expected.copy(), 0)
+    request = file.write_async(expected.copy(), 0)
     gc.collect()
     assert request.wait() == expected.nbytes
     back = np.empty_like(expected)
@@ -84,7 +84,7 @@ def test_request_keeps_its_array_alive(file: _core.File) -> None:
 
 def test_dropped_request_keeps_its_array_until_complete(file: _core.File) -> None:
     for i in range(50):
-        file.async_write(np.full(20_000, float(i)), i * 160_000)
+        file.write_async(np.full(20_000, float(i)), i * 160_000)
     gc.collect()
     file.flush()
     back = np.empty(20_000)
@@ -95,7 +95,7 @@ def test_dropped_request_keeps_its_array_until_complete(file: _core.File) -> Non
 
 def test_buffer_is_released_when_complete(file: _core.File) -> None:
     data = bytearray(b"x" * 1000)
-    request = file.async_write(data, 0)
+    request = file.write_async(data, 0)
     request.wait()
     data.extend(b"y")  # BufferError while the request holds it
 
@@ -106,7 +106,7 @@ def test_read_only_buffer_is_refused(file: _core.File) -> None:
     frozen = np.zeros(10)
     frozen.flags.writeable = False
     with pytest.raises(ValueError, match="read-only"):
-        file.async_read(frozen, 0)
+        file.read_async(frozen, 0)
     assert file.write(frozen, 0) == 80
 
 
@@ -158,8 +158,8 @@ def test_waiting_lets_other_threads_run(tmp_path: Path) -> None:
     def work(part: int) -> None:
         back = np.empty_like(data)
         offset = part * data.nbytes
-        file.async_write(data, offset).wait()
-        file.async_read(back, offset).wait()
+        file.write_async(data, offset).wait()
+        file.read_async(back, offset).wait()
         if not np.array_equal(back, data):
             wrong.append(part)
 
@@ -176,8 +176,8 @@ def test_exit_with_requests_under_way(tmp_path: Path) -> None:
         "import numpy as np\n"
         "from outcore import _core\n"
         f"file = _core.File({str(tmp_path / 'file')!r})\n"
-        "requests = [file.async_write(np.ones(100_000), i * 800_000) for i in range(40)]\n"
-        "file.async_write(np.ones(100_000), 40 * 800_000)\n"
+        "requests = [file.write_async(np.ones(100_000), i * 800_000) for i in range(40)]\n"
+        "file.write_async(np.ones(100_000), 40 * 800_000)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=120

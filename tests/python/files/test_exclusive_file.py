@@ -102,15 +102,15 @@ def test_offset_beyond_the_end_reads_nothing(file):
 
 def test_nonblocking(file):
     values = np.random.default_rng(1).random(100_000)
-    requests = [file.awrite(values[i : i + 10_000], 8 * i) for i in range(0, values.size, 10_000)]
+    requests = [file.write_async(values[i : i + 10_000], 8 * i) for i in range(0, values.size, 10_000)]
     assert [request.wait() for request in requests] == [80_000] * 10
     back = np.empty_like(values)
-    assert file.aread(back).wait() == values.nbytes
+    assert file.read_async(back).wait() == values.nbytes
     assert (back == values).all()
 
 
 def test_request_keeps_the_array_alive(file):
-    requests = [file.awrite(np.full(50_000, float(i)), 400_000 * i) for i in range(20)]
+    requests = [file.write_async(np.full(50_000, float(i)), 400_000 * i) for i in range(20)]
     for request in requests:
         request.wait()
     back = np.empty((20, 50_000))
@@ -137,21 +137,23 @@ def test_any_mixture_agrees_with_a_bytearray(scratch, seed):
     position = 0  # of a run of sequential requests
     for _ in range(400):
         kind = choose.choice(
-            ["write"] * 4 + ["read"] * 4 + ["awrite", "aread", "truncate", "length", "flush", "reopen"]
+            ["write"] * 4
+            + ["read"] * 4
+            + ["write_async", "read_async", "truncate", "length", "flush", "reopen"]
         )
         size = choose.choice([0, 1, 100, 1600, 4096, 20_000, choose.randrange(300_000)])
         offset = position if choose.random() < 0.7 else choose.randrange(1_000_000)
-        if kind in ("write", "awrite"):
+        if kind in ("write", "write_async"):
             data = choose.randbytes(size)
-            moved = file.write(data, offset) if kind == "write" else file.awrite(data, offset).wait()
+            moved = file.write(data, offset) if kind == "write" else file.write_async(data, offset).wait()
             assert moved == size
             if size and len(model) < offset:
                 model.extend(bytes(offset - len(model)))
             model[offset : offset + size] = data
             position = offset + size
-        elif kind in ("read", "aread"):
+        elif kind in ("read", "read_async"):
             buffer = bytearray(size)
-            moved = file.read(buffer, offset) if kind == "read" else file.aread(buffer, offset).wait()
+            moved = file.read(buffer, offset) if kind == "read" else file.read_async(buffer, offset).wait()
             assert buffer[:moved] == model[offset : offset + size]
             assert moved == len(model[offset : offset + size])
             position = offset + size
@@ -221,7 +223,7 @@ def test_read_only_buffer_is_refused_for_reading_into(file):
         with pytest.raises(ValueError, match="read-only buffer"):
             file.read(refused)
         with pytest.raises(ValueError, match="read-only buffer"):
-            file.aread(refused)
+            file.read_async(refused)
 
 
 def test_read_only_buffer_may_be_written(file):
@@ -338,8 +340,8 @@ def test_default_scratch_follows_the_variable(monkeypatch, tmp_path):
     [
         lambda file: file.read(bytearray(1)),
         lambda file: file.write(b"x"),
-        lambda file: file.aread(bytearray(1)),
-        lambda file: file.awrite(b"x"),
+        lambda file: file.read_async(bytearray(1)),
+        lambda file: file.write_async(b"x"),
         lambda file: file.length(),
         lambda file: file.eof(0),
         lambda file: file.truncate(0),
@@ -360,8 +362,8 @@ def test_closed_handle(file, operation):
     [
         lambda file: file.read(bytearray(1), -1),
         lambda file: file.write(b"x", -1),
-        lambda file: file.aread(bytearray(1), -1),
-        lambda file: file.awrite(b"x", -1),
+        lambda file: file.read_async(bytearray(1), -1),
+        lambda file: file.write_async(b"x", -1),
         lambda file: file.eof(-1),
     ],
 )

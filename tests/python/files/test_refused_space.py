@@ -58,7 +58,7 @@ def check(tmp_path, calls):
 def test_exclusive_file(tmp_path):
     file = outcore.ExclusiveFile("x", scratch=tmp_path)
     file.write(SMALL, 0)
-    check(tmp_path, [lambda: file.write(LARGE, 1 << 20), lambda: file.awrite(LARGE, 1 << 20).wait()])
+    check(tmp_path, [lambda: file.write(LARGE, 1 << 20), lambda: file.write_async(LARGE, 1 << 20).wait()])
     back = np.zeros_like(SMALL)
     file.read(back, 0)
     assert np.array_equal(back, SMALL)
@@ -68,7 +68,7 @@ def test_exclusive_file(tmp_path):
 def test_shared_file(world, tmp_path):
     with outcore.SharedFile(world, "s") as file:
         file.write(SMALL, 0)
-        check(tmp_path, [lambda: file.write(LARGE, 1 << 20), lambda: file.awrite(LARGE, 1 << 20).wait()])
+        check(tmp_path, [lambda: file.write(LARGE, 1 << 20), lambda: file.write_async(LARGE, 1 << 20).wait()])
         back = np.zeros_like(SMALL)
         file.read(back, 0)
         assert np.array_equal(back, SMALL)

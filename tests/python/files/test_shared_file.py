@@ -48,10 +48,10 @@ def test_arrays_of_any_kind_come_back(file):
 
 
 def test_nonblocking_requests_hold_their_arrays(file):
-    requests = [file.awrite(np.full(1000, i), i * 8000) for i in range(50)]
+    requests = [file.write_async(np.full(1000, i), i * 8000) for i in range(50)]
     _core.wait_all(requests)
     back = np.zeros(50_000, np.int64)
-    request = file.aread(back)
+    request = file.read_async(back)
     assert request.wait() == back.nbytes
     assert request.done and request.test()
     assert np.array_equal(back, np.repeat(np.arange(50), 1000))
@@ -59,7 +59,7 @@ def test_nonblocking_requests_hold_their_arrays(file):
 
 def test_requests_that_nobody_waits_for_are_complete_after_sync(file):
     for i in range(100):
-        file.awrite(np.full(100, i), i * 800)
+        file.write_async(np.full(100, i), i * 800)
     file.sync()
     back = np.zeros(10_000, np.int64)
     file.read(back)
@@ -84,7 +84,7 @@ def test_gaps_are_zeros_and_the_end_is_an_error(file):
     file.read(back, 5 * 10**8)
     assert not back.any()
     assert number(lambda: file.read(back, 10**9)) == errno.EINVAL
-    assert number(lambda: file.aread(back, -1)) == errno.EINVAL
+    assert number(lambda: file.read_async(back, -1)) == errno.EINVAL
 
 
 def test_buffers_that_cannot_be_used(file):
@@ -134,10 +134,10 @@ def test_records_are_those_of_a_dictionary(world):
 def test_records_are_read_ahead(world):
     with RecordFile(world, "ahead", 10, typical_record=8000) as records:
         for k in range(10):
-            records.aput(k, np.full(100 * k, k))
+            records.put_async(k, np.full(100 * k, k))
         records.sync()
         buffers = [np.zeros(records.capacity(k), np.uint8) for k in range(10)]
-        requests = [records.aget(k, buffer) for k, buffer in enumerate(buffers)]
+        requests = [records.get_into_async(k, buffer) for k, buffer in enumerate(buffers)]
         for k, (request, buffer) in enumerate(zip(requests, buffers, strict=True)):
             size = request.wait()
             assert np.array_equal(buffer[:size].view(np.int64), np.full(100 * k, k))
@@ -198,7 +198,7 @@ def test_a_killed_job_leaves_nothing_after_the_next_start(tmp_path, nodes):
 
 def test_a_file_that_is_let_go_closes(world):
     file = SharedFile(world, "dropped")
-    request = file.awrite(np.ones(1000))
+    request = file.write_async(np.ones(1000))
     del file
     request.wait()
     del request

@@ -140,7 +140,7 @@ def uses_of_a_sparse_array(world: outcore.World, _path: Path) -> list[Use]:
 def uses_of_a_record_file(world: outcore.World, _path: Path) -> list[Use]:
     file = outcore.RecordFile(world, "records", records=10)
     file[0] = np.ones(1000)
-    put, get = file.aput(3, np.ones(1000)), file.aget(0, np.empty(1000))
+    put, get = file.put_async(3, np.ones(1000)), file.get_into_async(0, np.empty(1000))
     return [
         lambda: file[0],
         lambda: file.__setitem__(1, np.ones(1000)),
@@ -156,7 +156,7 @@ def uses_of_a_record_file(world: outcore.World, _path: Path) -> list[Use]:
 def uses_of_a_shared_file(world: outcore.World, _path: Path) -> list[Use]:
     file = outcore.SharedFile(world, "shared")
     file.write(np.ones(1000), 0)
-    write, read = file.awrite(np.ones(1000), 0), file.aread(np.empty(1000), 0)
+    write, read = file.write_async(np.ones(1000), 0), file.read_async(np.empty(1000), 0)
     return [
         write.wait,
         read.test,
@@ -171,7 +171,7 @@ def uses_of_a_shared_file(world: outcore.World, _path: Path) -> list[Use]:
 def uses_of_an_exclusive_file(_world: outcore.World, path: Path) -> list[Use]:
     file = outcore.ExclusiveFile("exclusive", scratch=path)
     file.write(np.ones(1000), 0)
-    write, read = file.awrite(np.ones(1000), 8000), file.aread(np.empty(1000), 0)
+    write, read = file.write_async(np.ones(1000), 8000), file.read_async(np.empty(1000), 0)
     return [
         write.wait,
         read.test,
@@ -254,7 +254,7 @@ with outcore.World(memory="500MB", scratch=sys.argv[1]) as world:
         each.start()
     children = []
     for _ in range(20):
-        transfer = records.aput(5, np.ones(10))
+        transfer = records.put_async(5, np.ones(10))
         child = os.fork()
         if child == 0:
             BODY

@@ -60,11 +60,11 @@ def test_a_quarter_of_what_is_free_is_used_at_most(tmp_path, monkeypatch):
         free_bytes = 20 << 20
 
     written = []
-    write = _core.ExclusiveFile.awrite
+    write = _core.ExclusiveFile.write_async
     monkeypatch.setattr(_core, "file_system", lambda _: Small)
     monkeypatch.setattr(
         _core.ExclusiveFile,
-        "awrite",
+        "write_async",
         lambda self, data, at: written.append(len(data)) or write(self, data, at),
     )
     assert machine.measure_disk(tmp_path) is not None

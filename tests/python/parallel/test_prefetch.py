@@ -112,6 +112,6 @@ def test_requests_of_an_exclusive_file_are_fetched_ahead(tmp_path):
     with outcore.ExclusiveFile("ahead", scratch=tmp_path) as file:
         file.write(bytes(range(200)), 0)
         buffers = [bytearray(20) for _ in range(3)]
-        ahead = Prefetch(range(0, 200, 20), lambda offset, slot: file.aread(buffers[slot], offset), 3)
+        ahead = Prefetch(range(0, 200, 20), lambda offset, slot: file.read_async(buffers[slot], offset), 3)
         got = b"".join(bytes(buffers[slot]) for _, slot in ahead.in_order())
     assert got == bytes(range(200))
