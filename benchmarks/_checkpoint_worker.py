@@ -118,7 +118,7 @@ class Ours:
         else:
             with outcore.checkpoint.load(self.world, self.path) as saved:
                 assert saved.meta["rows"] == self.array.shape[0]
-                saved.read("t", self.array)
+                saved.read_all("t", self.array)
         self.world.barrier()
         end = time.monotonic()
         return start, end, what == "save" or self.all_agree(self.data.good())

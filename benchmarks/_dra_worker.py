@@ -350,7 +350,7 @@ class OursWorker:
 
     def write(self, array: Any, boxes: list[Box]) -> None:
         for box in boxes:
-            array.write(self.source, box).wait()
+            array.write_all(self.source, box)
         array.close()
 
     def on_write(self, row: str, column: str) -> Answer:
@@ -368,7 +368,7 @@ class OursWorker:
     def on_read(self, row: str, column: str) -> Answer:
         def read() -> None:
             with self.open() as array:
-                array.read(self.target, self.box(row, column)).wait()
+                array.read_all(self.target, self.box(row, column))
 
         self.target.local[...] = 0
         self.target.sync()
@@ -383,7 +383,7 @@ class OursWorker:
 
         box = slice_box(axis, int(index), int(length))
         with outcore.GlobalArray(self.world, [each.stop - each.start for each in box]) as target:
-            times = self.timed(lambda: self.array.read(target, box).wait())
+            times = self.timed(lambda: self.array.read_all(target, box))
             good = np.array_equal(target[...], expected_slice(self.file, box))
         return *times, self.all_agree(good)
 

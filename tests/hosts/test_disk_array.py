@@ -16,11 +16,11 @@ with outcore.World() as world:
             g[...] = model
         g.sync()
         d = outcore.DiskArray(world, (400, 600), path=path, chunk=(64, 64), placement="{placement}")
-        d.write(g.section(), ...).wait()
+        d.write_all(g.section(), ...)
         placement = d.placement
         d.close()
         d = outcore.DiskArray.open(world, path)
-        d.read(back.section(), ...).wait()
+        d.read_all(back.section(), ...)
         d.close()
         tell(placement, np.array_equal(back[...], model))
         world.barrier()
@@ -93,8 +93,8 @@ def test_scratch_arrays_leave_nothing(clean):
             with outcore.GlobalArray(world, 100_000) as g, outcore.GlobalArray(world, 100_000) as back:
                 g.local[...] = world.rank + 1
                 with outcore.DiskArray(world, 100_000) as d:
-                    d.write(g.section(), ...).wait()
-                    d.read(back.section(), ...).wait()
+                    d.write_all(g.section(), ...)
+                    d.read_all(back.section(), ...)
                     tell(d.placement, np.array_equal(back.local, g.local))
         """,
         processes=4,

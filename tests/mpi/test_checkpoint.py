@@ -33,7 +33,7 @@ def filled(world, shape, value):
 def test_arrays_of_all_kinds_come_back(world, name):
     table = np.arange(12).reshape(3, 4)
     with filled(world, (50, 60), 2.5) as g, DiskArray(world, (40, 70), "int32", chunk=(16, 16)) as d:
-        d.write(np.full((40, 70), 7, np.int32)).wait()
+        d.write_all(np.full((40, 70), 7, np.int32))
         arrays = {
             "t2": g,
             "integrals": d,
@@ -52,7 +52,7 @@ def test_arrays_of_all_kinds_come_back(world, name):
         with saved["integrals"] as integrals:
             assert integrals.chunk == (16, 16)
             back = np.zeros((40, 70), np.int32)
-            integrals.read(back).wait()
+            integrals.read_all(back)
             assert (back == 7).all()
         assert np.array_equal(saved["table"], table)
         assert saved["empty"].shape == (0, 3)
@@ -63,7 +63,7 @@ def test_a_checkpoint_is_read_into_arrays_that_are_there(world, name):
     with filled(world, (20, 30), 4.0) as g:
         checkpoint.save(world, name, {"a": g})
     with filled(world, (20, 30), 0.0) as g:
-        checkpoint.load(world, name).read("a", g)
+        checkpoint.load(world, name).read_all("a", g)
         assert (g[...] == 4.0).all()
         world.barrier()
 
@@ -82,7 +82,7 @@ def test_a_save_that_fails_leaves_the_one_before(world, name, monkeypatch):
     with filled(world, (10, 10), 1.0) as g:
         checkpoint.save(world, name, {"g": g}, "first")
         full = as_fields(OutcoreError(errno.ENOSPC, "write", detail="no room, say"), "")
-        monkeypatch.setattr(DiskArray, "write", lambda self, *_: self._native.refuse(full))
+        monkeypatch.setattr(DiskArray, "write_all_async", lambda self, *_, **__: self._native.refuse(full))
         with pytest.raises(OutcoreError, match="no room"):
             checkpoint.save(world, name, {"g": g}, "second")
         monkeypatch.undo()

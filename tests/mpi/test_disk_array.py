@@ -67,8 +67,8 @@ def test_sections_are_those_of_numpy(lasting_world, case, dtype, codec):
             if world.rank == 0:
                 source[...] = turned
             source.sync()
-            disk.write(source, box, order=order).wait()
-            disk.read(target).wait()
+            disk.write_all(source, box, order=order)
+            disk.read_all(target)
             expected[box] = part
             assert np.array_equal(target[...], expected)
             world.barrier()
@@ -97,14 +97,14 @@ def test_what_some_processes_write_others_read(
             group,
             DiskArray(group, shape, dtype, path=path, chunk=chunk, codec=codec, overwrite=True) as disk,
         ):
-            disk.write(expected[box], box).wait()
+            disk.write_all(expected[box], box)
     world.barrier()
     group = world.split(0 if world.rank >= world.size - readers else -1)
     if group is not None:
         with group, DiskArray.open(group, path) as disk:
             turned = np.transpose(expected, order)
             with GlobalArray(group, turned.shape, dtype) as target:
-                disk.read(target, order=[int(axis) for axis in np.argsort(order)]).wait()
+                disk.read_all(target, order=[int(axis) for axis in np.argsort(order)])
                 assert np.array_equal(target[...], turned)
                 group.barrier()
             assert np.array_equal(disk[box], expected[box])
@@ -116,9 +116,9 @@ def test_several_transfers_are_outstanding_at_once(world):
         ones.local[...] = 1.0
         ones.sync()
         rows = ones.section(np.s_[0:8, :])
-        requests = [disk.write(rows, np.s_[8 * i : 8 * i + 8, :]) for i in range(8)]
+        requests = [disk.write_all_async(rows, np.s_[8 * i : 8 * i + 8, :]) for i in range(8)]
         back = np.zeros((64, 64))
-        requests.append(disk.read(back))
+        requests.append(disk.read_all_async(back))
         for request in requests:
             request.wait()
         assert (back == 1.0).all()
@@ -128,9 +128,9 @@ def test_every_process_writes_a_block_of_its_own(world):
     rows = 5
     with DiskArray(world, (rows * world.size, 40), "int64", chunk=(3, 7)) as disk:
         mine = np.s_[rows * world.rank : rows * (world.rank + 1)]
-        disk.write(np.full((rows, 40), world.rank), mine).wait()
+        disk.write_all(np.full((rows, 40), world.rank), mine)
         back = np.empty((rows * world.size, 40), np.int64)
-        disk.read(back).wait()
+        disk.read_all(back)
         assert np.array_equal(back[:, 0], np.repeat(np.arange(world.size), rows))
 
 
@@ -138,18 +138,18 @@ def test_a_process_may_have_no_block(world):
     with DiskArray(world, (10, 10)) as disk:
         last = world.size - 1
         data = elements((10, 10), np.float64)
-        disk.write(data, ... if world.rank == last else None).wait()
+        disk.write_all(data, ... if world.rank == last else None)
         back = np.zeros((10, 10))
-        disk.read(back, ... if world.rank == 0 else None).wait()
+        disk.read_all(back, ... if world.rank == 0 else None)
         assert np.array_equal(back, data if world.rank == 0 else np.zeros((10, 10)))
 
 
 def test_blocks_may_have_any_strides(world):
     with DiskArray(world, (6, 8)) as disk:
         data = elements((16, 6), np.float64)[::-2].T
-        disk.write(data).wait()
+        disk.write_all(data)
         back = np.zeros((8, 6)).T
-        disk.read(back).wait()
+        disk.read_all(back)
         assert np.array_equal(back, data)
 
 
@@ -157,12 +157,12 @@ def test_an_array_opens_again(world, shared_tmp_path):
     path = shared_tmp_path / "array"
     data = elements((30, 50), np.complex128)
     with DiskArray(world, data.shape, data.dtype, path=path, chunk=(7, 8), metadata={"what": "t2"}) as disk:
-        disk.write(data)
+        disk.write_all_async(data)
     with DiskArray.open(world, path) as disk:
         assert (disk.shape, disk.dtype, disk.chunk) == ((30, 50), np.complex128, (7, 8))
         assert disk.metadata == {"what": "t2"}
         back = np.zeros_like(data)
-        disk.read(back).wait()
+        disk.read_all(back)
         assert np.array_equal(back, data)
 
 
@@ -207,28 +207,28 @@ def test_a_block_that_does_not_fit_at_one_process_is_an_error_at_all(world):
     with DiskArray(world, (10, 10)) as disk:
         block = np.zeros((4, 5 if world.rank == 1 else 4))
         with pytest.raises(OutcoreError, match="shape") as caught:
-            disk.write(block, np.s_[0:4, 0:4]).wait()
+            disk.write_all(block, np.s_[0:4, 0:4])
         assert caught.value.errno == errno.EINVAL
 
 
 def test_elements_of_another_type_are_refused(world):
     with DiskArray(world, (4, 4)) as disk, pytest.raises(OutcoreError, match="float32"):
-        disk.write(np.zeros((4, 4), np.float32)).wait()
+        disk.write_all(np.zeros((4, 4), np.float32))
 
 
 def test_a_read_only_block_is_not_read_into(world):
     block = np.zeros((4, 4))
     block.flags.writeable = False
     with DiskArray(world, (4, 4)) as disk, pytest.raises(OutcoreError, match="read-only"):
-        disk.read(block).wait()
+        disk.read_all(block)
 
 
 def test_the_memory_of_a_dropped_request_stays_until_it_is_done(world):
     with DiskArray(world, (200, 200)) as disk:
         for i in range(20):
-            disk.write(np.full((200, 200), float(i)))
+            disk.write_all_async(np.full((200, 200), float(i)))
         back = np.zeros((200, 200))
-        disk.read(back).wait()
+        disk.read_all(back)
         assert (back == 19.0).all()
 
 
@@ -262,18 +262,18 @@ def test_a_disk_that_fills_is_one_error_and_earlier_content_is_intact(world, sma
     shape = (1000, 1000)  # 8 MB: more than there is room for, with what is there
     data = np.random.default_rng(1).random(shape)
     with DiskArray(world, shape, path=small_disk / "array", expected_bytes=1000) as disk:
-        disk.write(data[:300], np.s_[:300])
+        disk.write_all_async(data[:300], np.s_[:300])
         disk.flush()
         with pytest.raises(OutcoreError, match="free") as caught:
-            disk.write(data + 1).wait()
+            disk.write_all(data + 1)
         assert caught.value.errno == errno.ENOSPC
         assert len({repr(each) for each in world.gather(str(caught.value)) or [0]}) == 1
         block = data[700 + world.rank : 701 + world.rank, :100]  # it can be used on
-        disk.write(block, np.s_[300 + world.rank : 301 + world.rank, :100]).wait()
+        disk.write_all(block, np.s_[300 + world.rank : 301 + world.rank, :100])
         disk.flush()
     with DiskArray.open(world, small_disk / "array") as disk:
         back = np.zeros(shape)
-        disk.read(back).wait()
+        disk.read_all(back)
         assert np.array_equal(back[:300], data[:300])
         assert np.array_equal(back[300 : 300 + world.size, :100], data[700 : 700 + world.size, :100])
         back[:, :100][300 : 300 + world.size] = 0
@@ -294,14 +294,14 @@ def test_blocks_that_do_not_fit_leave_old_elements_or_new_ones(comm, small_disk,
         path = links / "disk{node}" / "array"
         shape = (world.size * rows, 1000)
         with DiskArray(world, shape, path=path, codec=codec, placement="local", expected_bytes=1000) as disk:
-            disk.write(data[:100], np.s_[world.rank * rows : world.rank * rows + 100]).wait()
+            disk.write_all(data[:100], np.s_[world.rank * rows : world.rank * rows + 100])
             with pytest.raises(OutcoreError) as caught:
-                disk.write(data + 1, box).wait()
+                disk.write_all(data + 1, box)
             assert caught.value.errno == errno.ENOSPC
             old = np.zeros_like(data)
             old[:100] = data[:100]
             back = np.zeros_like(data)
-            disk.read(back, box).wait()
+            disk.read_all(back, box)
             assert np.all((back == old) | (back == data + 1))
             disk._native.drop()
         world.barrier()
@@ -310,7 +310,7 @@ def test_blocks_that_do_not_fit_leave_old_elements_or_new_ones(comm, small_disk,
 def test_an_error_that_one_process_has_seen_fails_the_flush_at_all(world, shared_tmp_path):
     block = np.zeros((4, 5 if world.rank == 1 else 4))
     with DiskArray(world, (10, 10), path=shared_tmp_path / "array") as disk:
-        request = disk.write(block, np.s_[0:4, 0:4])
+        request = disk.write_all_async(block, np.s_[0:4, 0:4])
         if world.rank == 0:
             with pytest.raises(OutcoreError, match="shape"):
                 request.wait()
@@ -323,7 +323,7 @@ def test_an_array_closes_after_a_write_that_one_process_could_not_make(world, sh
     DiskArray(world, (10, 10), path=path).close()
     disk = DiskArray.open(world, path, read_only=False)
     with pytest.raises(OutcoreError, match="shape"):
-        disk.write(np.zeros((4, 5 if world.rank == 1 else 4)), np.s_[0:4, 0:4]).wait()
+        disk.write_all(np.zeros((4, 5 if world.rank == 1 else 4)), np.s_[0:4, 0:4])
     disk.close()
     assert disk.closed
 
@@ -332,7 +332,7 @@ def test_an_array_outlives_its_world_without_use(comm, shared_tmp_path):
     with outcore.World(comm, scratch=shared_tmp_path) as world:
         disk = DiskArray(world, (10, 10))
     with pytest.raises(OutcoreError) as caught:
-        disk.read(np.zeros((10, 10)))
+        disk.read_all_async(np.zeros((10, 10)))
     assert caught.value.errno == errno.EBADF
 
 
@@ -358,10 +358,10 @@ def test_a_transfer_goes_on_while_nobody_waits(world):
     """All that is asked of the request is whether it is complete."""
     data = np.random.default_rng(5).random((600, 600))
     with DiskArray(world, data.shape) as disk, GlobalArray(world, data.shape) as g:
-        request = disk.write(data)
+        request = disk.write_all_async(data)
         while not request.done:
             time.sleep(0.001)
-        request = disk.read(g)
+        request = disk.read_all_async(g)
         while not request.test():
             time.sleep(0.001)
         assert np.array_equal(g[...], data)
@@ -393,9 +393,9 @@ def test_arrays_of_many_dimensions(world, rank):
             g[...] = data
         g.sync()
         assert np.array_equal(g[box], data[box])
-        disk.write(g).wait()
+        disk.write_all(g)
         back = [int(axis) for axis in np.argsort(order)]
-        disk.read(turned, box, order=back).wait()
+        disk.read_all(turned, box, order=back)
         assert np.array_equal(turned[...], np.transpose(data[box], order))
         assert np.array_equal(disk[box], data[box])
         world.barrier()
@@ -404,7 +404,7 @@ def test_arrays_of_many_dimensions(world, rank):
 def test_removed_arrays_are_gone(world, shared_tmp_path):
     path = shared_tmp_path / ("on{node}" if world.node_count > 1 else "array")
     disk = DiskArray(world, (30, 30), path=path)
-    disk.write(np.ones((30, 30))).wait()
+    disk.write_all(np.ones((30, 30)))
     disk.flush()
     disk.remove()
     with pytest.raises(OutcoreError) as caught:

@@ -402,7 +402,7 @@ ORDERS = ("x", (0,), (0, 0), (0, 1 << 40), (1, 0), 5, 1.5, STRANGE)
 @each("order", *ORDERS)
 def write_a_global_array(world, places, source="right", box=..., order=None):
     with DiskArray(world, (4, 5)) as disk, GlobalArray(world, (4, 5)) as g:
-        disk.write(g if isinstance(source, str) and source == "right" else source, box, order=order).wait()
+        disk.write_all(g if isinstance(source, str) and source == "right" else source, box, order=order)
 
 
 @each("target", *TRANSFERRED)
@@ -410,7 +410,7 @@ def write_a_global_array(world, places, source="right", box=..., order=None):
 @each("order", *ORDERS)
 def read_a_global_array(world, places, target="right", box=..., order=None):
     with DiskArray(world, (4, 5)) as disk, GlobalArray(world, (4, 5)) as g:
-        disk.read(g if isinstance(target, str) and target == "right" else target, box, order=order).wait()
+        disk.read_all(g if isinstance(target, str) and target == "right" else target, box, order=order)
 
 
 BLOCKS = (None, 5, "text", [1.0], np.ones((1, 5), np.float32), np.ones((2, 5)), np.ones((1, 5, 1)), STRANGE)
@@ -424,7 +424,7 @@ def write_a_block(world, places, source="right", box="right", order=None):
     right = isinstance(source, str) and source == "right"
     with DiskArray(world, (4, 5)) as disk:
         block = np.ones((1, 5)) if right else source
-        disk.write(block, rows if isinstance(box, str) and box == "right" else box, order=order).wait()
+        disk.write_all(block, rows if isinstance(box, str) and box == "right" else box, order=order)
 
 
 READ_ONLY = np.ones((1, 5))
@@ -439,7 +439,7 @@ def read_a_block(world, places, target="right", box="right", order=None):
     right = isinstance(target, str) and target == "right"
     with DiskArray(world, (4, 5)) as disk:
         block = np.ones((1, 5)) if right else target
-        disk.read(block, rows if isinstance(box, str) and box == "right" else box, order=order).wait()
+        disk.read_all(block, rows if isinstance(box, str) and box == "right" else box, order=order)
 
 
 @each("metadata", unpicklable, {1, 2}, "other", STRANGE)
@@ -562,7 +562,7 @@ def load(world, places, name="right", key="a", into="right"):
     place = places.made(store_checkpoint, world)
     with checkpoint.load(world, place if isinstance(name, str) and name == "right" else name) as saved:
         assert saved[key].sum() == 3
-        saved.read(key, np.ones(3) if isinstance(into, str) else into)
+        saved.read_all(key, np.ones(3) if isinstance(into, str) else into)
 
 
 @each("file", *PATHS, None)
@@ -647,7 +647,7 @@ def _step(world, place):
 
 def _transfer(world, place):
     with DiskArray(world, (4, 5)) as disk, GlobalArray(world, (4, 5)) as g:
-        disk.write(g, order=place if isinstance(place, Interrupted) else None).wait()
+        disk.write_all(g, order=place if isinstance(place, Interrupted) else None)
 
 
 INTERRUPTED = {

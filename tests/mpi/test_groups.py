@@ -26,7 +26,7 @@ def test_groups_work_at_the_same_time(world):
         with GlobalArray(group, (30, 20)) as g, DiskArray(group, (30, 20), chunk=(7, 7)) as d:
             g.local[...] = color + 1
             g.sync()
-            d.write(g).wait()
+            d.write_all(g)
             assert np.all(d[...] == color + 1)
             group.barrier()
     world.barrier()
@@ -89,7 +89,7 @@ def test_a_group_may_have_a_disk_of_its_own(world, shared_tmp_path):
     with world.split(color, scratch=place) as group:
         assert group.scratch.startswith(str(place))
         with DiskArray(group, (20, 20)) as d:
-            d.write(np.full((20, 20), color + 1.0)).wait()
+            d.write_all(np.full((20, 20), color + 1.0))
             assert np.all(d[...] == color + 1)
             group.barrier()
     with pytest.raises(OutcoreError):

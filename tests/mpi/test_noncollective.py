@@ -173,13 +173,13 @@ def test_collective_and_noncollective_transfers_see_each_other(world):
         if world.rank == 0:
             d[...] = data
         world.barrier()
-        d.read(g).wait()
+        d.read_all(g)
         assert np.array_equal(g[...], data)
         world.barrier()
         if world.rank == 0:
             g[...] = -data
         g.sync()
-        d.write(g.section(np.s_[10:20]), np.s_[10:20]).wait()
+        d.write_all(g.section(np.s_[10:20]), np.s_[10:20])
         data[10:20] *= -1
         assert np.array_equal(d[...], data)
         world.barrier()

@@ -54,7 +54,7 @@ class Mixture:
             self.in_memory.get_async(np.s_[:], out=self.into[3]),
             self.on_disk.get_async(np.s_[:]),
             self.sparse.get_tile_async((0,)),
-            self.on_disk.read(self.into[4]),
+            self.on_disk.read_all_async(self.into[4]),
             self.world.call(self.world.size - 1, "echo", b"here"),
         ]
 

@@ -34,7 +34,7 @@ def save(place: Path, cycle: int, *, only_one: bool = False) -> None:
     ):
         g.local[...] = cycle
         g.sync()
-        d.write(np.full(shape, cycle + 0.5)).wait()
+        d.write_all(np.full(shape, cycle + 0.5))
         arrays = {"g": g, "n": numbers, "d": d}
         outcore.checkpoint.save(world, place / "checkpoint", arrays, {"cycle": cycle})
 

@@ -27,7 +27,7 @@ with outcore.World(memory="500MB") as world:
     block = np.zeros((60, 50))
     try:
         array = outcore.DiskArray.open(world, name, read_only=False)
-        array.read(block).wait()
+        array.read_all(block)
         cycle = array.metadata["cycle"]
         assert (block == cycle).all(), (cycle, block)
     except outcore.OutcoreError as error:
@@ -42,8 +42,8 @@ with outcore.World(memory="500MB") as world:
     while True:
         cycle += 1
         # Rows of chunks in turn, then all: slots are on different sides.
-        array.write(np.full((10, 50), float(cycle)), np.s_[10 * (cycle % 6) : 10 * (cycle % 6) + 10]).wait()
-        array.write(np.full(block.shape, float(cycle))).wait()
+        array.write_all(np.full((10, 50), float(cycle)), np.s_[10 * (cycle % 6) : 10 * (cycle % 6) + 10])
+        array.write_all(np.full(block.shape, float(cycle)))
         array.flush({"cycle": cycle})
         if world.rank == 0:
             print(cycle, flush=True)
@@ -70,7 +70,7 @@ with outcore.World(memory="500MB") as world, outcore.GlobalArray(world, shape) a
             block = np.zeros(shape)
             for key, value in (("g", cycle), ("d", cycle + 0.5)):
                 with saved.open(key) as array:
-                    array.read(block).wait()
+                    array.read_all(block)
                 assert (block == value).all(), (key, cycle, block)
     world.barrier()
     if world.rank == 0:
@@ -79,7 +79,7 @@ with outcore.World(memory="500MB") as world, outcore.GlobalArray(world, shape) a
         cycle += 1
         g.local[...] = cycle
         g.sync()
-        d.write(np.full(shape, cycle + 0.5)).wait()
+        d.write_all(np.full(shape, cycle + 0.5))
         outcore.checkpoint.save(world, name, {"g": g, "d": d}, {"cycle": cycle}, placement=placement)
         if world.rank == 0:
             print(cycle, flush=True)

@@ -129,7 +129,7 @@ def _make_components(world: World, place: Path, seed: int) -> None:
         "    place, seed = sys.argv[1], int(sys.argv[2])\n"
         "    with outcore.DiskArray(world, (40, 50), path=place, chunk=(8, 16)) as array:\n"
         "        block = numpy.random.default_rng(seed).integers(0, 50, (40, 50)).astype(float)\n"
-        "        array.write(block).wait()\n"
+        "        array.write_all(block)\n"
     )
     mpiexec = Path(sys.executable).with_name("mpiexec")
     if not mpiexec.exists():

@@ -3,7 +3,7 @@ each for itself.
 
 with outcore.World() as world, outcore.GlobalArray(world, (5000, 5000)) as g:
     d = outcore.DiskArray(world, (10000, 10000), path="/scratch/me/t2")
-    request = d.write(g.section(np.s_[600:1600, 300:2300]), np.s_[750:1750, 500:2500])
+    request = d.write_all_async(g.section(np.s_[600:1600, 300:2300]), np.s_[750:1750, 500:2500])
     ...                                # compute on; the transfer goes on by itself
     request.wait()
     d.close()                          # now it is on stable storage
@@ -44,9 +44,11 @@ class DiskArray(DiskArrayAccess, Closing):
 
     Everything else is collective: called by all processes of `world`, in the same order, with the same arguments
     but for blocks of their own, from one thread of a process at a time. Where they differ, or where one has a
-    problem, all raise the same OutcoreError. `read` and `write` are nonblocking, any number at a time; they go
+    problem, all raise the same OutcoreError. Transfers are named for it (`_all`): `write_all` and `read_all` return
+    when they are complete, `write_all_async` and `read_all_async` at once, any number at a time. These go
     on by themselves, in the order of the calls, and deliver their errors at `wait`. They see what was put
-    before, and gets that begin after they are complete see what they wrote.
+    before, and gets that begin after they are complete see what they wrote. What concerns the array as a whole is
+    collective under its usual name: `open`, `share`, `flush`, `close`, `remove`, `stored_bytes`.
 
     Args:
         world: the processes that share it.
@@ -235,7 +237,19 @@ class DiskArray(DiskArrayAccess, Closing):
 
     # ---- transfers ----
 
-    def write(
+    def write_all(
+        self, source: GlobalArray | Section | Array, box: Any = ..., *, order: Sequence[int] | None = None
+    ) -> None:
+        """As `write_all_async`, and waits for it."""
+        self.write_all_async(source, box, order=order).wait()
+
+    def read_all(
+        self, target: GlobalArray | Section | Array, box: Any = ..., *, order: Sequence[int] | None = None
+    ) -> None:
+        """As `read_all_async`, and waits for it."""
+        self.read_all_async(target, box, order=order).wait()
+
+    def write_all_async(
         self, source: GlobalArray | Section | Array, box: Any = ..., *, order: Sequence[int] | None = None
     ) -> Request:
         """Starts to write `source` to a box (slices, as `numpy.s_[2:5, :]`; all of the array if not given).
@@ -248,10 +262,10 @@ class DiskArray(DiskArrayAccess, Closing):
         """
         return self._start("write", source, box, order)
 
-    def read(
+    def read_all_async(
         self, target: GlobalArray | Section | Array, box: Any = ..., *, order: Sequence[int] | None = None
     ) -> Request:
-        """Starts to read a box into `target`: the reverse of `write`. Blocks of processes may overlap."""
+        """Starts to read a box into `target`: the reverse of `write_all_async`. Blocks of processes may overlap."""
         return self._start("read", target, box, order)
 
     def _start(self, what: str, other: Any, box: Any, order: Sequence[int] | None) -> Request:

@@ -54,7 +54,10 @@ class GlobalArray(Sectioned, Closing):
     """An array of `shape` (1 to 8 dimensions), zero at first, in the memory of all processes of `world`.
 
     Made, synchronised and closed collectively: by all processes, in the same order. Everything else is
-    one-sided: any process, any thread, at any time, without help of the processes concerned. `sync` orders:
+    one-sided: any process, any thread, at any time, without help of the processes concerned. Collective methods
+    keep the names of an array's life (`sync`, `close`), functions of whole arrays those of the mathematics
+    (`outcore.linalg`: `fill`, `dot`, `matmul`); what moves data of several processes in one collective call is
+    named for it (`_all`). `sync` orders:
     afterwards all see what any process has put or accumulated before. Concurrent accumulates of one element
     are atomic. Boxes are those of Sectioned.
 

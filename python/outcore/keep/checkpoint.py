@@ -94,7 +94,7 @@ def save(
                     _copy(world, array, file)
                 elif array.size:
                     source = array if isinstance(array, GlobalArray) else array.reshape(file.shape)
-                    under_way.append(file.write(source))
+                    under_way.append(file.write_all_async(source))
             for request in under_way:
                 request.wait()
             for (key, array), file in zip(arrays.items(), files, strict=True):
@@ -219,17 +219,17 @@ class Checkpoint(Mapping[str, Any]):
             if entry.kind == "global":
                 array = GlobalArray(self._world, shape, file.dtype)
                 if 0 not in shape:
-                    file.read(array).wait()
+                    file.read_all(array)
                 return array
             block = np.zeros(file.shape, file.dtype)
             if 0 not in shape:
-                file.read(block).wait()
+                file.read_all(block)
             return block.reshape(shape) if 0 not in shape else np.zeros(shape, file.dtype)
 
-    def read(self, key: str, into: GlobalArray | Array) -> None:
+    def read_all(self, key: str, into: GlobalArray | Array) -> None:
         """Reads an array into one of the same shape and type. Collective."""
         with self.open(key) as file:
-            file.read(into).wait()
+            file.read_all(into)
 
     def open(self, key: str) -> DiskArray:
         """The file of an array, to read from. Collective. KeyError, at all processes, if there is none."""
@@ -394,5 +394,5 @@ def _copy(world: World, source: DiskArray, target: DiskArray) -> None:
         box = np.s_[first : min(first + rows, source.shape[0])]
         shape = (box.stop - box.start, *source.shape[1:])
         with GlobalArray(world, shape, source.dtype) as buffer:
-            source.read(buffer, box).wait()
-            target.write(buffer, box).wait()
+            source.read_all(buffer, box)
+            target.write_all(buffer, box)

@@ -68,7 +68,7 @@ def export_array(array: DiskArray, file: str | os.PathLike[str], dataset: str, *
 def _copy_out(array: DiskArray, target: Any, dataset: str, file: str | os.PathLike[str]) -> None:
     for box in _pieces(array):
         piece = np.empty(_shape(box), array.dtype) if target is not None else None
-        array.read(_or_nothing(piece, array), box if piece is not None else None).wait()
+        array.read_all(_or_nothing(piece, array), box if piece is not None else None)
         with array.world.together("write to HDF5"):
             if target is not None:
                 with _translated("write", file):
@@ -117,7 +117,7 @@ def _fill(array: DiskArray, source: Any, dataset: str, file: str | os.PathLike[s
                     found = source[dataset]
                     elements = found[box] if found.shape else found[()]
                     piece = np.asarray(elements).astype(array.dtype, copy=False).reshape(_shape(box))
-        array.write(_or_nothing(piece, array), box if piece is not None else None).wait()
+        array.write_all(_or_nothing(piece, array), box if piece is not None else None)
 
 
 class _opened:

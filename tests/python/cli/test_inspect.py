@@ -18,7 +18,7 @@ def array(tmp_path):
     path = tmp_path / "array"
     options = {"path": path, "chunk": (16, 16), "metadata": {"what": "t2"}}
     with outcore.World(scratch=tmp_path) as world, DiskArray(world, (64, 64), **options) as disk:
-        disk.write(np.arange(4096.0).reshape(64, 64))
+        disk.write_all_async(np.arange(4096.0).reshape(64, 64))
     return path
 
 

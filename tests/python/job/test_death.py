@@ -125,9 +125,7 @@ def test_what_lies_at_a_process_that_died_is_an_error_soon(tmp_path):
     assert said == [*["rank 0: call process 1: Connection reset by peer (it has died)"] * 3, "True"]
 
 
-@pytest.mark.parametrize(
-    "step", ["world.barrier()", "g.sync()", "d.write(g).wait()", "lock.acquire()", "None"]
-)
+@pytest.mark.parametrize("step", ["world.barrier()", "g.sync()", "d.write_all(g)", "lock.acquire()", "None"])
 @pytest.mark.parametrize("nodes", ["hosts", "processes"])
 def test_a_collective_call_without_a_process_that_died_is_an_error_at_all_others(tmp_path, step, nodes):
     said = survive(

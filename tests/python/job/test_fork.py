@@ -89,14 +89,14 @@ def uses_of_a_disk_array(world: outcore.World, path: Path) -> list[Use]:
     array = outcore.DiskArray(world, (40, 50), path=path / "array")
     array[...] = 1.0
     array.flush()
-    transfer = array.write(np.full((40, 50), 2.0))
+    transfer = array.write_all_async(np.full((40, 50), 2.0))
     request = array.put_async(np.s_[:1], np.full((1, 50), 2.0))
     return [
         lambda: array[...],
         lambda: array[0],
         lambda: array.__setitem__(0, 5.0),
-        lambda: array.write(np.zeros((40, 50))),
-        lambda: array.read(np.zeros((40, 50))),
+        lambda: array.write_all_async(np.zeros((40, 50))),
+        lambda: array.read_all_async(np.zeros((40, 50))),
         array.sync,
         array.flush,
         array.remove,

@@ -27,7 +27,7 @@ def elements(shape, dtype="float64"):
 def test_an_exported_array_is_read_by_h5py(world, tmp_path, dtype):
     data = elements((20, 30, 4), dtype)
     with DiskArray(world, data.shape, dtype) as disk:
-        disk.write(data).wait()
+        disk.write_all(data)
         hdf5.export_array(disk, tmp_path / "x.h5", "t2")
     with h5py.File(tmp_path / "x.h5") as file:
         assert file["t2"].dtype == dtype
@@ -41,7 +41,7 @@ def test_a_dataset_is_imported_in_pieces(world, tmp_path, monkeypatch):
         file["group/t2"] = data
     with hdf5.import_array(world, tmp_path / "x.h5", "group/t2", chunk=(8, 8)) as disk:
         back = np.zeros_like(data)
-        disk.read(back).wait()
+        disk.read_all(back)
         assert disk.chunk == (8, 8)
         assert np.array_equal(back, data)
 

@@ -53,7 +53,7 @@ class FinishedPairs:
                 self._disk = kept.make(shape_of_all, shape_of_all, _CACHE_BYTES)
             else:
                 self._disk = found
-                found.read(self.before).wait()
+                found.read_all(self.before)
                 self._check(kept)
 
     def _check(self, kept: Stage) -> None:
@@ -102,6 +102,6 @@ class FinishedPairs:
         if self._disk is None:
             return np.asarray(self._world.all_reduce(self.sums))
         everything = np.empty_like(self.before)
-        self._disk.read(everything).wait()
+        self._disk.read_all(everything)
         self._disk.close()
         return everything[:2]

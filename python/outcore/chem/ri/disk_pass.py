@@ -80,4 +80,4 @@ class DiskPass:
     def _read(self, begin: int, slot: int) -> Request:
         end = min(begin + self._size * self._world.size, len(self._disk))
         section = self._buffers[slot].section(np.s_[: end - begin, :])
-        return self._disk.read(section, np.s_[begin:end, :])
+        return self._disk.read_all_async(section, np.s_[begin:end, :])
