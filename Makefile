@@ -20,7 +20,7 @@ CXX_FILES := $(shell find src include bindings tests -name '*.cpp' -o -name '*.h
 # make test SANITIZE=address,undefined   (or thread)
 SANITIZE :=
 
-.PHONY: help setup demo test bench lint tidy format stubs clean
+.PHONY: help setup demo test bench docs lint tidy format stubs clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -50,6 +50,10 @@ bench: $(BUILT)  ## all benchmarks, results in build/bench
 	@for name in $$($(OUTCORE) bench --list | cut -d' ' -f1); do \
 	  $(OUTCORE) bench $$name --json build/bench/$$name.json || failed=1; \
 	done; test -z "$$failed"
+
+docs: $(BUILT)  ## the documents as a site, in build/site; fails if what is generated in them is out of date
+	$(PYTHON) scripts/documents --check
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
 
 lint: $(BUILT)  ## formatters, compiler warnings as errors, ruff, mypy, arrows between rooms, stub up to date
 	$(VENV)/bin/clang-format --dry-run -Werror $(CXX_FILES)

@@ -96,6 +96,7 @@ struct Snapshot {
 /// For a request known to be as quick as looking at the clock (it is served from memory): how many such
 /// requests the time of this one stands for, so that most need not be timed. 0: do not time it. Always 1 for
 /// the first few hundred of a thread, and while events are recorded.
+/// Measured: [M14].
 [[nodiscard]] OUTCORE_API std::uint8_t timed_for() noexcept;
 [[nodiscard]] OUTCORE_API bool events_enabled() noexcept;
 

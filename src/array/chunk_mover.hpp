@@ -27,6 +27,7 @@ namespace outcore::array {
 /// there are half as many again, for a thread that is late. A mover either writes or reads. All buffers take
 /// no more than a twelfth of the budget, but for large chunks. `processes`: that share a disk, and move at
 /// the same time; each has fewer buffers then.
+/// Measured: [M10].
 class ChunkMover {
  public:
   ChunkMover(const ChunkGrid& grid, std::span<const OwnedComponent> components, std::int64_t budget_bytes,

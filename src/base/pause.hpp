@@ -13,6 +13,7 @@ namespace outcore {
 /// wait takes hardly longer than it must, whereas one whose sleeps double takes up to half as long again; and
 /// what takes several steps of processes that wait for each other, as a barrier does, gets slower by that at
 /// each step.
+/// Measured: [M21].
 class Pause {
  public:
   explicit Pause(std::chrono::microseconds max_sleep = std::chrono::microseconds(1000))

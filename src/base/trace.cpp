@@ -43,6 +43,7 @@ struct alignas(64) Shard {
 // The first threads have a shard each, which nobody else writes: an atomic addition would wait until the
 // record that was just copied is in the cache. The others share what is left. A reader adds the shards up;
 // those never used take no memory.
+// Measured: [M8].
 constexpr std::uint32_t own_shards = 56, common_shards = 8;
 constinit std::array<Shard, own_shards + common_shards> g_shards{};
 constinit std::atomic<std::uint64_t> g_process_start_ns{0};

@@ -15,6 +15,7 @@ namespace outcore {
 /// the end of a time slice (4 ms), or takes turns with who woke it, beside an idle core. All zero at first,
 /// so that it may lie in memory that processes share: they may send one another's threads away if they
 /// belong to one user.
+/// Measured: [M3].
 class WorkerCore {
  public:
   /// The worker: before it sleeps. From now until `awake` it may be sent away.

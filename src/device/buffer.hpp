@@ -11,6 +11,7 @@ namespace outcore::device {
 /// Above 1 MiB it is made of huge pages where the system has them: a device is told of one piece of memory
 /// instead of hundreds, which makes direct I/O up to twice as fast. So ask for one large buffer and divide
 /// it. Throws Error(ENOMEM).
+/// Measured: [M1].
 class Buffer {
  public:
   Buffer() = default;

@@ -44,6 +44,7 @@ constexpr std::int64_t inline_copy_bytes = 256 << 10;
 /// Direct requests from here on are given to the kernel one by one: of what it gets at once it makes one of
 /// up to 4 MiB, all of which then arrives late and together, while processor and disk wait for each other in
 /// turn.
+/// Measured: [M9].
 constexpr std::int64_t large_bytes = 256 << 10;
 /// What a caller who waited for requests takes to be woken by their end and to begin the next ones.
 constexpr std::uint64_t moment_ns = 200'000;

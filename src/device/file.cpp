@@ -145,6 +145,7 @@ void File::State::open_direct(const FileStatus& about) {
   // Ragged ends must not bring other pages into the page cache, least of all in one piece with theirs; and
   // what the kernel reads ahead of small requests (up to 8 MiB) would look as if it were in memory, so that
   // SequentialBuffer follows it, slower than the disk. CachePolicy takes it back for who reads without that.
+  // Measured: [M7].
   if (options.page_cache != PageCache::buffered) posix_fadvise(buffered.get(), 0, 0, POSIX_FADV_RANDOM);
 }
 
@@ -231,6 +232,7 @@ std::int64_t File::State::blocking(Kind kind, std::span<const iovec> list, std::
 
 /// One plain call moves nearly every request of one buffer through the page cache, in fewer steps than a
 /// transfer. Where it does not move all, the transfer begins as if nothing had been done.
+/// Measured: [M13].
 bool File::State::moved_at_once(Kind kind, const iovec& entry, std::int64_t offset) const noexcept {
   const auto size = static_cast<std::int64_t>(entry.iov_len);
   return run({.kind = kind,

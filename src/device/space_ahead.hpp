@@ -14,6 +14,7 @@ namespace outcore::device {
 /// a quarter to a third of the time of a write; blocks that were reserved in one piece only have to be found.
 /// So a file that turns out to be written densely, in whatever order, gets space up to its end and some more,
 /// which doubles. Its length and its bytes stay as they are: reserved bytes read as zeros. Thread-safe.
+/// Measured: [M16].
 class SpaceAhead {
  public:
   /// The descriptor outlives it. Does nothing if the options or the file system do not let it.

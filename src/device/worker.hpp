@@ -18,6 +18,7 @@ namespace outcore::device {
 
 /// One that on a free core starts at once, but never takes the core of the thread that woke it: a nonblocking
 /// call would last as long as the copy it asks for.
+/// Measured: [M2].
 template <class Body>
 std::thread start_worker(const char* name, Body body) {
   std::thread thread = start_thread(name, std::move(body));
@@ -34,6 +35,7 @@ enum class Wakes {
 
 /// Linux from 6.12 on interrupts for a thread that asks for a short slice, earlier ones for any that has
 /// slept. Where there is one core only, it is the caller's of the library: nothing interrupts it.
+/// Measured: [M4].
 inline void set_wakes(Wakes wakes) noexcept {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < 2) wakes = Wakes::later;

@@ -18,6 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t max_running = 4;     // calls of a procedure that may block, and do not wait for others
 constexpr std::size_t max_waiting = 4096;  // calls to one process that the caller need not wait for
+// Polling before sleeping: [M26].
 constexpr auto spin = 200us;      // of a thread that waits for a reply: to wake it up would take as long
 constexpr auto alone = 20us;      // from then on it yields to threads that compute
 constexpr auto crowded = 30us;    // a yield that lasts as long: they need the core

@@ -27,6 +27,7 @@ struct ChunkCacheOptions {
 };
 
 /// A request takes about as long as reading so much, with others under way.
+/// Measured: [M20].
 inline constexpr std::int64_t worth_a_request_bytes = 32 << 10;
 
 /// Blocks of a chunk. Each has a checksum, so a part of a chunk is read without the rest.

@@ -15,6 +15,7 @@ namespace {
 constexpr std::int64_t max_request_bytes = 4 << 20;
 
 /// Smaller pieces are not worth a call.
+/// Measured: [M19].
 constexpr std::int64_t min_reserved_bytes = 1 << 20;
 
 }  // namespace

@@ -144,6 +144,7 @@ void Mapping::populate(std::byte* begin, std::size_t size_bytes) const noexcept 
   for (std::uintptr_t block = first; block < last; block += huge_page_bytes)
     (void)*reinterpret_cast<const volatile char*>(block);  // one that is empty would not be taken
   // Unlike MADV_HUGEPAGE also where the system gives shared memory no huge pages by itself, as is usual.
+  // Measured: [M22].
   madvise(reinterpret_cast<void*>(first), last - first, MADV_COLLAPSE);
 }
 

@@ -11,6 +11,7 @@ namespace outcore::transport {
 /// A segment that all processes of the transport reach by loads and stores. Collective; if it fails at one
 /// process all throw its error. The memory has no name in any file system, so that it is not limited by the
 /// size of /dev/shm, and is gone when the last process is.
+/// Measured: [M24].
 [[nodiscard]] OUTCORE_SIBLING std::unique_ptr<Segment> node_memory(Transport& transport,
                                                                    std::size_t size_bytes);
 

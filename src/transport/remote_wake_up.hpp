@@ -24,6 +24,7 @@ namespace outcore::transport {
 /// from there, has died: nobody listens any more.
 ///
 /// All but `meet`: any thread.
+/// Measured: [M31].
 class OUTCORE_SIBLING RemoteWakeUp {
  public:
   /// What others have to know to wake this process. Plain bytes.

@@ -1,4 +1,4 @@
-"""The examples run, and the README shows what runs."""
+"""The examples run, and the documents show what runs."""
 
 import subprocess
 import sys
@@ -30,18 +30,10 @@ def test_procedures():
     assert got == expected
 
 
-def test_readme_shows_the_example():
+def test_documents_show_the_example():
     source = (ROOT / "examples" / "exclusive_file.py").read_text()
     code = source.partition('"""\n\n')[2].rstrip()
-    assert f"```python\n{code}\n```" in (ROOT / "README.md").read_text()
-
-
-def test_links_of_the_documents_lead_somewhere():
-    import re
-
-    for document in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
-        for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
-            assert (document.parent / target).exists(), f"{document.name}: {target}"
+    assert f"```python\n{code}\n```" in (ROOT / "docs" / "program" / "exclusive-file.md").read_text()
 
 
 def test_disk_array(tmp_path):
@@ -59,4 +51,7 @@ def test_shared_file():
     answer = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
     got, expected = (part.split()[-1] for part in answer.stdout.split("; ")[1].split(","))
     assert got == expected
-    assert program.read_text().partition('"""\n\n')[2] in (ROOT / "docs" / "shared_file.md").read_text()
+    assert (
+        program.read_text().partition('"""\n\n')[2]
+        in (ROOT / "docs" / "program" / "shared-file.md").read_text()
+    )

@@ -72,6 +72,7 @@ class OUTCORE_API Engine {
 /// While it lives, requests that this thread begins may stay with the engine, which begins them together: at
 /// the end, or when the thread waits for a request. For who begins several in a row, so that the engine is
 /// woken once, and the disk not sent off with the first alone. May be nested.
+/// Measured: [M11].
 class OUTCORE_API Burst {
  public:
   /// What this thread does when it has begun them: where it rests, the engine may have its core.

@@ -185,7 +185,7 @@ _KEPT_MS = Path("/sys/module/page_reporting/parameters/min_free_ms")
 def free_memory_kept(setting: Path = _KEPT_MS) -> Iterator[None]:
     """Meanwhile no memory goes back to the host of a virtual machine that has not been free for 100 s, where the
     kernel can be told so, and we may: whoever takes it again waits for the host, up to ten times as long as for the
-    copy into it."""
+    copy into it. [M36]"""
     try:
         before = setting.read_text()
         setting.write_text("100000")
@@ -439,6 +439,15 @@ def machine(scratch: Path) -> dict[str, Any]:
     }
 
 
+def _commit() -> str:
+    """Of the checkout that is measured; empty without one."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:
+        return ""
+
+
 def _processor() -> str:
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -459,6 +468,7 @@ def run_benchmark(name: str, *, quick: bool, scratch: Path) -> dict[str, Any]:
         "bench": name,
         "date": date,
         "machine": facts,
+        "commit": _commit(),
         "quick": quick,
         "seconds": round(seconds, 1),
         "claims": [claim.as_json() for claim in claims],

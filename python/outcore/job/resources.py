@@ -119,7 +119,7 @@ def peak_resident_bytes() -> int:
 def give_back_freed_memory() -> None:
     """From now on arrays of this process that are freed are the system's again, so that a budget of memory can be
     kept: the C library would take the size of the largest array freed so far as what is to be kept in its heap.
-    For programs, as a library is a guest in its process. Other C libraries than glibc do as they do."""
+    For programs, as a library is a guest in its process. Other C libraries than glibc do as they do. [M34]"""
     library = ctypes.CDLL(None)
     if hasattr(library, "gnu_get_libc_version"):
         for parameter, count in ((_M_MMAP_THRESHOLD, _LARGE_BYTES), (_M_TRIM_THRESHOLD, _LARGE_BYTES)):

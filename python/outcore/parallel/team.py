@@ -139,7 +139,7 @@ _one_thread = _OneThread()
 @contextmanager
 def blas_of_one_thread() -> Iterator[None]:
     """NumPy's BLAS, if it is OpenBLAS, uses one thread for each call; others do as the environment says. Several
-    threads of the program may be inside at a time; the last to leave gives back what the first has found."""
+    threads of the program may be inside at a time; the last to leave gives back what the first has found. [M32]"""
     _one_thread.enter()
     try:
         yield

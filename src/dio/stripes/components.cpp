@@ -226,6 +226,7 @@ void StripedComponents::copy(Asked& asked) {
 }
 
 /// What is large and comes from the disk is better off in memory of huge pages: it is read twice as fast.
+/// Measured: [M1].
 bool StripedComponents::suits_room(const Asked& asked) {
   if (asked.request.size_bytes > static_cast<std::int64_t>(asked.call.room().size())) return false;
   return asked.call.room_is_final() || asked.request.size_bytes <= ReplyMemory::small_bytes ||

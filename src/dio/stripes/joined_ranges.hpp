@@ -24,6 +24,7 @@ struct TransferRange : ByteRange {
 class JoinedRanges {
  public:
   /// Bytes that move from the page cache in the time that a request costs, about 3 us.
+  /// Measured: [M20].
   static constexpr std::int64_t max_gap_bytes = 16 << 10;
 
   struct Joined : ByteRange {          ///< one request

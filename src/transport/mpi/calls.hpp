@@ -24,6 +24,7 @@ void check(int code, const char* attempted);
 
 /// Completes requests, asleep if that takes more than 50 us. Returns at once for those that are. `watch` is
 /// called each second, and may throw.
+/// Measured: [M21].
 void wait(std::span<MPI_Request> requests, const char* attempted, const std::function<void()>& watch = {});
 inline void wait(MPI_Request request, const char* attempted, const std::function<void()>& watch = {}) {
   wait(std::span(&request, 1), attempted, watch);

@@ -94,6 +94,7 @@ class Requests {
 /// senders share memory and others do not. MPI cannot tell that something has come: while something of it is
 /// under way, or others are on other hosts, `wait` naps and looks: a sixteenth of the time since something
 /// happened, as all waiting here.
+/// Measured: [M27].
 class MpiMessages final : public Messages {
  public:
   MpiMessages(Transport& transport, MPI_Comm comm, std::shared_ptr<Session> session,

@@ -23,6 +23,7 @@ namespace {
 using std::chrono::microseconds;
 
 constexpr microseconds min_nap{50}, max_nap{1000};
+// Of a core, at most, for looking whether MPI has something to do: [M25].
 constexpr int idle_share = 80;
 constexpr std::int64_t busy_ns = 4'000'000;  // traffic as recent as this keeps the naps short
 constexpr std::int64_t poke_every_ns = 2'000'000;

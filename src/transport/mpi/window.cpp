@@ -315,6 +315,7 @@ class Window final : public Segment {
 
   /// On each node MPI may put the memory into /dev/shm; a process that touches more than fits there is
   /// killed.
+  /// Measured: [M24].
   static bool fits_shared_memory(Transport& transport, std::size_t size_bytes) {
     struct statvfs status{};
     std::int64_t fits = 1;

@@ -1,4 +1,4 @@
-"""How finely integrals are stored for the error of the energy that is allowed; see docs/scf.md."""
+"""How finely integrals are stored for the error of the energy that is allowed; see docs/why/accuracy.md."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ class OutOfCore(RootDriven):
         with_k: bool = True,
         omega: float | None = None,
     ) -> tuple[Any, Any]:
-        """J and K of one density matrix [n][n] or many [...][n][n]; collective outside `kernel`.
+        """J and K of one density matrix `[n][n]` or many `[..][n][n]`; collective outside `kernel`.
 
         hermi: 1 Hermitian, 2 anti-Hermitian, 0 neither; None: 0 for generalized orbitals, else 1.
         omega: of the range-separated Coulomb operator, erf(omega r) / r, or erfc if negative, 0 for 1/r, None for

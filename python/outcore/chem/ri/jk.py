@@ -95,7 +95,8 @@ def jk(integrals: ThreeIndex, request: Request, threads: int, orbitals: int) -> 
     columns = None if request.densities is None else pairs.gather(request.densities)
     groups = [_groups(each, orbitals) for each in request.factors or ()]
     if not groups and integrals.rows_in_memory < integrals.rows:
-        threads = max(1, threads - 1)  # J alone waits for the disk: whoever reads has a core then
+        # J alone waits for the disk: the threads that read have a core then. [M33]
+        threads = max(1, threads - 1)
     workers = list[JkWorker]()
     batches = integrals.batches()
     failure: Exception | None = None

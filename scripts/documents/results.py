@@ -1,0 +1,154 @@
+"""Tables of what was measured.
+
+From benchmarks/results/NAME.json, as `outcore bench NAME --json` writes it, and from the results of studies.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+
+class Chosen(NamedTuple):
+    """A claim for the table of the README: where it is, and what it says there."""
+
+    bench: str
+    claim: str  # pattern
+    text: str
+
+
+SUMMARY = (
+    Chosen(
+        "accuracy",
+        r"error within the bound that the run states",
+        "runs whose error is within the stated bound",
+    ),
+    Chosen(
+        "scf", r"integrals on disk against NWChem's", "Hartree-Fock with integrals on disk, against NWChem"
+    ),
+    Chosen("ri", r".*: whole run against Psi4", "density-fitted Hartree-Fock, against Psi4"),
+    Chosen(
+        "eaf",
+        r"all records, geometric mean, best single buffer",
+        "scratch files, against Fortran direct access",
+    ),
+    Chosen("checkpoint", r"save, against the raw device", "saving a checkpoint, against the raw disk"),
+)
+
+
+def load(root: Path, name: str) -> dict[str, Any] | None:
+    path = root / "benchmarks" / "results" / f"{name}.json"
+    return json.loads(path.read_text()) if path.is_file() else None
+
+
+def number(value: float, unit: str) -> str:
+    text = f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    return f"{text} {unit}".strip()
+
+
+def value_of(claim: dict[str, Any]) -> str:
+    if claim["value"] is None:
+        return "not measured"
+    text = number(claim["value"], claim["unit"])
+    if claim["interval"]:
+        text += " ({:.3g} to {:.3g})".format(*claim["interval"])
+    return text
+
+
+def origin(found: dict[str, Any]) -> str:
+    machine = found["machine"]
+    kernel = machine["kernel"].split("-")[0]
+    commit = f", commit {found['commit']}" if found.get("commit") else ""
+    quick = ", short form (`--quick`)" if found["quick"] else ""
+    return (
+        f"`outcore bench {found['bench']}`, {found['date'][:10]}{commit}{quick}; {machine['processor']}, "
+        f"{machine['cores']} cores, {machine['memory_bytes'] / 2**30:.0f} GiB, Linux {kernel}, scratch on "
+        f"{machine['scratch']['file_system']}."
+    )
+
+
+def missing(name: str) -> str:
+    return (
+        f"Not measured yet: run `outcore bench {name} --json benchmarks/results/{name}.json`, "
+        "then `python scripts/documents`."
+    )
+
+
+def cell(text: str) -> str:
+    return re.sub(r"\s+", " ", text).replace("|", "\\|")
+
+
+def result(root: Path, argument: str) -> str:
+    """All claims of a benchmark, with a plot of those that have a bar. `argument`: its name, and, in a document
+    elsewhere, the way to docs/measure."""
+    name, _, measure = argument.partition(" ")
+    found = load(root, name)
+    if found is None:
+        return missing(name)
+    lines = [origin(found), "", "| claim | measured | bar | holds | compared with |", "|---|---|---|---|---|"]
+    for claim in found["claims"]:
+        bar = "" if claim["bar"] is None else f"{claim['direction']} {claim['bar']:g}"
+        holds = {True: "yes", False: "**no**", None: ""}[claim["holds"]]
+        cells = [claim["name"], value_of(claim), bar, holds, claim["peer"]]
+        lines.append("| " + " | ".join(map(cell, cells)) + " |")
+    if any(claim["bar"] and claim["value"] for claim in found["claims"]):
+        lines += ["", f"![{name}: how far each claim is from its bar]({measure}plots/{name}.svg)"]
+    hows = dict.fromkeys(claim["how"] for claim in found["claims"] if claim["how"])
+    if hows:
+        lines += ["", '??? note "How each was measured"', ""]
+        for how in hows:
+            names = [claim["name"] for claim in found["claims"] if claim["how"] == how]
+            title = names[0] if len(names) == 1 else f"{names[0]}, and {len(names) - 1} more"
+            lines.append(f"    - {cell(title)}: {cell(how)}")
+    return "\n".join(lines)
+
+
+def summary(root: Path, _: str) -> str:
+    """The five numbers of the README."""
+    lines = ["| measured | result | benchmark |", "|---|---|---|"]
+    for chosen in SUMMARY:
+        found = load(root, chosen.bench)
+        claims = (
+            [] if found is None else [c for c in found["claims"] if re.fullmatch(chosen.claim, c["name"])]
+        )
+        value = value_of(claims[0]) if claims else "not measured yet"
+        lines.append(f"| {chosen.text} | {value} | `{chosen.bench}` |")
+    return "\n".join(lines)
+
+
+def study(root: Path, name: str) -> dict[str, Any]:
+    path = root / "docs" / "measure" / "studies" / name / "results.json"
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def chemio(root: Path, _: str) -> str:
+    """Run time against stored bytes."""
+    runs = study(root, "chemio-hf")["runs"]
+    lines = ["| integrals | stored, MB | run, s | blocked by I/O |", "|---|---:|---:|---:|"]
+    for name, facts in runs.items():
+        stored = facts["stored"]["bytes"] / 1e6 if facts.get("stored") else 0
+        blocked = 100 * facts["io_wait_share"]
+        lines.append(f"| {name} | {stored:.0f} | {facts['run_seconds']:.1f} | {blocked:.1f} % |")
+    return "\n".join(lines)
+
+
+def passion(root: Path, _: str) -> str:
+    """The three interfaces of the study, on the emulated storage."""
+    runs = study(root, "passion")["runs"]
+    lines = ["| molecule | interface | run, s | blocked by I/O, s |", "|---|---|---:|---:|"]
+    titles = {"fortran": "plain records", "blocking": "library", "asynchronous": "library, read ahead"}
+    for size in ("small", "medium", "large"):
+        for interface, title in titles.items():
+            facts = _run(runs, size, interface)
+            lines.append(f"| {size} | {title} | {facts['run_seconds']:.1f} | {facts['io_seconds']:.2f} |")
+    return "\n".join(lines)
+
+
+def _run(runs: dict[str, Any], size: str, interface: str) -> dict[str, Any]:
+    pattern = re.compile(rf"{size}-disk-{interface}-64k-p1-(?!machine).*")
+    names = [name for name in runs if pattern.fullmatch(name)]
+    found: dict[str, Any] = runs[names[0]]
+    return found

@@ -1,0 +1,74 @@
+"""The code blocks of the documents, and what becomes of each language.
+
+    python    a whole program, which runs
+    console   lines after `$ ` run; the lines below are found in their output, in this order; `..` is any text
+    c, cpp, fortran   whole programs are compiled, linked and run; declarations are compiled
+    sh, slurm         not run, as they install things or need a cluster; their syntax is checked
+    cmake, mermaid, text   not checked here
+
+Blocks of a document run in its order, in a directory of its own.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[3]
+LANGUAGES = ("python", "console", "c", "cpp", "fortran", "sh", "slurm", "cmake", "mermaid", "text")
+
+_FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
+
+
+class Block(NamedTuple):
+    language: str
+    text: str
+    line: int
+
+
+def documents() -> list[Path]:
+    """All but the reports that `outcore study` writes."""
+    found = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    return sorted(path for path in found if path.parent.parent.name != "studies")
+
+
+def blocks(document: Path) -> list[Block]:
+    text = document.read_text()
+    return [
+        Block(match[2], match[3], text.count("\n", 0, match.start()) + 1) for match in _FENCE.finditer(text)
+    ]
+
+
+def commands(block: Block) -> list[tuple[str, list[str]]]:
+    """The commands of a console block, each with the lines that its output has to have."""
+    found: list[tuple[str, list[str]]] = []
+    for line in block.text.splitlines():
+        if line.startswith("$ "):
+            found.append((line[2:], []))
+        else:
+            found[-1][1].append(line)
+    return found
+
+
+def says(output: str, wanted: list[str]) -> bool:
+    """Whether an output has these lines in this order; others may stand between. `..` is any text."""
+    lines = iter(" ".join(line.split()) for line in output.splitlines())
+    for text in wanted:
+        parts = (re.escape(part) for part in re.split(r"\.{2,}", " ".join(text.split())))
+        pattern = re.compile(".*".join(parts))
+        if text.strip() != ".." and not any(pattern.fullmatch(line) for line in lines):
+            return False
+    return True
+
+
+def script(name: str) -> ModuleType:
+    """A module of scripts/documents."""
+    path = ROOT / "scripts" / "documents" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"documents_{name}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

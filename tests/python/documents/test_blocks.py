@@ -1,0 +1,81 @@
+"""Every code block of the documents does what it says."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from blocks import LANGUAGES, ROOT, Block, blocks, commands, documents, says
+
+pytestmark = pytest.mark.launcher
+
+LIMIT_S = 120
+COMPILERS = {"c": ("cc", "-std=c11"), "cpp": ("c++", "-std=c++20"), "fortran": ("gfortran",)}
+SUFFIXES = {"c": ".c", "cpp": ".cpp", "fortran": ".f90"}
+
+
+def with_blocks():
+    return [pytest.param(path, id=str(path.relative_to(ROOT))) for path in documents() if blocks(path)]
+
+
+@pytest.mark.parametrize("document", with_blocks())
+def test_languages_are_known(document):
+    for block in blocks(document):
+        assert block.language in LANGUAGES, f"{document.name}:{block.line}"
+        if block.language in ("sh", "text"):  # what could run has to run
+            assert not any(line.startswith("outcore ") for line in block.text.splitlines()), block.line
+
+
+@pytest.mark.parametrize("document", with_blocks())
+def test_blocks_run(document, tmp_path):
+    (tmp_path / "work").mkdir()
+    for block in blocks(document):
+        where = f"{document.relative_to(ROOT)}:{block.line}"
+        if block.language == "python":
+            run([sys.executable, "-c", block.text], tmp_path / "work", where)
+        elif block.language == "console":
+            for command, wanted in commands(block):
+                output = run(["bash", "-c", command], tmp_path / "work", f"{where}: {command}")
+                assert says(output, wanted), f"{where}: {command} says\n{output}\nand not\n" + "\n".join(
+                    wanted
+                )
+        elif block.language in ("sh", "slurm"):
+            run(["bash", "-n", "-c", block.text], tmp_path, where)
+        elif block.language in COMPILERS:
+            compile_and_run(block, tmp_path, where)
+
+
+def run(command, directory, where):
+    environment = dict(os.environ, COLUMNS="120", OMP_NUM_THREADS="1")
+    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    answer = subprocess.run(
+        command,
+        cwd=directory,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT_S,
+    )
+    assert answer.returncode == 0, f"{where}: status {answer.returncode}\n{answer.stdout}\n{answer.stderr}"
+    return answer.stdout + answer.stderr
+
+
+def compile_and_run(block: Block, directory: Path, where: str):
+    from outcore.cli.config import INCLUDE, cflags, libs
+
+    source = directory / f"program{SUFFIXES[block.language]}"
+    program = directory / "program"
+    text = block.text
+    if block.language == "c" and "#include" not in text:  # declarations, as the header has them
+        text = f"#include <outcore/outcore.h>\n{text}"
+    source.write_text(text)
+    module = [str(INCLUDE / "outcore" / "outcore_eaf.f90")] if block.language == "fortran" else []
+    command = [*COMPILERS[block.language], *cflags().split(), *module, str(source)]
+    if "main(" in text or block.language == "fortran":
+        run([*command, "-o", str(program), *libs().split()], directory, where)
+        run([str(program)], directory / "work", where)
+    else:
+        run([*command, "-fsyntax-only"], directory, where)

@@ -1,0 +1,66 @@
+"""Tables and plots from results of benchmarks."""
+
+import json
+
+import pytest
+from blocks import script
+
+from outcore.cli.bench import Claim, at_least, at_most
+
+plots, results = script("plots"), script("results")
+MACHINE = {
+    "processor": "A processor",
+    "cores": 2,
+    "memory_bytes": 8 << 30,
+    "kernel": "6.1.0-name-of-a-host",
+    "scratch": {"file_system": "ext4"},
+}
+CLAIMS = [
+    Claim("integrals on disk against NWChem's", 2.5, "times faster", at_least(1.0), "NWChem | 7", "in turns"),
+    Claim("waiting", 4.0, "%", at_most(2.0), "", "in turns", interval=(3.0, 5.0)),
+    Claim("what a peer does", None, "x", at_least(1.0), "", "not installed"),
+]
+
+
+@pytest.fixture
+def root(tmp_path):
+    (tmp_path / "benchmarks" / "results").mkdir(parents=True)
+    found = {"bench": "scf", "date": "2026-01-02T03:04:05+00:00", "machine": MACHINE, "quick": False}
+    found |= {"commit": "abc1234", "claims": [claim.as_json() for claim in CLAIMS]}
+    (tmp_path / "benchmarks" / "results" / "scf.json").write_text(json.dumps(found))
+    return tmp_path
+
+
+def test_a_result_says_when_where_and_of_which_commit(root):
+    text = results.result(root, "scf ../measure/")
+    assert "2026-01-02, commit abc1234; A processor, 2 cores, 8 GiB, Linux 6.1.0, scratch on ext4." in text
+    assert "name-of-a-host" not in text
+    assert "](../measure/plots/scf.svg)" in text
+
+
+def test_a_result_has_all_claims(root):
+    text = results.result(root, "scf")
+    assert "| integrals on disk against NWChem's | 2.5 times faster | >= 1 | yes | NWChem \\| 7 |" in text
+    assert "| waiting | 4 % (3 to 5) | <= 2 | **no** |  |" in text
+    assert "| what a peer does | not measured | >= 1 |  |  |" in text
+    assert "integrals on disk against NWChem's, and 1 more: in turns" in text
+
+
+def test_what_is_not_measured_is_told(root):
+    assert results.result(root, "eaf").startswith("Not measured yet: run `outcore bench eaf --json")
+
+
+def test_the_summary_takes_what_is_there(root):
+    rows = results.summary(root, "").splitlines()
+    assert len(rows) == 2 + 5
+    assert "| 2.5 times faster | `scf` |" in rows[3]
+    assert sum("not measured yet" in row for row in rows) == 4
+
+
+def test_a_plot_shows_how_far_a_claim_is_from_its_bar(root):
+    (path, text), *others = plots.all_plots(root).items()
+    assert path.name == "scf.svg" and not others
+    assert text.count("<rect") == 2, "not the claim without a value"
+    assert 'class="missed"' in text and 'class="good"' in text
+    assert plots.margin(CLAIMS[0].as_json()) == 2.5
+    assert plots.margin(CLAIMS[1].as_json()) == 0.5
