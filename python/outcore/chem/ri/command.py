@@ -18,6 +18,7 @@ from outcore.chem.ri.options import Options
 from outcore.chem.ri.traffic import Traffic, Watch
 from outcore.chem.scf_options import check_one_method
 from outcore.cli.run import Run, with_options
+from outcore.trace import report
 
 if TYPE_CHECKING:
     from outcore.chem.mp2.mp2 import MP2
