@@ -99,9 +99,9 @@ const Operation* Transfer::complete() noexcept {
 void Transfer::finish() {
   if (done()) return;
   begin_wait();
-  const std::uint64_t start_ns = trace::now_ns();
+  const std::uint64_t waits_from_ns = trace::now_ns();
   done_.wait(0, std::memory_order_acquire);
-  end_wait(trace::now_ns() - start_ns);
+  end_wait(trace::now_ns() - waits_from_ns);
 }
 
 void Transfer::begin_wait() {
