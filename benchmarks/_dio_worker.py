@@ -42,7 +42,7 @@ class Requests:
     """Requests of one size on a file whose stripes lie at both processes by turns."""
 
     def __init__(self, world: World, size: int, cache: str, memory: Buffer) -> None:
-        self.file = SharedFile(world, "dio", typical_request=size, placement="local", cache=cache)
+        self.file = SharedFile(world, "dio", typical_request=size, placement="local", page_cache=cache)
         self.size, self.count = size, count_of(size)
         self.buffers = aligned(memory, size)
 

@@ -140,7 +140,7 @@ class DiskArrays:
         for name, array in self.arrays.items():
             array.close()
             self.arrays[name] = outcore.BlockSparseArray.open(
-                self.world, self.paths[name], client_cache=self.cache_bytes or None
+                self.world, self.paths[name], client_cache_bytes=self.cache_bytes or None
             )
 
     def close(self) -> None:
@@ -158,7 +158,7 @@ class Striped:
             "tiles",
             soft_limit=problem.stored_bytes,
             typical_request=problem.tile_bytes,
-            cache="direct",
+            page_cache="direct",
         )
         self.first = {"t": 0, "i1": len(problem.numbers["t"])}
 
@@ -180,7 +180,7 @@ class Replicated:
 
     def __init__(self, world: outcore.World, problem: Problem) -> None:
         self.problem, self.world, self.source = problem, world, Striped(world, problem)
-        self.file = outcore.ExclusiveFile("tiles", cache="direct", expected_bytes=problem.stored_bytes)
+        self.file = outcore.ExclusiveFile("tiles", page_cache="direct", expected_bytes=problem.stored_bytes)
         self.seconds = 0.0
 
     def put(self, name: str, index: Index, data: Array) -> None:

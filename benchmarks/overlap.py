@@ -127,7 +127,7 @@ def run(options: BenchOptions) -> list[Claim]:
     count, repeats = (100, 5) if options.quick else (250, 31)
     buffers = records(DEPTH)
     read, computed, both = [], [], []
-    with ExclusiveFile("overlap", scratch=options.scratch, cache="direct", keep=True) as file:
+    with ExclusiveFile("overlap", scratch=options.scratch, page_cache="direct", keep=True) as file:
         for i in range(count):
             file.write(buffers[0], i * RECORD_BYTES)
         file.flush()

@@ -270,7 +270,7 @@ def _ours(
     basis: str,
     scratch: Path,
     integrals: str,
-    cache: str = "automatic",
+    page_cache: str = "auto",
     disk_bytes: int | None = None,
     threshold: float | None = THRESHOLD,  # None: as exact as can be
 ) -> Run:
@@ -280,7 +280,7 @@ def _ours(
         "--ranks", str(RANKS), "--scratch", str(scratch), "--json", str(results),
     ]  # fmt: skip
     if integrals != "direct":
-        command += ["--cache", cache]
+        command += ["--page-cache", page_cache]
     exact = ["--error", "1e-12", "--conv-tol", "1e-11"]
     command += exact if threshold is None else ["--threshold", str(threshold)]
     if disk_bytes is not None:

@@ -4,15 +4,15 @@
 #include <stdexcept>
 #include <string>
 
-#include "outcore/page_cache.hpp"
+#include "device/file.hpp"
 
 namespace outcore::python {
 
 [[nodiscard]] inline device::PageCache parse_cache(const std::string& name) {
-  if (name == "automatic") return device::PageCache::automatic;
+  if (name == "auto") return device::PageCache::automatic;
   if (name == "buffered") return device::PageCache::buffered;
   if (name == "direct") return device::PageCache::direct;
-  throw std::invalid_argument("cache is '" + name + "', expected 'automatic', 'buffered' or 'direct'");
+  throw std::invalid_argument("page_cache is '" + name + "', expected 'auto', 'buffered' or 'direct'");
 }
 
 }  // namespace outcore::python

@@ -196,7 +196,7 @@ void bind_two_electron(nb::module_& module) {
             options.file.page_cache = parse_cache(cache);
             new (self) chem::IntegralFileOptions(options);
           },
-          "scratch"_a, "record_bytes"_a, "prefetch"_a, "accuracy"_a, "cache"_a, "expected_bytes"_a,
+          "scratch"_a, "record_bytes"_a, "prefetch"_a, "accuracy"_a, "page_cache"_a, "expected_bytes"_a,
           "memory_bytes"_a, "disk_bytes"_a, "small_below"_a, "may_overflow"_a, "kept_name"_a,
           "world"_a.none() = nb::none(), "disk_used"_a.none() = nb::none(), nb::keep_alive<1, 13>(),
           nb::keep_alive<1, 14>());

@@ -78,7 +78,7 @@ void bind_file_class(nb::module_& module) {
             new (self) File(open_file(path, create, truncate, read_only, cache, expected_bytes));
           },
           "path"_a, nb::kw_only(), "create"_a = true, "truncate"_a = false, "read_only"_a = false,
-          "cache"_a = "automatic", "expected_bytes"_a = 0)
+          "page_cache"_a = "auto", "expected_bytes"_a = 0)
       .def(
           "read", &read, "buffer"_a, "offset"_a,
           "Fill the buffer from a byte offset; returns the bytes read, fewer than asked for only at the end.")

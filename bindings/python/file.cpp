@@ -34,7 +34,7 @@ constexpr auto class_doc =
     "    name: not empty, without '/'.\n"
     "    scratch: directory; None: outcore.default_scratch().\n"
     "    keep: the file outlives the process.\n"
-    "    cache: 'automatic', 'buffered' (always through the page cache) or 'direct' (past it).\n"
+    "    page_cache: 'auto', 'buffered' (always through the page cache) or 'direct' (past it).\n"
     "    expected_bytes: size it will have, 0 if unknown. More than is free is ENOSPC at once.\n\n"
     "Raises:\n"
     "    OutcoreError: an OSError; EINVAL (name, negative offset), EBADF (closed), ENOENT, EACCES, EROFS\n"
@@ -89,7 +89,7 @@ void bind_exclusive_file(nb::module_& module) {
   const nb::call_guard<nb::gil_scoped_release> unlocked;
   nb::class_<ExclusiveFile>(module, "ExclusiveFile", class_doc)
       .def("__init__", &open, "name"_a, nb::kw_only(), "scratch"_a = nb::none(), "keep"_a = false,
-           "cache"_a = "automatic", "expected_bytes"_a = 0)
+           "page_cache"_a = "auto", "expected_bytes"_a = 0)
       .def("read", &read, "buffer"_a, "offset"_a = 0,
            "Fill the buffer from a byte offset; returns the bytes read, fewer only at the end of the file.")
       .def("write", &write, "buffer"_a, "offset"_a = 0,

@@ -127,7 +127,8 @@ void bind_shared(nb::module_& module) {
   const nb::call_guard<nb::gil_scoped_release> unlocked;
   nb::class_<SharedFileOptions>(module, "SharedFileOptions", "What a new shared file is; sizes in bytes.")
       .def("__init__", &make_shared_options, nb::kw_only(), "hard_limit"_a, "soft_limit"_a, "reserve"_a,
-           "typical_request"_a, "placement"_a, "components_per_node"_a, "cache"_a, "client_cache"_a);
+           "typical_request"_a, "placement"_a, "components_per_node"_a, "page_cache"_a,
+           "client_cache_bytes"_a);
   nb::class_<SharedFile>(module, "SharedFile", "Native part of outcore.SharedFile.")
       .def("__init__", &make<SharedFile, SharedFileOptions>, nb::keep_alive<1, 2>(), "world"_a, "gate"_a)
       .def("read", &read, "buffer"_a, "offset"_a = 0,
@@ -226,7 +227,7 @@ void bind_records(nb::module_& module) {
   const nb::call_guard<nb::gil_scoped_release> unlocked;
   nb::class_<RecordFileOptions>(module, "RecordFileOptions", "What a new record file is; sizes in bytes.")
       .def("__init__", &make_record_options, nb::kw_only(), "records"_a, "hard_limit"_a, "soft_limit"_a,
-           "typical_record"_a, "placement"_a, "cache"_a);
+           "typical_record"_a, "placement"_a, "page_cache"_a);
   nb::class_<RecordFile>(module, "RecordFile", "Native part of outcore.RecordFile.")
       .def("__init__", &make<RecordFile, RecordFileOptions>, nb::keep_alive<1, 2>(), "world"_a, "gate"_a)
       .def("put", &put, "record"_a, "buffer"_a, "Write a record, of whatever size it was before.")

@@ -115,7 +115,7 @@ class File:
         create: bool = True,
         truncate: bool = False,
         read_only: bool = False,
-        cache: str = "automatic",
+        page_cache: str = "auto",
         expected_bytes: int = 0,
     ) -> None: ...
     def read(self, buffer: object, offset: int) -> int:
@@ -225,7 +225,7 @@ class ExclusiveFile:
         name: not empty, without '/'.
         scratch: directory; None: outcore.default_scratch().
         keep: the file outlives the process.
-        cache: 'automatic', 'buffered' (always through the page cache) or 'direct' (past it).
+        page_cache: 'auto', 'buffered' (always through the page cache) or 'direct' (past it).
         expected_bytes: size it will have, 0 if unknown. More than is free is ENOSPC at once.
 
     Raises:
@@ -244,7 +244,7 @@ class ExclusiveFile:
         *,
         scratch: object | None = None,
         keep: bool = False,
-        cache: str = "automatic",
+        page_cache: str = "auto",
         expected_bytes: int = 0,
     ) -> None: ...
     def read(self, buffer: object, offset: int = 0) -> int:
@@ -680,7 +680,7 @@ class IntegralFileOptions:
         record_bytes: int,
         prefetch: int,
         accuracy: Accuracy,
-        cache: str,
+        page_cache: str,
         expected_bytes: int,
         memory_bytes: int,
         disk_bytes: int,
@@ -1122,8 +1122,8 @@ class SharedFileOptions:
         typical_request: int,
         placement: str,
         components_per_node: int,
-        cache: str,
-        client_cache: int,
+        page_cache: str,
+        client_cache_bytes: int,
     ) -> None: ...
 
 class SharedFile:
@@ -1215,7 +1215,7 @@ class RecordFileOptions:
         soft_limit: int,
         typical_record: int,
         placement: str,
-        cache: str,
+        page_cache: str,
     ) -> None: ...
 
 class RecordFile:

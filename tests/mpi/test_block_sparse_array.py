@@ -49,7 +49,7 @@ def test_tiles_make_up_the_array(world):
 
 def test_what_all_processes_add_adds_up(world):
     tiles = [(0, 0, 0), (2, 1, 1), (1, 0, 1)]
-    with BlockSparseArray(world, TILINGS, tiles, "complex128", cache="1MB") as b:
+    with BlockSparseArray(world, TILINGS, tiles, "complex128", cache_bytes="1MB") as b:
         transfers = []
         for _ in range(20):
             for tile in tiles:

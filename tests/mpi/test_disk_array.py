@@ -350,7 +350,7 @@ def test_a_wrong_argument_of_one_process_opens_nothing_at_all(world, shared_tmp_
     path = shared_tmp_path / "array"
     DiskArray(world, 10, path=path).close()
     with pytest.raises(OutcoreError, match="plenty") as caught:
-        DiskArray.open(world, path, cache="plenty" if world.rank == 1 else None)
+        DiskArray.open(world, path, cache_bytes="plenty" if world.rank == 1 else None)
     assert caught.value.errno == errno.EINVAL
 
 

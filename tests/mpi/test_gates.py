@@ -337,8 +337,8 @@ SIZES = ("much", -1, [], STRANGE)
 @each("overwrite", True, "yes", 5, STRANGE)
 @each("expected_bytes", "x", 100, 1.5, 1 << 70, STRANGE)
 @each("metadata", unpicklable, {1, 2}, "other", STRANGE)
-@each("cache", *SIZES)
-@each("client_cache", *SIZES)
+@each("cache_bytes", *SIZES)
+@each("client_cache_bytes", *SIZES)
 @each("identity", 5, "\n", "x" * 300, "other", NAME, STRANGE)
 @each("contained", 1000, -1, "x", 1.5, STRANGE)
 def make_a_disk_array(world, places, shape=(4, 5), dtype="float64", **options):
@@ -368,8 +368,8 @@ def store_hdf5(world, place):
 
 @each("path", *PATHS, None)
 @each("read_only", False, "yes", 5, STRANGE)
-@each("cache", *SIZES)
-@each("client_cache", *SIZES)
+@each("cache_bytes", *SIZES)
+@each("client_cache_bytes", *SIZES)
 @each("contained", 1000, 1, "x", STRANGE)
 def open_a_disk_array(world, places, path="right", **options):
     place = places.made(store, world)
@@ -472,8 +472,8 @@ TILINGS = [[0, 3, 4, 10], [0, 5, 7]]
 @each("placement", "here", 5, "shared", NAME, STRANGE)
 @each("overwrite", True, "yes", 5, STRANGE)
 @each("metadata", unpicklable, {1, 2}, "other", STRANGE)
-@each("cache", *SIZES)
-@each("client_cache", *SIZES)
+@each("cache_bytes", *SIZES)
+@each("client_cache_bytes", *SIZES)
 def make_a_block_sparse_array(
     world, places, tilings=TILINGS, nonzero=((0, 1), (2, 1)), dtype="float64", **options
 ):
@@ -490,8 +490,8 @@ def flush_a_block_sparse_array(world, places, metadata="right"):
 
 @each("path", *PATHS, None)
 @each("read_only", False, "yes", 5, STRANGE)
-@each("cache", *SIZES)
-@each("client_cache", *SIZES)
+@each("cache_bytes", *SIZES)
+@each("client_cache_bytes", *SIZES)
 def open_a_block_sparse_array(world, places, path="right", **options):
     place = places.made(store_sparse, world)
     with BlockSparseArray.open(world, place if path == "right" else path, **options) as opened:
@@ -508,8 +508,8 @@ def open_a_block_sparse_array(world, places, path="right", **options):
 @each("typical_request", *SIZES, "1MB")
 @each("placement", "here", 5, NAME, STRANGE)
 @each("components_per_node", "x", -1, 3, 1 << 40, 1.5, STRANGE)
-@each("cache", "never", 5, NAME, STRANGE)
-@each("client_cache", *SIZES)
+@each("page_cache", "never", 5, NAME, STRANGE)
+@each("client_cache_bytes", *SIZES)
 def make_a_shared_file(world, places, name="file", **options):
     with SharedFile(world, name, **options) as made:
         made.flush()
@@ -521,7 +521,7 @@ def make_a_shared_file(world, places, name="file", **options):
 @each("soft_limit", *SIZES, "1MB")
 @each("typical_record", *SIZES, "1MB")
 @each("placement", "here", 5, NAME, STRANGE)
-@each("cache", "never", 5, NAME, STRANGE)
+@each("page_cache", "never", 5, NAME, STRANGE)
 def make_a_record_file(world, places, name="file", records=4, **options):
     with RecordFile(world, name, records, **options) as made:
         made.flush()

@@ -49,14 +49,14 @@ def test_every_process_reaches_the_arrays_of_all_groups(world, client_cache, sha
         with DiskArray(group, (40, 30), "int64", path=path, chunk=(8, 8)) as d:
             handles = world.gather(d.share(world))
             for handle in handles[:2]:
-                DiskArray.attach(world, handle, client_cache=client_cache).acc(
+                DiskArray.attach(world, handle, client_cache_bytes=client_cache).acc(
                     np.s_[10:30, :], np.full((20, 30), world.rank + 1)
                 )
             world.barrier()
             expected = np.zeros((40, 30), np.int64)
             expected[10:30] = world.size * (world.size + 1) // 2
             for handle in handles[:2]:
-                other = DiskArray.attach(world, handle, client_cache=client_cache)
+                other = DiskArray.attach(world, handle, client_cache_bytes=client_cache)
                 assert (other.shape, other.dtype, other.chunk) == ((40, 30), np.int64, (8, 8))
                 other.prefetch([np.s_[:, :]])
                 assert np.array_equal(other[...], expected)

@@ -94,7 +94,7 @@ def test_a_stress_of_mixed_operations_leaves_what_numpy_says(world, codec, clien
     streams = [np.random.default_rng(100 + rank) for rank in range(world.size)]
     own_random = np.random.default_rng(world.rank)
     model = np.zeros(shape, np.int64)
-    options = {"chunk": (8, 24), "cache": 1, "client_cache": client_cache, "codec": codec}
+    options = {"chunk": (8, 24), "cache_bytes": 1, "client_cache_bytes": client_cache, "codec": codec}
     with DiskArray(world, shape, "int64", **options) as d:
         for _ in range(6):
             before = model.copy()
@@ -256,7 +256,7 @@ def test_an_owner_whose_disk_is_full_tells_who_asked_and_serves_on(world, small_
     shape = (1500, 1000)  # 12 MB
     data = np.random.default_rng(1).random(shape)
     path = small_disk / "array"
-    with DiskArray(world, shape, path=path, expected_bytes=1000, cache="1MB") as d:
+    with DiskArray(world, shape, path=path, expected_bytes=1000, cache_bytes="1MB") as d:
         if world.rank == 0:
             d[:200] = data[:200]
         d.flush()

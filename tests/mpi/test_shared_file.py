@@ -31,7 +31,7 @@ def placement(request):
 
 def test_a_client_cache_sees_what_others_wrote_after_sync(world):
     size = 300_000
-    with SharedFile(world, "copies", placement="local", client_cache="4MB") as file:
+    with SharedFile(world, "copies", placement="local", client_cache_bytes="4MB") as file:
         for turn in range(3):
             if world.rank == turn % world.size:
                 file.write(np.full(size, turn, np.uint8))
@@ -42,8 +42,8 @@ def test_a_client_cache_sees_what_others_wrote_after_sync(world):
                 file.read(back)
                 assert (back == turn).all()
             world.barrier()
-    with pytest.raises(OutcoreError, match="client_cache"):
-        SharedFile(world, "copies", client_cache="much")
+    with pytest.raises(OutcoreError, match="client_cache_bytes"):
+        SharedFile(world, "copies", client_cache_bytes="much")
 
 
 def test_random_requests_are_those_of_numpy(world, placement):

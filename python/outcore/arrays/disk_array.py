@@ -65,10 +65,10 @@ class DiskArray(DiskArrayAccess, Closing):
         expected_bytes: how much of it will be written, where that is less than all of it: the disks must have
             room for as much.
         metadata: what it holds, in terms of JSON; kept with a persistent array.
-        cache: memory of a process for chunks that it owns, in bytes or as "64MB", for noncollective access;
+        cache_bytes: memory of a process for chunks that it owns, in bytes or as "64MB", for noncollective access;
             None: a sixteenth of its budget, at most 64 MiB.
-        client_cache: memory for chunks of other processes that this one has got, for data that is mostly read.
-            They are read again after `sync`, and after its own puts. None: no such memory.
+        client_cache_bytes: memory for chunks of other processes that this one has got, for data that is mostly
+            read. They are read again after `sync`, and after its own puts. None: no such memory.
         identity: what a persistent array is, in at most 255 printable characters of ASCII; None: something
             random.
         contained: the last so many names of `path` must be no symbolic links (EINVAL), as where they lie in a
@@ -94,8 +94,8 @@ class DiskArray(DiskArrayAccess, Closing):
         overwrite: bool = False,
         expected_bytes: int | None = None,
         metadata: Any = None,
-        cache: int | str | None = None,
-        client_cache: int | str | None = None,
+        cache_bytes: int | str | None = None,
+        client_cache_bytes: int | str | None = None,
         identity: str | None = None,
         contained: int = 0,
     ) -> None:
@@ -113,7 +113,7 @@ class DiskArray(DiskArrayAccess, Closing):
                 if expected_bytes is None
                 else arguments.integer("expected_bytes", expected_bytes),
                 metadata=arguments.as_json("metadata", metadata),
-                caches=caches(cache, client_cache),
+                caches=caches(cache_bytes, client_cache_bytes),
                 identity="" if identity is None else arguments.text("identity", identity),
                 contained=_contained(contained),
             )
@@ -131,8 +131,8 @@ class DiskArray(DiskArrayAccess, Closing):
         path: str | os.PathLike[str],
         *,
         read_only: bool = True,
-        cache: int | str | None = None,
-        client_cache: int | str | None = None,
+        cache_bytes: int | str | None = None,
+        client_cache_bytes: int | str | None = None,
         contained: int = 0,
     ) -> Self:
         """Opens a persistent array, made by any number of processes, in the state that was committed last.
@@ -149,7 +149,7 @@ class DiskArray(DiskArrayAccess, Closing):
             return _core.DiskArrayOpening(
                 path=arguments.path("path", path),
                 read_only=arguments.flag("read_only", read_only),
-                caches=caches(cache, client_cache),
+                caches=caches(cache_bytes, client_cache_bytes),
                 contained=_contained(contained),
             )
 
@@ -157,9 +157,11 @@ class DiskArray(DiskArrayAccess, Closing):
         return array
 
     @staticmethod
-    def attach(world: World, handle: bytes, *, client_cache: int | str | None = None) -> AttachedDiskArray:
+    def attach(
+        world: World, handle: bytes, *, client_cache_bytes: int | str | None = None
+    ) -> AttachedDiskArray:
         """An array that another group of processes has shared with `world`. Not collective."""
-        return AttachedDiskArray(world, handle, client_cache=client_cache)
+        return AttachedDiskArray(world, handle, client_cache_bytes=client_cache_bytes)
 
     @staticmethod
     def transfer_bytes(world: World) -> int:
@@ -338,8 +340,8 @@ class DiskArray(DiskArrayAccess, Closing):
 def caches(own: int | str | None, others: int | str | None) -> _core.DiskArrayCaches:
     """Memory for chunks of this process (None: the default) and for those of others."""
     return _core.DiskArrayCaches(
-        own_bytes=-1 if own is None else arguments.size_bytes("cache", own),
-        others_bytes=arguments.size_bytes("client_cache", others),
+        own_bytes=-1 if own is None else arguments.size_bytes("cache_bytes", own),
+        others_bytes=arguments.size_bytes("client_cache_bytes", others),
     )
 
 

@@ -78,13 +78,13 @@ class AttachedDiskArray(DiskArrayAccess):
     Args:
         world: the world with which it was shared.
         handle: what `DiskArray.share` returned there.
-        client_cache: memory for chunks that were got, as for DiskArray.
+        client_cache_bytes: memory for chunks that were got, as for DiskArray.
 
     Not collective. It has no files and no collective methods, and is of no use once the group has closed the
     array: OutcoreError (EBADF).
     """
 
-    def __init__(self, world: World, handle: bytes, *, client_cache: int | str | None = None) -> None:
+    def __init__(self, world: World, handle: bytes, *, client_cache_bytes: int | str | None = None) -> None:
         if not isinstance(handle, bytes):
             raise OutcoreError(
                 errno.EINVAL,
@@ -92,7 +92,7 @@ class AttachedDiskArray(DiskArrayAccess):
                 detail=f"a handle is bytes, not {type(handle).__name__}",
             )
         native = _core.DiskArrayAccess.attach(
-            world, handle, 0 if client_cache is None else parse_bytes(client_cache)
+            world, handle, 0 if client_cache_bytes is None else parse_bytes(client_cache_bytes)
         )
         self._world = world
         self._take_shape(native, native.shape, np.dtype(native.dtype), "disk array")

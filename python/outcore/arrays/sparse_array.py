@@ -43,7 +43,7 @@ class BlockSparseArray(Closing):
         world: the processes that share it.
         tilings: for each axis (1 to 8) its boundaries: 0, ..., extent, rising.
         nonzero: which tiles are there: an array of booleans with one entry for each tile, or their indices.
-        dtype, path, codec, placement, overwrite, metadata, cache, client_cache: as for DiskArray.
+        dtype, path, codec, placement, overwrite, metadata, cache_bytes, client_cache_bytes: as for DiskArray.
 
     Raises (the same at all processes): OutcoreError EINVAL (arguments), EEXIST (`path` is there), ENOSPC.
     """
@@ -63,8 +63,8 @@ class BlockSparseArray(Closing):
         placement: str = "auto",
         overwrite: bool = False,
         metadata: Any = None,
-        cache: int | str | None = None,
-        client_cache: int | str | None = None,
+        cache_bytes: int | str | None = None,
+        client_cache_bytes: int | str | None = None,
     ) -> None:
         def bring() -> _core.BlockSparseArguments:
             boundaries = [arguments.integers("tilings", axis) for axis in tilings]
@@ -77,7 +77,7 @@ class BlockSparseArray(Closing):
                 placement=arguments.text("placement", placement),
                 overwrite=arguments.flag("overwrite", overwrite),
                 metadata=arguments.as_json("metadata", metadata),
-                caches=caches(cache, client_cache),
+                caches=caches(cache_bytes, client_cache_bytes),
             )
 
         native = in_gate("create block-sparse array", lambda gate: _core.BlockSparseArray(world, gate), bring)
@@ -97,8 +97,8 @@ class BlockSparseArray(Closing):
         path: str | os.PathLike[str],
         *,
         read_only: bool = True,
-        cache: int | str | None = None,
-        client_cache: int | str | None = None,
+        cache_bytes: int | str | None = None,
+        client_cache_bytes: int | str | None = None,
     ) -> Self:
         """Opens a persistent array, made by any number of processes, in the state that was committed last.
 
@@ -110,7 +110,7 @@ class BlockSparseArray(Closing):
             return _core.DiskArrayOpening(
                 path=arguments.path("path", path),
                 read_only=arguments.flag("read_only", read_only),
-                caches=caches(cache, client_cache),
+                caches=caches(cache_bytes, client_cache_bytes),
             )
 
         native = in_gate(

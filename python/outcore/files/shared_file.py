@@ -44,10 +44,10 @@ class SharedFile(_core.SharedFile, Closing):
         placement: "shared" (one directory that all processes see), "local" (each node keeps a part, which others
             reach through its processes) or "auto" (which of them it is).
         components_per_node: files on each node; 0: one for each process, at most 8.
-        cache: "automatic", "buffered" (always through the page cache) or "direct" (past it).
-        client_cache: memory of this process for copies of what lies on other nodes, for data that is read again and
-            again. What others have written since it was read is seen after `sync`. It is taken from the budget of
-            the world as it is needed; None: no copies.
+        page_cache: "auto", "buffered" (always through the page cache) or "direct" (past it).
+        client_cache_bytes: memory of this process for copies of what lies on other nodes, for data that is read
+            again and again. What others have written since it was read is seen after `sync`. It is taken from the
+            budget of the world as it is needed; None: no copies.
 
     Raises:
         OutcoreError: EINVAL (arguments; negative offset; reading beyond the end), EFBIG (writing beyond the hard
@@ -69,8 +69,8 @@ class SharedFile(_core.SharedFile, Closing):
         typical_request: Size = None,
         placement: str = "auto",
         components_per_node: int = 0,
-        cache: str = "automatic",
-        client_cache: Size = None,
+        page_cache: str = "auto",
+        client_cache_bytes: Size = None,
     ) -> None:
         def bring() -> tuple[str, _core.SharedFileOptions]:
             return arguments.text("name", name), _core.SharedFileOptions(
@@ -80,8 +80,8 @@ class SharedFile(_core.SharedFile, Closing):
                 typical_request=_size("typical_request", typical_request),
                 placement=arguments.text("placement", placement),
                 components_per_node=arguments.integer("components_per_node", components_per_node, bits=32),
-                cache=arguments.text("cache", cache),
-                client_cache=_size("client_cache", client_cache),
+                page_cache=arguments.text("page_cache", page_cache),
+                client_cache_bytes=_size("client_cache_bytes", client_cache_bytes),
             )
 
         in_gate("create shared file", lambda gate: _core.SharedFile.__init__(self, world, gate), bring)
@@ -114,8 +114,8 @@ class RecordFile(_core.RecordFile, Closing):
         world: the processes.
         name: what messages call it.
         records: how many there may be; eight bytes of memory each.
-        hard_limit, soft_limit, placement, cache: as for SharedFile; a put that would take the file beyond the hard
-            limit is an error.
+        hard_limit, soft_limit, placement, page_cache: as for SharedFile; a put that would take the file beyond the
+            hard limit is an error.
         typical_record: size of most records.
 
     Raises:
@@ -133,7 +133,7 @@ class RecordFile(_core.RecordFile, Closing):
         soft_limit: Size = None,
         typical_record: Size = None,
         placement: str = "auto",
-        cache: str = "automatic",
+        page_cache: str = "auto",
     ) -> None:
         def bring() -> tuple[str, _core.RecordFileOptions]:
             return arguments.text("name", name), _core.RecordFileOptions(
@@ -142,7 +142,7 @@ class RecordFile(_core.RecordFile, Closing):
                 soft_limit=_size("soft_limit", soft_limit),
                 typical_record=_size("typical_record", typical_record),
                 placement=arguments.text("placement", placement),
-                cache=arguments.text("cache", cache),
+                page_cache=arguments.text("page_cache", page_cache),
             )
 
         in_gate("create record file", lambda gate: _core.RecordFile.__init__(self, world, gate), bring)

@@ -118,7 +118,7 @@ def _measured(directory: str | os.PathLike[str], blocks: int, limit_s: float) ->
             request.wait()
         return moved * block_bytes / (time.perf_counter() - begun), moved
 
-    file = _core.ExclusiveFile("rate", scratch=str(directory), cache="direct")
+    file = _core.ExclusiveFile("rate", scratch=str(directory), page_cache="direct")
     try:
         written, count = move(file.write_async, blocks)
         read, _ = move(file.read_async, count)

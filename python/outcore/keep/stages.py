@@ -6,7 +6,7 @@ killed run leaves complete stages only. What is of another problem, in another f
 never used.
 
     stages = Stages(world, directory)                      large arrays of all processes
-    found = Stage(stages, "amplitudes", problem).open(wrong, cache)
+    found = Stage(stages, "amplitudes", problem).open(wrong, cache_bytes=..)
 
     save(path, problem, arrays, facts)                     small arrays of one process
     with opened(path, problem, "restart") as saved: ...
@@ -67,7 +67,7 @@ class Stage:
         return self.stages.directory / self.name
 
     def open(
-        self, check: Check, *, cache: int, read_only: bool = False, dtype: str = "float64"
+        self, check: Check, *, cache_bytes: int, read_only: bool = False, dtype: str = "float64"
     ) -> DiskArray | None:
         """The array that is there, or None. It is of the problem, of this type, and nothing is wrong with its shape
         and its facts (`metadata`): `check` says what is, or nothing.
@@ -76,7 +76,7 @@ class Stage:
         world, path = self.stages.world, self.path
         try:
             with offering(path):
-                array = DiskArray.open(world, path, read_only=read_only, cache=cache)
+                array = DiskArray.open(world, path, read_only=read_only, cache_bytes=cache_bytes)
         except OutcoreError as error:
             if error.errno != errno.ENOENT or Path(error.path or path).name not in (self.name, "manifest"):
                 raise
@@ -93,11 +93,17 @@ class Stage:
         return array
 
     def make(
-        self, shape: tuple[int, ...], chunk: tuple[int, ...], cache: int, dtype: str = "float64"
+        self, shape: tuple[int, ...], chunk: tuple[int, ...], cache_bytes: int, dtype: str = "float64"
     ) -> DiskArray:
         """A new array, in place of what is there. It counts once it is complete."""
         return DiskArray(
-            self.stages.world, shape, dtype, path=self.path, chunk=chunk, cache=cache, overwrite=True
+            self.stages.world,
+            shape,
+            dtype,
+            path=self.path,
+            chunk=chunk,
+            cache_bytes=cache_bytes,
+            overwrite=True,
         )
 
     def complete(self, array: DiskArray, **facts: Any) -> None:

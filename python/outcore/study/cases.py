@@ -113,9 +113,9 @@ class Case:
     def settings(self) -> dict[str, Any]:
         """For the worker."""
         # An emulated storage is slow by itself; the real one is not to be replaced by memory.
-        cache = "direct" if self.device is None else "buffered"
+        page_cache = "direct" if self.device is None else "buffered"
         names = ("molecule", "integrals", "buffer_bytes", "disk_bytes")
-        return {"cache": cache, **{name: getattr(self, name) for name in names}}
+        return {"page_cache": page_cache, **{name: getattr(self, name) for name in names}}
 
     def on(self, *, disks: int | None = None, stripe_bytes: int | None = None) -> Case:
         """The same on more or fewer disks, or with other stripes."""

@@ -225,7 +225,7 @@ def _latency(each_s: float, overhead_s: float) -> float:
 _PROBE = """
 import statistics, sys, time
 from outcore import _core
-with _core.ExclusiveFile("probe", scratch=sys.argv[1], cache="buffered") as file:
+with _core.ExclusiveFile("probe", scratch=sys.argv[1], page_cache="buffered") as file:
     block = bytearray(32768)
     file.write(block, 0)
     times = []

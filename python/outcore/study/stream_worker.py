@@ -38,10 +38,10 @@ def main(settings: dict[str, Any]) -> None:
                 "records",
                 typical_request=settings["stripe_bytes"],
                 components_per_node=settings["components"],
-                cache="direct",
+                page_cache="direct",
             )
         else:
-            file = ExclusiveFile("records", scratch=settings["scratch"], cache="direct")
+            file = ExclusiveFile("records", scratch=settings["scratch"], page_cache="direct")
         begin = world.rank * records * size if settings["components"] else 0
 
         def move(start: Callable[[Any, int], Any]) -> float:

@@ -1,6 +1,6 @@
 """One Hartree-Fock run of a study, in each process of a job: `python -m outcore.study.worker SETTINGS`.
 
-SETTINGS is JSON: molecule, integrals, buffer_bytes, disk_bytes, cache, scratch, result (file), events (whether
+SETTINGS is JSON: molecule, integrals, buffer_bytes, disk_bytes, page_cache, scratch, result (file), events (whether
 single requests are recorded, into the trace file beside the result).
 """
 
@@ -36,7 +36,7 @@ def main(settings: dict[str, Any]) -> None:
         record_bytes=settings["buffer_bytes"],
         prefetch=max(4, _AHEAD_BYTES // settings["buffer_bytes"]),
         threads=1,
-        cache=settings["cache"],
+        page_cache=settings["page_cache"],
         scratch=settings["scratch"],
         **budget,
     )

@@ -187,7 +187,7 @@ def test_asarray_is_a_copy_of_all(arrays):
 def test_asarray_of_what_is_larger_than_the_budget_is_refused(tmp_path):
     with (
         outcore.World("self", scratch=tmp_path, memory="10MB") as world,
-        DiskArray(world, (2000, 1000), cache="1MB") as disk,
+        DiskArray(world, (2000, 1000), cache_bytes="1MB") as disk,
     ):
         with pytest.raises(OutcoreError, match=r"all of <outcore.DiskArray \(2000, 1000\).*sections"):
             np.asarray(disk)

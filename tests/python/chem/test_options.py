@@ -46,7 +46,7 @@ def refused(capsys):
         ("--integrals direct --disk 1GB", "--disk has no effect with --integrals direct"),
         ("--integrals direct --record 64KiB", "--record has no effect"),
         ("--integrals direct --prefetch 4", "--prefetch has no effect"),
-        ("--integrals direct --cache direct", "--cache has no effect"),
+        ("--integrals direct --page-cache direct", "--page-cache has no effect"),
         ("--integrals direct --placement local", "--placement has no effect"),
         ("--integrals direct --keep-integrals .", "--keep-integrals has no effect"),
         ("--keep-integrals / --scratch .", "--scratch has no effect with --keep-integrals"),
@@ -70,7 +70,7 @@ def refused(capsys):
         ("--restart none", "none: No such file"),
         ("--record 4kB", "records must be"),
         ("--prefetch 1", "at least 2 records"),
-        ("--cache none", "cache 'none'"),
+        ("--page-cache none", "page_cache 'none'"),
         ("--placement here", "placement 'here'"),
     ],
 )

@@ -103,10 +103,10 @@ def test_threads_do_not_change_the_energy(water, threads, tmp_path):
         assert mf.kernel() == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize("cache", ["automatic", "direct", "buffered"])
-def test_page_cache_does_not_change_the_energy(water, cache, tmp_path):
+@pytest.mark.parametrize("page_cache", ["auto", "direct", "buffered"])
+def test_page_cache_does_not_change_the_energy(water, page_cache, tmp_path):
     expected = reference.RHF(water).run(conv_tol=1e-11).e_tot
-    with scf.RHF(water, scratch=str(tmp_path), cache=cache, threshold=THRESHOLD) as mf:
+    with scf.RHF(water, scratch=str(tmp_path), page_cache=page_cache, threshold=THRESHOLD) as mf:
         mf.conv_tol = 1e-11
         assert mf.kernel() == pytest.approx(expected, abs=1e-9)
 
@@ -299,7 +299,7 @@ def test_read_only_scratch_is_refused(water, read_only):
         ({"threshold": -1.0}, "not positive"),
         ({"prefetch": 1}, "2 records"),
         ({"record_bytes": 5000}, "multiple of 4096"),
-        ({"cache": "sometimes"}, "sometimes"),
+        ({"page_cache": "sometimes"}, "sometimes"),
         ({"placement": "elsewhere"}, "is none of local, global"),
         ({"placement": "global", "scratch": "/"}, "scratch directory of the world"),
     ],

@@ -16,9 +16,9 @@ import pytest
 from outcore import OutcoreError, _core
 
 
-@pytest.fixture(params=["automatic", "buffered", "direct"])
+@pytest.fixture(params=["auto", "buffered", "direct"])
 def file(request: pytest.FixtureRequest, tmp_path: Path):
-    with _core.File(tmp_path / "file", cache=request.param) as opened:
+    with _core.File(tmp_path / "file", page_cache=request.param) as opened:
         yield opened
 
 
@@ -147,7 +147,7 @@ def test_missing_file(tmp_path: Path) -> None:
 
 def test_misspelled_cache(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="'diret'"):
-        _core.File(tmp_path / "file", cache="diret")
+        _core.File(tmp_path / "file", page_cache="diret")
 
 
 def test_waiting_lets_other_threads_run(tmp_path: Path) -> None:

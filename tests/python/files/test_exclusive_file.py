@@ -133,7 +133,7 @@ def test_length_eof_truncate_preallocate(file):
 def test_any_mixture_agrees_with_a_bytearray(scratch, seed):
     choose = random.Random(seed)
     model = bytearray()
-    file = ExclusiveFile("model", scratch=scratch, cache=choose.choice(["automatic", "buffered", "direct"]))
+    file = ExclusiveFile("model", scratch=scratch, page_cache=choose.choice(["auto", "buffered", "direct"]))
     position = 0  # of a run of sequential requests
     for _ in range(400):
         kind = choose.choice(
@@ -393,8 +393,8 @@ def test_impossible_name(scratch, name):
 
 
 def test_unknown_cache(scratch):
-    with pytest.raises(ValueError, match="'warm', expected 'automatic'"):
-        ExclusiveFile("ints", scratch=scratch, cache="warm")
+    with pytest.raises(ValueError, match="'warm', expected 'auto'"):
+        ExclusiveFile("ints", scratch=scratch, page_cache="warm")
 
 
 def test_missing_scratch(scratch):

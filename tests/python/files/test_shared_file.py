@@ -98,7 +98,7 @@ def test_buffers_that_cannot_be_used(file):
 
 def test_hints(world):
     with SharedFile(
-        world, "hints", hard_limit="1MB", soft_limit=1000, typical_request="32KiB", cache="direct"
+        world, "hints", hard_limit="1MB", soft_limit=1000, typical_request="32KiB", page_cache="direct"
     ) as f:
         assert f.hard_limit == 10**6
         assert f.stripe == 32768
@@ -107,7 +107,7 @@ def test_hints(world):
     assert f.closed
     assert "closed" in repr(f)
     for wrong in (
-        {"hard_limit": -1}, {"soft_limit": "x"}, {"placement": "here"}, {"cache": "none"},
+        {"hard_limit": -1}, {"soft_limit": "x"}, {"placement": "here"}, {"page_cache": "none"},
         {"components_per_node": -1}, {"hard_limit": 5, "soft_limit": 6},
     ):  # fmt: skip
         assert number(lambda wrong=wrong: SharedFile(world, "x", **wrong)) == errno.EINVAL, wrong

@@ -45,9 +45,9 @@ def make(kept: Stage, dtype: str = "float64") -> None:
 
 def test_a_stage_that_is_complete_is_found_with_its_facts(world, tmp_path):
     kept = stage(world, tmp_path / "kept")
-    assert kept.open(sound, cache=CACHE) is None
+    assert kept.open(sound, cache_bytes=CACHE) is None
     make(kept)
-    found = kept.open(sound, cache=CACHE, read_only=True)
+    found = kept.open(sound, cache_bytes=CACHE, read_only=True)
     assert found is not None
     assert found.metadata["rows"] == 3
     assert np.array_equal(found[...], np.arange(24.0).reshape(4, 6))
@@ -58,9 +58,9 @@ def test_a_stage_in_single_precision(world, tmp_path):
     kept = stage(world, tmp_path)
     make(kept, "float32")
     with pytest.raises(OutcoreError, match="its type is float32") as error:
-        kept.open(sound, cache=CACHE)
+        kept.open(sound, cache_bytes=CACHE)
     assert error.value.errno == errno.EIO
-    found = kept.open(sound, cache=CACHE, dtype="float32")
+    found = kept.open(sound, cache_bytes=CACHE, dtype="float32")
     assert found is not None
     found.close()
 
@@ -71,7 +71,7 @@ def test_a_stage_that_was_not_completed_is_not_there(world, tmp_path):
     array.put(np.s_[...], np.ones((4, 6)))
     array.close()
     with pytest.raises(OutcoreError, match="not amplitudes"):  # there, and nothing says what it is
-        kept.open(sound, cache=CACHE)
+        kept.open(sound, cache_bytes=CACHE)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_stage_that_was_not_completed_is_not_there(world, tmp_path):
 def test_what_is_of_something_else_is_refused_by_name(world, tmp_path, problem, says, code):
     make(stage(world, tmp_path))
     with pytest.raises(OutcoreError, match=says) as error:
-        stage(world, tmp_path, problem).open(sound, cache=CACHE)
+        stage(world, tmp_path, problem).open(sound, cache_bytes=CACHE)
     assert error.value.errno == getattr(errno, code)
     stages.save(tmp_path / "small", PROBLEM, {"x": np.ones(3)}, {"cycle": 1})
     with (
@@ -109,7 +109,7 @@ def test_an_array_that_its_check_finds_wrong_is_refused_as_damaged(world, tmp_pa
     kept = stage(world, tmp_path)
     make(kept)
     with pytest.raises(OutcoreError, match="damaged or written wrongly: too small; remove it") as error:
-        kept.open(lambda _: "too small", cache=CACHE)
+        kept.open(lambda _: "too small", cache_bytes=CACHE)
     assert error.value.errno == errno.EIO
 
 

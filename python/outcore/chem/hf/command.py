@@ -67,9 +67,11 @@ class Options(MoleculeOptions):
     ] = None
     record: Annotated[str | None, typer.Option(help="Size of an integral record. Default: 4MiB.")] = None
     prefetch: Annotated[int | None, typer.Option(help="Records read ahead, at least 2. Default: 4.")] = None
-    cache: Annotated[
+    page_cache: Annotated[
         str | None,
-        typer.Option(help="Page cache for integrals: automatic (the default), direct or buffered."),
+        typer.Option(
+            help="Page cache for integrals: 'auto' (the default), 'buffered' (through it) or 'direct' (past it)."
+        ),
     ] = None
     keep_integrals: Annotated[
         Path | None,
@@ -176,12 +178,12 @@ def _check_options(given: dict[str, Any]) -> None:
     keep, scratch = given["keep_integrals"], given["scratch"]
     if keep is not None and scratch is not None and os.path.realpath(keep) != os.path.realpath(scratch):
         preflight.refuse({"--scratch": scratch}, "with --keep-integrals, where the integrals are")
-    integrals, storing = given["integrals"], ("placement", "record", "prefetch", "cache")
+    integrals, storing = given["integrals"], ("placement", "record", "prefetch", "page_cache")
     if not given["estimate"] and integrals in ("disk", "direct"):
         why = f"with --integrals {integrals}; semidirect and auto have a budget"
         preflight.refuse({"--disk": given["disk"]}, why)
     if not given["estimate"] and integrals == "direct":
-        unused = {f"--{name}": given[name] for name in storing} | {"--keep-integrals": keep}
+        unused = {f"--{name.replace('_', '-')}": given[name] for name in storing} | {"--keep-integrals": keep}
         preflight.refuse(unused, "with --integrals direct, which stores none")
     preflight.check_count("--prefetch", given["prefetch"], 1 << 16)
     preflight.check_number("--error", given["error"])
@@ -192,7 +194,7 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
     """For the methods: what was given of the options that Settings has, with defaults of its own for the others."""
     integrals, disk, keep = given["integrals"], given["disk"], given["keep_integrals"]
     settings = {name: given[name] for name in ("error", "threshold", "placement", "scratch", "threads")}
-    settings |= {name: given[name] for name in ("prefetch", "cache")}
+    settings |= {name: given[name] for name in ("prefetch", "page_cache")}
     settings |= {
         "integrals": "auto" if given["estimate"] and integrals in STORAGES else integrals,
         "keep": None if keep is None else str(keep),

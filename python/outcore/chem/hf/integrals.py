@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Matrices = NDArray[np.float64]
 Progress = Callable[[float], None]
 
-CACHES = ("automatic", "direct", "buffered")
+PAGE_CACHES = ("auto", "buffered", "direct")
 PLACEMENTS = ("local", "global")
 STORAGES = ("disk", "semidirect", "direct", "auto")
 
@@ -72,7 +72,9 @@ class Settings:
     threads: int | None = None  # of each process; None: its share of the cores
     record_bytes: int = 4 * _MIB
     prefetch: int = 4  # records read ahead of the contraction, at least 2
-    cache: str = "automatic"  # page cache: "automatic", "direct", "buffered"
+    page_cache: str = (
+        "auto"  # "auto", "buffered" (always through the page cache of the system), "direct" (past it)
+    )
 
     def __post_init__(self) -> None:
         wrong = (
@@ -99,7 +101,10 @@ class Settings:
                 self.threshold is not None and not self.threshold > 0,
                 f"threshold {self.threshold} is not positive",
             ),
-            (self.cache not in CACHES, f"cache '{self.cache}' is none of {', '.join(CACHES)}"),
+            (
+                self.page_cache not in PAGE_CACHES,
+                f"page_cache '{self.page_cache}' is none of {', '.join(PAGE_CACHES)}",
+            ),
             (self.prefetch < 2, f"at least 2 records are read ahead, not {self.prefetch}"),
             (self.threads is not None and self.threads < 1, f"{self.threads} threads"),
             (
@@ -523,7 +528,7 @@ class TwoElectronIntegrals:
             record_bytes=self.settings.record_bytes,
             prefetch=self._prefetch,
             accuracy=self._accuracy,
-            cache=self.settings.cache,
+            page_cache=self.settings.page_cache,
             expected_bytes=expected,
             memory_bytes=self._memory_budget,
             disk_bytes=self._disk_budget * self.world.size if limited else _NO_LIMIT,

@@ -45,8 +45,8 @@ _SETTINGS = """
     (of the energy, that storing may cause) or `threshold` (of integrals), `placement` ("local": a process
     reads the records it wrote; "global": any of them), `scratch` (directory),
     `memory_bytes` (of all processes together), `threads` (of each process), `record_bytes`, `prefetch`,
-    `cache`, `comm` (an mpi4py communicator, or an outcore.World; default all processes of the job, None for this
-    process alone).
+    `page_cache`, `comm` (an mpi4py communicator, or an outcore.World; default all processes of the job, None for
+    this process alone).
 
     `on_estimate(estimate)` is called at rank 0 before integrals are computed, `on_progress(fraction)` while they
     are stored; `stored_summary` says afterwards what was. `close` (or leaving a `with` block) drops the

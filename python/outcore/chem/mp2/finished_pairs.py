@@ -45,7 +45,7 @@ class FinishedPairs:
                     "" if found.shape == shape_of_all else f"its shape is {found.shape}, not {shape_of_all}"
                 )
 
-            found = kept.open(wrong, cache=_CACHE_BYTES)
+            found = kept.open(wrong, cache_bytes=_CACHE_BYTES)
             if found is not None and (found.metadata or {}).get("integrals") != integrals:
                 found.close()
                 found = None

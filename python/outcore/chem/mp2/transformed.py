@@ -64,7 +64,7 @@ class Transformed:
         self._array: GlobalArray | DiskArray
         self.waited_seconds = 0.0  # of reading by `fit`, the mean of threads
         self.stage = ""  # the last that is complete
-        if kept is not None and (found := kept.open(self._wrong, cache=plan.cache_bytes)) is not None:
+        if kept is not None and (found := kept.open(self._wrong, cache_bytes=plan.cache_bytes)) is not None:
             self._array, self.stage, self.rows = found, found.metadata["stage"], found.metadata["rows"]
         elif plan.in_memory:
             begins = [occupied * rank // world.size for rank in range(world.size)]
@@ -75,7 +75,7 @@ class Transformed:
             if kept is not None:
                 self._array = kept.make(shape, chunk, plan.cache_bytes)
             else:
-                self._array = DiskArray(world, shape, chunk=chunk, cache=plan.cache_bytes)
+                self._array = DiskArray(world, shape, chunk=chunk, cache_bytes=plan.cache_bytes)
 
     def _wrong(self, found: DiskArray) -> str:
         stage, rows, functions = found.metadata.get("stage"), found.metadata.get("rows"), self._shape[0]

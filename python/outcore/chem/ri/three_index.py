@@ -140,7 +140,7 @@ class ThreeIndex:
 
     def _open(self, kept: Stage) -> bool:
         """Takes what another run has left, with its layout. False if there is nothing."""
-        disk = self._disk = kept.open(self._wrong, cache=self.plan.cache_bytes, read_only=True)
+        disk = self._disk = kept.open(self._wrong, cache_bytes=self.plan.cache_bytes, read_only=True)
         if disk is None:
             return False
         self.rows, self.dropped = disk.shape[0], disk.metadata["dropped"]
@@ -186,7 +186,7 @@ class ThreeIndex:
             if self._kept is not None:
                 self._disk = self._kept.make(shape, chunk, cache)
             else:
-                self._disk = DiskArray(self.world, shape, chunk=chunk, cache=cache)
+                self._disk = DiskArray(self.world, shape, chunk=chunk, cache_bytes=cache)
 
     def _fill(self, metric: Metric, progress: Progress | None) -> None:
         """Threads of all processes take slabs as they come to them; while one is written others are computed."""
