@@ -40,7 +40,7 @@ $(BUILT): $(READY) $(NATIVE)
 	@touch $@
 
 demo: $(BUILT)  ## Hartree-Fock of C14H8F6 with its integrals on disk, on two processes
-	$(OUTCORE) scf examples/c14h8f6.xyz --basis '6-31g*' --cart --integrals disk --ranks 2
+	$(OUTCORE) scf examples/c14h8f6.xyz --basis '6-31g*' --cart --storage disk --ranks 2
 
 test: $(BUILT)  ## every test: C++, Python, 2 and 4 processes; SANITIZE=address,undefined or thread
 	@$(PYTHON) scripts/test.py $(if $(SANITIZE),--sanitize $(SANITIZE))

@@ -20,7 +20,7 @@ from outcore.cli.bench import BenchOptions, Claim, at_least, at_most
 from ._molecules import alkane, flake, hydrogen_chain, hydrogen_lattice, hydrogen_ring, waters
 
 ERRORS = (1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11)
-STORAGES = ("disk", "semidirect", "auto")
+STORAGES = ("disk", "mixed", "auto")
 _FEW_ERRORS = (1e-6, 1e-9)  # of those that take long
 _CONVERGED = 1e-11
 _GRADIENT = 1e-7  # of the reference: near-degenerate lattices are not done when the energy stands still
@@ -134,8 +134,8 @@ def _one(options: BenchOptions, case: Case, errors: tuple[float, ...]) -> tuple[
     for asked in errors:
         half = 0
         for storage in STORAGES:
-            settings = {"disk_bytes": half} if storage == "semidirect" else {}
-            found, promised, size = ours(asked, integrals=storage, **settings)
+            settings = {"disk_bytes": half} if storage == "mixed" else {}
+            found, promised, size = ours(asked, storage=storage, **settings)
             half = half or size // 2
             runs.append(Run(storage, asked, promised.bound, found))
             options.say(

@@ -84,14 +84,14 @@ def _one(
         direct = sample_of_direct(mol, settings, world)
         half = round(sample.bytes / 2)
         rules = {
-            "disk": plan.KEEP_ALL, "semidirect": sample.rule(0, half), "direct": plan.KEEP_NONE
+            "disk": plan.KEEP_ALL, "mixed": sample.rule(0, half), "direct": plan.KEEP_NONE
         }  # fmt: skip
         for way, rule in rules.items():
             with scf.RHF(
                 mol,
                 comm=world,
-                integrals=way,
-                disk_bytes=half if way == "semidirect" else None,
+                storage=way,
+                disk_bytes=half if way == "mixed" else None,
                 threads=_THREADS,
                 scratch=str(options.scratch),
             ) as mf:

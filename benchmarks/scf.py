@@ -110,7 +110,7 @@ def _run(options: BenchOptions, case: Case) -> list[Claim]:
     if case.peers:
         single[_LOOSE] = lambda: _ours(geometry, basis, options.scratch, "direct", threshold=10 * THRESHOLD)
     if case.peers:
-        single[_SEMIDIRECT] = lambda: _ours(geometry, basis, options.scratch, "semidirect", disk_bytes=half)
+        single[_SEMIDIRECT] = lambda: _ours(geometry, basis, options.scratch, "mixed", disk_bytes=half)
         single["ours, auto"] = lambda: _ours(geometry, basis, options.scratch, "auto")
         if nwchem:
             single[_NWCHEM_SEMIDIRECT] = lambda: _nwchem(
@@ -269,17 +269,17 @@ def _ours(
     geometry: Path,
     basis: str,
     scratch: Path,
-    integrals: str,
+    storage: str,
     page_cache: str = "auto",
     disk_bytes: int | None = None,
     threshold: float | None = THRESHOLD,  # None: as exact as can be
 ) -> Run:
     results = scratch / "ours.json"
     command = [
-        sys.executable, "-m", "outcore", "scf", str(geometry), "--basis", basis, "--cart", "--integrals", integrals,
+        sys.executable, "-m", "outcore", "scf", str(geometry), "--basis", basis, "--cart", "--storage", storage,
         "--ranks", str(RANKS), "--scratch", str(scratch), "--json", str(results),
     ]  # fmt: skip
-    if integrals != "direct":
+    if storage != "direct":
         command += ["--page-cache", page_cache]
     exact = ["--error", "1e-12", "--conv-tol", "1e-11"]
     command += exact if threshold is None else ["--threshold", str(threshold)]

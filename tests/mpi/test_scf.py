@@ -27,7 +27,7 @@ def molecule(**given) -> gto.Mole:
     return gto.M(verbose=0, **given)
 
 
-@pytest.mark.parametrize("integrals", ["disk", "direct", "semidirect", "auto"])
+@pytest.mark.parametrize("integrals", ["disk", "direct", "mixed", "auto"])
 @pytest.mark.parametrize(
     ("method", "given"),
     [
@@ -38,8 +38,8 @@ def molecule(**given) -> gto.Mole:
 )
 def test_energy_is_pyscfs_on_every_process(comm, computed_once, shared_tmp_path, integrals, method, given):
     mol = molecule(**given)
-    settings = {"integrals": integrals, "scratch": str(shared_tmp_path), "threshold": 1e-12}
-    if integrals == "semidirect":
+    settings = {"storage": integrals, "scratch": str(shared_tmp_path), "threshold": 1e-12}
+    if integrals == "mixed":
         settings["disk_bytes"] = 200_000
     with getattr(scf, method)(mol, **settings) as mf:
         mf.conv_tol = 1e-11
@@ -85,7 +85,7 @@ def test_a_fast_process_may_use_the_disk_budget_of_a_slow_one(comm, shared_tmp_p
             run_tasks(counter, cost, threads, work, progress)
 
     monkeypatch.setattr(integrals_module, "run_tasks", only_the_last)
-    settings = {"integrals": "semidirect", "disk_bytes": 1_000_000, "threshold": 1e-12}
+    settings = {"storage": "mixed", "disk_bytes": 1_000_000, "threshold": 1e-12}
     mol = molecule(atom=WATER, basis="cc-pvtz")
     with scf.RHF(mol, scratch=str(shared_tmp_path), record_bytes=1 << 16, **settings) as mf:
         summary = mf.two_electron.summary()
@@ -93,12 +93,12 @@ def test_a_fast_process_may_use_the_disk_budget_of_a_slow_one(comm, shared_tmp_p
     assert summary.lost_tasks == 0
 
 
-@pytest.mark.parametrize("integrals", ["disk", "semidirect", "auto"])
+@pytest.mark.parametrize("integrals", ["disk", "mixed", "auto"])
 @pytest.mark.parametrize("nodes", ["hosts", "processes"])
 def test_energy_is_the_same_whoever_reads_the_records(comm, shared_tmp_path, integrals, nodes):
     mol = molecule(atom=WATER, basis="cc-pvtz")
-    settings = {"integrals": integrals, "threshold": 1e-12, "record_bytes": 1 << 16}
-    if integrals == "semidirect":
+    settings = {"storage": integrals, "threshold": 1e-12, "record_bytes": 1 << 16}
+    if integrals == "mixed":
         settings["disk_bytes"] = 1_000_000
     with scf.RHF(mol, scratch=str(shared_tmp_path), **settings) as mf:
         local, stored = mf.kernel(), mf.stored_summary
@@ -211,7 +211,7 @@ def test_nodes_without_shared_memory_give_the_same(comm, shared_tmp_path):
     mol = molecule(atom=WATER, basis="6-31g*")
     with World(nodes="processes") as world:
         for integrals in ("disk", "direct"):
-            with scf.RHF(mol, integrals=integrals, scratch=str(shared_tmp_path), comm=world) as mf:
+            with scf.RHF(mol, storage=integrals, scratch=str(shared_tmp_path), comm=world) as mf:
                 energy = mf.kernel()
             assert energy == pytest.approx(reference.RHF(mol).run().e_tot, abs=1e-8)
 
@@ -306,10 +306,10 @@ def test_a_disk_that_fills_ends_the_job_everywhere_with_one_error(comm, filling_
 
 
 @pytest.mark.parametrize("placement", ["local", "global"])
-def test_a_semidirect_run_recomputes_what_a_full_disk_does_not_take(comm, filling_disk, placement):
+def test_a_mixed_run_recomputes_what_a_full_disk_does_not_take(comm, filling_disk, placement):
     mol = molecule(atom=WATER, basis="cc-pvtz")
     with World(scratch=filling_disk) as world:
-        settings = {"integrals": "semidirect", "record_bytes": 1 << 18, "placement": placement}
+        settings = {"storage": "mixed", "record_bytes": 1 << 18, "placement": placement}
         scratch = {} if placement == "global" else {"scratch": str(filling_disk)}
         with scf.RHF(mol, comm=world, threshold=1e-12, **settings, **scratch) as mf:
             mf.conv_tol = 1e-11

@@ -32,10 +32,10 @@ def orbitals() -> Any:
     return mf
 
 
-def read_integrals(world: outcore.World, place: Path, way: str = "semidirect") -> Any:
+def read_integrals(world: outcore.World, place: Path, way: str = "mixed") -> Any:
     """The energy and its derivatives by the density; integrals that are not there are made."""
-    settings = {"integrals": way, "threshold": THRESHOLD, "threads": 1, "record_bytes": 1 << 16}
-    if way == "semidirect":
+    settings = {"storage": way, "threshold": THRESHOLD, "threads": 1, "record_bytes": 1 << 16}
+    if way == "mixed":
         settings["disk_bytes"] = 1 << 17  # not all finds a place
     with scf.RHF(orbitals().mol, comm=world, keep=str(place), **settings) as mf:
         potential = mf.get_veff(dm=orbitals().make_rdm1())

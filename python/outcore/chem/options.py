@@ -16,6 +16,15 @@ if TYPE_CHECKING:
     from pyscf.gto import Mole
 
 
+Storage = Annotated[
+    str,
+    typer.Option(
+        help="Where integrals are: in 'memory'; on 'disk'; 'direct': nowhere, recomputed when needed; 'mixed': "
+        "what is worth most on disk, the rest recomputed; 'auto': in memory what fits there. No method has all."
+    ),
+]
+
+
 @dataclass(frozen=True, kw_only=True)
 class MoleculeOptions(JobOptions):
     """The molecule, and how its SCF goes."""
@@ -50,6 +59,7 @@ class MoleculeOptions(JobOptions):
         float | None, typer.Option(help="Convergence of the energy (Hartree). Default: 1e-9.")
     ] = None
     max_cycle: Annotated[int, typer.Option(help="Most SCF cycles.")] = 50
+    storage: Storage = "auto"
 
     def check(self) -> None:
         scf_options.check_guess(self.guess or scf_options.GUESSES[0])

@@ -64,12 +64,12 @@ class ChemioHf:
         """Runs what has not been run. Raises OutOfTime, and OutcoreError if a run fails."""
         whole = self._run("disk", 1.0, "disk").stored_bytes
         for share in BUDGETS:
-            self._run(f"semidirect-{share:g}", share, "semidirect", "--disk", str(int(share * whole)))
+            self._run(f"mixed-{share:g}", share, "mixed", "--disk", str(int(share * whole)))
         self._run("direct", 0.0, "direct")
         self._run("auto", 1.0, "auto")
 
     def known(self) -> list[Run]:
-        names = [("direct", 0.0), *((f"semidirect-{s:g}", s) for s in BUDGETS), ("disk", 1.0), ("auto", 1.0)]
+        names = [("direct", 0.0), *((f"mixed-{s:g}", s) for s in BUDGETS), ("disk", 1.0), ("auto", 1.0)]
         return [run for name, share in names if (run := self._known(name, share)) is not None]
 
     def _known(self, name: str, share: float) -> Run | None:
@@ -86,7 +86,7 @@ class ChemioHf:
         settings = {**asdict(self.molecule), "record": self._record, "processes": self._processes}
         return Problem("a run of the study chemio-hf", FORMAT, settings)
 
-    def _run(self, name: str, share: float, integrals: str, *options: str) -> Run:
+    def _run(self, name: str, share: float, storage: str, *options: str) -> Run:
         known = self._known(name, share)
         if known is not None:
             return known
@@ -98,10 +98,10 @@ class ChemioHf:
                 *(sys.executable, "-m", "outcore", "scf", str(self.molecule.path())),
                 *("--basis", self.molecule.basis, *(["--cart"] if self.molecule.cartesian else [])),
                 *(
-                    "--integrals",
-                    integrals,
+                    "--storage",
+                    storage,
                     *options,
-                    *([] if integrals == "direct" else ["--record", self._record]),
+                    *([] if storage == "direct" else ["--record", self._record]),
                 ),
                 *("--ranks", str(self._processes), "--scratch", str(self._scratch), "--json", str(result)),
             ]

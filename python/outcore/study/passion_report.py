@@ -124,7 +124,7 @@ class Document:
         emulated_names = (f"{name}, emulated" for name in ("plain", "library", "prefetch", "auto"))
         self._say(table(["seconds", "direct", "prefetch, this machine", *emulated_names], rows))
         if worst:
-            self._say(f"{MARK} Run time of `--integrals auto` / direct: {', '.join(worst)}.")
+            self._say(f"{MARK} Run time of `--storage auto` / direct: {', '.join(worst)}.")
         errors = [
             abs(o.energy - direct.energy)
             for o in self._study.outcomes(SECTIONS["direct"](self._study, self._device))

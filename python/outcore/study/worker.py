@@ -32,7 +32,7 @@ def main(settings: dict[str, Any]) -> None:
     mf = RHF(
         mol,
         comm=comm,
-        integrals=settings["integrals"],
+        storage=settings["integrals"],
         record_bytes=settings["buffer_bytes"],
         prefetch=max(4, _AHEAD_BYTES // settings["buffer_bytes"]),
         threads=1,

@@ -184,7 +184,7 @@ def test_with_fitted_integrals(name):
             check(mf, theirs, call)
 
 
-@pytest.mark.parametrize("integrals", ["disk", "semidirect", "direct", "auto"])
+@pytest.mark.parametrize("integrals", ["disk", "mixed", "direct", "auto"])
 @pytest.mark.parametrize("omega", [0.3, -0.3, 0.0])
 @pytest.mark.parametrize("hermi", [0, 1, 2])
 def test_jk_of_another_operator(integrals, omega, hermi, tmp_path):
@@ -193,8 +193,8 @@ def test_jk_of_another_operator(integrals, omega, hermi, tmp_path):
     if hermi:
         densities = densities + (3 - 2 * hermi) * densities.transpose(0, 2, 1)
     expected = reference.RHF(mol).get_jk(mol, densities, hermi, omega=omega)
-    disk = {"disk_bytes": 20_000} if integrals == "semidirect" else {}
-    with scf.RHF(mol, integrals=integrals, scratch=str(tmp_path), threshold=1e-12, **disk) as mf:
+    disk = {"disk_bytes": 20_000} if integrals == "mixed" else {}
+    with scf.RHF(mol, storage=integrals, scratch=str(tmp_path), threshold=1e-12, **disk) as mf:
         np.testing.assert_allclose(mf.get_jk(mol, densities, hermi, omega=omega), expected, atol=1e-9)
         np.testing.assert_allclose(mf.get_j(mol, densities, hermi, omega=omega), expected[0], atol=1e-9)
         np.testing.assert_allclose(mf.get_k(mol, densities, hermi, omega=omega), expected[1], atol=1e-9)
@@ -205,7 +205,7 @@ def test_a_molecule_with_an_operator_of_its_own(integrals, tmp_path):
     mol = molecule("water").copy()
     mol.omega = 0.3
     expected = run(reference.RHF(mol))
-    with scf.RHF(mol, integrals=integrals, scratch=str(tmp_path), threshold=1e-12) as mf:
+    with scf.RHF(mol, storage=integrals, scratch=str(tmp_path), threshold=1e-12) as mf:
         assert run(mf) == pytest.approx(expected, abs=1e-9)
         density = mf.make_rdm1()
         np.testing.assert_allclose(

@@ -158,7 +158,7 @@ def test_a_command_ends_with_the_status_of_its_signal(chain, tmp_path, number, s
     if ranks > 1:
         launch.mpi_library()
     command = [sys.executable, "-m", "outcore", "scf", str(chain), "--basis", "aug-cc-pvdz"]
-    command += ["--integrals", storage, "--scratch", str(scratch)]
+    command += ["--storage", storage, "--scratch", str(scratch)]
     command += ["--ranks", str(ranks)] if ranks > 1 else []
     status, errors = ended_by(number, command)
     assert status == 128 + number, errors

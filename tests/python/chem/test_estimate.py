@@ -38,8 +38,8 @@ def test_the_ways_are_ordered_by_what_they_keep(tmp_path):
     mol = gto.M(verbose=0, **MOLECULES["benzene"])
     with World("self") as world:
         found = forecast(mol, Settings("auto", scratch=str(tmp_path), disk_bytes=400_000), world)
-    disk, semidirect, direct, auto = found.ways.values()
-    assert direct.bytes < semidirect.bytes <= 400_000 < disk.bytes
-    assert direct.kept < semidirect.kept < disk.kept
-    assert disk.seconds < direct.seconds  # ten times; that of semidirect comes of another sample
+    disk, mixed, direct, auto = found.ways.values()
+    assert direct.bytes < mixed.bytes <= 400_000 < disk.bytes
+    assert direct.kept < mixed.kept < disk.kept
+    assert disk.seconds < direct.seconds  # ten times; that of mixed comes of another sample
     assert auto.seconds <= disk.seconds * 1.001  # all of it fits into memory

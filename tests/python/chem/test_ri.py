@@ -464,8 +464,12 @@ def test_a_disk_that_is_too_small_for_mp2_is_noticed_before_integrals_are_made(s
 
 
 def test_unknown_storage_is_refused(water):
-    with pytest.raises(OutcoreError, match="storage 'tape'"):
+    with pytest.raises(OutcoreError, match=r"storage 'tape'.*no such word; density fitting has auto, disk"):
         ri.RHF(water, storage="tape")
+    with pytest.raises(
+        OutcoreError, match=r"storage 'mixed'.*does not have it; density fitting has auto, disk"
+    ):
+        ri.RHF(water, storage="mixed")
 
 
 def test_what_is_kept_is_found_again_with_the_orbitals_of_pyscf(water_reference, tmp_path):

@@ -35,10 +35,10 @@ MOLECULES = {
 }
 THRESHOLD = 1e-12
 WAYS = {
-    "disk": {"integrals": "disk"},
-    "direct": {"integrals": "direct"},
-    "semidirect": {"integrals": "semidirect", "disk_bytes": 100_000},
-    "auto": {"integrals": "auto"},
+    "disk": {"storage": "disk"},
+    "direct": {"storage": "direct"},
+    "mixed": {"storage": "mixed", "disk_bytes": 100_000},
+    "auto": {"storage": "auto"},
 }
 
 
@@ -154,40 +154,38 @@ def test_integrals_are_computed_once(mean_field):
     assert stored.bytes == stored.disk_bytes and stored.bytes % 4096 == 0
 
 
-def test_semidirect_keeps_to_its_disk_budget_and_uses_it(water, tmp_path):
-    whole = outcome(water, tmp_path, integrals="disk")
-    part = outcome(water, tmp_path, integrals="semidirect", disk_bytes=100_000, threads=1)
+def test_mixed_keeps_to_its_disk_budget_and_uses_it(water, tmp_path):
+    whole = outcome(water, tmp_path, storage="disk")
+    part = outcome(water, tmp_path, storage="mixed", disk_bytes=100_000, threads=1)
     assert part.summary.disk_bytes <= 100_000 and part.summary.memory_bytes == 0
     assert 50_000 < part.summary.bytes < whole.summary.bytes
     assert part.energy == pytest.approx(whole.energy, abs=1e-10)
 
 
 def test_auto_keeps_all_in_memory_where_it_fits(water, tmp_path):
-    whole = outcome(water, tmp_path, integrals="disk")
-    auto = outcome(water, tmp_path, integrals="auto")
+    whole = outcome(water, tmp_path, storage="disk")
+    auto = outcome(water, tmp_path, storage="auto")
     assert auto.summary.disk_bytes == 0 and auto.summary.memory_bytes > 0
     assert auto.summary.stored == whole.summary.stored
     assert auto.energy == pytest.approx(whole.energy, abs=1e-10)
 
 
 def test_a_disk_budget_of_nothing_is_a_direct_run(water, tmp_path):
-    direct = outcome(water, tmp_path, integrals="direct")
-    nothing = outcome(water, tmp_path, integrals="semidirect", disk_bytes=0)
+    direct = outcome(water, tmp_path, storage="direct")
+    nothing = outcome(water, tmp_path, storage="mixed", disk_bytes=0)
     assert nothing.summary is None and os.listdir(tmp_path) == []
     assert nothing.energy == pytest.approx(direct.energy, abs=1e-12)
 
 
 def test_a_disk_budget_below_one_record_is_used(water, tmp_path):
     # One thread: each fills a record of its own, and two may find no room beside each other in so little disk.
-    part = outcome(
-        water, tmp_path, integrals="semidirect", disk_bytes=80_000, record_bytes=1 << 20, threads=1
-    )
+    part = outcome(water, tmp_path, storage="mixed", disk_bytes=80_000, record_bytes=1 << 20, threads=1)
     assert 20_000 < part.summary.disk_bytes <= 80_000
 
 
 def test_a_disk_budget_larger_than_the_disk_keeps_everything(water, tmp_path):
-    whole = outcome(water, tmp_path, integrals="disk")
-    part = outcome(water, tmp_path, integrals="semidirect", disk_bytes=1 << 60)
+    whole = outcome(water, tmp_path, storage="disk")
+    part = outcome(water, tmp_path, storage="mixed", disk_bytes=1 << 60)
     assert part.summary.stored == whole.summary.stored
 
 
@@ -294,8 +292,11 @@ def test_read_only_scratch_is_refused(water, read_only):
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"integrals": "tape"}, "is none of disk, semidirect, direct, auto"),
-        ({"integrals": "disk", "storage": "disk"}, "one setting"),
+        ({"storage": "tape"}, "'tape'.*no such word; Hartree-Fock has disk, mixed, direct, auto"),
+        (
+            {"storage": "memory"},
+            "'memory'.*Hartree-Fock does not have it; Hartree-Fock has disk, mixed, direct, auto",
+        ),
         ({"threshold": -1.0}, "not positive"),
         ({"prefetch": 1}, "2 records"),
         ({"record_bytes": 5000}, "multiple of 4096"),
@@ -317,7 +318,7 @@ def test_a_geometry_that_is_no_number_is_refused(tmp_path):
         scf.RHF(mol, scratch=str(tmp_path), threshold=1e-10).get_jk(dm=np.eye(mol.nao))
 
 
-@pytest.mark.parametrize("way", ["disk", "semidirect", "auto"])
+@pytest.mark.parametrize("way", ["disk", "mixed", "auto"])
 def test_kept_integrals_are_reused(water, tmp_path, way):
     settings = {**WAYS[way], "keep": str(tmp_path)}
     first = outcome(water, tmp_path, **settings)

@@ -101,7 +101,7 @@ def test_open_shells_are_restricted_where_that_is_asked_for(water, capsys, integ
     from pyscf import gto
     from pyscf import scf as reference
 
-    arguments = ("--basis", "sto-3g", "--charge", "1", "--rohf", "--integrals", integrals)
+    arguments = ("--basis", "sto-3g", "--charge", "1", "--rohf", "--storage", integrals)
     assert scf(water, *arguments, "--conv-tol", "1e-11") == 0
     energy = float(capsys.readouterr().out.split("\nROHF energy")[1].split()[0])
     mol = gto.M(atom=str(water), basis="sto-3g", charge=1, spin=1, verbose=0)
@@ -302,12 +302,12 @@ def test_a_run_that_was_cut_short_can_be_finished(water, tmp_path):
 
 
 @pytest.mark.launcher
-@pytest.mark.parametrize(("cycle", "integrals"), [(1, "disk"), (4, "disk"), (3, "semidirect")])
+@pytest.mark.parametrize(("cycle", "integrals"), [(1, "disk"), (4, "disk"), (3, "mixed")])
 def test_a_run_that_was_killed_goes_on_from_its_integrals_and_its_last_cycle(tmp_path, cycle, integrals):
     saved, results = tmp_path / "orbitals", tmp_path / "results.json"
     command = [sys.executable, "-u", "-m", "outcore", "scf", str(BIPHENYL), "--basis", "sto-3g"]
-    command += ["--integrals", integrals, "--ranks", "2", "--scratch", str(tmp_path)]
-    if integrals == "semidirect":
+    command += ["--storage", integrals, "--ranks", "2", "--scratch", str(tmp_path)]
+    if integrals == "mixed":
         command += ["--disk", "18MB"]
     command += ["--keep-integrals", str(tmp_path), "--checkpoint", str(saved)]
     run = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
@@ -370,13 +370,13 @@ def test_the_estimate_has_a_row_for_each_way_and_runs_nothing(water, tmp_path, c
     output = capsys.readouterr().out
     assert "RHF energy" not in output
     ways = json.loads(results.read_text())["ways"]
-    assert list(ways) == ["disk", "semidirect, 0 MB", "direct", "auto"]
-    assert ways["disk"]["kept"] > ways["semidirect, 0 MB"]["kept"] > ways["direct"]["kept"] == 0
+    assert list(ways) == ["disk", "mixed, 0 MB", "direct", "auto"]
+    assert ways["disk"]["kept"] > ways["mixed, 0 MB"]["kept"] > ways["direct"]["kept"] == 0
 
 
-def test_a_semidirect_run_says_what_it_keeps_and_what_it_recomputes(water, capsys):
+def test_a_mixed_run_says_what_it_keeps_and_what_it_recomputes(water, capsys):
     # The disk holds many records: the last one of each thread may find no room.
-    settings = ["--integrals", "semidirect", "--disk", "1MB", "--record", "64KiB"]
+    settings = ["--storage", "mixed", "--disk", "1MB", "--record", "64KiB"]
     assert scf(water, "--basis", "cc-pvtz", *settings) == 0
     output = capsys.readouterr().out
     assert "% of the integrals, worth least for their bytes, are recomputed" in output
@@ -384,5 +384,5 @@ def test_a_semidirect_run_says_what_it_keeps_and_what_it_recomputes(water, capsy
 
 
 def test_no_disk_at_all_is_a_direct_run(water, capsys):
-    assert scf(water, "--basis", "6-31g*", "--integrals", "semidirect", "--disk", "0") == 0
+    assert scf(water, "--basis", "6-31g*", "--storage", "mixed", "--disk", "0") == 0
     assert "stored" not in capsys.readouterr().out

@@ -26,10 +26,10 @@ LATTICE = "; ".join(
 WATERS = "; ".join(f"O {3 * n} 0 0; H {3 * n} .757 .587; H {3 * n} -.757 .587" for n in range(4))
 MOLECULES = {"ring": RING, "chain": CHAIN, "lattice": LATTICE, "waters": WATERS}
 WAYS = {
-    "disk": {"integrals": "disk"},
-    "semidirect": {"integrals": "semidirect", "disk_bytes": 300_000},
-    "auto": {"integrals": "auto"},
-    "direct": {"integrals": "direct"},
+    "disk": {"storage": "disk"},
+    "mixed": {"storage": "mixed", "disk_bytes": 300_000},
+    "auto": {"storage": "auto"},
+    "direct": {"storage": "direct"},
 }
 
 
@@ -69,7 +69,7 @@ def test_what_is_left_out_scatters_as_the_standard_deviation_says(exact, tmp_pat
     assert 0.4 < np.sqrt(np.mean(np.square(errors))) < 1.7
 
 
-@pytest.mark.parametrize("way", ["semidirect", "auto", "direct"])
+@pytest.mark.parametrize("way", ["mixed", "auto", "direct"])
 def test_the_last_energy_is_that_of_all_of_the_density(way, exact, tmp_path, monkeypatch):
     """Also where screening by the density is so coarse that J and K of the cycles are far off."""
     monkeypatch.setattr(scf.Settings, "density_threshold", property(lambda self: 1e-5))
@@ -86,7 +86,7 @@ def test_auto_runs_in_the_memory_in_which_disk_runs(exact, tmp_path):
     common = {"comm": None, "scratch": str(tmp_path), "record_bytes": 16 << 20, "threads": 2, "prefetch": 2}
     with scf.RHF(mol, **common) as mf:
         least = mf.two_electron._memory_bytes(2)
-    with scf.RHF(mol, **common, integrals="auto", memory_bytes=least + (40 << 20)) as mf:
+    with scf.RHF(mol, **common, storage="auto", memory_bytes=least + (40 << 20)) as mf:
         assert mf.kernel(density) == pytest.approx(energy, abs=1e-8)
 
 
@@ -94,7 +94,7 @@ def test_shells_larger_than_a_record_are_stored_in_parts(tmp_path):
     mol = gto.M(atom="Ar 0 0 0", basis="ano@8s7p4d3f", verbose=0)
     exact = reference.RHF(mol).run(conv_tol=1e-12)
     for way in ("disk", "auto"):
-        with scf.RHF(mol, comm=None, scratch=str(tmp_path), record_bytes=64 << 10, integrals=way) as mf:
+        with scf.RHF(mol, comm=None, scratch=str(tmp_path), record_bytes=64 << 10, storage=way) as mf:
             mf.conv_tol = 1e-11
             assert mf.kernel(exact.make_rdm1()) == pytest.approx(exact.e_tot, abs=1e-9)
             assert mf.energy_error().kept
@@ -114,7 +114,7 @@ def test_cycles_go_on_until_what_is_not_converged_is_below_the_error_asked_for()
 def test_the_command_states_a_bound_of_direct_runs_too(tmp_path, capsys):
     path, results = tmp_path / "water.xyz", tmp_path / "results.json"
     path.write_text("3\nwater\nO 0 0 0\nH 0 0.757 0.587\nH 0 -0.757 0.587\n")
-    arguments = ["scf", str(path), "--basis", "6-31g*", "--integrals", "direct", "--json", str(results)]
+    arguments = ["scf", str(path), "--basis", "6-31g*", "--storage", "direct", "--json", str(results)]
     assert cli.run(arguments) == 0
     assert "error of the energy" in capsys.readouterr().out
     storage = json.loads(results.read_text())["storage_error"]

@@ -434,7 +434,7 @@ def test_an_scf_of_the_parent_is_refused_in_a_child(tmp_path):
     from outcore.chem.hf import scf
 
     mol = pyscf.M(atom="He 0 0 0", basis="cc-pvdz", verbose=0)
-    with scf.RHF(mol, integrals="disk", scratch=tmp_path) as mf:
+    with scf.RHF(mol, storage="disk", scratch=tmp_path) as mf:
         energy = mf.kernel()
         density = mf.make_rdm1()
         assert in_child(lambda: mf.get_jk(dm=density)) == REFUSED

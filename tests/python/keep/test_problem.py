@@ -132,7 +132,7 @@ def test_kept_integrals_of_another_molecule_are_refused_by_name(integrals, name)
     [
         ({"error": 1e-8}, "error = 1e-09, now it is 1e-08"),
         ({"threshold": 1e-10}, "threshold = none, now it is 1e-10"),
-        ({"integrals": "semidirect"}, "integrals = disk, now it is semidirect"),
+        ({"storage": "mixed"}, "storage = disk, now it is mixed"),
         ({"record_bytes": 1 << 17}, "record = 4194304, now it is 131072"),
     ],
 )

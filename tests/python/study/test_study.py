@@ -242,7 +242,7 @@ def test_chemio_hf_goes_from_direct_to_disk(tmp_path):
     assert answer.returncode == 0, answer.stderr
     text = (tmp_path / "report" / "report.md").read_text()
     runs = json.loads((tmp_path / "report" / "results.json").read_text())["runs"]
-    names = ["direct", *(f"semidirect-{share:g}" for share in BUDGETS), "disk", "auto"]
+    names = ["direct", *(f"mixed-{share:g}" for share in BUDGETS), "disk", "auto"]
     assert list(runs) == names
     assert all(f"| {name} |" in text for name in names)
     energies = [run["energy_hartree"] for run in runs.values()]

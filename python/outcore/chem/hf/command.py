@@ -12,8 +12,9 @@ import typer
 
 from outcore.base.errors import OutcoreError
 from outcore.chem import scf_options
-from outcore.chem.hf.integrals import STORAGES
-from outcore.chem.options import MoleculeOptions
+from outcore.chem import storage as storage_words
+from outcore.chem.hf.integrals import METHOD, STORAGES
+from outcore.chem.options import MoleculeOptions, Storage
 from outcore.cli.run import Run, with_options
 from outcore.job import preflight
 from outcore.job.resources import parse_bytes
@@ -38,16 +39,10 @@ class Options(MoleculeOptions):
 
     rohf: Annotated[bool, typer.Option("--rohf", help="Restricted open-shell.")] = False
     rhf: Annotated[bool, typer.Option("--rhf", help="Insist on closed shells.")] = False
-    integrals: Annotated[
-        str,
-        typer.Option(
-            help="'disk': stored once, read in each cycle; 'direct': recomputed; 'semidirect': what is worth "
-            "most is stored within --disk, the rest recomputed; 'auto': in memory, then on disk, if that is faster."
-        ),
-    ] = "disk"
+    storage: Storage = "disk"
     disk: Annotated[
         str | None,
-        typer.Option(help="Disk for integrals, all processes, if semidirect or auto. Default: what is free."),
+        typer.Option(help="Disk for integrals, all processes, if mixed or auto. Default: what is free."),
     ] = None
     error: Annotated[
         float | None,
@@ -159,7 +154,7 @@ def _scf(run: Run, options: Options) -> int:
     view.storage_error(storage_error)
     world = mf.world
     report = _end_io(run.comm, run_seconds, raw, options.trace)
-    if report is not None and options.integrals != "direct":
+    if report is not None and options.storage != "direct":
         report.render(run.console, full=options.full)
     run.results |= _results(mf, work, report, storage_error, run_seconds)
     run.finish(world)
@@ -172,19 +167,20 @@ def _check_options(given: dict[str, Any]) -> None:
     """Raises OutcoreError for options that exclude each other, have no effect, or are out of range. An estimate is
     of all ways to run: it takes the options of any."""
 
+    storage_words.check(given["storage"], STORAGES, METHOD)
     scf_options.check_one_method(given["uhf"], given["rohf"], given["rhf"])
     if given["restart"] is not None:
         preflight.refuse({"--guess": given["guess"]}, "with --restart, which starts from orbitals")
     keep, scratch = given["keep_integrals"], given["scratch"]
     if keep is not None and scratch is not None and os.path.realpath(keep) != os.path.realpath(scratch):
         preflight.refuse({"--scratch": scratch}, "with --keep-integrals, where the integrals are")
-    integrals, storing = given["integrals"], ("placement", "record", "prefetch", "page_cache")
-    if not given["estimate"] and integrals in ("disk", "direct"):
-        why = f"with --integrals {integrals}; semidirect and auto have a budget"
+    storage, storing = given["storage"], ("placement", "record", "prefetch", "page_cache")
+    if not given["estimate"] and storage in ("disk", "direct"):
+        why = f"with --storage {storage}; mixed and auto have a budget"
         preflight.refuse({"--disk": given["disk"]}, why)
-    if not given["estimate"] and integrals == "direct":
+    if not given["estimate"] and storage == "direct":
         unused = {f"--{name.replace('_', '-')}": given[name] for name in storing} | {"--keep-integrals": keep}
-        preflight.refuse(unused, "with --integrals direct, which stores none")
+        preflight.refuse(unused, "with --storage direct, which stores none")
     preflight.check_count("--prefetch", given["prefetch"], 1 << 16)
     preflight.check_number("--error", given["error"])
     preflight.check_number("--threshold", given["threshold"])
@@ -192,11 +188,11 @@ def _check_options(given: dict[str, Any]) -> None:
 
 def _settings(given: dict[str, Any]) -> dict[str, Any]:
     """For the methods: what was given of the options that Settings has, with defaults of its own for the others."""
-    integrals, disk, keep = given["integrals"], given["disk"], given["keep_integrals"]
+    storage, disk, keep = given["storage"], given["disk"], given["keep_integrals"]
     settings = {name: given[name] for name in ("error", "threshold", "placement", "scratch", "threads")}
     settings |= {name: given[name] for name in ("prefetch", "page_cache")}
     settings |= {
-        "integrals": "auto" if given["estimate"] and integrals in STORAGES else integrals,
+        "storage": "auto" if given["estimate"] else storage,
         "keep": None if keep is None else str(keep),
         "disk_bytes": None if disk is None else 0 if disk.strip() == "0" else parse_bytes(disk),
         "memory_bytes": None if given["memory"] is None else parse_bytes(given["memory"]),
@@ -286,7 +282,7 @@ def _results(
         "converged": bool(mf.converged),
         "cycles": int(mf.cycles),
         "functions": int(mf.mol.nao),
-        "integrals": mf.settings.storage,
+        "storage": mf.settings.storage,
         "placement": mf.settings.placement,
         "threshold": mf.settings.threshold,
         "integral_work": asdict(work),

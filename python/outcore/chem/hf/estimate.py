@@ -59,7 +59,7 @@ class Forecast:
 
 
 def forecast(mol: Mole, settings: Settings, world: World) -> Forecast:
-    """The ways disk, semidirect (within settings.disk_bytes, or half of what everything takes), auto and direct.
+    """The ways disk, mixed (within settings.disk_bytes, or half of what everything takes), auto and direct.
     Collective; nothing is stored. The +- of the table is two standard errors of the sample; how many cycles an SCF
     takes nobody knows."""
     integrals = TwoElectronIntegrals(mol, replace(settings, storage="auto"), world=world)
@@ -75,7 +75,7 @@ def forecast(mol: Mole, settings: Settings, world: World) -> Forecast:
     budget = sample.bytes / 2 if settings.disk_bytes is None else settings.disk_bytes
     rules = {
         "disk": plan.KEEP_ALL,
-        f"semidirect, {budget / 1e6:.0f} MB": sample.rule(0, budget),
+        f"mixed, {budget / 1e6:.0f} MB": sample.rule(0, budget),
         "direct": plan.KEEP_NONE,
         "auto": integrals.rule,
     }

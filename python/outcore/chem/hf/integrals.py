@@ -17,6 +17,7 @@ from outcore import _core
 from outcore.arrays.global_array import GlobalArray
 from outcore.base.errors import OutcoreError
 from outcore.chem import molecule, problem
+from outcore.chem import storage as storage_words
 from outcore.chem.hf import accuracy, kept, plan
 from outcore.chem.hf.accuracy import EnergyError
 from outcore.job import launch, resources
@@ -38,7 +39,8 @@ Progress = Callable[[float], None]
 
 PAGE_CACHES = ("auto", "buffered", "direct")
 PLACEMENTS = ("local", "global")
-STORAGES = ("disk", "semidirect", "direct", "auto")
+METHOD = "Hartree-Fock"
+STORAGES = ("disk", "mixed", "direct", "auto")
 
 _MIB = 1 << 20
 _LEAST_RECORD = 64 << 10
@@ -54,16 +56,15 @@ _DIIS_MATRICES = 40  # of n*n doubles, which an SCF driver with DIIS over 8 vect
 class Settings:
     """How integrals are computed and kept. Bytes are of one job: all its processes together."""
 
-    storage: str = (
-        "disk"  # "disk": all kept there; "direct": all recomputed; "semidirect": what is worth most is kept
-    )
-    # on disk within disk_bytes; "auto": in memory, then on disk, and only if that is faster than recomputing
+    # "disk": all kept there; "direct": all recomputed; "mixed": what is worth most is kept on disk, within
+    # disk_bytes; "auto": in memory, then on disk, and only if that is faster than recomputing
+    storage: str = "disk"
     error: float | None = None  # of the energy that storing may cause (Hartree); None: 1e-9, or see threshold
     threshold: float | None = (
         None  # instead of error: quartets below it are left out, values kept within half of it
     )
     keep: str | None = None  # directory in which the integrals stay after the run, and are looked for
-    disk_bytes: int | None = None  # for semidirect and auto; None: what is free
+    disk_bytes: int | None = None  # for mixed and auto; None: what is free
     # "local": each process reads the records that it wrote to disk; "global": any of them, as it has time, from a
     # file of all in the scratch directories of the world, or from keep
     placement: str = "local"
@@ -77,8 +78,8 @@ class Settings:
     )
 
     def __post_init__(self) -> None:
+        storage_words.check(self.storage, STORAGES, METHOD)
         wrong = (
-            (self.storage not in STORAGES, f"'{self.storage}' is none of {', '.join(STORAGES)}"),
             (
                 self.placement not in PLACEMENTS,
                 f"placement '{self.placement}' is none of {', '.join(PLACEMENTS)}",
@@ -86,7 +87,7 @@ class Settings:
             (self.disk_bytes is not None and self.disk_bytes < 0, f"{self.disk_bytes} bytes of disk"),
             (
                 self.disk_bytes is not None and self.storage in ("disk", "direct"),
-                f"disk_bytes has no effect on '{self.storage}'; semidirect and auto have a budget",
+                f"disk_bytes has no effect on '{self.storage}'; mixed and auto have a budget",
             ),
             (
                 self.keep is not None and self.storage == "direct",
@@ -329,7 +330,7 @@ class TwoElectronIntegrals:
         settings = self.settings
         memory, disk = 0, 0
         with self.world.together("budgets of the integrals"):
-            if settings.storage in ("semidirect", "auto"):
+            if settings.storage in ("mixed", "auto"):
                 free = (
                     int(_core.file_system(self.scratch).free_bytes * plan.DISK_SHARE) // self.world.node_size
                 )
@@ -409,7 +410,7 @@ class TwoElectronIntegrals:
         settings, mol = self.settings, self._mol
         of_molecule = problem.integrals if settings.allowed_error is None else problem.molecule
         what = {
-            "integrals": settings.storage,
+            "storage": settings.storage,
             "threshold": settings.threshold,
             "error": settings.allowed_error,
             "record": settings.record_bytes,
@@ -548,7 +549,7 @@ class TwoElectronIntegrals:
                 path=self.scratch,
                 detail=f"up to {on_node} bytes needed on this node ({_gb(on_node)}), "
                 f"{estimate.free_bytes} free ({_gb(estimate.free_bytes)}); give a larger --scratch, "
-                "a larger --error, or --integrals direct",
+                "a larger --error, or --storage direct",
             )
 
     def _memory_bytes(self, prefetch: int) -> int:

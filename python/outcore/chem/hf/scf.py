@@ -12,7 +12,6 @@ with the same orbitals and energy.
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
@@ -21,7 +20,6 @@ import numpy as np
 from pyscf import lib
 from pyscf.scf import dhf, ghf, hf
 
-from outcore.base.errors import OutcoreError
 from outcore.chem import mean_field
 from outcore.chem.driver import RootDriven
 from outcore.chem.hf import accuracy
@@ -39,8 +37,8 @@ if TYPE_CHECKING:
 _WORLD: Any = object()  # default of `comm`: the processes of this job
 
 _SETTINGS = """
-    Parameters (all by keyword; see `outcore.chem.hf.integrals.Settings` for defaults): `integrals` ("disk",
-    "semidirect", "direct" or "auto"), `disk_bytes` (that semidirect and auto may use), `keep` (directory
+    Parameters (all by keyword; see `outcore.chem.hf.integrals.Settings` for defaults): `storage` ("disk", "mixed",
+    "direct" or "auto"), `disk_bytes` (that mixed and auto may use), `keep` (directory
     in which the integrals stay after the run, and are looked for before they are computed), `error`
     (of the energy, that storing may cause) or `threshold` (of integrals), `placement` ("local": a process
     reads the records it wrote; "global": any of them), `scratch` (directory),
@@ -333,12 +331,6 @@ def out_of_core(mf: Any, *, comm: Intracomm | World | None = _WORLD, **settings:
         )
     if mf.mol.incore_anyway and mf._eri is not None:
         raise mean_field.refused("the integrals were given as `_eri`; nothing is left to be stored")
-    if "integrals" in settings:
-        if "storage" in settings:
-            raise OutcoreError(
-                errno.EINVAL, "integrals", detail="integrals= and storage= are one setting: give one of them"
-            )
-        settings["storage"] = settings.pop("integrals")
     made = lib.view(mf, mf.__class__)
     made = lib.set_class(made, (OutOfCore, made.__class__))
     made.set_up(Settings(**settings), launch.world() if comm is _WORLD else comm)

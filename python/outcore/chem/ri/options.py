@@ -17,9 +17,6 @@ from outcore.job import preflight
 class Options(MoleculeOptions):
     """What both commands are asked for."""
 
-    storage: Annotated[
-        str, typer.Option(help="'auto': integrals that fit into --memory stay there; 'disk': all on disk.")
-    ] = "auto"
     threshold: Annotated[
         float, typer.Option(help="Schwarz bound of pairs of functions that are left out.")
     ] = 1e-11

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from outcore.base.errors import OutcoreError
+from outcore.chem import storage as storage_words
 
+METHOD = "density fitting"
 STORAGES = ("auto", "disk")  # what fits stays in memory; all on disk
 
 _MIB = 1 << 20
@@ -60,9 +62,7 @@ class IntegralPlan:
 
 def check_storage(storage: str) -> str:
     """Raises OutcoreError (EINVAL)."""
-    if storage not in STORAGES:
-        raise OutcoreError(errno.EINVAL, f"storage '{storage}'", detail=f"it may be {' or '.join(STORAGES)}")
-    return storage
+    return storage_words.check(storage, STORAGES, METHOD)
 
 
 def plan_integrals(
