@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "device/file.hpp"
+#include "outcore/page_cache.hpp"
 
 namespace outcore::python {
 

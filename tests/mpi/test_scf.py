@@ -103,7 +103,7 @@ def test_energy_is_the_same_whoever_reads_the_records(comm, shared_tmp_path, int
     with scf.RHF(mol, scratch=str(shared_tmp_path), **settings) as mf:
         local, stored = mf.kernel(), mf.stored_summary
     with World(nodes=nodes, scratch=shared_tmp_path) as world:
-        with scf.RHF(mol, comm=world, placement="global", **settings) as mf:
+        with scf.RHF(mol, comm=world, records="any", **settings) as mf:
             assert mf.kernel() == pytest.approx(local, abs=1e-10)
             assert mf.energy_error().kept
             if integrals == "disk":
@@ -114,7 +114,7 @@ def test_energy_is_the_same_whoever_reads_the_records(comm, shared_tmp_path, int
 def test_placed_globally_records_are_read_by_whoever_has_time(comm, shared_tmp_path):
     """The last process contracts first, and leaves nothing to the others, whoever wrote it."""
     mol = molecule(atom=WATER, basis="6-31g*")
-    settings = Settings(threshold=1e-12, placement="global", record_bytes=1 << 16)
+    settings = Settings(threshold=1e-12, records="any", record_bytes=1 << 16)
     with World(scratch=shared_tmp_path) as world:
         integrals = TwoElectronIntegrals(mol, settings, world=world)
         assert integrals.store().records > 0
@@ -138,7 +138,7 @@ def test_placed_globally_records_are_read_by_whoever_has_time(comm, shared_tmp_p
 
 def test_a_damaged_record_is_recomputed_by_whoever_reads_it(comm, shared_tmp_path):
     mol = molecule(atom=WATER, basis="6-31g*")
-    settings = {"keep": str(shared_tmp_path), "threshold": 1e-12, "placement": "global"}
+    settings = {"keep": str(shared_tmp_path), "threshold": 1e-12, "records": "any"}
     with scf.RHF(mol, **settings) as mf:
         mf.conv_tol = 1e-11
         energy = mf.kernel()
@@ -305,12 +305,12 @@ def test_a_disk_that_fills_ends_the_job_everywhere_with_one_error(comm, filling_
     assert len(set(comm.allgather(str(caught.value)))) == 1
 
 
-@pytest.mark.parametrize("placement", ["local", "global"])
-def test_a_mixed_run_recomputes_what_a_full_disk_does_not_take(comm, filling_disk, placement):
+@pytest.mark.parametrize("records", ["own", "any"])
+def test_a_mixed_run_recomputes_what_a_full_disk_does_not_take(comm, filling_disk, records):
     mol = molecule(atom=WATER, basis="cc-pvtz")
     with World(scratch=filling_disk) as world:
-        settings = {"storage": "mixed", "record_bytes": 1 << 18, "placement": placement}
-        scratch = {} if placement == "global" else {"scratch": str(filling_disk)}
+        settings = {"storage": "mixed", "record_bytes": 1 << 18, "records": records}
+        scratch = {} if records == "any" else {"scratch": str(filling_disk)}
         with scf.RHF(mol, comm=world, threshold=1e-12, **settings, **scratch) as mf:
             mf.conv_tol = 1e-11
             energy = mf.kernel()

@@ -101,7 +101,7 @@ class ChemioHf:
                     "--storage",
                     storage,
                     *options,
-                    *([] if storage == "direct" else ["--record", self._record]),
+                    *([] if storage == "direct" else ["--record-bytes", self._record]),
                 ),
                 *("--ranks", str(self._processes), "--scratch", str(self._scratch), "--json", str(result)),
             ]

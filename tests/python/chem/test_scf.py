@@ -301,8 +301,8 @@ def test_read_only_scratch_is_refused(water, read_only):
         ({"prefetch": 1}, "2 records"),
         ({"record_bytes": 5000}, "multiple of 4096"),
         ({"page_cache": "sometimes"}, "sometimes"),
-        ({"placement": "elsewhere"}, "is none of local, global"),
-        ({"placement": "global", "scratch": "/"}, "scratch directory of the world"),
+        ({"records": "elsewhere"}, "is none of own, any"),
+        ({"records": "any", "scratch": "/"}, "scratch directory of the world"),
     ],
 )
 def test_wrong_settings_are_refused(water, tmp_path, settings, text):

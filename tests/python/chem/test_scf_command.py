@@ -254,7 +254,7 @@ def test_killed_in_the_middle_leaves_nothing_after_the_next_start(water, tmp_pat
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "outcore", "scf", str(BIPHENYL), "--basis", "6-31g"),
-            *("--scratch", str(scratch), "--record", "1MiB"),
+            *("--scratch", str(scratch), "--record-bytes", "1MiB"),
         ],
         stdout=subprocess.DEVNULL,
     )
@@ -376,7 +376,7 @@ def test_the_estimate_has_a_row_for_each_way_and_runs_nothing(water, tmp_path, c
 
 def test_a_mixed_run_says_what_it_keeps_and_what_it_recomputes(water, capsys):
     # The disk holds many records: the last one of each thread may find no room.
-    settings = ["--storage", "mixed", "--disk", "1MB", "--record", "64KiB"]
+    settings = ["--storage", "mixed", "--disk", "1MB", "--record-bytes", "64KiB"]
     assert scf(water, "--basis", "cc-pvtz", *settings) == 0
     output = capsys.readouterr().out
     assert "% of the integrals, worth least for their bytes, are recomputed" in output

@@ -148,7 +148,7 @@ def test_integrals_that_were_kept_otherwise_are_refused_by_name(integrals, setti
         ({"max_memory": 100}, {"memory_bytes": 1 << 30, "threads": 1}),
         ({"atom": "H1 0 0 0; F2 0 0 0.917"}, {"prefetch": 7}),
         ({"atom": "H@2 0 0 0; F 0 0 0.917"}, {"page_cache": "buffered"}),
-        ({}, {"placement": "global"}),
+        ({}, {"records": "any"}),
     ],
 )
 def test_what_changes_no_integral_is_no_reason_to_refuse(integrals, given, settings):

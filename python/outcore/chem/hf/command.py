@@ -54,13 +54,15 @@ class Options(MoleculeOptions):
             help="Instead of --error: integrals below it are left out, the others kept within half of it."
         ),
     ] = None
-    placement: Annotated[
+    records: Annotated[
         str | None,
         typer.Option(
-            help="'local', the default: a process reads the records it wrote; 'global': any, as it has time."
+            help="'own', the default: a process reads the records it wrote; 'any': any of them, as it has time."
         ),
     ] = None
-    record: Annotated[str | None, typer.Option(help="Size of an integral record. Default: 4MiB.")] = None
+    record_bytes: Annotated[
+        str | None, typer.Option(help="Size of an integral record, e.g. 1MiB. Default: 4MiB.")
+    ] = None
     prefetch: Annotated[int | None, typer.Option(help="Records read ahead, at least 2. Default: 4.")] = None
     page_cache: Annotated[
         str | None,
@@ -125,7 +127,7 @@ def _scf(run: Run, options: Options) -> int:
     method = "ROHF" if options.rohf else "UHF" if options.uhf or mol.spin != 0 else "RHF"
     mf = getattr(methods, method)(
         mol,
-        comm=_processes(run.comm, options.placement or "local", options.scratch),
+        comm=_processes(run.comm, options.records or "own", options.scratch),
         **_settings(vars(options)),
     )
     if options.estimate:
@@ -174,7 +176,7 @@ def _check_options(given: dict[str, Any]) -> None:
     keep, scratch = given["keep_integrals"], given["scratch"]
     if keep is not None and scratch is not None and os.path.realpath(keep) != os.path.realpath(scratch):
         preflight.refuse({"--scratch": scratch}, "with --keep-integrals, where the integrals are")
-    storage, storing = given["storage"], ("placement", "record", "prefetch", "page_cache")
+    storage, storing = given["storage"], ("records", "record_bytes", "prefetch", "page_cache")
     if not given["estimate"] and storage in ("disk", "direct"):
         why = f"with --storage {storage}; mixed and auto have a budget"
         preflight.refuse({"--disk": given["disk"]}, why)
@@ -189,23 +191,23 @@ def _check_options(given: dict[str, Any]) -> None:
 def _settings(given: dict[str, Any]) -> dict[str, Any]:
     """For the methods: what was given of the options that Settings has, with defaults of its own for the others."""
     storage, disk, keep = given["storage"], given["disk"], given["keep_integrals"]
-    settings = {name: given[name] for name in ("error", "threshold", "placement", "scratch", "threads")}
+    settings = {name: given[name] for name in ("error", "threshold", "records", "scratch", "threads")}
     settings |= {name: given[name] for name in ("prefetch", "page_cache")}
     settings |= {
         "storage": "auto" if given["estimate"] else storage,
         "keep": None if keep is None else str(keep),
         "disk_bytes": None if disk is None else 0 if disk.strip() == "0" else parse_bytes(disk),
         "memory_bytes": None if given["memory"] is None else parse_bytes(given["memory"]),
-        "record_bytes": None if given["record"] is None else parse_bytes(given["record"]),
+        "record_bytes": None if given["record_bytes"] is None else parse_bytes(given["record_bytes"]),
     }
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def _processes(comm: Intracomm | None, placement: str, scratch: str | None) -> Intracomm | World | None:
+def _processes(comm: Intracomm | None, records: str, scratch: str | None) -> Intracomm | World | None:
     """Those of the job; as a world of their own where its scratch directory matters. Collective."""
     from outcore.job.processes import make_world
 
-    if placement == "local" or scratch is None:
+    if records == "own" or scratch is None:
         return comm
     return make_world(comm, None, scratch)
 
@@ -283,7 +285,7 @@ def _results(
         "cycles": int(mf.cycles),
         "functions": int(mf.mol.nao),
         "storage": mf.settings.storage,
-        "placement": mf.settings.placement,
+        "records": mf.settings.records,
         "threshold": mf.settings.threshold,
         "integral_work": asdict(work),
     }

@@ -38,7 +38,7 @@ Matrices = NDArray[np.float64]
 Progress = Callable[[float], None]
 
 PAGE_CACHES = ("auto", "buffered", "direct")
-PLACEMENTS = ("local", "global")
+RECORDS = ("own", "any")
 METHOD = "Hartree-Fock"
 STORAGES = ("disk", "mixed", "direct", "auto")
 
@@ -65,24 +65,23 @@ class Settings:
     )
     keep: str | None = None  # directory in which the integrals stay after the run, and are looked for
     disk_bytes: int | None = None  # for mixed and auto; None: what is free
-    # "local": each process reads the records that it wrote to disk; "global": any of them, as it has time, from a
+    # "own": each process reads the records that it wrote to disk; "any": any of them, as it has time, from a
     # file of all in the scratch directories of the world, or from keep
-    placement: str = "local"
+    records: str = "own"
     scratch: str | None = None  # directory; None: the fastest node-local temporary directory
     memory_bytes: int | None = None  # None: half of what is available
     threads: int | None = None  # of each process; None: its share of the cores
     record_bytes: int = 4 * _MIB
     prefetch: int = 4  # records read ahead of the contraction, at least 2
-    page_cache: str = (
-        "auto"  # "auto", "buffered" (always through the page cache of the system), "direct" (past it)
-    )
+    # "auto", "buffered" (always through the page cache of the system) or "direct" (past it)
+    page_cache: str = "auto"
 
     def __post_init__(self) -> None:
         storage_words.check(self.storage, STORAGES, METHOD)
         wrong = (
             (
-                self.placement not in PLACEMENTS,
-                f"placement '{self.placement}' is none of {', '.join(PLACEMENTS)}",
+                self.records not in RECORDS,
+                f"records '{self.records}' is none of {', '.join(RECORDS)}",
             ),
             (self.disk_bytes is not None and self.disk_bytes < 0, f"{self.disk_bytes} bytes of disk"),
             (
@@ -229,7 +228,7 @@ class TwoElectronIntegrals:
         # One budget of disk for all: whoever computes faster may keep more.
         self._disk_used = self.world.counter() if self._keeps and settings.storage != "disk" else None
         # Of passes over the records of all processes.
-        self._tickets = self.world.counter() if self._keeps and settings.placement == "global" else None
+        self._tickets = self.world.counter() if self._keeps and settings.records == "any" else None
 
     @property
     def keeps(self) -> bool:
@@ -288,13 +287,13 @@ class TwoElectronIntegrals:
 
     def _find_scratch(self) -> str:
         settings = self.settings
-        if settings.keep or settings.placement == "local":
+        if settings.keep or settings.records == "own":
             return find_scratch(settings.keep or settings.scratch)
         mine = str(self.world.scratch)
         if settings.scratch is not None and os.path.abspath(settings.scratch) != os.path.abspath(mine):
             raise OutcoreError(
                 errno.EINVAL,
-                "place integral records globally",
+                "let any process read any integral record",
                 path=settings.scratch,
                 detail=f"they lie in the scratch directory of the world, {mine}; "
                 "give a World(scratch=...) as comm",

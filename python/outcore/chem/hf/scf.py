@@ -40,8 +40,8 @@ _SETTINGS = """
     Parameters (all by keyword; see `outcore.chem.hf.integrals.Settings` for defaults): `storage` ("disk", "mixed",
     "direct" or "auto"), `disk_bytes` (that mixed and auto may use), `keep` (directory
     in which the integrals stay after the run, and are looked for before they are computed), `error`
-    (of the energy, that storing may cause) or `threshold` (of integrals), `placement` ("local": a process
-    reads the records it wrote; "global": any of them), `scratch` (directory),
+    (of the energy, that storing may cause) or `threshold` (of integrals), `records` ("own": a process
+    reads the records it wrote; "any": any of them), `scratch` (directory),
     `memory_bytes` (of all processes together), `threads` (of each process), `record_bytes`, `prefetch`,
     `page_cache`, `comm` (an mpi4py communicator, or an outcore.World; default all processes of the job, None for
     this process alone).

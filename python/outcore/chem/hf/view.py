@@ -29,7 +29,7 @@ class View:
         settings = self._mf.settings
         if settings.storage != "direct":
             yield f"scratch {settings.keep or find_scratch(settings.scratch)}"
-        yield f"integrals {settings.storage}{' placed globally' if settings.placement == 'global' else ''}"
+        yield f"integrals {settings.storage}{', read by any process' if settings.records == 'any' else ''}"
         if settings.threshold is None:
             yield f"error of the energy {settings.allowed_error:.0e} Eh"
         else:
