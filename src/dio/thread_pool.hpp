@@ -16,7 +16,8 @@ namespace outcore::store {
 class ThreadPool {
  public:
   /// `name`: of the thread, at most 15 characters, kept by the caller.
-  explicit ThreadPool(const char* name, std::size_t max_threads = 1) : name_(name), max_threads_(max_threads) {}
+  explicit ThreadPool(const char* name, std::size_t max_threads = 1)
+      : name_(name), max_threads_(max_threads) {}
   ~ThreadPool() { end(); }
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;

@@ -52,7 +52,7 @@ std::vector<std::byte> with_file_header(const FileKind& kind, std::span<const st
 }
 
 std::span<const std::byte> checked_body(const FileKind& kind, std::span<const std::byte> bytes,
-                                  const std::string& path) {
+                                        const std::string& path) {
   Header header{};
   const std::size_t there = std::min(bytes.size(), sizeof header);
   if (there > 0) std::memcpy(&header, bytes.data(), there);

@@ -30,7 +30,7 @@ inline constexpr std::size_t file_header_bytes = 32;
 /// The body. Throws Error, naming `path`: EINVAL if it is something else, ENOTSUP for another version or byte
 /// order, EIO if it is truncated, too long or damaged. `bytes` may be anything.
 [[nodiscard]] std::span<const std::byte> checked_body(const FileKind& kind, std::span<const std::byte> bytes,
-                                                const std::string& path);
+                                                      const std::string& path);
 
 /// Appends numbers and strings to a body.
 class BodyWriter {

@@ -161,8 +161,8 @@ void RemoteWakeUp::hear() {
   Datagram datagram;
   sockaddr_in from{};
   socklen_t size = sizeof from;
-  if (recvfrom(socket_, &datagram, sizeof datagram, MSG_DONTWAIT | MSG_TRUNC, reinterpret_cast<sockaddr*>(&from),
-               &size) != sizeof datagram ||
+  if (recvfrom(socket_, &datagram, sizeof datagram, MSG_DONTWAIT | MSG_TRUNC,
+               reinterpret_cast<sockaddr*>(&from), &size) != sizeof datagram ||
       datagram.word != mine_.word || datagram.rank < 0 || datagram.rank >= static_cast<int>(peers_.size()))
     return;
   Peer& peer = peers_[static_cast<std::size_t>(datagram.rank)];
@@ -197,7 +197,8 @@ void RemoteWakeUp::hear_refusals() {
   }
 }
 
-RemoteWakeUp::Listener::Listener(RemoteWakeUp& wake_up, Reason reason, std::function<void()> heard) : wake_up_(wake_up) {
+RemoteWakeUp::Listener::Listener(RemoteWakeUp& wake_up, Reason reason, std::function<void()> heard)
+    : wake_up_(wake_up) {
   const std::lock_guard lock(wake_up.mutex_);
   if (wake_up.mine_.port != 0 && !wake_up.thread_.joinable())
     wake_up.thread_ = start_thread("outcore-wake-up", [&wake_up] { wake_up.listen(); });

@@ -20,8 +20,8 @@ namespace outcore::transport {
 /// something to a process that may be asleep wakes it as well. A wake-up carries nothing and may be lost, as
 /// where a firewall stops it: whoever can be woken looks now and then all the same.
 ///
-/// Who has answered a wake-up once, and whose host then refuses them again and again, while nothing else comes
-/// from there, has died: nobody listens any more.
+/// Who has answered a wake-up once, and whose host then refuses them again and again, while nothing else
+/// comes from there, has died: nobody listens any more.
 ///
 /// All but `meet`: any thread.
 /// Measured: [M31].
@@ -56,7 +56,8 @@ class OUTCORE_SIBLING RemoteWakeUp {
   /// False if a process is known to have died. Asks it, for the next time.
   [[nodiscard]] bool alive(int process) noexcept;
 
-  /// Calls `heard`, from a thread of its own, whenever this process is woken for that reason, as long as this lives.
+  /// Calls `heard`, from a thread of its own, whenever this process is woken for that reason, as long as this
+  /// lives.
   class Listener {
    public:
     Listener(RemoteWakeUp& wake_up, Reason reason, std::function<void()> heard);

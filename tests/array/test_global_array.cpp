@@ -326,7 +326,7 @@ TEST("memory of another rank and steps that are not positive are refused") {
         check::throws<Error>([&] { array.get(Box::whole({4, 5}), row_major_memory(memory, {20})); }).what(),
         "1 dimensions");
     check::contains(check::throws<Error>([&] {
-                      (void)array.get_async(Box::whole({4, 5}), {1, 0}, row_major_memory(memory, {4, 5}));
+                      (void)array.get_async(Slices({0, 0}, {4, 5}, {1, 0}), row_major_memory(memory, {4, 5}));
                     }).what(),
                     "steps [1, 0]");
   });

@@ -32,7 +32,8 @@ struct Two {
 struct Count {
   std::atomic<int> wakes{0};
   RemoteWakeUp::Listener listener;
-  Count(RemoteWakeUp& wake_up, RemoteWakeUp::Reason reason) : listener(wake_up, reason, [this] { ++wakes; }) {}
+  Count(RemoteWakeUp& wake_up, RemoteWakeUp::Reason reason)
+      : listener(wake_up, reason, [this] { ++wakes; }) {}
 
   bool reaches(int wanted) const {
     for (int turn = 0; turn < 5000 && wakes < wanted; ++turn) std::this_thread::sleep_for(1ms);
@@ -58,8 +59,8 @@ void send_stranger(const RemoteWakeUp& to, std::size_t size_bytes) {
 
 TEST("a wake-up is heard by those who listen for its reason, at the process that is woken") {
   Two two;
-  Count messages(two.second, RemoteWakeUp::Reason::messages), memory(two.second, RemoteWakeUp::Reason::memory),
-      own(two.first, RemoteWakeUp::Reason::messages);
+  Count messages(two.second, RemoteWakeUp::Reason::messages),
+      memory(two.second, RemoteWakeUp::Reason::memory), own(two.first, RemoteWakeUp::Reason::messages);
   two.first.wake(1, RemoteWakeUp::Reason::messages);
   check::is_true(messages.reaches(1));
   two.first.wake(1, RemoteWakeUp::Reason::memory);
