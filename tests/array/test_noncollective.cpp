@@ -373,8 +373,8 @@ TEST("arguments that do not fit are refused, and nothing else happens") {
       check::equal(errno_of([&] { disk.prefetch(std::span(&box, 1)); }), EINVAL);
     }
     const Box good{{0, 0}, {5, 5}};
-    check::equal(errno_of([&] { disk.get(good, {1, 0}, memory); }), EINVAL);
-    check::equal(errno_of([&] { disk.get(good, {1}, memory); }), EINVAL);
+    check::equal(errno_of([&] { disk.get(Slices(good.begin, good.end, {1, 0}), memory); }), EINVAL);
+    check::equal(errno_of([&] { disk.get(Slices(good.begin, good.end, {1}), memory); }), EINVAL);
     check::equal(errno_of([&] { disk.get(good, {memory.data, {8}}); }), EINVAL);
     disk.get({{3, 3}, {3, 3}}, memory);  // nothing
     disk.close();
