@@ -29,7 +29,7 @@ program test_fortran
 
   other = 0
   do i = 1, 2
-    call expect(oc_eaf_read_async(file, (i - 1) * bytes / 2, other(:, i), bytes / 2, requests(i)) == oc_ok, 'read_async of a column')
+    call expect(oc_eaf_read_async(file, (i - 1) * bytes / 2, other(:, i), bytes / 2, requests(i)) == oc_ok, 'column')
   end do
   call expect(oc_wait_any(requests, which) == oc_ok .and. which >= 1 .and. which <= 2, 'wait for any')
   call expect(oc_wait_all(2, requests) == oc_ok, 'wait for all')

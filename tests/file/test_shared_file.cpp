@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device/fault.hpp"
+#include "dio/stripes/striped_file.hpp"
 #include "file/shared_support.hpp"
 #include "outcore/trace.hpp"
 
