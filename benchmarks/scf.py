@@ -30,8 +30,8 @@ from ._molecules import alkane, c14h8f6
 
 RANKS = 2
 _NWCHEM = "nwchem.openmpi"  # Debian's name
-THRESHOLD = 1e-10  # of ours, NWChem's tol2e
-_LOOSE = f"ours, direct, threshold {10 * THRESHOLD:.0e}"
+SCREENING = 1e-10  # of ours, NWChem's tol2e
+_LOOSE = f"ours, direct, threshold {10 * SCREENING:.0e}"
 _PYSCF_SAME = "PySCF, direct, same threshold"
 _EXACT = "ours, disk, error 1e-12 Eh"  # what energies are compared with
 _SEMIDIRECT = "ours, semi-direct, half the disk"
@@ -101,14 +101,14 @@ def _run(options: BenchOptions, case: Case) -> list[Claim]:
     half = (times["ours, disk"][0].stored_bytes or 0) // 2
     single: dict[str, Callable[[], Run]] = {
         "ours, direct": lambda: _ours(geometry, basis, options.scratch, "direct"),
-        _EXACT: lambda: _ours(geometry, basis, options.scratch, "disk", threshold=None),
+        _EXACT: lambda: _ours(geometry, basis, options.scratch, "disk", screening=None),
     }
     if case.repeats > 1:
         single["ours, disk, page cache bypassed"] = lambda: _ours(
             geometry, basis, options.scratch, "disk", "direct"
         )
     if case.peers:
-        single[_LOOSE] = lambda: _ours(geometry, basis, options.scratch, "direct", threshold=10 * THRESHOLD)
+        single[_LOOSE] = lambda: _ours(geometry, basis, options.scratch, "direct", screening=10 * SCREENING)
     if case.peers:
         single[_SEMIDIRECT] = lambda: _ours(geometry, basis, options.scratch, "mixed", disk_bytes=half)
         single["ours, auto"] = lambda: _ours(geometry, basis, options.scratch, "auto")
@@ -116,7 +116,7 @@ def _run(options: BenchOptions, case: Case) -> list[Claim]:
             single[_NWCHEM_SEMIDIRECT] = lambda: _nwchem(
                 geometry, basis, options.scratch, "noautosym noautoz", half
             )
-        single[_PYSCF_SAME] = lambda: _pyscf(geometry, basis, THRESHOLD)
+        single[_PYSCF_SAME] = lambda: _pyscf(geometry, basis, SCREENING)
         if case.repeats > 1:
             single["PySCF, direct"] = lambda: _pyscf(geometry, basis, 1e-13)
     for name, one in single.items():
@@ -133,7 +133,7 @@ def _claims(case: Case, times: dict[str, list[Run]]) -> list[Claim]:
     seconds = {name: statistics.median(run.seconds for run in runs) for name, runs in times.items()}
     ours = times["ours, disk"]
     exact = times[_EXACT][0].energy
-    how = f"{case.name}/{case.basis} cartesian, {RANKS} processes, threshold {THRESHOLD:.0e}, whole runs"
+    how = f"{case.name}/{case.basis} cartesian, {RANKS} processes, threshold {SCREENING:.0e}, whole runs"
     claims = [
         Claim(
             "integrals on disk against recomputing them",
@@ -272,7 +272,7 @@ def _ours(
     storage: str,
     page_cache: str = "auto",
     disk_bytes: int | None = None,
-    threshold: float | None = THRESHOLD,  # None: as exact as can be
+    screening: float | None = SCREENING,  # None: as exact as can be
 ) -> Run:
     results = scratch / "ours.json"
     command = [
@@ -282,7 +282,7 @@ def _ours(
     if storage != "direct":
         command += ["--page-cache", page_cache]
     exact = ["--error", "1e-12", "--conv-tol", "1e-11"]
-    command += exact if threshold is None else ["--threshold", str(threshold)]
+    command += exact if screening is None else ["--screening", str(screening)]
     if disk_bytes is not None:
         command += ["--disk", str(disk_bytes)]
     seconds, _ = _timed(command)
@@ -331,7 +331,7 @@ end
 scf
   rhf
   thresh 1e-6
-  tol2e {THRESHOLD:.0e}
+  tol2e {SCREENING:.0e}
   semidirect memsize 0 filesize {disk_bytes // (8 * RANKS)}
 end
 task scf energy

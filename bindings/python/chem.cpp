@@ -92,9 +92,9 @@ void bind_accuracy(nb::module_& module) {
 }
 
 void bind_screening(nb::module_& module) {
-  nb::class_<chem::Screening>(module, "Screening", "Schwarz bounds and the tasks that pass the threshold.")
+  nb::class_<chem::Screening>(module, "Screening", "Schwarz bounds and the tasks that pass the screening.")
       .def(nb::init<const chem::Basis&, double, int, std::shared_ptr<const chem::Accuracy>>(), "basis"_a,
-           "threshold"_a, "threads"_a, "accuracy"_a = nb::none(), nb::call_guard<nb::gil_scoped_release>())
+           "cutoff"_a, "threads"_a, "accuracy"_a = nb::none(), nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("integrals", &chem::Screening::integrals, "Integrals in the quartets that pass.")
       .def_prop_ro("tasks", [](const chem::Screening& self) { return self.tasks().size(); })
       .def(
@@ -256,7 +256,7 @@ void bind_two_electron(nb::module_& module) {
             check_densities(densities, symmetry, self.basis());
             self.begin(densities.data(), symmetry, threshold);
           },
-          "densities"_a, "symmetry"_a, "threshold"_a)
+          "densities"_a, "symmetry"_a, "cutoff"_a)
       .def(
           "contract_kept",
           [](TwoElectron& self, Counter* tickets) { self.contract_kept(tickets_of(tickets)); },

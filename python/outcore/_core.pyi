@@ -578,10 +578,10 @@ class Accuracy:
         """No step is larger."""
 
 class Screening:
-    """Schwarz bounds and the tasks that pass the threshold."""
+    """Schwarz bounds and the tasks that pass the screening."""
 
     def __init__(
-        self, basis: Basis, threshold: float, threads: int, accuracy: Accuracy | None = None
+        self, basis: Basis, cutoff: float, threads: int, accuracy: Accuracy | None = None
     ) -> None: ...
     @property
     def integrals(self) -> int:
@@ -731,7 +731,7 @@ class TwoElectron:
             NDArray[numpy.float64], dict(shape=(None, None, None), order="C", device="cpu", writable=False)
         ],
         symmetry: Sequence[int],
-        threshold: float,
+        cutoff: float,
     ) -> None: ...
     def contract_kept(self, tickets: Counter | None = None) -> None:
         """With tickets: this process's share of the records of all."""

@@ -62,7 +62,7 @@ def test_energy_is_pyscfs_on_every_process(comm, computed_once, shared_tmp_path,
     if fitted:
         mf = getattr(ri, kind)(mol, AUXILIARY)
     else:
-        mf = getattr(scf, kind)(mol, scratch=str(shared_tmp_path), threshold=1e-12)
+        mf = getattr(scf, kind)(mol, scratch=str(shared_tmp_path), screening=1e-12)
     with mf:
         energy = float(call(mf))
     assert energy == pytest.approx(

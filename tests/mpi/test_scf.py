@@ -38,7 +38,7 @@ def molecule(**given) -> gto.Mole:
 )
 def test_energy_is_pyscfs_on_every_process(comm, computed_once, shared_tmp_path, integrals, method, given):
     mol = molecule(**given)
-    settings = {"storage": integrals, "scratch": str(shared_tmp_path), "threshold": 1e-12}
+    settings = {"storage": integrals, "scratch": str(shared_tmp_path), "screening": 1e-12}
     if integrals == "mixed":
         settings["disk_bytes"] = 200_000
     with getattr(scf, method)(mol, **settings) as mf:
@@ -52,7 +52,7 @@ def test_energy_is_pyscfs_on_every_process(comm, computed_once, shared_tmp_path,
 
 
 def test_integrals_kept_by_all_are_reused_by_another_number(comm, shared_tmp_path):
-    mol, settings = molecule(atom=WATER, basis="cc-pvdz"), {"keep": str(shared_tmp_path), "threshold": 1e-12}
+    mol, settings = molecule(atom=WATER, basis="cc-pvdz"), {"keep": str(shared_tmp_path), "screening": 1e-12}
     with scf.RHF(mol, **settings) as mf:
         mf.conv_tol = 1e-11
         energy, stored = mf.kernel(), mf.stored_summary.stored
@@ -85,7 +85,7 @@ def test_a_fast_process_may_use_the_disk_budget_of_a_slow_one(comm, shared_tmp_p
             run_tasks(counter, cost, threads, work, progress)
 
     monkeypatch.setattr(integrals_module, "run_tasks", only_the_last)
-    settings = {"storage": "mixed", "disk_bytes": 1_000_000, "threshold": 1e-12}
+    settings = {"storage": "mixed", "disk_bytes": 1_000_000, "screening": 1e-12}
     mol = molecule(atom=WATER, basis="cc-pvtz")
     with scf.RHF(mol, scratch=str(shared_tmp_path), record_bytes=1 << 16, **settings) as mf:
         summary = mf.two_electron.summary()
@@ -97,7 +97,7 @@ def test_a_fast_process_may_use_the_disk_budget_of_a_slow_one(comm, shared_tmp_p
 @pytest.mark.parametrize("nodes", ["hosts", "processes"])
 def test_energy_is_the_same_whoever_reads_the_records(comm, shared_tmp_path, integrals, nodes):
     mol = molecule(atom=WATER, basis="cc-pvtz")
-    settings = {"storage": integrals, "threshold": 1e-12, "record_bytes": 1 << 16}
+    settings = {"storage": integrals, "screening": 1e-12, "record_bytes": 1 << 16}
     if integrals == "mixed":
         settings["disk_bytes"] = 1_000_000
     with scf.RHF(mol, scratch=str(shared_tmp_path), **settings) as mf:
@@ -114,7 +114,7 @@ def test_energy_is_the_same_whoever_reads_the_records(comm, shared_tmp_path, int
 def test_placed_globally_records_are_read_by_whoever_has_time(comm, shared_tmp_path):
     """The last process contracts first, and leaves nothing to the others, whoever wrote it."""
     mol = molecule(atom=WATER, basis="6-31g*")
-    settings = Settings(threshold=1e-12, records="any", record_bytes=1 << 16)
+    settings = Settings(screening=1e-12, records="any", record_bytes=1 << 16)
     with World(scratch=shared_tmp_path) as world:
         integrals = TwoElectronIntegrals(mol, settings, world=world)
         assert integrals.store().records > 0
@@ -138,7 +138,7 @@ def test_placed_globally_records_are_read_by_whoever_has_time(comm, shared_tmp_p
 
 def test_a_damaged_record_is_recomputed_by_whoever_reads_it(comm, shared_tmp_path):
     mol = molecule(atom=WATER, basis="6-31g*")
-    settings = {"keep": str(shared_tmp_path), "threshold": 1e-12, "records": "any"}
+    settings = {"keep": str(shared_tmp_path), "screening": 1e-12, "records": "any"}
     with scf.RHF(mol, **settings) as mf:
         mf.conv_tol = 1e-11
         energy = mf.kernel()
@@ -192,7 +192,7 @@ def test_the_error_of_the_energy_is_of_all_processes(comm, shared_tmp_path):
 def test_get_jk_is_collective_outside_the_kernel(comm, shared_tmp_path):
     mol = molecule(atom=WATER, basis="6-31g")
     density = np.eye(mol.nao)
-    with scf.RHF(mol, scratch=str(shared_tmp_path), threshold=1e-12) as mf:
+    with scf.RHF(mol, scratch=str(shared_tmp_path), screening=1e-12) as mf:
         coulomb, exchange = mf.get_jk(dm=density)
     j, k = reference.hf.get_jk(mol, density)
     np.testing.assert_allclose(coulomb, j, atol=1e-9)
@@ -311,7 +311,7 @@ def test_a_mixed_run_recomputes_what_a_full_disk_does_not_take(comm, filling_dis
     with World(scratch=filling_disk) as world:
         settings = {"storage": "mixed", "record_bytes": 1 << 18, "records": records}
         scratch = {} if records == "any" else {"scratch": str(filling_disk)}
-        with scf.RHF(mol, comm=world, threshold=1e-12, **settings, **scratch) as mf:
+        with scf.RHF(mol, comm=world, screening=1e-12, **settings, **scratch) as mf:
             mf.conv_tol = 1e-11
             energy = mf.kernel()
             work = mf.two_electron.work()

@@ -27,7 +27,7 @@ Run = Callable[[Path], tuple[float, bool]]  # the energy, and whether what a run
 
 
 def integrals(place: Path) -> tuple[float, bool]:
-    with scf.RHF(mol, keep=str(place), threshold=1e-12) as mf:
+    with scf.RHF(mol, keep=str(place), screening=1e-12) as mf:
         mf.conv_tol = 1e-11
         return float(mf.kernel()), bool(mf.two_electron.reused)
 

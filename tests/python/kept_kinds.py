@@ -18,7 +18,7 @@ from outcore.chem.hf.integrals import native_basis
 from outcore.chem.mp2 import MP2
 from outcore.chem.reference import mark_canonical
 
-THRESHOLD = 1e-12
+SCREENING = 1e-12
 RECORD = 1 << 16  # bytes
 _DIGITS = 9  # that do not depend on whether something was recomputed
 
@@ -34,7 +34,7 @@ def orbitals() -> Any:
 
 def read_integrals(world: outcore.World, place: Path, way: str = "mixed") -> Any:
     """The energy and its derivatives by the density; integrals that are not there are made."""
-    settings = {"storage": way, "threshold": THRESHOLD, "threads": 1, "record_bytes": 1 << 16}
+    settings = {"storage": way, "screening": SCREENING, "threads": 1, "record_bytes": 1 << 16}
     if way == "mixed":
         settings["disk_bytes"] = 1 << 17  # not all finds a place
     with scf.RHF(orbitals().mol, comm=world, keep=str(place), **settings) as mf:
@@ -50,7 +50,7 @@ def native_integrals() -> tuple[_core.TwoElectron, _core.Screening]:
     """Of a small molecule: fit to read records, of which nothing is believed."""
     mol = gto.M(atom="H 0 0 0; H 0 0 0.7", basis="6-31g", verbose=0)
     basis = native_basis(mol)
-    screening = _core.Screening(basis, THRESHOLD, 1)
+    screening = _core.Screening(basis, SCREENING, 1)
     return _core.TwoElectron(basis, screening, _core.KeepRule(True), 1), screening
 
 
@@ -59,7 +59,7 @@ def native_options(scratch: Path, kept_name: str = "") -> _core.IntegralFileOpti
         scratch=str(scratch),
         record_bytes=RECORD,
         prefetch=2,
-        accuracy=_core.Accuracy(THRESHOLD),
+        accuracy=_core.Accuracy(SCREENING),
         page_cache="buffered",
         expected_bytes=0,
         memory_bytes=0,

@@ -167,7 +167,7 @@ def check(ours, theirs, call):
 def test_with_stored_integrals(name, tmp_path):
     call, kind, given = WAYS[name]
     mol = molecule(given).copy()
-    with getattr(scf, kind)(mol, scratch=str(tmp_path), threshold=1e-12) as mf:
+    with getattr(scf, kind)(mol, scratch=str(tmp_path), screening=1e-12) as mf:
         check(mf, getattr(reference, kind)(molecule(given).copy()), call)
 
 
@@ -194,7 +194,7 @@ def test_jk_of_another_operator(integrals, omega, hermi, tmp_path):
         densities = densities + (3 - 2 * hermi) * densities.transpose(0, 2, 1)
     expected = reference.RHF(mol).get_jk(mol, densities, hermi, omega=omega)
     disk = {"disk_bytes": 20_000} if integrals == "mixed" else {}
-    with scf.RHF(mol, storage=integrals, scratch=str(tmp_path), threshold=1e-12, **disk) as mf:
+    with scf.RHF(mol, storage=integrals, scratch=str(tmp_path), screening=1e-12, **disk) as mf:
         np.testing.assert_allclose(mf.get_jk(mol, densities, hermi, omega=omega), expected, atol=1e-9)
         np.testing.assert_allclose(mf.get_j(mol, densities, hermi, omega=omega), expected[0], atol=1e-9)
         np.testing.assert_allclose(mf.get_k(mol, densities, hermi, omega=omega), expected[1], atol=1e-9)
@@ -205,7 +205,7 @@ def test_a_molecule_with_an_operator_of_its_own(integrals, tmp_path):
     mol = molecule("water").copy()
     mol.omega = 0.3
     expected = run(reference.RHF(mol))
-    with scf.RHF(mol, storage=integrals, scratch=str(tmp_path), threshold=1e-12) as mf:
+    with scf.RHF(mol, storage=integrals, scratch=str(tmp_path), screening=1e-12) as mf:
         assert run(mf) == pytest.approx(expected, abs=1e-9)
         density = mf.make_rdm1()
         np.testing.assert_allclose(
@@ -223,7 +223,7 @@ def test_integrals_that_were_given_are_used(tmp_path):
 
 def test_density_fitting_of_stored_integrals_stays_out_of_core_and_comes_back(tmp_path):
     mol = molecule("water")
-    with scf.RHF(mol, scratch=str(tmp_path), threshold=1e-12) as mf:
+    with scf.RHF(mol, scratch=str(tmp_path), screening=1e-12) as mf:
         fitted = mf.density_fit(AUXILIARY)
         assert isinstance(fitted.with_df, ri.DensityFitting)
         assert run(fitted) == pytest.approx(run(reference.RHF(mol).density_fit(AUXILIARY)), abs=1e-9)
@@ -248,7 +248,7 @@ def test_density_fitting_that_is_undone_says_that_it_leaves(capfd):
 
 def test_a_kohn_sham_object_of_pyscf(tmp_path):
     mol = molecule("oxygen")
-    with scf.out_of_core(dft.UKS(mol, xc="wb97x"), scratch=str(tmp_path), threshold=1e-12) as mf:
+    with scf.out_of_core(dft.UKS(mol, xc="wb97x"), scratch=str(tmp_path), screening=1e-12) as mf:
         assert run(mf) == pytest.approx(run(dft.UKS(mol, xc="wb97x")), abs=1e-9)
 
 

@@ -400,7 +400,7 @@ def test_finished_pairs_are_not_done_again(water, kept):
     "arguments",
     [
         ("--charge", "2"),
-        ("--threshold", "1e-9"),
+        ("--screening", "1e-9"),
         ("--auxbasis", "cc-pvtz-ri"),
         ("--jkbasis", "cc-pvtz-jkfit"),
         ("--frozen", "1"),

@@ -33,7 +33,7 @@ MOLECULES = {
         "basis": "6-31g*",
     },
 }
-THRESHOLD = 1e-12
+SCREENING = 1e-12
 WAYS = {
     "disk": {"storage": "disk"},
     "direct": {"storage": "direct"},
@@ -58,7 +58,7 @@ class Outcome:
 
 
 def outcome(mol, scratch, **settings) -> Outcome:
-    with scf.RHF(mol, scratch=str(scratch), threshold=THRESHOLD, **settings) as mf:
+    with scf.RHF(mol, scratch=str(scratch), screening=SCREENING, **settings) as mf:
         mf.conv_tol = 1e-11
         return Outcome(mf.kernel(), mf.stored_summary)
 
@@ -70,7 +70,7 @@ def water() -> gto.Mole:
 
 @pytest.fixture
 def mean_field(water, tmp_path):
-    with scf.RHF(water, scratch=str(tmp_path), threshold=THRESHOLD) as mf:
+    with scf.RHF(water, scratch=str(tmp_path), screening=SCREENING) as mf:
         yield mf
 
 
@@ -79,7 +79,7 @@ def mean_field(water, tmp_path):
 def test_rhf_energy_is_pyscfs(name, integrals, tmp_path):
     mol = molecule(**MOLECULES[name])
     expected = pyscfs_energy(name)
-    with scf.RHF(mol, **WAYS[integrals], scratch=str(tmp_path), threshold=THRESHOLD) as mf:
+    with scf.RHF(mol, **WAYS[integrals], scratch=str(tmp_path), screening=SCREENING) as mf:
         mf.conv_tol = 1e-11
         assert mf.kernel() == pytest.approx(expected, abs=1e-9)
         assert mf.converged
@@ -90,7 +90,7 @@ def test_rhf_energy_is_pyscfs(name, integrals, tmp_path):
 def test_uhf_energy_is_pyscfs(integrals, cart, tmp_path):
     mol = molecule(atom="O 0 0 0; O 0 0 1.2", basis="6-31g*", spin=2, cart=cart)
     expected = reference.UHF(mol).run(conv_tol=1e-11).e_tot
-    with scf.UHF(mol, **WAYS[integrals], scratch=str(tmp_path), threshold=THRESHOLD) as mf:
+    with scf.UHF(mol, **WAYS[integrals], scratch=str(tmp_path), screening=SCREENING) as mf:
         mf.conv_tol = 1e-11
         assert mf.kernel() == pytest.approx(expected, abs=1e-9)
 
@@ -98,7 +98,7 @@ def test_uhf_energy_is_pyscfs(integrals, cart, tmp_path):
 @pytest.mark.parametrize("threads", [1, 3])
 def test_threads_do_not_change_the_energy(water, threads, tmp_path):
     expected = reference.RHF(water).run(conv_tol=1e-11).e_tot
-    with scf.RHF(water, scratch=str(tmp_path), threads=threads, threshold=THRESHOLD) as mf:
+    with scf.RHF(water, scratch=str(tmp_path), threads=threads, screening=SCREENING) as mf:
         mf.conv_tol = 1e-11
         assert mf.kernel() == pytest.approx(expected, abs=1e-9)
 
@@ -106,7 +106,7 @@ def test_threads_do_not_change_the_energy(water, threads, tmp_path):
 @pytest.mark.parametrize("page_cache", ["auto", "direct", "buffered"])
 def test_page_cache_does_not_change_the_energy(water, page_cache, tmp_path):
     expected = reference.RHF(water).run(conv_tol=1e-11).e_tot
-    with scf.RHF(water, scratch=str(tmp_path), page_cache=page_cache, threshold=THRESHOLD) as mf:
+    with scf.RHF(water, scratch=str(tmp_path), page_cache=page_cache, screening=SCREENING) as mf:
         mf.conv_tol = 1e-11
         assert mf.kernel() == pytest.approx(expected, abs=1e-9)
 
@@ -192,8 +192,8 @@ def test_a_disk_budget_larger_than_the_disk_keeps_everything(water, tmp_path):
 def test_two_molecules_keep_their_integrals_apart(water, tmp_path):
     other = molecule(atom="N 0 0 0; N 0 0 1.1", basis="6-31g*")
     with (
-        scf.RHF(water, scratch=str(tmp_path), threshold=THRESHOLD) as one,
-        scf.RHF(other, scratch=str(tmp_path), threshold=THRESHOLD) as two,
+        scf.RHF(water, scratch=str(tmp_path), screening=SCREENING) as one,
+        scf.RHF(other, scratch=str(tmp_path), screening=SCREENING) as two,
     ):
         _ = one.two_electron, two.two_electron
         assert one.kernel() == pytest.approx(reference.RHF(water).kernel(), abs=1e-9)
@@ -231,7 +231,7 @@ def test_post_scf_methods_take_it(mean_field, water):
 
 def test_progress_ends_at_the_whole(water, tmp_path):
     seen: list[float] = []
-    with scf.RHF(water, scratch=str(tmp_path), threshold=THRESHOLD) as mf:
+    with scf.RHF(water, scratch=str(tmp_path), screening=SCREENING) as mf:
         mf.on_progress = seen.append
         mf.kernel()
     assert seen and seen[-1] == 1.0
@@ -297,7 +297,7 @@ def test_read_only_scratch_is_refused(water, read_only):
             {"storage": "memory"},
             "'memory'.*Hartree-Fock does not have it; Hartree-Fock has disk, mixed, direct, auto",
         ),
-        ({"threshold": -1.0}, "not positive"),
+        ({"screening": -1.0}, "not positive"),
         ({"prefetch": 1}, "2 records"),
         ({"record_bytes": 5000}, "multiple of 4096"),
         ({"page_cache": "sometimes"}, "sometimes"),
@@ -315,7 +315,7 @@ def test_a_geometry_that_is_no_number_is_refused(tmp_path):
     mol = molecule(atom=WATER, basis="6-31g*")
     mol._env[mol._atm[1, 1]] = np.nan
     with pytest.raises(OutcoreError, match="number 24 of env is nan: a coordinate"):
-        scf.RHF(mol, scratch=str(tmp_path), threshold=1e-10).get_jk(dm=np.eye(mol.nao))
+        scf.RHF(mol, scratch=str(tmp_path), screening=1e-10).get_jk(dm=np.eye(mol.nao))
 
 
 @pytest.mark.parametrize("way", ["disk", "mixed", "auto"])
@@ -324,7 +324,7 @@ def test_kept_integrals_are_reused(water, tmp_path, way):
     first = outcome(water, tmp_path, **settings)
     again = outcome(water, tmp_path, **settings)
     assert first.summary.computed > 0 and first.summary.stored == again.summary.stored
-    with scf.RHF(water, threshold=THRESHOLD, **settings) as mf:
+    with scf.RHF(water, screening=SCREENING, **settings) as mf:
         assert mf.two_electron.reused
         assert mf.two_electron.summary().computed == 0
     assert again.energy == pytest.approx(first.energy, abs=1e-11)
@@ -337,7 +337,7 @@ def test_a_run_that_was_killed_before_it_had_kept_its_integrals_is_no_obstacle(w
     with pytest.raises(OutcoreError, match="none was completed"), World("self") as world:
         checkpoint.load(world, tmp_path / "integrals")
     outcome(water, tmp_path, keep=str(tmp_path))
-    with scf.RHF(water, keep=str(tmp_path), threshold=THRESHOLD) as mf:
+    with scf.RHF(water, keep=str(tmp_path), screening=SCREENING) as mf:
         assert mf.two_electron.reused
 
 
@@ -347,8 +347,8 @@ def test_kept_integrals_of_another_problem_are_refused(water, tmp_path):
     with pytest.raises(OutcoreError, match="of another geometry") as caught:
         outcome(other, tmp_path, keep=str(tmp_path))
     assert caught.value.errno == errno.EINVAL
-    with pytest.raises(OutcoreError, match="threshold = 1e-12, now it is 1e-10"):
-        scf.RHF(water, keep=str(tmp_path), threshold=1e-10).kernel()
+    with pytest.raises(OutcoreError, match="screening = 1e-12, now it is 1e-10"):
+        scf.RHF(water, keep=str(tmp_path), screening=1e-10).kernel()
 
 
 def test_a_damaged_record_of_kept_integrals_is_recomputed(water, tmp_path):
@@ -357,7 +357,7 @@ def test_a_damaged_record_of_kept_integrals_is_recomputed(water, tmp_path):
     data = bytearray(path.read_bytes())
     data[100] ^= 0x10  # in the first record; between records there are holes
     path.write_bytes(data)
-    with scf.RHF(water, keep=str(tmp_path), threshold=THRESHOLD) as mf:
+    with scf.RHF(water, keep=str(tmp_path), screening=SCREENING) as mf:
         mf.conv_tol = 1e-11
         assert mf.kernel() == pytest.approx(first.energy, abs=1e-11)
         assert mf.two_electron.work().damaged == 1

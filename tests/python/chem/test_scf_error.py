@@ -95,7 +95,7 @@ def test_symmetric_molecules_err_no_more(tmp_path):
 @pytest.mark.parametrize("spin", [0, 2])
 def test_integrals_kept_whole_give_the_same_energy(spin, tmp_path):
     mol = molecule(atom="O 0 0 0; O 0 0 1.2", basis="6-31g*", spin=spin)
-    with mean_field(mol, scratch=str(tmp_path), threshold=1e-18) as whole:
+    with mean_field(mol, scratch=str(tmp_path), screening=1e-18) as whole:
         exact = whole.kernel()
         assert whole.energy_error().sigma < 1e-17
         assert whole.stored_summary.bytes > 8 * whole.stored_summary.stored * 0.9
@@ -125,8 +125,8 @@ def test_less_error_takes_more_bytes(water, tmp_path):
     assert sizes[0] < sizes[1] < sizes[2]
 
 
-def test_a_threshold_is_taken_as_it_is(water, tmp_path):
-    with mean_field(water, scratch=str(tmp_path), threshold=1e-9) as mf:
+def test_a_screening_is_taken_as_it_is(water, tmp_path):
+    with mean_field(water, scratch=str(tmp_path), screening=1e-9) as mf:
         mf.kernel()
         error = mf.energy_error()
     assert error.allowed is None and error.kept
@@ -162,7 +162,7 @@ def test_the_command_reports_the_bound(tmp_path, capsys):
         ({"error": 0.0}, "error 0.0 is not positive"),
         ({"error": -1e-9}, "not positive"),
         ({"error": float("nan")}, "not positive"),
-        ({"error": 1e-9, "threshold": 1e-10}, "not both"),
+        ({"error": 1e-9, "screening": 1e-10}, "not both"),
     ],
 )
 def test_what_cannot_be_kept_is_refused(water, settings, text):

@@ -72,7 +72,7 @@ def test_what_is_left_out_scatters_as_the_standard_deviation_says(exact, tmp_pat
 @pytest.mark.parametrize("way", ["mixed", "auto", "direct"])
 def test_the_last_energy_is_that_of_all_of_the_density(way, exact, tmp_path, monkeypatch):
     """Also where screening by the density is so coarse that J and K of the cycles are far off."""
-    monkeypatch.setattr(scf.Settings, "density_threshold", property(lambda self: 1e-5))
+    monkeypatch.setattr(scf.Settings, "density_cutoff", property(lambda self: 1e-5))
     mol, _, density = exact["chain"]
     with scf.RHF(mol, comm=None, scratch=str(tmp_path), error=1e-8, **WAYS[way]) as mf:
         mf.conv_tol, mf.conv_tol_grad = 1e-6, 1e-2

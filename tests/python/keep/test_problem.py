@@ -131,7 +131,7 @@ def test_kept_integrals_of_another_molecule_are_refused_by_name(integrals, name)
     ("settings", "says"),
     [
         ({"error": 1e-8}, "error = 1e-09, now it is 1e-08"),
-        ({"threshold": 1e-10}, "threshold = none, now it is 1e-10"),
+        ({"screening": 1e-10}, "screening = none, now it is 1e-10"),
         ({"storage": "mixed"}, "storage = disk, now it is mixed"),
         ({"record_bytes": 1 << 17}, "record = 4194304, now it is 131072"),
     ],
@@ -161,12 +161,12 @@ def test_what_changes_no_integral_is_no_reason_to_refuse(integrals, given, setti
         assert found == pytest.approx(mf.kernel(), abs=1e-10)
 
 
-def test_integrals_that_keep_to_a_threshold_do_not_depend_on_electrons(tmp_path):
-    with scf.RHF(molecule(), keep=str(tmp_path), threshold=1e-12) as mf:
+def test_integrals_that_keep_to_a_screening_do_not_depend_on_electrons(tmp_path):
+    with scf.RHF(molecule(), keep=str(tmp_path), screening=1e-12) as mf:
         _ = mf.two_electron
     for change in ({"charge": 1, "spin": 1}, {"nucmod": "gaussian"}, {"ecp": CORE}):
         mol = molecule(**change)
-        with scf.UHF(mol, keep=str(tmp_path), threshold=1e-12) as mf:
+        with scf.UHF(mol, keep=str(tmp_path), screening=1e-12) as mf:
             density = mf.get_init_guess(key="minao")
             assert mf.two_electron.reused
             found, expected = mf.energy_tot(density), reference.UHF(mol).energy_tot(density)
@@ -216,8 +216,8 @@ def test_fitted_integrals_of_another_molecule_are_refused_by_name(fitted, name):
 def test_fitted_integrals_of_another_fitting_are_refused_by_name(fitted, monkeypatch):
     with refused("another auxiliary basis"):
         fitting(fitted[0], molecule(), "cc-pvdz-jkfit")
-    with refused("threshold = 1e-11, now it is 1e-12"):
-        fitting(fitted[0], molecule(), threshold=1e-12)
+    with refused("screening = 1e-11, now it is 1e-12"):
+        fitting(fitted[0], molecule(), screening=1e-12)
     monkeypatch.setattr(metric, "LINEAR_DEPENDENCE", 1e-5)
     with refused("cut of the metric = 1e-07, now it is 1e-05"):
         fitting(fitted[0], molecule())
@@ -256,8 +256,8 @@ def test_pair_energies_of_other_orbitals_are_refused_by_name(fitted, orbitals):
         mp2(directory, orbitals, frozen=1)
     with refused("another auxiliary basis"):
         mp2(directory, orbitals, "def2-tzvp-ri")
-    with refused("threshold = 1e-11, now it is 1e-12"):
-        mp2(directory, orbitals, threshold=1e-12)
+    with refused("screening = 1e-11, now it is 1e-12"):
+        mp2(directory, orbitals, screening=1e-12)
     with refused("restricted = True, now it is False"):
         mp2(directory, orbitals.to_uhf())
     with refused("another orbitals"):
@@ -284,10 +284,10 @@ def test_arrays_of_both_spins_are_not_exchanged(tmp_path):
         mp2(tmp_path, mf)
 
 
-def test_a_fitting_whose_threshold_was_changed_is_made_anew():
+def test_a_fitting_whose_screening_was_changed_is_made_anew():
     with ri.RHF(molecule(), "def2-svp-jkfit") as mf:
         first = mf.with_df.integrals()
-        mf.with_df.threshold = 1e-5
+        mf.with_df.screening = 1e-5
         assert mf.with_df.integrals() is not first
 
 
@@ -401,7 +401,7 @@ def test_settings_that_are_nested_too_deeply_are_damage():
 
 def test_what_an_older_version_kept_is_refused_by_its_format(tmp_path, orbitals):
     mol = molecule()
-    old = {"what": kept.WHAT, "facts": {"threshold": 1e-12}, "least": None, "first_exponent": 0, "files": []}
+    old = {"what": kept.WHAT, "facts": {"screening": 1e-12}, "least": None, "first_exponent": 0, "files": []}
     with World("self") as world:
         checkpoint.save(world, tmp_path / "integrals", {"problem": np.ones(9)}, old)
         checkpoint.save(world, tmp_path / "orbitals", {"problem": np.ones(9)}, {"what": restart.WHAT})

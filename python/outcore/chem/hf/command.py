@@ -48,7 +48,7 @@ class Options(MoleculeOptions):
         float | None,
         typer.Option(help="Error of the energy that storing integrals may cause (Hartree). Default: 1e-9."),
     ] = None
-    threshold: Annotated[
+    screening: Annotated[
         float | None,
         typer.Option(
             help="Instead of --error: integrals below it are left out, the others kept within half of it."
@@ -185,13 +185,13 @@ def _check_options(given: dict[str, Any]) -> None:
         preflight.refuse(unused, "with --storage direct, which stores none")
     preflight.check_count("--prefetch", given["prefetch"], 1 << 16)
     preflight.check_number("--error", given["error"])
-    preflight.check_number("--threshold", given["threshold"])
+    preflight.check_number("--screening", given["screening"])
 
 
 def _settings(given: dict[str, Any]) -> dict[str, Any]:
     """For the methods: what was given of the options that Settings has, with defaults of its own for the others."""
     storage, disk, keep = given["storage"], given["disk"], given["keep_integrals"]
-    settings = {name: given[name] for name in ("error", "threshold", "records", "scratch", "threads")}
+    settings = {name: given[name] for name in ("error", "screening", "records", "scratch", "threads")}
     settings |= {name: given[name] for name in ("prefetch", "page_cache")}
     settings |= {
         "storage": "auto" if given["estimate"] else storage,
@@ -286,7 +286,7 @@ def _results(
         "functions": int(mf.mol.nao),
         "storage": mf.settings.storage,
         "records": mf.settings.records,
-        "threshold": mf.settings.threshold,
+        "screening": mf.settings.screening,
         "integral_work": asdict(work),
     }
     if report is not None:

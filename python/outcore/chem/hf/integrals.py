@@ -59,8 +59,8 @@ class Settings:
     # "disk": all kept there; "direct": all recomputed; "mixed": what is worth most is kept on disk, within
     # disk_bytes; "auto": in memory, then on disk, and only if that is faster than recomputing
     storage: str = "disk"
-    error: float | None = None  # of the energy that storing may cause (Hartree); None: 1e-9, or see threshold
-    threshold: float | None = (
+    error: float | None = None  # of the energy that storing may cause (Hartree); None: 1e-9, or see screening
+    screening: float | None = (
         None  # instead of error: quartets below it are left out, values kept within half of it
     )
     keep: str | None = None  # directory in which the integrals stay after the run, and are looked for
@@ -93,13 +93,13 @@ class Settings:
                 "keep has no effect on 'direct', which stores none",
             ),
             (
-                self.error is not None and self.threshold is not None,
-                "give the error of the energy to allow, or the threshold of integrals, not both",
+                self.error is not None and self.screening is not None,
+                "give the error of the energy to allow, or the screening of integrals, not both",
             ),
             (self.error is not None and not self.error > 0, f"error {self.error} is not positive"),
             (
-                self.threshold is not None and not self.threshold > 0,
-                f"threshold {self.threshold} is not positive",
+                self.screening is not None and not self.screening > 0,
+                f"screening {self.screening} is not positive",
             ),
             (
                 self.page_cache not in PAGE_CACHES,
@@ -118,27 +118,27 @@ class Settings:
 
     @property
     def allowed_error(self) -> float | None:
-        """Of the energy, by storing integrals (Hartree); None if a threshold is given instead."""
-        if self.threshold is not None:
+        """Of the energy, by storing integrals (Hartree); None if screening is given instead."""
+        if self.screening is not None:
             return None
         return _ERROR if self.error is None else self.error
 
     @property
     def cutoff(self) -> float:
-        """The threshold, or what comes to about the same error."""
+        """The screening, or what comes to about the same error."""
         return (
-            self.threshold if self.threshold is not None else _CUTOFF_FACTOR * (self.allowed_error or _ERROR)
+            self.screening if self.screening is not None else _CUTOFF_FACTOR * (self.allowed_error or _ERROR)
         )
 
     @property
-    def density_threshold(self) -> float:
+    def density_cutoff(self) -> float:
         """What contributes less to every Fock matrix element is left out, for the densities of one call; 0: nothing
         is. Stored integrals err in the same way in each cycle; what is left out because of the density differs from
         cycle to cycle and adds up, so it must be much less for an SCF to converge as far, and small enough for one
         to 1e-9 whatever the error asked for."""
         if self.storage == "disk":
             return 0.0
-        cutoff = self.cutoff if self.threshold is not None else min(self.cutoff, _CUTOFF_FACTOR * _ERROR)
+        cutoff = self.cutoff if self.screening is not None else min(self.cutoff, _CUTOFF_FACTOR * _ERROR)
         return cutoff * _DENSITY_FACTOR
 
 
@@ -281,7 +281,7 @@ class TwoElectronIntegrals:
                 self._accuracy,
                 self._crude()[:1],
                 self._threads,
-                (self.settings.density_threshold or self.settings.cutoff * _DENSITY_FACTOR) / _DENSITY_FACTOR,
+                (self.settings.density_cutoff or self.settings.cutoff * _DENSITY_FACTOR) / _DENSITY_FACTOR,
             )
         return self.sample
 
@@ -410,7 +410,7 @@ class TwoElectronIntegrals:
         of_molecule = problem.integrals if settings.allowed_error is None else problem.molecule
         what = {
             "storage": settings.storage,
-            "threshold": settings.threshold,
+            "screening": settings.screening,
             "error": settings.allowed_error,
             "record": settings.record_bytes,
             "small": self._small_below,
@@ -455,8 +455,8 @@ class TwoElectronIntegrals:
         with self.world.together("J and K", list(symmetry)):
             if self._keeps and not self._stored:
                 raise OutcoreError(errno.EINVAL, "J and K", detail="the integrals have not been stored")
-            threshold = self.settings.density_threshold if screened else 0.0
-            self._native.begin(densities, list(symmetry), threshold)
+            cutoff = self.settings.density_cutoff if screened else 0.0
+            self._native.begin(densities, list(symmetry), cutoff)
             self._native.contract_kept(self._tickets)
             if not self._keeps_all:
                 run_tasks(self._counter, self._cost, self._threads, self._native.contract_rest)
@@ -581,7 +581,7 @@ class TwoElectronIntegrals:
         integrals are small: these have records of their own, which later cycles may leave out, if there is memory
         for them."""
         share = self._memory_share()
-        for small in (_SMALL * self.settings.cutoff, 0.0) if self.settings.density_threshold > 0 else (0.0,):
+        for small in (_SMALL * self.settings.cutoff, 0.0) if self.settings.density_cutoff > 0 else (0.0,):
             self._small_below = small
             for prefetch in range(max(2, self.settings.prefetch), 1, -1):
                 if self._memory_bytes(prefetch) <= share.bytes:

@@ -213,11 +213,11 @@ def survey(
     )  # fmt: skip
 
 
-def _cycles(contribution: Floats, threshold: float, most: int) -> Floats:
+def _cycles(contribution: Floats, cutoff: float, most: int) -> Floats:
     """In how many of `most` cycles quartets that add this much to the Fock matrix of the whole density add more
-    than `threshold` for its change."""
+    than `cutoff` for its change."""
     decay = -np.log(_LAST_CHANGE) / max(1, most - 1)
-    needed = 1.0 + np.log(np.maximum(contribution / threshold, 1.0)) / decay
+    needed = 1.0 + np.log(np.maximum(contribution / cutoff, 1.0)) / decay
     result: Floats = np.minimum(needed, most)
     return result
 

@@ -40,7 +40,7 @@ _SETTINGS = """
     Parameters (all by keyword; see `outcore.chem.hf.integrals.Settings` for defaults): `storage` ("disk", "mixed",
     "direct" or "auto"), `disk_bytes` (that mixed and auto may use), `keep` (directory
     in which the integrals stay after the run, and are looked for before they are computed), `error`
-    (of the energy, that storing may cause) or `threshold` (of integrals), `records` ("own": a process
+    (of the energy, that storing may cause) or `screening` (of integrals), `records` ("own": a process
     reads the records it wrote; "any": any of them), `scratch` (directory),
     `memory_bytes` (of all processes together), `threads` (of each process), `record_bytes`, `prefetch`,
     `page_cache`, `comm` (an mpi4py communicator, or an outcore.World; default all processes of the job, None for
@@ -202,7 +202,7 @@ class OutOfCore(RootDriven):
         screening by the change of the density left out in each, all of one sign in systems that are alike
         everywhere."""
         exact = vars(self).get("_scf", self)  # below a solver whose own J and K may be approximate
-        if self.settings.density_threshold > 0 and self.mo_coeff is not None:  # type: ignore[attr-defined]
+        if self.settings.density_cutoff > 0 and self.mo_coeff is not None:  # type: ignore[attr-defined]
             exact._screens = False
             try:
                 self.e_tot = exact.energy_tot(self.make_rdm1())  # type: ignore[attr-defined]

@@ -30,10 +30,10 @@ class View:
         if settings.storage != "direct":
             yield f"scratch {settings.keep or find_scratch(settings.scratch)}"
         yield f"integrals {settings.storage}{', read by any process' if settings.records == 'any' else ''}"
-        if settings.threshold is None:
+        if settings.screening is None:
             yield f"error of the energy {settings.allowed_error:.0e} Eh"
         else:
-            yield f"threshold {settings.threshold:.0e}"
+            yield f"screening {settings.screening:.0e}"
 
     @contextmanager
     def storing(self) -> Iterator[None]:

@@ -33,7 +33,7 @@ from outcore.chem.mp2.transformed import TRANSFORMED, Orbitals, Transformed
 from outcore.chem.problem import ROUNDED, Settings
 from outcore.chem.ri import auxiliary
 from outcore.chem.ri import pairs as pair_lists
-from outcore.chem.ri.fitting import THRESHOLD
+from outcore.chem.ri.fitting import SCREENING
 from outcore.chem.ri.forecast import Forecast, Rates
 from outcore.chem.ri.forecast import mp2 as forecast_mp2
 from outcore.chem.ri.metric import Metric
@@ -88,7 +88,7 @@ class MP2:
         scs: factors of opposite-spin and same-spin parts in `e_scs`.
         noncanonical, force: what becomes of ROHF and other orbitals that do not diagonalize the Fock matrix, and of
             an SCF that has not converged: see `outcore.chem.reference.of`.
-        memory, scratch, threads, threshold, comm, storage: as for DensityFitting.
+        memory, scratch, threads, screening, comm, storage: as for DensityFitting.
         checkpoint: directory where integrals and finished pairs are kept, and found again by a run with the same
             orbitals, on any number of processes.
 
@@ -108,7 +108,7 @@ class MP2:
         memory: int | str | None = None,
         scratch: str | None = None,
         threads: int | None = None,
-        threshold: float = THRESHOLD,
+        screening: float = SCREENING,
         comm: Intracomm | World | None = JOB,
         storage: str = "auto",
         checkpoint: str | os.PathLike[str] | None = None,
@@ -117,7 +117,7 @@ class MP2:
     ) -> None:
         self._storage = "disk" if checkpoint else check_storage(storage)
         self.mol, self._mf = mf.mol, mf
-        self.scs, self.threshold = scs, threshold
+        self.scs, self.screening = scs, screening
         self.threads = threads or launch.threads_per_rank()
         self._auxbasis = auxbasis
         self._memory_bytes = None if memory is None else parse_bytes(memory)
@@ -250,7 +250,7 @@ class MP2:
             self._auxmol = auxiliary.build(self.mol, self._auxbasis, "mp2")
             self._native = pair_lists.native(self.mol, self._auxmol)
             bounds = np.array(self._native.bounds(self.threads))
-            self._pairs = pair_lists.Pairs(bounds, pair_lists.shell_sizes(self.mol), self.threshold, 1 << 30)
+            self._pairs = pair_lists.Pairs(bounds, pair_lists.shell_sizes(self.mol), self.screening, 1 << 30)
         free = min(self.world.gather(free_memory(self.world, self._memory_bytes, self.threads)))
         with self.world.together("RI-MP2"):
             self._sizes = TransformSizes(
@@ -287,7 +287,7 @@ class MP2:
         assert self.plan is not None
         native, pairs, auxmol, sizes = self._native, self._pairs, self._auxmol, self._sizes
         self._settings = {
-            **settings(self.mol, auxmol, self.threshold),
+            **settings(self.mol, auxmol, self.screening),
             "frozen": self.frozen,
             "restricted": self.restricted,
             # Those that were given: what is made of them has other rounding in each run.

@@ -270,7 +270,7 @@ class _Run(Run):
             with self.world.together("kept orbitals"):
                 if self.world.rank == 0:
                     fitting = mf.with_df
-                    more = settings(self._mol, fitting.auxiliary_molecule(), fitting.threshold)
+                    more = settings(self._mol, fitting.auxiliary_molecule(), fitting.screening)
                     found = orbitals.load(mf, self._method, name, more)
                     keeper = restart.Checkpoint(mf, self._method, name, more)
             found = self.world.broadcast(found)

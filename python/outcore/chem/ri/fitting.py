@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
 
-THRESHOLD = 1e-11
+SCREENING = 1e-11
 
 
 class DensityFitting(df.DF):  # type: ignore[misc]
@@ -40,7 +40,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
 
     Parameters: `auxbasis` (as `auxiliary.build` takes it), `memory` (of all processes together, in bytes or as
     "400MB"; default half of what is available), `scratch` (directory), `threads` (of each process),
-    `threshold` (of pairs of functions, see Pairs), `comm` (an mpi4py communicator or an outcore.World; default all
+    `screening` (of pairs of functions, see Pairs), `comm` (an mpi4py communicator or an outcore.World; default all
     processes of the job, None for this process alone), `storage` ("auto": what fits stays in memory; "disk"),
     `checkpoint` (directory where the integrals are kept, or found, if another run has made them; not those of
     range-separated operators), `operators` (how many Coulomb operators share the memory: 2 for range-separated
@@ -52,7 +52,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
     """
 
     _auxbasis: Any
-    _keys = {"threads", "threshold", "three_index"}  # noqa: RUF012  (PySCF's convention)
+    _keys = {"threads", "screening", "three_index"}  # noqa: RUF012  (PySCF's convention)
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         memory: int | str | None = None,
         scratch: str | None = None,
         threads: int | None = None,
-        threshold: float = THRESHOLD,
+        screening: float = SCREENING,
         comm: Intracomm | World | None = JOB,
         storage: str = "auto",
         checkpoint: str | os.PathLike[str] | None = None,
@@ -74,7 +74,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         self._checkpoint = None if checkpoint is None else Path(checkpoint)
         self._operators, self._spins = operators, spins
         self.threads = threads or launch.threads_per_rank()
-        self.threshold = threshold
+        self.screening = screening
         self.three_index: ThreeIndex | None = None
         self._memory_bytes = None if memory is None else parse_bytes(memory)
         self._scratch = scratch
@@ -121,7 +121,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
             spins=self._spins,
             free_memory=self.free_memory,
             threads=self.threads,
-            threshold=self.threshold,
+            screening=self.screening,
             storage=self._storage,
             stages=None if self._checkpoint is None else Stages(self.world, self._checkpoint),
         )
@@ -132,7 +132,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         return auxiliary.build(self.mol, self._auxbasis)
 
     def _present_key(self) -> str:
-        return f"{integrals_key(self.mol)} {self.title} {self.threshold!r}"
+        return f"{integrals_key(self.mol)} {self.title} {self.screening!r}"
 
     def integrals(self) -> ThreeIndex:
         """Those of the present molecule: built if they are not there. Collective if so."""

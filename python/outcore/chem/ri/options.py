@@ -17,7 +17,7 @@ from outcore.job import preflight
 class Options(MoleculeOptions):
     """What both commands are asked for."""
 
-    threshold: Annotated[
+    screening: Annotated[
         float, typer.Option(help="Schwarz bound of pairs of functions that are left out.")
     ] = 1e-11
     checkpoint: Annotated[
@@ -30,7 +30,7 @@ class Options(MoleculeOptions):
 
     def check(self) -> None:
         super().check()
-        preflight.check_number("--threshold", self.threshold, zero=True)
+        preflight.check_number("--screening", self.screening, zero=True)
         check_storage(self.storage)
 
     def check_targets(self) -> None:
@@ -42,7 +42,7 @@ class Options(MoleculeOptions):
         return {
             "memory": self.memory,
             "threads": self.threads,
-            "threshold": self.threshold,
+            "screening": self.screening,
             "storage": self.storage,
             "checkpoint": self.checkpoint,
             "comm": world,

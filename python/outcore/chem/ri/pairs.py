@@ -31,18 +31,18 @@ class Slab:
 class Pairs:
     """Products mn of orbital functions, by pairs of shells i >= j, in columns that are divided into slabs of
     `width`; slabs end with columns that nothing is in. Pairs whose Schwarz bound sqrt((mn|mn)), times the largest
-    of all pairs, is below `threshold` are left out: it bounds what they contribute to any fitted integral.
+    of all pairs, is below `screening` are left out: it bounds what they contribute to any fitted integral.
 
     `table`: rows (i, j, column), as the native code takes them.
     """
 
-    def __init__(self, bounds: Matrix, sizes: NDArray[np.int64], threshold: float, width: int) -> None:
+    def __init__(self, bounds: Matrix, sizes: NDArray[np.int64], screening: float, width: int) -> None:
         self._sizes = sizes
         self._first = np.concatenate([[0], np.cumsum(sizes)])
         self.functions = int(self._first[-1])
         shells = len(sizes)
         i, j = np.tril_indices(shells)
-        kept = bounds * bounds.max() >= threshold
+        kept = bounds * bounds.max() >= screening
         i, j = i[kept], j[kept]
         lengths = sizes[i] * sizes[j]
         self.width = max(min(width, int(lengths.sum())), int(lengths.max()))

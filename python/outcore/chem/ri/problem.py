@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 FORMAT = 2  # of all arrays and their facts
 
 
-def settings(mol: Mole, auxmol: Mole, threshold: float) -> problem.Settings:
+def settings(mol: Mole, auxmol: Mole, screening: float) -> problem.Settings:
     """What fitted integrals of a molecule and its auxiliary basis depend on."""
     return {
         **problem.integrals(mol),
         **problem.auxiliary(auxmol),
-        "threshold": float(threshold),
+        "screening": float(screening),
         "cut of the metric": metric.LINEAR_DEPENDENCE,
     }

@@ -198,7 +198,7 @@ def fit(mf: Any, fitting: Any, *, only_dfj: bool = False) -> Any:
 def density_fit(mf: Any, auxbasis: Any = None, **settings: Any) -> Any:
     """A PySCF mean-field object (restricted, unrestricted, Kohn-Sham) whose J and K are fitted out of core: a new
     object that shares what the given one knows. `settings` are those of DensityFitting: `memory`, `scratch`,
-    `threads`, `threshold`, `comm`.
+    `threads`, `screening`, `comm`.
 
     Range-separated hybrids get integrals of both operators, each with half of the memory. Raises OutcoreError
     (ENOTSUP) for relativistic four-component and periodic methods.

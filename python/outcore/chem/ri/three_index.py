@@ -53,7 +53,7 @@ class ThreeIndex:
         mol, auxmol: with the orbital basis, and with the auxiliary one.
         orbitals: of one spin, that exchange is made of, and how many `spins` differ: what memory is planned for.
         free_memory: says how much memory of this process can be used, after what the plan needs is there.
-        threshold: of the screening of pairs (see Pairs).
+        screening: bound below which pairs are left out (see Pairs).
         storage: see plan.STORAGES.
         stages: where all rows are kept on disk, or found, if another run has made them.
     """
@@ -68,7 +68,7 @@ class ThreeIndex:
         spins: int,
         free_memory: Callable[[], Allowance],
         threads: int,
-        threshold: float,
+        screening: float,
         storage: str = "auto",
         stages: Stages | None = None,
     ) -> None:
@@ -77,11 +77,11 @@ class ThreeIndex:
         self._memory: GlobalArray | None = None
         self._disk: DiskArray | None = None
         self._buffers: list[GlobalArray] | None = None
-        with world.together(STAGE, orbitals, threshold):
+        with world.together(STAGE, orbitals, screening):
             self.native = pair_lists.native(mol, auxmol)
             sizes = pair_lists.shell_sizes(mol)
             bounds = np.array(self.native.bounds(threads))
-            unlimited = pair_lists.Pairs(bounds, sizes, threshold, 1 << 30)
+            unlimited = pair_lists.Pairs(bounds, sizes, screening, 1 << 30)
         free = min(world.gather(free_memory()))
         with world.together(STAGE):
             self.plan: IntegralPlan = plan_integrals(
@@ -100,14 +100,14 @@ class ThreeIndex:
                 limit=free.reason,
                 transfer_bytes=DiskArray.transfer_bytes(world),
             )
-            problem = Problem(STAGE, FORMAT, settings(mol, auxmol, threshold), ROUNDED)
+            problem = Problem(STAGE, FORMAT, settings(mol, auxmol, screening), ROUNDED)
             self._kept = None if stages is None else Stage(stages, NAME, problem)
         self._auxmol, self.metric_functions = auxmol, int(auxmol.nao)
         self.orbitals, self.spins = orbitals, spins
         self.rows_in_memory = 0
         self.rows, self.dropped, self.seconds = self.metric_functions, 0, 0.0
         self.waited_seconds = 0.0  # for rows from the disk, so far, by this process
-        self._pairs_of = partial(pair_lists.Pairs, bounds, sizes, threshold)
+        self._pairs_of = partial(pair_lists.Pairs, bounds, sizes, screening)
         self.resumed = self._kept is not None and self._open(self._kept)
         self.pairs = self._pairs_of(self.plan.width)
 
