@@ -176,7 +176,13 @@ def frequency(make: Callable[[], Call], threads: int, seconds: float = _SAMPLE_S
 
 def _of_processor(name: str, threads: int, more: dict[str, Any], measure: Callable[[], float]) -> float:
     settings = {"processor": _processor(), "cores": resources.cores(), "threads": threads, **more}
-    found = rate_cache.known(name, settings, lambda: {"rate": measure()})
+
+    def measured() -> rate_cache.Values:
+        rate = measure()
+        resources.trim_heap()  # a budget counts what the process holds when its work begins
+        return {"rate": rate}
+
+    found = rate_cache.known(name, settings, measured)
     assert found is not None
     return found["rate"]
 

@@ -126,6 +126,14 @@ def give_back_freed_memory() -> None:
             library.mallopt(parameter, count)
 
 
+def trim_heap() -> None:
+    """What this process has freed is the system's again, in the heaps of all threads. Nothing without glibc
+    as the C library."""
+    library = ctypes.CDLL(None)
+    if hasattr(library, "malloc_trim"):
+        library.malloc_trim(0)
+
+
 def spare_address_space() -> None:
     """From now on the threads of this process share their heaps if its address space is limited: each would map 64
     MiB for one of its own. For programs."""
