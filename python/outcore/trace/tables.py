@@ -36,7 +36,7 @@ def summarize(report: Report, console: Console) -> None:
         line = f"  {'read' if row.kind == 'read' else 'wrote'} {volume(row.bytes)}"
         if row.bytes_per_s is not None:
             line += f" at {rate(row.bytes_per_s)}{against_disk(row)}"
-        under_way = hidden.get(f"async_{row.kind}")
+        under_way = hidden.get(f"{row.kind}_async")
         if under_way is not None and under_way.seconds > 0:
             line += f"; {under_way.overlapped_seconds / under_way.seconds:.0%} overlapped"
         console.print(line, soft_wrap=True, highlight=False)

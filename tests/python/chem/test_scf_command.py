@@ -50,7 +50,7 @@ def test_energy_cycles_and_report_are_printed(water, capsys):
     expected = reference.RHF(gto.M(atom=str(water), basis="6-31g*", verbose=0)).kernel()
     line = next(line for line in output.splitlines() if line.startswith("RHF energy"))
     assert float(line.split()[2]) == pytest.approx(expected, abs=2e-9)
-    assert "cycle" in output and "blocked by I/O" in output and "async read" in output
+    assert "cycle" in output and "blocked by I/O" in output and "read async" in output
 
 
 def after_the_run(output: str, start: str) -> list[str]:
@@ -59,7 +59,7 @@ def after_the_run(output: str, start: str) -> list[str]:
     return shown[next(i for i, line in enumerate(shown) if line.startswith(start)) :]
 
 
-@pytest.mark.parametrize("more", [(), ("--uhf", "--charge", "1"), ("--integrals", "auto")])
+@pytest.mark.parametrize("more", [(), ("--uhf", "--charge", "1"), ("--storage", "auto")])
 def test_the_report_after_a_run_fits_a_screen(water, capsys, more):
     assert scf(water, "--basis", "6-31g*", *more) == 0
     shown = after_the_run(capsys.readouterr().out, "UHF energy" if more[:1] == ("--uhf",) else "RHF energy")
