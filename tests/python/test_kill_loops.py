@@ -162,7 +162,16 @@ def test_the_energy_of_a_resumed_run_is_that_of_one_from_scratch(tmp_path):
     molecule.write_text(ETHANE)
 
     def run(kept: Path, kill_after: float | None = None) -> int:
-        arguments = ["rimp2", str(molecule), "--basis", "cc-pvdz", "--conv-tol", "1e-11", "--checkpoint", str(kept)]
+        arguments = [
+            "rimp2",
+            str(molecule),
+            "--basis",
+            "cc-pvdz",
+            "--conv-tol",
+            "1e-11",
+            "--checkpoint",
+            str(kept),
+        ]
         arguments += ["--json", f"{kept}.json", "--scratch", str(tmp_path)]
         seconds = str(3600 if kill_after is None else kill_after)
         job = KILLED_RUN if kill_after is not None else KILLED_RUN.replace(".start()", "")
