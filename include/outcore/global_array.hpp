@@ -86,11 +86,14 @@ class OUTCORE_API GlobalArray {
 
   /// Adds to an element of an int64 array, and returns the value before. Atomic.
   std::int64_t read_increment(const Extents& index, std::int64_t value);
-  /// Collective. Afterwards all see what any process has put and accumulated before, also in local().
+  /// Collective. Completes the requests of this process; afterwards all see what any process has put and
+  /// accumulated before, also in local(). Throws, at all processes, the error of a put or accumulate that
+  /// nobody has waited for, at any.
   void sync();
   /// Collective. Refuses what begins from now on, waits for what is under way (calls of other threads,
   /// requests that nobody has waited for, transfers of disk arrays), then gives the memory back. May be
-  /// repeated, also by several threads at once. What local() returned must not be used any more.
+  /// repeated, also by several threads at once. What local() returned must not be used any more. Throws as
+  /// sync does, and is closed all the same.
   void close();
   [[nodiscard]] bool closed() const noexcept;
 

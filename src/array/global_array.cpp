@@ -8,6 +8,7 @@
 
 #include "array/transfers.hpp"
 #include "outcore/error.hpp"
+#include "world/gate.hpp"
 
 namespace outcore {
 namespace {
@@ -76,7 +77,7 @@ void GlobalArray::close() {
   transfers_->finish();
   transfers_->closed = true;
   region_ = {};  // the memory is used again when all processes are here
-  transfers_->raise_undelivered();
+  world::agree(world_->transport(), "close a global array", [&] { transfers_->raise_undelivered(); });
 }
 
 bool GlobalArray::closed() const noexcept {
@@ -85,8 +86,11 @@ bool GlobalArray::closed() const noexcept {
 
 void GlobalArray::sync() {
   check_open();
-  world_->barrier();
-  transfers_->raise_undelivered();
+  world_->enter("sync a global array", [&] {
+    transfers_->raise_undelivered();
+    world_->flush();
+    return number_;
+  });
 }
 
 // ---- checks ----

@@ -18,6 +18,7 @@ std::atomic<std::uint32_t> g_completions{0};
 class Waiting {
  public:
   explicit Waiting(std::span<Request> requests) {
+    told_.reserve(requests.size());
     for (const Request& each : requests)
       if (!each.done()) add(*each.state());
   }
@@ -33,7 +34,6 @@ class Waiting {
   using Clock = std::chrono::steady_clock;
 
   void add(Request::State& state) {
-    told_.reserve(told_.size() + 1);
     try {
       state.begin_wait();
     } catch (...) {

@@ -41,9 +41,10 @@ class Request::State {
 
   /// Moves the operation on. True: it becomes done only by that, so those who wait have to come back.
   virtual bool help() noexcept { return false; }
-  /// Around a sleep of the calling thread until this, or something else, is done. As `finish`, the first may
-  /// throw.
-  virtual void begin_wait() {}
+  /// Throws, before anything is done, where this thread cannot wait for it: the wait would never end.
+  virtual void check_may_wait() const {}
+  /// Around a sleep of the calling thread until this, or something else, is done.
+  virtual void begin_wait() { check_may_wait(); }
   virtual void end_wait(std::uint64_t /*waited_ns*/) noexcept {}
 
   /// For the one who waits: finishes, then throws the error or returns the value.
@@ -70,8 +71,6 @@ class OUTCORE_SIBLING FinishedByWaiter : public Request::State {
  protected:
   /// Waits for it and ends it, or throws what it failed with. By one thread, once.
   virtual void end() = 0;
-  /// Where waiting is impossible this throws, before anything is done.
-  virtual void check_may_wait() const {}
   /// For the destructor of the class that is made: waits if nobody has. The error is lost.
   void finish_quietly() noexcept;
   /// Held while it is ended.

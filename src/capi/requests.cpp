@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/request_state.hpp"
 #include "capi/handles.hpp"
 #include "outcore/outcore.h"
 
@@ -49,12 +50,9 @@ int oc_wait(int64_t request, int64_t* bytes) {
 int oc_test(int64_t request, int* done) {
   return guarded([&] {
     if (!done) invalid("test", "done is NULL");
-    auto looked_at = requests.get(request, EINVAL, "request").request;
-    try {
-      *done = looked_at.test() ? 1 : 0;
-    } catch (...) {
-      *done = 1;  // oc_wait tells
-    }
+    const auto looked_at = requests.get(request, EINVAL, "request").request;
+    if (!looked_at.done()) looked_at.state()->help();
+    *done = looked_at.done() ? 1 : 0;  // its error is for oc_wait
     return OC_OK;
   });
 }

@@ -150,6 +150,9 @@ class RecordFile::Transfer final : public FinishedByWaiter {
   [[nodiscard]] bool done() const noexcept override { return finished() || moving.done(); }
   [[nodiscard]] std::int64_t value() const noexcept override { return header.size_bytes; }
   bool help() noexcept override { return moving.state() && moving.state()->help(); }
+  void check_may_wait() const override {
+    if (moving.state()) moving.state()->check_may_wait();
+  }
   void begin_wait() override {
     if (moving.state()) moving.state()->begin_wait();
   }

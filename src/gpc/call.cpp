@@ -80,8 +80,12 @@ bool gpc::Pending::help() noexcept {
   return false;
 }
 
-void gpc::Pending::begin_wait() {
+void gpc::Pending::check_may_wait() const {
   Service::check_may_wait();
+}
+
+void gpc::Pending::begin_wait() {
+  check_may_wait();
   Service::stand_back(true);
 }
 

@@ -54,6 +54,7 @@ struct Pending final : Request::State {
   }
   [[nodiscard]] std::span<std::byte> reply() const noexcept override { return came; }
   bool help() noexcept override;
+  void check_may_wait() const override;
   void begin_wait() override;
   void end_wait(std::uint64_t waited_ns) noexcept override;
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "array/arrays.hpp"
+#include "array/transfers.hpp"
 #include "base/completion.hpp"
 #include "base/request_state.hpp"
 #include "base/undelivered.hpp"
@@ -248,6 +249,34 @@ TEST("an owner of many requests keeps those that may fail only") {
   check::is_true(kept < 200);
   check::is_true(!all[17].expired());
   check::equal(check::throws<Error>([&] { owner.raise(); }).errno_value(), EIO);
+}
+
+TEST("a put of a global array that nobody waited for is told of by the array, a get is not") {
+  for (const bool changes : {true, false}) {
+    const auto array = std::make_shared<array::Transfers>();
+    for (const bool dropped : {true, false}) {
+      check::is_true(array->enter());
+      const auto part = pending_request();
+      auto transfer = std::make_shared<array::GlobalTransfer>(array, std::vector{Request(part)}, changes);
+      array->add(transfer);
+      part->end_part(an_error(EIO));
+      if (dropped) transfer = nullptr;
+      if (changes) check::equal(check::throws<Error>([&] { array->raise_undelivered(); }).errno_value(), EIO);
+      array->raise_undelivered();
+      if (transfer) check::equal(check::throws<Error>([&] { transfer->deliver(); }).errno_value(), EIO);
+    }
+    array->finish();  // nothing is in use any more
+  }
+}
+
+TEST("a sync of another array at one process is an error at all") {
+  in_all_worlds([](World& world) {
+    GlobalArray first(world, Extents{4}, ElementType::float64),
+        second(world, Extents{4}, ElementType::float64);
+    if (world.size() > 1) check::throws<Error>([&] { (world.rank() == 0 ? first : second).sync(); });
+    first.sync();
+    second.sync();
+  });
 }
 
 TEST_MAIN

@@ -214,6 +214,34 @@ TEST("a record that finds no room does not take that of another process") {
   });
 }
 
+TEST("where a request cannot be waited for it goes on, and may be waited for elsewhere") {
+  run(2, true, [](World& world) {
+    RecordFile file(world, "records", options(4));
+    const auto bytes = pattern(3'000'000);
+    std::vector<Request> begun;
+    std::vector<int> refused;
+    const auto waits = world.register_procedure("put and wait", [&](Call call) {
+      begun.push_back(file.put_async(1, bytes));
+      try {
+        begun.back().wait();
+        refused.push_back(0);
+      } catch (const Error& error) {
+        refused.push_back(error.errno_value());
+      }
+      call.answer();
+    });
+    if (world.rank() == 0) {
+      world.call(0, waits, {}).wait();
+      check::is_true(refused == std::vector{EDEADLK} || refused == std::vector{0});
+      begun[0].wait();
+      check::is_true(file.get(1) == bytes);
+    }
+    world.barrier();
+    file.close();
+    world.unregister_procedure(waits);
+  });
+}
+
 TEST("damage is an error") {
   run(1, false, [](World& world) {
     bool flip = false;
