@@ -12,7 +12,8 @@ import statistics
 from dataclasses import replace
 
 from outcore.chem.hf import scf
-from outcore.chem.hf.integrals import Settings, TwoElectronIntegrals
+from outcore.chem.hf.integrals import TwoElectronIntegrals
+from outcore.chem.hf.settings import Settings
 from outcore.cli.bench import BenchOptions, Claim, at_most
 from outcore.job.world import World
 

@@ -13,7 +13,8 @@ import statistics
 
 from outcore.chem.hf import plan, scf
 from outcore.chem.hf.estimate import sample_of_direct
-from outcore.chem.hf.integrals import Settings, TwoElectronIntegrals
+from outcore.chem.hf.integrals import TwoElectronIntegrals
+from outcore.chem.hf.settings import Settings
 from outcore.cli.bench import BenchOptions, Claim, at_most
 from outcore.job import machine
 from outcore.job.world import World

@@ -12,7 +12,8 @@ import pytest
 from outcore.base.errors import OutcoreError
 from outcore.chem.hf import integrals as integrals_module
 from outcore.chem.hf import scf
-from outcore.chem.hf.integrals import Settings, TwoElectronIntegrals
+from outcore.chem.hf.integrals import TwoElectronIntegrals
+from outcore.chem.hf.settings import Settings
 from outcore.job.world import World, shared
 from outcore.parallel.tasks import run_tasks
 

@@ -14,7 +14,7 @@ import outcore
 from outcore import _core
 from outcore.chem import ri
 from outcore.chem.hf import scf
-from outcore.chem.hf.integrals import native_basis
+from outcore.chem.molecule import native_basis
 from outcore.chem.mp2 import MP2
 from outcore.chem.reference import mark_canonical
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import hashlib
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from outcore import _core
 from outcore.base.errors import OutcoreError
 from outcore.chem import basis_sets
 from outcore.chem import geometry as geometries
@@ -141,3 +143,21 @@ def integrals_key(mol: Mole) -> str:
         digest.update(np.ascontiguousarray(part).tobytes())
     digest.update(b"cartesian" if mol.cart else b"spherical")
     return digest.hexdigest()
+
+
+def native_basis(mol: Mole) -> _core.Basis:
+    """The molecule's basis for the native code, with the libcint that PySCF has loaded."""
+    from pyscf.gto.moleintor import libcgto
+
+    def address(name: str) -> int:
+        return int(ctypes.cast(getattr(libcgto, name), ctypes.c_void_p).value or 0)
+
+    return _core.Basis(
+        np.ascontiguousarray(mol._atm, np.int32).ravel(),
+        np.ascontiguousarray(mol._bas, np.int32).ravel(),
+        np.ascontiguousarray(mol._env, np.float64),
+        bool(mol.cart),
+        address("int2e_cart" if mol.cart else "int2e_sph"),
+        address("int2e_optimizer"),
+        address("CINTdel_optimizer"),
+    )

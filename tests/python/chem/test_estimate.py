@@ -7,7 +7,7 @@ import pytest
 from outcore import World
 from outcore.chem.hf import scf
 from outcore.chem.hf.estimate import forecast
-from outcore.chem.hf.integrals import Settings
+from outcore.chem.hf.settings import Settings
 
 pyscf = pytest.importorskip("pyscf")
 from pyscf import gto  # noqa: E402

@@ -13,7 +13,7 @@ import typer
 from outcore.base.errors import OutcoreError
 from outcore.chem import scf_options
 from outcore.chem import storage as storage_words
-from outcore.chem.hf.integrals import METHOD, STORAGES
+from outcore.chem.hf.settings import METHOD, STORAGES
 from outcore.chem.options import MoleculeOptions, Storage
 from outcore.cli.run import Run, with_options
 from outcore.job import preflight

@@ -6,8 +6,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from outcore.chem.hf import plan
-from outcore.chem.hf.integrals import Settings, TwoElectronIntegrals
+from outcore.chem.hf.integrals import TwoElectronIntegrals
 from outcore.chem.hf.plan import Work
+from outcore.chem.hf.settings import Settings
 from outcore.job import machine
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import time
@@ -17,9 +16,9 @@ from outcore import _core
 from outcore.arrays.global_array import GlobalArray
 from outcore.base.errors import OutcoreError
 from outcore.chem import molecule, problem
-from outcore.chem import storage as storage_words
 from outcore.chem.hf import accuracy, kept, plan
 from outcore.chem.hf.accuracy import EnergyError
+from outcore.chem.hf.settings import DENSITY_FACTOR, Settings
 from outcore.job import launch, resources
 from outcore.job.processes import memory_share
 from outcore.job.resources import Allowance
@@ -37,109 +36,10 @@ if TYPE_CHECKING:
 Matrices = NDArray[np.float64]
 Progress = Callable[[float], None]
 
-PAGE_CACHES = ("auto", "buffered", "direct")
-RECORDS = ("own", "any")
-METHOD = "Hartree-Fock"
-STORAGES = ("disk", "mixed", "direct", "auto")
 
-_MIB = 1 << 20
-_LEAST_RECORD = 64 << 10
 _NO_LIMIT = (1 << 63) - 1
-_ERROR = 1e-9  # of the energy, in Hartree, unless something else is asked for
-_CUTOFF_FACTOR = 0.01
-_DENSITY_FACTOR = 0.01
 _SMALL = 127.0  # times the cutoff: cheapest to keep, first to be negligible for a change of the density
 _DIIS_MATRICES = 40  # of n*n doubles, which an SCF driver with DIIS over 8 vectors, two spins, may hold
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How integrals are computed and kept. Bytes are of one job: all its processes together."""
-
-    # "disk": all kept there; "direct": all recomputed; "mixed": what is worth most is kept on disk, within
-    # disk_bytes; "auto": in memory, then on disk, and only if that is faster than recomputing
-    storage: str = "disk"
-    error: float | None = None  # of the energy that storing may cause (Hartree); None: 1e-9, or see screening
-    screening: float | None = (
-        None  # instead of error: quartets below it are left out, values kept within half of it
-    )
-    keep: str | None = None  # directory in which the integrals stay after the run, and are looked for
-    disk_bytes: int | None = None  # for mixed and auto; None: what is free
-    # "own": each process reads the records that it wrote to disk; "any": any of them, as it has time, from a
-    # file of all in the scratch directories of the world, or from keep
-    records: str = "own"
-    scratch: str | None = None  # directory; None: the fastest node-local temporary directory
-    memory_bytes: int | None = None  # None: half of what is available
-    threads: int | None = None  # of each process; None: its share of the cores
-    record_bytes: int = 4 * _MIB
-    prefetch: int = 4  # records read ahead of the contraction, at least 2
-    # "auto", "buffered" (always through the page cache of the system) or "direct" (past it)
-    page_cache: str = "auto"
-
-    def __post_init__(self) -> None:
-        storage_words.check(self.storage, STORAGES, METHOD)
-        wrong = (
-            (
-                self.records not in RECORDS,
-                f"records '{self.records}' is none of {', '.join(RECORDS)}",
-            ),
-            (self.disk_bytes is not None and self.disk_bytes < 0, f"{self.disk_bytes} bytes of disk"),
-            (
-                self.disk_bytes is not None and self.storage in ("disk", "direct"),
-                f"disk_bytes has no effect on '{self.storage}'; mixed and auto have a budget",
-            ),
-            (
-                self.keep is not None and self.storage == "direct",
-                "keep has no effect on 'direct', which stores none",
-            ),
-            (
-                self.error is not None and self.screening is not None,
-                "give the error of the energy to allow, or the screening of integrals, not both",
-            ),
-            (self.error is not None and not self.error > 0, f"error {self.error} is not positive"),
-            (
-                self.screening is not None and not self.screening > 0,
-                f"screening {self.screening} is not positive",
-            ),
-            (
-                self.page_cache not in PAGE_CACHES,
-                f"page_cache '{self.page_cache}' is none of {', '.join(PAGE_CACHES)}",
-            ),
-            (self.prefetch < 2, f"at least 2 records are read ahead, not {self.prefetch}"),
-            (self.threads is not None and self.threads < 1, f"{self.threads} threads"),
-            (
-                self.record_bytes < _LEAST_RECORD or self.record_bytes % 4096 != 0,
-                f"records must be a multiple of 4096 bytes from 64 KiB on, not {self.record_bytes}",
-            ),
-        )
-        for is_wrong, text in wrong:
-            if is_wrong:
-                raise OutcoreError(errno.EINVAL, "integrals", detail=text)
-
-    @property
-    def allowed_error(self) -> float | None:
-        """Of the energy, by storing integrals (Hartree); None if screening is given instead."""
-        if self.screening is not None:
-            return None
-        return _ERROR if self.error is None else self.error
-
-    @property
-    def cutoff(self) -> float:
-        """The screening, or what comes to about the same error."""
-        return (
-            self.screening if self.screening is not None else _CUTOFF_FACTOR * (self.allowed_error or _ERROR)
-        )
-
-    @property
-    def density_cutoff(self) -> float:
-        """What contributes less to every Fock matrix element is left out, for the densities of one call; 0: nothing
-        is. Stored integrals err in the same way in each cycle; what is left out because of the density differs from
-        cycle to cycle and adds up, so it must be much less for an SCF to converge as far, and small enough for one
-        to 1e-9 whatever the error asked for."""
-        if self.storage == "disk":
-            return 0.0
-        cutoff = self.cutoff if self.screening is not None else min(self.cutoff, _CUTOFF_FACTOR * _ERROR)
-        return cutoff * _DENSITY_FACTOR
 
 
 @dataclass(frozen=True)
@@ -205,7 +105,7 @@ class TwoElectronIntegrals:
         self._threads = settings.threads or launch.threads_per_rank()
         self._sums: GlobalArray | None = None
         with self.world.together("basis"):
-            self._basis = native_basis(mol)
+            self._basis = molecule.native_basis(mol)
         self._mol = mol
         self._crude_densities: Matrices | None = None
         self._accuracy, self._term = self._choose_accuracy()
@@ -281,7 +181,7 @@ class TwoElectronIntegrals:
                 self._accuracy,
                 self._crude()[:1],
                 self._threads,
-                (self.settings.density_cutoff or self.settings.cutoff * _DENSITY_FACTOR) / _DENSITY_FACTOR,
+                (self.settings.density_cutoff or self.settings.cutoff * DENSITY_FACTOR) / DENSITY_FACTOR,
             )
         return self.sample
 
@@ -595,24 +495,6 @@ class TwoElectronIntegrals:
             f"{self.world.size} processes, {_mb(need * self.world.size)} in all, "
             f"but {share.reason} leaves {_mb(share.bytes)} to each",
         )
-
-
-def native_basis(mol: Mole) -> _core.Basis:
-    """The molecule's basis for the native code, with the libcint that PySCF has loaded."""
-    from pyscf.gto.moleintor import libcgto
-
-    def address(name: str) -> int:
-        return int(ctypes.cast(getattr(libcgto, name), ctypes.c_void_p).value or 0)
-
-    return _core.Basis(
-        np.ascontiguousarray(mol._atm, np.int32).ravel(),
-        np.ascontiguousarray(mol._bas, np.int32).ravel(),
-        np.ascontiguousarray(mol._env, np.float64),
-        bool(mol.cart),
-        address("int2e_cart" if mol.cart else "int2e_sph"),
-        address("int2e_optimizer"),
-        address("CINTdel_optimizer"),
-    )
 
 
 def _gb(count: int) -> str:

@@ -24,7 +24,8 @@ from outcore.chem import mean_field
 from outcore.chem.driver import RootDriven
 from outcore.chem.hf import accuracy
 from outcore.chem.hf.accuracy import EnergyError
-from outcore.chem.hf.integrals import Estimate, Matrices, Progress, Settings, Summary, TwoElectronIntegrals
+from outcore.chem.hf.integrals import Estimate, Matrices, Progress, Summary, TwoElectronIntegrals
+from outcore.chem.hf.settings import Settings
 from outcore.chem.hf.stores import Stores
 from outcore.chem.molecule import integrals_key
 from outcore.job import launch
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 _WORLD: Any = object()  # default of `comm`: the processes of this job
 
 _SETTINGS = """
-    Parameters (all by keyword; see `outcore.chem.hf.integrals.Settings` for defaults): `storage` ("disk", "mixed",
+    Parameters (all by keyword; see `outcore.chem.hf.settings.Settings` for defaults): `storage` ("disk", "mixed",
     "direct" or "auto"), `disk_bytes` (that mixed and auto may use), `keep` (directory
     in which the integrals stay after the run, and are looked for before they are computed), `error`
     (of the energy, that storing may cause) or `screening` (of integrals), `records` ("own": a process

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from outcore.chem.hf.integrals import Settings, TwoElectronIntegrals
+from outcore.chem.hf.integrals import TwoElectronIntegrals
+from outcore.chem.hf.settings import Settings
 from outcore.chem.molecule import integrals_key
 
 if TYPE_CHECKING:

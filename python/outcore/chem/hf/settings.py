@@ -1,0 +1,110 @@
+"""How two-electron integrals are computed and kept."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass
+
+from outcore.base.errors import OutcoreError
+from outcore.chem import storage as storage_words
+
+PAGE_CACHES = ("auto", "buffered", "direct")
+RECORDS = ("own", "any")
+METHOD = "Hartree-Fock"
+STORAGES = ("disk", "mixed", "direct", "auto")
+
+_MIB = 1 << 20
+_LEAST_RECORD = 64 << 10
+_ERROR = 1e-9  # of the energy, in Hartree, unless something else is asked for
+_CUTOFF_FACTOR = 0.01
+DENSITY_FACTOR = 0.01  # of the cutoff, for what contributes little with a density
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How integrals are computed and kept. Bytes are of one job: all its processes together."""
+
+    # "disk": all kept there; "direct": all recomputed; "mixed": what is worth most is kept on disk, within
+    # disk_bytes; "auto": in memory, then on disk, and only if that is faster than recomputing
+    storage: str = "disk"
+    error: float | None = None  # of the energy that storing may cause (Hartree); None: 1e-9, or see screening
+    screening: float | None = (
+        None  # instead of error: quartets below it are left out, values kept within half of it
+    )
+    keep: str | None = None  # directory in which the integrals stay after the run, and are looked for
+    disk_bytes: int | None = None  # for mixed and auto; None: what is free
+    # "own": each process reads the records that it wrote to disk; "any": any of them, as it has time, from a
+    # file of all in the scratch directories of the world, or from keep
+    records: str = "own"
+    scratch: str | None = None  # directory; None: the fastest node-local temporary directory
+    memory_bytes: int | None = None  # None: half of what is available
+    threads: int | None = None  # of each process; None: its share of the cores
+    record_bytes: int = 4 * _MIB
+    prefetch: int = 4  # records read ahead of the contraction, at least 2
+    # "auto", "buffered" (always through the page cache of the system) or "direct" (past it)
+    page_cache: str = "auto"
+
+    def __post_init__(self) -> None:
+        storage_words.check(self.storage, STORAGES, METHOD)
+        wrong = (
+            (
+                self.records not in RECORDS,
+                f"records '{self.records}' is none of {', '.join(RECORDS)}",
+            ),
+            (self.disk_bytes is not None and self.disk_bytes < 0, f"{self.disk_bytes} bytes of disk"),
+            (
+                self.disk_bytes is not None and self.storage in ("disk", "direct"),
+                f"disk_bytes has no effect on '{self.storage}'; mixed and auto have a budget",
+            ),
+            (
+                self.keep is not None and self.storage == "direct",
+                "keep has no effect on 'direct', which stores none",
+            ),
+            (
+                self.error is not None and self.screening is not None,
+                "give the error of the energy to allow, or the screening of integrals, not both",
+            ),
+            (self.error is not None and not self.error > 0, f"error {self.error} is not positive"),
+            (
+                self.screening is not None and not self.screening > 0,
+                f"screening {self.screening} is not positive",
+            ),
+            (
+                self.page_cache not in PAGE_CACHES,
+                f"page_cache '{self.page_cache}' is none of {', '.join(PAGE_CACHES)}",
+            ),
+            (self.prefetch < 2, f"at least 2 records are read ahead, not {self.prefetch}"),
+            (self.threads is not None and self.threads < 1, f"{self.threads} threads"),
+            (
+                self.record_bytes < _LEAST_RECORD or self.record_bytes % 4096 != 0,
+                f"records must be a multiple of 4096 bytes from 64 KiB on, not {self.record_bytes}",
+            ),
+        )
+        for is_wrong, text in wrong:
+            if is_wrong:
+                raise OutcoreError(errno.EINVAL, "integrals", detail=text)
+
+    @property
+    def allowed_error(self) -> float | None:
+        """Of the energy, by storing integrals (Hartree); None if screening is given instead."""
+        if self.screening is not None:
+            return None
+        return _ERROR if self.error is None else self.error
+
+    @property
+    def cutoff(self) -> float:
+        """The screening, or what comes to about the same error."""
+        return (
+            self.screening if self.screening is not None else _CUTOFF_FACTOR * (self.allowed_error or _ERROR)
+        )
+
+    @property
+    def density_cutoff(self) -> float:
+        """What contributes less to every Fock matrix element is left out, for the densities of one call; 0: nothing
+        is. Stored integrals err in the same way in each cycle; what is left out because of the density differs from
+        cycle to cycle and adds up, so it must be much less for an SCF to converge as far, and small enough for one
+        to 1e-9 whatever the error asked for."""
+        if self.storage == "disk":
+            return 0.0
+        cutoff = self.cutoff if self.screening is not None else min(self.cutoff, _CUTOFF_FACTOR * _ERROR)
+        return cutoff * DENSITY_FACTOR
