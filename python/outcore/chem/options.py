@@ -11,6 +11,7 @@ import typer
 
 from outcore.chem import scf_options
 from outcore.cli.run import JobOptions
+from outcore.job import preflight
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
@@ -56,15 +57,52 @@ class MoleculeOptions(JobOptions):
     ] = False
     guess: Annotated[str | None, typer.Option(help="Start guess, as PySCF names it. Default: minao.")] = None
     conv_tol: Annotated[
-        float | None, typer.Option(help="Convergence of the energy (Hartree). Default: 1e-9.")
+        float | None,
+        typer.Option(help="Convergence of the energy (Hartree). Default: 1e-9, or --error if that is less."),
     ] = None
     max_cycle: Annotated[int, typer.Option(help="Most SCF cycles.")] = 50
     storage: Storage = "auto"
+    screening: Annotated[
+        float | None,
+        typer.Option(
+            help="Integrals (of density fitting: pairs of functions) whose Schwarz bound is below it are left out. "
+            "Default: what --error asks for; 1e-11 of density fitting."
+        ),
+    ] = None
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="What is complete (orbitals, integrals, stages) is kept here; a run of the same problem goes on "
+            "from what is there.",
+        ),
+    ] = None
+    restart: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Begin with the orbitals that another run has kept by --checkpoint, of any method.",
+        ),
+    ] = None
 
     def check(self) -> None:
         scf_options.check_guess(self.guess or scf_options.GUESSES[0])
         scf_options.check_iterations(self.conv_tol, self.max_cycle)
+        preflight.check_number("--screening", self.screening, zero=True)
+        if self.restart is not None:
+            preflight.refuse({"--guess": self.guess}, "with --restart, which starts from orbitals")
         super().check()
+
+    def writes(self) -> dict[str, Any]:
+        return super().writes() | {"--checkpoint": self.checkpoint}
+
+    def check_targets(self) -> None:
+        super().check_targets()
+        preflight.check_directory(self.checkpoint, "write checkpoint")
+        if self.checkpoint is not None and self.checkpoint.is_dir():
+            from outcore.chem.restart import ORBITALS
+
+            preflight.check_directory(self.checkpoint / ORBITALS, "write checkpoint", array=True)
 
     def reads(self) -> dict[str, Any]:
         return {"the geometry": self.geometry, "the basis": self.basis, "the potentials": self.ecp}

@@ -1,10 +1,17 @@
-"""Checkpoints of an SCF: orbitals, from which another run goes on, on any number of processes."""
+"""Checkpoints of an SCF: orbitals, from which another run goes on, on any number of processes.
+
+They lie in the directory that `--checkpoint` names, below ORBITALS, for every method. A run of the same problem
+goes on from them; `--restart` takes those of a run of any method, if they are orbitals of the same functions,
+electrons, kind (RHF, ROHF, UHF) and one-electron Hamiltonian.
+"""
 
 from __future__ import annotations
 
 import errno
 import math
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,15 +19,18 @@ import numpy as np
 
 from outcore.base.errors import OutcoreError
 from outcore.chem import problem
+from outcore.chem.reference import mark_canonical
 from outcore.keep import stages
 from outcore.keep.problem import Problem
 
 if TYPE_CHECKING:
     from outcore.chem.problem import Settings
+    from outcore.job.world import World
     from outcore.keep.checkpoint import Checkpoint as Saved
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+ORBITALS = "orbitals"  # name in the directory of a checkpoint
 WHAT = "SCF orbitals"
 FORMAT = 2
 _NAMES = ("mo_coeff", "mo_energy", "mo_occ")
@@ -67,15 +77,96 @@ class Checkpoint:
         stages.save(self._name, self._record, {"hamiltonian": self._hamiltonian, **arrays}, facts)
 
 
+@dataclass(frozen=True)
+class Found:
+    """Orbitals that a run has kept."""
+
+    orbitals: dict[str, Array]
+    meta: dict[str, Any]
+    same: bool  # problem, not orbitals alone
+
+    def density(self, mf: Any) -> Array:
+        """To start from."""
+        return np.asarray(mf.make_rdm1(self.orbitals["mo_coeff"], self.orbitals["mo_occ"]))
+
+    def finished(self, mf: Any) -> bool:
+        """They are converged as far as those of `mf` are to be; if not, an SCF goes on from them."""
+        return self.same and bool(self.meta["converged"] and self.meta["conv_tol"] <= mf.conv_tol)
+
+    def restore(self, mf: Any) -> None:
+        """Leaves a mean-field object as it was when its converged orbitals were kept."""
+        for name in _NAMES:
+            setattr(mf, name, self.orbitals[name])
+        mf.e_tot, mf.converged, mf.cycles = self.meta["energy_hartree"], True, self.meta["cycle"]
+        mark_canonical(mf)
+
+
+def begin(
+    mf: Any,
+    method: str,
+    world: World,
+    say: Callable[[str], None],
+    *,
+    checkpoint: Path | None,
+    restart: Path | None,
+    more: Callable[[], Settings] = dict,
+) -> tuple[Found | None, Checkpoint | None]:
+    """What an SCF begins with, at all processes, and what keeps its orbitals, at the first. Collective.
+
+    Orbitals in the directory `checkpoint` are those of a run of the same problem, and come before those of the
+    directory `restart`. `more`: see Checkpoint; called at the first process.
+
+    Raises OutcoreError, at all processes: ENOENT (none in `restart`), and as `load`."""
+    if checkpoint is not None:
+        stages.Stages(world, checkpoint)
+    found, keeper = None, None
+    with world.together("kept orbitals"):
+        if world.rank == 0:
+            if checkpoint is not None:
+                settings = more()
+                found = find(mf, method, checkpoint / ORBITALS, settings)
+                keeper = Checkpoint(mf, method, checkpoint / ORBITALS, settings)
+                if found is not None:
+                    say(f"goes on from {_told(found)} of {checkpoint}")
+            if restart is not None and found is None:
+                orbitals, meta = load(mf, method, restart / ORBITALS, of_any_method=True)
+                found = Found(orbitals, meta, same=False)
+                say(f"restart from {_told(found)} of {restart}")
+    return world.broadcast(found), keeper
+
+
+def _told(found: Found) -> str:
+    return f"cycle {found.meta['cycle']} (E = {found.meta['energy_hartree']:.10f})"
+
+
+def find(mf: Any, method: str, name: str | os.PathLike[str], more: Settings | None = None) -> Found | None:
+    """As `load`; None if there is nothing."""
+    try:
+        orbitals, meta = load(mf, method, name, more)
+    except OutcoreError as error:
+        if error.errno != errno.ENOENT:
+            raise
+        return None
+    return Found(orbitals, meta, same=True)
+
+
 def load(
-    mf: Any, method: str, name: str | os.PathLike[str], more: Settings | None = None
+    mf: Any,
+    method: str,
+    name: str | os.PathLike[str],
+    more: Settings | None = None,
+    *,
+    of_any_method: bool = False,
 ) -> tuple[dict[str, Array], dict[str, Any]]:
-    """The orbitals in a checkpoint, by name, and its meta. Not collective.
+    """The orbitals in a checkpoint, by name, and its meta. `of_any_method`: other methods may have `more` settings.
+    Not collective.
 
     Raises OutcoreError: ENOENT, EIO (damaged), ENOTSUP (of another format), EINVAL (of another problem or method,
     whose settings are named).
     """
-    with stages.opened(name, _problem(mf, method, more), f"restart {method}") as saved:
+    with stages.opened(
+        name, _problem(mf, method, more), f"restart {method}", of_any_method=of_any_method
+    ) as saved:
         meta = saved.meta
         _check(saved, mf, name)
         present, found = _hamiltonian(mf), saved["hamiltonian"]

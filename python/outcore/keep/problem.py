@@ -47,9 +47,12 @@ class Problem:
             "fingerprint": fingerprint(settings),
         }
 
-    def check(self, found: Any, attempted: str, path: str | os.PathLike[str]) -> None:
-        """`found`: the record beside kept values. Raises OutcoreError: EINVAL (of something else, or of another
-        problem, whose settings are named), ENOTSUP (of another format), EIO (damaged)."""
+    def check(
+        self, found: Any, attempted: str, path: str | os.PathLike[str], *, of_any_method: bool = False
+    ) -> None:
+        """`found`: the record beside kept values. `of_any_method`: settings that it has beyond those of this
+        problem do not matter. Raises OutcoreError: EINVAL (of something else, or of another problem, whose
+        settings are named), ENOTSUP (of another format), EIO (damaged)."""
         what = found.get("what") if isinstance(found, dict) else None
         if not isinstance(what, str):
             raise OutcoreError(errno.EINVAL, attempted, path=path, detail=f"it is not {self.what}")
@@ -68,6 +71,8 @@ class Problem:
         if not own or found.get("fingerprint") != own:
             detail = "damaged or written wrongly: its settings are not those of its fingerprint"
             raise OutcoreError(errno.EIO, attempted, path=path, detail=detail)
+        if of_any_method:
+            settings = {name: each for name, each in settings.items() if name in self.settings}
         differs = self.differences(settings)
         if differs:
             detail = f"{'; '.join(differs)}; name another directory, or remove this one"

@@ -150,14 +150,16 @@ def save(
 
 
 @contextmanager
-def opened(path: str | os.PathLike[str], problem: Problem, attempted: str) -> Iterator[Checkpoint]:
-    """What `save` has kept, its facts as `meta`: of this problem; the caller checks the forms of arrays before it
-    reads them. Not collective.
+def opened(
+    path: str | os.PathLike[str], problem: Problem, attempted: str, *, of_any_method: bool = False
+) -> Iterator[Checkpoint]:
+    """What `save` has kept, its facts as `meta`: of this problem (`of_any_method`: see Problem.check); the caller
+    checks the forms of arrays before it reads them. Not collective.
 
     Raises OutcoreError: ENOENT (there is nothing), EINVAL (of something else, or another problem), ENOTSUP (in
     another format), EIO (damaged)."""
     with World("self") as world, checkpoint.load(world, path) as saved:
-        problem.check(saved.meta, attempted, path)
+        problem.check(saved.meta, attempted, path, of_any_method=of_any_method)
         yield saved
 
 

@@ -67,9 +67,9 @@ def refused(capsys):
         ("--checkpoint water.xyz", "--checkpoint would overwrite the geometry"),
         ("--json ./water.xyz", "--json would overwrite the geometry"),
         ("--json out --trace out", "--trace would overwrite --json"),
-        ("--checkpoint .", "it holds 'water.xyz', which is not of it"),
+        ("--checkpoint other", "other/orbitals: File exists (it holds 'water.xyz', which is not of it)"),
         ("--keep-integrals /proc/kept", "keep integrals /proc/kept"),
-        ("--restart none", "none: No such file"),
+        ("--restart none", "none/orbitals: No such file"),
         ("--record-bytes 4kB", "records must be"),
         ("--prefetch 1", "at least 2 records"),
         ("--page-cache none", "page_cache 'none'"),
@@ -78,6 +78,8 @@ def refused(capsys):
 )
 def test_scf_refuses(water, refused, monkeypatch, options, text):
     monkeypatch.chdir(water.parent)
+    (water.parent / "other" / "orbitals").mkdir(parents=True)
+    (water.parent / "other" / "orbitals" / "water.xyz").touch()
     assert text in refused("scf", water, "--basis", "sto-3g", *options.split())
 
 
@@ -87,6 +89,12 @@ def test_scf_refuses(water, refused, monkeypatch, options, text):
     [
         ("--guess foo", "the start guesses are minao, atom"),
         ("--guess vsap", "the start guesses are"),
+        ("--restart none --guess atom", "--guess has no effect with --restart"),
+        ("--checkpoint none/orbitals", "write checkpoint none/orbitals: No such file"),
+        ("--checkpoint water.xyz", "--checkpoint would overwrite the geometry"),
+        ("--storage tape", "storage 'tape'"),
+        ("--storage memory", "does not have it"),
+        ("--threshold 1e-9", "No such option"),
         ("--guess chkfile", "--restart starts from orbitals"),
         ("--conv-tol 0", "--conv-tol 0"),
         ("--conv-tol nan", "--conv-tol nan"),
@@ -128,8 +136,8 @@ def test_every_method_refuses(water, refused, monkeypatch, command, options, tex
         ("rimp2", "--frozen -1", "neither a number"),
         ("rimp2", "--scs 1", "two numbers are needed"),
         ("rimp2", "--scs nan,1", "two numbers are needed"),
-        ("rimp2", "--checkpoint none/kept", "keep arrays none/kept: No such file"),
-        ("ri-scf", "--checkpoint water.xyz", "keep arrays water.xyz: File exists"),
+        ("rimp2", "--checkpoint none/kept", "write checkpoint none/kept: No such file"),
+        ("ri-scf", "--checkpoint water.xyz", "--checkpoint would overwrite the geometry"),
     ],
 )
 def test_fitted_methods_refuse(water, refused, monkeypatch, command, options, text):

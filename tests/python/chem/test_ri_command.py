@@ -424,6 +424,23 @@ def test_orbitals_that_converged_less_far_are_gone_on_from(water, tmp_path, caps
     assert "converged orbitals found" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("first", "second"), [("scf", "ri-scf"), ("ri-scf", "scf"), ("scf", "rimp2")])
+def test_any_method_begins_with_the_orbitals_of_any_other(water, tmp_path, capsys, first, second):
+    kept, results = tmp_path / "kept", tmp_path / "results"
+    common = ("--basis", "cc-pvdz", "--json", str(results))
+    run(second, water, *common)
+    cold = json.loads(results.read_text())
+    run(first, water, "--basis", "cc-pvdz", "--checkpoint", str(kept))
+    capsys.readouterr()
+    run(second, water, *common, "--restart", str(kept))
+    warm = json.loads(results.read_text())
+    assert "restart from cycle" in capsys.readouterr().out
+    assert warm["energy_hartree"] == pytest.approx(cold["energy_hartree"], abs=2e-9)
+    assert warm["cycles"] < cold["cycles"]
+    message = refused(second, water, "--basis", "cc-pvdz", "--charge", "2", "--restart", str(kept))
+    assert "they were kept with charge = 0, now it is 2" in message
+
+
 @pytest.mark.parametrize(("name", "before"), [("mp2.0", "pairs.all"), ("three_index", "orbitals")])
 def test_damaged_integrals_are_refused_with_a_way_out(water, kept, tmp_path, name, before):
     """`before`: what has to be gone for the integrals to be read at all."""

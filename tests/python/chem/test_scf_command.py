@@ -282,6 +282,22 @@ def test_a_run_goes_on_from_a_checkpoint(water, tmp_path, capsys):
     assert "restart from cycle" in capsys.readouterr().out
 
 
+def test_a_run_of_the_same_problem_goes_on_from_its_checkpoint_and_another_is_refused(
+    water, tmp_path, capsys
+):
+    saved, results = tmp_path / "kept", [tmp_path / "first.json", tmp_path / "second.json"]
+    for each in results:
+        scf(water, "--basis", "6-31g*", "--checkpoint", str(saved), "--json", str(each))
+    first, second = (json.loads(each.read_text()) for each in results)
+    assert second["energy_hartree"] == pytest.approx(first["energy_hartree"], abs=1e-9)
+    assert second["cycles"] < first["cycles"]
+    assert f"goes on from cycle {first['cycles']}" in capsys.readouterr().out
+    before = sorted((each, each.read_bytes()) for each in saved.rglob("*") if each.is_file())
+    message = refused(water, "--basis", "6-31g*", "--charge", "2", "--checkpoint", str(saved))
+    assert "they were kept with charge = 0, now it is 2" in message
+    assert sorted((each, each.read_bytes()) for each in saved.rglob("*") if each.is_file()) == before
+
+
 def test_a_run_that_was_cut_short_can_be_finished(water, tmp_path):
     saved, results, whole = tmp_path / "water.checkpoint", tmp_path / "results.json", tmp_path / "whole.json"
     scf(water, "--basis", "6-31g*", "--json", str(whole))
@@ -324,7 +340,7 @@ def test_a_run_that_was_killed_goes_on_from_its_integrals_and_its_last_cycle(tmp
     )
     assert answer.returncode == 0, answer.stderr
     assert "reused" in answer.stdout
-    restarted = int(answer.stdout.split("restart from cycle ")[1].split()[0])
+    restarted = int(answer.stdout.split("goes on from cycle ")[1].split()[0])
     assert restarted >= cycle
     assert json.loads(results.read_text())["energy_hartree"] == pytest.approx(BIPHENYL_STO3G, abs=1e-8)
 

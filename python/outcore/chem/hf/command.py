@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from outcore.chem.hf.accuracy import EnergyError
     from outcore.chem.hf.integrals import IntegralWork
-    from outcore.chem.restart import Checkpoint
     from outcore.job.world import World
     from outcore.trace.report import RawRates, Report
 
@@ -47,12 +46,6 @@ class Options(MoleculeOptions):
     error: Annotated[
         float | None,
         typer.Option(help="Error of the energy that storing integrals may cause (Hartree). Default: 1e-9."),
-    ] = None
-    screening: Annotated[
-        float | None,
-        typer.Option(
-            help="Instead of --error: integrals below it are left out, the others kept within half of it."
-        ),
     ] = None
     records: Annotated[
         str | None,
@@ -76,14 +69,6 @@ class Options(MoleculeOptions):
             help="Directory, seen by all processes, in which integrals stay, and are looked for first."
         ),
     ] = None
-    conv_tol: Annotated[
-        float | None,
-        typer.Option(help="Convergence of the energy (Hartree). Default: 1e-9, or --error if that is less."),
-    ] = None
-    checkpoint: Annotated[Path | None, typer.Option(help="Keep the orbitals here, to restart from.")] = None
-    restart: Annotated[
-        Path | None, typer.Option(help="Start from the orbitals of a checkpoint, of any number of processes.")
-    ] = None
     trace: Annotated[
         Path | None, typer.Option(help="Write a trace of every I/O request here (Perfetto, Chrome).")
     ] = None
@@ -93,12 +78,11 @@ class Options(MoleculeOptions):
         super().check()
 
     def writes(self) -> dict[str, Any]:
-        return super().writes() | {"--trace": self.trace, "--checkpoint": self.checkpoint}
+        return super().writes() | {"--trace": self.trace}
 
     def check_targets(self) -> None:
         super().check_targets()
         preflight.check_file(self.trace, "write trace")
-        preflight.check_directory(self.checkpoint, "write checkpoint", array=True)
         preflight.check_directory(self.keep_integrals, "keep integrals")
 
 
@@ -111,6 +95,7 @@ def scf(options: Options) -> int:
 
 
 def _scf(run: Run, options: Options) -> int:
+    from outcore.chem import restart
     from outcore.chem.hf import scf as methods
     from outcore.chem.hf.view import Cycles, View, refuse_unconverged
 
@@ -138,14 +123,16 @@ def _scf(run: Run, options: Options) -> int:
     mf.max_cycle, mf.chkfile = options.max_cycle, None
     mf.init_guess = options.guess or scf_options.GUESSES[0]
     raw = _begin_io(mf, options.trace)
-    start_density, keeper = _restart_files(mf, method, options.restart, options.checkpoint, run)
+    found, keeper = restart.begin(
+        mf, method, mf.world, run.say, checkpoint=options.checkpoint, restart=options.restart
+    )
     view = View(run, mf, method)
     run.header(options.title(method, mol), *view.details())
     with view.storing():
         _ = mf.two_electron
     view.stored()
     mf.callback = Cycles(run.say, keeper)
-    mf.kernel(start_density)
+    mf.kernel(None if found is None else found.density(mf))
     with mf.world.together("write checkpoint"):
         if keeper is not None:
             keeper.finish()
@@ -171,8 +158,6 @@ def _check_options(given: dict[str, Any]) -> None:
 
     storage_words.check(given["storage"], STORAGES, METHOD)
     scf_options.check_one_method(given["uhf"], given["rohf"], given["rhf"])
-    if given["restart"] is not None:
-        preflight.refuse({"--guess": given["guess"]}, "with --restart, which starts from orbitals")
     keep, scratch = given["keep_integrals"], given["scratch"]
     if keep is not None and scratch is not None and os.path.realpath(keep) != os.path.realpath(scratch):
         preflight.refuse({"--scratch": scratch}, "with --keep-integrals, where the integrals are")
@@ -227,23 +212,6 @@ def _forecast(run: Run, mf: Any) -> None:
     run.console.print(found.table())
     run.results |= found.as_json()
     run.finish(mf.world)
-
-
-def _restart_files(
-    mf: Any, method: str, restart: Path | None, name: Path | None, run: Run
-) -> tuple[Any, Checkpoint | None]:
-    """The density to start from and what keeps the orbitals: both at the process that drives the SCF."""
-    density, keeper = None, None
-    with mf.world.together("checkpoint and restart"):
-        if mf.world.rank == 0:
-            from outcore.chem import restart as files
-
-            if restart is not None:
-                density, meta = files.density(mf, method, restart)
-                run.say(f"restart from cycle {meta['cycle']} of {restart}, E = {meta['energy_hartree']:.10f}")
-            if name is not None:
-                keeper = files.Checkpoint(mf, method, name)
-    return density, keeper
 
 
 def _begin_io(mf: Any, trace_file: Path | None) -> RawRates | None:

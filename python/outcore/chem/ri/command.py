@@ -22,6 +22,7 @@ from outcore.trace import report
 
 if TYPE_CHECKING:
     from outcore.chem.mp2.mp2 import MP2
+    from outcore.chem.restart import Checkpoint, Found
     from outcore.chem.ri.auxiliary import Purpose
     from outcore.job.world import World
     from outcore.trace.report import RawRates
@@ -139,7 +140,6 @@ class _Run(Run):
 
     def scf(self, auxbasis: str | None) -> None:
         from outcore.chem import ri
-        from outcore.chem.ri import orbitals
 
         method = getattr(ri, self._kind)
         mf = self._mf = method(self._mol, auxbasis, **self._options.settings(self.world))
@@ -153,8 +153,8 @@ class _Run(Run):
             return
         begin = time.monotonic()
         found, keeper = self._kept_orbitals(mf)
-        if found is not None and orbitals.finished(mf, found):
-            orbitals.restore(mf, found)
+        if found is not None and found.finished(mf):
+            found.restore(mf)
             self.say(f"converged orbitals found in {self._options.checkpoint}")
         else:
             integrals = mf.with_df.prepare()
@@ -170,7 +170,7 @@ class _Run(Run):
                 "integrals_found": integrals.resumed,
             }
             mf.callback = Cycles(self.say, keeper)
-            mf.kernel(None if found is None else mf.make_rdm1(found["mo_coeff"], found["mo_occ"]))
+            mf.kernel(None if found is None else found.density(mf))
             waited = integrals.waited_seconds
             mf.with_df.close_integrals()
             with self.world.together("keep orbitals"):
@@ -257,24 +257,21 @@ class _Run(Run):
         self._mf.converged = True
         mark_canonical(self._mf)
 
-    def _kept_orbitals(self, mf: Any) -> tuple[Any, Any]:
+    def _kept_orbitals(self, mf: Any) -> tuple[Found | None, Checkpoint | None]:
         """Orbitals of another run, at all processes, and what keeps new ones, at the first."""
         from outcore.chem import restart
-        from outcore.chem.ri import orbitals
         from outcore.chem.ri.problem import settings
-        from outcore.keep.stages import Stages
 
-        found, keeper = None, None
-        if self._options.checkpoint is not None:
-            name = Stages(self.world, self._options.checkpoint).directory / "orbitals"
-            with self.world.together("kept orbitals"):
-                if self.world.rank == 0:
-                    fitting = mf.with_df
-                    more = settings(self._mol, fitting.auxiliary_molecule(), fitting.screening)
-                    found = orbitals.load(mf, self._method, name, more)
-                    keeper = restart.Checkpoint(mf, self._method, name, more)
-            found = self.world.broadcast(found)
-        return found, keeper
+        fitting, options = mf.with_df, self._options
+        return restart.begin(
+            mf,
+            self._kind,
+            self.world,
+            self.say,
+            checkpoint=options.checkpoint,
+            restart=options.restart,
+            more=lambda: settings(self._mol, fitting.auxiliary_molecule(), fitting.screening),
+        )
 
     def mp2(self, auxbasis: str | None, frozen: str, scs: tuple[float, float], pairs: bool) -> None:
         from outcore.chem.mp2 import MP2
