@@ -19,7 +19,7 @@ from outcore import GlobalArray, SharedFile, World
 
 SIZES = (4 << 10, 16 << 10, 32 << 10, 64 << 10, 256 << 10, 1 << 20)
 MOVED_BYTES = 64 << 20  # in one measurement, unless requests are very small
-MOST_REQUESTS = 2048
+MAX_REQUESTS = 2048
 OUTSTANDING = 16
 CACHES = ("buffered", "direct")
 MEMORIES = ("segment", "private")  # the part of a global array, and memory of NumPy
@@ -29,7 +29,7 @@ Buffer = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 def count_of(size: int) -> int:
-    return min(MOVED_BYTES // size, MOST_REQUESTS)
+    return min(MOVED_BYTES // size, MAX_REQUESTS)
 
 
 def aligned(raw: Buffer, size: int) -> list[Buffer]:
@@ -99,11 +99,11 @@ def main() -> None:
     place, extent, scratch = sys.argv[1:]
     results: dict[str, list[float]] = {}
     with World(nodes="processes", scratch=scratch, memory="500MB") as world:
-        most_bytes = OUTSTANDING * max(SIZES) + 4096
-        with GlobalArray(world, (2, most_bytes // 8), np.int64) as array:
+        max_bytes = OUTSTANDING * max(SIZES) + 4096
+        with GlobalArray(world, (2, max_bytes // 8), np.int64) as array:
             memories = {
                 "segment": array.local.reshape(-1).view(np.uint8),
-                "private": np.zeros(most_bytes, np.uint8),
+                "private": np.zeros(max_bytes, np.uint8),
             }
             for size in SIZES:
                 results |= by_network(size, memories["private"], 3 if extent == "quick" else 9)

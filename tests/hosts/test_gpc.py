@@ -15,7 +15,7 @@ def test_calls_with_payloads_of_all_sizes(hosts):
             for size in (0, 1, 300, 5000, 700_000):
                 values = np.arange(size) + world.rank
                 for process in range(world.size):
-                    reply = world.call(process, "twice", payload=values, most_reply_bytes=8 * size).wait()
+                    reply = world.call(process, "twice", payload=values, max_reply_bytes=8 * size).wait()
                     good = good and np.array_equal(reply.view(np.int64), 2 * values)
             tell(good)
             world.barrier()
@@ -111,7 +111,7 @@ def test_who_is_quiet_is_rung_through_the_network(hosts):
                 seen = []
                 for _ in range(5):
                     time.sleep(0.02)
-                    seen.append(int(bytes(world.call(1, "datagrams", most_reply_bytes=20).wait())))
+                    seen.append(int(bytes(world.call(1, "datagrams", max_reply_bytes=20).wait())))
                 tell(all(after > before for before, after in zip(seen, seen[1:])))
             world.barrier()
         """,

@@ -19,7 +19,7 @@ from pyscf import scf as reference
 from outcore.chem.hf import scf
 from outcore.chem.mp2 import MP2
 
-MOST_ERROR = 1e-9  # Hartree
+MAX_ERROR = 1e-9  # Hartree
 mol = gto.M(atom="O 0 0 0; H 0 0.757 0.587; H 0 -0.757 0.587", basis="sto-3g", verbose=0)
 orbitals = reference.RHF(mol).run(conv_tol=1e-12)
 
@@ -41,10 +41,10 @@ def tensors(place: Path) -> tuple[float, bool]:
 def look_at(run: Run, expected: float) -> Callable[[Path], int]:
     def look(place: Path) -> int:
         energy, found = run(place)
-        assert abs(energy - expected) < MOST_ERROR, f"{energy} instead of {expected}"
+        assert abs(energy - expected) < MAX_ERROR, f"{energy} instead of {expected}"
         again, found_again = run(place)
         assert found_again, "what was kept by the next run is not found by the one after that"
-        assert abs(again - expected) < MOST_ERROR
+        assert abs(again - expected) < MAX_ERROR
         return int(found)
 
     return look

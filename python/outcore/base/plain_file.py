@@ -13,24 +13,24 @@ from typing import TextIO
 from outcore.base.errors import OutcoreError
 
 
-def read_bytes(path: str | os.PathLike[str], attempted: str, most_bytes: int) -> bytes:
+def read_bytes(path: str | os.PathLike[str], attempted: str, max_bytes: int) -> bytes:
     """All of a regular file. Raises OutcoreError: what opening and reading raise, EINVAL (a directory, FIFO or
-    device, on which nothing waits), EFBIG (more than `most_bytes`, before memory is taken for it)."""
+    device, on which nothing waits), EFBIG (more than `max_bytes`, before memory is taken for it)."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with open(fd, "rb") as file:
             about = os.fstat(fd)
             if not stat.S_ISREG(about.st_mode):
                 raise OutcoreError(errno.EINVAL, attempted, path=path, detail="it is not a regular file")
-            if about.st_size > most_bytes:
+            if about.st_size > max_bytes:
                 raise OutcoreError(
                     errno.EFBIG,
                     attempted,
                     path=path,
                     size_bytes=about.st_size,
-                    detail=f"at most {most_bytes} bytes are read",
+                    detail=f"at most {max_bytes} bytes are read",
                 )
-            return file.read(most_bytes)
+            return file.read(max_bytes)
     except OutcoreError:
         raise
     except MemoryError as error:

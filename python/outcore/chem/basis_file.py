@@ -20,7 +20,7 @@ Potential = list[Any]  # [electrons, [[l, [terms of r^0, r^1, ...]], ...]], l = 
 
 _READ = "read basis set"
 _MOMENTA = "SPDFGHIKLM"  # "L" is not one of them: in a file it is SP
-_MOST_POWER = 6  # of r in a potential
+_MAX_POWER = 6  # of r in a potential
 _FORMAT = "; files are read in NWChem's format"
 
 
@@ -139,7 +139,7 @@ class _Parser:
             raise self._not_understood(number, line)
         if any(part[0] == momentum for part in potential[1]):
             raise self._bad(f"line {number} begins a second potential of {self._element}")
-        self._terms: list[list[list[float]]] = [[] for _ in range(_MOST_POWER + 1)]
+        self._terms: list[list[list[float]]] = [[] for _ in range(_MAX_POWER + 1)]
         potential[1].append([momentum, self._terms])
         self._rows, self._columns = [], 3
 
@@ -155,7 +155,7 @@ class _Parser:
             )
         if self._in_potential:
             power = words.integer(row[0])
-            if power is None or not 0 <= power <= _MOST_POWER or numbers[1] <= 0:
+            if power is None or not 0 <= power <= _MAX_POWER or numbers[1] <= 0:
                 raise self._not_understood(number, line)
             self._terms[power].append(numbers[1:])
         elif numbers[0] <= 0:

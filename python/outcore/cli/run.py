@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from outcore.job.world import World
     from outcore.parallel.tasks import Progress
 
-MOST_THREADS = 1024  # of a process: more are a slip of the hand
+MAX_THREADS = 1024  # of a process: more are a slip of the hand
 REPORTS = ("short", "full")
 
 _MEMORY = (
@@ -81,7 +81,7 @@ class JobOptions:
 
     def check(self) -> None:
         """Raises OutcoreError for values that are out of range or have no effect, before anything is done."""
-        preflight.check_count("--threads", self.threads, MOST_THREADS)
+        preflight.check_count("--threads", self.threads, MAX_THREADS)
         if self.report not in REPORTS:
             raise OutcoreError(
                 errno.EINVAL, f"--report {self.report}", detail=f"it may be {' or '.join(REPORTS)}"

@@ -22,7 +22,7 @@ from outcore.keep.problem import canonical, fingerprint
 
 FORMAT = 1
 _VALID_S = 30 * 24 * 3600.0  # disks are filled and replaced, machines are moved
-_MOST_BYTES = 16 << 20  # of a file that is ours
+_MAX_BYTES = 16 << 20  # of a file that is ours
 
 Values = dict[str, float]
 
@@ -65,7 +65,7 @@ def _entries() -> dict[str, Any]:
     """Of the file, as they are."""
     file = path()
     try:
-        if file is None or file.stat().st_size > _MOST_BYTES:
+        if file is None or file.stat().st_size > _MAX_BYTES:
             return {}
         found = json.loads(file.read_text())
     except (OSError, ValueError, RecursionError):

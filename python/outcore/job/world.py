@@ -220,7 +220,7 @@ class World(_core.World):
         payload: Any = None,
         *,
         reply: Any = None,
-        most_reply_bytes: int = 1 << 20,
+        max_reply_bytes: int = 1 << 20,
     ) -> _core.Request:
         """Calls a procedure at a process (this one, too); `wait` of the result gives the reply. Returns at once; if
         very many calls to the process are outstanding it waits for some to end. Any thread, not collective.
@@ -230,14 +230,14 @@ class World(_core.World):
             header: at most 3 KiB.
             payload: anything contiguous with the buffer protocol, up to 1 GiB; it must not change meanwhile.
             reply: where the reply goes, contiguous and writable; None: memory is taken for it.
-            most_reply_bytes: room for the reply if `reply` is None.
+            max_reply_bytes: room for the reply if `reply` is None.
 
         Raises:
             OutcoreError: here: EINVAL (no such process), ENOENT (no such procedure), EMSGSIZE. At `wait`: what the
                 procedure raised, EMSGSIZE (the reply is larger than there is room for).
         """
         number = self.procedure(procedure) if isinstance(procedure, str) else procedure
-        return self.call_procedure(process, number, header, payload, reply, most_reply_bytes)
+        return self.call_procedure(process, number, header, payload, reply, max_reply_bytes)
 
     def together(self, what: str, *arguments: Any) -> AbstractContextManager[None]:
         """A step that succeeds at all processes or fails at all: if the block raises anywhere, all raise that

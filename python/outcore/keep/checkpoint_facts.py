@@ -24,7 +24,7 @@ KIND = "outcore checkpoint"
 FORMAT = 2
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
 _KINDS = ("global", "disk", "numpy")
-_MOST_RANK = 64  # of NumPy arrays
+_MAX_RANK = 64  # of NumPy arrays
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def _entry(data: Any, where: str) -> Entry:
 
 def _shape(data: Any, key: str, where: str) -> tuple[int, ...]:
     value = item(data, key, where)
-    if not isinstance(value, list) or len(value) > _MOST_RANK:
+    if not isinstance(value, list) or len(value) > _MAX_RANK:
         raise FormatError(f"{where}.{key} is no shape")
     if any(type(n) is not int or not 0 <= n < 2**63 for n in value):
         raise FormatError(f"{where}.{key} holds something else than whole numbers of at least 0")

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 PIECE_BYTES = 64 << 20
 _METADATA = "outcore metadata"  # attribute of a dataset
-_MOST_DIMENSIONS = 8
-_MOST_NAMES = 20  # of datasets, in a message
+_MAX_DIMENSIONS = 8
+_MAX_NAMES = 20  # of datasets, in a message
 _WIDER = {
     "bool": "uint8",
     "float16": "float32",
@@ -209,9 +209,9 @@ def _facts(source: Any, file: Any, dataset: str) -> tuple[tuple[int, ...], str, 
     if found.shape is None or 0 in found.shape:
         shape = "no shape" if found.shape is None else f"the shape {found.shape}"
         raise refuse(errno.EINVAL, f"it is empty, with {shape}; an array has one element at least")
-    if len(found.shape) > _MOST_DIMENSIONS:
+    if len(found.shape) > _MAX_DIMENSIONS:
         raise refuse(
-            errno.EINVAL, f"it has {len(found.shape)} dimensions; an array has {_MOST_DIMENSIONS} at most"
+            errno.EINVAL, f"it has {len(found.shape)} dimensions; an array has {_MAX_DIMENSIONS} at most"
         )
     name, why = _element_type(found)
     if name is None:
@@ -236,10 +236,10 @@ def _datasets(source: Any) -> list[str]:
     def visit(name: str, found: Any) -> bool | None:
         if hasattr(found, "shape"):
             names.append(name)
-        return True if len(names) > _MOST_NAMES else None  # ends the visit
+        return True if len(names) > _MAX_NAMES else None  # ends the visit
 
     source.visititems(visit)
-    return [*names[:_MOST_NAMES], "..."] if len(names) > _MOST_NAMES else names
+    return [*names[:_MAX_NAMES], "..."] if len(names) > _MAX_NAMES else names
 
 
 def _element_type(found: Any) -> tuple[str | None, str]:

@@ -19,7 +19,7 @@ from outcore.base.errors import OutcoreError
 
 _ROUNDING = 1e-14  # relative: what processors differ in when they compute the same
 _CONVERGED = 1e-9  # relative: what iterations end with, which are begun anew
-_MOST_NAMED = 6  # differences in one message
+_MAX_NAMED = 6  # differences in one message
 _LONGEST = 60  # characters of a value that is shown
 
 
@@ -100,8 +100,8 @@ class Problem:
             short.insert(
                 0, f"they are of another {', '.join(long[:-1])}{' and ' * (len(long) > 1)}{long[-1]}"
             )
-        more = len(short) - _MOST_NAMED
-        return short if more <= 0 else [*short[:_MOST_NAMED], f"{more} more differ"]
+        more = len(short) - _MAX_NAMED
+        return short if more <= 0 else [*short[:_MAX_NAMED], f"{more} more differ"]
 
 
 def canonical(value: Any) -> Any:

@@ -19,7 +19,7 @@ from outcore.trace.tables import volume
 
 _SUBJECT = {"file": "requests of the program", "device": "requests at the device"}
 _COLOURS = {"read": "#1f6fb4", "write": "#d1495b"}
-_MOST_POINTS = 200_000  # a panel with more of them draws an even selection
+_MAX_POINTS = 200_000  # a panel with more of them draws an even selection
 
 
 def draw(events: NDArray[np.void], directory: Path, trace: Path) -> list[Path]:
@@ -81,7 +81,7 @@ def _scatter(panel: Any, events: NDArray[np.void], kind: str, quantity: str) -> 
     values = (events["end_ns"] - events["start_ns"]) * 1e-9 if durations else events["bytes"]
     name_of = _duration if durations else lambda size_bytes: volume(size_bytes, 0)
     shown = np.flatnonzero(values > 0)
-    shown = shown[:: max(1, -(-len(shown) // _MOST_POINTS))]
+    shown = shown[:: max(1, -(-len(shown) // _MAX_POINTS))]
     panel.scatter(start_s[shown], values[shown], s=9, alpha=0.5, linewidths=0, color=_COLOURS[kind])
     panel.set_yscale("log", base=10 if durations else 4)
     panel.yaxis.set_major_formatter(lambda value, _: name_of(value))

@@ -34,7 +34,7 @@ from outcore.base.plain_file import read_bytes, written
 from outcore.trace.report import ASYNCHRONOUS, LAYERS, OPERATIONS, Report
 
 FORMAT = 1
-MOST_BYTES = 4 << 30  # of a file that is read
+MAX_BYTES = 4 << 30  # of a file that is read
 
 REQUEST = np.dtype(
     [
@@ -205,7 +205,7 @@ def _microseconds(nanoseconds: int) -> str:
 def read(path: str | os.PathLike[str]) -> TraceFile:
     """Reads a trace file that `write` wrote. Raises OutcoreError: missing, unreadable, damaged, foreign."""
     try:
-        data = parsed(read_bytes(path, "read trace file", MOST_BYTES))
+        data = parsed(read_bytes(path, "read trace file", MAX_BYTES))
         outcore = _outcore(data)
         report = Report.from_dict(item(outcore, "report", "otherData.outcore"), "otherData.outcore.report")
         return TraceFile(report, _requests(item(data, "traceEvents", "the file")))

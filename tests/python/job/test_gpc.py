@@ -112,9 +112,9 @@ def test_reply_that_is_no_buffer(world):
 def test_reply_larger_than_promised(world):
     world.register("large", lambda caller, header, payload: bytes(1000))
     with pytest.raises(OutcoreError, match="room for 999") as caught:
-        world.call(0, "large", most_reply_bytes=999).wait()
+        world.call(0, "large", max_reply_bytes=999).wait()
     assert caught.value.errno == errno.EMSGSIZE
-    assert world.call(0, "large", most_reply_bytes=1000).wait().size == 1000
+    assert world.call(0, "large", max_reply_bytes=1000).wait().size == 1000
 
 
 @pytest.mark.parametrize(

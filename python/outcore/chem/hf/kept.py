@@ -38,7 +38,7 @@ FORMAT = 2  # of records and their index, and which integrals are in them; anoth
 _RECORDS = re.compile(r"integrals-[0-9a-f]+\.[0-9]+")
 _PAGE = 4096  # bytes, of which a record has at least one
 _INDEX_BYTES = 128  # more than a record or a range of slabs takes in an index
-_MOST_WORTH = 4096  # powers of two of a bound
+_MAX_WORTH = 4096  # powers of two of a bound
 
 Files = list[tuple[str, bytes]]  # names and indices, as `_core.TwoElectron.commit` gives them
 
@@ -122,7 +122,7 @@ def _check(saved: Checkpoint, screening: dict[str, int], name: Path) -> None:
         raise _damaged(name, f"first_exponent is {str(first)[:99]}")
     if least is not None and (type(least) not in (int, float) or not math.isfinite(least)):
         raise _damaged(name, f"least is {str(least)[:99]}")
-    most = {} if least is None else {"factors": screening["pairs of kinds"], "worth": _MOST_WORTH}
+    most = {} if least is None else {"factors": screening["pairs of kinds"], "worth": _MAX_WORTH}
     for n, each in enumerate(files):
         path = name.parent / each
         records = (path.stat().st_size if path.exists() else 0) // _PAGE + 1

@@ -24,8 +24,8 @@ CYCLES = 14  # times that an SCF to 1e-9 Hartree needs J and K: the estimate's a
 DISK_SHARE = 0.95  # of what is free or allowed, that is planned for: records are whole, and sizes estimated
 _LAST_CHANGE = 1e-6  # of the density, relative to all of it, in the last cycle: it falls evenly to that
 _SURVEY_SECONDS = 0.6
-_MOST_DRAWS = 4000  # of all processes: the sample is gathered
-_LEAST_BYTES = 0.05  # of a value: those that round to zero are worth keeping, but not infinitely
+_MAX_DRAWS = 4000  # of all processes: the sample is gathered
+_MIN_BYTES = 0.05  # of a value: those that round to zero are worth keeping, but not infinitely
 
 Floats = NDArray[np.float64]
 
@@ -170,7 +170,7 @@ class Sample:
         values = np.bincount(exponents, self._weight * self._values, count)
         cycles = np.bincount(exponents, self._weight * self._values * self._cycles, count)
         seen = np.flatnonzero(values)
-        worth = cycles[seen] / np.maximum(size[seen], _LEAST_BYTES * values[seen])
+        worth = cycles[seen] / np.maximum(size[seen], _MIN_BYTES * values[seen])
         result: Floats = np.interp(np.arange(count), seen, worth)
         return result
 
@@ -189,7 +189,7 @@ def survey(
     each = [int(count) for count in world.gather(threads)]
     first, total = sum(each[: world.rank]), sum(each)
 
-    most = max(1, _MOST_DRAWS // total)
+    most = max(1, _MAX_DRAWS // total)
     parts: list[_core.Survey | None] = [None] * threads
 
     def measure(thread: int, _stopped: team.Stopped) -> None:

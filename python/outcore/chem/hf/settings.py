@@ -14,7 +14,7 @@ METHOD = "Hartree-Fock"
 STORAGES = ("disk", "mixed", "direct", "auto")
 
 _MIB = 1 << 20
-_LEAST_RECORD = 64 << 10
+_MIN_RECORD = 64 << 10
 _ERROR = 1e-9  # of the energy, in Hartree, unless something else is asked for
 _CUTOFF_FACTOR = 0.01
 DENSITY_FACTOR = 0.01  # of the cutoff, for what contributes little with a density
@@ -76,7 +76,7 @@ class Settings:
             (self.prefetch < 2, f"at least 2 records are read ahead, not {self.prefetch}"),
             (self.threads is not None and self.threads < 1, f"{self.threads} threads"),
             (
-                self.record_bytes < _LEAST_RECORD or self.record_bytes % 4096 != 0,
+                self.record_bytes < _MIN_RECORD or self.record_bytes % 4096 != 0,
                 f"records must be a multiple of 4096 bytes from 64 KiB on, not {self.record_bytes}",
             ),
         )

@@ -21,8 +21,8 @@ READ_AHEAD = 3  # batches of rows under way while threads work on others: one is
 _INNER = 512  # rows of a product of matrices that BLAS is at its best with
 _CHUNK_BYTES = 128 << 10  # what a disk array reads and checks as a whole
 _WIDEST_SLAB = 2048
-_MOST_ROWS = 16  # of a batch; more do not make BLAS faster
-_MOST_TRANSFORMED_ROWS = 32  # no fewer than the functions of a shell
+_MAX_ROWS = 16  # of a batch; more do not make BLAS faster
+_MAX_TRANSFORMED_ROWS = 32  # no fewer than the functions of a shell
 _CACHE_BYTES = 2 * _MIB  # of a disk array at one process, at least
 _PAGE_BYTES = 2 * _MIB  # large buffers take whole huge pages
 
@@ -180,7 +180,7 @@ class _Integrals:
 
 def _largest(integrals: Callable[..., _Integrals], free_bytes: int) -> _Integrals:
     """The widest slabs and the longest batches that fit, though the least if none does."""
-    width, rows = _WIDEST_SLAB, _MOST_ROWS
+    width, rows = _WIDEST_SLAB, _MAX_ROWS
     while width > 1 and integrals(width=width, rows=1).build_bytes > free_bytes:
         width //= 2
     while rows > 1 and integrals(width=width, rows=rows).iterate_bytes > free_bytes:
@@ -190,7 +190,7 @@ def _largest(integrals: Callable[..., _Integrals], free_bytes: int) -> _Integral
 
 def matrices_at_once(n: int) -> int:
     """Matrices [n][n] that one thread expands before it uses them: what stays in the cache of its core."""
-    return max(1, min(_MOST_ROWS, _MIB // (n * n * _DOUBLE)))
+    return max(1, min(_MAX_ROWS, _MIB // (n * n * _DOUBLE)))
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,7 @@ class TransformPlan:
     pair_bytes: int
 
 
-_MOST_TILE = 4  # orbitals; more do not make BLAS faster
+_MAX_TILE = 4  # orbitals; more do not make BLAS faster
 _LARGEST_SHELL = 21  # functions
 TILES = 3  # that pass by: one is worked on, the others are being read
 
@@ -265,9 +265,9 @@ def plan_transform(
         -(-o // processes) * v * sizes.auxiliary * _DOUBLE
         for o, v in zip(sizes.occupied, sizes.virtual, strict=True)
     )
-    tile = min(_MOST_TILE, most)
+    tile = min(_MAX_TILE, most)
     left = free_bytes - fixed - share
-    rows = min(max(left // per_row, 0), _MOST_TRANSFORMED_ROWS)
+    rows = min(max(left // per_row, 0), _MAX_TRANSFORMED_ROWS)
     # A process that is alone has everything in its memory, and copies nothing.
     need = max(2 * metric, pair_bytes(1, tile) if processes > 1 else pair_bytes(0, tile, 0))
     if storage == "auto" and rows >= shell and need <= left:
@@ -295,7 +295,7 @@ def plan_transform(
         tile -= 1
     block = (left - pair_bytes(0, tile)) // sizes.orbital_bytes
     block = min(max(block - block % tile, tile), -(-most // tile) * tile)
-    rows = min(max(left // per_row, shell), _MOST_TRANSFORMED_ROWS)
+    rows = min(max(left // per_row, shell), _MAX_TRANSFORMED_ROWS)
     deep = max(1, min(sizes.auxiliary, _CHUNK_BYTES // (tile * virtual * _DOUBLE)))
     return TransformPlan(
         int(rows),
