@@ -74,7 +74,7 @@ std::uint32_t register_procedure(World& world, const std::string& name, nb::call
 }
 
 HeldRequest call(World& world, int process, std::uint32_t procedure, const nb::bytes& header,
-                 nb::handle payload, nb::handle reply, std::int64_t most_reply_bytes) {
+                 nb::handle payload, nb::handle reply, std::int64_t max_reply_bytes) {
   Uses uses;
   auto& buffers = uses.buffers;
   CallOptions options;
@@ -83,7 +83,7 @@ HeldRequest call(World& world, int process, std::uint32_t procedure, const nb::b
   if (!reply.is_none())
     options.reply = buffers.emplace_back(reply, Access::write).span();
   else
-    options.max_reply_bytes = most_reply_bytes;
+    options.max_reply_bytes = max_reply_bytes;
   const std::span head(static_cast<const std::byte*>(header.data()), header.size());
   return start_held(std::move(uses), Result::reply,
                     [&] { return world.call(process, procedure, head, data, std::move(options)); });
@@ -101,7 +101,7 @@ void bind_gpc(nb::module_& module) {
            "Native part of World.unregister. Collective.")
       .def("procedure", &World::procedure, "name"_a, "The number of a registered procedure.")
       .def("call_procedure", &call, "process"_a, "procedure"_a, "header"_a, "payload"_a.none(),
-           "reply"_a.none(), "most_reply_bytes"_a, nb::keep_alive<0, 1>(), "Native part of World.call.");
+           "reply"_a.none(), "max_reply_bytes"_a, nb::keep_alive<0, 1>(), "Native part of World.call.");
 }
 
 }  // namespace outcore::python

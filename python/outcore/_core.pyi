@@ -485,7 +485,7 @@ class World:
         header: bytes,
         payload: object | None,
         reply: object | None,
-        most_reply_bytes: int,
+        max_reply_bytes: int,
     ) -> Request:
         """Native part of World.call."""
 

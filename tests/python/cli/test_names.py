@@ -33,7 +33,7 @@ def test_commands_print_names_as_they_are(tmp_path, monkeypatch, capsys, name):
     output = capsys.readouterr().out
     shown = console.visible(name)
     assert f"/sto-3g  {shown}.xyz: 2 atoms" in output
-    assert f" of {shown}[/b]/{shown}/kept, E =" in output
+    assert f") of {shown}[/b]/{shown}/kept\n" in output
     assert f"scratch {console.visible(str(scratch.absolute()))}\n" in output
 
 
