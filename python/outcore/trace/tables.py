@@ -209,7 +209,9 @@ def _print_warnings(report: Report, console: Console) -> None:
 
 
 def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(
+        title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True
+    )
     for i, column in enumerate(columns):
         left = i == 0 or column in ("operation", "size")
         table.add_column(column, justify="left" if left else "right", no_wrap=True)

@@ -65,8 +65,8 @@ def two_processes(nodes: str = "aa") -> Report:
     )
 
 
-def rendered(subject: Report, *, full: bool = True) -> str:
-    console = Console(file=io.StringIO(), width=100)
+def rendered(subject: Report, *, full: bool = True, width: int = 100) -> str:
+    console = Console(file=io.StringIO(), width=width)
     subject.render(console, full=full)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
@@ -255,6 +255,11 @@ def test_a_rate_above_that_of_the_disk_has_its_reason_in_place_of_a_share(
     )
     assert lines(text, "program", "read")[0][-1] == program
     assert "671%" not in text
+
+
+def test_tables_of_rates_fit_an_ordinary_terminal() -> None:
+    text = rendered(of_rates(100, 100), width=80)
+    assert "page cache" in text and "% of raw" in text and "…" not in text
 
 
 def test_short_report_says_what_moved_and_how_fast() -> None:
