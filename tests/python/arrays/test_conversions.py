@@ -51,6 +51,13 @@ def occupied(**irreps):
     return call
 
 
+def smeared(mf):
+    """The free energy: errors of the orbitals change it in second order, but the energy alone in first."""
+    mf = mf.smearing(0.01)
+    run(mf)
+    return mf.e_free
+
+
 def scanned(mf):
     """Two geometries, and the object itself afterwards."""
     mf.conv_tol = 1e-11
@@ -141,7 +148,7 @@ WAYS = {
     "fast_newton": (fast_newton, "RHF", "water"),
     "fast_newton, open shells": (fast_newton, "ROHF", "oxygen"),
     "x2c": (lambda mf: run(mf.x2c()), "RHF", "water"),
-    "smearing": (lambda mf: run(mf.smearing(0.01)), "UHF", "oxygen"),
+    "smearing": (smeared, "UHF", "oxygen"),
     "as_scanner": (scanned, "RHF", "water"),
     "reset": (reset, "RHF", "water"),
     "deepcopy": (copied, "RHF", "water"),

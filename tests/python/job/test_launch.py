@@ -126,7 +126,8 @@ def test_arguments_reach_the_ranks(job):
 def test_ranks_share_the_cores(job):
     share = str(max(1, CORES // 2))
     body = "say(*(os.environ[name] for name in launch.THREAD_VARIABLES))"
-    assert output(job(2, body, OMP_NUM_THREADS="")) == [f"{share} {share} {share}"] * 2
+    nothing_chosen = dict.fromkeys(launch.THREAD_VARIABLES, "")
+    assert output(job(2, body, **nothing_chosen)) == [f"{share} {share} {share}"] * 2
 
 
 @pytest.mark.launcher
