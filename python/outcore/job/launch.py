@@ -5,14 +5,17 @@ A process that no launcher started never imports mpi4py, so one process needs no
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, MutableMapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
 # The thread counts of the numerical libraries that a process may load.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+_PR_SET_PDEATHSIG = 1  # of prctl: what the child gets when its parent has ended
 
 _INSTALL = f"install it with: {install('mpi')}"
 
@@ -103,8 +108,9 @@ def relaunch(ranks: int) -> None:
     """Makes this command run on `ranks` processes: replaces this process by the launcher of the MPI that
     mpi4py uses, which runs the same command line of the interpreter in each.
 
-    Returns when there is nothing to do: one rank, or already inside a job of that size. Output, exit status
-    and signals are the launcher's: if it is killed, the processes end with it.
+    Returns when there is nothing to do: one rank, or already inside a job of that size. Output and exit status
+    are the launcher's, but a signal gives 128 + its number with every launcher. If this process is killed, the
+    others end with it.
     Raises OutcoreError if the job has another size, or if MPI or its launcher cannot be used.
     """
     if ranks < 1:
@@ -122,7 +128,54 @@ def relaunch(ranks: int) -> None:
     command = [sys.executable, "-u", *sys.orig_argv[1:]]
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execve(launcher, [str(launcher), "-n", str(ranks), *command], _rank_environment(ranks))
+    start = [str(launcher), "-n", str(ranks), *command]
+    if launcher_kind(launcher) == "Open MPI":
+        sys.exit(_in_front_of(start, _rank_environment(ranks)))
+    os.execve(launcher, start, _rank_environment(ranks))
+
+
+def _in_front_of(command: list[str], environment: Mapping[str, str]) -> int:
+    """Exit status of Open MPI's launcher, but 128 + its number after a signal, where the launcher says 1.
+
+    This process stays and gives a signal to the processes themselves: the launcher would kill them 0.2 s after it
+    has passed the signal on, before they have removed their scratch. It has a process group of its own, so that it
+    does not see a Ctrl-C of the terminal.
+    """
+    received: list[int] = []
+    parent = os.getpid()
+
+    def end_with_parent() -> None:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    child = subprocess.Popen(
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        process_group=0,
+        preexec_fn=end_with_parent,  # noqa: PLW1509 (there is no other thread yet)
+    )
+
+    def pass_on(number: int, _frame: object) -> None:
+        started = [] if received else _children(child.pid)
+        received.append(number)
+        for process in started:
+            with suppress(ProcessLookupError):
+                os.kill(process, number)
+        if not started:  # there are none yet, or this is the second time
+            child.send_signal(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, pass_on)
+    status = child.wait()
+    return 128 + received[0] if received else status
+
+
+def _children(process: int) -> list[int]:
+    """Of all threads of a process."""
+    lists = Path(f"/proc/{process}/task").glob("*/children")
+    return [int(child) for each in lists for child in each.read_text().split()]
 
 
 def _rank_environment(ranks: int) -> dict[str, str]:

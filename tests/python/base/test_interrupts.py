@@ -124,9 +124,11 @@ def chain(tmp_path):
     return path
 
 
-def ended_by(number, command, cycles=0):
+def ended_by(number, command, cycles=0, **environment):
     """Exit status and messages of a command that gets a signal when it has said so many cycles of its SCF."""
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment}
+    )
     try:
         said = ""
         while "cycle" not in said:
@@ -165,6 +167,28 @@ def test_a_command_ends_with_the_status_of_its_signal(chain, tmp_path, number, s
     for word in ("terminate called", "Input/output error", "Traceback"):
         assert word not in errors
     assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.launcher
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_status_is_that_of_the_signal_with_open_mpi(chain, tmp_path, number, open_mpi):
+    pytest.importorskip("pyscf")
+    command = [
+        sys.executable,
+        "-m",
+        "outcore",
+        "scf",
+        str(chain),
+        "--basis",
+        "aug-cc-pvdz",
+        "--storage",
+        "disk",
+    ]
+    status, errors = ended_by(number, [*command, "--scratch", str(tmp_path), "--ranks", "2"], **open_mpi)
+    assert status == 128 + number, errors
+    for word in ("terminate called", "Input/output error", "Traceback"):
+        assert word not in errors
+    assert [each.name for each in tmp_path.iterdir()] == ["chain.xyz"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

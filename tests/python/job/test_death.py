@@ -196,3 +196,22 @@ if {bool(before)} and os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD
     ]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     subprocess.run(command, **quiet, check=False, timeout=60)
+
+
+def test_all_of_this_holds_with_open_mpi(open_mpi):
+    some = "calls_of or lies_at or barrier or lost or survivor"
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-k",
+        f"({some}) and not open_mpi",
+    ]
+    answer = subprocess.run(
+        [*command, __file__], capture_output=True, text=True, check=False, env={**os.environ, **open_mpi}
+    )
+    assert answer.returncode == 0, answer.stdout
+    assert " passed" in answer.stdout

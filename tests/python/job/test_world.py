@@ -194,20 +194,6 @@ def test_mpi_that_is_finalized_first_does_no_harm(nodes):
 # ---- a second MPI ----
 
 
-@pytest.fixture(scope="module")
-def open_mpi() -> dict[str, str]:
-    """The environment in which mpi4py and its launcher are of Open MPI."""
-    if not (OPEN_MPI / "bin" / "mpiexec").exists():
-        pytest.skip("NO OPEN MPI IN THIS ENVIRONMENT: make setup installs it")
-    return {
-        "MPI4PY_LIBMPI": str(OPEN_MPI / "lib" / "libmpi.so.40"),
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "OMPI_MCA_osc": "^ucx",
-        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-    }
-
-
 @pytest.mark.launcher
 @pytest.mark.parametrize("name", ["world", "global_array", "gpc", "shared_file", "disk_array"])
 def test_the_tests_of_several_processes_pass_over_open_mpi(open_mpi, name):
