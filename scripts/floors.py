@@ -31,7 +31,7 @@ CXX_FLOORS = (
 
 # The room that a public header belongs to.
 PUBLIC = {
-    "base": "api box budget element_type error file_parts origin placement request trace",
+    "base": "api box budget element_type error file_ranges origin placement request trace",
     "device": "page_cache scratch extend/engine",
     "transport": "extend/messages extend/transport",
     "gpc": "call",

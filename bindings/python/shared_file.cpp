@@ -64,17 +64,17 @@ void make(File* self, World& world, const nb::callable& gate) {
 }
 
 /// Offsets and buffers of a list of pairs; the memory stays while the buffers do.
-template <class Part>
-std::vector<Part> parts_of(const nb::sequence& pairs, Access access, std::vector<BufferArg>& buffers) {
-  std::vector<Part> parts;
+template <class Range>
+std::vector<Range> ranges_of(const nb::sequence& pairs, Access access, std::vector<BufferArg>& buffers) {
+  std::vector<Range> ranges;
   for (const nb::handle pair : pairs) {
     const auto two = nb::cast<nb::sequence>(pair);
     if (nb::len(two) != 2) throw nb::value_error("expected pairs of an offset and a buffer");
     const auto offset = nb::cast<std::int64_t>(two[0]);
     buffers.emplace_back(nb::object(two[1]), access);
-    parts.push_back({offset, buffers.back().span()});
+    ranges.push_back({offset, buffers.back().span()});
   }
-  return parts;
+  return ranges;
 }
 
 std::int64_t read(SharedFile& file, nb::handle argument, std::int64_t offset) {
@@ -110,17 +110,17 @@ HeldRequest write_async(nb::handle self, nb::handle argument, std::int64_t offse
 HeldRequest readv_async(nb::handle self, const nb::sequence& pairs) {
   auto& file = nb::cast<SharedFile&>(self);
   std::vector<BufferArg> buffers;
-  const auto parts = parts_of<SharedFile::ReadPart>(pairs, Access::write, buffers);
+  const auto ranges = ranges_of<SharedFile::ReadRange>(pairs, Access::write, buffers);
   return start_held(Uses{.buffers = std::move(buffers), .owner = nb::borrow(self)}, Result::bytes,
-                    [&] { return file.read_async(parts); });
+                    [&] { return file.read_async(ranges); });
 }
 
 HeldRequest writev_async(nb::handle self, const nb::sequence& pairs) {
   auto& file = nb::cast<SharedFile&>(self);
   std::vector<BufferArg> buffers;
-  const auto parts = parts_of<SharedFile::WritePart>(pairs, Access::read, buffers);
+  const auto ranges = ranges_of<SharedFile::WriteRange>(pairs, Access::read, buffers);
   return start_held(Uses{.buffers = std::move(buffers), .owner = nb::borrow(self)}, Result::bytes,
-                    [&] { return file.write_async(parts); });
+                    [&] { return file.write_async(ranges); });
 }
 
 void bind_shared(nb::module_& module) {
@@ -141,12 +141,12 @@ void bind_shared(nb::module_& module) {
            "Start a read and return its request at once; the I/O goes on by itself.")
       .def("write_async", &write_async, "buffer"_a, "offset"_a = 0,
            "Start a write and return its request at once; the I/O goes on by itself.")
-      .def("readv_async", &readv_async, "parts"_a,
-           nb::sig("def readv_async(self, parts: Sequence[tuple[int, object]]) -> Request"),
-           "As read_async, of a list of (offset, buffer). Small pieces that lie close together are read "
+      .def("readv_async", &readv_async, "ranges"_a,
+           nb::sig("def readv_async(self, ranges: Sequence[tuple[int, object]]) -> Request"),
+           "As read_async, of a list of (offset, buffer). Small ranges that lie close together are read "
            "together.")
-      .def("writev_async", &writev_async, "parts"_a,
-           nb::sig("def writev_async(self, parts: Sequence[tuple[int, object]]) -> Request"),
+      .def("writev_async", &writev_async, "ranges"_a,
+           nb::sig("def writev_async(self, ranges: Sequence[tuple[int, object]]) -> Request"),
            "As write_async, of a list of (offset, buffer), which must not overlap.")
       .def("length", &SharedFile::length, unlocked,
            "The end of the file: the highest byte that any process has begun to write. Not collective.")

@@ -244,12 +244,12 @@ typedef struct oc_sf_options {
   int64_t client_cache_bytes;
 } oc_sf_options;
 
-/** A piece of a list. */
-typedef struct oc_sf_part {
+/** A byte range of a file, and memory of its size: an entry of a list. */
+typedef struct oc_sf_range {
   int64_t offset;
   void* buffer; /**< A write only reads from it. */
   int64_t bytes;
-} oc_sf_part;
+} oc_sf_range;
 
 /** @brief Creates a shared file. Collective.
  *
@@ -280,19 +280,19 @@ OUTCORE_API int oc_sf_write_async(int file, int64_t offset, const void* buffer, 
  *  @param[out] request The request, for oc_wait(). */
 OUTCORE_API int oc_sf_read_async(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* request);
 
-/** @brief Writes all pieces of a list, as one request. They must not overlap.
- *  @param[in] parts Needed during the call only; their buffers as those of other requests. */
-OUTCORE_API int oc_sf_writev(int file, int count, const oc_sf_part* parts);
+/** @brief Writes all ranges of a list, as one request. They must not overlap.
+ *  @param[in] ranges Needed during the call only; their buffers as those of other requests. */
+OUTCORE_API int oc_sf_writev(int file, int count, const oc_sf_range* ranges);
 
-/** @brief Fills all pieces of a list, as one request: small ones that lie close together are read together.
+/** @brief Fills all ranges of a list, as one request: small ones that lie close together are read together.
  */
-OUTCORE_API int oc_sf_readv(int file, int count, const oc_sf_part* parts);
+OUTCORE_API int oc_sf_readv(int file, int count, const oc_sf_range* ranges);
 
 /** @brief Begins what oc_sf_writev() does. */
-OUTCORE_API int oc_sf_writev_async(int file, int count, const oc_sf_part* parts, int64_t* request);
+OUTCORE_API int oc_sf_writev_async(int file, int count, const oc_sf_range* ranges, int64_t* request);
 
 /** @brief Begins what oc_sf_readv() does. */
-OUTCORE_API int oc_sf_readv_async(int file, int count, const oc_sf_part* parts, int64_t* request);
+OUTCORE_API int oc_sf_readv_async(int file, int count, const oc_sf_range* ranges, int64_t* request);
 
 /** @brief The end of the file: the highest byte that any process has begun to write. Not collective. */
 OUTCORE_API int oc_sf_length(int file, int64_t* bytes);

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "outcore/api.h"
-#include "outcore/file_parts.hpp"
+#include "outcore/file_ranges.hpp"
 #include "outcore/origin.hpp"
 #include "outcore/page_cache.hpp"
 #include "outcore/placement.hpp"
@@ -78,14 +78,14 @@ class OUTCORE_API SharedFile {
   [[nodiscard]] Request read_async(std::span<std::byte> buffer, std::int64_t offset);
   [[nodiscard]] Request write_async(std::span<const std::byte> buffer, std::int64_t offset);
 
-  /// Lists of pieces, as one request. Small pieces that lie close together are read together, with what is
-  /// between them. The parts of one write must not overlap.
-  using ReadPart = store::ReadPart;
-  using WritePart = store::WritePart;
-  void read(std::span<const ReadPart> parts);
-  void write(std::span<const WritePart> parts);
-  [[nodiscard]] Request read_async(std::span<const ReadPart> parts);
-  [[nodiscard]] Request write_async(std::span<const WritePart> parts);
+  /// Lists of byte ranges, as one request. Small ranges that lie close together are read together, with what
+  /// is between them. The ranges of one write must not overlap.
+  using ReadRange = store::ReadRange;
+  using WriteRange = store::WriteRange;
+  void read(std::span<const ReadRange> ranges);
+  void write(std::span<const WriteRange> ranges);
+  [[nodiscard]] Request read_async(std::span<const ReadRange> ranges);
+  [[nodiscard]] Request write_async(std::span<const WriteRange> ranges);
 
   [[nodiscard]] std::int64_t length();  ///< the end of the file, as it is now; not collective
   /// Everything this process has written is visible to all, and what others have written to it. Not

@@ -1151,12 +1151,12 @@ class SharedFile:
         Start a write and return its request at once; the I/O goes on by itself.
         """
 
-    def readv_async(self, parts: Sequence[tuple[int, object]]) -> Request:
+    def readv_async(self, ranges: Sequence[tuple[int, object]]) -> Request:
         """
-        As read_async, of a list of (offset, buffer). Small pieces that lie close together are read together.
+        As read_async, of a list of (offset, buffer). Small ranges that lie close together are read together.
         """
 
-    def writev_async(self, parts: Sequence[tuple[int, object]]) -> Request:
+    def writev_async(self, ranges: Sequence[tuple[int, object]]) -> Request:
         """As write_async, of a list of (offset, buffer), which must not overlap."""
 
     def length(self) -> int:

@@ -48,13 +48,13 @@ SharedFileOptions translate(const oc_sf_options& options) {
           .client_cache_bytes = options.client_cache_bytes};
 }
 
-/// The pieces of a list, as those of a SharedFile.
-template <class Part>
-std::vector<Part> parts_of(int count, const oc_sf_part* parts, const char* attempted) {
-  if (count < 0 || (!parts && count > 0)) invalid(attempted, "there is no list of pieces");
-  std::vector<Part> list;
-  for (const oc_sf_part& part : std::span(parts, static_cast<std::size_t>(count)))
-    list.push_back({.offset = part.offset, .memory = memory(part.buffer, part.bytes)});
+/// The ranges of a list, as those of a SharedFile.
+template <class Range>
+std::vector<Range> ranges_of(int count, const oc_sf_range* ranges, const char* attempted) {
+  if (count < 0 || (!ranges && count > 0)) invalid(attempted, "there is no list of ranges");
+  std::vector<Range> list;
+  for (const oc_sf_range& range : std::span(ranges, static_cast<std::size_t>(count)))
+    list.push_back({.offset = range.offset, .memory = memory(range.buffer, range.bytes)});
   return list;
 }
 
@@ -113,29 +113,29 @@ int oc_sf_read_async(int file, int64_t offset, void* buffer, int64_t bytes, int6
                [&](SharedFile& open) { return open.read_async(memory(buffer, bytes), offset); });
 }
 
-int oc_sf_writev(int file, int count, const oc_sf_part* parts) {
+int oc_sf_writev(int file, int count, const oc_sf_range* ranges) {
   return guarded([&] {
-    file_of(file)->write(parts_of<SharedFile::WritePart>(count, parts, "write"));
+    file_of(file)->write(ranges_of<SharedFile::WriteRange>(count, ranges, "write"));
     return OC_OK;
   });
 }
 
-int oc_sf_readv(int file, int count, const oc_sf_part* parts) {
+int oc_sf_readv(int file, int count, const oc_sf_range* ranges) {
   return guarded([&] {
-    file_of(file)->read(parts_of<SharedFile::ReadPart>(count, parts, "read"));
+    file_of(file)->read(ranges_of<SharedFile::ReadRange>(count, ranges, "read"));
     return OC_OK;
   });
 }
 
-int oc_sf_writev_async(int file, int count, const oc_sf_part* parts, int64_t* request) {
+int oc_sf_writev_async(int file, int count, const oc_sf_range* ranges, int64_t* request) {
   return begun(file, request, "write", [&](SharedFile& open) {
-    return open.write_async(parts_of<SharedFile::WritePart>(count, parts, "write"));
+    return open.write_async(ranges_of<SharedFile::WriteRange>(count, ranges, "write"));
   });
 }
 
-int oc_sf_readv_async(int file, int count, const oc_sf_part* parts, int64_t* request) {
+int oc_sf_readv_async(int file, int count, const oc_sf_range* ranges, int64_t* request) {
   return begun(file, request, "read", [&](SharedFile& open) {
-    return open.read_async(parts_of<SharedFile::ReadPart>(count, parts, "read"));
+    return open.read_async(ranges_of<SharedFile::ReadRange>(count, ranges, "read"));
   });
 }
 

@@ -203,10 +203,10 @@ std::shared_ptr<RecordFile::Transfer> RecordFile::State::begin_put(std::int64_t 
   put->entry = RecordEntry(allocation, stamp);
   put->header = {.record = record, .size_bytes = size, .stamp = stamp};
   put->header.checksum = checksum(put->header, data);
-  const std::array parts{store::WritePart{allocation.offset(), std::as_bytes(std::span(&put->header, 1))},
-                         store::WritePart{allocation.offset() + header_bytes, data}};
+  const std::array ranges{store::WriteRange{allocation.offset(), std::as_bytes(std::span(&put->header, 1))},
+                          store::WriteRange{allocation.offset() + header_bytes, data}};
   try {
-    put->moving = stored.write_async(parts);
+    put->moving = stored.write_async(ranges);
   } catch (...) {
     space.give(allocation);
     throw;
@@ -225,10 +225,10 @@ std::shared_ptr<RecordFile::Transfer> RecordFile::State::begin_get(std::int64_t 
   const RecordSpace::Allocation allocation = entry.allocation();
   get->buffer = buffer.first(
       std::min(buffer.size(), static_cast<std::size_t>(allocation.capacity_bytes() - header_bytes)));
-  const std::array parts{
-      store::ReadPart{allocation.offset(), std::as_writable_bytes(std::span(&get->header, 1))},
-      store::ReadPart{allocation.offset() + header_bytes, get->buffer}};
-  get->moving = stored.read_async(parts);
+  const std::array ranges{
+      store::ReadRange{allocation.offset(), std::as_writable_bytes(std::span(&get->header, 1))},
+      store::ReadRange{allocation.offset() + header_bytes, get->buffer}};
+  get->moving = stored.read_async(ranges);
   return get;
 }
 

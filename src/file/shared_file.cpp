@@ -55,38 +55,38 @@ struct SharedFile::State {
     return past;
   }
 
-  void before(const store::ReadPart& part) {
-    const std::int64_t past = end_of("read", part.offset, part.memory.size());
+  void before(const store::ReadRange& range) {
+    const std::int64_t past = end_of("read", range.offset, range.memory.size());
     if (end.reaches(past)) return;
     throw Error(EINVAL, {.attempted = "read",
                          .path = name,
-                         .offset = part.offset,
-                         .size_bytes = static_cast<std::int64_t>(part.memory.size()),
+                         .offset = range.offset,
+                         .size_bytes = static_cast<std::int64_t>(range.memory.size()),
                          .detail = "the file ends at " + std::to_string(end.known())});
   }
 
-  void check_limit(const store::WritePart& part) const {
-    const std::int64_t past = end_of("write", part.offset, part.memory.size());
+  void check_limit(const store::WriteRange& range) const {
+    const std::int64_t past = end_of("write", range.offset, range.memory.size());
     if (hard_limit_bytes > 0 && past > hard_limit_bytes)
       throw Error(EFBIG, {.attempted = "write",
                           .path = name,
-                          .offset = part.offset,
-                          .size_bytes = static_cast<std::int64_t>(part.memory.size()),
+                          .offset = range.offset,
+                          .size_bytes = static_cast<std::int64_t>(range.memory.size()),
                           .detail = "the hard limit is " + std::to_string(hard_limit_bytes)});
   }
 
-  void before(std::span<const ReadPart> parts) {
+  void before(std::span<const ReadRange> ranges) {
     check_open("read");
-    for (const ReadPart& part : parts) before(part);
+    for (const ReadRange& range : ranges) before(range);
   }
 
-  void before(std::span<const WritePart> parts) {
+  void before(std::span<const WriteRange> ranges) {
     check_open("write");
     std::int64_t past = 0;
-    for (const WritePart& part : parts) {
-      check_limit(part);
-      if (!part.memory.empty())
-        past = std::max(past, part.offset + static_cast<std::int64_t>(part.memory.size()));
+    for (const WriteRange& range : ranges) {
+      check_limit(range);
+      if (!range.memory.empty())
+        past = std::max(past, range.offset + static_cast<std::int64_t>(range.memory.size()));
     }
     end.raise(past);
   }
@@ -133,34 +133,34 @@ SharedFile::~SharedFile() = default;
 SharedFile::SharedFile(SharedFile&&) noexcept = default;
 SharedFile& SharedFile::operator=(SharedFile&&) noexcept = default;
 
-void SharedFile::read(std::span<const ReadPart> parts) {
-  state_->before(parts);
-  state_->stored.read(parts);
+void SharedFile::read(std::span<const ReadRange> ranges) {
+  state_->before(ranges);
+  state_->stored.read(ranges);
 }
-void SharedFile::write(std::span<const WritePart> parts) {
-  state_->before(parts);
-  state_->stored.write(parts);
+void SharedFile::write(std::span<const WriteRange> ranges) {
+  state_->before(ranges);
+  state_->stored.write(ranges);
 }
-Request SharedFile::read_async(std::span<const ReadPart> parts) {
-  state_->before(parts);
-  return state_->stored.read_async(parts);
+Request SharedFile::read_async(std::span<const ReadRange> ranges) {
+  state_->before(ranges);
+  return state_->stored.read_async(ranges);
 }
-Request SharedFile::write_async(std::span<const WritePart> parts) {
-  state_->before(parts);
-  return state_->stored.write_async(parts);
+Request SharedFile::write_async(std::span<const WriteRange> ranges) {
+  state_->before(ranges);
+  return state_->stored.write_async(ranges);
 }
 
 void SharedFile::read(std::span<std::byte> buffer, std::int64_t offset) {
-  read(std::array{ReadPart{offset, buffer}});
+  read(std::array{ReadRange{offset, buffer}});
 }
 void SharedFile::write(std::span<const std::byte> buffer, std::int64_t offset) {
-  write(std::array{WritePart{offset, buffer}});
+  write(std::array{WriteRange{offset, buffer}});
 }
 Request SharedFile::read_async(std::span<std::byte> buffer, std::int64_t offset) {
-  return read_async(std::array{ReadPart{offset, buffer}});
+  return read_async(std::array{ReadRange{offset, buffer}});
 }
 Request SharedFile::write_async(std::span<const std::byte> buffer, std::int64_t offset) {
-  return write_async(std::array{WritePart{offset, buffer}});
+  return write_async(std::array{WriteRange{offset, buffer}});
 }
 
 std::int64_t SharedFile::length() {

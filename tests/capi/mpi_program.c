@@ -27,7 +27,7 @@ static void fill(int64_t* values, int count, int writer, int block) {
 static void reads_what_others_wrote(int64_t client_cache_bytes) {
   enum { blocks = 9, count = 5000, bytes = count * 8 };
   oc_sf_options options = {0};
-  oc_sf_part parts[blocks];
+  oc_sf_range ranges[blocks];
   int file = 0, block, other = (rank + 1) % size;
   int64_t *out = malloc(bytes), *in = calloc(blocks, bytes), length = 0;
   options.placement = OC_PLACEMENT_LOCAL;
@@ -41,13 +41,13 @@ static void reads_what_others_wrote(int64_t client_cache_bytes) {
   EXPECT(oc_world_barrier(world) == OC_OK && oc_sf_sync(file) == OC_OK);
   EXPECT(oc_sf_length(file, &length) == OC_OK && length == (int64_t)blocks * size * bytes);
   for (block = 0; block < blocks; ++block) {
-    parts[block].offset = (int64_t)(block * size + other) * bytes;
-    parts[block].buffer = in + block * count;
-    parts[block].bytes = bytes;
+    ranges[block].offset = (int64_t)(block * size + other) * bytes;
+    ranges[block].buffer = in + block * count;
+    ranges[block].bytes = bytes;
     fill(out, count, other, block);
-    EXPECT(oc_sf_read(file, parts[block].offset, in, bytes) == OC_OK && memcmp(in, out, bytes) == 0);
+    EXPECT(oc_sf_read(file, ranges[block].offset, in, bytes) == OC_OK && memcmp(in, out, bytes) == 0);
   }
-  EXPECT(oc_sf_readv(file, blocks, parts) == OC_OK);
+  EXPECT(oc_sf_readv(file, blocks, ranges) == OC_OK);
   for (block = 0; block < blocks; ++block) {
     fill(out, count, other, block);
     EXPECT(memcmp(in + block * count, out, bytes) == 0);

@@ -1,4 +1,4 @@
-/* Record files and lists of pieces from C: what every function returns. */
+/* Record files and lists of byte ranges from C: what every function returns. */
 #define _DEFAULT_SOURCE /* mkdtemp, usleep */
 #include <errno.h>
 #include <stdint.h>
@@ -101,7 +101,7 @@ static void bad_arguments(void) {
 static void lists_of_pieces(void) {
   int file = 0, i;
   char out[3][5] = {"abcd", "efgh", "ijkl"}, in[3][5] = {"", "", ""}, gap = 'x';
-  oc_sf_part written[3], asked[3], between = {4, NULL, 1}, bad = {0, NULL, 1};
+  oc_sf_range written[3], asked[3], between = {4, NULL, 1}, bad = {0, NULL, 1};
   int64_t request = 0;
   for (i = 0; i < 3; ++i) {
     written[i].offset = asked[i].offset = 1000 * i;

@@ -26,7 +26,7 @@ void same(const Bytes& actual, std::span<const std::byte> expected,
     check::fail("byte " + std::to_string(different - actual.begin()) + " differs", at);
 }
 
-/// What each process writes in a round: pieces that do not overlap. The same at all processes, from the seed.
+/// What each process writes in a round: ranges that do not overlap. The same at all processes, from the seed.
 struct Round {
   struct Written {
     int process;
@@ -60,7 +60,7 @@ void compare_with_a_byte_array(std::int64_t client_cache_bytes) {
     for (int turn = 0; turn < 25; ++turn) {
       const Round round(together, world.size(), 400'000);
       std::vector<Request> requests;
-      std::vector<SharedFile::WritePart> parts;
+      std::vector<SharedFile::WriteRange> ranges;
       for (const auto& each : round.writes) {
         const auto end = each.bytes.empty() ? 0 : static_cast<std::size_t>(each.offset) + each.bytes.size();
         if (end > model.size()) model.resize(end);
@@ -72,15 +72,15 @@ void compare_with_a_byte_array(std::int64_t client_cache_bytes) {
         else if (turn % 3 == 1)
           requests.push_back(file.write_async(each.bytes, each.offset));
         else
-          parts.push_back({each.offset, each.bytes});
+          ranges.push_back({each.offset, each.bytes});
       }
-      requests.push_back(file.write_async(parts));
+      requests.push_back(file.write_async(ranges));
       wait_all(requests);
       world.barrier();
       if (client_cache_bytes > 0) file.sync();
       check::equal(file.length(), std::ssize(model));
       std::vector<Bytes> found;
-      std::vector<SharedFile::ReadPart> wanted;
+      std::vector<SharedFile::ReadRange> wanted;
       found.reserve(20);
       for (int k = 0; k < 20; ++k) {
         const std::int64_t offset = up_to(alone, std::ssize(model));
@@ -343,16 +343,16 @@ TEST("strided lists are one request") {
     if (world.rank() == 0) file.write(bytes, 0);
     world.barrier();
     Bytes column(300 * 8);
-    std::vector<SharedFile::ReadPart> parts;
+    std::vector<SharedFile::ReadRange> ranges;
     for (std::int64_t k = 0; k < 300; ++k)
-      parts.push_back(
+      ranges.push_back(
           {k * 1000 + world.rank() * 8, std::span(column).subspan(static_cast<std::size_t>(k) * 8, 8)});
-    file.read_async(parts).wait();
+    file.read_async(ranges).wait();
     for (std::size_t k = 0; k < column.size(); ++k)
       check::is_true(column[k] == bytes[k / 8 * 1000 + static_cast<std::size_t>(world.rank()) * 8 + k % 8]);
     world.barrier();
     // Columns of three processes interleave: none touches what the others write.
-    std::vector<SharedFile::WritePart> mine;
+    std::vector<SharedFile::WriteRange> mine;
     const Bytes row = pattern(8, static_cast<unsigned>(world.rank()));
     for (std::int64_t k = 0; k < 300; ++k) mine.push_back({k * 24 + world.rank() * 8, row});
     file.write(mine);

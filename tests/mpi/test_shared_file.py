@@ -54,7 +54,7 @@ def test_random_requests_are_those_of_numpy(world, placement):
     with SharedFile(world, "model", typical_request=4096, placement=placement) as file:
         for turn in range(15):
             cuts = np.sort(together.integers(0, LENGTH, 8 * world.size + 1))
-            requests, parts = [], []
+            requests, ranges = [], []
             for k, (first, last) in enumerate(pairwise(cuts)):
                 values = together.integers(0, 256, last - first, np.uint8)
                 if together.random() < 0.2:
@@ -68,8 +68,8 @@ def test_random_requests_are_those_of_numpy(world, placement):
                 elif turn % 3 == 1:
                     requests.append(file.write_async(values, first))
                 else:
-                    parts.append((first, values))
-            file.writev(parts)
+                    ranges.append((first, values))
+            file.writev(ranges)
             file.sync()
             world.barrier()
             assert file.length() == end

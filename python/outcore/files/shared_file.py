@@ -86,15 +86,15 @@ class SharedFile(_core.SharedFile, Closing):
 
         in_gate("create shared file", lambda gate: _core.SharedFile.__init__(self, world, gate), bring)
 
-    def readv(self, parts: Sequence[tuple[int, object]]) -> int:
-        """Reads a list of (offset, buffer) as one request; returns the bytes. Small pieces that lie close together
+    def readv(self, ranges: Sequence[tuple[int, object]]) -> int:
+        """Reads a list of (offset, buffer) as one request; returns the bytes. Small ranges that lie close together
         are read together, with what is between them."""
-        moved: int = self.readv_async(parts).wait()
+        moved: int = self.readv_async(ranges).wait()
         return moved
 
-    def writev(self, parts: Sequence[tuple[int, object]]) -> int:
+    def writev(self, ranges: Sequence[tuple[int, object]]) -> int:
         """Writes a list of (offset, buffer), which must not overlap, as one request; returns the bytes."""
-        moved: int = self.writev_async(parts).wait()
+        moved: int = self.writev_async(ranges).wait()
         return moved
 
     def __repr__(self) -> str:

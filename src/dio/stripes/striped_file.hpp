@@ -12,7 +12,7 @@
 #include "base/sibling.hpp"
 #include "device/file.hpp"
 #include "dio/stripes/stripes.hpp"
-#include "outcore/file_parts.hpp"
+#include "outcore/file_ranges.hpp"
 #include "outcore/origin.hpp"
 #include "outcore/placement.hpp"
 #include "outcore/request.hpp"
@@ -61,13 +61,13 @@ class OUTCORE_SIBLING StripedFile {
   StripedFile(StripedFile&&) noexcept;
   StripedFile& operator=(StripedFile&&) noexcept;
 
-  /// Blocking. Parts of one write must not overlap.
-  void read(std::span<const ReadPart> parts);
-  void write(std::span<const WritePart> parts);
+  /// Blocking. Ranges of one write must not overlap.
+  void read(std::span<const ReadRange> ranges);
+  void write(std::span<const WriteRange> ranges);
   /// Nonblocking; the list may go, the memory must stay until the request is done. Whoever waits for a read
-  /// puts small pieces where they belong.
-  [[nodiscard]] Request read_async(std::span<const ReadPart> parts);
-  [[nodiscard]] Request write_async(std::span<const WritePart> parts);
+  /// puts small ranges where they belong.
+  [[nodiscard]] Request read_async(std::span<const ReadRange> ranges);
+  [[nodiscard]] Request write_async(std::span<const WriteRange> ranges);
 
   /// Waits for all writes of this process, and throws the error of one that nobody waited for. Forgets the
   /// copies of the client cache. Not collective.

@@ -57,7 +57,7 @@ class StripedFile::Transfer final : public FinishedByWaiter {
   [[nodiscard]] bool settled() override;
 
   bool write = false;
-  std::int64_t size_bytes = 0, offset = 0;  ///< all of it, and where its first part begins
+  std::int64_t size_bytes = 0, offset = 0;  ///< all of it, and where its first range begins
   std::uint64_t start_ns = 0;
   std::uint32_t trace_file = 0;
   bool blocking = false;
@@ -104,9 +104,9 @@ struct StripedFile::State {
   }
 
   void check_open(std::string_view attempted) const;
-  /// `parts`: ReadPart or WritePart.
-  template <class Part>
-  std::shared_ptr<Transfer> start(std::span<const Part> parts, bool blocking);
+  /// `ranges`: ReadRange or WriteRange.
+  template <class Range>
+  std::shared_ptr<Transfer> start(std::span<const Range> ranges, bool blocking);
   void start_local(Transfer& request, int component, std::vector<TransferRange> ranges);
   void start_distant(Transfer& request, int component, std::span<const TransferRange> ranges);
   void start_from_copies(Transfer& request, int component, std::span<const TransferRange> ranges);

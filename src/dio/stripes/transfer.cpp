@@ -24,20 +24,20 @@ void check_range(std::string_view attempted, const std::string& name, std::int64
                                    " bytes: not inside 64 bits"});
 }
 
-std::span<std::byte> memory_of(const ReadPart& part) {
-  return part.memory;
+std::span<std::byte> memory_of(const ReadRange& range) {
+  return range.memory;
 }
-std::span<std::byte> memory_of(const WritePart& part) {  // a write only reads it
-  return {const_cast<std::byte*>(part.memory.data()), part.memory.size()};
+std::span<std::byte> memory_of(const WriteRange& range) {  // a write only reads it
+  return {const_cast<std::byte*>(range.memory.data()), range.memory.size()};
 }
 
-/// The parts as ranges of components.
-template <class Part>
-std::vector<ComponentRange> component_ranges(const Stripes& stripes, std::span<const Part> parts) {
+/// The ranges of the file as ranges of components.
+template <class Range>
+std::vector<ComponentRange> component_ranges(const Stripes& stripes, std::span<const Range> ranges) {
   std::vector<ComponentRange> all;
-  for (const Part& part : parts) {
-    const auto memory = memory_of(part);
-    stripes.for_each_part(part.offset, static_cast<std::int64_t>(memory.size()),
+  for (const Range& range : ranges) {
+    const auto memory = memory_of(range);
+    stripes.for_each_part(range.offset, static_cast<std::int64_t>(memory.size()),
                           [&](int component, std::int64_t at, std::int64_t from, std::int64_t size) {
                             all.push_back({component, {{at, size}, memory.data() + from}});
                           });
@@ -140,13 +140,14 @@ void StripedFile::Transfer::end_wait(std::uint64_t /*waited_ns*/) noexcept {
 
 // ---- where its ranges go
 
-template <class Part>
-std::shared_ptr<StripedFile::Transfer> StripedFile::State::start(std::span<const Part> parts, bool blocking) {
-  constexpr bool write = std::is_same_v<Part, WritePart>;
-  std::vector<ComponentRange> all = component_ranges(stripes, parts);
+template <class Range>
+std::shared_ptr<StripedFile::Transfer> StripedFile::State::start(std::span<const Range> ranges,
+                                                                 bool blocking) {
+  constexpr bool write = std::is_same_v<Range, WriteRange>;
+  std::vector<ComponentRange> all = component_ranges(stripes, ranges);
   auto request = std::make_shared<Transfer>();
   request->write = write;
-  if (!parts.empty()) request->offset = parts.front().offset;
+  if (!ranges.empty()) request->offset = ranges.front().offset;
   request->blocking = blocking;
   request->start_ns = trace::now_ns();
   request->trace_file = trace_file;
@@ -154,21 +155,21 @@ std::shared_ptr<StripedFile::Transfer> StripedFile::State::start(std::span<const
   request->copies = copies;
   for (const ComponentRange& each : all) request->size_bytes += each.range.size_bytes;
   std::ranges::stable_sort(all, {}, &ComponentRange::component);
-  std::vector<TransferRange> ranges;
+  std::vector<TransferRange> of_component;
   // What others do comes first, so that it goes on while this process does its own part.
   for (const bool here : {false, true})
     for (std::size_t i = 0; i < all.size(); ++i) {
       const int component = all[i].component;
       if (reaches(component) != here) continue;
-      ranges.push_back(all[i].range);
+      of_component.push_back(all[i].range);
       if (i + 1 < all.size() && all[i + 1].component == component) continue;
       if (here)
-        start_local(*request, component, std::move(ranges));
+        start_local(*request, component, std::move(of_component));
       else if (copies && !write)
-        start_from_copies(*request, component, ranges);
+        start_from_copies(*request, component, of_component);
       else
-        start_distant(*request, component, ranges);
-      ranges.clear();
+        start_distant(*request, component, of_component);
+      of_component.clear();
     }
   if (write && !request->distant.empty()) undelivered.watch(request);
   return request;
@@ -255,19 +256,20 @@ void StripedFile::State::ask(Transfer& request, int component, std::span<const T
 
 namespace {
 
-template <class Part>
-void check_parts(const StripedFile::State& state, std::string_view attempted, std::span<const Part> parts) {
+template <class Range>
+void check_ranges(const StripedFile::State& state, std::string_view attempted,
+                  std::span<const Range> ranges) {
   state.check_open(attempted);
-  for (const Part& part : parts) check_range(attempted, state.name, part.offset, part.memory.size());
+  for (const Range& range : ranges) check_range(attempted, state.name, range.offset, range.memory.size());
 }
 
 /// The only range of a request, in a component opened here, which most small requests are.
-template <class Part>
-std::optional<ComponentRange> single_local(const StripedFile::State& state, std::span<const Part> parts) {
-  if (parts.size() != 1 || parts[0].memory.empty()) return std::nullopt;
-  const auto memory = memory_of(parts[0]);
+template <class Range>
+std::optional<ComponentRange> single_local(const StripedFile::State& state, std::span<const Range> ranges) {
+  if (ranges.size() != 1 || ranges[0].memory.empty()) return std::nullopt;
+  const auto memory = memory_of(ranges[0]);
   const auto size = static_cast<std::int64_t>(memory.size());
-  const Stripes::Location location = state.stripes.locate(parts[0].offset);
+  const Stripes::Location location = state.stripes.locate(ranges[0].offset);
   const std::int64_t stripe = state.stripes.stripe_bytes();
   const bool whole = state.stripes.components() == 1 || location.offset % stripe + size <= stripe;
   if (!whole || !state.reaches(location.component)) return std::nullopt;
@@ -278,35 +280,35 @@ constexpr trace::Asker as_file{.layer = trace::Layer::file, .sequential = false}
 
 }  // namespace
 
-void StripedFile::read(std::span<const ReadPart> parts) {
-  check_parts(*state_, "read", parts);
-  if (const auto single = single_local(*state_, parts)) {
-    const std::span memory = parts[0].memory;
+void StripedFile::read(std::span<const ReadRange> ranges) {
+  check_ranges(*state_, "read", ranges);
+  if (const auto single = single_local(*state_, ranges)) {
+    const std::span memory = ranges[0].memory;
     const std::int64_t moved =
         state_->components->at(single->component).read(memory, single->range.offset, as_file);
     std::ranges::fill(memory.subspan(static_cast<std::size_t>(moved)), std::byte{0});
     return;
   }
-  state_->start(parts, true)->deliver();
+  state_->start(ranges, true)->deliver();
 }
 
-void StripedFile::write(std::span<const WritePart> parts) {
-  check_parts(*state_, "write", parts);
-  if (const auto single = single_local(*state_, parts)) {
-    state_->components->at(single->component).write(parts[0].memory, single->range.offset, as_file);
+void StripedFile::write(std::span<const WriteRange> ranges) {
+  check_ranges(*state_, "write", ranges);
+  if (const auto single = single_local(*state_, ranges)) {
+    state_->components->at(single->component).write(ranges[0].memory, single->range.offset, as_file);
     return;
   }
-  state_->start(parts, true)->deliver();
+  state_->start(ranges, true)->deliver();
 }
 
-Request StripedFile::read_async(std::span<const ReadPart> parts) {
-  check_parts(*state_, "read", parts);
-  return Request(state_->start(parts, false));
+Request StripedFile::read_async(std::span<const ReadRange> ranges) {
+  check_ranges(*state_, "read", ranges);
+  return Request(state_->start(ranges, false));
 }
 
-Request StripedFile::write_async(std::span<const WritePart> parts) {
-  check_parts(*state_, "write", parts);
-  return Request(state_->start(parts, false));
+Request StripedFile::write_async(std::span<const WriteRange> ranges) {
+  check_ranges(*state_, "write", ranges);
+  return Request(state_->start(ranges, false));
 }
 
 }  // namespace outcore::store

@@ -66,7 +66,7 @@ def test_requests_that_nobody_waits_for_are_complete_after_sync(file):
     assert np.array_equal(back, np.repeat(np.arange(100), 100))
 
 
-def test_lists_of_pieces(file):
+def test_lists_of_ranges(file):
     rows = [np.full(10, i, np.int32) for i in range(20)]
     assert file.writev([(i * 100, row) for i, row in enumerate(rows)]) == 800
     back = np.zeros((20, 10), np.int32)

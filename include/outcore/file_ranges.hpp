@@ -1,4 +1,4 @@
-// Parts of a file, and memory that they are moved from or to.
+// Byte ranges of a file, and memory that they are moved from or to.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,13 @@
 
 namespace outcore::store {
 
-/// A piece of the file, and memory of its size that it is read into or written from.
-struct ReadPart {
+/// A byte range of a file, given by its offset and by memory of its size that it is read into.
+struct ReadRange {
   std::int64_t offset = 0;
   std::span<std::byte> memory = {};
 };
-struct WritePart {
+/// The same, written from the memory.
+struct WriteRange {
   std::int64_t offset = 0;
   std::span<const std::byte> memory = {};
 };
