@@ -106,7 +106,7 @@ class OUTCORE_API GlobalArray {
   void check(const Slices& slices, const Strided& memory) const;
   void check_accumulate() const;
   [[nodiscard]] const void* one_if_null(const void* alpha) const noexcept;
-  void move(Operation operation, const transport::Piece& piece, const void* alpha,
+  void move(Operation operation, const transport::StridedTransfer& transfer, const void* alpha,
             std::vector<Request>& operations) const;
   [[nodiscard]] Request start(Operation operation, const Slices& slices, const Strided& memory,
                               const void* alpha) const;

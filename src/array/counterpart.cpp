@@ -90,7 +90,7 @@ RemoteCounterpart::RemoteCounterpart(transport::Segment& segment, int process, s
       stride_bytes_(row_major(box.shape(), size_bytes(type))),
       type_(type) {}
 
-transport::Piece RemoteCounterpart::piece(const Box& box, const Strided& chunk) const {
+transport::StridedTransfer RemoteCounterpart::transfer(const Box& box, const Strided& chunk) const {
   return {.process = process_,
           .offset = offset_ + distance(box_, box, stride_bytes_),
           .stride_bytes = stride_bytes_,
@@ -101,11 +101,11 @@ transport::Piece RemoteCounterpart::piece(const Box& box, const Strided& chunk) 
 }
 
 void RemoteCounterpart::get(const Box& box, const Strided& chunk, Pending& pending) const {
-  pending.push_back(segment_.get(piece(box, chunk)));
+  pending.push_back(segment_.get(transfer(box, chunk)));
 }
 
 void RemoteCounterpart::put(const Box& box, const Strided& chunk, Pending& pending) const {
-  pending.push_back(segment_.put(piece(box, chunk)));
+  pending.push_back(segment_.put(transfer(box, chunk)));
 }
 
 }  // namespace outcore::array

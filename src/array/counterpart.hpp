@@ -76,7 +76,7 @@ class RemoteCounterpart final : public Counterpart {
   void put(const Box& box, const Strided& chunk, Pending& pending) const override;
 
  private:
-  [[nodiscard]] transport::Piece piece(const Box& box, const Strided& chunk) const;
+  [[nodiscard]] transport::StridedTransfer transfer(const Box& box, const Strided& chunk) const;
 
   transport::Segment& segment_;
   int process_;

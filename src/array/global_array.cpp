@@ -176,25 +176,25 @@ Strided GlobalArray::local() const {
   return {region_.local(), row_major(distribution_->local_shape(world_->rank()), element_bytes_)};
 }
 
-/// Moves one piece, at once if its memory can be loaded and stored.
-void GlobalArray::move(Operation operation, const transport::Piece& piece, const void* alpha,
+/// Makes one transfer, at once if its memory can be loaded and stored.
+void GlobalArray::move(Operation operation, const transport::StridedTransfer& transfer, const void* alpha,
                        std::vector<Request>& operations) const {
   transport::Segment& segment = region_.segment();
   if (operation == Operation::accumulate) {
-    operations.push_back(segment.accumulate(piece, alpha));
+    operations.push_back(segment.accumulate(transfer, alpha));
     return;
   }
-  if (std::byte* part = segment.direct(piece.process)) {
-    part += piece.offset;
+  if (std::byte* part = segment.direct(transfer.process)) {
+    part += transfer.offset;
     if (operation == Operation::get)
-      copy_strided(piece.memory, piece.memory_stride_bytes, part, piece.stride_bytes, piece.count,
+      copy_strided(transfer.memory, transfer.memory_stride_bytes, part, transfer.stride_bytes, transfer.count,
                    element_bytes_);
     else
-      copy_strided(part, piece.stride_bytes, piece.memory, piece.memory_stride_bytes, piece.count,
+      copy_strided(part, transfer.stride_bytes, transfer.memory, transfer.memory_stride_bytes, transfer.count,
                    element_bytes_);
     return;
   }
-  operations.push_back(operation == Operation::get ? segment.get(piece) : segment.put(piece));
+  operations.push_back(operation == Operation::get ? segment.get(transfer) : segment.put(transfer));
 }
 
 Request GlobalArray::start(Operation operation, const Slices& slices, const Strided& memory,
@@ -206,25 +206,26 @@ Request GlobalArray::start(Operation operation, const Slices& slices, const Stri
   std::vector<Request> operations;
   const auto size = static_cast<std::int64_t>(element_bytes_);
   distribution_->for_each_part(box, [&](int process, const Box& part, std::int64_t element) {
-    transport::Piece piece{.process = process,
-                           .offset = 0,
-                           .stride_bytes = row_major(distribution_->local_shape(process), element_bytes_),
-                           .memory = memory.data,
-                           .memory_stride_bytes = memory.stride_bytes,
-                           .count = part.begin,
-                           .type = type_};
+    transport::StridedTransfer transfer{
+        .process = process,
+        .offset = 0,
+        .stride_bytes = row_major(distribution_->local_shape(process), element_bytes_),
+        .memory = memory.data,
+        .memory_stride_bytes = memory.stride_bytes,
+        .count = part.begin,
+        .type = type_};
     std::int64_t offset = region_.offset() + element * size;
     for (int i = 0; i < part.rank(); ++i) {
       const std::int64_t first = round_up(part.begin[i] - box.begin[i], step[i]);  // from box.begin
       const std::int64_t left = part.end[i] - box.begin[i] - first;
       if (left <= 0) return;  // the steps pass over this part
-      piece.count[i] = (left + step[i] - 1) / step[i];
-      offset += (box.begin[i] + first - part.begin[i]) * piece.stride_bytes[i];
-      piece.memory += first / step[i] * memory.stride_bytes[i];
-      if (piece.count[i] > 1) piece.stride_bytes[i] *= step[i];  // else of any size
+      transfer.count[i] = (left + step[i] - 1) / step[i];
+      offset += (box.begin[i] + first - part.begin[i]) * transfer.stride_bytes[i];
+      transfer.memory += first / step[i] * memory.stride_bytes[i];
+      if (transfer.count[i] > 1) transfer.stride_bytes[i] *= step[i];  // else of any size
     }
-    piece.offset = offset;
-    move(operation, piece, alpha, operations);
+    transfer.offset = offset;
+    move(operation, transfer, alpha, operations);
   });
   std::erase_if(operations, [](const Request& each) { return !each.state(); });
   if (operations.empty()) return {};
@@ -286,18 +287,18 @@ void GlobalArray::scattered(Operation operation, std::span<const std::int64_t> i
     for (Request& each : operations) each.wait();
     operations.clear();
   };
-  transport::Piece piece{.process = 0,
-                         .offset = 0,
-                         .stride_bytes = {std::int64_t(element_bytes_)},
-                         .memory = memory,
-                         .memory_stride_bytes = {std::int64_t(element_bytes_)},
-                         .count = {1},
-                         .type = type_};
-  for (std::size_t k = 0; k < indices.size(); k += rank, piece.memory += element_bytes_) {
+  transport::StridedTransfer transfer{.process = 0,
+                                      .offset = 0,
+                                      .stride_bytes = {std::int64_t(element_bytes_)},
+                                      .memory = memory,
+                                      .memory_stride_bytes = {std::int64_t(element_bytes_)},
+                                      .count = {1},
+                                      .type = type_};
+  for (std::size_t k = 0; k < indices.size(); k += rank, transfer.memory += element_bytes_) {
     const auto location = distribution_->locate(indices.subspan(k, rank));
-    piece.process = location.process;
-    piece.offset = region_.offset() + location.element * std::int64_t(element_bytes_);
-    move(operation, piece, alpha, operations);
+    transfer.process = location.process;
+    transfer.offset = region_.offset() + location.element * std::int64_t(element_bytes_);
+    move(operation, transfer, alpha, operations);
     if (operations.size() >= max_under_way) wait();
   }
   wait();

@@ -133,7 +133,7 @@ class Protocol {
   /// end the call.
   struct Outlet {
     virtual ~Outlet() = default;
-    virtual void send(int to, transport::Parts packet) = 0;
+    virtual void send(int to, transport::Packet packet) = 0;
     virtual void send_bulk(int to, std::uint32_t tag, std::span<const std::byte> data,
                            std::uint64_t token) = 0;
     virtual void receive_bulk(int from, std::uint32_t tag, std::span<std::byte> into,

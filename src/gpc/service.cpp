@@ -521,7 +521,7 @@ std::chrono::microseconds Service::nap(bool any) {
   return nap_;
 }
 
-void Service::send(int to, transport::Parts packet) {
+void Service::send(int to, transport::Packet packet) {
   attempt([&] { messages_->send(to, packet); });
 }
 void Service::send_bulk(int to, std::uint32_t tag, std::span<const std::byte> data, std::uint64_t token) {

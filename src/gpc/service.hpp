@@ -65,7 +65,7 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   };
 
   // Protocol::Outlet and Messages::Receiver: called with `mutex_` held.
-  void send(int to, transport::Parts packet) override;
+  void send(int to, transport::Packet packet) override;
   void send_bulk(int to, std::uint32_t tag, std::span<const std::byte> data, std::uint64_t token) override;
   void receive_bulk(int from, std::uint32_t tag, std::span<std::byte> into, std::uint64_t token) override;
   [[nodiscard]] std::span<std::byte> common(int process) const noexcept override;

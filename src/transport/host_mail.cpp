@@ -57,7 +57,7 @@ bool copied_from_shared(SharedLocation location, std::size_t done_bytes, std::sp
 
 // ---- a mailbox ----
 
-bool Mailbox::put(const Letter& letter, Parts packet) noexcept {
+bool Mailbox::put(const Letter& letter, Packet packet) noexcept {
   std::uint64_t position = written_.load(std::memory_order_relaxed);
   for (;;) {
     Slot& slot = slots_[position % slots];
@@ -124,7 +124,7 @@ std::span<std::byte> HostMail::common(int process) const noexcept {
   return {reinterpret_cast<std::byte*>(begin), Messages::common_bytes};
 }
 
-void HostMail::send(int to, Parts packet) {
+void HostMail::send(int to, Packet packet) {
   put(to, Letter::Kind::packet, packet);
 }
 
@@ -149,13 +149,13 @@ void HostMail::receive_bulk(int from, std::uint32_t tag, std::span<std::byte> in
   wake_up_.wake(rank_);
 }
 
-bool HostMail::try_put(int to, Letter::Kind kind, Parts packet) {
+bool HostMail::try_put(int to, Letter::Kind kind, Packet packet) {
   const auto size = static_cast<std::uint32_t>(size_of(packet));
   return box(to)->put({.kind = kind, .from = rank_, .size_bytes = size}, packet);
 }
 
 /// Letters to one process keep their order, also those that wait.
-void HostMail::put(int to, Letter::Kind kind, Parts packet) {
+void HostMail::put(int to, Letter::Kind kind, Packet packet) {
   if (!unsent_.contains(to) && try_put(to, kind, packet)) return wake_up_.wake_sleeper(to);
   Unsent unsent{kind, std::vector<std::byte>(size_of(packet))};
   gather(packet, unsent.packet.data());

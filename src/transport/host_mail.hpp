@@ -47,8 +47,8 @@ struct Taken {
 /// A ring of letters, for one reader and any number of writers, in zeroed memory that they share.
 class Mailbox {
  public:
-  /// False: it is full. Any process and thread. `letter.size_bytes` is that of the parts.
-  [[nodiscard]] bool put(const Letter& letter, Parts packet) noexcept;
+  /// False: it is full. Any process and thread. `letter.size_bytes` is that of the packet.
+  [[nodiscard]] bool put(const Letter& letter, Packet packet) noexcept;
 
   struct alignas(64) Slot {
     std::atomic<std::uint64_t> turn;  // 2 n: free for the n-th time; 2 n + 1: filled for the n-th time
@@ -90,7 +90,7 @@ class OUTCORE_SIBLING HostMail {
   [[nodiscard]] std::span<std::byte> common(int process) const noexcept;  ///< see Messages
   [[nodiscard]] bool fetches() const noexcept { return fetches_; }
 
-  void send(int to, Parts packet);
+  void send(int to, Packet packet);
   void send_bulk(int to, std::uint32_t tag, std::span<const std::byte> data, std::uint64_t token);
   void receive_bulk(int from, std::uint32_t tag, std::span<std::byte> into, std::uint64_t token);
   /// As Messages::poll; `packets` is diminished by those that were delivered.
@@ -126,8 +126,8 @@ class OUTCORE_SIBLING HostMail {
 
   [[nodiscard]] Mailbox* box(int process) const noexcept;
   [[nodiscard]] bool try_fetching(Transport& transport) const;
-  void put(int to, Letter::Kind kind, Parts packet);
-  [[nodiscard]] bool try_put(int to, Letter::Kind kind, Parts packet);
+  void put(int to, Letter::Kind kind, Packet packet);
+  [[nodiscard]] bool try_put(int to, Letter::Kind kind, Packet packet);
   bool put_unsent();
   bool take(Messages::Receiver& receiver, int& packets);
   bool fetch_some(Messages::Receiver& receiver);

@@ -16,7 +16,7 @@ class MemoryMessages final : public Messages {
     box.closed = true;
   }
 
-  void send(int to, Parts packet) override {
+  void send(int to, Packet packet) override {
     std::vector<std::byte> bytes(size_of(packet));
     gather(packet, bytes.data());
     auto& box = office_->box(to);

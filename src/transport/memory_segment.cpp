@@ -5,7 +5,7 @@
 #include <new>
 
 #include "base/request_state.hpp"
-#include "transport/piece.hpp"
+#include "transport/strided_transfer.hpp"
 
 namespace outcore::transport {
 namespace {
@@ -16,16 +16,16 @@ constexpr std::size_t header_bytes(std::size_t part_bytes) {
   return part_bytes >= huge_page_bytes ? huge_page_bytes : (sizeof(StripedLocks) + 4095) / 4096 * 4096;
 }
 
-void get_now(const SharedParts& parts, const Piece& piece) {
-  copy_strided(piece.memory, piece.memory_stride_bytes, parts.part(piece.process) + piece.offset,
-               piece.stride_bytes, piece.count, size_bytes(piece.type));
+void get_now(const SharedParts& parts, const StridedTransfer& transfer) {
+  copy_strided(transfer.memory, transfer.memory_stride_bytes, parts.part(transfer.process) + transfer.offset,
+               transfer.stride_bytes, transfer.count, size_bytes(transfer.type));
 }
 
 /// A get that has not begun.
 class LateGet final : public FinishedByWaiter {
  public:
-  LateGet(std::shared_ptr<const SharedParts> parts, const Piece& piece)
-      : parts_(std::move(parts)), piece_(piece) {}
+  LateGet(std::shared_ptr<const SharedParts> parts, const StridedTransfer& transfer)
+      : parts_(std::move(parts)), transfer_(transfer) {}
   ~LateGet() override { finish_quietly(); }
   [[nodiscard]] bool done() const noexcept override { return finished() || asked_; }
   bool help() noexcept override {
@@ -34,10 +34,10 @@ class LateGet final : public FinishedByWaiter {
   }
 
  private:
-  void end() override { get_now(*parts_, piece_); }
+  void end() override { get_now(*parts_, transfer_); }
 
   std::shared_ptr<const SharedParts> parts_;
-  Piece piece_;
+  StridedTransfer transfer_;
   std::atomic<bool> asked_{false};
 };
 
@@ -53,26 +53,27 @@ class MemorySegment final : public Segment {
     return reach_ == Reach::direct || process == rank_ ? parts_->part(process) : nullptr;
   }
 
-  Request get(const Piece& piece) override {
-    check(piece, "get");
-    if (is_empty(piece)) return {};
-    if (reach_ == Reach::hidden) return Request(std::make_shared<LateGet>(parts_, piece));
-    get_now(*parts_, piece);
+  Request get(const StridedTransfer& transfer) override {
+    check(transfer, "get");
+    if (is_empty(transfer)) return {};
+    if (reach_ == Reach::hidden) return Request(std::make_shared<LateGet>(parts_, transfer));
+    get_now(*parts_, transfer);
     return {};
   }
 
-  Request put(const Piece& piece) override {
-    check(piece, "put");
-    if (is_empty(piece)) return {};
-    copy_strided(parts_->part(piece.process) + piece.offset, piece.stride_bytes, piece.memory,
-                 piece.memory_stride_bytes, piece.count, outcore::size_bytes(piece.type));
+  Request put(const StridedTransfer& transfer) override {
+    check(transfer, "put");
+    if (is_empty(transfer)) return {};
+    copy_strided(parts_->part(transfer.process) + transfer.offset, transfer.stride_bytes, transfer.memory,
+                 transfer.memory_stride_bytes, transfer.count, outcore::size_bytes(transfer.type));
     return {};
   }
 
-  Request accumulate(const Piece& piece, const void* alpha) override {
-    check(piece, "accumulate");
-    check_accumulated(piece.type);
-    if (!is_empty(piece)) transport::accumulate(parts_->part(piece.process), piece, alpha, parts_->locks());
+  Request accumulate(const StridedTransfer& transfer, const void* alpha) override {
+    check(transfer, "accumulate");
+    check_accumulated(transfer.type);
+    if (!is_empty(transfer))
+      transport::accumulate(parts_->part(transfer.process), transfer, alpha, parts_->locks());
     return {};
   }
 
@@ -97,8 +98,8 @@ class MemorySegment final : public Segment {
   }
 
  private:
-  void check(const Piece& piece, const char* attempted) const {
-    check_piece(piece, parts_->processes(), size_bytes_, attempted);
+  void check(const StridedTransfer& transfer, const char* attempted) const {
+    check_transfer(transfer, parts_->processes(), size_bytes_, attempted);
   }
 
   std::atomic_ref<std::int64_t> number(int process, std::int64_t offset) const {

@@ -42,7 +42,7 @@ ElementType type_of() {
 
 /// `count` elements from `offset` (bytes) on, contiguous on both sides.
 template <class Element>
-Piece line(int process, std::int64_t offset, Element* memory, std::int64_t count) {
+StridedTransfer line(int process, std::int64_t offset, Element* memory, std::int64_t count) {
   const Extents stride{static_cast<std::int64_t>(sizeof(Element))};
   return {.process = process,
           .offset = offset,
@@ -198,7 +198,7 @@ inline void puts_are_seen_after_a_flush_and_a_barrier(Transport& transport, bool
 }
 
 /// A box of a 3-dimensional array goes into and comes out of memory with transposed and reversed axes.
-inline void strided_pieces(Transport& transport, bool shared) {
+inline void strided_transfers(Transport& transport, bool shared) {
   const Extents shape{7, 11, 13};
   const auto segment = transport.allocate(static_cast<std::size_t>(shape.product()) * 4, shared);
   const Extents stride = row_major(shape, 4);
@@ -214,18 +214,18 @@ inline void strided_pieces(Transport& transport, bool shared) {
   for (std::int64_t i = 0; i < 5; ++i)
     for (std::int64_t j = 0; j < 6; ++j)
       for (std::int64_t k = 0; k < 4; ++k) last_j[i * 6 - j + k * 30] = value(transport.rank(), i, j, k);
-  const Piece piece{.process = next,
-                    .offset = 2 * stride[0] + 3 * stride[1] + 5 * stride[2],
-                    .stride_bytes = stride,
-                    .memory = reinterpret_cast<std::byte*>(last_j),
-                    .memory_stride_bytes = memory_stride,
-                    .count = count,
-                    .type = ElementType::int32};
-  segment->put(piece).wait();
+  const StridedTransfer transfer{.process = next,
+                                 .offset = 2 * stride[0] + 3 * stride[1] + 5 * stride[2],
+                                 .stride_bytes = stride,
+                                 .memory = reinterpret_cast<std::byte*>(last_j),
+                                 .memory_stride_bytes = memory_stride,
+                                 .count = count,
+                                 .type = ElementType::int32};
+  segment->put(transfer).wait();
   segment->flush();
   transport.barrier();
   std::fill(memory.begin(), memory.end(), 0);
-  segment->get(piece).wait();
+  segment->get(transfer).wait();
   for (std::int64_t i = 0; i < 5; ++i)
     for (std::int64_t j = 0; j < 6; ++j)
       for (std::int64_t k = 0; k < 4; ++k)
@@ -286,14 +286,14 @@ void all_accumulate(Transport& transport, bool shared) {
   const auto alpha = static_cast<Element>(transport.rank() + 1);
   constexpr std::int64_t size = sizeof(Element);
   for (int process = 0; process < transport.size(); ++process) {
-    const Piece piece{.process = process,
-                      .offset = columns / 4 * size,
-                      .stride_bytes = {columns * size, size},
-                      .memory = reinterpret_cast<std::byte*>(mine.data()),
-                      .memory_stride_bytes = {columns / 2 * size, size},
-                      .count = {rows, columns / 2},
-                      .type = type_of<Element>()};
-    segment->accumulate(piece, &alpha).wait();
+    const StridedTransfer transfer{.process = process,
+                                   .offset = columns / 4 * size,
+                                   .stride_bytes = {columns * size, size},
+                                   .memory = reinterpret_cast<std::byte*>(mine.data()),
+                                   .memory_stride_bytes = {columns / 2 * size, size},
+                                   .count = {rows, columns / 2},
+                                   .type = type_of<Element>()};
+    segment->accumulate(transfer, &alpha).wait();
   }
   segment->flush();
   transport.barrier();
@@ -337,9 +337,9 @@ inline void accumulates_are_atomic(Transport& transport, bool shared) {
   const auto add = [&](std::int64_t stride) {
     std::vector<double> ones(50, 1);
     const double alpha = 1;
-    Piece piece = line(0, stride > 0 ? 0 : 49 * 16, ones.data(), 50);
-    piece.stride_bytes = {stride};
-    for (int i = 0; i < rounds; ++i) segment->accumulate(piece, &alpha).wait();
+    StridedTransfer transfer = line(0, stride > 0 ? 0 : 49 * 16, ones.data(), 50);
+    transfer.stride_bytes = {stride};
+    for (int i = 0; i < rounds; ++i) segment->accumulate(transfer, &alpha).wait();
   };
   std::thread thread([&] { add(16); });
   add(-16);
@@ -395,17 +395,17 @@ inline void what_is_outside_is_refused(Transport& transport, bool shared) {
   const auto segment = transport.allocate(80, shared);
   std::vector<double> memory(20);
   const double alpha = 1;
-  const auto refused = [&](const Piece& piece) {
-    for (const auto& attempt : {std::function<void()>([&] { segment->get(piece).wait(); }),
-                                std::function<void()>([&] { segment->put(piece).wait(); }),
-                                std::function<void()>([&] { segment->accumulate(piece, &alpha).wait(); })})
+  const auto refused = [&](const StridedTransfer& transfer) {
+    for (const auto& attempt : {std::function<void()>([&] { segment->get(transfer).wait(); }),
+                                std::function<void()>([&] { segment->put(transfer).wait(); }),
+                                std::function<void()>([&] { segment->accumulate(transfer, &alpha).wait(); })})
       check::equal(check::throws<Error>(attempt).errno_value(), EINVAL);
   };
   refused(line(0, 8, memory.data(), 10));
   refused(line(0, -8, memory.data(), 2));
   refused(line(transport.size(), 0, memory.data(), 1));
   refused(line(-1, 0, memory.data(), 1));
-  Piece backwards = line(0, 32, memory.data(), 6);
+  StridedTransfer backwards = line(0, 32, memory.data(), 6);
   backwards.stride_bytes = {-8};
   refused(backwards);
   check::throws<Error>([&] { segment->fetch_add(0, 80, 1); });
@@ -514,7 +514,7 @@ inline void add(const std::string& name, const Run& run, int count) {
     memory("is zero at first", is_zero_at_first);
     memory("a segment may be empty", a_segment_may_be_empty);
     memory("puts are seen after a flush and a barrier", puts_are_seen_after_a_flush_and_a_barrier);
-    memory("strided pieces", strided_pieces);
+    memory("strided transfers", strided_transfers);
     memory("several gets are under way at once", several_gets_are_under_way_at_once);
     memory("an operation that is dropped is waited for", an_operation_that_is_dropped_is_waited_for);
     memory("accumulates of every type add up", accumulates_of_every_type_add_up);

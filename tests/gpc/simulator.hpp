@@ -244,7 +244,7 @@ class Process final : Protocol::Outlet {
   std::function<void(const std::shared_ptr<Pending>&)> on_complete;
 
  private:
-  void send(int to, transport::Parts packet) override {
+  void send(int to, transport::Packet packet) override {
     std::vector<std::byte> bytes(transport::size_of(packet));
     transport::gather(packet, bytes.data());
     network_.send(rank_, to, std::move(bytes));

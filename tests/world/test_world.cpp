@@ -310,16 +310,16 @@ TEST("a lock is held by one at a time, also among threads of a process") {
       for (int i = 0; i < 20; ++i) {
         lock.lock();
         std::int64_t value = 0;
-        transport::Piece piece{.process = 1,
-                               .offset = region.offset(),
-                               .stride_bytes = {8},
-                               .memory = reinterpret_cast<std::byte*>(&value),
-                               .memory_stride_bytes = {8},
-                               .count = {1},
-                               .type = ElementType::int64};
-        region.segment().get(piece).wait();
+        transport::StridedTransfer transfer{.process = 1,
+                                            .offset = region.offset(),
+                                            .stride_bytes = {8},
+                                            .memory = reinterpret_cast<std::byte*>(&value),
+                                            .memory_stride_bytes = {8},
+                                            .count = {1},
+                                            .type = ElementType::int64};
+        region.segment().get(transfer).wait();
         ++value;
-        region.segment().put(piece).wait();
+        region.segment().put(transfer).wait();
         lock.unlock();
       }
     };

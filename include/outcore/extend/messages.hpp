@@ -14,16 +14,16 @@
 namespace outcore::transport {
 
 /// A packet where it is sent from: its parts, one behind the other. Only as an argument.
-using Parts = std::initializer_list<std::span<const std::byte>>;
+using Packet = std::initializer_list<std::span<const std::byte>>;
 
-[[nodiscard]] inline std::size_t size_of(Parts parts) noexcept {
+[[nodiscard]] inline std::size_t size_of(Packet packet) noexcept {
   std::size_t size = 0;
-  for (const auto part : parts) size += part.size();
+  for (const auto part : packet) size += part.size();
   return size;
 }
 
-inline void gather(Parts parts, std::byte* into) noexcept {
-  for (const auto part : parts) into = std::copy(part.begin(), part.end(), into);
+inline void gather(Packet packet, std::byte* into) noexcept {
+  for (const auto part : packet) into = std::copy(part.begin(), part.end(), into);
 }
 
 /// What a back-end provides so that processes can call one another. It keeps no table of processes.
@@ -58,7 +58,7 @@ class OUTCORE_API Messages {
   Messages& operator=(const Messages&) = delete;
 
   /// At most max_packet_bytes, which are copied. Also to this process itself.
-  virtual void send(int to, Parts packet) = 0;
+  virtual void send(int to, Packet packet) = 0;
   /// The memory must stay until bulk_done(token).
   virtual void send_bulk(int to, std::uint32_t tag, std::span<const std::byte> data, std::uint64_t token) = 0;
   /// Exactly as many bytes as are sent.

@@ -20,8 +20,8 @@ namespace outcore::transport {
 
 enum class Reduction : std::uint8_t { sum, min, max };
 
-/// A strided block of elements in the segment of a process, and the same elements in memory of the caller.
-struct Piece {
+/// Elements with strides in the segment of a process, and the same elements in memory of the caller.
+struct StridedTransfer {
   int process = 0;
   std::int64_t offset = 0;  ///< of its first element in the segment, in bytes
   Extents stride_bytes;     ///< in the segment
@@ -32,7 +32,7 @@ struct Piece {
 };
 
 /// One-sided memory: a part of equal size in each process, zero at first. Gets, puts and accumulates need no
-/// help of the process they concern and complete while it computes. A piece that is not inside the part of
+/// help of the process they concern and complete while it computes. A transfer that is not inside the part of
 /// its process is Error(EINVAL). Thread-safe. Freed by its destructor, which is collective.
 class OUTCORE_API Segment {
  public:
@@ -47,11 +47,11 @@ class OUTCORE_API Segment {
 
   /// One-sided operations. A get: the data is here when the request is done; a put or accumulate: the memory
   /// may be reused. The end of the last copy of a request waits.
-  [[nodiscard]] virtual Request get(const Piece& piece) = 0;
-  [[nodiscard]] virtual Request put(const Piece& piece) = 0;
+  [[nodiscard]] virtual Request get(const StridedTransfer& transfer) = 0;
+  [[nodiscard]] virtual Request put(const StridedTransfer& transfer) = 0;
   /// Adds alpha times the memory. Each element is updated atomically with regard to other accumulates.
   /// `alpha` points to one element of the type. Types int32 and larger, float and complex.
-  [[nodiscard]] virtual Request accumulate(const Piece& piece, const void* alpha) = 0;
+  [[nodiscard]] virtual Request accumulate(const StridedTransfer& transfer, const void* alpha) = 0;
   /// Atomic, on an aligned int64 in the segment; return the value before.
   virtual std::int64_t fetch_add(int process, std::int64_t offset, std::int64_t value) = 0;
   virtual std::int64_t compare_swap(int process, std::int64_t offset, std::int64_t expected,

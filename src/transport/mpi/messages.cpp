@@ -24,12 +24,12 @@ constexpr std::size_t tested_at_once = 64;  // of requests under way, perhaps th
 constexpr microseconds min_nap{20}, max_unsure_nap{1000};
 constexpr microseconds room_nap{50};  // who reads a full mailbox wakes nobody, and needs the core
 
-using Packet = std::array<std::byte, Messages::max_packet_bytes>;
+using PacketBuffer = std::array<std::byte, Messages::max_packet_bytes>;
 
 /// What is to be remembered of a request: it is a packet that is sent, or a bulk transfer.
 struct Subject {
   int process;
-  std::unique_ptr<Packet> packet;  // null: bulk
+  std::unique_ptr<PacketBuffer> packet;  // null: bulk
   std::uint64_t token = 0;
   bool is_receive = false;
 };
@@ -132,14 +132,14 @@ class MpiMessages final : public Messages {
     }
   }
 
-  void send(int to, Parts packet) override {
+  void send(int to, Packet packet) override {
     const std::size_t size = size_of(packet);
     if (size > max_packet_bytes)
       throw Error(EMSGSIZE, {.attempted = "send a packet", .size_bytes = static_cast<std::int64_t>(size)});
     const auto lock = open();
     if (mail_.reaches(to)) return mail_.send(to, packet);
     session_->check_whole();
-    if (spare_.empty()) spare_.push_back(std::make_unique<Packet>());
+    if (spare_.empty()) spare_.push_back(std::make_unique<PacketBuffer>());
     auto memory = std::move(spare_.back());
     spare_.pop_back();
     gather(packet, memory->data());
@@ -315,10 +315,10 @@ class MpiMessages final : public Messages {
   std::mutex mutex_;  // between calls of MPI and its end
   bool ended_ = false;
 
-  Packet packet_;  // the one that is received
+  PacketBuffer packet_;  // the one that is received
   MPI_Request incoming_ = MPI_REQUEST_NULL;
   int sender_ = 0, packet_bytes_ = 0;
-  std::vector<std::unique_ptr<Packet>> spare_;
+  std::vector<std::unique_ptr<PacketBuffer>> spare_;
   Requests requests_;
 
   // What `wait` knows, which is another thread.

@@ -17,7 +17,7 @@
 #include "outcore/error.hpp"
 #include "transport/agree.hpp"
 #include "transport/mapping.hpp"
-#include "transport/piece.hpp"
+#include "transport/strided_transfer.hpp"
 
 namespace outcore::transport::over_mpi {
 namespace {
@@ -28,12 +28,12 @@ constexpr std::chrono::microseconds max_nap{100};
 constexpr int naps_to_watch = 10'000;      // a second
 constexpr std::int64_t slow_ns = 200'000;  // of a flush: the target is served by its thread
 
-/// The same elements as a piece, its axes sorted so that the target is walked through in order, the positive
+/// The elements of a transfer, its axes sorted so that the target is walked through in order, the positive
 /// way.
 struct Walk {
-  explicit Walk(const Piece& piece) : offset(piece.offset), memory(piece.memory) {
-    for (int i = 0; i < piece.count.rank(); ++i) {
-      Axis axis{piece.count[i], piece.stride_bytes[i], piece.memory_stride_bytes[i]};
+  explicit Walk(const StridedTransfer& transfer) : offset(transfer.offset), memory(transfer.memory) {
+    for (int i = 0; i < transfer.count.rank(); ++i) {
+      Axis axis{transfer.count[i], transfer.stride_bytes[i], transfer.memory_stride_bytes[i]};
       if (axis.count == 1) continue;
       if (axis.target < 0) {
         offset += (axis.count - 1) * axis.target;
@@ -233,39 +233,40 @@ class Window final : public Segment {
 
   std::byte* direct(int process) const noexcept override { return process == rank_ ? local_ : nullptr; }
 
-  Request get(const Piece& piece) override {
-    return transfer(piece, "get",
-                    [&](const Walk& walk, const Layout& mine, const Layout& its, MPI_Request* request) {
-                      return MPI_Rget(walk.memory, mine.count, mine.type.get(), piece.process, walk.offset,
-                                      its.count, its.type.get(), window_, request);
-                    });
+  Request get(const StridedTransfer& transfer) override {
+    return start(transfer, "get",
+                 [&](const Walk& walk, const Layout& mine, const Layout& its, MPI_Request* request) {
+                   return MPI_Rget(walk.memory, mine.count, mine.type.get(), transfer.process, walk.offset,
+                                   its.count, its.type.get(), window_, request);
+                 });
   }
 
-  Request put(const Piece& piece) override {
+  Request put(const StridedTransfer& transfer) override {
     dirty_ = true;
-    Request put = transfer(
-        piece, "put", [&](const Walk& walk, const Layout& mine, const Layout& its, MPI_Request* request) {
-          return MPI_Rput(walk.memory, mine.count, mine.type.get(), piece.process, walk.offset, its.count,
-                          its.type.get(), window_, request);
-        });
+    Request put = start(transfer, "put",
+                        [&](const Walk& walk, const Layout& mine, const Layout& its, MPI_Request* request) {
+                          return MPI_Rput(walk.memory, mine.count, mine.type.get(), transfer.process,
+                                          walk.offset, its.count, its.type.get(), window_, request);
+                        });
     dirty_ = true;  // again: a flush of another thread may have come before it had begun
     return put;
   }
 
-  Request accumulate(const Piece& piece, const void* alpha) override {
-    check_piece(piece, static_cast<int>(session_ranks_.size()), size_bytes_, "accumulate");
-    check_accumulated(piece.type);
-    if (is_empty(piece)) return {};
+  Request accumulate(const StridedTransfer& transfer, const void* alpha) override {
+    check_transfer(transfer, static_cast<int>(session_ranks_.size()), size_bytes_, "accumulate");
+    check_accumulated(transfer.type);
+    if (is_empty(transfer)) return {};
     dirty_ = true;
-    auto pending = begin(piece, "accumulate");
-    const bool as_is = is_contiguous(piece) && is_one(piece.type, alpha);
-    for_each_part(Walk(piece), element_bytes(piece), [&](const Walk& walk) {
-      const Layout its = layout(walk, &Walk::Axis::target, piece.type);
+    auto pending = begin(transfer, "accumulate");
+    const bool as_is = is_contiguous(transfer) && is_one(transfer.type, alpha);
+    for_each_part(Walk(transfer), element_bytes(transfer), [&](const Walk& walk) {
+      const Layout its = layout(walk, &Walk::Axis::target, transfer.type);
       const std::byte* memory = walk.memory;
-      if (!as_is) memory = pending->memory.emplace_back(scaled(walk, piece.type, alpha)).data();
+      if (!as_is) memory = pending->memory.emplace_back(scaled(walk, transfer.type, alpha)).data();
       MPI_Request request = MPI_REQUEST_NULL;
-      check(MPI_Raccumulate(memory, static_cast<int>(walk.elements()), datatype(piece.type), piece.process,
-                            walk.offset, its.count, its.type.get(), MPI_SUM, window_, &request),
+      check(MPI_Raccumulate(memory, static_cast<int>(walk.elements()), datatype(transfer.type),
+                            transfer.process, walk.offset, its.count, its.type.get(), MPI_SUM, window_,
+                            &request),
             "accumulate");
       pending->requests.push_back(request);
     });
@@ -327,8 +328,8 @@ class Window final : public Segment {
     return fits == 1;
   }
 
-  static std::int64_t element_bytes(const Piece& piece) {
-    return static_cast<std::int64_t>(outcore::size_bytes(piece.type));
+  static std::int64_t element_bytes(const StridedTransfer& transfer) {
+    return static_cast<std::int64_t>(outcore::size_bytes(transfer.type));
   }
 
   static bool is_one(ElementType type, const void* alpha) {
@@ -338,10 +339,10 @@ class Window final : public Segment {
     });
   }
 
-  std::shared_ptr<Pending> begin(const Piece& piece, const char* attempted) {
+  std::shared_ptr<Pending> begin(const StridedTransfer& transfer, const char* attempted) {
     ready();
     session_->traffic();
-    return std::make_shared<Pending>(session_, session_ranks_[static_cast<std::size_t>(piece.process)],
+    return std::make_shared<Pending>(session_, session_ranks_[static_cast<std::size_t>(transfer.process)],
                                      attempted);
   }
 
@@ -355,13 +356,13 @@ class Window final : public Segment {
   }
 
   template <class Call>
-  Request transfer(const Piece& piece, const char* attempted, const Call& call) {
-    check_piece(piece, static_cast<int>(session_ranks_.size()), size_bytes_, attempted);
-    if (is_empty(piece)) return {};
-    auto pending = begin(piece, attempted);
-    for_each_part(Walk(piece), element_bytes(piece), [&](const Walk& walk) {
-      const Layout mine = layout(walk, &Walk::Axis::memory, piece.type);
-      const Layout its = layout(walk, &Walk::Axis::target, piece.type);
+  Request start(const StridedTransfer& transfer, const char* attempted, const Call& call) {
+    check_transfer(transfer, static_cast<int>(session_ranks_.size()), size_bytes_, attempted);
+    if (is_empty(transfer)) return {};
+    auto pending = begin(transfer, attempted);
+    for_each_part(Walk(transfer), element_bytes(transfer), [&](const Walk& walk) {
+      const Layout mine = layout(walk, &Walk::Axis::memory, transfer.type);
+      const Layout its = layout(walk, &Walk::Axis::target, transfer.type);
       MPI_Request request = MPI_REQUEST_NULL;
       check(call(walk, mine, its, &request), attempted);
       pending->requests.push_back(request);

@@ -1,4 +1,4 @@
-#include "transport/piece.hpp"
+#include "transport/strided_transfer.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -65,11 +65,11 @@ class BlockGuard {
 template <class Element>
 class Accumulation {
  public:
-  Accumulation(std::byte* part, const Piece& piece, const void* alpha, StripedLocks& locks)
-      : part_(part), to_(part + piece.offset), from_(piece.memory), guard_(locks, piece.process) {
+  Accumulation(std::byte* part, const StridedTransfer& transfer, const void* alpha, StripedLocks& locks)
+      : part_(part), to_(part + transfer.offset), from_(transfer.memory), guard_(locks, transfer.process) {
     std::memcpy(&alpha_, alpha, sizeof(Element));
-    for (int i = 0; i < piece.count.rank(); ++i) {
-      Axis axis{piece.count[i], piece.stride_bytes[i], piece.memory_stride_bytes[i]};
+    for (int i = 0; i < transfer.count.rank(); ++i) {
+      Axis axis{transfer.count[i], transfer.stride_bytes[i], transfer.memory_stride_bytes[i]};
       if (axis.count == 1) continue;
       if (axis.to < 0) {
         to_ += (axis.count - 1) * axis.to;
@@ -118,16 +118,17 @@ class Accumulation {
 
 }  // namespace
 
-void check_piece(const Piece& piece, int processes, std::size_t part_bytes, const char* attempted) {
-  check_process(piece.process, processes, attempted);
-  const int rank = piece.count.rank();
-  if (piece.stride_bytes.rank() != rank || piece.memory_stride_bytes.rank() != rank)
+void check_transfer(const StridedTransfer& transfer, int processes, std::size_t part_bytes,
+                    const char* attempted) {
+  check_process(transfer.process, processes, attempted);
+  const int rank = transfer.count.rank();
+  if (transfer.stride_bytes.rank() != rank || transfer.memory_stride_bytes.rank() != rank)
     throw Error(EINVAL, {.attempted = attempted, .detail = "counts and strides differ in number"});
-  if (is_empty(piece)) return;
-  std::int64_t first = piece.offset;
-  std::int64_t last = piece.offset + static_cast<std::int64_t>(outcore::size_bytes(piece.type));
+  if (is_empty(transfer)) return;
+  std::int64_t first = transfer.offset;
+  std::int64_t last = transfer.offset + static_cast<std::int64_t>(outcore::size_bytes(transfer.type));
   for (int i = 0; i < rank; ++i) {
-    const std::int64_t reach = (piece.count[i] - 1) * piece.stride_bytes[i];
+    const std::int64_t reach = (transfer.count[i] - 1) * transfer.stride_bytes[i];
     (reach < 0 ? first : last) += reach;
   }
   if (first < 0 || last > static_cast<std::int64_t>(part_bytes))
@@ -151,26 +152,27 @@ void check_accumulated(ElementType type) {
                                    ": only int32, int64, float and complex types can be accumulated"});
 }
 
-bool is_empty(const Piece& piece) noexcept {
-  for (const std::int64_t count : piece.count.values())
+bool is_empty(const StridedTransfer& transfer) noexcept {
+  for (const std::int64_t count : transfer.count.values())
     if (count <= 0) return true;
   return false;
 }
 
-bool is_contiguous(const Piece& piece) noexcept {
-  auto step = static_cast<std::int64_t>(outcore::size_bytes(piece.type));
-  for (int i = piece.count.rank() - 1; i >= 0; --i) {
-    if (piece.count[i] != 1 && (piece.stride_bytes[i] != step || piece.memory_stride_bytes[i] != step))
+bool is_contiguous(const StridedTransfer& transfer) noexcept {
+  auto step = static_cast<std::int64_t>(outcore::size_bytes(transfer.type));
+  for (int i = transfer.count.rank() - 1; i >= 0; --i) {
+    if (transfer.count[i] != 1 &&
+        (transfer.stride_bytes[i] != step || transfer.memory_stride_bytes[i] != step))
       return false;
-    step *= piece.count[i];
+    step *= transfer.count[i];
   }
   return true;
 }
 
-void accumulate(std::byte* part, const Piece& piece, const void* alpha, StripedLocks& locks) {
-  visit(piece.type, [&](auto element) {
+void accumulate(std::byte* part, const StridedTransfer& transfer, const void* alpha, StripedLocks& locks) {
+  visit(transfer.type, [&](auto element) {
     using Element = decltype(element);
-    if constexpr (sizeof(Element) >= 4) Accumulation<Element>(part, piece, alpha, locks).run();
+    if constexpr (sizeof(Element) >= 4) Accumulation<Element>(part, transfer, alpha, locks).run();
   });
 }
 
