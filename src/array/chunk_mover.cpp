@@ -347,7 +347,7 @@ void ChunkMover::start_reading(const std::vector<OwnedSlots>& ranges, std::int64
   ++reading_;
 }
 
-/// Chunks that are wanted as good as whole, and lie together, in one piece; of others the blocks that are.
+/// Chunks that are wanted as good as whole, and lie together, in one request; of others the blocks that are.
 void ChunkMover::request(ChunkBuffer& buffer, const Box& box) {
   std::byte* memory = buffer.memory;
   for (const OwnedSlots& range : buffer.ranges) {
@@ -385,13 +385,13 @@ std::vector<ChunkMover::Blocks> ChunkMover::touched(const store::Geometry& geome
   const Box part = intersection(box, chunk);
   if (part.shape() == grid_.chunk() || geometry.codec.codec != store::Codec::none || geometry.blocks() == 1)
     return {};
-  ChunkPiece piece{.count = part.shape(), .stride_bytes = chunk_stride_bytes_};
+  ChunkOverlap overlap{.count = part.shape(), .stride_bytes = chunk_stride_bytes_};
   for (int k = 0; k < part.rank(); ++k)
-    piece.offset += (part.begin[k] - chunk.begin[k]) * chunk_stride_bytes_[k];
+    overlap.offset += (part.begin[k] - chunk.begin[k]) * chunk_stride_bytes_[k];
   const std::int64_t block_bytes = geometry.block_bytes, hole = store::worth_a_request_bytes / block_bytes;
   std::vector<Blocks> found;
   std::int64_t read = 0;
-  piece.for_each_row(grid_.element_bytes(), [&](std::int64_t from, std::int64_t to) {
+  overlap.for_each_row(grid_.element_bytes(), [&](std::int64_t from, std::int64_t to) {
     const std::int64_t first = from / block_bytes, end = (to - 1) / block_bytes + 1;
     if (found.empty() || first - (found.back().first + found.back().count) > hole)
       found.push_back({first, 0});

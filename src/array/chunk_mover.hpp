@@ -12,7 +12,7 @@
 #include "array/counterpart.hpp"
 #include "device/buffer.hpp"
 #include "dio/chunks/grid.hpp"
-#include "dio/chunks/piece.hpp"
+#include "dio/chunks/overlap.hpp"
 #include "dio/chunks/store.hpp"
 #include "outcore/box.hpp"
 #include "store/component.hpp"

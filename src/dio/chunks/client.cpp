@@ -187,8 +187,8 @@ void ChunkClient::run_portion(const Task& portion, const Task* next) {
 }
 
 void ChunkClient::do_here(const Task& portion, int component) {
-  const auto memory_of = [&](const ChunkPiece& piece) {
-    return Strided{at(portion.memory, piece.first), portion.memory.stride_bytes};
+  const auto memory_of = [&](const ChunkOverlap& overlap) {
+    return Strided{at(portion.memory, overlap.first), portion.memory.stride_bytes};
   };
   if (portion.operation == Operation::get)
     store_->get(component, portion.slices, memory_of);
@@ -210,12 +210,12 @@ struct ChunkClient::Parcel {
   Parcel(const Task& task, const ChunkGrid& g, int c) : portion(task), grid(&g), component(c) {
     bool together = true;
     const std::byte* next = nullptr;
-    for_each_piece(*grid, component, portion.slices, [&](const ChunkPiece& piece) {
-      std::byte* place = at(portion.memory, piece.first);
+    for_each_overlap(*grid, component, portion.slices, [&](const ChunkOverlap& overlap) {
+      std::byte* place = at(portion.memory, overlap.first);
       if (bytes == 0) direct = place;
       together = together && (bytes == 0 || place == next) &&
-                 is_row_major(piece.count, portion.memory.stride_bytes, grid->element_bytes());
-      const std::int64_t size = piece.elements() * static_cast<std::int64_t>(grid->element_bytes());
+                 is_row_major(overlap.count, portion.memory.stride_bytes, grid->element_bytes());
+      const std::int64_t size = overlap.elements() * static_cast<std::int64_t>(grid->element_bytes());
       bytes += size;
       next = place + size;
     });
@@ -230,14 +230,16 @@ struct ChunkClient::Parcel {
   void copy(bool pack) {
     if (direct) return;
     std::byte* packed = staged->span().data();
-    for_each_piece(*grid, component, portion.slices, [&](const ChunkPiece& piece) {
-      const Extents stride = row_major(piece.count, grid->element_bytes());
-      std::byte* place = at(portion.memory, piece.first);
+    for_each_overlap(*grid, component, portion.slices, [&](const ChunkOverlap& overlap) {
+      const Extents stride = row_major(overlap.count, grid->element_bytes());
+      std::byte* place = at(portion.memory, overlap.first);
       if (pack)
-        copy_strided(packed, stride, place, portion.memory.stride_bytes, piece.count, grid->element_bytes());
+        copy_strided(packed, stride, place, portion.memory.stride_bytes, overlap.count,
+                     grid->element_bytes());
       else
-        copy_strided(place, portion.memory.stride_bytes, packed, stride, piece.count, grid->element_bytes());
-      packed += piece.elements() * static_cast<std::int64_t>(grid->element_bytes());
+        copy_strided(place, portion.memory.stride_bytes, packed, stride, overlap.count,
+                     grid->element_bytes());
+      packed += overlap.elements() * static_cast<std::int64_t>(grid->element_bytes());
     });
   }
 };
@@ -284,17 +286,17 @@ std::exception_ptr ChunkClient::unless_complete(std::size_t came, std::size_t wa
 /// A get by copies of whole chunks, which stay for the next.
 void ChunkClient::ask_for_chunks(const Task& portion, int component) {
   const ChunkGrid& grid = layout_.grid;
-  for_each_piece(grid, component, portion.slices, [&](const ChunkPiece& piece) {
-    const std::int64_t number = grid.chunk_at(component, piece.slot);
+  for_each_overlap(grid, component, portion.slices, [&](const ChunkOverlap& overlap) {
+    const std::int64_t number = grid.chunk_at(component, overlap.slot);
     const Box chunk = grid.chunk_box(number);
     Extents stride = row_major(chunk.shape(), grid.element_bytes());
-    std::int64_t offset = 0;  // of the first element of the piece
+    std::int64_t offset = 0;  // of the first element of the overlap
     for (int i = 0; i < chunk.rank(); ++i) {
       const std::int64_t step = portion.slices.step[i];
-      offset += (portion.slices.box.begin[i] + piece.first[i] * step - chunk.begin[i]) * stride[i];
-      if (piece.count[i] > 1) stride[i] *= step;  // else of any size
+      offset += (portion.slices.box.begin[i] + overlap.first[i] * step - chunk.begin[i]) * stride[i];
+      if (overlap.count[i] > 1) stride[i] *= step;  // else of any size
     }
-    const auto ready = [portion, stride, offset, first = piece.first, count = piece.count,
+    const auto ready = [portion, stride, offset, first = overlap.first, count = overlap.count,
                         element_bytes = grid.element_bytes()](const std::byte* data,
                                                               const std::exception_ptr& failure) {
       if (!failure)

@@ -18,16 +18,16 @@ constexpr std::int64_t min_staging_bytes = 4 << 20, max_staging_bytes = 32 << 20
   throw Error(errno_value, {.attempted = "serve a section of a disk array", .detail = detail});
 }
 
-/// Elements of pieces, one after another.
+/// Elements of overlaps, one after another.
 class Packed {
  public:
   Packed(std::byte* next, std::size_t element_bytes) : next_(next), element_bytes_(element_bytes) {}
   /// Only read from: a Strided has one type of pointer for both directions.
   Packed(std::span<const std::byte> from, std::size_t element_bytes)
       : Packed(const_cast<std::byte*>(from.data()), element_bytes) {}
-  Strided operator()(const ChunkPiece& piece) {
-    const Strided memory{next_, row_major(piece.count, element_bytes_)};
-    next_ += piece.elements() * static_cast<std::int64_t>(element_bytes_);
+  Strided operator()(const ChunkOverlap& overlap) {
+    const Strided memory{next_, row_major(overlap.count, element_bytes_)};
+    next_ += overlap.elements() * static_cast<std::int64_t>(element_bytes_);
     return memory;
   }
 
@@ -210,8 +210,8 @@ void ChunkService::serve(Arrays& arrays, Budget& budget, Call call) {
   const Slices slices = checked(asked, store->grid());
   const std::size_t element_bytes = store->grid().element_bytes();
   std::int64_t bytes = 0;
-  for_each_piece(store->grid(), asked.component, slices, [&](const ChunkPiece& piece) {
-    bytes += piece.elements() * static_cast<std::int64_t>(element_bytes);
+  for_each_overlap(store->grid(), asked.component, slices, [&](const ChunkOverlap& overlap) {
+    bytes += overlap.elements() * static_cast<std::int64_t>(element_bytes);
   });
   if (const bool changes = asked.operation == Operation::put || asked.operation == Operation::accumulate;
       static_cast<std::int64_t>(call.payload().size()) != (changes ? bytes : 0))

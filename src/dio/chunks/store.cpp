@@ -13,14 +13,15 @@
 namespace outcore::array {
 namespace {
 
-// What is being read while a piece is copied: many small ones, because each takes a disk as long.
+// What is being read while an overlap is copied: many small ones, because each takes a disk as long.
 constexpr std::int64_t ahead_bytes = 1 << 20;
-constexpr std::int64_t min_pieces_ahead = 8, max_pieces_ahead = 32;
+constexpr std::int64_t min_overlaps_ahead = 8, max_overlaps_ahead = 32;
 
-std::vector<ChunkPiece> pieces_in(const ChunkGrid& grid, int component, const Slices& slices) {
-  std::vector<ChunkPiece> pieces;
-  for_each_piece(grid, component, slices, [&](const ChunkPiece& piece) { pieces.push_back(piece); });
-  return pieces;
+std::vector<ChunkOverlap> overlaps_in(const ChunkGrid& grid, int component, const Slices& slices) {
+  std::vector<ChunkOverlap> overlaps;
+  for_each_overlap(grid, component, slices,
+                   [&](const ChunkOverlap& overlap) { overlaps.push_back(overlap); });
+  return overlaps;
 }
 
 }  // namespace
@@ -40,11 +41,11 @@ const OwnedComponent& ChunkStore::owned(int component) const {
   return *found;
 }
 
-/// The blocks that a piece touches; those between them, if that is read faster, the cache adds.
-store::Blocks ChunkStore::blocks_of(const OwnedComponent& owner, const ChunkPiece& piece) const {
-  if (owner.file->geometry().blocks() == 1 || piece.whole) return owner.cache->all_blocks();
+/// The blocks that an overlap touches; those between them, if that is read faster, the cache adds.
+store::Blocks ChunkStore::blocks_of(const OwnedComponent& owner, const ChunkOverlap& overlap) const {
+  if (owner.file->geometry().blocks() == 1 || overlap.whole) return owner.cache->all_blocks();
   store::Blocks blocks;
-  piece.for_each_row(grid_.element_bytes(), [&](std::int64_t begin, std::int64_t end) {
+  overlap.for_each_row(grid_.element_bytes(), [&](std::int64_t begin, std::int64_t end) {
     owner.cache->add_blocks(blocks, begin, end);
   });
   return blocks;
@@ -52,62 +53,63 @@ store::Blocks ChunkStore::blocks_of(const OwnedComponent& owner, const ChunkPiec
 
 void ChunkStore::get(int component, const Slices& slices, const MemoryOf& to) {
   const OwnedComponent& owner = owned(component);
-  const std::vector<ChunkPiece> pieces = pieces_in(grid_, component, slices);
-  const auto pieces_ahead = static_cast<std::size_t>(
-      std::clamp(ahead_bytes / owner.file->geometry().stride_bytes(), min_pieces_ahead, max_pieces_ahead));
+  const std::vector<ChunkOverlap> overlaps = overlaps_in(grid_, component, slices);
+  const auto overlaps_ahead = static_cast<std::size_t>(std::clamp(
+      ahead_bytes / owner.file->geometry().stride_bytes(), min_overlaps_ahead, max_overlaps_ahead));
   std::size_t ahead = 1;
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    if (ahead < pieces.size()) {
+  for (std::size_t i = 0; i < overlaps.size(); ++i) {
+    if (ahead < overlaps.size()) {
       const device::Burst burst(device::Burst::Then::rests);  // ends before anybody is waited for
-      for (; ahead < pieces.size() && ahead <= i + pieces_ahead; ++ahead)
-        owner.cache->prefetch(pieces[ahead].slot, blocks_of(owner, pieces[ahead]));
+      for (; ahead < overlaps.size() && ahead <= i + overlaps_ahead; ++ahead)
+        owner.cache->prefetch(overlaps[ahead].slot, blocks_of(owner, overlaps[ahead]));
     }
-    const ChunkPiece& piece = pieces[i];
-    owner.cache->look(piece.slot, blocks_of(owner, piece), [&](std::span<const std::byte> chunk) {
-      const Strided memory = to(piece);
-      copy_strided(memory.data, memory.stride_bytes, chunk.data() + piece.offset, piece.stride_bytes,
-                   piece.count, grid_.element_bytes());
+    const ChunkOverlap& overlap = overlaps[i];
+    owner.cache->look(overlap.slot, blocks_of(owner, overlap), [&](std::span<const std::byte> chunk) {
+      const Strided memory = to(overlap);
+      copy_strided(memory.data, memory.stride_bytes, chunk.data() + overlap.offset, overlap.stride_bytes,
+                   overlap.count, grid_.element_bytes());
     });
   }
 }
 
-/// `sets`: all elements of a piece, so that a chunk of which nothing else is in the array is not read.
+/// `sets`: all elements of an overlap, so that a chunk of which nothing else is in the array is not read.
 void ChunkStore::change(int component, const Slices& slices, bool sets,
-                        const std::function<void(const ChunkPiece&, std::byte*)>& visit) {
+                        const std::function<void(const ChunkOverlap&, std::byte*)>& visit) {
   const OwnedComponent& owner = owned(component);
   if (read_only_)
     throw Error(EROFS, {.attempted = "write to a disk array", .detail = "it was opened read-only"});
   if (frozen_) throw Error(EIO, {.attempted = "write to a disk array", .detail = std::string(why_frozen)});
-  for_each_piece(grid_, component, slices, [&](const ChunkPiece& piece) {
-    const bool whole = sets && piece.whole;
-    owner.cache->change(piece.slot, whole, [&](std::span<std::byte> chunk) {
+  for_each_overlap(grid_, component, slices, [&](const ChunkOverlap& overlap) {
+    const bool whole = sets && overlap.whole;
+    owner.cache->change(overlap.slot, whole, [&](std::span<std::byte> chunk) {
       changed_ = true;  // here, where no commit is going on that would take it for its own
-      if (whole && piece.count != grid_.chunk()) std::ranges::fill(chunk, std::byte{0});  // beyond the array
-      visit(piece, chunk.data() + piece.offset);
+      if (whole && overlap.count != grid_.chunk())
+        std::ranges::fill(chunk, std::byte{0});  // beyond the array
+      visit(overlap, chunk.data() + overlap.offset);
     });
   });
 }
 
 void ChunkStore::put(int component, const Slices& slices, const MemoryOf& from) {
-  change(component, slices, true, [&](const ChunkPiece& piece, std::byte* first) {
-    const Strided memory = from(piece);
-    copy_strided(first, piece.stride_bytes, memory.data, memory.stride_bytes, piece.count,
+  change(component, slices, true, [&](const ChunkOverlap& overlap, std::byte* first) {
+    const Strided memory = from(overlap);
+    copy_strided(first, overlap.stride_bytes, memory.data, memory.stride_bytes, overlap.count,
                  grid_.element_bytes());
   });
 }
 
 void ChunkStore::accumulate(int component, const Slices& slices, const MemoryOf& from, const void* alpha) {
-  change(component, slices, false, [&](const ChunkPiece& piece, std::byte* first) {
-    const Strided memory = from(piece);
-    accumulate_strided(first, piece.stride_bytes, memory.data, memory.stride_bytes, piece.count, type_,
+  change(component, slices, false, [&](const ChunkOverlap& overlap, std::byte* first) {
+    const Strided memory = from(overlap);
+    accumulate_strided(first, overlap.stride_bytes, memory.data, memory.stride_bytes, overlap.count, type_,
                        alpha);
   });
 }
 
 void ChunkStore::prefetch(int component, const Slices& slices) {
   const OwnedComponent& owner = owned(component);
-  for_each_piece(grid_, component, slices, [&](const ChunkPiece& piece) {
-    owner.cache->prefetch(piece.slot, blocks_of(owner, piece));
+  for_each_overlap(grid_, component, slices, [&](const ChunkOverlap& overlap) {
+    owner.cache->prefetch(overlap.slot, blocks_of(owner, overlap));
   });
 }
 

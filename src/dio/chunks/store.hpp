@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "dio/chunks/grid.hpp"
-#include "dio/chunks/piece.hpp"
+#include "dio/chunks/overlap.hpp"
 #include "outcore/box.hpp"
 #include "outcore/element_type.hpp"
 #include "store/chunk_cache.hpp"
@@ -41,8 +41,8 @@ class ChunkStore {
   [[nodiscard]] ElementType type() const noexcept { return type_; }
   [[nodiscard]] std::span<const OwnedComponent> components() const noexcept { return components_; }
 
-  /// Where the elements of a piece are, or go.
-  using MemoryOf = std::function<Strided(const ChunkPiece& piece)>;
+  /// Where the elements of an overlap are, or go.
+  using MemoryOf = std::function<Strided(const ChunkOverlap& overlap)>;
   void get(int component, const Slices& slices, const MemoryOf& to);
   void put(int component, const Slices& slices, const MemoryOf& from);
   void accumulate(int component, const Slices& slices, const MemoryOf& from, const void* alpha);
@@ -72,9 +72,9 @@ class ChunkStore {
 
  private:
   [[nodiscard]] const OwnedComponent& owned(int component) const;
-  [[nodiscard]] store::Blocks blocks_of(const OwnedComponent& owner, const ChunkPiece& piece) const;
+  [[nodiscard]] store::Blocks blocks_of(const OwnedComponent& owner, const ChunkOverlap& overlap) const;
   void change(int component, const Slices& slices, bool sets,
-              const std::function<void(const ChunkPiece& piece, std::byte* first)>& visit);
+              const std::function<void(const ChunkOverlap& overlap, std::byte* first)>& visit);
 
   const ChunkGrid grid_;
   const ElementType type_;

@@ -1,4 +1,4 @@
-// The parts of a section of an array that lie in one chunk each.
+// What slices of an array and each of its chunks have in common.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace outcore::array {
 
-/// The elements of slices that lie in one chunk: a strided block in the memory of the chunk.
-struct ChunkPiece {
+/// The elements of slices that lie in one chunk, with strides in the memory of the chunk.
+struct ChunkOverlap {
   std::int64_t slot = 0;
   Extents first{};  ///< index of its first element in the slices
   Extents count{};
@@ -25,10 +25,10 @@ struct ChunkPiece {
                     const std::function<void(std::int64_t begin, std::int64_t end)>& visit) const;
 };
 
-/// Calls `visit` for the pieces in a component, in rising order of slots. Owner and requester make the same
+/// Calls `visit` for the overlaps in a component, in rising order of slots. Owner and requester make the same
 /// list, so it is not sent. Throws Error(EINVAL) for a box that is not inside the array.
-void for_each_piece(const ChunkGrid& grid, int component, const Slices& slices,
-                    const std::function<void(const ChunkPiece&)>& visit);
+void for_each_overlap(const ChunkGrid& grid, int component, const Slices& slices,
+                      const std::function<void(const ChunkOverlap&)>& visit);
 /// Those with chunks that meet the box, in rising order.
 [[nodiscard]] std::vector<int> components_of(const ChunkGrid& grid, const Box& box);
 

@@ -1,4 +1,4 @@
-#include "dio/chunks/piece.hpp"
+#include "dio/chunks/overlap.hpp"
 
 #include <algorithm>
 #include <set>
@@ -17,8 +17,8 @@ bool next(Extents& index, const Extents& count, int dimensions) {
 
 }  // namespace
 
-void ChunkPiece::for_each_row(std::size_t element_bytes,
-                              const std::function<void(std::int64_t, std::int64_t)>& visit) const {
+void ChunkOverlap::for_each_row(std::size_t element_bytes,
+                                const std::function<void(std::int64_t, std::int64_t)>& visit) const {
   const int last = count.rank() - 1;
   const std::int64_t reach =
       (count[last] - 1) * stride_bytes[last] + static_cast<std::int64_t>(element_bytes);
@@ -30,23 +30,23 @@ void ChunkPiece::for_each_row(std::size_t element_bytes,
   } while (next(index, count, last));
 }
 
-void for_each_piece(const ChunkGrid& grid, int component, const Slices& slices,
-                    const std::function<void(const ChunkPiece&)>& visit) {
+void for_each_overlap(const ChunkGrid& grid, int component, const Slices& slices,
+                      const std::function<void(const ChunkOverlap&)>& visit) {
   const Extents chunk_stride = row_major(grid.chunk(), grid.element_bytes());
   grid.for_each_slot_range(component, slices.box, [&](const store::SlotRange& range) {
     for (std::int64_t slot = range.first_slot; slot < range.end(); ++slot) {
       const Box chunk = grid.chunk_box(grid.chunk_at(component, slot));
-      ChunkPiece piece{.slot = slot};
-      const Slices inside = slices.within(chunk, piece.first);
-      piece.count = inside.shape();
-      if (piece.elements() == 0) continue;  // the steps pass over it
-      piece.stride_bytes = chunk_stride;
+      ChunkOverlap overlap{.slot = slot};
+      const Slices inside = slices.within(chunk, overlap.first);
+      overlap.count = inside.shape();
+      if (overlap.elements() == 0) continue;  // the steps pass over it
+      overlap.stride_bytes = chunk_stride;
       for (int i = 0; i < chunk.rank(); ++i) {
-        piece.offset += (inside.box.begin[i] - chunk.begin[i]) * chunk_stride[i];
-        if (piece.count[i] > 1) piece.stride_bytes[i] *= slices.step[i];  // else of any size
+        overlap.offset += (inside.box.begin[i] - chunk.begin[i]) * chunk_stride[i];
+        if (overlap.count[i] > 1) overlap.stride_bytes[i] *= slices.step[i];  // else of any size
       }
-      piece.whole = piece.count == chunk.shape();
-      visit(piece);
+      overlap.whole = overlap.count == chunk.shape();
+      visit(overlap);
     }
   });
 }
