@@ -137,21 +137,21 @@ void DiskArray::State::check_writable() const {
 }
 
 Request DiskArray::State::submit(std::string_view what, const std::string& arguments,
-                                 const std::function<Part()>& prepare, Effect effect,
+                                 const std::function<Share()>& prepare, Effect effect,
                                  TransferQueue::Begin begin) {
   std::exception_ptr problem;
-  Part part;
+  Share share;
   try {
-    part = prepare();
+    share = prepare();
   } catch (...) {
     problem = std::current_exception();
   }
   const std::string named = std::string(what) + " " + std::to_string(id) + " " + arguments;
   Request request = queue.submit(
       std::string(what) + ", " + kind(), fingerprint(std::as_bytes(std::span(named))), problem,
-      [this, part, effect, name = std::string(what)](const TransferQueue::Context& context) {
+      [this, share, effect, name = std::string(what)](const TransferQueue::Context& context) {
         const Forgetting copies(effect == Effect::writes ? client.get() : nullptr);  // when all have written
-        world::agree(context.transport, name, [&] { part(context); });
+        world::agree(context.transport, name, [&] { share(context); });
       },
       std::move(begin));
   undelivered.watch(request.state());
@@ -163,7 +163,7 @@ std::int64_t DiskArray::State::measure(const std::string& arguments, transport::
   static constexpr std::string_view what = "measure disk array";
   check_open("measure");
   std::int64_t value = 0;
-  submit(what, arguments, [&]() -> Part {
+  submit(what, arguments, [&]() -> Share {
     return [this, &value, &own, reduction,
             all = Box::whole(grid.shape())](const TransferQueue::Context& context) {
       std::optional<ChunkStore::Pause> pause;
@@ -284,7 +284,7 @@ Request DiskArray::write_all_async(const GlobalArray& from, const Section& secti
   state.world.flush();  // what this process put into the global array has arrived before the others begin
   return state.submit(
       "write disk array", text(from, section) + box.text(),
-      [&]() -> State::Part {
+      [&]() -> State::Share {
         state.check_writable();
         state.check_box(box);
         state.check_type("write from", from.type());
@@ -306,7 +306,7 @@ Request DiskArray::read_all_async(GlobalArray& to, const Section& section, const
   const auto reading = std::make_shared<Reading>(state, box);
   return state.submit(
       "read disk array", text(to, section) + box.text(),
-      [&]() -> State::Part {
+      [&]() -> State::Share {
         state.check_box(box);
         state.check_type("read into", to.type());
         reading->into(SectionCounterpart(to, section, box));
@@ -320,7 +320,7 @@ Request DiskArray::write_all_async(const Strided& from, const Box& box) {
   state.check_open("write");
   return state.submit(
       "write blocks to disk array", "",
-      [&]() -> State::Part {
+      [&]() -> State::Share {
         state.check_writable();
         state.check_box(box);
         return [&state, from, box](const TransferQueue::Context& context) {
@@ -336,7 +336,7 @@ Request DiskArray::write_all_async(const Strided& from, const Box& box) {
 Request DiskArray::read_all_async(const Strided& to, const Box& box) {
   State& state = *state_;
   state.check_open("read");
-  return state.submit("read blocks of disk array", "", [&]() -> State::Part {
+  return state.submit("read blocks of disk array", "", [&]() -> State::Share {
     state.check_box(box);
     return [&state, to, box](const TransferQueue::Context& context) {
       const std::vector<Box> boxes = all_boxes(context.transport, box);
@@ -353,7 +353,7 @@ Request DiskArray::read_all_async(const Strided& to, const Box& box) {
 
 Request DiskArray::refuse(const Error& error) {
   state_->check_open(error.context().attempted);
-  return state_->submit("", "", [&]() -> State::Part { throw error; });
+  return state_->submit("", "", [&]() -> State::Share { throw error; });
 }
 
 // ---- life
@@ -426,7 +426,7 @@ void DiskArray::flush(const MakeMetadata& make) {
   }
   state
       .submit("flush disk array", metadata,
-              [&]() -> State::Part {
+              [&]() -> State::Share {
                 if (problem) std::rethrow_exception(problem);
                 // Others may have seen it when they waited: all hear of it again, or those would go on alone.
                 if (const std::exception_ptr error = state.take_undelivered()) std::rethrow_exception(error);
@@ -447,7 +447,7 @@ void DiskArray::close() {
     state.let_go();
     state.directory.unlock();
   };
-  Request request = state.submit("close disk array", "", [&]() -> State::Part {
+  Request request = state.submit("close disk array", "", [&]() -> State::Share {
     if (const std::exception_ptr error = state.take_undelivered()) std::rethrow_exception(error);
     return [&state](const TransferQueue::Context& context) {
       // Others may have put something here that they alone know of.
@@ -470,7 +470,7 @@ void DiskArray::close() {
 void DiskArray::remove() {
   State& state = *state_;
   state.check_open("remove");
-  Request request = state.submit("remove disk array", "", [&]() -> State::Part {
+  Request request = state.submit("remove disk array", "", [&]() -> State::Share {
     state.check_writable();
     return [&state](const TransferQueue::Context& context) {
       state.let_go();

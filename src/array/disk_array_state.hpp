@@ -58,11 +58,11 @@ struct DiskArray::State {
   [[nodiscard]] std::string kind() const;  ///< the same on all nodes
   [[nodiscard]] std::string text() const;  ///< for messages
 
-  /// Submits a job of which every process does a part. `prepare` checks the arguments of this process and
-  /// makes its part; if it or a part throws anywhere, all get the error.
-  using Part = std::function<void(const TransferQueue::Context&)>;
+  /// Submits a job of which every process does a share. `prepare` checks the arguments of this process and
+  /// makes its share; if it or a share throws anywhere, all get the error.
+  using Share = std::function<void(const TransferQueue::Context&)>;
   enum class Effect : std::uint8_t { none, writes };
-  Request submit(std::string_view what, const std::string& arguments, const std::function<Part()>& prepare,
+  Request submit(std::string_view what, const std::string& arguments, const std::function<Share()>& prepare,
                  Effect effect = Effect::none, TransferQueue::Begin begin = {});
   /// What all processes say of their components, taken together, while all that was put is there. Collective.
   std::int64_t measure(const std::string& arguments, transport::Reduction reduction,

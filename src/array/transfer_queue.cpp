@@ -41,7 +41,7 @@ void TransferQueue::closing() noexcept {
 
 Request TransferQueue::submit(std::string what, std::uint64_t fingerprint, std::exception_ptr problem,
                               Job job, Begin begin) {
-  auto state = std::make_shared<RequestOfParts>();
+  auto state = std::make_shared<ComposedRequest>();
   {
     const std::lock_guard lock(mutex_);
     if (closing_) throw Error(EBADF, {.attempted = what, .detail = "the world is being closed"});

@@ -61,7 +61,7 @@ class TransferQueue {
     std::exception_ptr problem;
     Job job;
     Begin begin;  ///< empty: of a job that does not only read
-    std::shared_ptr<RequestOfParts> state;
+    std::shared_ptr<ComposedRequest> state;
     bool entered = false;  ///< by all
   };
 

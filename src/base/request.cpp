@@ -166,12 +166,12 @@ void FinishedByWaiter::finish_quietly() noexcept {
   }
 }
 
-void RequestOfParts::begin_part() {
+void ComposedRequest::begin_part() {
   const std::lock_guard lock(mutex_);
   ++parts_;
 }
 
-void RequestOfParts::end_part(const std::exception_ptr& failure) {
+void ComposedRequest::end_part(const std::exception_ptr& failure) {
   std::unique_lock lock(mutex_);
   if (failure && !error_) error_ = failure;
   if (--parts_ > 0) return;
@@ -188,24 +188,24 @@ void RequestOfParts::end_part(const std::exception_ptr& failure) {
   announce_completion();
 }
 
-void RequestOfParts::add(Request part) {
+void ComposedRequest::add(Request part) {
   const std::lock_guard lock(mutex_);
   while (!helped_.empty() && helped_.front().done()) helped_.pop_front();
   helped_.push_back(std::move(part));
   changed_.notify_all();
 }
 
-bool RequestOfParts::failed() const {
+bool ComposedRequest::failed() const {
   const std::lock_guard lock(mutex_);
   return error_ != nullptr;
 }
 
-std::exception_ptr RequestOfParts::error() const {
+std::exception_ptr ComposedRequest::error() const {
   const std::lock_guard lock(mutex_);
   return error_;
 }
 
-void RequestOfParts::finish() {
+void ComposedRequest::finish() {
   if (done()) return;
   std::unique_lock lock(mutex_);
   while (!done()) {

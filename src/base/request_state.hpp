@@ -84,10 +84,10 @@ class OUTCORE_SIBLING FinishedByWaiter : public Request::State {
 
 /// One that is complete when all its parts have ended, by whatever threads. It begins with one part, of
 /// whoever begins the others.
-class RequestOfParts : public Request::State {
+class ComposedRequest : public Request::State {
  public:
   /// `at_end` is called once, when the last part has ended, before the request is done.
-  explicit RequestOfParts(std::function<void(bool failed)> at_end = {}) : at_end_(std::move(at_end)) {}
+  explicit ComposedRequest(std::function<void(bool failed)> at_end = {}) : at_end_(std::move(at_end)) {}
 
   void begin_part();
   void end_part(const std::exception_ptr& failure = nullptr);

@@ -106,8 +106,8 @@ void in_all_worlds(const std::function<void(World&)>& body) {
 }
 
 /// A request that ends when it is told to.
-std::shared_ptr<RequestOfParts> pending_request() {
-  return std::make_shared<RequestOfParts>();
+std::shared_ptr<ComposedRequest> pending_request() {
+  return std::make_shared<ComposedRequest>();
 }
 std::exception_ptr an_error(int errno_value) {
   return std::make_exception_ptr(Error(errno_value, {.attempted = "do something"}));
@@ -165,7 +165,7 @@ TEST("several threads may wait for one request") {
 }
 
 TEST("wait_any sleeps until another thread has ended one") {
-  std::vector<std::shared_ptr<RequestOfParts>> states{pending_request(), pending_request()};
+  std::vector<std::shared_ptr<ComposedRequest>> states{pending_request(), pending_request()};
   std::vector<Request> requests{Request(states[0]), Request(states[1])};
   std::thread other([&] { states[1]->end_part(); });
   check::equal(wait_any(requests), 1u);
@@ -190,8 +190,8 @@ TEST("wait_any leaves the error to wait, and each wait throws it") {
 }
 
 TEST("wait_all waits for all, and throws the first error of the list") {
-  std::vector<std::shared_ptr<RequestOfParts>> states{pending_request(), pending_request(),
-                                                      pending_request()};
+  std::vector<std::shared_ptr<ComposedRequest>> states{pending_request(), pending_request(),
+                                                       pending_request()};
   std::vector<Request> requests;
   for (const auto& each : states) requests.emplace_back(each);
   std::thread other([&] {
@@ -206,7 +206,7 @@ TEST("wait_all waits for all, and throws the first error of the list") {
 
 TEST("a request of parts keeps the first error, and is done with its last part") {
   std::atomic<int> ended{0};
-  const auto state = std::make_shared<RequestOfParts>([&](bool failed) { ended += failed ? 10 : 1; });
+  const auto state = std::make_shared<ComposedRequest>([&](bool failed) { ended += failed ? 10 : 1; });
   state->begin_part();
   state->end_part(an_error(EIO));
   check::is_true(!state->done() && state->failed());
@@ -238,7 +238,7 @@ TEST("an owner waits for what is under way before it tells") {
 
 TEST("an owner of many requests keeps those that may fail only") {
   Undelivered owner;
-  std::vector<std::weak_ptr<RequestOfParts>> all;
+  std::vector<std::weak_ptr<ComposedRequest>> all;
   for (int i = 0; i < 1000; ++i) {
     const auto state = pending_request();
     owner.watch(state);

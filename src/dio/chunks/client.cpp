@@ -101,10 +101,10 @@ Request ChunkClient::start(Operation operation, const Slices& slices, const Stri
   Task task{.operation = operation, .slices = slices, .memory = memory, .request = nullptr};
   if (operation == Operation::accumulate)
     std::memcpy(task.alpha.data(), alpha ? alpha : one_of(layout_.type), size_bytes(layout_.type));
-  const auto own = std::make_shared<std::weak_ptr<RequestOfParts>>();
+  const auto own = std::make_shared<std::weak_ptr<ComposedRequest>>();
   task.request =
-      std::make_shared<RequestOfParts>([self = shared_from_this(), operation, own, box = slices.box](
-                                           bool failed) { self->note_end(operation, box, *own, failed); });
+      std::make_shared<ComposedRequest>([self = shared_from_this(), operation, own, box = slices.box](
+                                            bool failed) { self->note_end(operation, box, *own, failed); });
   *own = task.request;
   note_begin(operation);
   if (waits || asks_little(slices))
@@ -121,7 +121,7 @@ void ChunkClient::note_begin(Operation operation) {
   if (operation == Operation::put || operation == Operation::accumulate) ++changes_under_way_;
 }
 
-void ChunkClient::note_end(Operation operation, const Box& box, const std::weak_ptr<RequestOfParts>& request,
+void ChunkClient::note_end(Operation operation, const Box& box, const std::weak_ptr<ComposedRequest>& request,
                            bool failed) {
   const bool changes = operation == Operation::put || operation == Operation::accumulate;
   if (changes && copies_)

@@ -63,7 +63,7 @@ class ChunkClient : public std::enable_shared_from_this<ChunkClient> {
     Slices slices;
     Strided memory;
     std::array<std::byte, 16> alpha{};
-    std::shared_ptr<RequestOfParts> request;
+    std::shared_ptr<ComposedRequest> request;
   };
   struct Parcel;
 
@@ -82,7 +82,7 @@ class ChunkClient : public std::enable_shared_from_this<ChunkClient> {
             const store::BlockCopies::Loaded& loaded);
   [[noreturn]] void throw_closed(const char* attempted) const;
   void note_begin(Operation operation);
-  void note_end(Operation operation, const Box& box, const std::weak_ptr<RequestOfParts>& request,
+  void note_end(Operation operation, const Box& box, const std::weak_ptr<ComposedRequest>& request,
                 bool failed);
 
   World& world_;
