@@ -158,29 +158,29 @@ std::uint32_t thread_number() noexcept {
 
 // ---- events
 
-struct Slot {
+struct StoredEvent {
   Event event;
   std::uint32_t generation;  // of the buffer once the event is complete; through atomic_ref, zeroed at first
 };
-static_assert(sizeof(Slot) == 64);
+static_assert(sizeof(StoredEvent) == 64);
 
-/// Zeroed slots, which take memory as they are filled.
-Slot* map(std::size_t count) {
-  if (count > std::numeric_limits<std::size_t>::max() / sizeof(Slot)) throw std::bad_alloc();
+/// Zeroed room for events, which takes memory as it is filled.
+StoredEvent* map(std::size_t count) {
+  if (count > std::numeric_limits<std::size_t>::max() / sizeof(StoredEvent)) throw std::bad_alloc();
   void* memory =
-      mmap(nullptr, count * sizeof(Slot), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      mmap(nullptr, count * sizeof(StoredEvent), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
-  return static_cast<Slot*>(memory);
+  return static_cast<StoredEvent*>(memory);
 }
 
 struct EventBuffer {
-  Slot* slots;
+  StoredEvent* events;
   std::size_t capacity;
   std::uint32_t generation = 1;         // the next one after a fork: empties the buffer without touching it
-  std::atomic<std::uint64_t> taken{0};  // slots asked for; beyond capacity: dropped
+  std::atomic<std::uint64_t> taken{0};  // events that came; beyond capacity: dropped
 
-  explicit EventBuffer(std::size_t count) : slots(map(count)), capacity(count) {}
-  ~EventBuffer() { munmap(slots, capacity * sizeof(Slot)); }
+  explicit EventBuffer(std::size_t count) : events(map(count)), capacity(count) {}
+  ~EventBuffer() { munmap(events, capacity * sizeof(StoredEvent)); }
   EventBuffer(const EventBuffer&) = delete;
   EventBuffer& operator=(const EventBuffer&) = delete;
 };
@@ -196,9 +196,9 @@ void store(const Event& event) noexcept {
   if (EventBuffer* buffer = g_recording.load()) {
     const std::uint64_t index = buffer->taken.fetch_add(1, std::memory_order_relaxed);
     if (index < buffer->capacity) {
-      Slot& slot = buffer->slots[index];
-      slot.event = event;
-      std::atomic_ref(slot.generation).store(buffer->generation, std::memory_order_release);
+      StoredEvent& stored = buffer->events[index];
+      stored.event = event;
+      std::atomic_ref(stored.generation).store(buffer->generation, std::memory_order_release);
     }
   }
   g_writers.fetch_sub(1, std::memory_order_release);
@@ -397,9 +397,9 @@ std::vector<Event> events() {
   if (!g_buffer) return result;
   const std::size_t used = std::min<std::uint64_t>(g_buffer->taken.load(), g_buffer->capacity);
   result.reserve(used);
-  for (Slot& slot : std::span(g_buffer->slots, used))
-    if (std::atomic_ref(slot.generation).load(std::memory_order_acquire) == g_buffer->generation)
-      result.push_back(slot.event);
+  for (StoredEvent& stored : std::span(g_buffer->events, used))
+    if (std::atomic_ref(stored.generation).load(std::memory_order_acquire) == g_buffer->generation)
+      result.push_back(stored.event);
   return result;
 }
 

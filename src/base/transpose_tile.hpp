@@ -23,7 +23,7 @@ inline constexpr std::int64_t transpose_tile_size = 64 / static_cast<std::int64_
 
 /// Vectors of 16 bytes, which every x86-64 and ARM has; wider ones gain nothing, memory is the limit.
 template <class Element>
-struct Lanes {
+struct TileVectors {
   static constexpr std::size_t count = 16 / sizeof(Element);
   using Vector [[gnu::vector_size(16)]] = Element;
 
@@ -62,14 +62,14 @@ void transpose_tile(std::byte* to, std::int64_t to_stride, const std::byte* from
     for (std::int64_t i = 0; i < side; ++i)
       for (std::int64_t j = 0; j < side; ++j) std::memcpy(to + i * to_stride + j * 16, lines[j] + i * 16, 16);
   } else {
-    using L = Lanes<Element>;
-    constexpr auto lanes = static_cast<std::int64_t>(L::count);
+    using V = TileVectors<Element>;
+    constexpr auto lanes = static_cast<std::int64_t>(V::count);
     for (std::int64_t i = 0; i < side; i += lanes)
       for (std::int64_t j = 0; j < side; j += lanes) {
-        typename L::Vector v[lanes];
+        typename V::Vector v[lanes];
         for (std::int64_t k = 0; k < lanes; ++k)
           std::memcpy(&v[k], lines[j + k] + i * std::int64_t(sizeof(Element)), 16);
-        L::transpose(v);
+        V::transpose(v);
         for (std::int64_t k = 0; k < lanes; ++k)
           std::memcpy(to + (i + k) * to_stride + j * std::int64_t(sizeof(Element)), &v[k], 16);
       }

@@ -73,8 +73,8 @@ class Ring {
   bool open_ = false;
 };
 
-/// A task that has an operation in the ring.
-struct Slot {
+/// A task that has an operation in the ring, or room for one.
+struct RingTask {
   std::shared_ptr<Task> task;
   const Operation* operation = nullptr;
   bool direct = false, handed_on = false;  ///< past the page cache; copied by a thread of the kernel
@@ -157,9 +157,9 @@ class UringEngine final : public Engine {
 
   void work(std::promise<int>& opened) {
     Ring ring;
-    slots_.resize(depth_);
+    all_.resize(depth_);
     free_.reserve(depth_);
-    for (Slot& slot : slots_) free_.push_back(&slot);
+    for (RingTask& running : all_) free_.push_back(&running);
     given_.reserve(depth_ + 1);
     const int error = ring.open(depth_ + 1);  // one more for the wake-up
     opened.set_value(error);
@@ -203,23 +203,23 @@ class UringEngine final : public Engine {
 
   void start_queued(Ring& ring) {
     while (!queued_.empty() && !free_.empty()) {
-      Slot* slot = free_.back();
+      RingTask* running = free_.back();
       free_.pop_back();
-      slot->task = std::move(queued_.front());
+      running->task = std::move(queued_.front());
       queued_.pop_front();
-      advance(ring, slot);
+      advance(ring, running);
     }
   }
 
-  /// Puts the next operation of a slot's task into the ring, or frees the slot.
-  void advance(Ring& ring, Slot* slot) {
-    while (const Operation* operation = slot->task->next()) {
+  /// Puts the next operation of a task into the ring, or frees its entry.
+  void advance(Ring& ring, RingTask* running) {
+    while (const Operation* operation = running->task->next()) {
       if (operation->kind != Operation::Kind::resident && ring_serves_)
-        return prepare(ring, slot, *operation);
-      slot->task->result(run(*operation));  // microseconds, and io_uring has no such operation
+        return prepare(ring, running, *operation);
+      running->task->result(run(*operation));  // microseconds, and io_uring has no such operation
     }
-    slot->task.reset();
-    free_.push_back(slot);
+    running->task.reset();
+    free_.push_back(running);
   }
 
   /// Gives the kernel what has been prepared, and waits for so many completions. 0 or an errno value: then it
@@ -254,19 +254,19 @@ class UringEngine final : public Engine {
   /// From now on this thread runs all operations itself, and first those that the kernel has not taken.
   void do_without(Ring& ring) {
     ring_serves_ = false;
-    for (Slot* slot : std::exchange(given_, {})) {
-      if (!slot) continue;
-      ended(slot, run(*slot->operation));
-      advance(ring, slot);
+    for (RingTask* running : std::exchange(given_, {})) {
+      if (!running) continue;
+      ended(running, run(*running->operation));
+      advance(ring, running);
     }
   }
 
-  /// Never null: the ring has an entry for every slot and one for the wake-up.
+  /// Never null: the ring has an entry for every task and one for the wake-up.
   static io_uring_sqe* entry(Ring& ring) noexcept { return io_uring_get_sqe(ring.get()); }
 
-  void prepare(Ring& ring, Slot* slot, const Operation& o) {
+  void prepare(Ring& ring, RingTask* running, const Operation& o) {
     io_uring_sqe* sqe = entry(ring);
-    slot->operation = &o;
+    running->operation = &o;
     const auto offset = static_cast<std::uint64_t>(o.offset);
     switch (o.kind) {
       case Operation::Kind::read:
@@ -283,20 +283,20 @@ class UringEngine final : public Engine {
         io_uring_prep_fsync(sqe, o.fd, IORING_FSYNC_DATASYNC);
         break;
       case Operation::Kind::pause:
-        slot->pause = {.tv_sec = o.size_bytes / 1'000'000'000, .tv_nsec = o.size_bytes % 1'000'000'000};
-        io_uring_prep_timeout(sqe, &slot->pause, 0, 0);
+        running->pause = {.tv_sec = o.size_bytes / 1'000'000'000, .tv_nsec = o.size_bytes % 1'000'000'000};
+        io_uring_prep_timeout(sqe, &running->pause, 0, 0);
         break;
       case Operation::Kind::resident:
         break;  // run by advance()
     }
-    io_uring_sqe_set_data(sqe, slot);
-    slot->direct = !o.copies && (o.kind == Operation::Kind::read || o.kind == Operation::Kind::write);
-    slot->handed_on = o.copies && !o.cached_only && o.size_bytes > inline_copy_bytes;
-    direct_ += slot->direct;
-    copies_ += slot->handed_on;
-    if (slot->handed_on) sqe->flags |= IOSQE_ASYNC;
-    given_.push_back(slot);
-    if (slot->direct && o.size_bytes >= large_bytes) give(ring, 0);  // else with the next ones
+    io_uring_sqe_set_data(sqe, running);
+    running->direct = !o.copies && (o.kind == Operation::Kind::read || o.kind == Operation::Kind::write);
+    running->handed_on = o.copies && !o.cached_only && o.size_bytes > inline_copy_bytes;
+    direct_ += running->direct;
+    copies_ += running->handed_on;
+    if (running->handed_on) sqe->flags |= IOSQE_ASYNC;
+    given_.push_back(running);
+    if (running->direct && o.size_bytes >= large_bytes) give(ring, 0);  // else with the next ones
   }
 
   void listen(Ring& ring) {
@@ -311,24 +311,24 @@ class UringEngine final : public Engine {
     bool any = false;
     io_uring_cqe* cqe = nullptr;
     for (; io_uring_peek_cqe(ring.get(), &cqe) == 0; any = true) {
-      auto* slot = static_cast<Slot*>(io_uring_cqe_get_data(cqe));
+      auto* running = static_cast<RingTask*>(io_uring_cqe_get_data(cqe));
       const std::int64_t value = cqe->res;
       io_uring_cqe_seen(ring.get(), cqe);
-      if (!slot) {
+      if (!running) {
         if (ring_serves_) listen(ring);
         continue;
       }
-      const bool pause_over = slot->operation->kind == Operation::Kind::pause && value == -ETIME;
-      ended(slot, pause_over ? 0 : value);
-      advance(ring, slot);
+      const bool pause_over = running->operation->kind == Operation::Kind::pause && value == -ETIME;
+      ended(running, pause_over ? 0 : value);
+      advance(ring, running);
     }
     return any;
   }
 
-  void ended(Slot* slot, std::int64_t value) noexcept {
-    direct_ -= slot->direct;
-    copies_ -= slot->handed_on;
-    slot->task->result(value);
+  void ended(RingTask* running, std::int64_t value) noexcept {
+    direct_ -= running->direct;
+    copies_ -= running->handed_on;
+    running->task->result(value);
   }
 
   const unsigned depth_;
@@ -343,13 +343,13 @@ class UringEngine final : public Engine {
   bool stopping_ = false;
 
   bool ending_ = false;                       ///< `stopping_`, as last seen by the ring's thread
-  std::deque<std::shared_ptr<Task>> queued_;  ///< waiting for a slot
-  std::vector<Slot> slots_;
-  std::vector<Slot*> free_;
-  std::vector<Slot*> given_;  ///< in the ring, in order, and not taken by the kernel; null: the wake-up
-  bool ring_serves_ = true;   ///< the kernel takes operations
-  int rests_ = 0;             ///< in a row, with nothing under way
-  unsigned direct_ = 0, copies_ = 0;  ///< slots of each kind in the ring
+  std::deque<std::shared_ptr<Task>> queued_;  ///< waiting for one of them that is free
+  std::vector<RingTask> all_;
+  std::vector<RingTask*> free_;
+  std::vector<RingTask*> given_;  ///< in the ring, in order, and not taken by the kernel; null: the wake-up
+  bool ring_serves_ = true;       ///< the kernel takes operations
+  int rests_ = 0;                 ///< in a row, with nothing under way
+  unsigned direct_ = 0, copies_ = 0;  ///< operations of each kind in the ring
   Wakes wakes_ = Wakes::soon;
   std::thread thread_;
 };

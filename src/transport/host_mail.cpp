@@ -60,28 +60,28 @@ bool copied_from_shared(SharedLocation location, std::size_t done_bytes, std::sp
 bool Mailbox::put(const Letter& letter, Packet packet) noexcept {
   std::uint64_t position = written_.load(std::memory_order_relaxed);
   for (;;) {
-    Slot& slot = slots_[position % slots];
-    const std::uint64_t free_turn = 2 * (position / slots), turn = slot.turn.load(std::memory_order_acquire);
+    Cell& cell = cells_[position % cells];
+    const std::uint64_t free_turn = 2 * (position / cells), turn = cell.turn.load(std::memory_order_acquire);
     if (turn < free_turn) return false;  // of the round before, still there
     if (turn > free_turn) {              // another writer was here
       position = written_.load(std::memory_order_relaxed);
       continue;
     }
     if (!written_.compare_exchange_weak(position, position + 1, std::memory_order_relaxed)) continue;
-    slot.letter = letter;
-    gather(packet, slot.packet.data());
-    slot.turn.store(free_turn + 1);  // before the writer looks whether the reader sleeps
+    cell.letter = letter;
+    gather(packet, cell.packet.data());
+    cell.turn.store(free_turn + 1);  // before the writer looks whether the reader sleeps
     return true;
   }
 }
 
-Mailbox::Slot* Mailbox::look(std::uint64_t read) noexcept {
-  Slot& slot = slots_[read % slots];
-  return slot.turn.load() == 2 * (read / slots) + 1 ? &slot : nullptr;
+Mailbox::Cell* Mailbox::look(std::uint64_t read) noexcept {
+  Cell& cell = cells_[read % cells];
+  return cell.turn.load() == 2 * (read / cells) + 1 ? &cell : nullptr;
 }
 
-void Mailbox::free(Slot& slot) noexcept {
-  slot.turn.fetch_add(1, std::memory_order_release);
+void Mailbox::free(Cell& cell) noexcept {
+  cell.turn.fetch_add(1, std::memory_order_release);
 }
 
 // ---- the mail of a process ----
@@ -210,17 +210,17 @@ bool HostMail::has_come() const noexcept {
 
 bool HostMail::take(Messages::Receiver& receiver, int& packets) {
   struct Freed {  // again, also if a receiver throws
-    Mailbox::Slot& slot;
-    ~Freed() { Mailbox::free(slot); }
+    Mailbox::Cell& cell;
+    ~Freed() { Mailbox::free(cell); }
   };
   Mailbox& mine = *box(rank_);
   bool any = false;
   std::uint64_t read = read_.load(std::memory_order_relaxed);
-  for (Mailbox::Slot* slot = nullptr; packets > 0 && (slot = mine.look(read)); any = true) {
-    read_ = ++read;  // before the slot is freed, for `has_come`
-    const Freed freed{*slot};
-    const Letter& letter = slot->letter;
-    const std::span packet = std::span(slot->packet).first(letter.size_bytes);
+  for (Mailbox::Cell* cell = nullptr; packets > 0 && (cell = mine.look(read)); any = true) {
+    read_ = ++read;  // before the cell is freed, for `has_come`
+    const Freed freed{*cell};
+    const Letter& letter = cell->letter;
+    const std::span packet = std::span(cell->packet).first(letter.size_bytes);
     if (letter.kind == Letter::Kind::packet) {
       --packets;
       receiver.packet(letter.from, packet);

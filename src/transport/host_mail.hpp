@@ -50,23 +50,23 @@ class Mailbox {
   /// False: it is full. Any process and thread. `letter.size_bytes` is that of the packet.
   [[nodiscard]] bool put(const Letter& letter, Packet packet) noexcept;
 
-  struct alignas(64) Slot {
+  struct alignas(64) Cell {
     std::atomic<std::uint64_t> turn;  // 2 n: free for the n-th time; 2 n + 1: filled for the n-th time
     Letter letter;
     std::array<std::byte, Messages::max_packet_bytes> packet;
   };
   /// The next letter, or null. The place `read` counts the letters that were taken. Only by threads of the
   /// owner, of which one takes letters; to another, only whether there is one is of use.
-  [[nodiscard]] Slot* look(std::uint64_t read) noexcept;
-  static void free(Slot& slot) noexcept;
+  [[nodiscard]] Cell* look(std::uint64_t read) noexcept;
+  static void free(Cell& cell) noexcept;
 
   std::atomic<std::int64_t>
       word;  ///< where its owner has a word to be read by others, to try whether they can
 
  private:
-  static constexpr std::uint64_t slots = 64;
+  static constexpr std::uint64_t cells = 64;
   alignas(64) std::atomic<std::uint64_t> written_;
-  alignas(64) std::array<Slot, slots> slots_;
+  alignas(64) std::array<Cell, cells> cells_;
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 

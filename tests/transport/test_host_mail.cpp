@@ -28,14 +28,14 @@ std::span<const std::byte> bytes_of(const int& value) {
 
 /// What was sent, and by whom; nothing if there is no letter.
 std::optional<std::pair<int, int>> take(Mailbox& box, std::uint64_t& read) {
-  Mailbox::Slot* const slot = box.look(read);
-  if (!slot) return {};
+  Mailbox::Cell* const cell = box.look(read);
+  if (!cell) return {};
   ++read;
   int value = 0;
-  check::equal(slot->letter.size_bytes, sizeof value);
-  std::memcpy(&value, slot->packet.data(), sizeof value);
-  const int from = slot->letter.from;
-  Mailbox::free(*slot);
+  check::equal(cell->letter.size_bytes, sizeof value);
+  std::memcpy(&value, cell->packet.data(), sizeof value);
+  const int from = cell->letter.from;
+  Mailbox::free(*cell);
   return std::pair(from, value);
 }
 

@@ -10,10 +10,11 @@
 
 namespace outcore::chem {
 
-/// One pass over the records. Those on disk form a sequence: position q of it passes through slot q % slots,
-/// and is the record that a ticket names when its read starts. Whoever has contracted position q starts
-/// reading position q + slots there, so reading is always `prefetch` records ahead of the last one taken. A
-/// ticket beyond the records ends the sequence. While a read is under way, records in memory are contracted.
+/// One pass over the records. Those on disk form a sequence: position q of it passes through buffer q %
+/// buffers, and is the record that a ticket names when its read starts. Whoever has contracted position q
+/// starts reading position q + buffers there, so reading is always `prefetch` records ahead of the last one
+/// taken. A ticket beyond the records ends the sequence. While a read is under way, records in memory are
+/// contracted.
 class IntegralPass {
  public:
   using Record = IntegralFile::Record;
@@ -23,10 +24,10 @@ class IntegralPass {
     for (Record& record : file.records_)
       if (!record.lost && record.slabs > 0 && record.bound >= least)
         (record.memory.data() ? in_memory_ : on_disk_).push_back(&record);
-    slots_ = std::vector<Slot>(
+    ahead_ = std::vector<RecordAhead>(
         std::min(on_disk_.size(), std::size_t(threads) + std::size_t(file.options_.prefetch)));
-    for (std::size_t q = 0; q < slots_.size(); ++q) {
-      slots_[q].buffer = device::Buffer(file.options_.record_bytes);
+    for (std::size_t q = 0; q < ahead_.size(); ++q) {
+      ahead_[q].buffer = device::Buffer(file.options_.record_bytes);
       start(q);
     }
   }
@@ -35,18 +36,18 @@ class IntegralPass {
     try {
       Slab slab;
       const auto use = [&] { consume(thread, slab); };
-      while (!slots_.empty()) {
+      while (!ahead_.empty()) {
         const std::size_t q = next_position_.fetch_add(1);
-        Slot& slot = slots_[q % slots_.size()];
-        while (!(slot.started.load() == q + 1 && slot.read.done()) && contract_from_memory(slab, use)) {
+        RecordAhead& ahead = ahead_[q % ahead_.size()];
+        while (!(ahead.started.load() == q + 1 && ahead.read.done()) && contract_from_memory(slab, use)) {
         }
-        for (std::size_t started; (started = slot.started.load()) != q + 1 && started != ended;) {
+        for (std::size_t started; (started = ahead.started.load()) != q + 1 && started != ended;) {
           if (failed_) return;  // a read begun after the failure hides `ended` from those further behind
-          slot.started.wait(started);
+          ahead.started.wait(started);
         }
-        if (failed_ || slot.started == ended) break;
-        if (arrived(slot)) unpack(*slot.record, slot.buffer, slab, use);
-        start(q + slots_.size());
+        if (failed_ || ahead.started == ended) break;
+        if (arrived(ahead)) unpack(*ahead.record, ahead.buffer, slab, use);
+        start(q + ahead_.size());
       }
       while (contract_from_memory(slab, use)) {
       }
@@ -62,17 +63,17 @@ class IntegralPass {
  private:
   static constexpr std::size_t ended = ~std::size_t{0};
 
-  struct Slot {
+  struct RecordAhead {
     device::Buffer buffer;
     Record* record = nullptr;
     Request read;
     std::atomic<std::size_t> started{0};  // 1 + the position whose read is under way here; or ended
 
-    Slot() = default;
-    Slot(const Slot&) = delete;
-    Slot& operator=(const Slot&) = delete;
+    RecordAhead() = default;
+    RecordAhead(const RecordAhead&) = delete;
+    RecordAhead& operator=(const RecordAhead&) = delete;
     // Nothing may be read into the buffer once it is gone, also when the pass or its beginning has failed.
-    ~Slot() {
+    ~RecordAhead() {
       try {
         read.wait();
       } catch (const std::exception&) {  // the pass has failed already, or this read was not wanted any more
@@ -81,24 +82,24 @@ class IntegralPass {
   };
 
   void start(std::size_t q) {
-    Slot& slot = slots_[q % slots_.size()];
+    RecordAhead& ahead = ahead_[q % ahead_.size()];
     const std::uint64_t ticket = tickets_ ? tickets_() : next_ticket_.fetch_add(1);
     if (ticket < on_disk_.size()) {
-      slot.record = on_disk_[ticket];
-      slot.read = file_.disk_->read_async(slot.buffer.span().first(whole_pages(slot.record->used)),
-                                          {.file = slot.record->file, .number = slot.record->number});
+      ahead.record = on_disk_[ticket];
+      ahead.read = file_.disk_->read_async(ahead.buffer.span().first(whole_pages(ahead.record->used)),
+                                           {.file = ahead.record->file, .number = ahead.record->number});
     }
-    slot.started = ticket < on_disk_.size() ? q + 1 : ended;
-    slot.started.notify_all();
+    ahead.started = ticket < on_disk_.size() ? q + 1 : ended;
+    ahead.started.notify_all();
   }
 
   /// False if the record is not what was written.
-  bool arrived(Slot& slot) {
-    Record& record = *slot.record;
+  bool arrived(RecordAhead& ahead) {
+    Record& record = *ahead.record;
     try {
-      const auto length = std::size_t(slot.read.wait());
+      const auto length = std::size_t(ahead.read.wait());
       if (length == whole_pages(record.used) &&
-          store::crc32c(slot.buffer.span().first(length)) == record.checksum)
+          store::crc32c(ahead.buffer.span().first(length)) == record.checksum)
         return true;
     } catch (const Error& error) {
       if (error.errno_value() != EIO) throw;
@@ -134,9 +135,9 @@ class IntegralPass {
     const std::lock_guard lock(mutex_);
     if (!error_) error_ = std::move(error);
     failed_ = true;
-    for (Slot& slot : slots_) {
-      slot.started = ended;  // wakes those who wait for a read that will not come
-      slot.started.notify_all();
+    for (RecordAhead& ahead : ahead_) {
+      ahead.started = ended;  // wakes those who wait for a read that will not come
+      ahead.started.notify_all();
     }
   }
 
@@ -144,7 +145,7 @@ class IntegralPass {
   const Tickets& tickets_;
   std::vector<Record*> in_memory_, on_disk_;
   std::atomic<std::size_t> next_in_memory_{0}, next_position_{0}, next_ticket_{0};
-  std::vector<Slot> slots_;
+  std::vector<RecordAhead> ahead_;
   std::atomic<bool> failed_{false};
   std::mutex mutex_;
   std::exception_ptr error_;

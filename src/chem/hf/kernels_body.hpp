@@ -63,17 +63,18 @@ void unpack_row(const std::byte* in, const Widths& n, const double* steps, const
   for (std::size_t c = 0; c < n.n1; ++c) row[c] = (double(p1[c]) + double(dither[c])) * steps[c];
 }
 
-using Lane [[gnu::vector_size(OUTCORE_LANE * sizeof(double))]] = double;
-using LooseLane [[gnu::vector_size(OUTCORE_LANE * sizeof(double)), gnu::aligned(8), gnu::may_alias]] = double;
+using Vector [[gnu::vector_size(OUTCORE_LANE * sizeof(double))]] = double;
+using LooseVector [[gnu::vector_size(OUTCORE_LANE * sizeof(double)), gnu::aligned(8), gnu::may_alias]] =
+    double;
 
-inline const LooseLane& lane(const double* at) {
-  return *reinterpret_cast<const LooseLane*>(at);
+inline const LooseVector& vector(const double* at) {
+  return *reinterpret_cast<const LooseVector*>(at);
 }
-inline LooseLane& lane(double* at) {
-  return *reinterpret_cast<LooseLane*>(at);
+inline LooseVector& vector(double* at) {
+  return *reinterpret_cast<LooseVector*>(at);
 }
 
-inline double total(const Lane& sum) {
+inline double total(const Vector& sum) {
   double result = 0;
   for (int at = 0; at < OUTCORE_LANE; ++at) result += sum[at];
   return result;
@@ -87,26 +88,27 @@ template <int rows>
   const double* values = p.values + std::size_t(first) * length;
   const double* d_k = p.d_k + std::size_t(first) * length;
   double* j_k = p.j_k + std::size_t(first) * length;
-  Lane sum_j{}, sum_a[rows] = {}, sum_b[rows] = {}, d_ac[rows], d_bc[rows];
+  Vector sum_j{}, sum_a[rows] = {}, sum_b[rows] = {}, d_ac[rows], d_bc[rows];
 #pragma GCC unroll 8
-  for (int c = 0; c < rows; ++c) d_ac[c] = Lane{} + p.d_ac[first + c], d_bc[c] = Lane{} + p.d_bc[first + c];
-  const Lane d_ab = Lane{} + p.d_ab;
+  for (int c = 0; c < rows; ++c)
+    d_ac[c] = Vector{} + p.d_ac[first + c], d_bc[c] = Vector{} + p.d_bc[first + c];
+  const Vector d_ab = Vector{} + p.d_ab;
   for (std::size_t l = 0; l < length; l += OUTCORE_LANE) {
-    const Lane d_a = lane(p.d_a + l), d_b = lane(p.d_b + l);
-    Lane k_a = lane(p.k_a + l), k_b = lane(p.k_b + l);
+    const Vector d_a = vector(p.d_a + l), d_b = vector(p.d_b + l);
+    Vector k_a = vector(p.k_a + l), k_b = vector(p.k_b + l);
 #pragma GCC unroll 8
     for (int c = 0; c < rows; ++c) {
       const std::size_t at = std::size_t(c) * length + l;
-      const Lane v = lane(values + at);
-      sum_j += v * lane(d_k + at);
+      const Vector v = vector(values + at);
+      sum_j += v * vector(d_k + at);
       sum_a[c] += v * d_b;
       sum_b[c] += v * d_a;
-      lane(j_k + at) += d_ab * v;
+      vector(j_k + at) += d_ab * v;
       k_a += d_bc[c] * v;
       k_b += d_ac[c] * v;
     }
-    lane(p.k_a + l) = k_a;
-    lane(p.k_b + l) = k_b;
+    vector(p.k_a + l) = k_a;
+    vector(p.k_b + l) = k_b;
   }
   p.j_ab += total(sum_j);
 #pragma GCC unroll 8

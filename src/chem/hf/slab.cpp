@@ -49,8 +49,9 @@ void SlabMaker::select(const Screening::Task& task, int k, const Selection& sele
   const double least = density ? density->threshold / (2 * std::max(density->overall, 1e-300)) : 0.0;
   screening_.quartets(task.i, task.j, k, rare_, least, [&](std::uint16_t l, double bound, double weight) {
     if (selection.at_random && weight == 1) return;
-    if (selection.part != Selection::Part::all &&
-        selection.rule->keeps(task.i, task.j, k, l, bound) != (selection.part == Selection::Part::kept))
+    if (selection.quartets != Selection::Quartets::all &&
+        selection.rule->keeps(task.i, task.j, k, l, bound) !=
+            (selection.quartets == Selection::Quartets::kept))
       return;
     double min_bound = 0;
     if (density) {

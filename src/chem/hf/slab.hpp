@@ -58,10 +58,10 @@ struct DensityBounds {
 
 /// Which quartets of a task a pass is about, and how they come.
 struct Selection {
-  enum class Part { all, kept, rest };
+  enum class Quartets { all, kept, rest };
 
-  const KeepRule* rule = nullptr;  ///< needed unless part is `all`
-  Part part = Part::all;
+  const KeepRule* rule = nullptr;  ///< needed unless quartets is `all`
+  Quartets quartets = Quartets::all;
   const DensityBounds* density = nullptr;  ///< null: no screening by the density
   double small_below = 0;                  ///< bounds below it and from it on come in different slabs
   bool at_random = false;                  ///< only quartets that stand for others like them, too

@@ -23,9 +23,10 @@ TwoElectron::TwoElectron(std::shared_ptr<const Basis> basis, std::shared_ptr<con
   for (int t = 0; t < threads; ++t) makers_.emplace_back(*basis_, *screening_);
 }
 
-Selection TwoElectron::selection(Selection::Part part) const {
+Selection TwoElectron::selection(Selection::Quartets quartets) const {
   return {.rule = rule_.get(),
-          .part = rule_->keeps_all() && part == Selection::Part::kept ? Selection::Part::all : part,
+          .quartets = rule_->keeps_all() && quartets == Selection::Quartets::kept ? Selection::Quartets::all
+                                                                                  : quartets,
           .density = bounds_.threshold > 0 ? &bounds_ : nullptr,
           .small_below = small_below_};
 }
@@ -77,7 +78,7 @@ void TwoElectron::store(int thread, std::size_t first_task, std::size_t last_tas
   if (writers_.empty()) throw misuse("the store is not open for writing");
   const auto t = std::size_t(thread);
   const auto& tasks = screening_->tasks();
-  auto wanted = selection(Selection::Part::kept);
+  auto wanted = selection(Selection::Quartets::kept);
   wanted.density = nullptr;
   for (std::size_t at = first_task; at < std::min(last_task, tasks.size()); ++at) {
     if (file_->full()) {
@@ -121,7 +122,7 @@ void TwoElectron::contract_rest(int thread, std::size_t first_task, std::size_t 
   if (sums_.empty()) throw misuse("no densities are given");
   const auto t = std::size_t(thread);
   const auto& tasks = screening_->tasks();
-  const auto wanted = selection(Selection::Part::rest);
+  const auto wanted = selection(Selection::Quartets::rest);
   for (std::size_t at = first_task; at < std::min(last_task, tasks.size()); ++at)
     makers_[t].run(tasks[at], wanted, [&](const Slab& slab) { sums_[t]->add(slab); });
 }
@@ -147,7 +148,7 @@ EnergyError TwoElectron::energy_error(const double* densities, std::size_t count
     for_lost(lost_, add);
     for_lost(damaged, add);
   }
-  auto wanted = selection(Selection::Part::rest);
+  auto wanted = selection(Selection::Quartets::rest);
   wanted.at_random = true;  // the others are exact
   const auto& all = screening_->tasks();
   if (!rule_->keeps_all())
@@ -183,7 +184,7 @@ void TwoElectron::for_lost(std::span<const Lost> lost, const Consume& consume) {
 
 // Parts of the large or small slabs of a task are found by counting, which needs all of them to be made.
 void TwoElectron::for_lost(int thread, const Lost& lost, const Consume& consume) {
-  auto wanted = selection(Selection::Part::kept);
+  auto wanted = selection(Selection::Quartets::kept);
   if (!lost.ranges.empty()) wanted.density = nullptr;
   std::uint32_t number[2] = {0, 0};
   makers_[std::size_t(thread)].run(screening_->tasks()[lost.task], wanted, [&](const Slab& slab) {

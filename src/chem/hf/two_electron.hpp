@@ -81,7 +81,7 @@ class OUTCORE_SIBLING TwoElectron {
   };
 
   void prepare(const IntegralFileOptions& options);
-  [[nodiscard]] Selection selection(Selection::Part part) const;
+  [[nodiscard]] Selection selection(Selection::Quartets quartets) const;
   void in_threads(const std::function<void(int thread)>& work) const;
   static void collect(std::span<const SlabRange> found, std::vector<Lost>& lost);
   using Consume = std::function<void(int thread, const Slab& slab)>;

@@ -53,8 +53,9 @@ class Staged {
 
 enum class Operation : std::uint8_t { get, put, accumulate, prefetch };
 
-/// What is asked of the owner of a component: the header of a call. The elements of the pieces of the section
-/// in this component follow one another in the payload, or the reply, each piece in row-major order.
+/// What is asked of the owner of a component: the header of a call. The elements of the section in
+/// this component follow one another in the payload, or the reply, chunk after chunk, each in row-major
+/// order.
 struct ChunkCall {
   std::uint64_t array = 0;
   std::int32_t component = 0;
