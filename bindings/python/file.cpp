@@ -128,7 +128,7 @@ void bind_exclusive_file(nb::module_& module) {
 
 void bind_file(nb::module_& module) {
   bind_exclusive_file(module);
-  module.def("default_scratch", &file::default_scratch, nb::call_guard<nb::gil_scoped_release>(),
+  module.def("default_scratch", &device::default_scratch, nb::call_guard<nb::gil_scoped_release>(),
              "The scratch directory used when none is given: $OUTCORE_SCRATCH, else the fastest writable,\n"
              "node-local, disk-backed one of $SLURM_TMPDIR, $TMPDIR, /scratch/$USER, /local/$USER, /var/tmp\n"
              "and /tmp. OutcoreError (ENOENT) says why each was refused.");
@@ -137,7 +137,7 @@ void bind_file(nb::module_& module) {
       [](const nb::object& scratch) {
         const auto directory = path_text(scratch);
         nb::gil_scoped_release released;
-        return file::clean(directory);
+        return device::clean(directory);
       },
       "scratch"_a,
       "Remove what dead processes of this user on this host left in a scratch directory; returns the paths.");

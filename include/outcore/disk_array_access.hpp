@@ -17,9 +17,9 @@
 
 namespace outcore {
 
-namespace array {
+namespace dio {
 class ChunkClient;
-}  // namespace array
+}  // namespace dio
 
 /// Every chunk of a disk array has one owner, which follows from the layout. What a process asks for goes to
 /// the owners, in portions of some MiB, several at a time, and they apply it to their caches. Any process,
@@ -42,7 +42,7 @@ class ChunkClient;
 /// `sync`, flush or close.
 class OUTCORE_API DiskArrayAccess {
  public:
-  explicit DiskArrayAccess(std::shared_ptr<array::ChunkClient> client) noexcept;
+  explicit DiskArrayAccess(std::shared_ptr<dio::ChunkClient> client) noexcept;
   ~DiskArrayAccess();
   DiskArrayAccess(DiskArrayAccess&&) noexcept;
   DiskArrayAccess& operator=(DiskArrayAccess&&) noexcept;
@@ -90,7 +90,7 @@ class OUTCORE_API DiskArrayAccess {
 
  protected:
   DiskArrayAccess() noexcept;
-  Owned<std::shared_ptr<array::ChunkClient>> client_;
+  Owned<std::shared_ptr<dio::ChunkClient>> client_;
 };
 
 }  // namespace outcore

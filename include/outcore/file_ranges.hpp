@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-namespace outcore::store {
+namespace outcore {
 
 /// A byte range of a file, given by its offset and by memory of its size that it is read into.
 struct ReadRange {
@@ -18,4 +18,4 @@ struct WriteRange {
   std::span<const std::byte> memory = {};
 };
 
-}  // namespace outcore::store
+}  // namespace outcore

@@ -6,7 +6,7 @@
 
 #include "outcore/api.h"
 
-namespace outcore::file {
+namespace outcore::device {
 
 /// The scratch directory used when none is given: OUTCORE_SCRATCH, else the fastest writable, node-local,
 /// disk-backed one of SLURM_TMPDIR, TMPDIR, /scratch/$USER, /local/$USER, /var/tmp, /tmp (distinct devices
@@ -34,4 +34,4 @@ struct ScratchCandidate {
 /// Where the file system has no locks nobody can tell who is dead, and nothing is removed.
 OUTCORE_API std::vector<std::string> clean(const std::string& scratch);
 
-}  // namespace outcore::file
+}  // namespace outcore::device

@@ -21,7 +21,7 @@
 namespace outcore::device {
 class Engine;
 }
-namespace outcore::store {
+namespace outcore::dio {
 class StripedFile;
 }
 
@@ -80,8 +80,8 @@ class OUTCORE_API SharedFile {
 
   /// Lists of byte ranges, as one request. Small ranges that lie close together are read together, with what
   /// is between them. The ranges of one write must not overlap.
-  using ReadRange = store::ReadRange;
-  using WriteRange = store::WriteRange;
+  using ReadRange = outcore::ReadRange;
+  using WriteRange = outcore::WriteRange;
   void read(std::span<const ReadRange> ranges);
   void write(std::span<const WriteRange> ranges);
   [[nodiscard]] Request read_async(std::span<const ReadRange> ranges);
@@ -99,7 +99,7 @@ class OUTCORE_API SharedFile {
   [[nodiscard]] bool closed() const noexcept;
   [[nodiscard]] const std::string& name() const noexcept;
   [[nodiscard]] std::int64_t hard_limit_bytes() const noexcept;  ///< 0: none
-  [[nodiscard]] const store::StripedFile& stored() const noexcept;
+  [[nodiscard]] const dio::StripedFile& stored() const noexcept;
   [[nodiscard]] World& world() const noexcept;
 
   struct State;

@@ -28,7 +28,7 @@ struct WorldOptions {
   /// Budget of this process; 0: half of its share of the node's memory. Not more than its share of what a
   /// control group, a ulimit or Slurm allows.
   std::int64_t memory_bytes = 0;
-  std::string scratch = {};  ///< directory for scratch; empty: chosen as file::default_scratch does
+  std::string scratch = {};  ///< directory for scratch; empty: chosen as device::default_scratch does
   /// Each process is a node of its own, so that the ways between nodes are taken on one machine. Also by
   /// OUTCORE_NODES=processes.
   bool node_for_each_process = false;

@@ -57,7 +57,7 @@ bool is_ours(std::string_view name) {
   std::string_view written = name;
   if (written.ends_with(".new")) written.remove_suffix(4);
   return written == manifest_name || written == next_name ||
-         is_numbered(name, store::Visibility::mark_name, 1) || is_numbered(name, "component", 1) ||
+         is_numbered(name, dio::Visibility::mark_name, 1) || is_numbered(name, "component", 1) ||
          is_numbered(name, "table", 2);
 }
 
@@ -95,9 +95,8 @@ Found find_manifest(const device::Directory& directory) {
   if (!directory) return {};
   const std::string file = directory.path() + "/" + std::string(manifest_name);
   try {
-    std::vector<std::byte> bytes =
-        store::read_whole(file, store::Manifest::max_bytes, nullptr, directory.fd());
-    store::Manifest manifest = store::Manifest::decode(bytes, file);
+    std::vector<std::byte> bytes = store::read_whole(file, Manifest::max_bytes, nullptr, directory.fd());
+    Manifest manifest = Manifest::decode(bytes, file);
     return {std::move(bytes), manifest.generation, std::move(manifest.identity)};
   } catch (const Error& error) {
     if (error.errno_value() == ENOENT) return {};
@@ -111,9 +110,8 @@ std::string component_name(int component) {
   return "component." + std::to_string(component);
 }
 
-store::SlotTable read_table(const store::Manifest& manifest, int component,
-                            const device::Directory& directory) {
-  const store::Manifest::Component& expected = manifest.components[static_cast<std::size_t>(component)];
+store::SlotTable read_table(const Manifest& manifest, int component, const device::Directory& directory) {
+  const Manifest::Component& expected = manifest.components[static_cast<std::size_t>(component)];
   const std::string file = directory.path() + "/" + expected.table_name;
   // The largest table that such a component can have: no memory is taken for a size that is only said.
   const store::Geometry geometry = manifest.geometry(component);
@@ -129,10 +127,10 @@ store::SlotTable read_table(const store::Manifest& manifest, int component,
   return table;
 }
 
-void check_names(const store::Manifest& manifest, const std::string& path) {
+void check_names(const Manifest& manifest, const std::string& path) {
   for (int c = 0; c < static_cast<int>(manifest.components.size()); ++c) {
-    const store::Manifest::Component& each = manifest.components[static_cast<std::size_t>(c)];
-    if (each.data_name == component_name(c) && each.table_name == table_name(c, manifest.generation))
+    const Manifest::Component& each = manifest.components[static_cast<std::size_t>(c)];
+    if (each.data_name == component_name(c) && each.table_name == store::table_name(c, manifest.generation))
       continue;
     fail(EIO, "open disk array", path,
          "its manifest is damaged or written wrongly: component " + std::to_string(c) + " is in '" +
@@ -205,13 +203,13 @@ void ArrayDirectory::look_for() {
 }
 
 /// Who makes, locks and commits a directory: of each one process.
-bool ArrayDirectory::leads(const World& world, Placement placement, const store::Visibility& seen) {
+bool ArrayDirectory::leads(const World& world, Placement placement, const dio::Visibility& seen) {
   return world.rank() == 0 || (placement == Placement::local && world.node_rank() == 0 && !seen.by_me());
 }
 
 void ArrayDirectory::make(World& world, Placement placement, bool overwrite) {
   constexpr std::string_view what = "create disk array";
-  store::Visibility seen;
+  dio::Visibility seen;
   world.together(what, 0, [&] {
     if (world.rank() != 0) return;
     make_directory(overwrite);
@@ -272,13 +270,13 @@ ArrayDirectory ArrayDirectory::open(World& world, const std::string& path, bool 
   const std::string& place = found.path_;
   std::string identity;
   world.together(what, 0, [&] {
-    const store::Manifest decoded = store::Manifest::decode(manifest, place);
+    const Manifest decoded = Manifest::decode(manifest, place);
     check_names(decoded, place);
     identity = decoded.identity;
     found.placement_ = decoded.shared ? Placement::shared : Placement::local;
   });
   if (read_only) return found;
-  store::Visibility seen;
+  dio::Visibility seen;
   if (found.placement_ == Placement::local) {
     world.together(what, 0, [&] {
       if (world.rank() == 0 && found.opened_) seen.leave_mark(place);
@@ -307,7 +305,7 @@ ArrayDirectory ArrayDirectory::open(World& world, const std::string& path, bool 
   return found;
 }
 
-std::vector<int> ArrayDirectory::share(World& world, const ChunkGrid& grid) const {
+std::vector<int> ArrayDirectory::share(World& world, const dio::ChunkGrid& grid) const {
   const int components = grid.components();
   std::vector<int> mine;
   if (placement_ == Placement::shared) {

@@ -19,7 +19,7 @@
 #include "outcore/world.hpp"
 #include "store/slot_table.hpp"
 
-namespace outcore::store {
+namespace outcore::dio {
 class Visibility;
 }
 
@@ -27,10 +27,10 @@ namespace outcore::array {
 
 [[nodiscard]] std::string component_name(int component);
 /// The table that belongs to this state of a component, and no other. Throws Error(EIO) if it does not.
-[[nodiscard]] store::SlotTable read_table(const store::Manifest& manifest, int component,
+[[nodiscard]] store::SlotTable read_table(const Manifest& manifest, int component,
                                           const device::Directory& directory);
 /// Throws Error(EIO) if a manifest names other files than an array has.
-void check_names(const store::Manifest& manifest, const std::string& path);
+void check_names(const Manifest& manifest, const std::string& path);
 
 /// A directory that all processes share, or one of the same name on each node. It holds
 ///
@@ -75,7 +75,7 @@ class ArrayDirectory {
   [[nodiscard]] const device::Directory& opened() const noexcept { return opened_; }  ///< none if not here
 
   /// Collective. The components this process is to own; each has one owner, on a node that has its file.
-  [[nodiscard]] std::vector<int> share(World& world, const ChunkGrid& grid) const;
+  [[nodiscard]] std::vector<int> share(World& world, const dio::ChunkGrid& grid) const;
 
   /// What puts the names of tables that this process has written, if it has, all names on its node if it
   /// leads there, and before the first commit that of the directory, on stable storage; for
@@ -94,7 +94,7 @@ class ArrayDirectory {
   void make(World& world, Placement placement, bool overwrite);
   void make_directory(bool overwrite);
   void delete_manifest() const;
-  static bool leads(const World& world, Placement placement, const store::Visibility& seen);
+  static bool leads(const World& world, Placement placement, const dio::Visibility& seen);
   void lock(std::string_view what);
   void look_for();  ///< opens the directory, if it is here
 

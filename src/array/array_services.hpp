@@ -19,7 +19,7 @@ struct ArrayServices final : World::Companion {
   void closing() noexcept override { queue.closing(); }
 
   TransferQueue queue;
-  ChunkService chunks;
+  dio::ChunkService chunks;
 };
 
 }  // namespace outcore::array

@@ -33,17 +33,17 @@ bool all_equal(std::span<const Box> boxes) {
   return std::all_of(boxes.begin(), boxes.end(), [&](const Box& box) { return box == boxes.front(); });
 }
 
-std::vector<Portions> portions_of(std::span<const Box> boxes, const ChunkGrid& grid,
-                                  std::int64_t max_elements) {
-  std::vector<Portions> portions;
+std::vector<dio::Portions> portions_of(std::span<const Box> boxes, const dio::ChunkGrid& grid,
+                                       std::int64_t max_elements) {
+  std::vector<dio::Portions> portions;
   portions.reserve(boxes.size());
   for (const Box& box : boxes) portions.emplace_back(box, grid.chunk(), max_elements);
   return portions;
 }
 
-std::int64_t rounds(std::span<const Portions> portions) {
+std::int64_t rounds(std::span<const dio::Portions> portions) {
   std::int64_t most = 0;
-  for (const Portions& each : portions) most = std::max(most, each.count());
+  for (const dio::Portions& each : portions) most = std::max(most, each.count());
   return most;
 }
 
@@ -70,7 +70,7 @@ void reserve_blocks(ChunkMover& mover, std::span<const Box> boxes) {
   }
 }
 
-void write_blocks(const TransferQueue::Context& context, ChunkMover& mover, const ChunkGrid& grid,
+void write_blocks(const TransferQueue::Context& context, ChunkMover& mover, const dio::ChunkGrid& grid,
                   ElementType type, const Strided& memory, std::span<const Box> boxes) {
   FirstError errors;
   const auto rank = static_cast<std::size_t>(context.transport.rank());
@@ -84,7 +84,7 @@ void write_blocks(const TransferQueue::Context& context, ChunkMover& mover, cons
     errors.end();
     return;
   }
-  const std::vector<Portions> portions = portions_of(boxes, grid, max_elements(context, type));
+  const std::vector<dio::Portions> portions = portions_of(boxes, grid, max_elements(context, type));
   Pending pending;
   FirstError shows;  // goes on when this process fails to write: the others take what it shows
   for (std::int64_t round = 0; round < rounds(portions); ++round) {
@@ -110,11 +110,11 @@ void write_blocks(const TransferQueue::Context& context, ChunkMover& mover, cons
   shows.end();
 }
 
-void read_blocks(const TransferQueue::Context& context, ChunkMover& mover, const ChunkGrid& grid,
+void read_blocks(const TransferQueue::Context& context, ChunkMover& mover, const dio::ChunkGrid& grid,
                  ElementType type, const Strided& memory, std::span<const Box> boxes) {
   FirstError errors;
   const auto rank = static_cast<std::size_t>(context.transport.rank());
-  const std::vector<Portions> portions = portions_of(boxes, grid, max_elements(context, type));
+  const std::vector<dio::Portions> portions = portions_of(boxes, grid, max_elements(context, type));
   const bool same = all_equal(boxes);
   const BlockCounterpart own(memory, boxes[rank], type);
   Pending pending;

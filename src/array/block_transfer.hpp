@@ -19,9 +19,9 @@ void reserve_blocks(ChunkMover& mover, std::span<const Box> boxes);
 /// queue. Owners of chunks take what they need from portions that the others show in one-sided memory, round
 /// by round. An error of one process stops its own part; all take part in all rounds. Throws what happened
 /// here.
-void write_blocks(const TransferQueue::Context& context, ChunkMover& mover, const ChunkGrid& grid,
+void write_blocks(const TransferQueue::Context& context, ChunkMover& mover, const dio::ChunkGrid& grid,
                   ElementType type, const Strided& memory, std::span<const Box> boxes);
-void read_blocks(const TransferQueue::Context& context, ChunkMover& mover, const ChunkGrid& grid,
+void read_blocks(const TransferQueue::Context& context, ChunkMover& mover, const dio::ChunkGrid& grid,
                  ElementType type, const Strided& memory, std::span<const Box> boxes);
 
 }  // namespace outcore::array

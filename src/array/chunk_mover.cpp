@@ -29,7 +29,7 @@ ChunkMover::BufferCounts::BufferCounts(std::int64_t slot_bytes, std::int64_t bud
   batches = third_batch_bytes <= budget_bytes / share_for_three ? 3 : 2;
 }
 
-ChunkMover::ChunkMover(const ChunkGrid& grid, std::span<const OwnedComponent> components,
+ChunkMover::ChunkMover(const dio::ChunkGrid& grid, std::span<const dio::OwnedComponent> components,
                        std::int64_t budget_bytes, int processes)
     : grid_(grid),
       components_(components),
@@ -104,7 +104,7 @@ void ChunkMover::for_each_batch(const Box& box, Visit visit) {
     batch.clear();
     slots = 0;
   };
-  for (const OwnedComponent& component : components_)
+  for (const dio::OwnedComponent& component : components_)
     grid_.for_each_slot_range(component.index, box, [&](const store::SlotRange& range) {
       std::int64_t first = range.first_slot, left = range.count;
       while (left > 0 && wanted) {
@@ -131,7 +131,7 @@ void ChunkMover::for_each_chunk(const ChunkBuffer& buffer, Visit visit) const {
 }
 
 void ChunkMover::reserve(const Box& box) {
-  for (const OwnedComponent& component : components_)
+  for (const dio::OwnedComponent& component : components_)
     grid_.for_each_slot_range(component.index, box, [&](const store::SlotRange& range) {
       component.file->reserve(range.first_slot, range.count);
     });
@@ -169,21 +169,21 @@ void ChunkMover::write(const Box& box, const Counterpart& from) {
 /// Begins to read the chunks that the box covers in part; those never written are zeros.
 void ChunkMover::read_old(ChunkBuffer& buffer, const Box& box) {
   const auto slot_span = static_cast<std::size_t>(slot_bytes_);
-  for_each_chunk(buffer,
-                 [&](const OwnedComponent& owner, std::int64_t slot, const Box& chunk, std::byte* memory) {
-                   const bool covered = box.contains(chunk);
-                   if (covered && chunk.shape() == grid_.chunk()) return;
-                   if (!covered) wait_for_write(owner, slot, buffer);  // then the table knows of it
-                   if (!covered && owner.file->table().written(slot)) {
-                     buffer.requests.push_back(owner.file->read_async(slot, 1, std::span(memory, slot_span)));
-                   } else {
-                     std::memset(memory, 0, slot_span);
-                   }
-                 });
+  for_each_chunk(
+      buffer, [&](const dio::OwnedComponent& owner, std::int64_t slot, const Box& chunk, std::byte* memory) {
+        const bool covered = box.contains(chunk);
+        if (covered && chunk.shape() == grid_.chunk()) return;
+        if (!covered) wait_for_write(owner, slot, buffer);  // then the table knows of it
+        if (!covered && owner.file->table().written(slot)) {
+          buffer.requests.push_back(owner.file->read_async(slot, 1, std::span(memory, slot_span)));
+        } else {
+          std::memset(memory, 0, slot_span);
+        }
+      });
 }
 
 /// Another part of a chunk may still be on its way to the disk.
-void ChunkMover::wait_for_write(const OwnedComponent& component, std::int64_t slot,
+void ChunkMover::wait_for_write(const dio::OwnedComponent& component, std::int64_t slot,
                                 const ChunkBuffer& reader) {
   for (ChunkBuffer& buffer : buffers_)
     if (&buffer != &reader)
@@ -195,7 +195,7 @@ void ChunkMover::wait_for_write(const OwnedComponent& component, std::int64_t sl
 
 void ChunkMover::fill(ChunkBuffer& buffer, const Box& box, const Counterpart& from) {
   buffer.wait();
-  for_each_chunk(buffer, [&](const OwnedComponent&, std::int64_t, const Box& chunk, std::byte* memory) {
+  for_each_chunk(buffer, [&](const dio::OwnedComponent&, std::int64_t, const Box& chunk, std::byte* memory) {
     const Box part = intersection(box, chunk);
     std::byte* first = memory;
     for (int i = 0; i < part.rank(); ++i) first += (part.begin[i] - chunk.begin[i]) * chunk_stride_bytes_[i];
@@ -233,7 +233,7 @@ void ChunkMover::take_back(std::span<const Box> boxes) noexcept {
   for (auto each = former_.rbegin(); each != former_.rend(); ++each)
     each->first->file->restore(std::span(&each->second, 1));
   former_.clear();
-  for (const OwnedComponent& component : components_)
+  for (const dio::OwnedComponent& component : components_)
     for (const Box& box : boxes)
       grid_.for_each_slot_range(component.index, box, [&](const store::SlotRange& range) {
         component.file->give_back(range.first_slot, range.count);
@@ -385,7 +385,7 @@ std::vector<ChunkMover::Blocks> ChunkMover::touched(const store::Geometry& geome
   const Box part = intersection(box, chunk);
   if (part.shape() == grid_.chunk() || geometry.codec.codec != store::Codec::none || geometry.blocks() == 1)
     return {};
-  ChunkOverlap overlap{.count = part.shape(), .stride_bytes = chunk_stride_bytes_};
+  dio::ChunkOverlap overlap{.count = part.shape(), .stride_bytes = chunk_stride_bytes_};
   for (int k = 0; k < part.rank(); ++k)
     overlap.offset += (part.begin[k] - chunk.begin[k]) * chunk_stride_bytes_[k];
   const std::int64_t block_bytes = geometry.block_bytes, hole = store::worth_a_request_bytes / block_bytes;
@@ -406,7 +406,7 @@ void ChunkMover::deliver(ChunkBuffer& buffer, const Box& box,
                          std::span<const std::unique_ptr<Counterpart>> to) {
   buffer.wait();
   const StreamedCopies streams(box.shape().product() * static_cast<std::int64_t>(grid_.element_bytes()));
-  for_each_chunk(buffer, [&](const OwnedComponent&, std::int64_t, const Box& chunk, std::byte* memory) {
+  for_each_chunk(buffer, [&](const dio::OwnedComponent&, std::int64_t, const Box& chunk, std::byte* memory) {
     const Box part = intersection(box, chunk);
     std::byte* first = memory;
     for (int i = 0; i < part.rank(); ++i) first += (part.begin[i] - chunk.begin[i]) * chunk_stride_bytes_[i];

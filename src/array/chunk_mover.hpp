@@ -30,8 +30,8 @@ namespace outcore::array {
 /// Measured: [M10].
 class ChunkMover {
  public:
-  ChunkMover(const ChunkGrid& grid, std::span<const OwnedComponent> components, std::int64_t budget_bytes,
-             int processes);
+  ChunkMover(const dio::ChunkGrid& grid, std::span<const dio::OwnedComponent> components,
+             std::int64_t budget_bytes, int processes);
   ~ChunkMover();  ///< waits
 
   /// Memory that a mover uses: buffers, and, `staged`, what requests decompress from.
@@ -69,7 +69,7 @@ class ChunkMover {
     std::int64_t first, count;
   };
   struct OwnedSlots : store::SlotRange {
-    const OwnedComponent* component = nullptr;
+    const dio::OwnedComponent* component = nullptr;
   };
   struct ChunkBuffer {
     std::byte* memory = nullptr;
@@ -99,10 +99,10 @@ class ChunkMover {
                                             const Box& chunk) const;
   void deliver(ChunkBuffer& buffer, const Box& box, std::span<const std::unique_ptr<Counterpart>> to);
   void note_former(const OwnedSlots& range);
-  void wait_for_write(const OwnedComponent& component, std::int64_t slot, const ChunkBuffer& reader);
+  void wait_for_write(const dio::OwnedComponent& component, std::int64_t slot, const ChunkBuffer& reader);
 
-  const ChunkGrid& grid_;
-  std::span<const OwnedComponent> components_;
+  const dio::ChunkGrid& grid_;
+  std::span<const dio::OwnedComponent> components_;
   std::int64_t slot_bytes_, slots_of_buffer_ = 0;
   std::int64_t depth_ = 0;
   Extents chunk_stride_bytes_;
@@ -112,7 +112,8 @@ class ChunkMover {
   std::size_t reading_ = 0;        ///< buffers that are read and not delivered yet
   std::deque<std::size_t> ahead_;  ///< of these, the newest: of each of the boxes that are read next
   Pending pending_;
-  std::vector<std::pair<const OwnedComponent*, store::Component::Former>> former_;  ///< of what was written
+  std::vector<std::pair<const dio::OwnedComponent*, store::Component::Former>>
+      former_;  ///< of what was written
 };
 
 }  // namespace outcore::array

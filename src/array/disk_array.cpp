@@ -14,12 +14,12 @@
 namespace outcore {
 namespace {
 
-static_assert(usual_chunk_group == ChunkGrid::default_group);
+static_assert(usual_chunk_group == dio::ChunkGrid::default_group);
 
 using array::ChunkMover;
-using array::ChunkStore;
 using array::SectionCounterpart;
 using array::TransferQueue;
+using dio::ChunkStore;
 
 /// Reserves the memory of a mover while it lives.
 class AccountedMover {
@@ -60,7 +60,7 @@ class AccountedMover {
 /// have written when all have agreed that it was done.
 class Forgetting {
  public:
-  explicit Forgetting(array::ChunkClient* client) : client_(client) {}
+  explicit Forgetting(dio::ChunkClient* client) : client_(client) {}
   ~Forgetting() {
     if (client_) client_->forget_copies();
   }
@@ -68,7 +68,7 @@ class Forgetting {
   Forgetting& operator=(const Forgetting&) = delete;
 
  private:
-  array::ChunkClient* client_;
+  dio::ChunkClient* client_;
 };
 
 std::string text(const GlobalArray& array, const Section& section) {
@@ -181,8 +181,8 @@ std::exception_ptr DiskArray::State::take_undelivered() {
   return first;
 }
 
-std::span<const array::OwnedComponent> DiskArray::State::components() const noexcept {
-  return store ? store->components() : std::span<const array::OwnedComponent>();
+std::span<const dio::OwnedComponent> DiskArray::State::components() const noexcept {
+  return store ? store->components() : std::span<const dio::OwnedComponent>();
 }
 
 void DiskArray::State::let_go() noexcept {
@@ -520,7 +520,8 @@ bool DiskArray::closed() const noexcept {
 }
 
 std::int64_t DiskArray::transfer_bytes(World& world) noexcept {
-  return ChunkMover::memory_bytes(usual_chunk_bytes, false, world.budget().limit_bytes(), world.node_size());
+  return ChunkMover::memory_bytes(dio::usual_chunk_bytes, false, world.budget().limit_bytes(),
+                                  world.node_size());
 }
 
 void DiskArray::prepare(World& world) {
@@ -535,18 +536,18 @@ std::string DiskArray::share(World& parent) {
 std::int64_t DiskArray::stored_bytes() {
   return state_->measure("", transport::Reduction::sum, [this] {
     std::int64_t bytes = 0;
-    for (const array::OwnedComponent& each : state_->components())
+    for (const dio::OwnedComponent& each : state_->components())
       bytes += each.file->table().total_stored_bytes();
     return bytes;
   });
 }
 
 std::int64_t DiskArray::next_written(std::int64_t chunk) {
-  const ChunkGrid& grid = state_->grid;
+  const dio::ChunkGrid& grid = state_->grid;
   const std::int64_t found =
       state_->measure(std::to_string(chunk), transport::Reduction::min, [this, &grid, chunk] {
         std::int64_t next = grid.chunks();
-        for (const array::OwnedComponent& each : state_->components()) {
+        for (const dio::OwnedComponent& each : state_->components()) {
           const std::int64_t slot = each.file->table().next_written(grid.first_slot(each.index, chunk));
           if (slot >= 0) next = std::min(next, grid.chunk_at(each.index, slot));
         }

@@ -10,8 +10,8 @@
 namespace outcore {
 namespace {
 
-using array::ChunkClient;
-using array::Operation;
+using dio::ChunkClient;
+using dio::Operation;
 
 Request begin(const std::shared_ptr<ChunkClient>& client, Operation operation, const Slices& slices,
               const Strided& memory, const void* alpha = nullptr) {
@@ -34,7 +34,7 @@ DiskArrayAccess& DiskArrayAccess::operator=(DiskArrayAccess&&) noexcept = defaul
 
 DiskArrayAccess DiskArrayAccess::attach(World& world, const std::string& handle,
                                         std::int64_t client_cache_bytes) {
-  array::ChunkLayout layout = array::ChunkLayout::decode(handle);
+  dio::ChunkLayout layout = dio::ChunkLayout::decode(handle);
   for (const int owner : layout.owners)
     if (owner >= world.size())
       throw Error(EINVAL, {.attempted = "attach to a " + layout.text(),

@@ -106,28 +106,28 @@ std::function<void(std::int64_t bytes)> DiskArray::State::account(std::string_vi
 }
 
 void DiskArray::State::make_store() {
-  store = std::make_shared<array::ChunkStore>(grid, type, read_only);
+  store = std::make_shared<dio::ChunkStore>(grid, type, read_only);
 }
 
 /// One of so many that this process owns.
 void DiskArray::State::add_component(int component, store::Component file, std::size_t components,
-                                     array::StateLease lease) {
+                                     store::StateLease lease) {
   store->add(component, std::move(file), cache_options(components), std::move(lease));
 }
 
 /// From now on any process may ask for sections. All can: the collective call that makes the array goes on.
 void DiskArray::State::serve() {
   known.push_back(services.chunks.add(id, store));
-  client = std::make_shared<array::ChunkClient>(
+  client = std::make_shared<dio::ChunkClient>(
       world, services.chunks,
-      array::ChunkLayout{.grid = grid, .type = type, .read_only = read_only, .number = id, .owners = owners},
+      dio::ChunkLayout{.grid = grid, .type = type, .read_only = read_only, .number = id, .owners = owners},
       store, caches.client_cache_bytes);
 }
 
 std::string DiskArray::State::share(World& parent) {
   constexpr std::string_view what = "share disk array";
   std::uint64_t number = 0;
-  array::ChunkService* service = nullptr;
+  dio::ChunkService* service = nullptr;
   world.together(what, id, [&] {
     service = &array::ArrayServices::present(parent, what).chunks;
     if (world.rank() == 0) number = service->foreign_number();
@@ -136,7 +136,7 @@ std::string DiskArray::State::share(World& parent) {
   const std::int32_t mine = parent.rank();
   std::vector<std::int32_t> ranks(static_cast<std::size_t>(world.size()));
   world.transport().all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(ranks)));
-  array::ChunkLayout layout = client->layout();
+  dio::ChunkLayout layout = client->layout();
   layout.number = number;
   for (int& owner : layout.owners) owner = ranks[static_cast<std::size_t>(owner)];
   world.together(what, id, [&] { known.push_back(service->add(number, store)); });
@@ -152,7 +152,7 @@ void DiskArray::State::create(const Make& make) {
     codec = options.codec;
     metadata = options.metadata;
     identity = options.identity;
-    store::check_identity(identity);
+    array::check_identity(identity);
     persistent = !options.path.empty();
     store::check(codec);
     const std::size_t element_bytes = size_bytes(type);
@@ -160,8 +160,8 @@ void DiskArray::State::create(const Make& make) {
     if (typical.rank() == 0 && codec.codec != store::Codec::none)  // their chunks are read whole
       typical = Extents::filled(shape.rank(), 1);
     const Extents chunk =
-        options.chunk.rank() > 0 ? options.chunk : choose_chunk(shape, element_bytes, typical);
-    grid = ChunkGrid(shape, chunk, element_bytes, world.size(), options.group);
+        options.chunk.rank() > 0 ? options.chunk : dio::choose_chunk(shape, element_bytes, typical);
+    grid = dio::ChunkGrid(shape, chunk, element_bytes, world.size(), options.group);
     block_bytes = store::suitable_block_bytes(grid.chunk_bytes());
     caches = options.caches;
     const std::string arguments =
@@ -182,7 +182,7 @@ void DiskArray::State::create(const Make& make) {
     world.together(what, 0, [&] {
       make_store();
       const int mine = world.rank();
-      const std::string place = persistent ? directory.path() : file::process_directory(world.scratch());
+      const std::string place = persistent ? directory.path() : device::process_directory(world.scratch());
       const std::int64_t whole = geometry(mine).slots * geometry(mine).stride_bytes();
       const std::int64_t expected =
           options.expected_bytes < 0 ? whole : std::min(whole, options.expected_bytes / world.size());
@@ -234,9 +234,9 @@ void DiskArray::State::load(const MakeOpening& make) {
 void DiskArray::State::open_latest(const std::string& path, int contained, std::vector<std::byte>& bytes) {
   constexpr std::string_view what = "open disk array";
   directory = array::ArrayDirectory::open(world, path, read_only, contained, bytes);
-  store::Manifest manifest;
+  array::Manifest manifest;
   world.together(what, 0, [&] {
-    manifest = store::Manifest::decode(bytes, directory.path());
+    manifest = array::Manifest::decode(bytes, directory.path());
     type = manifest.type;
     codec = manifest.codec;
     metadata.assign(reinterpret_cast<const char*>(manifest.user.data()), manifest.user.size());
@@ -256,11 +256,11 @@ void DiskArray::State::open_latest(const std::string& path, int contained, std::
   });
 }
 
-void DiskArray::State::open_components(const store::Manifest& manifest, std::span<const int> mine) {
+void DiskArray::State::open_components(const array::Manifest& manifest, std::span<const int> mine) {
   for (const int c : mine) {
     if (grid.slots(c) == 0) continue;
-    array::StateLease lease;
-    if (read_only) lease = array::StateLease(directory.opened(), array::table_name(c, generation));
+    store::StateLease lease;
+    if (read_only) lease = store::StateLease(directory.opened(), store::table_name(c, generation));
     store::SlotTable slots = array::read_table(manifest, c, directory.opened());
     store::Component file = store::Component::open(directory.file(array::component_name(c)), std::move(slots),
                                                    component_options(c));
@@ -271,13 +271,13 @@ void DiskArray::State::open_components(const store::Manifest& manifest, std::spa
 
 /// Of those that other jobs have committed or tried to. All else that they have left is removed.
 void DiskArray::State::keep_states_read() {
-  const auto tables = array::tables_in(directory.opened());
-  for (const array::OwnedComponent& each : components()) {
+  const auto tables = store::tables_in(directory.opened());
+  for (const dio::OwnedComponent& each : components()) {
     for (const auto& [component, other] : tables) {
       if (component != each.index || other == generation) continue;
-      const std::string name = array::table_name(component, other), table = directory.file(name);
+      const std::string name = store::table_name(component, other), table = directory.file(name);
       const std::int64_t max_bytes = store::SlotTable::max_bytes(each.file->geometry());
-      if (array::is_read(directory.opened(), name))
+      if (store::is_read(directory.opened(), name))
         each.file->keep(other,
                         store::SlotTable::decode(
                             store::read_whole(table, max_bytes, nullptr, directory.opened().fd()), table));
@@ -294,17 +294,17 @@ void DiskArray::State::commit(const TransferQueue::Context& context, const std::
   const auto count = static_cast<std::size_t>(grid.components());
   std::vector<std::int64_t> facts(2 * count);  // size and checksum of each table, from its owner
   const Box all = Box::whole(grid.shape());
-  std::optional<array::ChunkStore::Pause> pause;  // until all of it is committed
+  std::optional<dio::ChunkStore::Pause> pause;  // until all of it is committed
   world::agree(group, what, [&] {
     pause.emplace(*store, std::span(&all, 1), false);
     store->deal_with_changes();
     std::vector<device::File> tables;
     std::vector<std::function<void()>> syncs;
-    for (const array::OwnedComponent& each : components()) {
+    for (const dio::OwnedComponent& each : components()) {
       syncs.emplace_back([&each] { each.file->flush(); });
       if (!persistent) continue;
       const std::vector<std::byte> table = each.file->encode_table();
-      tables.push_back(store::write_unsynced(directory.file(array::table_name(each.index, next)), table,
+      tables.push_back(store::write_unsynced(directory.file(store::table_name(each.index, next)), table,
                                              nullptr, directory.opened().fd()));
       const auto c = static_cast<std::size_t>(each.index);
       facts[2 * c] = static_cast<std::int64_t>(table.size());
@@ -321,7 +321,7 @@ void DiskArray::State::commit(const TransferQueue::Context& context, const std::
   }
   group.all_reduce(std::span(facts), transport::Reduction::sum);
   const auto* text = reinterpret_cast<const std::byte*>(new_metadata.data());
-  store::Manifest manifest{.shape = grid.shape(),
+  array::Manifest manifest{.shape = grid.shape(),
                            .chunk = grid.chunk(),
                            .type = type,
                            .block_bytes = block_bytes,
@@ -334,7 +334,7 @@ void DiskArray::State::commit(const TransferQueue::Context& context, const std::
                            .user = {text, text + new_metadata.size()}};
   for (std::size_t c = 0; c < count; ++c)
     manifest.components.push_back({array::component_name(static_cast<int>(c)),
-                                   array::table_name(static_cast<int>(c), next), facts[2 * c],
+                                   store::table_name(static_cast<int>(c), next), facts[2 * c],
                                    static_cast<std::uint32_t>(facts[2 * c + 1])});
   try {
     directory.commit(group, manifest.encode());
@@ -348,10 +348,10 @@ void DiskArray::State::commit(const TransferQueue::Context& context, const std::
   world::agree(group, what, [&] {
     // All components first: whose table did not know of it would overwrite what has been committed.
     std::exception_ptr failure;
-    for (const array::OwnedComponent& each : components()) try {
+    for (const dio::OwnedComponent& each : components()) try {
         each.file->committed(before, [&](std::uint64_t state) {
           try {
-            return array::is_read(directory.opened(), array::table_name(each.index, state));
+            return store::is_read(directory.opened(), store::table_name(each.index, state));
           } catch (const Error&) {  // then it has to stay
             failure = std::current_exception();
             return true;

@@ -31,7 +31,7 @@ struct DiskArray::State {
   array::ArrayServices& services;
   TransferQueue& queue;
   std::uint64_t id = 0;  ///< equal at all processes
-  ChunkGrid grid;
+  dio::ChunkGrid grid;
   std::int64_t block_bytes = 0;  ///< of the components
   ElementType type = ElementType::float64;
   store::CodecOptions codec;
@@ -41,10 +41,10 @@ struct DiskArray::State {
   bool persistent = false, read_only = false, open = true;
   bool changed = false;  ///< by collective calls since the last commit; the queue's, so the same everywhere
   std::uint64_t generation = 0;
-  array::ArrayDirectory directory;             ///< of a persistent array
-  std::vector<int> owners;                     ///< the process of each component
-  std::shared_ptr<array::ChunkStore> store;    ///< of this process
-  std::shared_ptr<array::ChunkClient> client;  ///< noncollective access
+  array::ArrayDirectory directory;           ///< of a persistent array
+  std::vector<int> owners;                   ///< the process of each component
+  std::shared_ptr<dio::ChunkStore> store;    ///< of this process
+  std::shared_ptr<dio::ChunkClient> client;  ///< noncollective access
   std::vector<std::shared_ptr<void>>
       known;  ///< to the services of this world, and of those it is shared with
   class Reader;
@@ -69,7 +69,7 @@ struct DiskArray::State {
                        const std::function<std::int64_t()>& own);
   /// Waits for all transfers; the first error that nobody has been told, or null.
   std::exception_ptr take_undelivered();
-  [[nodiscard]] std::span<const array::OwnedComponent> components() const noexcept;
+  [[nodiscard]] std::span<const dio::OwnedComponent> components() const noexcept;
   void let_go() noexcept;  ///< of the files; waits for what is under way
   void check_box(const Box& box) const;
   void check_type(std::string_view attempted, ElementType other) const;
@@ -80,9 +80,9 @@ struct DiskArray::State {
   void load(const MakeOpening& make);
   void make_store();
   void add_component(int component, store::Component file, std::size_t components,
-                     array::StateLease lease = {});
+                     store::StateLease lease = {});
   void open_latest(const std::string& path, int contained, std::vector<std::byte>& manifest);
-  void open_components(const store::Manifest& manifest, std::span<const int> mine);
+  void open_components(const array::Manifest& manifest, std::span<const int> mine);
   void keep_states_read();
   void serve();
   [[nodiscard]] std::string share(World& parent);

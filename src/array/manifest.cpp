@@ -6,10 +6,11 @@
 #include "outcore/error.hpp"
 #include "store/file_header.hpp"
 
-namespace outcore::store {
+namespace outcore::array {
 namespace {
 
-constexpr FileKind kind{{'O', 'U', 'T', 'C', 'A', 'R', 'R', 'Y'}, Manifest::version, "an Outcore array"};
+constexpr store::FileKind kind{
+    {'O', 'U', 'T', 'C', 'A', 'R', 'R', 'Y'}, Manifest::version, "an Outcore array"};
 
 [[noreturn]] void refuse(const std::string& detail) {
   throw Error(EINVAL, {.attempted = "manifest of an array", .detail = detail});
@@ -24,12 +25,12 @@ void check_name(const std::string& name) {
   refuse("'" + shown + "' is not the name of a file");
 }
 
-void write_extents(BodyWriter& writer, const Extents& extents) {
+void write_extents(store::BodyWriter& writer, const Extents& extents) {
   writer.number(static_cast<std::uint8_t>(extents.rank()));
   for (const std::int64_t value : extents.values()) writer.number(value);
 }
 
-Extents read_extents(BodyReader& reader) {
+Extents read_extents(store::BodyReader& reader) {
   Extents extents = Extents::filled(reader.number<std::uint8_t>("the number of dimensions", 1, max_rank), 0);
   for (int i = 0; i < extents.rank(); ++i) extents[i] = reader.number<std::int64_t>();
   return extents;
@@ -40,12 +41,12 @@ constexpr std::size_t min_component_bytes = 4 + 1 + 4 + 1 + 8 + 4;
 
 }  // namespace
 
-ChunkGrid Manifest::grid() const {
+dio::ChunkGrid Manifest::grid() const {
   return {shape, chunk, size_bytes(type), static_cast<int>(components.size()), group};
 }
 
-Geometry Manifest::geometry(int component) const {
-  const ChunkGrid chunks = grid();
+store::Geometry Manifest::geometry(int component) const {
+  const dio::ChunkGrid chunks = grid();
   return {.slot_bytes = chunks.chunk_bytes(),
           .slots = chunks.slots(component),
           .block_bytes = block_bytes,
@@ -81,7 +82,7 @@ void Manifest::check() const {
 
 std::vector<std::byte> Manifest::encode() const {
   check();
-  BodyWriter writer;
+  store::BodyWriter writer;
   write_extents(writer, shape);
   write_extents(writer, chunk);
   writer.number(static_cast<std::uint8_t>(type));
@@ -103,20 +104,20 @@ std::vector<std::byte> Manifest::encode() const {
   }
   writer.number(static_cast<std::uint32_t>(user.size()));
   writer.raw(user);
-  return with_file_header(kind, writer.body());
+  return store::with_file_header(kind, writer.body());
 }
 
 Manifest Manifest::decode(std::span<const std::byte> bytes, const std::string& path) {
-  BodyReader reader(checked_body(kind, bytes, path), kind, path);
+  store::BodyReader reader(store::checked_body(kind, bytes, path), kind, path);
   Manifest manifest;
   manifest.shape = read_extents(reader);
   manifest.chunk = read_extents(reader);
   manifest.type = static_cast<ElementType>(reader.number<std::uint8_t>());
   manifest.block_bytes = reader.number<std::int64_t>();
   manifest.group = reader.number<std::int64_t>();
-  manifest.codec.codec = static_cast<Codec>(reader.number<std::uint8_t>());
-  manifest.codec.compressor = static_cast<Compressor>(reader.number<std::uint8_t>());
-  manifest.codec.filter = static_cast<Filter>(reader.number<std::uint8_t>());
+  manifest.codec.codec = static_cast<store::Codec>(reader.number<std::uint8_t>());
+  manifest.codec.compressor = static_cast<store::Compressor>(reader.number<std::uint8_t>());
+  manifest.codec.filter = static_cast<store::Filter>(reader.number<std::uint8_t>());
   manifest.codec.level = reader.number<std::uint8_t>();
   manifest.shared = reader.number<std::uint8_t>("the placement", 0, 1) != 0;
   manifest.generation = reader.number<std::uint64_t>();
@@ -142,4 +143,4 @@ Manifest Manifest::decode(std::span<const std::byte> bytes, const std::string& p
   return manifest;
 }
 
-}  // namespace outcore::store
+}  // namespace outcore::array

@@ -12,7 +12,7 @@
 #include "outcore/element_type.hpp"
 #include "store/geometry.hpp"
 
-namespace outcore::store {
+namespace outcore::array {
 
 /// Written last, by write_durably: so an array is in the state before a commit or after it. It names for each
 /// component the file of chunks and the file with its table, whose size and checksum tie the right version
@@ -37,8 +37,8 @@ struct Manifest {
   Extents shape, chunk;
   ElementType type = ElementType::float64;
   std::int64_t block_bytes = 128 << 10;
-  std::int64_t group = ChunkGrid::default_group;
-  CodecOptions codec;
+  std::int64_t group = dio::ChunkGrid::default_group;
+  store::CodecOptions codec;
   bool shared = true;            ///< one directory for all processes, not one for each node
   std::uint64_t generation = 0;  ///< number of the commit, from 1
   std::string identity;          ///< what the array is, from when it was made; printable
@@ -47,8 +47,8 @@ struct Manifest {
 
   friend bool operator==(const Manifest&, const Manifest&) = default;
 
-  [[nodiscard]] ChunkGrid grid() const;                  ///< throws as ChunkGrid does
-  [[nodiscard]] Geometry geometry(int component) const;  ///< with shadow, as persistent arrays are
+  [[nodiscard]] dio::ChunkGrid grid() const;                    ///< throws as ChunkGrid does
+  [[nodiscard]] store::Geometry geometry(int component) const;  ///< with shadow, as persistent arrays are
   /// Throws Error(EINVAL), saying what: numbers that make no array, names that are none, too much of
   /// something.
   void check() const;
@@ -63,4 +63,4 @@ struct Manifest {
 /// Throws Error(EINVAL) for an identity that is too long, or not printable.
 void check_identity(const std::string& identity);
 
-}  // namespace outcore::store
+}  // namespace outcore::array

@@ -23,19 +23,19 @@ namespace {
 
 constexpr std::int64_t pass_bytes = 4 << 20;  // read at a time
 
-store::Manifest manifest_of(const device::Directory& directory) {
+array::Manifest manifest_of(const device::Directory& directory) {
   const std::string file = directory.path() + "/manifest";
-  store::Manifest manifest = store::Manifest::decode(
-      store::read_whole(file, store::Manifest::max_bytes, nullptr, directory.fd()), file);
+  array::Manifest manifest = array::Manifest::decode(
+      store::read_whole(file, array::Manifest::max_bytes, nullptr, directory.fd()), file);
   array::check_names(manifest, directory.path());
   return manifest;
 }
 
 /// Whether all tables of a state are held now, and have been there since.
-bool hold(const device::Directory& directory, const store::Manifest& manifest,
-          std::vector<array::StateLease>& leases) {
+bool hold(const device::Directory& directory, const array::Manifest& manifest,
+          std::vector<store::StateLease>& leases) {
   leases.clear();
-  const ChunkGrid grid = manifest.grid();
+  const dio::ChunkGrid grid = manifest.grid();
   try {
     for (int c = 0; c < grid.components(); ++c)
       if (grid.slots(c) > 0 && (manifest.shared || directory.holds(array::component_name(c))))
@@ -49,10 +49,10 @@ bool hold(const device::Directory& directory, const store::Manifest& manifest,
 
 /// The newest state, which a job that commits leaves alone while the leases are there. A table that is
 /// missing although no other state has been committed is damage, and found by who reads it.
-store::Manifest held_state(const device::Directory& directory, std::vector<array::StateLease>& leases) {
-  store::Manifest manifest = manifest_of(directory);
+array::Manifest held_state(const device::Directory& directory, std::vector<store::StateLease>& leases) {
+  array::Manifest manifest = manifest_of(directory);
   while (!hold(directory, manifest, leases)) {
-    store::Manifest next = manifest_of(directory);
+    array::Manifest next = manifest_of(directory);
     if (next.generation == manifest.generation && next.identity == manifest.identity) break;
     manifest = std::move(next);
   }
@@ -77,8 +77,8 @@ void verify_slots(const store::Component& component, std::int64_t first, std::in
   }
 }
 
-void verify_component(const device::Directory& directory, const store::Manifest& manifest,
-                      const ChunkGrid& grid, int c, Verification& result) {
+void verify_component(const device::Directory& directory, const array::Manifest& manifest,
+                      const dio::ChunkGrid& grid, int c, Verification& result) {
   const std::string data = directory.path() + "/" + array::component_name(c);
   if (grid.slots(c) == 0) return;
   if (!manifest.shared && !directory.holds(array::component_name(c))) {
@@ -108,8 +108,8 @@ void verify_component(const device::Directory& directory, const store::Manifest&
 }  // namespace
 
 ArrayFacts array_facts(const std::string& path, int contained) {
-  const store::Manifest manifest = manifest_of(device::Directory(path, contained));
-  const ChunkGrid grid = manifest.grid();
+  const array::Manifest manifest = manifest_of(device::Directory(path, contained));
+  const dio::ChunkGrid grid = manifest.grid();
   return {{{"shape", manifest.shape.text()},
            {"dtype", std::string(name(manifest.type))},
            {"chunk", manifest.chunk.text()},
@@ -125,8 +125,8 @@ ArrayFacts array_facts(const std::string& path, int contained) {
 Verification verify_array(const std::string& path, int contained) {
   const device::Directory directory(path, contained);
   Verification result;
-  std::optional<store::Manifest> manifest;
-  std::vector<array::StateLease> leases;
+  std::optional<array::Manifest> manifest;
+  std::vector<store::StateLease> leases;
   try {
     manifest = held_state(directory, leases);
   } catch (const Error& error) {
@@ -134,7 +134,7 @@ Verification verify_array(const std::string& path, int contained) {
     result.damage.emplace_back(error.what());
     return result;
   }
-  const ChunkGrid grid = manifest->grid();
+  const dio::ChunkGrid grid = manifest->grid();
   for (int c = 0; c < grid.components(); ++c) {
     try {
       verify_component(directory, *manifest, grid, c, result);

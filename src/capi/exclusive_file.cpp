@@ -16,7 +16,7 @@
 namespace {
 
 using outcore::file::ExclusiveFile;
-using namespace outcore::file::c;
+using namespace outcore::capi;
 
 // Leaked: files left open are closed at exit by the file layer, which needs nothing of this.
 auto& files = *new Table<int, std::shared_ptr<ExclusiveFile>>;
@@ -135,7 +135,7 @@ int oc_eaf_eof(int file, int64_t offset, int* at_end) {
 int oc_eaf_stat(const char* scratch, int64_t* free_bytes, char* type, size_t type_size) {
   return guarded([&] {
     const auto& directory =
-        scratch && *scratch ? outcore::file::checked_scratch(scratch) : outcore::file::default_scratch();
+        scratch && *scratch ? outcore::device::checked_scratch(scratch) : outcore::device::default_scratch();
     const auto system = outcore::device::file_system(directory);
     report(system, free_bytes, type, type_size);
     return OC_OK;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace outcore::file::c {
+namespace outcore::capi {
 namespace {
 
 thread_local int last_code = OC_OK;
@@ -66,4 +66,4 @@ void report(const device::FileSystem& system, std::int64_t* free_bytes, char* ty
   type[size] = 0;
 }
 
-}  // namespace outcore::file::c
+}  // namespace outcore::capi

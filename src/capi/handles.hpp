@@ -19,7 +19,7 @@
 #include "outcore/placement.hpp"
 #include "outcore/world.hpp"
 
-namespace outcore::file::c {
+namespace outcore::capi {
 
 /// Things known to C by numbers, which are never used twice.
 template <class Number, class Thing>
@@ -113,4 +113,4 @@ int guarded(Body body) noexcept {
 /// Hands out what is known of a file system; either place may be NULL.
 void report(const device::FileSystem& system, std::int64_t* free_bytes, char* type, std::size_t type_size);
 
-}  // namespace outcore::file::c
+}  // namespace outcore::capi

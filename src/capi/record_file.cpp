@@ -20,7 +20,7 @@ using outcore::Error;
 using outcore::World;
 using outcore::file::RecordFile;
 using outcore::file::RecordFileOptions;
-using namespace outcore::file::c;
+using namespace outcore::capi;
 
 /// A file, and the world that it needs as long as it lives.
 struct OpenFile {

@@ -9,7 +9,7 @@
 #include "capi/handles.hpp"
 #include "outcore/outcore.h"
 
-namespace outcore::file::c {
+namespace outcore::capi {
 namespace {
 
 // Leaked: requests that are left at exit end with the files, which need nothing of this.
@@ -34,9 +34,9 @@ int report_moved(const std::string& path, std::int64_t moved, std::int64_t wante
   return failed(OC_END_OF_FILE, text.c_str());
 }
 
-}  // namespace outcore::file::c
+}  // namespace outcore::capi
 
-using namespace outcore::file::c;
+using namespace outcore::capi;
 
 extern "C" {
 

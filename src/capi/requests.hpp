@@ -7,7 +7,7 @@
 
 #include "outcore/request.hpp"
 
-namespace outcore::file::c {
+namespace outcore::capi {
 
 /// What oc_wait needs of a request.
 struct Outstanding {
@@ -24,4 +24,4 @@ struct Outstanding {
 /// Hands out the bytes moved; without a place for them, fewer than wanted are OC_END_OF_FILE.
 int report_moved(const std::string& path, std::int64_t moved, std::int64_t wanted, std::int64_t* place);
 
-}  // namespace outcore::file::c
+}  // namespace outcore::capi

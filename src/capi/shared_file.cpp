@@ -22,7 +22,7 @@ namespace {
 using outcore::World;
 using outcore::file::SharedFile;
 using outcore::file::SharedFileOptions;
-using namespace outcore::file::c;
+using namespace outcore::capi;
 
 /// A file, and the world that it needs as long as it lives.
 struct OpenFile {

@@ -8,7 +8,7 @@
 #include "capi/handles.hpp"
 #include "outcore/outcore.h"
 
-namespace outcore::file::c {
+namespace outcore::capi {
 namespace {
 
 // Leaked: at exit, nothing that is collective happens any more.
@@ -46,9 +46,9 @@ Placement placement_of(int placement, const char* attempted) {
   }
 }
 
-}  // namespace outcore::file::c
+}  // namespace outcore::capi
 
-using namespace outcore::file::c;
+using namespace outcore::capi;
 
 extern "C" {
 

@@ -26,7 +26,7 @@
 #include "outcore/error.hpp"
 #include "outcore/scratch.hpp"
 
-namespace outcore::file {
+namespace outcore::device {
 namespace {
 
 namespace fs = std::filesystem;
@@ -64,7 +64,7 @@ bool has_our_form(const std::string& name, const std::string& prefix) {
 /// Removes a directory whose lock the caller holds. The lock file goes last, so that a removal that was
 /// interrupted is resumed by the next one.
 void remove_locked(const std::string& directory) {
-  const device::Directory opened(directory, 1);  // no link to somewhere else
+  const Directory opened(directory, 1);  // no link to somewhere else
   for (const std::string& name : opened.names())
     if (name != lock_name + 1) opened.remove_tree(name);
   opened.remove(lock_name + 1);
@@ -199,4 +199,4 @@ std::vector<std::string> clean(const std::string& scratch) {
   return removed;
 }
 
-}  // namespace outcore::file
+}  // namespace outcore::device

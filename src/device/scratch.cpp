@@ -15,7 +15,7 @@
 #include "device/file.hpp"
 #include "outcore/error.hpp"
 
-namespace outcore::file {
+namespace outcore::device {
 namespace {
 
 constexpr std::int64_t probe_bytes = 8 << 20;
@@ -25,7 +25,7 @@ std::string refusal(const std::string& path) {
   if (!path.starts_with('/')) return "not an absolute path";
   try {
     (void)checked_scratch(path);
-    const auto system = device::file_system(path);
+    const auto system = file_system(path);
     if (system.memory) return system.type + " lives in memory";
     if (system.network) return system.type + " is a network file system";
     struct stat about{};
@@ -47,7 +47,7 @@ double probe_seconds(const std::string& directory) {
   const int fd = mkostemp(name.data(), O_CLOEXEC);
   if (fd < 0) return failed;
   unlink(name.c_str());
-  const device::Buffer buffer(probe_bytes);
+  const Buffer buffer(probe_bytes);
   const auto start = std::chrono::steady_clock::now();
   const bool moved = pwrite(fd, buffer.data(), probe_bytes, 0) == probe_bytes && fdatasync(fd) == 0 &&
                      posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) == 0 &&
@@ -125,4 +125,4 @@ const std::string& default_scratch() {
   return chosen;
 }
 
-}  // namespace outcore::file
+}  // namespace outcore::device

@@ -7,7 +7,7 @@
 #include "device/buffer.hpp"
 #include "outcore/error.hpp"
 
-namespace outcore::store {
+namespace outcore::dio {
 
 struct BlockCopies::Copy {
   /// A part of the budget.
@@ -109,4 +109,4 @@ void BlockCopies::forget(std::int64_t block) {
   index_.erase(found);
 }
 
-}  // namespace outcore::store
+}  // namespace outcore::dio

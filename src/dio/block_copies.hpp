@@ -13,7 +13,7 @@
 
 #include "outcore/world.hpp"
 
-namespace outcore::store {
+namespace outcore::dio {
 
 /// They are what their owners had when they were asked for, and are not told of changes: who may need other
 /// ones forgets them. Those used last are kept. Thread-safe; nothing is called with a lock held.
@@ -50,4 +50,4 @@ class BlockCopies {
   std::unordered_map<std::int64_t, Entries::iterator> index_;
 };
 
-}  // namespace outcore::store
+}  // namespace outcore::dio

@@ -4,7 +4,7 @@
 
 #include "device/worker.hpp"
 
-namespace outcore::store {
+namespace outcore::dio {
 
 void ThreadPool::end() {
   {
@@ -52,4 +52,4 @@ void ThreadPool::run() {
   }
 }
 
-}  // namespace outcore::store
+}  // namespace outcore::dio

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-namespace outcore::store {
+namespace outcore::dio {
 
 /// Threads that run tasks, begun in the order in which they were added; a thread is started when all others
 /// are busy. They never take the core of the caller.
@@ -41,4 +41,4 @@ class ThreadPool {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace outcore::store
+}  // namespace outcore::dio

@@ -9,7 +9,7 @@
 
 #include "outcore/error.hpp"
 
-namespace outcore::store {
+namespace outcore::dio {
 namespace {
 
 std::string mark_file(const std::string& directory, std::int64_t number) {
@@ -42,4 +42,4 @@ void Visibility::remove_mark() const {
   ::unlink(mark_.c_str());
 }
 
-}  // namespace outcore::store
+}  // namespace outcore::dio

@@ -7,7 +7,7 @@
 #include "outcore/placement.hpp"
 #include "outcore/world.hpp"
 
-namespace outcore::store {
+namespace outcore::dio {
 
 /// A file that process 0 leaves in a directory, for the others to look for. Not by name alone: another host
 /// may have a directory of the same name.
@@ -36,4 +36,4 @@ class Visibility {
   bool by_me_ = false, by_all_ = false;
 };
 
-}  // namespace outcore::store
+}  // namespace outcore::dio

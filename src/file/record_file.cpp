@@ -79,13 +79,12 @@ struct RecordFile::State : std::enable_shared_from_this<RecordFile::State> {
         limit_granules(prepared.options.hard_limit_bytes > 0
                            ? prepared.options.hard_limit_bytes / RecordSpace::granule_bytes
                            : RecordEntry::max_granules),
-        stored(world,
-               store::StripedFileOptions{.name = prepared.name,
-                                         .typical_request_bytes = prepared.options.typical_record_bytes,
-                                         .expected_bytes = prepared.options.soft_limit_bytes,
-                                         .placement = prepared.options.placement,
-                                         .page_cache = prepared.options.page_cache,
-                                         .engine = prepared.options.engine}),
+        stored(world, dio::StripedFileOptions{.name = prepared.name,
+                                              .typical_request_bytes = prepared.options.typical_record_bytes,
+                                              .expected_bytes = prepared.options.soft_limit_bytes,
+                                              .placement = prepared.options.placement,
+                                              .page_cache = prepared.options.page_cache,
+                                              .engine = prepared.options.engine}),
         directory(world, records),
         taken(world),
         space(extent_granules(prepared.options, limit_granules, world.size()),
@@ -93,7 +92,7 @@ struct RecordFile::State : std::enable_shared_from_this<RecordFile::State> {
 
   const std::string name;
   const std::int64_t records, limit_granules;
-  store::StripedFile stored;
+  dio::StripedFile stored;
   RecordDirectory directory;
   Counter taken;  ///< granules, by all processes
   RecordSpace space;
@@ -203,8 +202,8 @@ std::shared_ptr<RecordFile::Transfer> RecordFile::State::begin_put(std::int64_t 
   put->entry = RecordEntry(allocation, stamp);
   put->header = {.record = record, .size_bytes = size, .stamp = stamp};
   put->header.checksum = checksum(put->header, data);
-  const std::array ranges{store::WriteRange{allocation.offset(), std::as_bytes(std::span(&put->header, 1))},
-                          store::WriteRange{allocation.offset() + header_bytes, data}};
+  const std::array ranges{WriteRange{allocation.offset(), std::as_bytes(std::span(&put->header, 1))},
+                          WriteRange{allocation.offset() + header_bytes, data}};
   try {
     put->moving = stored.write_async(ranges);
   } catch (...) {
@@ -225,9 +224,8 @@ std::shared_ptr<RecordFile::Transfer> RecordFile::State::begin_get(std::int64_t 
   const RecordSpace::Allocation allocation = entry.allocation();
   get->buffer = buffer.first(
       std::min(buffer.size(), static_cast<std::size_t>(allocation.capacity_bytes() - header_bytes)));
-  const std::array ranges{
-      store::ReadRange{allocation.offset(), std::as_writable_bytes(std::span(&get->header, 1))},
-      store::ReadRange{allocation.offset() + header_bytes, get->buffer}};
+  const std::array ranges{ReadRange{allocation.offset(), std::as_writable_bytes(std::span(&get->header, 1))},
+                          ReadRange{allocation.offset() + header_bytes, get->buffer}};
   get->moving = stored.read_async(ranges);
   return get;
 }

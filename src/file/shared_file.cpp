@@ -36,7 +36,7 @@ struct SharedFile::State {
 
   std::string name;
   std::int64_t hard_limit_bytes = 0;
-  store::StripedFile stored;
+  dio::StripedFile stored;
   SharedEnd end;
 
   void check_open(std::string_view attempted) const {
@@ -55,7 +55,7 @@ struct SharedFile::State {
     return past;
   }
 
-  void before(const store::ReadRange& range) {
+  void before(const ReadRange& range) {
     const std::int64_t past = end_of("read", range.offset, range.memory.size());
     if (end.reaches(past)) return;
     throw Error(EINVAL, {.attempted = "read",
@@ -65,7 +65,7 @@ struct SharedFile::State {
                          .detail = "the file ends at " + std::to_string(end.known())});
   }
 
-  void check_limit(const store::WriteRange& range) const {
+  void check_limit(const WriteRange& range) const {
     const std::int64_t past = end_of("write", range.offset, range.memory.size());
     if (hard_limit_bytes > 0 && past > hard_limit_bytes)
       throw Error(EFBIG, {.attempted = "write",
@@ -200,7 +200,7 @@ const std::string& SharedFile::name() const noexcept {
 std::int64_t SharedFile::hard_limit_bytes() const noexcept {
   return state_.get()->hard_limit_bytes;
 }
-const store::StripedFile& SharedFile::stored() const noexcept {
+const dio::StripedFile& SharedFile::stored() const noexcept {
   return state_.get()->stored;
 }
 World& SharedFile::world() const noexcept {

@@ -11,7 +11,7 @@
 
 #include "outcore/error.hpp"
 
-namespace outcore::array {
+namespace outcore::store {
 namespace {
 
 enum class Locked { yes, by_others, cannot };
@@ -88,4 +88,4 @@ std::vector<std::pair<int, std::uint64_t>> tables_in(const device::Directory& di
   return tables;
 }
 
-}  // namespace outcore::array
+}  // namespace outcore::store

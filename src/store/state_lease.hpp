@@ -9,7 +9,7 @@
 #include "device/directory.hpp"
 #include "device/held_lock.hpp"
 
-namespace outcore::array {
+namespace outcore::store {
 
 /// Who reads a state of a component holds a shared lock (flock) of its table while it does. Then a writer
 /// that has committed other states leaves the table alone, and everything it refers to. The lock vanishes
@@ -38,4 +38,4 @@ class StateLease {
 /// All tables of components in a directory: component and generation of each.
 [[nodiscard]] std::vector<std::pair<int, std::uint64_t>> tables_in(const device::Directory& directory);
 
-}  // namespace outcore::array
+}  // namespace outcore::store

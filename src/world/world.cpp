@@ -99,7 +99,7 @@ World::World(std::unique_ptr<transport::Transport> given, const Make& make)
   enter("World", [&]() -> std::uint64_t {
     options = make();
     each_its_own = own_node(options);
-    if (!options.scratch.empty()) state.scratch = file::checked_scratch(options.scratch);
+    if (!options.scratch.empty()) state.scratch = device::checked_scratch(options.scratch);
     if (options.memory_bytes < 0)
       throw Error(EINVAL,
                   {.attempted = "memory budget of " + std::to_string(options.memory_bytes) + " bytes"});
@@ -200,7 +200,7 @@ Budget& World::budget() noexcept {
 }
 
 const std::string& World::scratch() const {
-  return state_->scratch ? *state_->scratch : file::default_scratch();
+  return state_->scratch ? *state_->scratch : device::default_scratch();
 }
 
 void World::add_user(const std::shared_ptr<world::User>& user) {

@@ -9,6 +9,7 @@
 #include "support/check.hpp"
 
 using namespace outcore;
+using namespace outcore::array;
 using namespace outcore::store;
 using samples::Bytes;
 

@@ -12,7 +12,7 @@
 #include "support/temporary_directory.hpp"
 
 using namespace outcore;
-using namespace outcore::file;
+using namespace outcore::device;
 namespace fs = std::filesystem;
 
 namespace {

@@ -13,7 +13,7 @@ using namespace outcore;
 namespace {
 
 struct Case {
-  ChunkGrid grid;
+  dio::ChunkGrid grid;
   Box box;
 };
 
@@ -78,7 +78,7 @@ TEST("ranges of slots cover exactly the chunks that meet a box, in order, as lon
 TEST("every chunk has a place of its own, slots have no holes, and the way back is right") {
   std::mt19937 random(2);
   for (int i = 0; i < 2000; ++i) {
-    const ChunkGrid grid = random_case(random).grid;
+    const dio::ChunkGrid grid = random_case(random).grid;
     std::vector<std::set<std::int64_t>> slots(static_cast<std::size_t>(grid.components()));
     for (std::int64_t k = 0; k < grid.chunks(); ++k) {
       const auto location = grid.locate(k);
@@ -97,7 +97,7 @@ TEST("every chunk has a place of its own, slots have no holes, and the way back 
 TEST("the boxes of the chunks tile the array") {
   std::mt19937 random(3);
   for (int i = 0; i < 500; ++i) {
-    const ChunkGrid grid = random_case(random).grid;
+    const dio::ChunkGrid grid = random_case(random).grid;
     std::int64_t volume = 0;
     for (std::int64_t k = 0; k < grid.chunks(); ++k) {
       const Box box = grid.chunk_box(k);
@@ -109,7 +109,7 @@ TEST("the boxes of the chunks tile the array") {
 }
 
 TEST("a whole array of one component is one range") {
-  const ChunkGrid grid({1000, 1000}, {128, 128}, 8, 1);
+  const dio::ChunkGrid grid({1000, 1000}, {128, 128}, 8, 1);
   int ranges = 0;
   grid.for_each_slot_range(0, Box::whole(grid.shape()), [&](const store::SlotRange& range) {
     ++ranges;
@@ -119,7 +119,7 @@ TEST("a whole array of one component is one range") {
 }
 
 TEST("groups of all components have a share of a section") {
-  const ChunkGrid grid({10000, 10000}, {128, 128}, 8, 4);
+  const dio::ChunkGrid grid({10000, 10000}, {128, 128}, 8, 4);
   for (int component = 0; component < 4; ++component) {
     const std::int64_t share = grid.count(component, {{600, 300}, {5600, 5300}});
     check::is_true(share > 1600 * 0.22 && share < 1600 * 0.29, std::to_string(share).c_str());
@@ -127,12 +127,12 @@ TEST("groups of all components have a share of a section") {
 }
 
 TEST("an empty box meets nothing") {
-  const ChunkGrid grid({10, 10}, {3, 3}, 8, 2);
+  const dio::ChunkGrid grid({10, 10}, {3, 3}, 8, 2);
   check::equal(grid.count(0, {{4, 4}, {4, 9}}), 0);
 }
 
 TEST("a box outside of the array, or a component that is not there, is refused") {
-  const ChunkGrid grid({10, 10}, {3, 3}, 8, 2);
+  const dio::ChunkGrid grid({10, 10}, {3, 3}, 8, 2);
   check::equal(refused([&] { (void)grid.count(0, {{0, 0}, {11, 10}}); }), EINVAL);
   check::equal(refused([&] { (void)grid.count(0, {{-1, 0}, {10, 10}}); }), EINVAL);
   check::equal(refused([&] { (void)grid.count(0, {{0}, {10}}); }), EINVAL);
@@ -140,35 +140,35 @@ TEST("a box outside of the array, or a component that is not there, is refused")
 }
 
 TEST("grids that are none are refused") {
-  check::equal(refused([] { ChunkGrid({}, {}, 8, 1); }), EINVAL);
-  check::equal(refused([] { ChunkGrid({4, 4}, {4}, 8, 1); }), EINVAL);
-  check::equal(refused([] { ChunkGrid({4, 0}, {4, 4}, 8, 1); }), EINVAL);
-  check::equal(refused([] { ChunkGrid({4, 4}, {4, -1}, 8, 1); }), EINVAL);
-  check::equal(refused([] { ChunkGrid({4, 4}, {4, 4}, 0, 1); }), EINVAL);
-  check::equal(refused([] { ChunkGrid({4, 4}, {4, 4}, 8, 0); }), EINVAL);
-  check::equal(refused([] { ChunkGrid({4, 4}, {4, 4}, 8, 1, 0); }), EINVAL);
-  const auto error = check::throws<Error>([] { ChunkGrid({1LL << 40, 1LL << 40}, {8, 8}, 8, 1); });
+  check::equal(refused([] { dio::ChunkGrid({}, {}, 8, 1); }), EINVAL);
+  check::equal(refused([] { dio::ChunkGrid({4, 4}, {4}, 8, 1); }), EINVAL);
+  check::equal(refused([] { dio::ChunkGrid({4, 0}, {4, 4}, 8, 1); }), EINVAL);
+  check::equal(refused([] { dio::ChunkGrid({4, 4}, {4, -1}, 8, 1); }), EINVAL);
+  check::equal(refused([] { dio::ChunkGrid({4, 4}, {4, 4}, 0, 1); }), EINVAL);
+  check::equal(refused([] { dio::ChunkGrid({4, 4}, {4, 4}, 8, 0); }), EINVAL);
+  check::equal(refused([] { dio::ChunkGrid({4, 4}, {4, 4}, 8, 1, 0); }), EINVAL);
+  const auto error = check::throws<Error>([] { dio::ChunkGrid({1LL << 40, 1LL << 40}, {8, 8}, 8, 1); });
   check::contains(error.what(), "2^62");
 }
 
 TEST(
     "chunks are square when nothing is known of their use, but four times as high, because they are read in "
     "parts") {
-  check::is_true(choose_chunk({10000, 10000}, 8) == Extents({256, 64}));
-  check::is_true(choose_chunk({5000, 5000}, 8) == Extents({256, 64}));
-  check::is_true(choose_chunk({1000, 1000, 1000}, 8) == Extents({64, 16, 16}));
-  check::is_true(choose_chunk({1 << 20}, 8) == Extents({16384}));
+  check::is_true(dio::choose_chunk({10000, 10000}, 8) == Extents({256, 64}));
+  check::is_true(dio::choose_chunk({5000, 5000}, 8) == Extents({256, 64}));
+  check::is_true(dio::choose_chunk({1000, 1000, 1000}, 8) == Extents({64, 16, 16}));
+  check::is_true(dio::choose_chunk({1 << 20}, 8) == Extents({16384}));
 }
 
 TEST("chunks follow the shape of the typical section") {
-  check::is_true(choose_chunk({10000, 10000}, 8, {1, 10000}) == Extents({1, 10000}));
-  check::is_true(choose_chunk({100000, 100000}, 8, {10, 160}) == Extents({32, 512}));
-  check::is_true(choose_chunk({10000, 10000}, 8, {10000, 1}) == Extents({10000, 1}));
+  check::is_true(dio::choose_chunk({10000, 10000}, 8, {1, 10000}) == Extents({1, 10000}));
+  check::is_true(dio::choose_chunk({100000, 100000}, 8, {10, 160}) == Extents({32, 512}));
+  check::is_true(dio::choose_chunk({10000, 10000}, 8, {10000, 1}) == Extents({10000, 1}));
 }
 
 TEST("chunks divide the array evenly rather than leave most of the last one empty") {
-  check::is_true(choose_chunk({130, 130}, 8) == Extents({130, 48}));
-  check::is_true(choose_chunk({50, 50}, 8) == Extents({50, 50}));
+  check::is_true(dio::choose_chunk({130, 130}, 8) == Extents({130, 48}));
+  check::is_true(dio::choose_chunk({50, 50}, 8) == Extents({50, 50}));
 }
 
 TEST("chosen chunks are never larger than the array, nor than the target, nor much smaller") {
@@ -182,8 +182,8 @@ TEST("chosen chunks are never larger than the array, nor than the target, nor mu
     }
     const std::size_t element = std::size_t{1} << random() % 5;
     const std::int64_t target = 1LL << (10 + random() % 12);
-    const Extents chunk = choose_chunk(shape, element, random() % 2 ? section : Extents{}, target);
-    const ChunkGrid grid(shape, chunk, element, 1);
+    const Extents chunk = dio::choose_chunk(shape, element, random() % 2 ? section : Extents{}, target);
+    const dio::ChunkGrid grid(shape, chunk, element, 1);
     for (int d = 0; d < rank; ++d) check::is_true(chunk[d] >= 1 && chunk[d] <= shape[d]);
     check::is_true(grid.chunk_bytes() <= target, chunk.text().c_str());
     const auto all = static_cast<double>(shape.product()) * static_cast<double>(element);
@@ -194,10 +194,10 @@ TEST("chosen chunks are never larger than the array, nor than the target, nor mu
 }
 
 TEST("a choice of chunks for what is no array, or no section of it, is refused") {
-  check::equal(refused([] { (void)choose_chunk({}, 8); }), EINVAL);
-  check::equal(refused([] { (void)choose_chunk({3, 0}, 8); }), EINVAL);
-  check::equal(refused([] { (void)choose_chunk({3, 3}, 8, {3}); }), EINVAL);
-  check::equal(refused([] { (void)choose_chunk({3, 3}, 8, {3, 0}); }), EINVAL);
+  check::equal(refused([] { (void)dio::choose_chunk({}, 8); }), EINVAL);
+  check::equal(refused([] { (void)dio::choose_chunk({3, 0}, 8); }), EINVAL);
+  check::equal(refused([] { (void)dio::choose_chunk({3, 3}, 8, {3}); }), EINVAL);
+  check::equal(refused([] { (void)dio::choose_chunk({3, 3}, 8, {3, 0}); }), EINVAL);
 }
 
 TEST_MAIN

@@ -4,8 +4,8 @@
 #include "dio/stripes/joined_ranges.hpp"
 #include "support/check.hpp"
 
-using outcore::store::JoinedRanges;
-using outcore::store::TransferRange;
+using outcore::dio::JoinedRanges;
+using outcore::dio::TransferRange;
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include "support/check.hpp"
 
 using outcore::Error;
-using outcore::store::Stripes;
+using outcore::dio::Stripes;
 
 TEST("stripes are dealt out round robin") {
   const Stripes stripes(4096, 3);

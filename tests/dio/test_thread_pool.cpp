@@ -9,7 +9,7 @@
 #include "dio/thread_pool.hpp"
 #include "support/check.hpp"
 
-using outcore::store::ThreadPool;
+using outcore::dio::ThreadPool;
 
 TEST("tasks are run in order, by one thread that is not the caller's, and all before the end") {
   std::vector<int> order;

@@ -332,7 +332,7 @@ TEST("no name collides with what the library keeps in its directory") {
     file.write(pattern(10), 0);
     file.erase();
   }
-  check::equal(clean(scratch).size(), 0u);
+  check::equal(device::clean(scratch).size(), 0u);
 }
 
 TEST("more expected bytes than are free is ENOSPC with both numbers, and nothing is made") {

@@ -12,8 +12,8 @@ namespace samples {
 
 using Bytes = std::vector<std::byte>;
 
-inline outcore::store::Manifest manifest() {
-  outcore::store::Manifest manifest;
+inline outcore::array::Manifest manifest() {
+  outcore::array::Manifest manifest;
   manifest.shape = {1000, 2000, 3};
   manifest.chunk = {64, 64, 3};
   manifest.type = outcore::ElementType::complex128;

@@ -20,6 +20,7 @@
 
 using namespace outcore;
 using namespace outcore::store;
+using outcore::array::Manifest;
 using samples::Bytes;
 
 namespace {

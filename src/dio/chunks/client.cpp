@@ -11,7 +11,7 @@
 #include "dio/chunks/portions.hpp"
 #include "outcore/error.hpp"
 
-namespace outcore::array {
+namespace outcore::dio {
 namespace {
 
 constexpr std::int64_t portion_bytes = 4 << 20;  // of a box, asked for at once
@@ -305,10 +305,9 @@ void ChunkClient::ask_for_chunks(const Task& portion, int component) {
       portion.request->end_part(failure);
     };
     portion.request->begin_part();
-    if (copies_->use(number, ready,
-                     [&](std::span<std::byte> memory, const store::BlockCopies::Loaded& loaded) {
-                       load(portion, component, chunk, memory, loaded);
-                     }))
+    if (copies_->use(number, ready, [&](std::span<std::byte> memory, const BlockCopies::Loaded& loaded) {
+          load(portion, component, chunk, memory, loaded);
+        }))
       return;
     portion.request->end_part(nullptr);  // what follows has parts of its own, and may throw
     Task single = portion;
@@ -320,7 +319,7 @@ void ChunkClient::ask_for_chunks(const Task& portion, int component) {
 }
 
 void ChunkClient::load(const Task& portion, int component, const Box& chunk, std::span<std::byte> memory,
-                       const store::BlockCopies::Loaded& loaded) {
+                       const BlockCopies::Loaded& loaded) {
   const auto bytes = static_cast<std::size_t>(chunk.volume()) * layout_.grid.element_bytes();
   const auto then = [loaded, bytes, self = shared_from_this()](std::span<std::byte> reply,
                                                                const Error* error) {
@@ -380,4 +379,4 @@ void ChunkClient::close() noexcept {
   (void)undelivered_.take();
 }
 
-}  // namespace outcore::array
+}  // namespace outcore::dio

@@ -19,7 +19,7 @@
 #include "dio/chunks/service.hpp"
 #include "dio/chunks/store.hpp"
 
-namespace outcore::array {
+namespace outcore::dio {
 
 /// What one has to know of an array to ask for its sections.
 struct ChunkLayout {
@@ -79,7 +79,7 @@ class ChunkClient : public std::enable_shared_from_this<ChunkClient> {
   [[nodiscard]] std::exception_ptr unless_complete(std::size_t came, std::size_t wanted) const;
   void ask_for_chunks(const Task& portion, int component);
   void load(const Task& portion, int component, const Box& chunk, std::span<std::byte> memory,
-            const store::BlockCopies::Loaded& loaded);
+            const BlockCopies::Loaded& loaded);
   [[noreturn]] void throw_closed(const char* attempted) const;
   void note_begin(Operation operation);
   void note_end(Operation operation, const Box& box, const std::weak_ptr<ComposedRequest>& request,
@@ -89,7 +89,7 @@ class ChunkClient : public std::enable_shared_from_this<ChunkClient> {
   ChunkService& service_;
   const ChunkLayout layout_;
   std::shared_ptr<ChunkStore> store_;  ///< until it is closed
-  std::optional<store::BlockCopies> copies_;
+  std::optional<BlockCopies> copies_;
   mutable std::mutex mutex_;
   std::condition_variable ended_;
   std::int64_t under_way_ = 0, changes_under_way_ = 0;
@@ -97,4 +97,4 @@ class ChunkClient : public std::enable_shared_from_this<ChunkClient> {
   Undelivered undelivered_;  ///< of puts and accumulates
 };
 
-}  // namespace outcore::array
+}  // namespace outcore::dio

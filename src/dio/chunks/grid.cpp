@@ -8,7 +8,7 @@
 
 #include "outcore/error.hpp"
 
-namespace outcore {
+namespace outcore::dio {
 namespace {
 
 constexpr std::int64_t max_bytes = std::int64_t{1} << 62;
@@ -247,4 +247,4 @@ std::int64_t ChunkGrid::count(int component, const Box& box) const {
   return slots;
 }
 
-}  // namespace outcore
+}  // namespace outcore::dio

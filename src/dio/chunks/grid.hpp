@@ -8,7 +8,7 @@
 #include "outcore/box.hpp"
 #include "store/geometry.hpp"
 
-namespace outcore {
+namespace outcore::dio {
 
 inline constexpr std::int64_t usual_chunk_bytes = 128 << 10;
 
@@ -79,4 +79,4 @@ class ChunkGrid {
   std::int64_t group_ = 1, chunks_ = 0;
 };
 
-}  // namespace outcore
+}  // namespace outcore::dio

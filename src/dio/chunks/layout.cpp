@@ -5,7 +5,7 @@
 #include "dio/chunks/client.hpp"
 #include "outcore/error.hpp"
 
-namespace outcore::array {
+namespace outcore::dio {
 namespace {
 
 constexpr char magic[8] = {'O', 'C', 'a', 'r', 'r', 'a', 'y', '1'};
@@ -74,4 +74,4 @@ ChunkLayout ChunkLayout::decode(const std::string& bytes) {
   return layout;
 }
 
-}  // namespace outcore::array
+}  // namespace outcore::dio

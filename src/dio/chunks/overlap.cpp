@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-namespace outcore::array {
+namespace outcore::dio {
 namespace {
 
 /// Whether `index` could be counted up, within `count`, leaving out the last dimensions.
@@ -65,4 +65,4 @@ std::vector<int> components_of(const ChunkGrid& grid, const Box& box) {
   return {components.begin(), components.end()};
 }
 
-}  // namespace outcore::array
+}  // namespace outcore::dio

@@ -8,7 +8,7 @@
 #include "dio/chunks/grid.hpp"
 #include "outcore/box.hpp"
 
-namespace outcore::array {
+namespace outcore::dio {
 
 /// The elements of slices that lie in one chunk, with strides in the memory of the chunk.
 struct ChunkOverlap {
@@ -32,4 +32,4 @@ void for_each_overlap(const ChunkGrid& grid, int component, const Slices& slices
 /// Those with chunks that meet the box, in rising order.
 [[nodiscard]] std::vector<int> components_of(const ChunkGrid& grid, const Box& box);
 
-}  // namespace outcore::array
+}  // namespace outcore::dio

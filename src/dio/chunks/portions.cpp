@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace outcore::array {
+namespace outcore::dio {
 
 Portions::Portions(const Box& box, const Extents& chunk, std::int64_t max_elements)
     : box_(box), step_(box.shape()), first_(box.shape()), counts_(Extents::filled(box.rank(), 1)) {
@@ -32,4 +32,4 @@ Box Portions::operator[](std::int64_t i) const {
   return portion;
 }
 
-}  // namespace outcore::array
+}  // namespace outcore::dio

@@ -5,7 +5,7 @@
 
 #include "outcore/box.hpp"
 
-namespace outcore::array {
+namespace outcore::dio {
 
 /// The parts in which a block passes through memory of limited size. They end where chunks end, if they can.
 /// Numbered from 0; closed forms, so that every process knows those of the others.
@@ -20,4 +20,4 @@ class Portions {
   Extents step_, first_, counts_;  // all portions but the first of an axis begin at multiples of the step
 };
 
-}  // namespace outcore::array
+}  // namespace outcore::dio

@@ -9,7 +9,7 @@
 #include "base/accumulate_strided.hpp"
 #include "outcore/error.hpp"
 
-namespace outcore::array {
+namespace outcore::dio {
 namespace {
 
 constexpr std::int64_t min_staging_bytes = 4 << 20, max_staging_bytes = 32 << 20;
@@ -245,4 +245,4 @@ void ChunkService::serve(Arrays& arrays, Budget& budget, Call call) {
   call.answer();
 }
 
-}  // namespace outcore::array
+}  // namespace outcore::dio

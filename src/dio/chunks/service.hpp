@@ -17,7 +17,7 @@
 #include "dio/thread_pool.hpp"
 #include "outcore/world.hpp"
 
-namespace outcore::array {
+namespace outcore::dio {
 
 /// Memory for elements on their way between processes: not more than a limit at once, accounted to the
 /// budget.
@@ -99,7 +99,7 @@ class ChunkService {
   std::shared_ptr<Staging> staging_;
   std::uint32_t procedure_ = 0;
   std::atomic<std::uint64_t> next_foreign_{0};
-  store::ThreadPool jobs_{"outcore-chunks", 3};
+  ThreadPool jobs_{"outcore-chunks", 3};
 };
 
-}  // namespace outcore::array
+}  // namespace outcore::dio

@@ -10,7 +10,7 @@
 #include "outcore/error.hpp"
 #include "outcore/extend/engine.hpp"
 
-namespace outcore::array {
+namespace outcore::dio {
 namespace {
 
 // What is being read while an overlap is copied: many small ones, because each takes a disk as long.
@@ -27,7 +27,7 @@ std::vector<ChunkOverlap> overlaps_in(const ChunkGrid& grid, int component, cons
 }  // namespace
 
 void ChunkStore::add(int component, store::Component file, const store::ChunkCacheOptions& cache,
-                     StateLease lease) {
+                     store::StateLease lease) {
   auto owned_file = std::make_unique<store::Component>(std::move(file));
   auto its_cache = std::make_unique<store::ChunkCache>(*owned_file, cache);
   components_.push_back({component, std::move(lease), std::move(owned_file), std::move(its_cache)});
@@ -139,4 +139,4 @@ bool ChunkStore::Pause::extend(const Box& box) {
   return true;
 }
 
-}  // namespace outcore::array
+}  // namespace outcore::dio

@@ -17,12 +17,12 @@
 #include "store/component.hpp"
 #include "store/state_lease.hpp"
 
-namespace outcore::array {
+namespace outcore::dio {
 
 /// A component that this process owns. What is done for one process alone goes through the cache.
 struct OwnedComponent {
   int index = 0;
-  StateLease lease;  ///< of the state that is read; ends after the file is closed
+  store::StateLease lease;  ///< of the state that is read; ends after the file is closed
   std::unique_ptr<store::Component> file;
   std::unique_ptr<store::ChunkCache> cache;
 };
@@ -35,7 +35,7 @@ class ChunkStore {
       : grid_(grid), type_(type), read_only_(read_only) {}
 
   void add(int component, store::Component file, const store::ChunkCacheOptions& cache,
-           StateLease lease = {});
+           store::StateLease lease = {});
 
   [[nodiscard]] const ChunkGrid& grid() const noexcept { return grid_; }
   [[nodiscard]] ElementType type() const noexcept { return type_; }
@@ -83,4 +83,4 @@ class ChunkStore {
   std::atomic<bool> changed_{false}, frozen_{false};
 };
 
-}  // namespace outcore::array
+}  // namespace outcore::dio

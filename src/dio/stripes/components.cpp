@@ -11,7 +11,7 @@
 #include "outcore/error.hpp"
 #include "transport/remote_error.hpp"
 
-namespace outcore::store {
+namespace outcore::dio {
 namespace {
 
 [[noreturn]] void refuse(const std::string& detail) {
@@ -249,4 +249,4 @@ bool StripedComponents::serve_at_once(Asked& asked) {
   return true;
 }
 
-}  // namespace outcore::store
+}  // namespace outcore::dio

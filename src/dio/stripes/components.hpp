@@ -16,7 +16,7 @@
 #include "dio/thread_pool.hpp"
 #include "outcore/call.hpp"
 
-namespace outcore::store {
+namespace outcore::dio {
 
 /// A call carries at most so many bytes, and ranges.
 inline constexpr std::int64_t max_asked_bytes = 1 << 20;
@@ -90,4 +90,4 @@ struct StripedComponents {
   ThreadPool copies_{"outcore-copier"};
 };
 
-}  // namespace outcore::store
+}  // namespace outcore::dio

@@ -7,7 +7,7 @@
 #include "dio/stripes/striped_file_state.hpp"
 #include "outcore/error.hpp"
 
-namespace outcore::store {
+namespace outcore::dio {
 namespace {
 
 /// Of a component. As large as the smaller places for replies.
@@ -83,4 +83,4 @@ void StripedFile::State::forget_blocks(Transfer& request, int component,
   }
 }
 
-}  // namespace outcore::store
+}  // namespace outcore::dio

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace outcore::store {
+namespace outcore::dio {
 
 JoinedRanges::JoinedRanges(std::span<TransferRange> ranges, bool write) {
   std::ranges::stable_sort(ranges, {}, &TransferRange::offset);
@@ -42,4 +42,4 @@ void JoinedRanges::zero_beyond(const Joined& one, std::int64_t moved_bytes) cons
   }
 }
 
-}  // namespace outcore::store
+}  // namespace outcore::dio

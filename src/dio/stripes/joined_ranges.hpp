@@ -11,7 +11,7 @@
 
 #include "base/byte_range.hpp"
 
-namespace outcore::store {
+namespace outcore::dio {
 
 /// Bytes of a file, and memory of their size.
 struct TransferRange : ByteRange {
@@ -51,4 +51,4 @@ class JoinedRanges {
   std::vector<std::byte> sink_;  ///< as long as the longest gap
 };
 
-}  // namespace outcore::store
+}  // namespace outcore::dio

@@ -13,7 +13,7 @@
 #include "outcore/trace.hpp"
 #include "world/gate.hpp"
 
-namespace outcore::store {
+namespace outcore::dio {
 namespace {
 
 constexpr std::string_view creating = "create striped file";
@@ -92,7 +92,7 @@ void StripedFile::State::make_directory(const StripedFileOptions& options) {
   Visibility seen;
   world.together(creating, 0, [&] {
     if (world.rank() != 0) return;
-    directory = file::process_directory(world.scratch());
+    directory = device::process_directory(world.scratch());
     seen.leave_mark(directory);
   });
   broadcast(world.transport(), directory, 0);
@@ -104,7 +104,7 @@ void StripedFile::State::make_directory(const StripedFileOptions& options) {
       fail(ENOENT, directory,
            "placement is shared, but this process does not see the directory of the first");
     if (placement == Placement::local && world.node_rank() == 0)
-      directory = file::process_directory(world.scratch());
+      directory = device::process_directory(world.scratch());
   });
   if (placement == Placement::local) broadcast(world.node_transport(), directory, 0);
 }
@@ -287,4 +287,4 @@ std::int64_t StripedFile::stored_bytes() {
   return sum;
 }
 
-}  // namespace outcore::store
+}  // namespace outcore::dio

@@ -18,7 +18,7 @@
 #include "outcore/request.hpp"
 #include "outcore/world.hpp"
 
-namespace outcore::store {
+namespace outcore::dio {
 
 struct StripedFileOptions {
   std::string name = {};                   ///< what messages call it
@@ -93,4 +93,4 @@ class OUTCORE_SIBLING StripedFile {
   Owned<std::shared_ptr<State>> state_;
 };
 
-}  // namespace outcore::store
+}  // namespace outcore::dio

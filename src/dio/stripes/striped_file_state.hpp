@@ -17,7 +17,7 @@
 #include "dio/stripes/components.hpp"
 #include "dio/stripes/striped_file.hpp"
 
-namespace outcore::store {
+namespace outcore::dio {
 
 inline constexpr std::int64_t copied_block_bytes = 64 << 10;  ///< of the client cache
 
@@ -119,4 +119,4 @@ struct StripedFile::State {
   void close();
 };
 
-}  // namespace outcore::store
+}  // namespace outcore::dio

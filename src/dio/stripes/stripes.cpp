@@ -5,7 +5,7 @@
 
 #include "outcore/error.hpp"
 
-namespace outcore::store {
+namespace outcore::dio {
 
 Stripes::Stripes(std::int64_t stripe_bytes, int components)
     : stripe_bytes_(stripe_bytes), components_(components) {
@@ -37,4 +37,4 @@ std::int64_t Stripes::component_bytes(int component, std::int64_t length) const 
   return rows * stripe_bytes_ + extra;
 }
 
-}  // namespace outcore::store
+}  // namespace outcore::dio

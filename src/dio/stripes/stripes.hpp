@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace outcore::store {
+namespace outcore::dio {
 
 /// Stripe number k of the file is stripe number k / components of component k % components.
 class Stripes {
@@ -57,4 +57,4 @@ class Stripes {
   int components_ = 1;
 };
 
-}  // namespace outcore::store
+}  // namespace outcore::dio

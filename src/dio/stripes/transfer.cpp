@@ -9,7 +9,7 @@
 #include "outcore/error.hpp"
 #include "outcore/trace.hpp"
 
-namespace outcore::store {
+namespace outcore::dio {
 namespace {
 
 /// Ranges from this size on travel alone, from memory to memory; copying smaller ones costs less than a call.
@@ -311,4 +311,4 @@ Request StripedFile::write_async(std::span<const WriteRange> ranges) {
   return Request(state_->start(ranges, false));
 }
 
-}  // namespace outcore::store
+}  // namespace outcore::dio
