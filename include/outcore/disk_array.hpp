@@ -153,7 +153,7 @@ class OUTCORE_API DiskArray : public DiskArrayAccess {
   /// written; -1 if there is none. What is passed over is zero, and costs no time. Collective.
   [[nodiscard]] std::int64_t next_written(std::int64_t chunk);
 
-  struct State;
+  struct OUTCORE_HIDDEN State;
   explicit DiskArray(std::unique_ptr<State> state);
 
  private:

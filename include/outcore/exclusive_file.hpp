@@ -65,7 +65,7 @@ class OUTCORE_API ExclusiveFile {
       const noexcept;  ///< what messages name; on a local disk it is unlinked
   [[nodiscard]] const std::string& name() const noexcept;
 
-  struct State;
+  struct OUTCORE_HIDDEN State;
 
  private:
   std::shared_ptr<State> state_;

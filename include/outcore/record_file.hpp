@@ -86,8 +86,8 @@ class OUTCORE_API RecordFile {
   [[nodiscard]] std::int64_t taken_bytes();  ///< of the file, by all processes together; not collective
   [[nodiscard]] World& world() const noexcept;
 
-  struct State;
-  class Transfer;
+  struct OUTCORE_HIDDEN State;
+  class OUTCORE_HIDDEN Transfer;
 
  private:
   Owned<std::shared_ptr<State>> state_;

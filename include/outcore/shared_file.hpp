@@ -102,7 +102,7 @@ class OUTCORE_API SharedFile {
   [[nodiscard]] const dio::StripedFile& stored() const noexcept;
   [[nodiscard]] World& world() const noexcept;
 
-  struct State;
+  struct OUTCORE_HIDDEN State;
 
  private:
   Owned<std::unique_ptr<State>> state_;

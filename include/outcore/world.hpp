@@ -166,7 +166,7 @@ class OUTCORE_API World {
   [[nodiscard]] Region allocate(std::int64_t size_bytes, std::string_view what);
 
  private:
-  struct State;
+  struct OUTCORE_HIDDEN State;
   class InUse;
   Owned<std::unique_ptr<State>> state_;
 };

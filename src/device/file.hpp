@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/sibling.hpp"
+#include "outcore/api.h"
 #include "outcore/error.hpp"
 #include "outcore/origin.hpp"
 #include "outcore/page_cache.hpp"
@@ -102,7 +103,7 @@ class OUTCORE_SIBLING File {
   [[nodiscard]] const std::string& path() const noexcept;
   [[nodiscard]] bool direct_available() const noexcept;  ///< the file system accepts direct I/O
 
-  struct State;
+  struct OUTCORE_HIDDEN State;
 
  private:
   Owned<std::shared_ptr<State>> state_;

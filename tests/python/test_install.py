@@ -100,6 +100,15 @@ def test_only_what_is_marked_is_exported():
 
 
 @pytest.mark.skipif(shutil.which("nm") is None, reason="nm is not installed")
+def test_what_stands_behind_a_class_is_not_exported():
+    """But for the state of requests, which the libraries for MPI derive from."""
+    behind = {
+        name for name in exported() if re.search(r"outcore::\w[\w:]*::(State|Transfer)\b", name.split("(")[0])
+    }
+    assert not {name for name in behind if "outcore::Request::State" not in name}
+
+
+@pytest.mark.skipif(shutil.which("nm") is None, reason="nm is not installed")
 def test_what_siblings_need_is_all_that_is_exported_beside_the_interface():
     needed = set()
     for library in (Path(_core.__file__), *LIBRARY.parent.glob("outcore_mpi_*.so")):

@@ -12,6 +12,7 @@
 #include "base/sibling.hpp"
 #include "device/file.hpp"
 #include "dio/stripes/stripes.hpp"
+#include "outcore/api.h"
 #include "outcore/file_ranges.hpp"
 #include "outcore/origin.hpp"
 #include "outcore/placement.hpp"
@@ -86,8 +87,8 @@ class OUTCORE_SIBLING StripedFile {
   [[nodiscard]] World& world() const noexcept;
   [[nodiscard]] std::int64_t stored_bytes();  ///< on all disks; collective
 
-  struct State;
-  class Transfer;
+  struct OUTCORE_HIDDEN State;
+  class OUTCORE_HIDDEN Transfer;
 
  private:
   Owned<std::shared_ptr<State>> state_;
