@@ -4,28 +4,15 @@
 #include <utility>
 #include <vector>
 
-#include "device/buffer.hpp"
+#include "dio/staging.hpp"
 #include "outcore/error.hpp"
 
 namespace outcore::dio {
 
 struct BlockCopies::Copy {
-  /// A part of the budget.
-  struct Reserved {
-    Reserved(Budget& b, std::int64_t size) : budget(b), bytes(size) {
-      budget.reserve(bytes, "copies of what other processes keep");
-    }
-    ~Reserved() { budget.release(bytes); }
-    Reserved(const Reserved&) = delete;
-    Reserved& operator=(const Reserved&) = delete;
-    Budget& budget;
-    const std::int64_t bytes;
-  };
+  Copy(Budget& budget, std::int64_t size) : memory(budget, size, "copies of what other processes keep") {}
 
-  Copy(Budget& budget, std::int64_t size) : reserved(budget, size), memory(static_cast<std::size_t>(size)) {}
-
-  const Reserved reserved;
-  const device::Buffer memory;
+  const BudgetedBuffer memory;
   bool here = false;  ///< never false again
   std::vector<Ready> waiting;
 };
@@ -50,7 +37,7 @@ bool BlockCopies::use(std::int64_t block, const Ready& ready, const Load& load) 
     }
   }
   if (here) {
-    ready(copy->memory.data(), nullptr);
+    ready(copy->memory.span().data(), nullptr);
     return true;
   }
   load(copy->memory.span(),
@@ -88,7 +75,7 @@ void BlockCopies::loaded(std::int64_t block, const Shared& copy, const std::exce
       index_.erase(found);
     }
   }
-  for (const Ready& each : waiting) each(copy->memory.data(), failure);
+  for (const Ready& each : waiting) each(copy->memory.span().data(), failure);
 }
 
 void BlockCopies::forget(const std::function<bool(std::int64_t block)>& stale) {

@@ -12,8 +12,6 @@
 namespace outcore::dio {
 namespace {
 
-constexpr std::int64_t min_staging_bytes = 4 << 20, max_staging_bytes = 32 << 20;
-
 [[noreturn]] void refuse(int errno_value, const std::string& detail) {
   throw Error(errno_value, {.attempted = "serve a section of a disk array", .detail = detail});
 }
@@ -36,29 +34,6 @@ class Packed {
   std::size_t element_bytes_;
 };
 
-/// Memory of a reply.
-class Reply {
- public:
-  Reply(Budget& budget, std::int64_t bytes) : budget_(budget), bytes_(bytes) {
-    budget.reserve(bytes, "a section that another process reads");
-    try {
-      buffer_ = device::Buffer(static_cast<std::size_t>(bytes));
-    } catch (...) {
-      budget.release(bytes);
-      throw;
-    }
-  }
-  ~Reply() { budget_.release(bytes_); }
-  Reply(const Reply&) = delete;
-  Reply& operator=(const Reply&) = delete;
-  [[nodiscard]] std::span<std::byte> span() const noexcept { return buffer_.span(); }
-
- private:
-  Budget& budget_;
-  std::int64_t bytes_;
-  device::Buffer buffer_;
-};
-
 ChunkCall parsed(std::span<const std::byte> header) {
   ChunkCall asked;
   if (header.size() != sizeof asked) refuse(EINVAL, "a header of another size");
@@ -77,65 +52,6 @@ Slices checked(const ChunkCall& asked, const ChunkGrid& grid) {
 }
 
 }  // namespace
-
-// ---- memory
-
-Staging::Staging(Budget& budget)
-    : budget_(budget),
-      max_bytes_(std::clamp(budget.limit_bytes() / 16, min_staging_bytes, max_staging_bytes)) {}
-
-void Staging::acquire(std::int64_t bytes) {
-  if (try_acquire(bytes)) return;
-  const WaitsForOthers waits;  // who has the memory may wait for a call to be served here
-  std::unique_lock lock(mutex_);
-  while (true) {
-    released_.wait(lock, [&] { return used_bytes_ == 0 || used_bytes_ + bytes <= max_bytes_; });
-    try {
-      budget_.reserve(bytes, "elements on their way to or from another process");
-      break;
-    } catch (const Error&) {
-      if (used_bytes_ == 0) throw;
-    }
-    released_.wait(lock);
-  }
-  used_bytes_ += bytes;
-}
-
-bool Staging::try_acquire(std::int64_t bytes) {
-  const std::lock_guard lock(mutex_);
-  if (used_bytes_ + bytes > max_bytes_) return false;
-  try {
-    budget_.reserve(bytes, "elements on their way to or from another process");
-  } catch (const Error&) {
-    return false;
-  }
-  used_bytes_ += bytes;
-  return true;
-}
-
-void Staging::release(std::int64_t bytes) noexcept {
-  {
-    const std::lock_guard lock(mutex_);
-    used_bytes_ -= bytes;
-    budget_.release(bytes);
-  }
-  released_.notify_all();
-}
-
-Staged::Staged(std::shared_ptr<Staging> staging, std::int64_t bytes)
-    : staging_(std::move(staging)), bytes_(bytes) {
-  try {
-    buffer_ = device::Buffer(static_cast<std::size_t>(bytes));
-  } catch (...) {
-    staging_->release(bytes_);
-    throw;
-  }
-}
-
-Staged::~Staged() {
-  buffer_ = {};
-  staging_->release(bytes_);
-}
 
 // ---- calls
 
@@ -224,7 +140,7 @@ void ChunkService::serve(Arrays& arrays, Budget& budget, Call call) {
         call.answer(room.first(static_cast<std::size_t>(bytes)));
         return;
       }
-      auto reply = std::make_shared<Reply>(budget, bytes);
+      auto reply = std::make_shared<BudgetedBuffer>(budget, bytes, "a section that another process reads");
       store->get(asked.component, slices, Packed(reply->span().data(), element_bytes));
       call.answer(reply->span(), reply);
       return;

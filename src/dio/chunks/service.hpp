@@ -4,7 +4,6 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -12,44 +11,12 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "device/buffer.hpp"
 #include "dio/chunks/store.hpp"
+#include "dio/staging.hpp"
 #include "dio/thread_pool.hpp"
 #include "outcore/world.hpp"
 
 namespace outcore::dio {
-
-/// Memory for elements on their way between processes: not more than a limit at once, accounted to the
-/// budget.
-class Staging {
- public:
-  explicit Staging(Budget& budget);
-  void acquire(std::int64_t bytes);  ///< waits for others; Error(ENOMEM) if the budget has not even this left
-  [[nodiscard]] bool try_acquire(std::int64_t bytes);
-  void release(std::int64_t bytes) noexcept;
-
- private:
-  Budget& budget_;
-  const std::int64_t max_bytes_;
-  std::mutex mutex_;
-  std::condition_variable released_;
-  std::int64_t used_bytes_ = 0;
-};
-
-/// A piece of it, which has been acquired.
-class Staged {
- public:
-  Staged(std::shared_ptr<Staging> staging, std::int64_t bytes);
-  ~Staged();
-  Staged(const Staged&) = delete;
-  Staged& operator=(const Staged&) = delete;
-  [[nodiscard]] std::span<std::byte> span() const noexcept { return buffer_.span(); }
-
- private:
-  std::shared_ptr<Staging> staging_;
-  std::int64_t bytes_;
-  device::Buffer buffer_;
-};
 
 enum class Operation : std::uint8_t { get, put, accumulate, prefetch };
 

@@ -46,38 +46,6 @@ Request parsed(std::span<const std::byte> header) {
 
 }  // namespace
 
-ReplyMemory::ReplyMemory() : memory_(static_cast<std::size_t>(size_bytes)) {
-  std::byte* const end = memory_.data() + size_bytes;
-  std::byte* slot = memory_.data();
-  for (; slot < end - 64 * small_bytes; slot += max_asked_bytes) large_.push_back(slot);
-  for (; slot < end; slot += small_bytes) small_.push_back(slot);
-}
-
-std::shared_ptr<std::byte> ReplyMemory::take_one(std::vector<std::byte*>& free) {
-  std::byte* const slot = free.back();
-  free.pop_back();
-  return {slot, [self = shared_from_this(), &free](std::byte* freed) {
-            {
-              const std::lock_guard guard(self->mutex_);
-              free.push_back(freed);
-            }
-            self->freed_.notify_all();
-          }};
-}
-
-std::shared_ptr<std::byte> ReplyMemory::try_take(std::int64_t wanted_bytes) {
-  const std::lock_guard guard(mutex_);
-  auto& free = slots_for(wanted_bytes);
-  return free.empty() ? nullptr : take_one(free);
-}
-
-std::shared_ptr<std::byte> ReplyMemory::take(std::int64_t wanted_bytes) {
-  std::unique_lock lock(mutex_);
-  auto& free = slots_for(wanted_bytes);
-  freed_.wait(lock, [&] { return !free.empty(); });
-  return take_one(free);
-}
-
 StripedComponents::~StripedComponents() {
   remove_names();
 }
@@ -229,7 +197,7 @@ void StripedComponents::copy(Asked& asked) {
 /// Measured: [M1].
 bool StripedComponents::suits_room(const Asked& asked) {
   if (asked.request.size_bytes > static_cast<std::int64_t>(asked.call.room().size())) return false;
-  return asked.call.room_is_final() || asked.request.size_bytes <= ReplyMemory::small_bytes ||
+  return asked.call.room_is_final() || asked.request.size_bytes <= ReplySlots::small_bytes ||
          std::ranges::all_of(asked.request.ranges, [&](const AskedRange& each) {
            return at(static_cast<int>(each.component)).resident(each.range.offset, each.range.size_bytes);
          });

@@ -1,17 +1,15 @@
 // The component files of a striped file that this process has opened, and how it serves them to others.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "device/buffer.hpp"
 #include "device/file.hpp"
+#include "dio/staging.hpp"
 #include "dio/stripes/joined_ranges.hpp"
 #include "dio/thread_pool.hpp"
 #include "outcore/call.hpp"
@@ -33,35 +31,13 @@ struct AskedRange {
 };
 static_assert(sizeof(Ask) + max_asked_ranges * sizeof(AskedRange) <= max_call_header_bytes);
 
-/// Memory for replies: a fixed number of reply slots, small ones and large ones. So an owner needs the same
-/// memory whatever the number of clients.
-class ReplyMemory : public std::enable_shared_from_this<ReplyMemory> {
- public:
-  static constexpr std::int64_t small_bytes = 64 << 10;
-  static constexpr std::int64_t size_bytes = 64 * small_bytes + 8 * max_asked_bytes;
-
-  ReplyMemory();
-  /// Null if there is none now. Let go it is used again.
-  [[nodiscard]] std::shared_ptr<std::byte> try_take(std::int64_t wanted_bytes);
-  [[nodiscard]] std::shared_ptr<std::byte> take(std::int64_t wanted_bytes);  ///< waits until there is
-
- private:
-  [[nodiscard]] std::vector<std::byte*>& slots_for(std::int64_t wanted_bytes) noexcept {
-    return wanted_bytes <= small_bytes ? small_ : large_;
-  }
-  std::shared_ptr<std::byte> take_one(std::vector<std::byte*>& free);
-
-  device::Buffer memory_;
-  std::mutex mutex_;
-  std::condition_variable freed_;
-  std::vector<std::byte*> small_, large_;
-};
+static_assert(max_asked_bytes <= ReplySlots::large_bytes);
 
 struct StripedComponents {
   std::vector<std::optional<device::File>> files;  ///< by component; none: out of reach
-  std::vector<std::string> names;        ///< of files that still have one, and are this process's to remove
-  std::shared_ptr<ReplyMemory> replies;  ///< null: nobody asks
-  int rank = 0;                          ///< of this process, which errors name
+  std::vector<std::string> names;       ///< of files that still have one, and are this process's to remove
+  std::shared_ptr<ReplySlots> replies;  ///< null: nobody asks
+  int rank = 0;                         ///< of this process, which errors name
 
   StripedComponents() = default;
   ~StripedComponents();

@@ -12,7 +12,7 @@ namespace {
 
 /// Of a component. As large as the smaller places for replies.
 constexpr std::int64_t block_bytes = copied_block_bytes;
-static_assert(block_bytes <= ReplyMemory::small_bytes);
+static_assert(block_bytes <= ReplySlots::small_bytes);
 
 std::int64_t number_of(std::int64_t block, int component, const Stripes& stripes) {
   return block * stripes.components() + component;

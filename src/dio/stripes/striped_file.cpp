@@ -162,10 +162,7 @@ void StripedFile::State::open_components(const StripedFileOptions& options) {
   });
   const bool by_calls = !seen && world.node_count() > 1;
   if (by_calls) {
-    world.together(creating, 0, [&] {
-      world.budget().reserve(ReplyMemory::size_bytes, "replies of a striped file");
-      components->replies = std::make_shared<ReplyMemory>();
-    });
+    world.together(creating, 0, [&] { components->replies = std::make_shared<ReplySlots>(world.budget()); });
     if (options.client_cache_bytes > 0)
       copies = std::make_shared<BlockCopies>(world.budget(), options.client_cache_bytes, copied_block_bytes);
     procedure = world.register_procedure(
@@ -195,7 +192,6 @@ StripedFile::State::~State() {
     if (open) settle();
   } catch (const Error&) {  // close() tells
   }
-  if (components && components->replies) world.budget().release(ReplyMemory::size_bytes);
 }
 
 void StripedFile::State::check_open(std::string_view attempted) const {
