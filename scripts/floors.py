@@ -36,7 +36,7 @@ PUBLIC = {
     "transport": "extend/messages extend/transport",
     "gpc": "call",
     "world": "world",
-    "store": "codec",
+    "store": "extend/codec",
     "array": "disk_array disk_array_access distribution global_array node_array sparse_array tiling",
     "file": "exclusive_file record_file shared_file",
     "capi": "outcore",

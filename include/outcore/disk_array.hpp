@@ -12,7 +12,7 @@
 
 #include "outcore/api.h"
 #include "outcore/box.hpp"
-#include "outcore/codec.hpp"
+#include "outcore/extend/codec.hpp"
 #include "outcore/disk_array_access.hpp"
 #include "outcore/element_type.hpp"
 #include "outcore/error.hpp"

@@ -138,6 +138,8 @@ Manifest Manifest::decode(std::span<const std::byte> bytes, const std::string& p
   try {
     manifest.check();
   } catch (const Error& error) {
+    if (error.errno_value() == ENOTSUP)
+      throw Error(ENOTSUP, {.attempted = "open array", .path = path, .detail = error.context().detail});
     reader.fail(error.context().attempted + ": " + error.context().detail);
   }
   return manifest;

@@ -3,9 +3,15 @@
 #include <blosc2.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "outcore/error.hpp"
 
@@ -116,7 +122,45 @@ void check_header(const CodecOptions& options, std::size_t element_bytes, std::s
     refuse("the sizes in it are not those of a chunk of " + std::to_string(size) + " bytes");
 }
 
+// ---- what programs add
+
+constexpr int first_added = static_cast<int>(Codec::first_added);
+
+/// Read by every chunk: never locked. What is in it stays until the process ends.
+std::array<std::atomic<const ChunkCodec*>, 256 - first_added> added_codecs{};
+
+/// Null: nobody has added it.
+const ChunkCodec* added(Codec codec) noexcept {
+  const int place = static_cast<int>(codec) - first_added;
+  return place < 0 ? nullptr : added_codecs[static_cast<std::size_t>(place)].load(std::memory_order_acquire);
+}
+
+const ChunkCodec& added_or_refused(Codec codec) {
+  const ChunkCodec* const found = added(codec);
+  if (!found)
+    throw Error(ENOTSUP, {.attempted = "choice of a codec",
+                          .detail = "the program has not added codec " + std::to_string(int(codec))});
+  return *found;
+}
+
 }  // namespace
+
+void add_codec(Codec number, std::shared_ptr<const ChunkCodec> codec) {
+  if (!codec || number < Codec::first_added)
+    throw Error(EINVAL, {.attempted = "add codec " + std::to_string(int(number)),
+                         .detail = codec ? "numbers of programs begin at " + std::to_string(first_added)
+                                         : "there is none"});
+  static std::mutex mutex;
+  static std::vector<std::shared_ptr<const ChunkCodec>>& kept =
+      *new std::vector<std::shared_ptr<const ChunkCodec>>;  // others may still read when the process ends
+  const std::lock_guard lock(mutex);
+  if (const ChunkCodec* const other = added(number))
+    throw Error(EEXIST, {.attempted = "add codec " + std::to_string(int(number)),
+                         .detail = "'" + other->name() + "' has that number"});
+  kept.push_back(std::move(codec));
+  added_codecs[static_cast<std::size_t>(static_cast<int>(number) - first_added)].store(
+      kept.back().get(), std::memory_order_release);
+}
 
 CodecOptions blosc2_for(std::size_t element_bytes, Compressor compressor, int level) {
   const CodecOptions options{.codec = Codec::blosc2,
@@ -129,6 +173,11 @@ CodecOptions blosc2_for(std::size_t element_bytes, Compressor compressor, int le
 
 std::string text(const CodecOptions& options) {
   if (options.codec == Codec::none) return "none";
+  if (options.codec >= Codec::first_added) {
+    const ChunkCodec* const codec = added(options.codec);
+    return (codec ? codec->name() : "codec " + std::to_string(int(options.codec))) + " (" +
+           std::to_string(options.level) + ")";
+  }
   const char* filter = options.filter == Filter::none      ? "no filter"
                        : options.filter == Filter::shuffle ? "shuffle"
                                                            : "bitshuffle";
@@ -138,7 +187,9 @@ std::string text(const CodecOptions& options) {
 
 void check(const CodecOptions& options) {
   if (options.codec == Codec::none) return;
-  const bool known = options.codec == Codec::blosc2 &&
+  const bool is_added = options.codec >= Codec::first_added;
+  if (is_added) (void)added_or_refused(options.codec);
+  const bool known = (is_added || options.codec == Codec::blosc2) &&
                      (options.compressor == Compressor::lz4 || options.compressor == Compressor::zstd) &&
                      (options.filter == Filter::none || options.filter == Filter::shuffle ||
                       options.filter == Filter::bitshuffle) &&
@@ -154,8 +205,10 @@ void check(const CodecOptions& options) {
 
 std::size_t encode(const CodecOptions& options, std::size_t element_bytes, std::span<const std::byte> from,
                    std::span<std::byte> to) {
-  if (options.codec != Codec::blosc2 || from.size() > max_encoded_bytes)
+  if (options.codec == Codec::none || from.size() > max_encoded_bytes)
     throw Error(EINVAL, {.attempted = "compression", .size_bytes = static_cast<std::int64_t>(from.size())});
+  if (options.codec != Codec::blosc2)
+    return added_or_refused(options.codec).encode(options.level, element_bytes, from, to);
   const auto room = static_cast<std::int32_t>(std::min<std::size_t>(to.size(), max_encoded_bytes));
   if (room < BLOSC_EXTENDED_HEADER_LENGTH) return 0;
   const int size = blosc2_compress_ctx(encoder_for(options, element_bytes), from.data(),
@@ -169,6 +222,8 @@ std::size_t encode(const CodecOptions& options, std::size_t element_bytes, std::
 
 void decode(const CodecOptions& options, std::size_t element_bytes, std::span<const std::byte> from,
             std::span<std::byte> to) {
+  if (options.codec >= Codec::first_added)
+    return added_or_refused(options.codec).decode(element_bytes, from, to);
   check_header(options, element_bytes, from, to.size());
   const int size = blosc2_decompress_ctx(decoder(), from.data(), static_cast<std::int32_t>(from.size()),
                                          to.data(), static_cast<std::int32_t>(to.size()));

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "outcore/codec.hpp"
+#include "outcore/extend/codec.hpp"
 
 namespace outcore::store {
 

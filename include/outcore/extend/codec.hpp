@@ -1,0 +1,99 @@
+// Codecs: lossless compression of chunks, by those that are built in or by one of the program.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "outcore/api.h"
+
+namespace outcore::store {
+
+// The numbers are those in files; they never change.
+enum class Codec : std::uint8_t {
+  none = 0,
+  blosc2 = 1,
+  first_added = 128  ///< this one and those above it: what a program adds
+};
+enum class Compressor : std::uint8_t { lz4 = 1, zstd = 2 };
+enum class Filter : std::uint8_t {
+  none = 0,
+  shuffle = 1,    ///< bytes of equal significance together: for floating-point numbers
+  bitshuffle = 2  ///< bits of equal significance together: for integers of which few bits are used
+};
+
+struct CodecOptions {
+  Codec codec = Codec::none;
+  // The rest has no meaning for Codec::none, and compressor and filter have none for what a program adds.
+  Compressor compressor = Compressor::zstd;
+  Filter filter = Filter::shuffle;
+  std::uint8_t level = 1;  ///< 1 (fast) .. 9 (small)
+
+  friend bool operator==(const CodecOptions&, const CodecOptions&) = default;
+};
+
+/// Blosc2 with the filter that suits elements of this size: bits of single bytes, bytes of larger ones.
+[[nodiscard]] OUTCORE_API CodecOptions blosc2_for(std::size_t element_bytes,
+                                                  Compressor compressor = Compressor::zstd, int level = 1);
+[[nodiscard]] OUTCORE_API std::string text(
+    const CodecOptions& options);  ///< "none", "blosc2 (zstd 1, shuffle)"
+
+/// A codec of the program, for its disk arrays. Called by any thread, several at a time.
+class OUTCORE_API ChunkCodec {
+ public:
+  virtual ~ChunkCodec() = default;
+  /// For messages, and for those who inspect an array.
+  [[nodiscard]] virtual std::string name() const = 0;
+  /// Compresses `from`, which is not empty, into `to`. Returns the size; 0 if `to` is too small, which is how
+  /// a chunk shows that it does not shrink.
+  [[nodiscard]] virtual std::size_t encode(std::uint8_t level, std::size_t element_bytes,
+                                           std::span<const std::byte> from,
+                                           std::span<std::byte> to) const = 0;
+  /// Fills `to` from what `encode` made of as many bytes. Throws Error(EIO) if `from` cannot be that: it may
+  /// be anything, and nothing outside of it and of `to` may be touched.
+  virtual void decode(std::size_t element_bytes, std::span<const std::byte> from,
+                      std::span<std::byte> to) const = 0;
+};
+
+/// Gives a codec a number of Codec::first_added or above, in this process and until it ends. All processes
+/// add it before they make or open an array with it: without it an array is Error(ENOTSUP). Throws Error:
+/// EINVAL (another number, or no codec), EEXIST (the number is taken). Any thread.
+OUTCORE_API void add_codec(Codec number, std::shared_ptr<const ChunkCodec> codec);
+
+}  // namespace outcore::store
+
+// A skeleton to copy. It leaves out the zeros at the end of a chunk.
+#ifdef OUTCORE_SKELETONS
+
+#include <algorithm>
+#include <cerrno>
+
+#include "outcore/error.hpp"
+
+namespace outcore::store {
+
+class SkeletonCodec final : public ChunkCodec {
+ public:
+  [[nodiscard]] std::string name() const override { return "skeleton"; }
+
+  [[nodiscard]] std::size_t encode(std::uint8_t /*level*/, std::size_t /*element_bytes*/,
+                                   std::span<const std::byte> from, std::span<std::byte> to) const override {
+    std::size_t size = from.size();
+    while (size > 1 && from[size - 1] == std::byte{0}) --size;
+    if (size > to.size()) return 0;
+    std::ranges::copy(from.first(size), to.begin());
+    return size;
+  }
+
+  void decode(std::size_t /*element_bytes*/, std::span<const std::byte> from,
+              std::span<std::byte> to) const override {
+    if (from.size() > to.size()) throw Error(EIO, {.attempted = "decompression", .detail = "too many bytes"});
+    std::ranges::fill(std::ranges::copy(from, to.begin()).out, to.end(), std::byte{0});
+  }
+};
+
+}  // namespace outcore::store
+
+#endif
