@@ -142,7 +142,7 @@ def cpp_interface(root: Path, _: str) -> str:
     lines = []
     include = root / "include"
     for path in sorted((include / "outcore").rglob("*.hpp")):
-        text = path.read_text()
+        text = path.read_text().partition("#ifdef OUTCORE_SKELETONS")[0]
         found = list(_classes(text))
         head = re.match(r"(?://.*\n)+", text)
         about = re.sub(r"\s*\n?//\s?", " ", head[0]).strip() if head else ""

@@ -103,7 +103,8 @@ OpenFile::OpenFile(std::string file_path, const device::OpenOptions& options, bo
 
 std::shared_ptr<OpenFile> acquire(const std::string& name, const ExclusiveFileOptions& options) {
   check_name(name);
-  const auto scratch = checked_scratch(options.scratch.empty() ? default_scratch() : options.scratch);
+  const auto scratch =
+      device::checked_scratch(options.scratch.empty() ? device::default_scratch() : options.scratch);
   // A suffix, so that no name is that of the lock in the process directory.
   const auto path = options.keep ? scratch + "/" + name : device::process_directory(scratch) + "/" + name + ".eaf";
 

@@ -112,3 +112,69 @@ OUTCORE_API std::int64_t run_by_default(const Operation& operation) noexcept;
 [[nodiscard]] OUTCORE_API std::string default_engine_reason();
 
 }  // namespace outcore::device
+
+// A skeleton to copy: one thread, one operation at a time.
+#ifdef OUTCORE_SKELETONS
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace outcore::device {
+
+class SkeletonEngine final : public Engine {
+ public:
+  SkeletonEngine() : thread_([this] { work(); }) {}
+  ~SkeletonEngine() override { stop(); }
+
+  [[nodiscard]] const char* name() const noexcept override { return "skeleton"; }
+
+  void submit(std::shared_ptr<Task> task) override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!stopping_) tasks_.push_back(std::move(task));
+    }
+    changed_.notify_one();
+    if (task) carry_out(*task);  // after stop
+  }
+
+  void stop() noexcept override {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    changed_.notify_one();
+    const std::lock_guard lock(joining_);
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  void carry_out(Task& task) noexcept {
+    while (const Operation* operation = task.next()) task.result(run(*operation));
+  }
+
+  void work() noexcept {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
+      if (tasks_.empty()) return;
+      const std::shared_ptr<Task> task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
+      carry_out(*task);
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex_, joining_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<Task>> tasks_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace outcore::device
+
+#endif

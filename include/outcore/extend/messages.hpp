@@ -88,3 +88,98 @@ class OUTCORE_API Messages {
 };
 
 }  // namespace outcore::transport
+
+// A skeleton to copy: one process, which sends to itself.
+#ifdef OUTCORE_SKELETONS
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace outcore::transport {
+
+class SkeletonMessages final : public Messages {
+ public:
+  void send(int /*to*/, Packet packet) override {
+    std::vector<std::byte> bytes(size_of(packet));
+    gather(packet, bytes.data());
+    packets_.push_back(std::move(bytes));
+  }
+  void send_bulk(int /*to*/, std::uint32_t tag, std::span<const std::byte> data,
+                 std::uint64_t token) override {
+    sent_.push_back({tag, data, token});
+    meet();
+  }
+  void receive_bulk(int /*from*/, std::uint32_t tag, std::span<std::byte> into,
+                    std::uint64_t token) override {
+    awaited_.push_back({tag, into, token});
+    meet();
+  }
+
+  /// None: what lies anywhere has to be sent.
+  [[nodiscard]] std::span<std::byte> common(int /*process*/) const noexcept override { return {}; }
+
+  bool poll(Receiver& receiver, int packets) override {
+    const bool any = !packets_.empty() || !done_.empty();
+    // What a receiver sends meanwhile comes with the next poll.
+    std::deque<std::vector<std::byte>> come;
+    for (; packets > 0 && !packets_.empty(); --packets, packets_.pop_front())
+      come.push_back(std::move(packets_.front()));
+    for (const std::vector<std::byte>& packet : come) receiver.packet(0, packet);
+    for (const std::uint64_t token : std::exchange(done_, {})) receiver.bulk_done(token, 0);
+    return any;
+  }
+
+  /// Of one process nothing comes while it sleeps: only `wake` ends it early.
+  void wait(std::chrono::microseconds timeout) override {
+    std::unique_lock lock(mutex_);
+    if (packets_.empty() && done_.empty()) changed_.wait_for(lock, timeout, [this] { return woken_; });
+    woken_ = false;
+  }
+  void wake() override {
+    {
+      const std::lock_guard lock(mutex_);
+      woken_ = true;
+    }
+    changed_.notify_one();
+  }
+  [[nodiscard]] bool alive(int /*process*/) override { return true; }
+  [[nodiscard]] bool is_told() const noexcept override { return true; }
+
+ private:
+  template <class Memory>
+  struct Bulk {
+    std::uint32_t tag;
+    Memory memory;
+    std::uint64_t token;
+  };
+
+  /// Whichever side of a transfer comes second copies.
+  void meet() {
+    for (auto from = sent_.begin(); from != sent_.end(); ++from) {
+      const auto to = std::find_if(awaited_.begin(), awaited_.end(),
+                                   [&](const auto& each) { return each.tag == from->tag; });
+      if (to == awaited_.end()) continue;
+      std::copy(from->memory.begin(), from->memory.end(), to->memory.begin());
+      done_.push_back(to->token);
+      done_.push_back(from->token);
+      awaited_.erase(to);
+      sent_.erase(from);
+      return;
+    }
+  }
+
+  std::deque<std::vector<std::byte>> packets_;
+  std::vector<Bulk<std::span<const std::byte>>> sent_;
+  std::vector<Bulk<std::span<std::byte>>> awaited_;
+  std::vector<std::uint64_t> done_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool woken_ = false;
+};
+
+}  // namespace outcore::transport
+
+#endif

@@ -131,3 +131,129 @@ OUTCORE_API void run_threads(int count, const std::function<void(std::unique_ptr
 [[nodiscard]] OUTCORE_API std::unique_ptr<Transport> mpi(int fortran_communicator);
 
 }  // namespace outcore::transport
+
+// Skeletons to copy: one process, all of whose memory can be loaded and stored. Its requests are done at
+// once.
+#ifdef OUTCORE_SKELETONS
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <new>
+
+#include "outcore/error.hpp"
+
+namespace outcore::transport {
+
+class SkeletonSegment final : public Segment {
+ public:
+  explicit SkeletonSegment(std::size_t size_bytes) {
+    size_bytes_ = size_bytes;
+    local_ = static_cast<std::byte*>(std::calloc(std::max<std::size_t>(size_bytes, 1), 1));
+    if (!local_) throw std::bad_alloc();
+  }
+  ~SkeletonSegment() override { std::free(local_); }
+
+  [[nodiscard]] std::byte* direct(int process) const noexcept override {
+    return process == 0 ? local_ : nullptr;
+  }
+
+  [[nodiscard]] Request get(const StridedTransfer& transfer) override {
+    if (!check(transfer)) return {};
+    copy_strided(transfer.memory, transfer.memory_stride_bytes, local_ + transfer.offset,
+                 transfer.stride_bytes, transfer.count, outcore::size_bytes(transfer.type));
+    return {};
+  }
+  [[nodiscard]] Request put(const StridedTransfer& transfer) override {
+    if (!check(transfer)) return {};
+    copy_strided(local_ + transfer.offset, transfer.stride_bytes, transfer.memory,
+                 transfer.memory_stride_bytes, transfer.count, outcore::size_bytes(transfer.type));
+    return {};
+  }
+  [[nodiscard]] Request accumulate(const StridedTransfer& transfer, const void* alpha) override {
+    if (!check(transfer)) return {};
+    const std::lock_guard lock(mutex_);  // a real one locks parts of it
+    visit(transfer.type, [&](auto element) {
+      using Element = decltype(element);
+      std::memcpy(&element, alpha, sizeof element);
+      if constexpr (sizeof element < 4)
+        throw Error(EINVAL, {.attempted = "accumulate", .detail = "elements of 8 or 16 bits"});
+      else
+        add<Element>(transfer, element, 0, local_ + transfer.offset, transfer.memory);
+    });
+    return {};
+  }
+
+  std::int64_t fetch_add(int process, std::int64_t offset, std::int64_t value) override {
+    return number(process, offset).fetch_add(value);
+  }
+  std::int64_t compare_swap(int process, std::int64_t offset, std::int64_t expected,
+                            std::int64_t value) override {
+    (void)number(process, offset).compare_exchange_strong(expected, value);
+    return expected;
+  }
+  void flush() override {}
+
+ private:
+  /// Whether there is anything to move. Throws if it would be outside.
+  [[nodiscard]] bool check(const StridedTransfer& transfer) const {
+    std::int64_t first = transfer.offset, end = first + std::int64_t(outcore::size_bytes(transfer.type));
+    for (int i = 0; i < transfer.count.rank(); ++i) {
+      const std::int64_t reach = (transfer.count[i] - 1) * transfer.stride_bytes[i];
+      (reach < 0 ? first : end) += reach;
+    }
+    const bool any = transfer.count.product() > 0;
+    if (transfer.process != 0 || (any && (first < 0 || end > std::int64_t(size_bytes_))))
+      throw Error(EINVAL, {.attempted = "reach one-sided memory", .offset = transfer.offset});
+    return any;
+  }
+  [[nodiscard]] std::atomic_ref<std::int64_t> number(int process, std::int64_t offset) const {
+    if (process != 0 || offset < 0 || offset % 8 != 0 || offset + 8 > std::int64_t(size_bytes_))
+      throw Error(EINVAL, {.attempted = "change a number in one-sided memory", .offset = offset});
+    return std::atomic_ref(*reinterpret_cast<std::int64_t*>(local_ + offset));
+  }
+  template <class Element>
+  static void add(const StridedTransfer& transfer, const Element& alpha, int axis, std::byte* to,
+                  const std::byte* from) {
+    if (axis == transfer.count.rank()) {
+      Element sum, addend;
+      std::memcpy(&sum, to, sizeof sum);
+      std::memcpy(&addend, from, sizeof addend);
+      sum += alpha * addend;
+      std::memcpy(to, &sum, sizeof sum);
+      return;
+    }
+    for (std::int64_t i = 0; i < transfer.count[axis]; ++i)
+      add<Element>(transfer, alpha, axis + 1, to + i * transfer.stride_bytes[axis],
+                   from + i * transfer.memory_stride_bytes[axis]);
+  }
+
+  std::mutex mutex_;
+};
+
+class SkeletonTransport final : public Transport {
+ public:
+  [[nodiscard]] std::string description() const override { return "skeleton"; }
+  [[nodiscard]] std::string host() const override { return "here"; }
+  void barrier() override {}
+  void broadcast(std::span<std::byte> /*data*/, int /*root*/) override {}
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    std::copy(mine.begin(), mine.end(), all.begin());
+  }
+  void all_reduce(std::span<double> /*values*/, Reduction /*reduction*/) override {}
+  void all_reduce(std::span<std::int64_t> /*values*/, Reduction /*reduction*/) override {}
+  [[nodiscard]] std::unique_ptr<Transport> split(int color, int /*key*/) override {
+    return color < 0 ? nullptr : std::make_unique<SkeletonTransport>();
+  }
+  [[nodiscard]] std::unique_ptr<Messages> messages() override { return std::make_unique<SkeletonMessages>(); }
+  [[nodiscard]] std::unique_ptr<Segment> allocate(std::size_t size_bytes, bool /*shared*/) override {
+    return std::make_unique<SkeletonSegment>(size_bytes);
+  }
+};
+
+}  // namespace outcore::transport
+
+#endif
