@@ -7,12 +7,14 @@ is ended, with the whole job, by its time limit.
 from __future__ import annotations
 
 import io
+import itertools
 import sys
 import time
 
 import pytest
 from _pytest.terminal import TerminalReporter
 
+from outcore import World
 from outcore.job import launch
 
 TEST_LIMIT_S = 120
@@ -57,6 +59,35 @@ def together(comm):
 def shared_tmp_path(comm, tmp_path):
     """One empty directory for all processes."""
     return comm.bcast(tmp_path)
+
+
+class Paths:
+    """Names of files, the same at all processes."""
+
+    def __init__(self, directory):
+        self.directory, self._numbers, self._made = directory, itertools.count(), {}
+
+    def new(self):
+        return self.directory / f"path{next(self._numbers)}"
+
+    def made(self, make, world):
+        """Where `make(world, path)`, which is called once, has made something."""
+        if make not in self._made:
+            self._made[make] = self.new()
+            make(world, self._made[make])
+        return self._made[make]
+
+
+@pytest.fixture
+def paths(shared_tmp_path):
+    return Paths(shared_tmp_path)
+
+
+@pytest.fixture
+def world(comm, shared_tmp_path):
+    """All processes, for modules that have none of their own."""
+    with World(comm, memory="200MB", scratch=shared_tmp_path, nodes="hosts") as made:
+        yield made
 
 
 def pytest_collection_modifyitems(items):
