@@ -45,13 +45,13 @@ def missing() -> str:
         if not shutil.which(tool, path=ENVIRONMENT["PATH"]):
             return f"NO SEVERAL HOSTS: '{tool}' is missing (apt install {package})"
     try:
-        with Place("test", "ip link add first type bridge && ip link add second type veth"):
+        with Namespaces("test", "ip link add first type bridge && ip link add second type veth"):
             return ""
     except OSError as error:
         return f"NO SEVERAL HOSTS: namespaces are not allowed here: {error}"
 
 
-class Place:
+class Namespaces:
     """A process that sleeps in namespaces of its own, made ready by shell commands."""
 
     def __init__(self, name: str, commands: str) -> None:
@@ -78,7 +78,7 @@ class Place:
         command = [*self.within("-a"), "sh", "-ec", commands]
         subprocess.run(command, check=True, capture_output=True, timeout=START_LIMIT_S, env=ENVIRONMENT)
 
-    def __enter__(self) -> Place:
+    def __enter__(self) -> Namespaces:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -94,7 +94,7 @@ class Hosts:
 
     def __init__(self, count: int, directory: Path) -> None:
         self.directory = directory
-        self._places: list[Place] = []
+        self._made: list[Namespaces] = []
         for name in ("said", "shared", "scratch", "first", *(f"host{i}" for i in range(count))):
             (directory / name).mkdir()
         try:
@@ -108,13 +108,13 @@ class Hosts:
         bridge = (
             "ip link add bridge type bridge && ip addr add 10.0.0.254/24 dev bridge && ip link set bridge up"
         )
-        switch = Place("switch", bridge)
-        self._places.append(switch)
+        switch = Namespaces("switch", bridge)
+        self._made.append(switch)
         for i in range(count):
             hide = "" if i == 0 else f"&& mount -t tmpfs -o ro none {where}/first"
             own = f"mount --bind {where}/host{i} {where}/scratch && mount -t tmpfs none /dev/shm {hide}"
-            host = Place(f"host{i}", own)
-            self._places.append(host)
+            host = Namespaces(f"host{i}", own)
+            self._made.append(host)
             cable = ["ip", "link", "add", f"host{i}", "type", "veth", "peer", "eth0", "netns", str(host.pid)]
             subprocess.run([*switch.within("-n"), *cable], check=True, timeout=START_LIMIT_S, env=ENVIRONMENT)
             switch.run(f"ip link set host{i} master bridge up")
@@ -122,7 +122,7 @@ class Hosts:
         self._remote_shell = self.directory / "remote_shell"
         cases = "".join(
             f'{self._address(i)}) exec {shlex.join(host.within("-a"))} sh -c "$*";;\n'
-            for i, host in enumerate(self._places[1:])
+            for i, host in enumerate(self._made[1:])
         )
         self._remote_shell.write_text(
             f'#!/bin/sh\nwhile [ "${{1#-}}" != "$1" ]; do shift; done\nhost=$1; shift\ncase $host in\n{cases}esac\n'
@@ -135,7 +135,7 @@ class Hosts:
 
     @property
     def count(self) -> int:
-        return len(self._places) - 1
+        return len(self._made) - 1
 
     def run(self, program: str, processes: int, limit_s: float = 60, **environment: str) -> list[str]:
         """Runs Python code in so many processes, equally many on each host, and gives what they have told, sorted.
@@ -150,7 +150,7 @@ class Hosts:
             "-launcher-exec",
             str(self._remote_shell),
         ]
-        command = [*self._places[0].within("-n"), *launcher, "-localhost", "10.0.0.254"]
+        command = [*self._made[0].within("-n"), *launcher, "-localhost", "10.0.0.254"]
         command += ["-hosts", hosts, "-n", str(processes), sys.executable, str(file)]
         # UCX would find out that all of this is one machine.
         network = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0", "OMP_NUM_THREADS": "1"}
@@ -165,7 +165,7 @@ class Hosts:
             output, _ = job.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired:
             job.kill()
-            for host in self._places[1:]:
+            for host in self._made[1:]:
                 host.run("kill -KILL -1 || true")  # all but process 1, which is the host
             output = f"not done after {limit_s:g} s\n{job.communicate()[0]}"
         said = sorted(line for file in (self.directory / "said").iterdir() for line in _taken(file))
@@ -182,9 +182,9 @@ class Hosts:
                     entry.unlink()
 
     def close(self) -> None:
-        for place in self._places:
+        for place in self._made:
             place.close()
-        self._places.clear()
+        self._made.clear()
 
 
 def _taken(file: Path) -> list[str]:

@@ -42,7 +42,7 @@ def test_nothing_stays_of_hosts_whose_maker_is_killed(hosts, tmp_path):
     code = (
         "from pathlib import Path\nimport several\n"
         f"made = several.Hosts(2, Path({str(tmp_path)!r}))\n"
-        "print(*[place.pid for place in made._places], flush=True)\ninput()"
+        "print(*[place.pid for place in made._made], flush=True)\ninput()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code],

@@ -38,11 +38,11 @@ def get(array: Sectioned, index: Any, what: str) -> Array:
     """What `a[index]` gives."""
     if (mask := _mask(index, array.shape, what)) is not None:
         return _get_masked(array, mask)
-    places = _Places(index, array.shape, what)
-    boxes, shape = places.boxes(), places.stored_shape(array)
+    listed = _ListIndex(index, array.shape, what)
+    boxes, shape = listed.boxes(), listed.stored_shape(array)
     stored = np.empty(shape, array.dtype)
     _all(array._start_get(array._select(box), stored[part]) for box, part in boxes)
-    return places.as_result(stored)
+    return listed.as_result(stored)
 
 
 def put(array: Sectioned, index: Any, value: Any, what: str) -> None:
@@ -51,9 +51,9 @@ def put(array: Sectioned, index: Any, value: Any, what: str) -> None:
     if (mask := _mask(index, array.shape, what)) is not None:
         _put_masked(array, mask, elements)
         return
-    places = _Places(index, array.shape, what)
-    stored = places.as_stored(elements, places.stored_shape(array))
-    _all(array._start_put(array._select(box), stored[part]) for box, part in places.boxes())
+    listed = _ListIndex(index, array.shape, what)
+    stored = listed.as_stored(elements, listed.stored_shape(array))
+    _all(array._start_put(array._select(box), stored[part]) for box, part in listed.boxes())
 
 
 def _all(transfers: Iterator[Started]) -> None:
@@ -69,7 +69,7 @@ def _all(transfers: Iterator[Started]) -> None:
 # ---- a list and new axes ----
 
 
-class _Places:
+class _ListIndex:
     """An index with at most one list, understood."""
 
     def __init__(self, index: Any, shape: tuple[int, ...], what: str) -> None:
