@@ -25,7 +25,7 @@ CXX_FLOORS = (
     "dio",
     "array file",
     "chem/common",
-    "chem/hf chem/ri",
+    "chem/ci chem/hf chem/ri",
     "capi",
 )
 

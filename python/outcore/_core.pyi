@@ -836,6 +836,197 @@ def pair_sums(
     d = gaps[j] - a[a] - b[b].
     """
 
+class CIStrings:
+    """
+    All strings of so many electrons of one spin, sorted by irrep, then by value (the highest orbital counts
+    most). Orbitals are sorted by irrep; irreps multiply by exclusive or.
+    """
+
+    def __init__(self, orbital_irreps: Sequence[int], groups: int, electrons: int) -> None: ...
+    @property
+    def electrons(self) -> int: ...
+    def __len__(self) -> int: ...
+    @property
+    def strings(self) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:
+        """uint64, bit q of a string: an electron in orbital q."""
+
+    @property
+    def offsets(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """
+        int64[groups + 1]: strings of irrep g have indices offsets[g] to offsets[g + 1].
+        """
+
+    def rank(self, mask: int) -> int:
+        """The index of a string."""
+
+class CIPanel:
+    """
+    Some rows and columns of a vector C[alpha, beta] in memory, for all sectors that symmetry allows.
+    Transposed: rows are beta, columns are alpha strings. Elements are undefined until cleared or loaded.
+    """
+
+    def __init__(
+        self,
+        kernel: CIKernel,
+        rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        columns: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        dtype: object,
+        transposed: bool = False,
+    ) -> None:
+        """Indices of strings, int64, ascending; dtype float64 or float32."""
+
+    def assign(
+        self,
+        rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        columns: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None:
+        """
+        Other rows and columns; memory is kept if it is enough. Elements are undefined.
+        """
+
+    @property
+    def nbytes(self) -> int: ...
+    def clear(self, threads: int = 1) -> None:
+        """All elements 0."""
+
+    @overload
+    def load(
+        self,
+        row: int,
+        column: int,
+        tile: Annotated[NDArray[numpy.float64], dict(shape=(None, None), device="cpu", writable=False)],
+        transpose: bool = False,
+        scale: float = 1.0,
+    ) -> None: ...
+    @overload
+    def load(
+        self,
+        row: int,
+        column: int,
+        tile: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device="cpu", writable=False)],
+        transpose: bool = False,
+        scale: float = 1.0,
+    ) -> None:
+        """
+        panel[row + i, column + j] = scale * tile[i, j] (tile[j, i] with `transpose`), for the indices that the panel
+        has. A tile lies in one sector of rows and one of columns. Several threads may load different tiles.
+        """
+
+    @overload
+    def unload(
+        self,
+        row: int,
+        column: int,
+        tile: Annotated[NDArray[numpy.float64], dict(shape=(None, None), device="cpu")],
+        transpose: bool = False,
+        scale: float = 1.0,
+    ) -> None: ...
+    @overload
+    def unload(
+        self,
+        row: int,
+        column: int,
+        tile: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device="cpu")],
+        transpose: bool = False,
+        scale: float = 1.0,
+    ) -> None:
+        """
+        tile[i, j] (tile[j, i] with `transpose`) += scale * panel[row + i, column + j], for the indices that the panel
+        has.
+        """
+
+class CIKernel:
+    """
+    Products of a Hamiltonian with parts of vectors C[alpha, beta].
+
+    parity 0: H C = opposite_spin (of all holes) + same_spin (of beta) + same_spin on transposed panels (of alpha).
+    parity 1 or -1, C = parity C^T: H C = T + parity T^T with T = opposite_spin + same_spin (of beta).
+    Any thread, also several at a time; a BLAS of one thread is expected. Panels of a call are its own.
+    """
+
+    def __init__(
+        self,
+        orbital_irreps: Sequence[int],
+        groups: int,
+        alpha: int,
+        beta: int,
+        target: int,
+        parity: int,
+        one: object,
+        two: object,
+        spin_shift: float = 0.0,
+    ) -> None:
+        """
+        Orbitals are sorted by irrep. one [n][n] and two [n][n][n][n], (pq|rs), float64; different orbitals for each
+        spin: (alpha, beta) and (aa, ab, bb), parity 0. spin_shift (Eh): adds spin_shift * (S^2 - M(M+1)), M = |alpha - beta| / 2.
+        """
+
+    @property
+    def alpha_strings(self) -> CIStrings: ...
+    @property
+    def beta_strings(self) -> CIStrings: ...
+    @property
+    def determinants(self) -> int:
+        """
+        Pairs of strings of the right symmetry; with folding (I, J) and (J, I).
+        """
+
+    @property
+    def holes(self) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:
+        """
+        uint64: alpha strings of one electron less, by value. Work is given as ranges of them.
+        """
+
+    def rows_of(self, first: int, last: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """
+        Indices of the alpha strings that holes [first, last) reach, ascending.
+        """
+
+    def columns_of(self, first: int, last: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """
+        Indices of the beta strings that holes [first, last) meet, ascending: all; with folding, those that contain a
+        hole up to the last of the range.
+        """
+
+    def opposite_spin(self, x: CIPanel, t: CIPanel, first: int, last: int, threads: int = 1) -> None:
+        """
+        t += the part of an alpha and a beta electron, of holes [first, last); with folding, half of it. Both panels
+        have rows_of and columns_of the range.
+        """
+
+    def same_spin(self, x: CIPanel, t: CIPanel, threads: int = 1) -> None:
+        """
+        t += the part of two electrons of the columns' spin. Both panels have all columns and the same rows.
+        """
+
+    def flops(self, first: int, last: int) -> float:
+        """
+        Floating-point operations of the products of matrices in opposite_spin.
+        """
+
+    def same_spin_flops(self, panel: CIPanel) -> float:
+        """Floating-point operations of the products of matrices in same_spin."""
+
+    @overload
+    def diagonal(
+        self,
+        alpha: int,
+        beta: int,
+        tile: Annotated[NDArray[numpy.float64], dict(shape=(None, None), device="cpu")],
+    ) -> None: ...
+    @overload
+    def diagonal(
+        self,
+        alpha: int,
+        beta: int,
+        tile: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device="cpu")],
+    ) -> None:
+        """tile[i, j] = <I J|H|I J>, I = alpha + i and J = beta + j."""
+
 class Distribution:
     """
     Which process holds which elements of an array: a grid of processes over the dimensions, the last

@@ -1,0 +1,283 @@
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+
+#include "bindings.hpp"
+#include "chem/ci/kernel.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace outcore::python {
+namespace {
+
+using chem::ci::Kernel;
+using chem::ci::Panel;
+using chem::ci::Space;
+using chem::ci::Strings;
+using Indices = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using One = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Two = nb::ndarray<const double, nb::ndim<4>, nb::c_contig, nb::device::cpu>;
+template <class Element>
+using Tile = nb::ndarray<Element, nb::ndim<2>, nb::device::cpu>;
+
+template <class Element>
+auto new_array(std::span<const Element> from) {
+  auto data = std::make_unique<Element[]>(from.size());
+  std::copy(from.begin(), from.end(), data.get());
+  nb::capsule owner(data.get(), [](void* p) noexcept { delete[] static_cast<Element*>(p); });
+  return nb::ndarray<Element, nb::numpy, nb::ndim<1>>(data.release(), {from.size()}, owner);
+}
+
+std::span<const std::int64_t> span_of(const Indices& indices) {
+  return {indices.data(), indices.size()};
+}
+
+template <class Element>
+chem::ci::View<Element> view_of(const Tile<Element>& tile, bool transpose) {
+  const chem::ci::View<Element> view{tile.data(), std::int64_t(tile.shape(0)), std::int64_t(tile.shape(1)),
+                                     tile.stride(0), tile.stride(1)};
+  return transpose ? view.transposed() : view;
+}
+
+template <class Pointer>
+Pointer blas_function(const char* name) {
+  const nb::object table = nb::module_::import_("scipy.linalg.cython_blas").attr("__pyx_capi__");
+  const nb::object capsule = table[name];
+  const char* signature = PyCapsule_GetName(capsule.ptr());
+  void* pointer = PyCapsule_GetPointer(capsule.ptr(), signature);
+  if (!pointer) throw nb::python_error();
+  return reinterpret_cast<Pointer>(pointer);
+}
+
+chem::ci::Blas scipy_blas() {
+  return {blas_function<chem::ci::Blas::Gemm<double>>("dgemm"),
+          blas_function<chem::ci::Blas::Gemm<float>>("sgemm")};
+}
+
+/// Whether an argument is a tuple, one of each spin, of so many.
+bool is_tuple(nb::handle argument, std::size_t count, const char* what) {
+  if (!nb::isinstance<nb::tuple>(argument)) return false;
+  if (nb::len(argument) == count) return true;
+  throw nb::value_error(what);
+}
+
+void make_kernel(Kernel* self, std::vector<int> irreps, int groups, int alpha, int beta, int target,
+                 int parity, const nb::object& one, const nb::object& two, double spin_shift) {
+  if (parity < -1 || parity > 1) throw nb::value_error("parity must be 1, -1, or 0 (not folded)");
+  const auto n = irreps.size();
+  const bool of_spins = is_tuple(one, 2, "one of each spin: (alpha, beta)");
+  if (of_spins != is_tuple(two, 3, "two of each pair of spins: (aa, ab, bb)"))
+    throw nb::value_error("one and two are both tuples, or both arrays");
+  if (of_spins && parity != 0)
+    throw nb::value_error("vectors fold only if both spins have the same orbitals");
+  if (of_spins && spin_shift != 0) throw nb::value_error("spin_shift needs the same orbitals for both spins");
+  std::array<One, 2> ones;
+  std::array<Two, 3> twos;
+  for (std::size_t i = 0; i < 2; ++i) {
+    ones[i] = nb::cast<One>(of_spins ? nb::object(one[i]) : one);
+    if (ones[i].shape(0) != n || ones[i].shape(1) != n) throw nb::value_error("one must be [n][n]");
+  }
+  for (std::size_t i = 0; i < 3; ++i) {
+    twos[i] = nb::cast<Two>(of_spins ? nb::object(two[i]) : two);
+    for (std::size_t axis = 0; axis < 4; ++axis)
+      if (twos[i].shape(axis) != n) throw nb::value_error("two must be [n][n][n][n]");
+  }
+  const chem::ci::Integrals integrals{
+      int(n),     alpha,          beta,           !of_spins,
+      spin_shift, ones[0].data(), ones[1].data(), {twos[0].data(), twos[1].data(), twos[2].data()}};
+  const auto blas = scipy_blas();
+  nb::gil_scoped_release release;
+  auto space = std::make_shared<const Space>(chem::ci::Orbitals(std::move(irreps), groups), alpha, beta,
+                                             target, parity != 0);
+  new (self) Kernel(std::move(space), integrals, blas);
+}
+
+bool is_single(const nb::object& dtype) {
+  const nb::module_ numpy = nb::module_::import_("numpy");
+  const nb::object type = numpy.attr("dtype")(dtype);
+  if (type.equal(numpy.attr("dtype")("float32"))) return true;
+  if (type.equal(numpy.attr("dtype")("float64"))) return false;
+  throw nb::value_error("dtype must be float64 or float32");
+}
+
+void bind_strings(nb::module_& module) {
+  nb::class_<Strings>(
+      module, "CIStrings",
+      "All strings of so many electrons of one spin, sorted by irrep, then by value (the highest "
+      "orbital counts\nmost). Orbitals are sorted by irrep; irreps multiply by exclusive or.")
+      .def(
+          "__init__",
+          [](Strings* self, std::vector<int> irreps, int groups, int electrons) {
+            new (self) Strings(chem::ci::Orbitals(std::move(irreps), groups), electrons);
+          },
+          "orbital_irreps"_a, "groups"_a, "electrons"_a)
+      .def_prop_ro("electrons", &Strings::electrons)
+      .def("__len__", [](const Strings& self) { return self.count(); })
+      .def_prop_ro(
+          "strings", [](const Strings& self) { return new_array(self.masks()); }, nb::rv_policy::move,
+          "uint64, bit q of a string: an electron in orbital q.")
+      .def_prop_ro(
+          "offsets", [](const Strings& self) { return new_array(self.offsets()); }, nb::rv_policy::move,
+          "int64[groups + 1]: strings of irrep g have indices offsets[g] to offsets[g + 1].")
+      .def(
+          "rank",
+          [](const Strings& self, std::uint64_t mask) {
+            if (!self.contains(mask)) throw nb::value_error("no string of this list");
+            return self.rank(mask);
+          },
+          "mask"_a, "The index of a string.");
+}
+
+template <class Class, class Element>
+void def_moves(Class& cls) {
+  cls.def(
+         "load",
+         [](Panel& self, std::int64_t row, std::int64_t column, const Tile<const Element>& tile,
+            bool transpose, double scale) {
+           const auto view = view_of(tile, transpose);
+           nb::gil_scoped_release release;
+           self.load(row, column, view, scale);
+         },
+         "row"_a, "column"_a, "tile"_a.noconvert(), "transpose"_a = false, "scale"_a = 1.0,
+         "panel[row + i, column + j] = scale * tile[i, j] (tile[j, i] with `transpose`), for the indices "
+         "that "
+         "the panel\nhas. A tile lies in one sector of rows and one of columns. Several threads may load "
+         "different tiles.")
+      .def(
+          "unload",
+          [](const Panel& self, std::int64_t row, std::int64_t column, const Tile<Element>& tile,
+             bool transpose, double scale) {
+            const auto view = view_of(tile, transpose);
+            nb::gil_scoped_release release;
+            self.unload(row, column, view, scale);
+          },
+          "row"_a, "column"_a, "tile"_a.noconvert(), "transpose"_a = false, "scale"_a = 1.0,
+          "tile[i, j] (tile[j, i] with `transpose`) += scale * panel[row + i, column + j], for the indices "
+          "that "
+          "the panel\nhas.");
+}
+
+nb::class_<Panel> panel_class(nb::module_& module) {
+  return nb::class_<Panel>(
+      module, "CIPanel",
+      "Some rows and columns of a vector C[alpha, beta] in memory, for all sectors that symmetry "
+      "allows.\nTransposed: rows are beta, columns are alpha strings. Elements are undefined until "
+      "cleared or loaded.");
+}
+
+void bind_panel(nb::class_<Panel>& cls) {
+  cls.def(
+         "__init__",
+         [](Panel* self, const Kernel& kernel, const Indices& rows, const Indices& columns,
+            const nb::object& dtype, bool transposed) {
+           new (self) Panel(kernel.space(), span_of(rows), span_of(columns), is_single(dtype), transposed);
+         },
+         "kernel"_a, "rows"_a, "columns"_a, "dtype"_a, "transposed"_a = false,
+         "Indices of strings, int64, ascending; dtype float64 or float32.")
+      .def(
+          "assign",
+          [](Panel& self, const Indices& rows, const Indices& columns) {
+            self.assign(span_of(rows), span_of(columns));
+          },
+          "rows"_a, "columns"_a,
+          "Other rows and columns; memory is kept if it is enough. Elements are undefined.")
+      .def_prop_ro("nbytes", &Panel::nbytes)
+      .def("clear", &Panel::clear, "threads"_a = 1, nb::call_guard<nb::gil_scoped_release>(),
+           "All elements 0.");
+  def_moves<nb::class_<Panel>, double>(cls);
+  def_moves<nb::class_<Panel>, float>(cls);
+}
+
+template <class Class, class Element>
+void def_diagonal(Class& cls) {
+  cls.def(
+      "diagonal",
+      [](const Kernel& self, std::int64_t alpha, std::int64_t beta, const Tile<Element>& tile) {
+        const auto view = view_of(tile, false);
+        nb::gil_scoped_release release;
+        self.diagonal(alpha, beta, view);
+      },
+      "alpha"_a, "beta"_a, "tile"_a.noconvert(), "tile[i, j] = <I J|H|I J>, I = alpha + i and J = beta + j.");
+}
+
+nb::class_<Kernel> kernel_class(nb::module_& module) {
+  return nb::class_<Kernel>(
+      module, "CIKernel",
+      "Products of a Hamiltonian with parts of vectors C[alpha, beta].\n\n"
+      "parity 0: H C = opposite_spin (of all holes) + same_spin (of beta) + same_spin on transposed panels "
+      "(of "
+      "alpha).\nparity 1 or -1, C = parity C^T: H C = T + parity T^T with T = opposite_spin + same_spin (of "
+      "beta).\n"
+      "Any thread, also several at a time; a BLAS of one thread is expected. Panels of a call are its own.");
+}
+
+void bind_kernel(nb::class_<Kernel>& cls) {
+  cls.def("__init__", &make_kernel, "orbital_irreps"_a, "groups"_a, "alpha"_a, "beta"_a, "target"_a,
+          "parity"_a, "one"_a, "two"_a, "spin_shift"_a = 0.0,
+          "Orbitals are sorted by irrep. one [n][n] and two [n][n][n][n], (pq|rs), float64; different "
+          "orbitals for "
+          "each\nspin: (alpha, beta) and (aa, ab, bb), parity 0. spin_shift (Eh): adds spin_shift * (S^2 - "
+          "M(M+1)), "
+          "M = |alpha - beta| / 2.")
+      .def_prop_ro(
+          "alpha_strings", [](const Kernel& self) { return &self.space()->alpha; },
+          nb::rv_policy::reference_internal)
+      .def_prop_ro(
+          "beta_strings", [](const Kernel& self) { return &self.space()->beta; },
+          nb::rv_policy::reference_internal)
+      .def_prop_ro(
+          "determinants", [](const Kernel& self) { return self.space()->determinants(); },
+          "Pairs of strings of the right symmetry; with folding (I, J) and (J, I).")
+      .def_prop_ro(
+          "holes",
+          [](const Kernel& self) {
+            return new_array(std::span<const std::uint64_t>(self.space()->alpha_holes));
+          },
+          nb::rv_policy::move,
+          "uint64: alpha strings of one electron less, by value. Work is given as ranges of them.")
+      .def(
+          "rows_of",
+          [](const Kernel& self, std::int64_t first, std::int64_t last) {
+            return new_array(std::span<const std::int64_t>(self.rows_of(first, last)));
+          },
+          "first"_a, "last"_a, "Indices of the alpha strings that holes [first, last) reach, ascending.")
+      .def(
+          "columns_of",
+          [](const Kernel& self, std::int64_t first, std::int64_t last) {
+            return new_array(std::span<const std::int64_t>(self.columns_of(first, last)));
+          },
+          "first"_a, "last"_a,
+          "Indices of the beta strings that holes [first, last) meet, ascending: all; with folding, those "
+          "that "
+          "contain a\nhole up to the last of the range.")
+      .def("opposite_spin", &Kernel::opposite_spin, "x"_a, "t"_a, "first"_a, "last"_a, "threads"_a = 1,
+           nb::call_guard<nb::gil_scoped_release>(),
+           "t += the part of an alpha and a beta electron, of holes [first, last); with folding, half of it. "
+           "Both "
+           "panels\nhave rows_of and columns_of the range.")
+      .def("same_spin", &Kernel::same_spin, "x"_a, "t"_a, "threads"_a = 1,
+           nb::call_guard<nb::gil_scoped_release>(),
+           "t += the part of two electrons of the columns' spin. Both panels have all columns and the same "
+           "rows.")
+      .def("flops", &Kernel::opposite_spin_flops, "first"_a, "last"_a,
+           "Floating-point operations of the products of matrices in opposite_spin.")
+      .def("same_spin_flops", &Kernel::same_spin_flops, "panel"_a,
+           "Floating-point operations of the products of matrices in same_spin.");
+  def_diagonal<nb::class_<Kernel>, double>(cls);
+  def_diagonal<nb::class_<Kernel>, float>(cls);
+}
+
+}  // namespace
+
+void bind_chem_ci(nb::module_& module) {
+  bind_strings(module);
+  auto panel = panel_class(module);
+  auto kernel = kernel_class(module);  // both names are known before signatures have them
+  bind_panel(panel);
+  bind_kernel(kernel);
+}
+
+}  // namespace outcore::python

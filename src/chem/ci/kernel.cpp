@@ -1,0 +1,122 @@
+#include "chem/ci/kernel.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+namespace outcore::chem::ci {
+namespace {
+
+/// Whether `all` has each of the ascending `some`.
+bool includes(std::span<const std::int64_t> all, const std::vector<std::int64_t>& some) {
+  return std::includes(all.begin(), all.end(), some.begin(), some.end());
+}
+
+}  // namespace
+
+Kernel::Kernel(std::shared_ptr<const Space> space, const Integrals& integrals, Blas blas)
+    : space_(std::move(space)),
+      opposite_(space_, integrals, blas),
+      alpha_(*space_, integrals, false, blas),
+      beta_(*space_, integrals, true, blas),
+      diagonal_(*space_, integrals) {}
+
+void Kernel::check_range(std::int64_t first, std::int64_t last) const {
+  const auto count = std::int64_t(space_->alpha_holes.size());
+  if (first < 0 || last < first || last > count)
+    throw std::invalid_argument("holes [" + std::to_string(first) + ", " + std::to_string(last) + ") of " +
+                                std::to_string(count));
+}
+
+void Kernel::check_panels(const Panel& x, const Panel& t, const char* what) const {
+  if (&x.space() != space_.get() || &t.space() != space_.get())
+    throw std::invalid_argument(std::string(what) + ": a panel is of another kernel");
+  if (x.single() != t.single() || x.transposed() != t.transposed())
+    throw std::invalid_argument(std::string(what) +
+                                ": both panels must have the same precision, and be transposed or not");
+  if (&x == &t) throw std::invalid_argument(std::string(what) + ": the result needs a panel of its own");
+}
+
+std::vector<std::int64_t> Kernel::rows_of(std::int64_t first, std::int64_t last) const {
+  check_range(first, last);
+  std::vector<std::int64_t> rows;
+  for (std::int64_t k = first; k < last; ++k) {
+    const std::uint64_t hole = space_->alpha_holes[std::size_t(k)];
+    for (int q = 0; q < space_->orbitals.count(); ++q)
+      if (!occupied(hole, q)) rows.push_back(space_->alpha.rank(with(hole, q)));
+  }
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  return rows;
+}
+
+std::vector<std::int64_t> Kernel::columns_of(std::int64_t first, std::int64_t last) const {
+  check_range(first, last);
+  std::vector<std::int64_t> columns;
+  if (first == last) return columns;
+  std::vector<Strings::Range> ranges;
+  for (int g = 0; g < space_->orbitals.groups(); ++g) {
+    if (space_->folded)
+      space_->beta.reached_from(g, space_->alpha_holes[std::size_t(last - 1)], ranges);
+    else
+      ranges = {{space_->beta.offset(g), space_->beta.offset(g + 1)}};
+    for (const auto& range : ranges)
+      for (std::int64_t index = range.first; index < range.last; ++index) columns.push_back(index);
+  }
+  return columns;
+}
+
+void Kernel::opposite_spin(const Panel& x, Panel& t, std::int64_t first, std::int64_t last,
+                           int threads) const {
+  check_panels(x, t, "opposite_spin");
+  if (x.transposed()) throw std::invalid_argument("opposite_spin: rows must be alpha strings");
+  const auto rows = rows_of(first, last), columns = columns_of(first, last);
+  if (!includes(x.rows(), rows) || !includes(t.rows(), rows) || !includes(x.columns(), columns) ||
+      !includes(t.columns(), columns))
+    throw std::invalid_argument("opposite_spin: holes [" + std::to_string(first) + ", " +
+                                std::to_string(last) + ") need rows or columns that a panel has not");
+  x.single() ? opposite_.apply<float>(x, t, first, last, threads)
+             : opposite_.apply<double>(x, t, first, last, threads);
+}
+
+void Kernel::same_spin(const Panel& x, Panel& t, int threads) const {
+  check_panels(x, t, "same_spin");
+  if (std::int64_t(x.columns().size()) != x.column_strings().count() ||
+      std::int64_t(t.columns().size()) != x.column_strings().count())
+    throw std::invalid_argument("same_spin: panels must have all columns");
+  if (!std::equal(x.rows().begin(), x.rows().end(), t.rows().begin(), t.rows().end()))
+    throw std::invalid_argument("same_spin: both panels must have the same rows");
+  const SameSpin& of = x.transposed() ? alpha_ : beta_;
+  x.single() ? of.apply<float>(x, t, threads) : of.apply<double>(x, t, threads);
+}
+
+template <class Element>
+void Kernel::diagonal(std::int64_t alpha, std::int64_t beta, const View<Element>& tile) const {
+  if (alpha < 0 || beta < 0 || alpha + tile.rows > space_->alpha.count() ||
+      beta + tile.columns > space_->beta.count())
+    throw std::invalid_argument("diagonal: a tile of " + std::to_string(tile.rows) + " x " +
+                                std::to_string(tile.columns) + " strings from " + std::to_string(alpha) +
+                                ", " + std::to_string(beta) + " is not in the vector");
+  diagonal_.fill(*space_, alpha, beta, tile);
+}
+
+template void Kernel::diagonal(std::int64_t, std::int64_t, const View<double>&) const;
+template void Kernel::diagonal(std::int64_t, std::int64_t, const View<float>&) const;
+
+double Kernel::opposite_spin_flops(std::int64_t first, std::int64_t last) const {
+  check_range(first, last);
+  double sum = 0;
+  for (std::int64_t k = first; k < last; ++k) sum += opposite_.fewest_operations(k);
+  return 2 * sum;
+}
+
+double Kernel::same_spin_flops(const Panel& panel) const {
+  double sum = 0;
+  for (int g = 0; g < space_->orbitals.groups(); ++g) {
+    const auto rows = double(panel.first_row(g + 1) - panel.first_row(g));
+    sum += rows * (panel.transposed() ? alpha_ : beta_).operations(g ^ space_->target);
+  }
+  return 2 * sum;
+}
+
+}  // namespace outcore::chem::ci

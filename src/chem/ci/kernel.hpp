@@ -1,0 +1,50 @@
+// The products of a Hamiltonian with parts of vectors, of one state: what a Full-CI is made of.
+#pragma once
+
+#include <memory>
+
+#include "chem/ci/diagonal.hpp"
+#include "chem/ci/opposite_spin.hpp"
+#include "chem/ci/same_spin.hpp"
+
+namespace outcore::chem::ci {
+
+/// Not folded: H C = opposite spin part (all holes) + same-spin part of the beta electrons (on panels) and of
+/// the alpha electrons (on transposed panels). Folded, C = P C^T: H C = T + P T^T, with T = opposite spin
+/// part (all holes) + same-spin part of the beta electrons. Any thread; several calls may run at a time, on
+/// panels of their own.
+class OUTCORE_SIBLING Kernel {
+ public:
+  Kernel(std::shared_ptr<const Space> space, const Integrals& integrals, Blas blas);
+
+  [[nodiscard]] const std::shared_ptr<const Space>& space() const noexcept { return space_; }
+
+  /// Alpha strings that holes [first, last) reach, ascending. Ranges are ranges of Space::alpha_holes.
+  [[nodiscard]] std::vector<std::int64_t> rows_of(std::int64_t first, std::int64_t last) const;
+  /// Beta strings that they meet, ascending: all, with folding those that contain a hole up to the last.
+  [[nodiscard]] std::vector<std::int64_t> columns_of(std::int64_t first, std::int64_t last) const;
+
+  /// t += the opposite-spin part of holes [first, last), whose rows and columns both panels must have.
+  void opposite_spin(const Panel& x, Panel& t, std::int64_t first, std::int64_t last, int threads) const;
+  /// t += the part of two electrons of the columns' spin. The panels have all columns, and the same rows.
+  void same_spin(const Panel& x, Panel& t, int threads) const;
+
+  /// tile[i, j] = <I J|H|I J>, I = alpha + i, J = beta + j.
+  template <class Element>
+  void diagonal(std::int64_t alpha, std::int64_t beta, const View<Element>& tile) const;
+
+  /// Floating-point operations of the products of matrices.
+  [[nodiscard]] double opposite_spin_flops(std::int64_t first, std::int64_t last) const;
+  [[nodiscard]] double same_spin_flops(const Panel& panel) const;
+
+ private:
+  void check_range(std::int64_t first, std::int64_t last) const;
+  void check_panels(const Panel& x, const Panel& t, const char* what) const;
+
+  std::shared_ptr<const Space> space_;
+  OppositeSpin opposite_;
+  SameSpin alpha_, beta_;
+  Diagonal diagonal_;
+};
+
+}  // namespace outcore::chem::ci

@@ -1,0 +1,57 @@
+// Two-electron integrals as matrices over pairs of orbitals, one for each symmetry of the pair.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "chem/ci/integrals.hpp"
+#include "chem/ci/strings.hpp"
+
+namespace outcore::chem::ci {
+
+/// Pairs (s, q) of a beta orbital s and an alpha orbital q whose irreps multiply to that of the pair. All q
+/// of one s are neighbours.
+struct PairLayout {
+  PairLayout(const Orbitals& orbitals, int irrep);
+
+  /// Place of the pair (s, q): base[irrep of s] + (s - first of that irrep) * orbitals of q's irrep + (q -
+  /// ..).
+  std::array<int, max_groups> base{};
+  std::vector<int> s, q;  ///< by place
+  [[nodiscard]] int size() const noexcept { return int(s.size()); }
+
+  // Pairs s != q come twice, as (s, q) and (q, s): `left` and `right`. They combine to left + right, and to
+  // left - right. Pairs s == q, which are at the end of `left` and `right`, combine to left + right only.
+  std::vector<std::int32_t> left, right;
+  int minus = 0;               ///< number of combinations left - right
+  bool left_in_order = false;  ///< left[c] == c
+  [[nodiscard]] int plus() const noexcept { return int(left.size()); }
+};
+
+/// V(pq|rs) of an alpha and a beta electron: rows (s, q) that are annihilated, columns (r, p) that are
+/// created. Matrices by rows, without gaps.
+template <class Real>
+struct PairMatrix {
+  std::vector<Real> full;  ///< [size][size]
+  /// [plus][plus] and [minus][minus]: full = plus + minus for combinations D+ = D_left + D_right and
+  /// D- = D_left - D_right; the product of D+ with `plus` and of D- with `minus` are half of the sum and
+  /// half of the difference of the results at left and right. Empty if the integrals have not the symmetry.
+  std::vector<Real> plus, minus;
+};
+
+template <class Real>
+[[nodiscard]] PairMatrix<Real> pair_matrix(const PairLayout& layout, const Integrals& integrals);
+
+/// Pairs of different orbitals q > s of one spin whose irreps multiply to that of the pair, with the
+/// antisymmetric integrals V(pq|rs) - V(ps|rq) as a matrix of (p, r) and (q, s).
+/// With one electron in all, "pairs" are single orbitals (q = s), and the matrix is the one-electron
+/// operator.
+struct SamePairs {
+  SamePairs(const Orbitals& orbitals, int irrep, const Integrals& integrals, bool beta);
+  std::vector<int> s, q;
+  std::vector<double> matrix;
+  [[nodiscard]] int size() const noexcept { return int(s.size()); }
+};
+
+}  // namespace outcore::chem::ci

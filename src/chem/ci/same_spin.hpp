@@ -1,0 +1,55 @@
+// The part of an operator that acts on two electrons of one spin, the one of a panel's columns:
+//
+//   T(:, L+p+r) += sum over q > s, both empty in L, of [V(pq|rs) - V(ps|rq)] sign sign C(:, L+q+s)
+//
+// for all strings L of two electrons less. Slabs of rows are transposed, so that what is moved are
+// neighbours.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "chem/ci/blas.hpp"
+#include "chem/ci/pair_matrix.hpp"
+#include "chem/ci/panel.hpp"
+#include "chem/ci/run_kernels.hpp"
+
+namespace outcore::chem::ci {
+
+class SameSpin {
+ public:
+  SameSpin(const Space& space, const Integrals& integrals, bool beta, Blas blas);
+
+  /// t += the operator on x, for all rows of the panels. See Kernel::same_spin.
+  template <class Real>
+  void apply(const Panel& x, Panel& t, int threads) const;
+
+  /// Multiplications and additions for one row whose columns have this irrep.
+  [[nodiscard]] double operations(int irrep) const;
+
+ private:
+  struct Slab {
+    int irrep;  // of the rows
+    std::int64_t first, last;
+  };
+  template <class Real>
+  class Task;
+  template <class Real>
+  [[nodiscard]] const std::vector<std::vector<Real>>& matrices() const;
+  [[nodiscard]] std::vector<Slab> slabs(const Panel& panel, int threads) const;
+
+  const Strings* strings_;
+  int groups_, target_;
+  Blas blas_;
+  std::vector<int> sizes_;                  // of matrices, by irrep of the pair
+  std::vector<std::vector<double>> exact_;  // antisymmetric integrals, by irrep of the pair
+  mutable std::once_flag rounded_made_;
+  mutable std::vector<std::vector<float>> rounded_;
+  // Of each L, by irrep of the pair: the strings that pairs create, and places of the pairs in the matrix.
+  std::vector<int> irreps_;            // of L
+  std::vector<std::int64_t> offsets_;  // [L * groups + irrep of the pair]
+  std::vector<Run> created_;
+  std::vector<std::int32_t> pairs_;
+};
+
+}  // namespace outcore::chem::ci
