@@ -56,7 +56,7 @@ PYTHON_FLOORS = (
     "job.machine",  # measures arrays, and keeps what it has measured
     "chem",
     "chem.ri",
-    "chem.hf chem.mp2",
+    "chem.ci chem.hf chem.mp2",
     "cli",
     "chem.options",  # what stands from here on is put into the frame of all commands
     "chem.hf.view chem.ri.options",

@@ -1026,6 +1026,32 @@ class CIKernel:
         tile: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device="cpu")],
     ) -> None:
         """tile[i, j] = <I J|H|I J>, I = alpha + i and J = beta + j."""
+def ci_correct(
+    states: Sequence[Annotated[NDArray, dict(order="C", device="cpu")]],
+    h_states: Sequence[Annotated[NDArray, dict(order="C", device="cpu")]],
+    vectors: Sequence[Annotated[NDArray, dict(order="C", device="cpu")]],
+    h_vectors: Sequence[Annotated[NDArray, dict(order="C", device="cpu")]],
+    corrections: Sequence[Annotated[NDArray, dict(order="C", device="cpu")]],
+    diagonal: Annotated[NDArray[numpy.float64], dict(order="C", device="cpu", writable=False)],
+    to_states: Annotated[NDArray[numpy.float64], dict(order="C", device="cpu", writable=False)],
+    to_vectors: Annotated[NDArray[numpy.float64], dict(order="C", device="cpu", writable=False)],
+    collapses: bool,
+    energies: Annotated[NDArray[numpy.float64], dict(order="C", device="cpu", writable=False)],
+    active: Sequence[int],
+    smallest: float,
+    parity: int,
+    sums: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+) -> None:
+    """
+    One tile of all vectors, as chem/ci/correction.hpp says; adds dot products to `sums`. Any thread.
+    """
+
+def ci_dots(
+    a: Sequence[Annotated[NDArray, dict(order="C", device="cpu", writable=False)]],
+    b: Sequence[Annotated[NDArray, dict(order="C", device="cpu", writable=False)]],
+    sums: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+) -> None:
+    """Dot products [a][b] of tiles, added to `sums`. Any thread."""
 
 class Distribution:
     """

@@ -1,0 +1,1 @@
+"""Configuration interaction: all determinants of some orbitals."""
