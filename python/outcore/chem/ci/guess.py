@@ -1,0 +1,236 @@
+"""Start vectors of a CI: states of a small space of determinants that lie lowest, complete in spin."""
+
+from __future__ import annotations
+
+import errno
+import heapq
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from outcore.base.errors import OutcoreError
+from outcore.chem.ci import determinants
+
+if TYPE_CHECKING:
+    from outcore.chem.ci.determinants import Integers, Masks, Strings
+    from outcore.chem.ci.hamiltonian import Hamiltonian, Matrix
+
+SIZE = 400  # determinants of the small space, unless more are asked for
+_SHIFT = 1e-3  # Hartree times S^2: separates states of different spin that are degenerate
+_PURE = 1e-4  # of S^2, in a space that is complete in spin
+_CANDIDATES = 8  # strings are combined to so many times the determinants that are wanted, and more
+
+
+@dataclass(frozen=True)
+class Guess:
+    """States of the small space.
+
+    alpha, beta: its determinants. energies: Hartree, ascending. vectors: [determinant][state], orthonormal; of a
+    space with as many alpha as beta electrons exactly even or odd under the exchange of spins. spin_squares: <S^2>.
+    """
+
+    alpha: Masks
+    beta: Masks
+    energies: Matrix
+    vectors: Matrix
+    spin_squares: Matrix
+
+
+def start(
+    hamiltonian: Hamiltonian,
+    alpha: Strings,
+    beta: Strings,
+    irrep: int,
+    *,
+    roots: int = 1,
+    spin: int | None = None,
+    size: int = SIZE,
+) -> Guess:
+    """The lowest states of a small space.
+
+    spin: 2S of the states, None: any. roots: how many states; the space grows until it has them.
+
+    Raises OutcoreError (EINVAL) if the whole space has not so many states of this irrep and spin.
+    """
+    while True:
+        chosen_a, chosen_b, whole = select(hamiltonian, alpha, beta, irrep, size)
+        states = _states(hamiltonian, chosen_a, chosen_b, spin)
+        if len(states.energies) >= roots:
+            return Guess(
+                chosen_a,
+                chosen_b,
+                states.energies[:roots],
+                states.vectors[:, :roots],
+                states.spin_squares[:roots],
+            )
+        if whole:
+            what = f"irrep {hamiltonian.names[irrep]}" + ("" if spin is None else f" with 2S = {spin}")
+            raise OutcoreError(
+                errno.EINVAL,
+                f"find {roots} {'root' if roots == 1 else 'roots'}",
+                detail=f"there are {len(states.energies)} states of {what} in {len(chosen_a)} determinants",
+            )
+        size *= 2
+
+
+def select(
+    hamiltonian: Hamiltonian, alpha: Strings, beta: Strings, irrep: int, size: int
+) -> tuple[Masks, Masks, bool]:
+    """About `size` determinants of the lowest diagonal elements, with all that have the same spatial occupations;
+    and whether they are the whole space. Empty if there are none of the irrep."""
+    a, b, all_taken = _candidates(hamiltonian, alpha, beta, irrep, _CANDIDATES * size)
+    if not len(a):
+        return a, b, True
+    if hamiltonian.unrestricted:
+        order = np.argsort(determinants.diagonal(hamiltonian, a, b), kind="stable")[:size]
+        return a[order], b[order], all_taken and len(order) == len(a)
+    order = np.argsort(determinants.diagonal(hamiltonian, a, b), kind="stable")
+    seen: set[tuple[int, int]] = set()
+    found: list[tuple[int, int]] = []
+    for i in order:
+        double, single = int(a[i] & b[i]), int(a[i] ^ b[i])
+        if (double, single) in seen:
+            continue
+        members = list(_spins(double, single, int(a[i] & ~b[i]).bit_count()))
+        if found and len(found) + len(members) > size:
+            break
+        seen.add((double, single))
+        found += members
+    else:
+        return *_arrays(found), all_taken
+    return *_arrays(found), False
+
+
+def _arrays(pairs: list[tuple[int, int]]) -> tuple[Masks, Masks]:
+    found = np.array(pairs, np.uint64).reshape(-1, 2)
+    return np.ascontiguousarray(found[:, 0]), np.ascontiguousarray(found[:, 1])
+
+
+def _spins(double: int, single: int, up: int) -> Iterator[tuple[int, int]]:
+    """All determinants with these orbitals doubly and singly occupied, so many of the latter with spin alpha."""
+    for chosen in itertools.combinations(determinants.listed(single), up):
+        string = determinants.mask(list(chosen))
+        yield double | string, double | (single ^ string)
+
+
+def _candidates(
+    hamiltonian: Hamiltonian, alpha: Strings, beta: Strings, irrep: int, least: int
+) -> tuple[Masks, Masks, bool]:
+    """Determinants with the lowest sums of orbital energies, at least so many if there are, and whether all."""
+    energies = _string_energies(hamiltonian, alpha, beta, irrep)
+    pairs: list[tuple[float, int, int]] = []
+    everything = True
+    for ga in range(hamiltonian.groups):
+        gb = ga ^ irrep
+        rows = slice(int(alpha.offsets[ga]), int(alpha.offsets[ga + 1]))
+        columns = slice(int(beta.offsets[gb]), int(beta.offsets[gb + 1]))
+        row = rows.start + np.argsort(energies[0][rows], kind="stable")[:least]
+        column = columns.start + np.argsort(energies[1][columns], kind="stable")[:least]
+        everything &= len(row) * len(column) <= least
+        pairs += _lowest_sums(energies[0][row], energies[1][column], row, column, least)
+    if not pairs:
+        return np.empty(0, np.uint64), np.empty(0, np.uint64), True
+    pairs.sort()
+    everything &= len(pairs) <= least
+    chosen = np.array([each[1:] for each in pairs[:least]])
+    return alpha.strings[chosen[:, 0]], beta.strings[chosen[:, 1]], everything
+
+
+def _lowest_sums(
+    left: Matrix, right: Matrix, rows: Integers, columns: Integers, most: int
+) -> list[tuple[float, int, int]]:
+    """Of two ascending lists: the lowest sums, with the numbers of what is added."""
+    found: list[tuple[float, int, int]] = []
+    heap = [(float(left[0] + right[0]), 0, 0)] if len(left) and len(right) else []
+    while heap and len(found) < most:
+        energy, i, j = heapq.heappop(heap)
+        found.append((energy, int(rows[i]), int(columns[j])))
+        if j + 1 < len(right):
+            heapq.heappush(heap, (float(left[i] + right[j + 1]), i, j + 1))
+        if j == 0 and i + 1 < len(left):
+            heapq.heappush(heap, (float(left[i + 1] + right[0]), i + 1, 0))
+    return found
+
+
+def _string_energies(
+    hamiltonian: Hamiltonian, alpha: Strings, beta: Strings, irrep: int
+) -> tuple[Matrix, Matrix]:
+    """Sums of orbital energies in the field of the electrons of a low determinant of the irrep (Hartree)."""
+    n = hamiltonian.orbitals
+    one_a, one_b = (np.diagonal(each) for each in hamiltonian.ones)
+    aa, ab, bb = hamiltonian.twos
+    same = [np.einsum("ppqq->pq", each) - np.einsum("pqqp->pq", each) for each in (aa, bb)]
+    mixed = np.einsum("ppqq->pq", ab)
+    energies = determinants.sums(alpha.strings, one_a), determinants.sums(beta.strings, one_b)
+    least = np.inf
+    for _ in range(20):  # the lowest determinant in the field of the last, as long as that lowers its energy
+        pair = _lowest_pair(energies, alpha, beta, hamiltonian.groups, irrep)
+        if pair is None:
+            break
+        a, b = alpha.strings[[pair[0]]], beta.strings[[pair[1]]]
+        total = float(determinants.diagonal(hamiltonian, a, b)[0])
+        if total >= least - 1e-9:
+            break
+        least = total
+        na, nb = determinants.occupations(a, n)[0], determinants.occupations(b, n)[0]
+        energies = (
+            determinants.sums(alpha.strings, one_a + same[0] @ na + mixed @ nb),
+            determinants.sums(beta.strings, one_b + same[1] @ nb + na @ mixed),
+        )
+    return energies
+
+
+def _lowest_pair(
+    energies: tuple[Matrix, Matrix], alpha: Strings, beta: Strings, groups: int, irrep: int
+) -> tuple[int, int] | None:
+    best: tuple[float, int, int] | None = None
+    for ga in range(groups):
+        rows = slice(int(alpha.offsets[ga]), int(alpha.offsets[ga + 1]))
+        columns = slice(int(beta.offsets[ga ^ irrep]), int(beta.offsets[(ga ^ irrep) + 1]))
+        if rows.start == rows.stop or columns.start == columns.stop:
+            continue
+        i, j = (
+            rows.start + int(energies[0][rows].argmin()),
+            columns.start + int(energies[1][columns].argmin()),
+        )
+        total = float(energies[0][i] + energies[1][j])
+        if best is None or total < best[0]:
+            best = total, i, j
+    return None if best is None else best[1:]
+
+
+def _states(hamiltonian: Hamiltonian, alpha: Masks, beta: Masks, spin: int | None) -> Guess:
+    """All states of a space of determinants, of one spin if that is given."""
+    if not len(alpha):
+        nothing = np.empty(0)
+        return Guess(alpha, beta, nothing, np.empty((0, 0)), nothing)
+    matrix = determinants.matrix(hamiltonian, alpha, beta)
+    if hamiltonian.unrestricted:
+        energies, vectors = np.linalg.eigh(matrix)
+        return Guess(alpha, beta, energies, vectors, np.full(len(energies), np.nan))
+    square = determinants.spin_square(alpha, beta)
+    _, vectors = np.linalg.eigh(matrix + _SHIFT * square)
+    squares = np.einsum("ik,ik->k", vectors, square @ vectors)
+    energies = np.einsum("ik,ik->k", vectors, matrix @ vectors)
+    order = np.argsort(energies, kind="stable")
+    if spin is not None:
+        wanted = spin / 2 * (spin / 2 + 1)
+        order = order[abs(squares[order] - wanted) < _PURE]
+    vectors = _of_one_parity(alpha, beta, vectors[:, order])
+    return Guess(alpha, beta, energies[order], vectors, squares[order])
+
+
+def _of_one_parity(alpha: Masks, beta: Masks, vectors: Matrix) -> Matrix:
+    """States that are even or odd under the exchange of spins within rounding, exactly so."""
+    pairs = list(zip(alpha.tolist(), beta.tolist(), strict=True))
+    where = {pair: number for number, pair in enumerate(pairs)}
+    if any((b, a) not in where for a, b in pairs):
+        return vectors
+    swapped = vectors[[where[b, a] for a, b in pairs]]
+    signs = np.sign(np.einsum("ik,ik->k", vectors, swapped))
+    exact: Matrix = vectors + signs * swapped
+    exact /= np.linalg.norm(exact, axis=0)
+    return exact

@@ -1,0 +1,284 @@
+"""The Hamiltonian of a configuration interaction: integrals over orthonormal orbitals that are sorted by irrep."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outcore.base.errors import OutcoreError
+
+Matrix = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+MAX_ORBITALS = 64  # bits of a string
+SYMMETRIC = 1e-8  # Hartree: elements that have to be the same differ by less through rounding
+FORBIDDEN = 1e-7  # Hartree: what symmetry forbids is smaller, and is set to zero
+
+_SPINS = ("alpha", "beta")
+_PAIRS = ("alpha-alpha", "alpha-beta", "beta-beta")
+# Of (pq|rs): which permutation of the axes gives the same element, and how an error writes that.
+_PARTNERS = (((1, 0, 2, 3), "({1}{0}|{2}{3})"), ((0, 1, 3, 2), "({0}{1}|{3}{2})"))
+_EXCHANGED = ((2, 3, 0, 1), "({2}{3}|{0}{1})")
+
+# Irreps in Cotton's order, so that numbers of products are exclusive-ors of numbers.
+IRREPS: dict[str, tuple[str, ...]] = {
+    "D2h": ("Ag", "B1g", "B2g", "B3g", "Au", "B1u", "B2u", "B3u"),
+    "C2v": ("A1", "A2", "B1", "B2"),
+    "C2h": ("Ag", "Bg", "Au", "Bu"),
+    "D2": ("A", "B1", "B2", "B3"),
+    "Cs": ("A'", 'A"'),
+    "C2": ("A", "B"),
+    "Ci": ("Ag", "Au"),
+    "C1": ("A",),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Hamiltonian:
+    """H = core_energy + sum_pq one_pq E_pq + 1/2 sum_pqrs (pq|rs) (E_pq E_rs - d_qr E_ps), in Hartree.
+
+    Attributes:
+        one: [n][n]; of orbitals that differ in spin, a pair for (alpha, beta).
+        two: [n][n][n][n], chemists' order (pq|rs); of orbitals that differ in spin, three, for (alpha-alpha,
+            alpha-beta, beta-beta). In alpha-beta p and q are of spin alpha, r and s of spin beta.
+        irreps: of each orbital, ascending; the irrep of a product is the exclusive-or.
+        groups: number of irreps: 1, 2, 4 or 8.
+        group: name of the point group, "" if it is not known.
+        names: of the irreps.
+        permutation: orbital k here is orbital permutation[k] of the caller.
+    """
+
+    one: Matrix | tuple[Matrix, Matrix]
+    two: Matrix | tuple[Matrix, Matrix, Matrix]
+    core_energy: float
+    irreps: Integers
+    groups: int
+    group: str
+    names: tuple[str, ...]
+    permutation: Integers
+
+    @property
+    def orbitals(self) -> int:
+        return len(self.irreps)
+
+    @property
+    def unrestricted(self) -> bool:
+        """Whether orbitals differ in spin."""
+        return isinstance(self.one, tuple)
+
+    @property
+    def ones(self) -> tuple[Matrix, Matrix]:
+        """Of both spins."""
+        return self.one if isinstance(self.one, tuple) else (self.one, self.one)
+
+    @property
+    def twos(self) -> tuple[Matrix, Matrix, Matrix]:
+        """Of alpha-alpha, alpha-beta, beta-beta."""
+        return self.two if isinstance(self.two, tuple) else (self.two, self.two, self.two)
+
+    @property
+    def positions(self) -> Integers:
+        """Where each orbital of the caller is here: the inverse of `permutation`."""
+        return np.argsort(self.permutation)
+
+    def irrep(self, text: str | int) -> int:
+        """The number of an irrep, from its name or number. Raises OutcoreError (EINVAL)."""
+        words = str(text).strip()
+        wanted = words.casefold().replace("''", '"')
+        for number, name in enumerate(self.names):
+            if name.casefold() == wanted:
+                return number
+        where = f"the point group {self.group}" if self.group else "the point group of the orbitals"
+        raise OutcoreError(
+            errno.EINVAL, f"irrep {words}", detail=f"{where} has the irreps {', '.join(self.names)}"
+        )
+
+
+def make(
+    one: Any,
+    two: Any,
+    *,
+    core_energy: float = 0.0,
+    irreps: Sequence[int] | Integers | None = None,
+    group: str = "",
+    names: Sequence[str] = (),
+) -> Hamiltonian:
+    """A Hamiltonian of orbitals in any order.
+
+    one, two: as Hamiltonian has them, in the caller's order. `two` may have the 4-fold or 8-fold packing of PySCF.
+    irreps: of each orbital, None: no symmetry. group: in which they are, in Cotton's order; "": not known, and then
+    names may be given.
+
+    Raises OutcoreError (EINVAL) for integrals that are complex, not finite, not symmetric, or that have elements
+    which the irreps forbid, and for more orbitals than MAX_ORBITALS.
+    """
+    ones = [_matrix(each, _of(_SPINS, k, one)) for k, each in enumerate(_parts(one, 2))]
+    n = len(ones[0])
+    if not 1 <= n <= MAX_ORBITALS:
+        raise _refused(f"{n} orbitals; there may be 1 to {MAX_ORBITALS}")
+    twos = [_tensor(each, n, _of(_PAIRS, k, two)) for k, each in enumerate(_parts(two, 3))]
+    if len(ones[-1]) != n or (len(ones) == 1) != (len(twos) == 1):
+        raise _refused("one-electron and two-electron integrals are not of the same orbitals")
+    if not np.isfinite(core_energy):
+        raise _refused(f"a core energy of {core_energy}")
+    labels = np.zeros(n, np.int64) if irreps is None else np.asarray(irreps, np.int64)
+    all_names = _names(group if irreps is not None else "C1", names, labels)
+    if len(labels) != n or labels.min() < 0 or labels.max() >= len(all_names):
+        raise _refused(f"irreps {labels.tolist()} of {n} orbitals; they are 0 to {len(all_names) - 1}")
+    for k, each in enumerate(ones):
+        _symmetrise_one(each, _of(_SPINS, k, one))
+        _clear_one(each, labels, all_names, _of(_SPINS, k, one))
+    for k, each in enumerate(twos):
+        _symmetrise_two(each, _of(_PAIRS, k, two), exchange=len(twos) == 1 or k != 1)
+        _clear_two(each, labels, all_names, _of(_PAIRS, k, two))
+    order = np.argsort(labels, kind="stable")
+    ones = [_frozen(each[np.ix_(order, order)]) for each in ones]
+    twos = [_frozen(each[np.ix_(order, order, order, order)]) for each in twos]
+    return Hamiltonian(
+        ones[0] if len(ones) == 1 else (ones[0], ones[1]),
+        twos[0] if len(twos) == 1 else (twos[0], twos[1], twos[2]),
+        float(core_energy),
+        _frozen(labels[order]),
+        len(all_names),
+        group if irreps is not None else "C1",
+        all_names,
+        _frozen(order),
+    )
+
+
+def _names(group: str, names: Sequence[str], labels: Integers) -> tuple[str, ...]:
+    if names:
+        if len(names) not in (1, 2, 4, 8):
+            raise _refused(f"{len(names)} irreps: an abelian point group has 1, 2, 4 or 8")
+        return tuple(names)
+    if group:
+        if group not in IRREPS:
+            raise _refused(f"point group {group}; it may be {', '.join(IRREPS)}")
+        return IRREPS[group]
+    groups = 1
+    while groups <= min(int(labels.max()), 7):
+        groups *= 2
+    return tuple(str(number + 1) for number in range(groups))
+
+
+def _parts(values: Any, count: int) -> list[Any]:
+    """One array for both spins, or so many."""
+    if not _is_several(values):
+        return [values]
+    if len(values) != count:
+        raise _refused(f"{len(values)} arrays of integrals in place of 1 or {count}")
+    return list(values)
+
+
+def _is_several(values: Any) -> bool:
+    return isinstance(values, (list, tuple)) or getattr(values, "ndim", 0) in (3, 5)
+
+
+def _of(kinds: tuple[str, ...], number: int, values: Any) -> str:
+    """Words for an error: which of the parts."""
+    return f"{kinds[number]} " if _is_several(values) else ""
+
+
+def _real(values: Any, kind: str) -> Matrix:
+    array = np.array(values)  # a copy, which is changed
+    if np.iscomplexobj(array):
+        if abs(array.imag).max(initial=0.0) > SYMMETRIC:
+            raise _refused(f"the {kind}integrals are complex; take real orbitals")
+        array = array.real
+    array = np.array(array, np.float64)
+    if not np.isfinite(array).all():
+        first = tuple(int(each) + 1 for each in np.argwhere(~np.isfinite(array))[0])
+        raise _refused(f"the {kind}integral at {first}, counted from 1, is {array[~np.isfinite(array)][0]}")
+    return array
+
+
+def _matrix(values: Any, kind: str) -> Matrix:
+    array = _real(values, f"{kind}one-electron ")
+    if array.ndim != 2 or array.shape[0] != array.shape[1]:
+        raise _refused(f"{kind}one-electron integrals of shape {array.shape} are no square matrix")
+    return array
+
+
+def _tensor(values: Any, n: int, kind: str) -> Matrix:
+    array = _real(values, f"{kind}two-electron ")
+    pairs = n * (n + 1) // 2
+    if array.shape in ((pairs, pairs), (pairs * (pairs + 1) // 2,)):
+        from pyscf import ao2mo
+
+        return np.array(ao2mo.restore(1, array, n), np.float64)
+    if array.size == n**4 and array.ndim in (1, 2, 4):
+        return array.reshape((n,) * 4)
+    raise _refused(f"{kind}two-electron integrals of shape {array.shape} for {n} orbitals")
+
+
+def _symmetrise_one(one: Matrix, kind: str) -> None:
+    difference = abs(one - one.T)
+    if difference.max() > SYMMETRIC:
+        p, q = (int(each) for each in np.unravel_index(difference.argmax(), one.shape))
+        raise _refused(
+            f"the {kind}one-electron integrals are not symmetric: ({p + 1}|{q + 1}) is {one[p, q]:.10g}, "
+            f"({q + 1}|{p + 1}) is {one[q, p]:.10g}"
+        )
+    one[:] = (one + one.T) / 2
+
+
+def _symmetrise_two(two: Matrix, kind: str, *, exchange: bool) -> None:
+    for axes, partner in (*_PARTNERS, *((_EXCHANGED,) if exchange else ())):
+        other = two.transpose(axes)
+        difference = abs(two - other)
+        if difference.max() > SYMMETRIC:
+            where = tuple(int(each) for each in np.unravel_index(difference.argmax(), two.shape))
+            pqrs = [f"{each + 1} " for each in where]
+            told = [
+                text.format(*pqrs).replace(" |", "|").replace(" )", ")")
+                for text in ("({0}{1}|{2}{3})", partner)
+            ]
+            raise _refused(
+                f"the {kind}two-electron integrals are not symmetric: {told[0]} is {two[where]:.10g}, "
+                f"{told[1]} is {other[where]:.10g}"
+            )
+        two[:] = (two + other) / 2
+
+
+def _clear_one(one: Matrix, irreps: Integers, names: Sequence[str], kind: str) -> None:
+    forbidden = irreps[:, None] != irreps
+    where = np.unravel_index((abs(one) * forbidden).argmax(), one.shape)
+    if forbidden[where] and abs(one[where]) > FORBIDDEN:
+        raise _refused(
+            f"the {kind}integral {_told(where, irreps, names)} is {one[where]:.3e}, but symmetry forbids it"
+        )
+    one[forbidden] = 0.0
+
+
+def _clear_two(two: Matrix, irreps: Integers, names: Sequence[str], kind: str) -> None:
+    pairs = irreps[:, None] ^ irreps
+    forbidden = pairs[:, :, None, None] != pairs
+    where = np.unravel_index((abs(two) * forbidden).argmax(), two.shape)
+    if forbidden[where] and abs(two[where]) > FORBIDDEN:
+        raise _refused(
+            f"the {kind}integral {_told(where, irreps, names)} is {two[where]:.3e}, but symmetry forbids it"
+        )
+    two[forbidden] = 0.0
+
+
+def _told(where: Any, irreps: Integers, names: Sequence[str]) -> str:
+    numbers = [int(each) for each in where]
+    half = len(numbers) // 2
+    labels = [names[irreps[each]] for each in numbers]
+    texts = [str(each + 1) for each in numbers]
+    return f"({' '.join(texts[:half])}|{' '.join(texts[half:])}) of orbitals in {', '.join(labels)}"
+
+
+def _frozen(array: Any) -> Any:
+    array = np.ascontiguousarray(array)
+    array.setflags(write=False)
+    return array
+
+
+def _refused(detail: str) -> OutcoreError:
+    return OutcoreError(errno.EINVAL, "take the integrals of a CI", detail=detail)
