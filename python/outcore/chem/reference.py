@@ -16,6 +16,7 @@ Matrix = NDArray[np.float64]
 
 NONCANONICAL = ("refuse", "semicanonical", "diagonal")
 
+_ATTEMPTED = "take the reference of RI-MP2"
 _WHOLE = 1e-8  # occupations differ by no more from 0, 1 or 2
 _ORTHONORMAL = 1e-6  # of orbitals, in the overlap of the present molecule
 _CANONICAL = (
@@ -62,27 +63,28 @@ def _fingerprint(mf: Any) -> str:
     return digest.hexdigest()
 
 
-def check_method(mf: Any) -> None:
-    """Raises OutcoreError unless `mf` is a molecular Hartree-Fock object with real orbitals that was run.
+def check_method(mf: Any, attempted: str = _ATTEMPTED) -> None:
+    """Raises OutcoreError unless `mf` is a molecular Hartree-Fock object of one component for each spin.
 
     The first errors that any process would find: alike at all that hold the same object."""
     from pyscf.scf import dhf, ghf, hf
 
+    def refused(detail: str) -> OutcoreError:
+        return OutcoreError(errno.EINVAL, attempted, detail=detail)
+
     kind = type(mf).__name__
     if not isinstance(mf, hf.SCF):
-        raise _refused(f"{kind} is no Hartree-Fock object of PySCF")
+        raise refused(f"{kind} is no Hartree-Fock object of PySCF")
     if isinstance(mf, dhf.DHF):
-        raise _refused(f"{kind} has four components; take RHF, UHF or ROHF (scalar relativity: mf.x2c())")
+        raise refused(f"{kind} has four components; take RHF, UHF or ROHF (scalar relativity: mf.x2c())")
     if isinstance(mf, ghf.GHF):
-        raise _refused(f"{kind} has generalized orbitals, which mix the spins; take RHF, UHF or ROHF")
+        raise refused(f"{kind} has generalized orbitals, which mix the spins; take RHF, UHF or ROHF")
     if "cell" in vars(mf):
-        raise _refused(f"{kind} is periodic; take a molecule")
+        raise refused(f"{kind} is periodic; take a molecule")
     if isinstance(mf, hf.KohnShamDFT):
-        raise _refused(f"{kind} has Kohn-Sham orbitals; take RHF, UHF or ROHF")
+        raise refused(f"{kind} has Kohn-Sham orbitals; take RHF, UHF or ROHF")
     if mf.mol.omega:
-        raise _refused(
-            f"the molecule has the range-separated operator of omega = {mf.mol.omega}; set it to 0"
-        )
+        raise refused(f"the molecule has the range-separated operator of omega = {mf.mol.omega}; set it to 0")
 
 
 def of(mf: Any, *, noncanonical: str = "refuse", force: bool = False) -> Reference:
@@ -245,4 +247,4 @@ def _check_gaps(reference: Reference) -> None:
 
 
 def _refused(detail: str) -> OutcoreError:
-    return OutcoreError(errno.EINVAL, "take the reference of RI-MP2", detail=detail)
+    return OutcoreError(errno.EINVAL, _ATTEMPTED, detail=detail)

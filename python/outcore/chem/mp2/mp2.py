@@ -11,7 +11,6 @@ Feyereisen, Fitzgerald, Komornicki, Chem. Phys. Lett. 208, 359 (1993); Weigend, 
 
 from __future__ import annotations
 
-import errno
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outcore import _core
-from outcore.base.errors import OutcoreError
 from outcore.chem import reference as references
 from outcore.chem.driver import RootDriven
+from outcore.chem.frozen import count_frozen
 from outcore.chem.mp2.finished_pairs import FinishedPairs
 from outcore.chem.mp2.tiles import Tile, TileReader
 from outcore.chem.mp2.transformed import TRANSFORMED, Orbitals, Transformed
@@ -487,41 +486,6 @@ def _contract(left: Matrix, right: Matrix, out: Matrix) -> None:
         return
     for j in range(count):
         out[:, j] = left.T @ right[:, j]
-
-
-def count_frozen(mol: Any, frozen: int | str | Sequence[int] | None, occupied: int) -> int:
-    """Lowest orbitals that are not correlated, of so many occupied ones; see MP2. Raises OutcoreError (EINVAL)."""
-    count = _frozen(mol, frozen)
-    if count > occupied:
-        raise OutcoreError(
-            errno.EINVAL, "freeze orbitals", detail=f"{count} frozen, but only {occupied} are occupied"
-        )
-    return count
-
-
-def _frozen(mol: Any, frozen: int | str | Sequence[int] | None) -> int:
-    if frozen is None:
-        return 0
-    if frozen == "auto":
-        from pyscf.data import elements
-
-        return int(elements.chemcore(mol))
-    if isinstance(frozen, (list, tuple, np.ndarray)):
-        named = list(frozen)
-        if sorted(named) != list(range(len(named))):
-            raise OutcoreError(
-                errno.EINVAL,
-                "freeze orbitals",
-                detail=f"{named} are not the lowest orbitals 0 to {len(named) - 1}, each once; others cannot be "
-                "frozen, give the number of the lowest ones",
-            )
-        return len(named)
-    text = str(frozen).strip()
-    if isinstance(frozen, bool) or not (text.isascii() and text.isdigit()):
-        raise OutcoreError(
-            errno.EINVAL, "freeze orbitals", detail=f"'{frozen}' is neither a number of orbitals nor 'auto'"
-        )
-    return int(text)
 
 
 def _shell_blocks(first: Any, most: int) -> Iterator[tuple[slice, slice]]:

@@ -114,7 +114,7 @@ class _Run(Run):
         self.header(options.title(self._method, self._mol), f"scratch {self.world.scratch}")
 
     def _check_mol(self, auxiliary: dict[Purpose, str | None], frozen: str | None) -> None:
-        from outcore.chem.mp2.mp2 import count_frozen
+        from outcore.chem.frozen import count_frozen
         from outcore.chem.ri import auxiliary as sets
 
         for purpose, name in auxiliary.items():
