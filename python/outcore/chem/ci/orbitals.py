@@ -1,0 +1,354 @@
+"""The orbitals of a CI, from a mean-field object: frozen and active ones, their irreps, their integrals."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.base.errors import OutcoreError
+from outcore.chem import reference
+from outcore.chem.ci import hamiltonian as hamiltonians
+from outcore.chem.ci.hamiltonian import IRREPS, MAX_ORBITALS, Hamiltonian, Integers, Matrix
+from outcore.chem.driver import RootDriven
+from outcore.chem.frozen import count_frozen
+
+if TYPE_CHECKING:
+    from pyscf.gto import Mole
+
+    from outcore.job.world import World
+
+_TAKE = "take the orbitals of a CI"
+_ORTHONORMAL = 1e-6
+_CONTAMINATED = 1e-4  # of the norm of an orbital, in other irreps: it has none
+_ABELIAN = {"SO3": "D2h", "Dooh": "D2h", "Coov": "C2v"}  # groups that PySCF knows beside those of IRREPS
+
+
+@dataclass(frozen=True, eq=False)
+class ActiveSpace:
+    """Orbitals that are correlated, and what lies below them.
+
+    Attributes:
+        coefficients: [function][orbital] of both spins, in the order of the Hamiltonian; twice the same of orbitals
+            that are those of both spins.
+        core: [function][orbital] of both spins: doubly occupied always.
+        electrons: (alpha, beta) of the active orbitals.
+        group: of the molecule as PySCF names it; that of linear molecules and atoms is not abelian.
+    """
+
+    mol: Mole
+    hamiltonian: Hamiltonian
+    coefficients: tuple[Matrix, Matrix]
+    core: tuple[Matrix, Matrix]
+    electrons: tuple[int, int]
+    group: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def frozen(self) -> int:
+        return int(self.core[0].shape[1])
+
+    def irrep(self, text: str | int) -> int:
+        """The number of an irrep, by its name, for linear molecules also by that of PySCF, such as A1g and E1ux.
+        Raises OutcoreError (EINVAL)."""
+        if self.group in _ABELIAN and self.hamiltonian.group == _ABELIAN[self.group]:
+            from pyscf.symm import irrep_name2id
+
+            try:
+                number: int = irrep_name2id(self.group, str(text))
+                return int(number) % 10
+            except (KeyError, ValueError, RuntimeError, IndexError):
+                pass
+        return self.hamiltonian.irrep(text)
+
+
+def of(
+    mf: Any,
+    world: World,
+    *,
+    frozen: int | str | Sequence[int] | None = None,
+    active: int | None = None,
+    group: str | None = None,
+    max_memory_bytes: int = 1 << 30,
+    scratch: str | None = None,
+) -> ActiveSpace:
+    """The orbitals of an RHF, ROHF or UHF object, PySCF's or ours, that has converged. Collective; all processes
+    get those of the first.
+
+    frozen: see `count_frozen`. active: number of orbitals that are correlated, the next ones in the order of their
+    energies; None: all. group: an abelian point group that the molecule has; None: that of the molecule if it was
+    built with symmetry, else none. max_memory_bytes, scratch: for the transformation of integrals.
+
+    Raises OutcoreError (EINVAL).
+    """
+    taken: Any = None
+    with world.together(_TAKE, str(frozen), active, group):
+        reference.check_method(mf, _TAKE)
+        if world.rank == 0:
+            taken = _taken(mf, frozen, active, group)
+    taken = world.broadcast(taken)
+    fields = _core_fields(mf, taken, world)
+    if _collective(mf) and _is_fitted(mf):
+        mf.with_df.integrals()
+    found: Any = None
+    with world.together("transform integrals"):
+        if world.rank == 0:
+            with _temporary(scratch):
+                found = _hamiltonian(mf, taken, fields, max_memory_bytes)
+    hamiltonian, order = world.broadcast(found)
+    coefficients = [np.ascontiguousarray(each[:, order[k]]) for k, each in enumerate(taken.active)]
+    return ActiveSpace(
+        mf.mol,
+        hamiltonian,
+        (coefficients[0], coefficients[-1]),
+        (taken.core[0], taken.core[-1]),
+        taken.electrons,
+        taken.group,
+        tuple(taken.notes),
+    )
+
+
+@dataclass
+class _Taken:
+    """Orbitals before they are sorted by irrep: one array for each spin that has its own."""
+
+    core: list[Matrix]
+    active: list[Matrix]
+    irreps: list[Integers]  # of the active ones
+    group: str  # of the molecule
+    abelian: str  # of the irreps
+    electrons: tuple[int, int]
+    notes: list[str]
+
+
+def _taken(
+    mf: Any, frozen: int | str | Sequence[int] | None, active: int | None, group: str | None
+) -> _Taken:
+    mol = mf.mol
+    if mf.mo_coeff is None or mf.mo_occ is None or mf.mo_energy is None:
+        raise _refused("the reference has no orbitals; run its kernel() first")
+    if not mf.converged:
+        raise _refused(
+            "the SCF has not converged (mf.converged is False); converge it, or take other orbitals"
+        )
+    coefficients, energies, occupations = (
+        _each_spin(each, dimensions)
+        for each, dimensions in ((mf.mo_coeff, 3), (mf.mo_energy, 2), (mf.mo_occ, 2))
+    )
+    overlap = mf.get_ovlp()
+    sorted_ones = []
+    for values, e, o in zip(coefficients, energies, occupations, strict=True):
+        if np.iscomplexobj(values):
+            raise _refused("the orbitals are complex; take real ones")
+        c = np.asarray(values, np.float64)
+        if len(c) != mol.nao or abs(c.T @ overlap @ c - np.eye(c.shape[1])).max() > _ORTHONORMAL:
+            raise _refused(
+                "the orbitals are not orthonormal in the present molecule and basis; run the SCF again"
+            )
+        sorted_ones.append(c[:, np.lexsort((np.asarray(e), -np.round(np.asarray(o, np.float64))))])
+    lowest = count_frozen(mol, frozen, min(mol.nelec))
+    left = min(each.shape[1] for each in sorted_ones) - lowest
+    count = left if active is None else active
+    electrons = mol.nelec[0] - lowest, mol.nelec[1] - lowest
+    if not 1 <= count <= left:
+        raise _refused(f"{active} active orbitals, but {left} are left above {lowest} frozen ones")
+    if count < max(electrons):
+        raise _refused(
+            f"{count} active orbitals cannot hold {electrons[0]} alpha and {electrons[1]} beta electrons"
+        )
+    if count > MAX_ORBITALS:
+        raise _refused(
+            f"{count} orbitals, at most {MAX_ORBITALS} can be correlated: give the number of active ones "
+            "(--active), or of frozen ones (--frozen)"
+        )
+    labelled = _with_symmetry(mol, group)
+    notes: list[str] = []
+    cores, actives, irreps = [], [], []
+    for each in sorted_ones:
+        c, ids = each[:, : lowest + count], np.zeros(lowest + count, np.int64)
+        if labelled is not None:
+            c, ids = _label(labelled, c, overlap)
+        cores.append(np.ascontiguousarray(c[:, :lowest]))
+        actives.append(np.ascontiguousarray(c[:, lowest:]))
+        irreps.append(ids[lowest:])
+    if (np.bincount(irreps[0], minlength=8) != np.bincount(irreps[-1], minlength=8)).any():
+        raise _refused(
+            "active orbitals of spin alpha and beta are not of the same irreps; take another number of active "
+            "orbitals, or group C1"
+        )
+    name = "C1" if labelled is None else str(labelled.groupname)
+    return _Taken(cores, actives, irreps, name, _ABELIAN.get(name, name), electrons, notes)
+
+
+def _each_spin(values: Any, dimensions: int) -> list[Any]:
+    if isinstance(values, np.ndarray) and values.ndim < dimensions:
+        return [values]
+    return list(values)
+
+
+def _with_symmetry(mol: Mole, group: str | None) -> Mole | None:
+    """The molecule with the symmetry that is asked for, or None for no symmetry."""
+    if group is None:
+        return mol if mol.symmetry and mol.groupname != "C1" else None
+    names = {name.casefold(): name for name in (*IRREPS, *_ABELIAN)}
+    wanted = names.get(group.strip().casefold())
+    if wanted is None:
+        raise OutcoreError(errno.EINVAL, f"point group {group}", detail=f"it may be {', '.join(IRREPS)}")
+    if wanted == "C1":
+        return None
+    if mol.symmetry and wanted in (mol.groupname, _ABELIAN.get(mol.groupname)):
+        return mol
+    labelled = mol.copy()
+    labelled.symmetry, labelled.symmetry_subgroup = wanted, None
+    try:
+        labelled.build(dump_input=False, parse_arg=False)
+    except Exception as error:
+        labelled.symmetry = True
+        labelled.build(dump_input=False, parse_arg=False)
+        raise OutcoreError(
+            errno.EINVAL, f"point group {group}", detail=f"the molecule has {labelled.topgroup}, not {wanted}"
+        ) from error
+    return labelled
+
+
+def _label(mol: Mole, coefficients: Matrix, overlap: Matrix) -> tuple[Matrix, Integers]:
+    """Orbitals exactly of their irreps, and these."""
+    parts = []
+    for basis in mol.symm_orb:
+        inner = basis.T @ overlap @ basis
+        parts.append(basis @ np.linalg.solve(inner, basis.T @ (overlap @ coefficients)))
+    norms = np.array([np.einsum("pi,pq,qi->i", each, overlap, each, optimize=True) for each in parts])
+    of_which = norms.argmax(0)
+    impure = np.flatnonzero(1 - norms.max(0) > _CONTAMINATED)
+    if len(impure):
+        raise _refused(
+            f"orbital {impure[0] + 1} is of no irrep of {mol.groupname}: run the SCF with that symmetry "
+            "(mol.symmetry), or take group C1"
+        )
+    exact = np.stack([parts[which][:, k] for k, which in enumerate(of_which)], axis=1)
+    values, vectors = np.linalg.eigh(exact.T @ overlap @ exact)
+    exact = exact @ (vectors / np.sqrt(values)) @ vectors.T
+    return exact, np.array([mol.irrep_id[each] for each in of_which], np.int64) % 10
+
+
+# ---- integrals ----
+
+
+def _collective(mf: Any) -> bool:
+    """Whether its integrals are those of all processes together."""
+    return isinstance(mf, RootDriven)
+
+
+def _core_fields(mf: Any, taken: _Taken, world: World) -> list[Matrix]:
+    """The potential of the core electrons, of each spin that has its own orbitals (Hartree)."""
+    if not taken.core[0].shape[1]:
+        return [np.zeros((len(each), len(each))) for each in taken.core]
+    densities = np.array([each @ each.T for each in taken.core])
+    if _collective(mf):
+        coulomb, exchange = mf.get_jk(mf.mol, densities, hermi=1)
+    else:
+        found: Any = None
+        with world.together("field of the core"):
+            if world.rank == 0:
+                found = mf.get_jk(mf.mol, densities, hermi=1)
+        coulomb, exchange = world.broadcast(found)
+    total = 2 * coulomb[0] if len(densities) == 1 else coulomb.sum(0)
+    return [np.asarray(total - each) for each in exchange]
+
+
+def _hamiltonian(
+    mf: Any, taken: _Taken, fields: list[Matrix], max_memory_bytes: int
+) -> tuple[Hamiltonian, list[Integers]]:
+    """The integrals, and the order of the orbitals of each spin in them."""
+    hcore = np.asarray(mf.get_hcore(), np.float64)
+    energy = float(mf.energy_nuc())
+    for k, core in enumerate(taken.core):
+        density = core @ core.T * (2 if len(taken.core) == 1 else 1)
+        energy += float(np.sum(density * (hcore + fields[k] / 2)))
+    orders = [np.argsort(each, kind="stable") for each in taken.irreps]
+    orbitals = [each[:, order] for each, order in zip(taken.active, orders, strict=True)]
+    one = tuple(c.T @ (hcore + field) @ c for c, field in zip(orbitals, fields, strict=True))
+    two = _two_electron(mf, orbitals, max_memory_bytes)
+    found = hamiltonians.make(
+        one if len(one) > 1 else one[0],
+        two,
+        core_energy=energy,
+        irreps=np.sort(taken.irreps[0]),
+        group=taken.abelian,
+    )
+    return found, orders
+
+
+def _two_electron(mf: Any, orbitals: list[Matrix], max_memory_bytes: int) -> Any:
+    """(pq|rs) of one spin, or of (alpha-alpha, alpha-beta, beta-beta), with 4-fold packing or none."""
+    if _is_fitted(mf):
+        return _fitted(mf, orbitals)
+    pairs = [(0, 0)] if len(orbitals) == 1 else [(0, 0), (0, 1), (1, 1)]
+    n = orbitals[0].shape[1]
+    source = getattr(mf, "_eri", None)
+    if source is None:
+        functions = mf.mol.nao
+        packed = (functions * (functions + 1) // 2) ** 2 * 8 // 2
+        source = mf.mol.intor("int2e", aosym="s8") if packed * 2 < max_memory_bytes else mf.mol
+    found = tuple(_transformed(source, orbitals[i], orbitals[j], n, max_memory_bytes) for i, j in pairs)
+    return found if len(found) > 1 else found[0]
+
+
+def _transformed(source: Any, left: Matrix, right: Matrix, n: int, max_memory_bytes: int) -> Matrix:
+    from pyscf import ao2mo
+
+    made = ao2mo.kernel(
+        source, (left, left, right, right), compact=True, verbose=0, max_memory=max_memory_bytes / 1e6
+    )
+    return np.asarray(ao2mo.restore(1, np.asarray(made), n)) if left is right else _unpacked(made, n)
+
+
+def _unpacked(pairs: Any, n: int) -> Matrix:
+    """[pq][rs] of pairs p >= q, r >= s as four indices."""
+    p, q = np.tril_indices(n)
+    number = np.empty((n, n), np.int64)
+    number[p, q] = number[q, p] = np.arange(len(p))
+    return np.asarray(np.asarray(pairs)[number[:, :, None, None], number])
+
+
+def _is_fitted(mf: Any) -> bool:
+    return getattr(mf, "with_df", None) is not None
+
+
+def _fitted(mf: Any, orbitals: list[Matrix]) -> Any:
+    """Of density fitting: sums over the auxiliary functions."""
+    from pyscf import lib
+
+    if getattr(mf, "only_dfj", False):
+        raise _refused("only J is density-fitted; fit J and K, or neither")
+    n = orbitals[0].shape[1]
+    pairs = [(0, 0)] if len(orbitals) == 1 else [(0, 0), (0, 1), (1, 1)]
+    found = [np.zeros((n * n, n * n)) for _ in pairs]
+    for block in mf.with_df.loop():
+        whole = lib.unpack_tril(np.asarray(block))
+        parts = [np.einsum("Lab,ap,bq->Lpq", whole, c, c, optimize=True).reshape(-1, n * n) for c in orbitals]
+        for k, (i, j) in enumerate(pairs):
+            found[k] += parts[i].T @ parts[j]
+    tensors = tuple(each.reshape((n,) * 4) for each in found)
+    return tensors if len(tensors) > 1 else tensors[0]
+
+
+@contextmanager
+def _temporary(scratch: str | None) -> Iterator[None]:
+    """Where PySCF puts what does not fit into memory."""
+    from pyscf.lib import param
+
+    before = param.TMPDIR
+    param.TMPDIR = scratch or before
+    try:
+        yield
+    finally:
+        param.TMPDIR = before
+
+
+def _refused(detail: str) -> OutcoreError:
+    return OutcoreError(errno.EINVAL, _TAKE, detail=detail)

@@ -1,0 +1,161 @@
+"""Orbitals of a CI: frozen, active, irreps, integrals; against PySCF's CASCI."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ci_cases import strings
+
+from outcore.base.errors import OutcoreError
+from outcore.chem.ci import guess, orbitals
+from outcore.job.world import World
+
+pyscf = pytest.importorskip("pyscf")
+
+WATER = "O 0 0 0; H 0 0.757 0.587; H 0 -0.757 0.587"
+N2 = "N 0 0 -0.55; N 0 0 0.55"
+
+
+@pytest.fixture(scope="module")
+def world():
+    with World("self") as made:
+        yield made
+
+
+def mean_field(atom=WATER, kind="RHF", basis="sto-3g", **given):
+    mf = getattr(pyscf.M(atom=atom, basis=basis, verbose=0, **given), kind)()
+    mf.conv_tol = 1e-12
+    return mf.run()
+
+
+def lowest(space, irrep=0, spin=None):
+    """The energy of a space that is taken as a whole."""
+    h = space.hamiltonian
+    lists = [strings(h.irreps, h.groups, each) for each in space.electrons]
+    return guess.start(h, *lists, irrep, spin=spin, size=100_000).energies[0]
+
+
+def casci(mf, electrons, count, **given):
+    from pyscf import mcscf
+
+    mc = (mcscf.UCASCI if mf.istype("UHF") else mcscf.CASCI)(mf, count, electrons)
+    mc.fcisolver.conv_tol = 1e-12
+    for name, value in given.items():
+        setattr(mc.fcisolver, name, value)
+    return mc.kernel()[0]
+
+
+@pytest.mark.parametrize("symmetry", [False, True, "Cs"])
+@pytest.mark.parametrize("frozen", [0, 1, "auto"])
+def test_the_energy_of_frozen_orbitals_is_that_of_pyscf(world, symmetry, frozen):
+    mf = mean_field(symmetry=symmetry)
+    space = orbitals.of(mf, world, frozen=frozen)
+    cores = int(frozen != 0)
+    assert space.frozen == cores and space.electrons == (5 - cores, 5 - cores)
+    assert space.hamiltonian.group == {False: "C1", True: "C2v", "Cs": "Cs"}[symmetry]
+    assert lowest(space) == pytest.approx(casci(mf, 10 - 2 * cores, 7 - cores), abs=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["ROHF", "UHF"])
+def test_open_shells_have_the_energy_of_pyscf(world, kind):
+    mf = mean_field("O 0 0 0; O 0 0 1.2", kind, spin=2)
+    space = orbitals.of(mf, world, frozen=4, active=5)
+    assert space.electrons == (5, 3) and space.hamiltonian.unrestricted == (kind == "UHF")
+    assert lowest(space) == pytest.approx(casci(mf, (5, 3), 5), abs=1e-8)
+
+
+def test_orbitals_of_each_spin_have_irreps(world):
+    mf = mean_field(kind="UHF", charge=1, spin=1, symmetry=True)
+    space = orbitals.of(mf, world)
+    assert space.hamiltonian.unrestricted and space.hamiltonian.irreps.tolist() == [0] * 4 + [2] + [3] * 2
+    found = min(lowest(space, irrep) for irrep in range(4))
+    assert found == pytest.approx(casci(mf, (5, 4), 7), abs=1e-8)
+
+
+def test_irreps_of_orbitals_made_without_symmetry_are_found(world):
+    mf = mean_field(basis="6-31g")
+    space = orbitals.of(mf, world, active=9, group="c2v")
+    expected = orbitals.of(mean_field(basis="6-31g", symmetry=True), world, active=9)
+    assert space.hamiltonian.irreps.tolist() == expected.hamiltonian.irreps.tolist()
+    np.testing.assert_allclose(abs(space.hamiltonian.one), abs(expected.hamiltonian.one), atol=1e-6)
+
+
+def test_linear_molecules_have_abelian_irreps_and_their_own_names(world):
+    mf = mean_field(N2, symmetry=True)
+    space = orbitals.of(mf, world, frozen="auto")
+    assert (space.group, space.hamiltonian.group) == ("Dooh", "D2h")
+    assert space.frozen == 2 and space.hamiltonian.orbitals == 8
+    assert space.irrep("A1g") == space.irrep("ag") == 0
+    assert space.irrep("E1uy") == space.irrep("B2u") == 6
+    assert lowest(space) == pytest.approx(casci(mf, 10, 8), abs=1e-8)
+    assert orbitals.of(mf, world, group="C2v").hamiltonian.group == "C2v"
+
+
+def test_density_fitted_integrals_are_summed(world):
+    from pyscf import mcscf
+
+    mf = pyscf.M(atom=WATER, basis="6-31g", verbose=0).RHF().density_fit()
+    mf.run(conv_tol=1e-12)
+    space = orbitals.of(mf, world, frozen=1, active=6)
+    mc = mcscf.DFCASCI(mf, 6, 8)
+    mc.fcisolver.conv_tol = 1e-12
+    assert lowest(space) == pytest.approx(mc.kernel()[0], abs=1e-8)
+
+
+@pytest.mark.parametrize("fitted", [False, True])
+def test_our_own_mean_fields_are_taken(world, tmp_path, fitted):
+    from outcore.chem import hf, ri
+
+    mol = pyscf.M(atom=WATER, basis="6-31g", verbose=0)
+    mf = ri.RHF(mol, comm=world) if fitted else hf.RHF(mol, comm=None, scratch=str(tmp_path))
+    with mf:
+        mf.conv_tol = 1e-12
+        mf.kernel()
+        for frozen in (0, 1):
+            space = orbitals.of(mf, world, frozen=frozen, active=7 - frozen)
+            theirs = mol.RHF().density_fit() if fitted else mol.RHF()
+            theirs.run(conv_tol=1e-12)
+            same = orbitals.of(theirs, world, frozen=frozen, active=7 - frozen)
+            assert lowest(space) == pytest.approx(lowest(same), abs=1e-7)
+
+
+def test_integrals_that_are_not_kept_in_memory_are_the_same(world, tmp_path):
+    mf = mean_field(basis="6-31g")
+    mf._eri = None
+    space = orbitals.of(mf, world, max_memory_bytes=1 << 10, scratch=str(tmp_path))
+    expected = orbitals.of(mf, world)
+    np.testing.assert_allclose(space.hamiltonian.two, expected.hamiltonian.two, atol=1e-12)
+
+
+def refused(mf, world, **given) -> str:
+    with pytest.raises(OutcoreError) as caught:
+        orbitals.of(mf, world, **given)
+    return str(caught.value)
+
+
+def test_what_cannot_be_is_refused(world):
+    mf = mean_field()
+    assert "6 frozen, but only 5 are occupied" in refused(mf, world, frozen=6)
+    assert "4 active orbitals cannot hold 5 alpha" in refused(mf, world, active=4)
+    assert "8 active orbitals, but 7 are left" in refused(mf, world, active=8)
+    assert "the molecule has C2v, not D2h" in refused(mf, world, group="D2h")
+    assert "it may be D2h" in refused(mf, world, group="T")
+    mf.converged = False
+    assert "has not converged" in refused(mf, world)
+    assert "run its kernel() first" in refused(mf.mol.RHF(), world)
+    assert "Kohn-Sham" in refused(mf.mol.RKS(), world)
+    assert "generalized" in refused(mf.mol.GHF(), world)
+
+
+def test_more_orbitals_than_bits_are_refused(world):
+    mf = mean_field(N2, basis="cc-pvqz")
+    assert "at most 64 can be correlated: give the number of active ones" in refused(mf, world)
+
+
+def test_orbitals_without_an_irrep_are_refused(world):
+    mf = mean_field()
+    mf.mo_coeff = mf.mo_coeff.copy()
+    angle = 0.3
+    turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+    mf.mo_coeff[:, 3:5] = mf.mo_coeff[:, 3:5] @ turn
+    assert "is of no irrep of C2v" in refused(mf, world, group="C2v")
