@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from outcore.base.errors import OutcoreError
 from outcore.chem import reference
 from outcore.chem.ci import hamiltonian as hamiltonians
+from outcore.chem.ci.determinants import listed, mask
 from outcore.chem.ci.hamiltonian import IRREPS, MAX_ORBITALS, Hamiltonian, Integers, Matrix
 from outcore.chem.driver import RootDriven
 from outcore.chem.frozen import count_frozen
@@ -37,6 +38,7 @@ class ActiveSpace:
             that are those of both spins.
         core: [function][orbital] of both spins: doubly occupied always.
         electrons: (alpha, beta) of the active orbitals.
+        occupied: strings of the determinant of the mean field.
         group: of the molecule as PySCF names it; that of linear molecules and atoms is not abelian.
     """
 
@@ -45,12 +47,21 @@ class ActiveSpace:
     coefficients: tuple[Matrix, Matrix]
     core: tuple[Matrix, Matrix]
     electrons: tuple[int, int]
+    occupied: tuple[int, int]
     group: str
-    notes: tuple[str, ...] = ()
 
     @property
     def frozen(self) -> int:
         return int(self.core[0].shape[1])
+
+    @property
+    def reference_irrep(self) -> int:
+        """Of the determinant of the mean field."""
+        found = 0
+        for string in self.occupied:
+            for orbital in listed(string):
+                found ^= int(self.hamiltonian.irreps[orbital])
+        return found
 
     def irrep(self, text: str | int) -> int:
         """The number of an irrep, by its name, for linear molecules also by that of PySCF, such as A1g and E1ux.
@@ -107,9 +118,14 @@ def of(
         (coefficients[0], coefficients[-1]),
         (taken.core[0], taken.core[-1]),
         taken.electrons,
+        (_first(order[0], taken.electrons[0]), _first(order[-1], taken.electrons[1])),
         taken.group,
-        tuple(taken.notes),
     )
+
+
+def _first(order: Integers, count: int) -> int:
+    """The string of the first orbitals before they were sorted."""
+    return mask(np.flatnonzero(order < count))
 
 
 @dataclass
@@ -122,7 +138,6 @@ class _Taken:
     group: str  # of the molecule
     abelian: str  # of the irreps
     electrons: tuple[int, int]
-    notes: list[str]
 
 
 def _taken(
@@ -166,7 +181,6 @@ def _taken(
             "(--active), or of frozen ones (--frozen)"
         )
     labelled = _with_symmetry(mol, group)
-    notes: list[str] = []
     cores, actives, irreps = [], [], []
     for each in sorted_ones:
         c, ids = each[:, : lowest + count], np.zeros(lowest + count, np.int64)
@@ -181,7 +195,7 @@ def _taken(
             "orbitals, or group C1"
         )
     name = "C1" if labelled is None else str(labelled.groupname)
-    return _Taken(cores, actives, irreps, name, _ABELIAN.get(name, name), electrons, notes)
+    return _Taken(cores, actives, irreps, name, _ABELIAN.get(name, name), electrons)
 
 
 def _each_spin(values: Any, dimensions: int) -> list[Any]:
@@ -280,7 +294,7 @@ def _hamiltonian(
         irreps=np.sort(taken.irreps[0]),
         group=taken.abelian,
     )
-    return found, orders
+    return replace(found, permutation=orders[0]), orders
 
 
 def _two_electron(mf: Any, orbitals: list[Matrix], max_memory_bytes: int) -> Any:

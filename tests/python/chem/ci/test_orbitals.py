@@ -61,6 +61,7 @@ def test_open_shells_have_the_energy_of_pyscf(world, kind):
     mf = mean_field("O 0 0 0; O 0 0 1.2", kind, spin=2)
     space = orbitals.of(mf, world, frozen=4, active=5)
     assert space.electrons == (5, 3) and space.hamiltonian.unrestricted == (kind == "UHF")
+    assert [string.bit_count() for string in space.occupied] == [5, 3]
     assert lowest(space) == pytest.approx(casci(mf, (5, 3), 5), abs=1e-8)
 
 
@@ -70,6 +71,20 @@ def test_orbitals_of_each_spin_have_irreps(world):
     assert space.hamiltonian.unrestricted and space.hamiltonian.irreps.tolist() == [0] * 4 + [2] + [3] * 2
     found = min(lowest(space, irrep) for irrep in range(4))
     assert found == pytest.approx(casci(mf, (5, 4), 7), abs=1e-8)
+
+
+def test_the_determinant_of_the_mean_field_is_known(world):
+    mf = mean_field("O 0 0 -0.6; O 0 0 0.6", "ROHF", spin=2, symmetry=True)
+    space = orbitals.of(mf, world, frozen=2)
+    assert space.hamiltonian.names[space.reference_irrep] == "B1g"
+    from outcore.chem.ci import determinants
+
+    a, b = (np.array([string], np.uint64) for string in space.occupied)
+    assert determinants.diagonal(space.hamiltonian, a, b)[0] == pytest.approx(mf.e_tot, abs=1e-8)
+    mf = mean_field("O 0 0 -0.6; O 0 0 0.6", "UHF", spin=2, symmetry=True)
+    space = orbitals.of(mf, world, frozen=2)
+    a, b = (np.array([string], np.uint64) for string in space.occupied)
+    assert determinants.diagonal(space.hamiltonian, a, b)[0] == pytest.approx(mf.e_tot, abs=1e-8)
 
 
 def test_irreps_of_orbitals_made_without_symmetry_are_found(world):
@@ -88,6 +103,7 @@ def test_linear_molecules_have_abelian_irreps_and_their_own_names(world):
     assert space.irrep("A1g") == space.irrep("ag") == 0
     assert space.irrep("E1uy") == space.irrep("B2u") == 6
     assert lowest(space) == pytest.approx(casci(mf, 10, 8), abs=1e-8)
+    assert space.reference_irrep == 0 and space.occupied[0] == space.occupied[1] != 0b11111
     assert orbitals.of(mf, world, group="C2v").hamiltonian.group == "C2v"
 
 

@@ -1,0 +1,79 @@
+"""Which states of a CI are looked for: electrons of each spin, irrep, spin, and how vectors are folded."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from outcore.base.errors import OutcoreError
+
+if TYPE_CHECKING:
+    from outcore.chem.ci.hamiltonian import Hamiltonian
+
+MAX_ROOTS = 64
+_FOLDED = (0, 2)  # 2S of states that have no lower ones of their parity in the way, as a rule
+
+
+@dataclass(frozen=True)
+class Target:
+    """electrons: (alpha, beta). irrep: a number of the Hamiltonian's. spin: 2S, None for states of any spin, as
+    those of orbitals that differ in spin are. parity: of vectors under the exchange of spins, 0: not folded."""
+
+    electrons: tuple[int, int]
+    irrep: int
+    spin: int | None
+    parity: int
+    roots: int
+
+    def title(self, hamiltonian: Hamiltonian) -> str:
+        """In words."""
+        spin = "any spin" if self.spin is None else f"2S = {self.spin}"
+        return f"{self.roots} {'root' if self.roots == 1 else 'roots'} of {hamiltonian.names[self.irrep]}, {spin}"
+
+
+def of(
+    hamiltonian: Hamiltonian,
+    electrons: tuple[int, int],
+    *,
+    irrep: int = 0,
+    spin: int | None = None,
+    roots: int = 1,
+    folded: bool | None = None,
+) -> Target:
+    """The states of so many electrons, of both spins together those of (alpha, beta).
+
+    spin: 2S; None: alpha - beta. Vectors of an even number of electrons are those of as many alpha as beta ones
+    for 2S = 0 and 2, and then folded unless `folded` is False; else of as many unpaired ones as 2S says. With
+    orbitals that differ in spin, vectors have 2S unpaired electrons, and states any spin.
+
+    Raises OutcoreError (EINVAL) for what cannot be.
+    """
+    total, n = sum(electrons), hamiltonian.orbitals
+    wanted = electrons[0] - electrons[1] if spin is None else spin
+    if wanted < 0 and spin is None:  # more beta than alpha electrons: the same states turned over
+        wanted = -wanted if not hamiltonian.unrestricted else wanted
+    if abs(wanted) > total or (total - wanted) % 2 or (spin is not None and spin < 0):
+        raise _impossible(f"{total} electrons cannot have 2S = {wanted}")
+    pair = (total + wanted) // 2, (total - wanted) // 2
+    if max(pair) > n:
+        raise _impossible(
+            f"{n} orbitals cannot hold {max(pair)} electrons of one spin, as 2S = {wanted} needs"
+        )
+    if not 0 <= irrep < hamiltonian.groups:
+        raise _impossible(f"irrep {irrep} is none of {hamiltonian.groups}")
+    if not 1 <= roots <= MAX_ROOTS:
+        raise _impossible(f"{roots} roots; there may be 1 to {MAX_ROOTS}")
+    if hamiltonian.unrestricted:
+        if folded:
+            raise _impossible("vectors of orbitals that differ in spin cannot be folded")
+        return Target(pair, irrep, None, 0, roots)
+    if wanted in _FOLDED and folded is not False:
+        return Target((total // 2, total // 2), irrep, wanted, 1 if wanted % 4 == 0 else -1, roots)
+    if folded:
+        raise _impossible(f"vectors of 2S = {wanted} are not folded, only those of 2S = 0 and 2")
+    return Target(pair, irrep, wanted, 0, roots)
+
+
+def _impossible(detail: str) -> OutcoreError:
+    return OutcoreError(errno.EINVAL, "choose states of a CI", detail=detail)
