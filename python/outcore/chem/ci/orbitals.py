@@ -86,6 +86,7 @@ def of(
     group: str | None = None,
     max_memory_bytes: int = 1 << 30,
     scratch: str | None = None,
+    integrals: bool = True,
 ) -> ActiveSpace:
     """The orbitals of an RHF, ROHF or UHF object, PySCF's or ours, that has converged. Collective; all processes
     get those of the first.
@@ -93,6 +94,7 @@ def of(
     frozen: see `count_frozen`. active: number of orbitals that are correlated, the next ones in the order of their
     energies; None: all. group: an abelian point group that the molecule has; None: that of the molecule if it was
     built with symmetry, else none. max_memory_bytes, scratch: for the transformation of integrals.
+    integrals: False: all are 0, which takes no time.
 
     Raises OutcoreError (EINVAL).
     """
@@ -102,14 +104,14 @@ def of(
         if world.rank == 0:
             taken = _taken(mf, frozen, active, group)
     taken = world.broadcast(taken)
-    fields = _core_fields(mf, taken, world)
+    fields = _core_fields(mf, taken, world) if integrals else []
     if _collective(mf) and _is_fitted(mf):
         mf.with_df.integrals()
     found: Any = None
     with world.together("transform integrals"):
         if world.rank == 0:
             with _temporary(scratch):
-                found = _hamiltonian(mf, taken, fields, max_memory_bytes)
+                found = _hamiltonian(mf, taken, fields, max_memory_bytes) if integrals else _empty(taken)
     hamiltonian, order = world.broadcast(found)
     coefficients = [np.ascontiguousarray(each[:, order[k]]) for k, each in enumerate(taken.active)]
     return ActiveSpace(
@@ -180,7 +182,7 @@ def _taken(
             f"{count} orbitals, at most {MAX_ORBITALS} can be correlated: give the number of active ones "
             "(--active), or of frozen ones (--frozen)"
         )
-    labelled = _with_symmetry(mol, group)
+    labelled = with_symmetry(mol, group)
     cores, actives, irreps = [], [], []
     for each in sorted_ones:
         c, ids = each[:, : lowest + count], np.zeros(lowest + count, np.int64)
@@ -204,11 +206,14 @@ def _each_spin(values: Any, dimensions: int) -> list[Any]:
     return list(values)
 
 
-def _with_symmetry(mol: Mole, group: str | None) -> Mole | None:
-    """The molecule with the symmetry that is asked for, or None for no symmetry."""
+def with_symmetry(mol: Mole, group: str | None) -> Mole | None:
+    """The molecule with the symmetry that is asked for, or None for no symmetry. group: None: that of the molecule,
+    if it was built with symmetry; "auto": the largest that it has; else a name.
+
+    Raises OutcoreError (EINVAL) for a group that there is not, or the molecule has not."""
     if group is None:
         return mol if mol.symmetry and mol.groupname != "C1" else None
-    names = {name.casefold(): name for name in (*IRREPS, *_ABELIAN)}
+    names = {name.casefold(): name for name in (*IRREPS, *_ABELIAN, "auto")}
     wanted = names.get(group.strip().casefold())
     if wanted is None:
         raise OutcoreError(errno.EINVAL, f"point group {group}", detail=f"it may be {', '.join(IRREPS)}")
@@ -217,16 +222,18 @@ def _with_symmetry(mol: Mole, group: str | None) -> Mole | None:
     if mol.symmetry and wanted in (mol.groupname, _ABELIAN.get(mol.groupname)):
         return mol
     labelled = mol.copy()
-    labelled.symmetry, labelled.symmetry_subgroup = wanted, None
-    try:
-        labelled.build(dump_input=False, parse_arg=False)
-    except Exception as error:
-        labelled.symmetry = True
-        labelled.build(dump_input=False, parse_arg=False)
-        raise OutcoreError(
-            errno.EINVAL, f"point group {group}", detail=f"the molecule has {labelled.topgroup}, not {wanted}"
-        ) from error
-    return labelled
+    labelled.symmetry, labelled.symmetry_subgroup = True, None
+    labelled.build(dump_input=False, parse_arg=False)
+    if wanted not in ("auto", labelled.groupname):
+        whole = labelled.topgroup
+        labelled.symmetry = wanted
+        try:
+            labelled.build(dump_input=False, parse_arg=False)
+        except Exception as error:
+            raise OutcoreError(
+                errno.EINVAL, f"point group {group}", detail=f"the molecule has {whole}, not {wanted}"
+            ) from error
+    return None if labelled.groupname == "C1" else labelled
 
 
 def _label(mol: Mole, coefficients: Matrix, overlap: Matrix) -> tuple[Matrix, Integers]:
@@ -295,6 +302,24 @@ def _hamiltonian(
         group=taken.abelian,
     )
     return replace(found, permutation=orders[0]), orders
+
+
+def _empty(taken: _Taken) -> tuple[Hamiltonian, list[Integers]]:
+    orders = [np.argsort(each, kind="stable") for each in taken.irreps]
+    n = len(orders[0])
+    one, two = np.zeros((n, n)), np.broadcast_to(0.0, (n,) * 4)
+    several = len(orders) > 1
+    found = Hamiltonian(
+        (one, one) if several else one,
+        (two, two, two) if several else two,
+        0.0,
+        np.sort(taken.irreps[0]),
+        len(IRREPS[taken.abelian]),
+        taken.abelian,
+        IRREPS[taken.abelian],
+        orders[0],
+    )
+    return found, orders
 
 
 def _two_electron(mf: Any, orbitals: list[Matrix], max_memory_bytes: int) -> Any:

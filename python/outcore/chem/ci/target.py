@@ -40,12 +40,14 @@ def of(
     spin: int | None = None,
     roots: int = 1,
     folded: bool | None = None,
+    fixed: bool = False,
 ) -> Target:
     """The states of so many electrons, of both spins together those of (alpha, beta).
 
     spin: 2S; None: alpha - beta. Vectors of an even number of electrons are those of as many alpha as beta ones
     for 2S = 0 and 2, and then folded unless `folded` is False; else of as many unpaired ones as 2S says. With
-    orbitals that differ in spin, vectors have 2S unpaired electrons, and states any spin.
+    orbitals that differ in spin, vectors have 2S unpaired electrons, and states any spin. fixed: vectors have the
+    electrons that are given, alpha and beta.
 
     Raises OutcoreError (EINVAL) for what cannot be.
     """
@@ -56,6 +58,12 @@ def of(
     if abs(wanted) > total or (total - wanted) % 2 or (spin is not None and spin < 0):
         raise _impossible(f"{total} electrons cannot have 2S = {wanted}")
     pair = (total + wanted) // 2, (total - wanted) // 2
+    if fixed:
+        unpaired, pair = electrons[0] - electrons[1], electrons
+        if wanted != abs(unpaired) and not (unpaired == 0 and wanted in _FOLDED):
+            raise _impossible(
+                f"states of 2S = {wanted} are looked for with {wanted} unpaired electrons, not with {unpaired}"
+            )
     if max(pair) > n:
         raise _impossible(
             f"{n} orbitals cannot hold {max(pair)} electrons of one spin, as 2S = {wanted} needs"
@@ -68,7 +76,7 @@ def of(
         if folded:
             raise _impossible("vectors of orbitals that differ in spin cannot be folded")
         return Target(pair, irrep, None, 0, roots)
-    if wanted in _FOLDED and folded is not False:
+    if wanted in _FOLDED and folded is not False and not (fixed and pair[0] != pair[1]):
         return Target((total // 2, total // 2), irrep, wanted, 1 if wanted % 4 == 0 else -1, roots)
     if folded:
         raise _impossible(f"vectors of 2S = {wanted} are not folded, only those of 2S = 0 and 2")

@@ -47,6 +47,17 @@ def test_folding_can_be_switched_off(hamiltonian):
         target.of(hamiltonian, (3, 3), spin=4, folded=True)
 
 
+def test_electrons_of_each_spin_can_be_fixed(hamiltonian):
+    found = target.of(hamiltonian, (4, 2), fixed=True)
+    assert (found.electrons, found.parity, found.spin) == ((4, 2), 0, 2)
+    found = target.of(hamiltonian, (2, 4), fixed=True)
+    assert (found.electrons, found.parity, found.spin) == ((2, 4), 0, 2)
+    found = target.of(hamiltonian, (3, 3), spin=2, fixed=True)
+    assert (found.electrons, found.parity) == ((3, 3), -1)
+    with pytest.raises(OutcoreError, match="with 4 unpaired electrons, not with 0"):
+        target.of(hamiltonian, (3, 3), spin=4, fixed=True)
+
+
 def test_orbitals_that_differ_in_spin_have_states_of_any_spin():
     (one_a, aa), (one_b, bb) = integrals(4, 1), integrals(4, 2)
     ab = aa + np.einsum("pq,rs->pqrs", one_a, one_b)

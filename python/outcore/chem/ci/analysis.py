@@ -1,0 +1,266 @@
+"""What states of a CI look like: their largest determinants, weights by excitation, natural orbitals, moments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.chem.ci import determinants
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from outcore.chem.ci.densities import Densities
+    from outcore.chem.ci.determinants import Masks
+    from outcore.chem.ci.hamiltonian import Hamiltonian, Integers, Matrix
+    from outcore.chem.ci.orbitals import ActiveSpace
+    from outcore.chem.ci.vector import Vectors
+
+DEBYE = 2.541746  # of an atomic unit of the dipole moment
+_WHOLE = 0.02  # of a component of the angular momentum around the axis, from a whole number
+
+
+@dataclass(frozen=True)
+class Determinant:
+    """alpha, beta: strings of the caller's orbitals, bit q = orbital q. The sign of the coefficient is that of
+    these orbitals in ascending order, as PySCF has it."""
+
+    coefficient: float
+    alpha: int
+    beta: int
+
+    def occupation(self, orbitals: int) -> str:
+        """Of each orbital in the caller's order: 2, a, b or 0."""
+        return "".join("0ab2"[(self.alpha >> q & 1) + 2 * (self.beta >> q & 1)] for q in range(orbitals))
+
+
+def to_callers(masks: Masks, permutation: Integers) -> tuple[list[int], Integers]:
+    """Strings of sorted orbitals as those of the caller's orbitals, and the signs between them."""
+    strings, signs = [], np.ones(len(masks), np.int64)
+    for k, mask in enumerate(masks):
+        occupied = [int(permutation[q]) for q in determinants.listed(int(mask))]
+        strings.append(determinants.mask(occupied))
+        crossed = sum(p > q for i, p in enumerate(occupied) for q in occupied[i + 1 :])
+        signs[k] = -1 if crossed & 1 else 1
+    return strings, signs
+
+
+def largest(states: Vectors, root: int, hamiltonian: Hamiltonian, count: int) -> list[Determinant]:
+    """The determinants with the largest coefficients, by size. Collective; all processes get them.
+
+    The first has a positive coefficient: the sign of a state has no meaning."""
+    tiling, parity = states.tiling, states.tiling.space.parity
+    alpha, beta = tiling.space.alpha.strings, tiling.space.beta.strings
+    found: list[tuple[float, int, int]] = []
+    least = 0.0
+    for tile in states.tiles():
+        block = np.asarray(states.get(root, tile))
+        flat = np.flatnonzero(abs(block) > least)
+        if len(flat) > count:
+            flat = flat[np.argpartition(abs(block.flat[flat]), len(flat) - count)[-count:]]
+        rows, columns = np.unravel_index(flat, block.shape)
+        for row, column in zip(rows, columns, strict=True):
+            i, j = tile.first[0] + int(row), tile.first[1] + int(column)
+            found.append((float(block[row, column]), i, j))
+            if parity and not tile.on_diagonal:
+                found.append((parity * float(block[row, column]), j, i))
+        found = sorted(found, key=_by_size)[:count]
+        if len(found) == count:
+            least = abs(found[-1][0])
+    gathered = [each for part in states.world.gather(found) for each in part]
+    best = sorted(gathered, key=_by_size)[:count]
+    a, a_signs = to_callers(alpha[[each[1] for each in best]], hamiltonian.permutation)
+    b, b_signs = to_callers(beta[[each[2] for each in best]], hamiltonian.permutation)
+    values = np.array([each[0] for each in best]) * a_signs * b_signs
+    if len(values) and values[0] < 0:
+        values = -values
+    return [Determinant(float(c), i, j) for c, i, j in zip(values, a, b, strict=True)]
+
+
+def _by_size(entry: tuple[float, int, int]) -> tuple[float, int, int]:
+    return -round(abs(entry[0]), 12), entry[1], entry[2]  # those of the same size in one order always
+
+
+def weights(states: Vectors, root: int, reference: tuple[int, int]) -> Matrix:
+    """[alpha][beta]: the sum of squares of coefficients of determinants that are so many excitations of each spin
+    away from a reference (strings of sorted orbitals). Collective; all processes get them."""
+    space = states.tiling.space
+    excited = [
+        (count - determinants.count(strings & np.uint64(mask))).astype(np.int64)
+        for count, strings, mask in zip(
+            space.electrons, (space.alpha.strings, space.beta.strings), reference, strict=True
+        )
+    ]
+    found = np.zeros((space.electrons[0] + 1, space.electrons[1] + 1))
+    for tile in states.tiles():
+        block = np.asarray(states.get(root, tile), np.float64) ** 2
+        (r, c), (height, width) = tile.first, tile.shape
+        found += _by_levels(block, excited[0][r : r + height], excited[1][c : c + width], found.shape)
+        if space.parity and not tile.on_diagonal:
+            found += _by_levels(block.T, excited[0][c : c + width], excited[1][r : r + height], found.shape)
+    return np.asarray(states.world.all_reduce(found))
+
+
+def _by_levels(squares: Matrix, rows: Integers, columns: Integers, shape: tuple[int, ...]) -> Matrix:
+    left = (rows[:, None] == np.arange(shape[0])).astype(np.float64)
+    right = (columns[:, None] == np.arange(shape[1])).astype(np.float64)
+    return np.asarray(left.T @ squares @ right)
+
+
+def by_excitation(levels: Matrix) -> Matrix:
+    """Of weights by excitations of each spin: those by all excitations together."""
+    found = np.zeros(sum(levels.shape) - 1)
+    for (a, b), weight in np.ndenumerate(levels):
+        found[a + b] += weight
+    return found
+
+
+# ---- one-particle densities ----
+
+
+@dataclass(frozen=True)
+class NaturalOrbitals:
+    """occupations: of active orbitals, descending. rotation: [orbital][natural orbital], sorted orbitals. irreps:
+    of each natural orbital."""
+
+    occupations: Matrix
+    rotation: Matrix
+    irreps: Integers
+
+
+def natural(density: Matrix, hamiltonian: Hamiltonian) -> NaturalOrbitals:
+    """Of a density matrix of sorted orbitals, both spins together; irrep by irrep."""
+    n = hamiltonian.orbitals
+    occupations, rotation = np.zeros(n), np.zeros((n, n))
+    for irrep in range(hamiltonian.groups):
+        which = np.flatnonzero(hamiltonian.irreps == irrep)
+        if not len(which):
+            continue
+        values, vectors = np.linalg.eigh((density + density.T)[np.ix_(which, which)] / 2)
+        largest_part = vectors[abs(vectors).argmax(0), np.arange(len(which))]
+        occupations[which] = values
+        rotation[np.ix_(which, which)] = vectors * np.where(largest_part < 0, -1.0, 1.0)
+    order = np.argsort(-occupations, kind="stable")
+    return NaturalOrbitals(occupations[order], rotation[:, order], hamiltonian.irreps[order])
+
+
+def spin_square(electrons: tuple[int, int], found: Densities) -> float:
+    """<S^2> of orbitals that are those of both spins."""
+    excess = (electrons[0] - electrons[1]) / 2
+    return float(excess * (excess + 1) + electrons[1] - np.einsum("pqqp", found.mixed))
+
+
+def spin_square_of(space: ActiveSpace, electrons: tuple[int, int], found: Densities) -> float:
+    """<S^2> of orbitals that may differ in spin, with the core electrons."""
+    overlap = space.mol.intor_symmetric("int1e_ovlp")
+    (a, b), (core_a, core_b) = space.coefficients, space.core
+    excess = (electrons[0] - electrons[1]) / 2
+    both = core_a.T @ overlap @ core_b
+    of_a, of_b = a.T @ overlap @ core_b, core_a.T @ overlap @ b
+    total = excess * (excess + 1) + electrons[1] + space.frozen - np.sum(both**2)
+    total -= np.einsum("pj,qj,pq->", of_a, of_a, found.alpha) + np.einsum(
+        "ir,is,rs->", of_b, of_b, found.beta
+    )
+    active = a.T @ overlap @ b
+    return float(total - np.einsum("ps,qr,pqrs->", active, active, found.mixed, optimize=True))
+
+
+def density_in_functions(space: ActiveSpace, alpha: Matrix, beta: Matrix) -> Matrix:
+    """One-particle density of sorted active orbitals, with that of the core, in basis functions."""
+    total = np.zeros((space.mol.nao, space.mol.nao))
+    for coefficients, core, density in zip(space.coefficients, space.core, (alpha, beta), strict=True):
+        total += coefficients @ density @ coefficients.T + core @ core.T
+    return total
+
+
+def dipole(space: ActiveSpace, alpha: Matrix, beta: Matrix) -> Matrix:
+    """The dipole moment in atomic units, of a charged molecule around the origin."""
+    mol = space.mol
+    with mol.with_common_origin((0.0, 0.0, 0.0)):
+        operator = mol.intor_symmetric("int1e_r", comp=3)
+    nuclear = mol.atom_charges() @ mol.atom_coords()
+    density = density_in_functions(space, alpha, beta)
+    return np.asarray(nuclear - np.einsum("xpq,qp->x", operator, density))
+
+
+def transition_dipole(space: ActiveSpace, alpha: Matrix, beta: Matrix) -> Matrix:
+    """Of transition densities of sorted active orbitals, in atomic units."""
+    mol = space.mol
+    with mol.with_common_origin((0.0, 0.0, 0.0)):
+        operator = mol.intor_symmetric("int1e_r", comp=3)
+    total = np.zeros((mol.nao, mol.nao))
+    for coefficients, density in zip(space.coefficients, (alpha, beta), strict=True):
+        total += coefficients @ density @ coefficients.T
+    return np.asarray(-np.einsum("xpq,qp->x", operator, total))
+
+
+# ---- linear molecules ----
+
+
+def axial_momentum(space: ActiveSpace, one: tuple[Matrix, Matrix], two: tuple[Matrix, ...]) -> float:
+    """<L_z^2> around the axis of a linear molecule, of the active electrons; `one` and `two` as Densities has
+    them."""
+    mol = space.mol
+    axis = _axis(mol)
+    with mol.with_common_origin(mol.atom_coords()[0]):
+        components = mol.intor("int1e_cg_irxp", comp=3)  # i (r x p)
+    operator = np.einsum("x,xpq->pq", axis, components)
+    a, b = (c.T @ operator @ c for c in space.coefficients)
+    # L = -i sum_pq l_pq p+ q with l real and antisymmetric, so that L^2 = - (sum l_pq p+ q)^2.
+    total = float(np.einsum("pq,qs,ps->", a, a, one[0]) + np.einsum("pq,qs,ps->", b, b, one[1]))
+    aa, ab, bb = two
+    total += float(np.einsum("pq,rs,pqrs->", a, a, aa) + np.einsum("pq,rs,pqrs->", b, b, bb))
+    total += 2 * float(np.einsum("pq,rs,pqrs->", a, b, ab))
+    return -total
+
+
+def _axis(mol: Any) -> Matrix:
+    coordinates = mol.atom_coords()
+    along = coordinates - coordinates[0]
+    far = along[np.argmax(np.linalg.norm(along, axis=1))]
+    length = float(np.linalg.norm(far))
+    return np.asarray(far / length) if length else np.array([0.0, 0.0, 1.0])
+
+
+def linear_label(space: ActiveSpace, irrep: int, momentum: float) -> str:
+    """Such as Sigma_g+ and Pi_u; empty where <L_z^2> is that of no state of one |M_L|: the state is a mixture, or
+    the active orbitals are not complete shells."""
+    size = np.sqrt(max(momentum, 0.0))
+    number = round(float(size))
+    if abs(momentum - number**2) > _WHOLE * max(1, number):
+        return ""
+    name = space.hamiltonian.names[irrep]
+    word = (
+        ("Sigma", "Pi", "Delta", "Phi", "Gamma", "Eta", "Theta", "Iota")[number]
+        if number < 8
+        else f"{number}"
+    )
+    parity = name[-1] if name[-1] in "gu" else ""
+    sign = ""
+    if number == 0:
+        even = {"Ag": "+", "B1u": "+", "A1": "+", "B1g": "-", "Au": "-", "A2": "-"}
+        if name not in even:
+            return ""
+        sign = even[name]
+    return word + (f"_{parity}" if parity else "") + sign
+
+
+# ---- files ----
+
+
+def write_molden(path: Path, space: ActiveSpace, orbitals: NaturalOrbitals) -> None:
+    """Core orbitals (occupation 2) and natural orbitals, in Molden's format. Raises OutcoreError."""
+    from pyscf.tools import molden
+
+    from outcore.base.errors import as_outcore_error
+
+    coefficients = np.hstack([space.core[0], space.coefficients[0] @ orbitals.rotation])
+    occupations = np.concatenate([np.full(space.frozen, 2.0), orbitals.occupations])
+    names = space.hamiltonian.names
+    labels = ["core"] * space.frozen + [names[each] for each in orbitals.irreps]
+    try:
+        molden.from_mo(space.mol, str(path), coefficients, symm=labels, occ=occupations)
+    except OSError as error:
+        raise as_outcore_error(error, f"write {path}") from error
