@@ -1026,6 +1026,7 @@ class CIKernel:
         tile: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device="cpu")],
     ) -> None:
         """tile[i, j] = <I J|H|I J>, I = alpha + i and J = beta + j."""
+
 def ci_correct(
     states: Sequence[Annotated[NDArray, dict(order="C", device="cpu")]],
     h_states: Sequence[Annotated[NDArray, dict(order="C", device="cpu")]],

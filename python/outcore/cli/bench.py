@@ -288,7 +288,8 @@ def device_rate(
     """What the device under `directory` does with direct I/O, `depth` requests of `block_bytes` under way, on a
     file of `size_bytes`, `path` or one that is made and removed here: by fio if it is installed, else by threads
     of our own. `seconds`: over and over the file for so long; None: over it once, ended by fsync if it writes.
-    `huge_pages`: fio's buffers are in huge pages, of which the system has reserved enough.
+    `huge_pages`: fio's buffers are in huge pages, of which the system has reserved enough; without, if another
+    program has taken them.
 
     A new file has space allocated to it before the time begins. It may still be written slower than one that
     has been written before: the disk, or the host of a virtual one, allocates its space when it is first used."""
@@ -322,6 +323,8 @@ def _fio_rate(
     begin, end = answer.stdout.find("{"), answer.stdout.rfind("}")
     result = json.loads(answer.stdout[begin : end + 1]) if 0 <= begin < end else {}
     if not result or result["jobs"][0][operation]["bw_bytes"] == 0:
+        if huge_pages and "huge pages" in answer.stderr:
+            return _fio_rate(path, operation, block_bytes, depth, size_bytes, random, seconds, False)
         raise RuntimeError(f"{' '.join(command)}: {(answer.stderr or answer.stdout).strip()[-500:]}")
     return DeviceRate(
         float(result["jobs"][0][operation]["bw_bytes"]), result["fio version"].replace("-", " ")
