@@ -136,13 +136,13 @@ OUTCORE_API void run_threads(int count, const std::function<void(std::unique_ptr
 // once.
 #ifdef OUTCORE_SKELETONS
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
-#include <new>
 
 #include "outcore/error.hpp"
 
@@ -152,10 +152,14 @@ class SkeletonSegment final : public Segment {
  public:
   explicit SkeletonSegment(std::size_t size_bytes) {
     size_bytes_ = size_bytes;
-    local_ = static_cast<std::byte*>(std::calloc(std::max<std::size_t>(size_bytes, 1), 1));
-    if (!local_) throw std::bad_alloc();
+    constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;  // what is not touched costs nothing
+    void* const memory =
+        mmap(nullptr, std::max<std::size_t>(size_bytes, 1), PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (memory == MAP_FAILED)
+      throw Error(errno, {.attempted = "allocate one-sided memory", .size_bytes = std::int64_t(size_bytes)});
+    local_ = static_cast<std::byte*>(memory);
   }
-  ~SkeletonSegment() override { std::free(local_); }
+  ~SkeletonSegment() override { munmap(local_, std::max<std::size_t>(size_bytes_, 1)); }
 
   [[nodiscard]] std::byte* direct(int process) const noexcept override {
     return process == 0 ? local_ : nullptr;
@@ -180,7 +184,8 @@ class SkeletonSegment final : public Segment {
       using Element = decltype(element);
       std::memcpy(&element, alpha, sizeof element);
       if constexpr (sizeof element < 4)
-        throw Error(EINVAL, {.attempted = "accumulate", .detail = "elements of 8 or 16 bits"});
+        throw Error(EINVAL, {.attempted = "accumulate",
+                             .detail = "elements of type " + std::string(name(transfer.type))});
       else
         add<Element>(transfer, element, 0, local_ + transfer.offset, transfer.memory);
     });
