@@ -12,10 +12,10 @@
 
 #include "outcore/api.h"
 #include "outcore/box.hpp"
-#include "outcore/extend/codec.hpp"
 #include "outcore/disk_array_access.hpp"
 #include "outcore/element_type.hpp"
 #include "outcore/error.hpp"
+#include "outcore/extend/codec.hpp"
 #include "outcore/global_array.hpp"
 #include "outcore/origin.hpp"
 #include "outcore/placement.hpp"

@@ -56,7 +56,8 @@ struct Manifest {
   /// As a file: with magic, version, byte order and checksums. Throws as check does.
   [[nodiscard]] std::vector<std::byte> encode() const;
   /// The manifest in `bytes`, which may be anything. Throws Error naming `path`: EINVAL if it is not of an
-  /// Outcore array, ENOTSUP for another version, byte order or a codec that is not here, EIO if it is truncated or damaged.
+  /// Outcore array, ENOTSUP for another version, byte order or a codec that is not here, EIO if it is
+  /// truncated or damaged.
   [[nodiscard]] static Manifest decode(std::span<const std::byte> bytes, const std::string& path);
 };
 

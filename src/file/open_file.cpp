@@ -106,7 +106,8 @@ std::shared_ptr<OpenFile> acquire(const std::string& name, const ExclusiveFileOp
   const auto scratch =
       device::checked_scratch(options.scratch.empty() ? device::default_scratch() : options.scratch);
   // A suffix, so that no name is that of the lock in the process directory.
-  const auto path = options.keep ? scratch + "/" + name : device::process_directory(scratch) + "/" + name + ".eaf";
+  const auto path =
+      options.keep ? scratch + "/" + name : device::process_directory(scratch) + "/" + name + ".eaf";
 
   auto& registry = Registry::instance();
   const std::lock_guard guard(registry.mutex);
