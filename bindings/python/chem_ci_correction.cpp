@@ -55,20 +55,20 @@ void correct(const Arguments& a) {
   const std::size_t k = a.states.size(), q = a.vectors.size(), elements = a.diagonal.size();
   const std::size_t kept = a.collapses ? (q == 0 ? 0 : a.to_vectors.size() / q) : q;
   const chem::ci::CorrectionTile<X, W> tile{.elements = elements,
-                                        .states = pointers<X>(a.states, elements),
-                                        .h_states = pointers<X>(a.h_states, elements),
-                                        .vectors = pointers<W>(a.vectors, elements),
-                                        .h_vectors = pointers<W>(a.h_vectors, elements),
-                                        .corrections = pointers<W>(a.corrections, elements),
-                                        .diagonal = a.diagonal.data(),
-                                        .to_states = a.to_states.data(),
-                                        .to_vectors = a.to_vectors.data(),
-                                        .collapses = a.collapses,
-                                        .kept = kept,
-                                        .energies = a.energies.data(),
-                                        .active = a.active,
-                                        .smallest = a.smallest,
-                                        .parity = a.parity};
+                                            .states = pointers<X>(a.states, elements),
+                                            .h_states = pointers<X>(a.h_states, elements),
+                                            .vectors = pointers<W>(a.vectors, elements),
+                                            .h_vectors = pointers<W>(a.h_vectors, elements),
+                                            .corrections = pointers<W>(a.corrections, elements),
+                                            .diagonal = a.diagonal.data(),
+                                            .to_states = a.to_states.data(),
+                                            .to_vectors = a.to_vectors.data(),
+                                            .collapses = a.collapses,
+                                            .kept = kept,
+                                            .energies = a.energies.data(),
+                                            .active = a.active,
+                                            .smallest = a.smallest,
+                                            .parity = a.parity};
   const std::size_t basis = k + kept + a.active.size();
   if (a.h_states.size() != k || a.h_vectors.size() != q || a.corrections.size() != a.active.size() ||
       a.to_states.size() != k * (k + q) || kept > q || a.energies.size() != k ||

@@ -1,0 +1,278 @@
+"""The product of a Hamiltonian with a vector, task by task, with the vectors wherever they are.
+
+What the next task reads and what the last one has made is moved while a task computes.
+"""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore import _core
+from outcore.arrays.global_array import GlobalArray
+from outcore.base.errors import OutcoreError
+from outcore.chem.ci.groups import ALPHA, OPPOSITE
+from outcore.parallel import team
+from outcore.parallel.prefetch import Prefetch
+from outcore.parallel.tasks import tasks_of
+
+if TYPE_CHECKING:
+    from outcore.chem.ci.groups import Flags, Part, Task
+    from outcore.chem.ci.passes import Place
+    from outcore.chem.ci.tiles import Tile, Tiling
+    from outcore.chem.ci.vector import Array
+    from outcore.job.world import World
+
+AHEAD = 6  # tiles that are under way while one is put into panels
+_POLL_S = 0.001
+_FAILED = 1 << 40  # turns: nobody waits any more
+
+
+@dataclass
+class Moved:
+    """Bytes between vectors and panels, of this process, and seconds that its tasks waited for them."""
+
+    read: int = 0
+    added: int = 0
+    waited_seconds: float = 0.0
+    computed_seconds: float = 0.0
+
+
+class _Slot:
+    """Panels of a task, of x and of the product, kept for the next one."""
+
+    def __init__(self, kernel: Any, dtype: str) -> None:
+        self._kernel, self._dtype = kernel, dtype
+        self._panels: dict[str, tuple[Any, Any]] = {}
+        self.number = -1
+        self.task: Task | None = None
+        self._touched: list[Flags] = []
+
+    def take(self, number: int, task: Task, tiling: Tiling) -> None:
+        self.number, self.task, self._touched = number, task, task.touched(tiling)
+        for part in task.parts:
+            indices = (part.columns, part.rows) if part.kind == ALPHA else (part.rows, part.columns)
+            if part.kind in self._panels:
+                for panel in self._panels[part.kind]:
+                    panel.assign(*indices)
+            else:
+                transposed = part.kind == ALPHA
+                x, t = (
+                    _core.CIPanel(self._kernel, *indices, self._dtype, transposed=transposed)
+                    for _ in range(2)
+                )
+                self._panels[part.kind] = x, t
+
+    def panels(self, part: Part) -> tuple[Any, Any]:
+        """Of x, and of the product."""
+        return self._panels[part.kind]
+
+    def each(self) -> Iterator[tuple[Part, tuple[Any, Any], Flags]]:
+        assert self.task is not None
+        for part, touched in zip(self.task.parts, self._touched, strict=True):
+            yield part, self._panels[part.kind], touched
+
+
+class Sigma:
+    """Adds H x to y. `threads` of each process compute; two sets of panels if it `overlaps` moving with computing.
+    `ordered`: sums are made in the same order whatever processes do, with one thread each.
+
+    Making it and `apply` are collective.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        kernel: Any,
+        tiling: Tiling,
+        tasks: list[Task],
+        *,
+        threads: int = 1,
+        overlaps: bool = True,
+        ordered: bool = False,
+    ) -> None:
+        self.world, self.kernel, self.tiling, self.tasks = world, kernel, tiling, tasks
+        self.threads = 1 if ordered else threads
+        self.overlaps = overlaps and len(tasks) > 1
+        self.ordered = ordered
+        self.moved = Moved()  # since it was made
+        self._counter = world.counter()
+        self._turn = GlobalArray(world, (1,), "int64") if ordered and world.size > 1 else None
+        self._slots: list[_Slot] = []
+        self._type = ""
+
+    def apply(self, x: Place, y: Place) -> None:
+        """Adds H x to y, whose types are those of x. Raises OutcoreError, at all processes."""
+        self._counter.reset()
+        if self._turn is not None:
+            self._turn.local[...] = 0
+            self._turn.sync()
+        if self._type != x.vectors.dtype.name:
+            self._type = x.vectors.dtype.name
+            self._slots = [_Slot(self.kernel, self._type) for _ in range(2 if self.overlaps else 1)]
+        with self.world.together("product with the CI Hamiltonian"):
+            try:
+                with team.blas_of_one_thread():
+                    self._work(x, y)
+            except BaseException:
+                self._counter.next(_FAILED)
+                if self._turn is not None:
+                    self._turn.read_increment(0, _FAILED)
+                raise
+        y.vectors.sync()
+
+    def diagonal(self, tile: Tile) -> Array:
+        found = np.empty(tile.shape)
+        self.kernel.diagonal(*tile.first, found)
+        return found
+
+    def close(self) -> None:
+        """Gives back panels. Collective."""
+        self._slots.clear()
+        if self._turn is not None:
+            self._turn.close()
+
+    # ---- tasks ----
+
+    def _work(self, x: Place, y: Place) -> None:
+        numbers = tasks_of(self._counter, len(self.tasks))
+        for slot in self._slots:
+            slot.task = None
+        with ThreadPoolExecutor(1) as mover:
+            which = 0
+            coming = mover.submit(self._move, x, y, which, numbers)
+            while self._arrived(coming):
+                if self.overlaps:
+                    coming = mover.submit(self._move, x, y, 1 - which, numbers)
+                    self._compute(self._slots[which])
+                    which = 1 - which
+                else:
+                    self._compute(self._slots[which])
+                    coming = mover.submit(self._move, x, y, which, numbers)
+            for slot in self._slots:
+                self._arrived(mover.submit(self._unload, y, slot))
+
+    def _arrived(self, coming: Future[Any]) -> Any:
+        asked = time.perf_counter()
+        try:
+            return coming.result()
+        finally:
+            self.moved.waited_seconds += time.perf_counter() - asked
+
+    def _compute(self, slot: _Slot) -> None:
+        begun = time.perf_counter()
+        assert slot.task is not None
+        for part in slot.task.parts:
+            x, t = slot.panels(part)
+            if part.kind == OPPOSITE:
+                holes = slot.task.holes
+                self.kernel.opposite_spin(x, t, holes.start, holes.stop, self.threads)
+            else:
+                self.kernel.same_spin(x, t, self.threads)
+        self.moved.computed_seconds += time.perf_counter() - begun
+
+    def _move(self, x: Place, y: Place, which: int, numbers: Iterator[int]) -> bool:
+        """Adds what was computed in a slot to y, and loads the next task into it; false if there is none."""
+        slot = self._slots[which]
+        self._unload(y, slot)
+        number = next(numbers, None)
+        if number is None:
+            return False
+        slot.take(number, self.tasks[number], self.tiling)
+        self._load(x, slot)
+        return True
+
+    def _load(self, x: Place, slot: _Slot) -> None:
+        assert slot.task is not None
+        for part in slot.task.parts:
+            slot.panels(part)[1].clear(1)
+        buffers = [self._buffer(x) for _ in range(AHEAD)]
+        arrived: list[Any] = [None] * AHEAD
+
+        def start(number: int, place: int) -> Any:
+            arrived[place] = x.vectors.get_async(
+                x.index, self.tiling[number], self._part(buffers[place], number)
+            )
+            return arrived[place]
+
+        numbers = [int(each) for each in slot.task.tiles(self.tiling)]
+        with Prefetch(numbers, start, AHEAD) as ahead:
+            for number, place in ahead.in_order():
+                self._put_into_panels(slot, self.tiling[number], arrived[place].wait())
+        self.moved.read += int(self.tiling.sizes[numbers].sum()) * x.vectors.dtype.itemsize
+
+    def _put_into_panels(self, slot: _Slot, tile: Tile, values: Array) -> None:
+        (row, column), parity = tile.first, self.tiling.parity
+        for part, panels, touched in slot.each():
+            transposed = part.kind == ALPHA
+            if touched[tile.row, tile.column]:
+                if transposed:
+                    panels[0].load(column, row, values, transpose=True)
+                else:
+                    panels[0].load(row, column, values)
+            if parity and not tile.on_diagonal and touched[tile.column, tile.row]:
+                panels[0].load(column, row, values, transpose=True, scale=float(parity))
+
+    def _unload(self, y: Place, slot: _Slot) -> None:
+        """Adds T, and of a folded vector T + parity T^T."""
+        if slot.task is None:
+            return
+        if self._turn is not None:
+            self._wait_for_turn(slot.number)
+        buffers = [np.empty(self.tiling.largest, y.vectors.dtype) for _ in range(AHEAD)]
+        under_way: list[Any] = [None] * AHEAD
+        numbers = [int(each) for each in slot.task.tiles(self.tiling)]
+        for count, number in enumerate(numbers):
+            place = count % AHEAD
+            if under_way[place] is not None:
+                under_way[place].wait()
+            tile = self.tiling[number]
+            values = buffers[place][: tile.size].reshape(tile.shape)
+            self._take_from_panels(slot, tile, values)
+            under_way[place] = y.vectors.acc_async(y.index, tile, values)
+        for each in under_way:
+            if each is not None:
+                each.wait()
+        self.moved.added += int(self.tiling.sizes[numbers].sum()) * y.vectors.dtype.itemsize
+        if self._turn is not None:
+            self._turn.read_increment(0, 1)
+        slot.task = None
+
+    def _take_from_panels(self, slot: _Slot, tile: Tile, values: Array) -> None:
+        (row, column), parity = tile.first, self.tiling.parity
+        values[...] = 0
+        for part, panels, touched in slot.each():
+            if touched[tile.row, tile.column]:
+                if part.kind == ALPHA:
+                    panels[1].unload(column, row, values, transpose=True)
+                else:
+                    panels[1].unload(row, column, values)
+            if parity and not tile.on_diagonal and touched[tile.column, tile.row]:
+                panels[1].unload(column, row, values, transpose=True, scale=float(parity))
+        if parity and tile.on_diagonal:
+            values[...] = values + parity * values.T  # exactly (anti)symmetric
+
+    def _wait_for_turn(self, number: int) -> None:
+        assert self._turn is not None
+        while (turn := self._turn.read_increment(0, 0)) < number:
+            time.sleep(_POLL_S)
+        if turn >= _FAILED:
+            raise OutcoreError(
+                errno.ECANCELED, "product with the CI Hamiltonian", detail="another process failed"
+            )
+
+    def _buffer(self, place: Place) -> Array | None:
+        """Vectors in memory need none."""
+        if place.vectors.kind == "memory":
+            return None
+        return np.empty(self.tiling.largest, place.vectors.dtype)
+
+    def _part(self, buffer: Array | None, number: int) -> Array | None:
+        tile = self.tiling[number]
+        return None if buffer is None else buffer[: tile.size].reshape(tile.shape)

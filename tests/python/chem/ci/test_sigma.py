@@ -1,0 +1,186 @@
+"""Products H x task by task, against PySCF."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from pyscf.fci import cistring, direct_spin1
+
+import outcore
+from outcore import _core
+from outcore.chem.ci import groups, vector
+from outcore.chem.ci.passes import Place
+from outcore.chem.ci.sigma import Sigma
+from outcore.chem.ci.space import Space
+from outcore.chem.ci.tiles import Tiling
+
+
+def random_integrals(irreps, seed=0):
+    """One- and two-electron integrals of orbitals with these irreps."""
+    random = np.random.default_rng(seed)
+    n, g = len(irreps), np.array(irreps)
+    one = random.standard_normal((n, n))
+    one = np.where((g[:, None] ^ g) == 0, one + one.T, 0)
+    two = random.standard_normal((n, n, n, n))
+    two = two + two.transpose(1, 0, 2, 3)
+    two = two + two.transpose(0, 1, 3, 2)
+    two = two + two.transpose(2, 3, 0, 1)
+    two[(g[:, None, None, None] ^ g[:, None, None] ^ g[:, None] ^ g) != 0] = 0
+    return one, two
+
+
+def reference(space, one, two, dense):
+    """H x by PySCF, of a matrix in our order of strings."""
+    n, (na, nb) = space.orbitals, space.electrons
+    places = [
+        np.argsort(np.argsort(strings.strings)) for strings in (space.alpha, space.beta)
+    ]  # of ours among all, by value
+    full = np.zeros((cistring.num_strings(n, na), cistring.num_strings(n, nb)))
+    full[np.ix_(*places)] = dense
+    h = direct_spin1.absorb_h1e(one, two, n, (na, nb), 0.5)
+    product = direct_spin1.contract_2e(h, full, n, (na, nb))
+    return product[np.ix_(*places)]
+
+
+def random_vector(space, seed=5):
+    random = np.random.default_rng(seed)
+    dense = random.standard_normal((len(space.alpha.strings), len(space.beta.strings)))
+    if space.parity:
+        dense = dense + space.parity * dense.T
+    irreps = [
+        np.searchsorted(each.offsets, np.arange(len(each.strings)), side="right") - 1
+        for each in (space.alpha, space.beta)
+    ]
+    dense[(irreps[0][:, None] ^ irreps[1]) != space.irrep] = 0
+    return dense
+
+
+def put(vectors, dense, index=0):
+    for tile in vectors.tiles():
+        (r, c), (height, width) = tile.first, tile.shape
+        block = np.ascontiguousarray(dense[r : r + height, c : c + width].astype(vectors.dtype))
+        vectors.put(index, tile, block)
+    vectors.sync()
+
+
+CASES = {
+    "folded": ([0, 0, 0, 1, 1, 2, 3, 3], 4, (3, 3, 0, 1)),
+    "folded, odd": ([0, 0, 0, 1, 1, 2, 3, 3], 4, (3, 3, 2, -1)),
+    "folded, odd, on the diagonal": ([0, 0, 0, 1, 1, 2, 3, 3], 4, (4, 4, 0, -1)),
+    "no symmetry": ([0] * 7, 1, (3, 3, 0, 1)),
+    "unfolded": ([0, 0, 0, 1, 1, 2, 3, 3], 4, (3, 3, 1, 0)),
+    "different": ([0, 0, 0, 1, 1, 2, 3, 3], 4, (4, 2, 3, 0)),
+    "one alpha": ([0, 0, 0, 1, 1, 1], 2, (1, 3, 0, 0)),
+    "one beta": ([0, 0, 0, 1, 1, 1], 2, (3, 1, 0, 0)),
+    "no beta": ([0, 0, 0, 1, 1, 1], 2, (3, 0, 1, 0)),
+    "no alpha": ([0, 0, 0, 1, 1, 1], 2, (0, 2, 0, 0)),
+    "one of each": ([0, 0, 0, 1, 1, 1], 2, (1, 1, 0, 1)),
+    "full shell": ([0, 0, 1, 1], 2, (4, 3, 0, 0)),
+}
+
+
+def make(name):
+    irreps, count, arguments = CASES[name]
+    space = Space(SimpleNamespace(irreps=irreps, groups=count, unrestricted=False), *arguments)
+    one, two = random_integrals(irreps)
+    kernel = _core.CIKernel(irreps, count, *space.electrons, space.irrep, space.parity, one, two)
+    return space, one, two, kernel
+
+
+def least_limit(space):
+    """Elements of the smallest panels that work."""
+    low, high = 0, 1
+    while groups.make_tasks(space, high) is None:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if groups.make_tasks(space, middle) is None else (low, middle)
+    return high
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_products_of_any_budget_are_those_of_pyscf(name, tmp_path):
+    space, one, two, kernel = make(name)
+    assert kernel.determinants == space.determinants
+    assert np.array_equal(kernel.alpha_strings.strings, space.alpha.strings)
+    assert np.array_equal(kernel.beta_strings.strings, space.beta.strings)
+    dense = random_vector(space)
+    expected = reference(space, one, two, dense)
+    least = least_limit(space)
+    with outcore.World("self", scratch=tmp_path, memory="256MB") as world:
+        for limit, kind, overlaps in (
+            (least, "disk", True),
+            (least, "memory", False),
+            (3 * least, "memory", True),
+            (1 << 30, "global", False),
+        ):
+            tasks = groups.make_tasks(space, limit)
+            tiling = Tiling(space, 8)
+            sigma = Sigma(world, kernel, tiling, tasks, threads=2, overlaps=overlaps)
+            with vector.make(world, tiling, kind, count=2, cache_bytes=1 << 20) as vectors:
+                put(vectors, dense)
+                sigma.apply(Place(vectors, 0), Place(vectors, 1))
+                found = vectors.dense(1)
+                assert abs(found - expected).max() < 1e-11 * abs(expected).max()
+                if space.parity:
+                    assert np.array_equal(found, space.parity * found.T)
+            sigma.close()
+
+
+@pytest.mark.parametrize("name", ["folded", "no symmetry", "different"])
+def test_rows_and_columns_are_those_of_the_kernel(name):
+    space, _, _, kernel = make(name)
+    holes = groups.Holes(space)
+    assert np.array_equal(holes.masks, kernel.holes)
+    count = len(holes)
+    for first, last in ((0, count), (0, 1), (count - 1, count), (2, 5)):
+        assert np.array_equal(np.flatnonzero(holes.rows(first, last)), kernel.rows_of(first, last))
+        assert np.array_equal(np.flatnonzero(holes.columns(last)), kernel.columns_of(first, last))
+
+
+def test_every_hole_and_row_has_one_task():
+    space = Space(SimpleNamespace(irreps=[0] * 12, groups=1, unrestricted=False), 4, 4, 0, 1)
+    for limit in (least_limit(space), 30000, 10**9):
+        tasks = groups.make_tasks(space, limit)
+        holes = sorted(hole for task in tasks for hole in task.holes)
+        assert holes == list(range(len(groups.Holes(space))))
+        rows = sorted(
+            int(row) for task in tasks for part in task.parts if part.kind == groups.BETA for row in part.rows
+        )
+        assert rows == list(range(len(space.alpha.strings)))
+        for task in tasks:
+            assert sum(len(part.rows) * len(part.columns) for part in task.parts) <= limit
+    assert groups.make_tasks(space, least_limit(space) - 1) is None
+
+
+def test_single_precision_and_ordered_sums(tmp_path):
+    space, one, two, kernel = make("folded")
+    dense = random_vector(space)
+    expected = reference(space, one, two, dense)
+    found = []
+    with outcore.World("self", scratch=tmp_path, memory="256MB") as world:
+        tiling = Tiling(space, 8)
+        tasks = groups.make_tasks(space, 2 * least_limit(space))
+        for _ in range(2):
+            sigma = Sigma(world, kernel, tiling, tasks, threads=3, ordered=True)
+            with vector.make(world, tiling, "memory", count=2, dtype="float32") as vectors:
+                put(vectors, dense)
+                sigma.apply(Place(vectors, 0), Place(vectors, 1))
+                found.append(vectors.dense(1))
+    assert np.array_equal(found[0], found[1])
+    assert abs(found[0] - expected).max() < 1e-5 * abs(expected).max()
+
+
+def test_bytes_are_those_of_the_tasks(tmp_path):
+    space, _, _, kernel = make("folded")
+    with outcore.World("self", scratch=tmp_path, memory="256MB") as world:
+        tiling = Tiling(space, 8)
+        tasks = groups.make_tasks(space, least_limit(space))
+        sigma = Sigma(world, kernel, tiling, tasks)
+        with vector.make(world, tiling, "disk", count=2, cache_bytes=1 << 20) as vectors:
+            put(vectors, random_vector(space))
+            sigma.apply(Place(vectors, 0), Place(vectors, 1))
+        bytes_of_tiles = 8 * sum(int(tiling.sizes[task.tiles(tiling)].sum()) for task in tasks)
+        assert sigma.moved.read == sigma.moved.added == bytes_of_tiles
