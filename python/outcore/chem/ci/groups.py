@@ -1,9 +1,9 @@
 """The tasks that a product H x is made of, each with the parts of x and of the product that it has in memory.
 
-The opposite-spin part goes through *holes*, alpha strings of one electron less, in order of their values. Holes that
-share their highest orbitals meet the same rows, so consecutive ones form a group: it loads its rows once. The
-same-spin part of the beta electrons needs whole rows: each row gets it in the group of its highest hole. Without
-folding the same-spin part of the alpha electrons has slabs of columns of its own.
+The opposite-spin part goes through *holes*, alpha strings of one electron less, in order of their values. Holes
+that share their highest orbitals meet the same rows, so consecutive ones form a group: it loads its rows once.
+The same-spin part of the beta electrons needs whole rows: each row gets it in the group of its highest hole.
+Without folding the same-spin part of the alpha electrons has slabs of columns of its own.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from ci_dense import DenseOperator, fill_starts, orbitals
 
 import outcore
 from outcore.chem.ci import vector
-from outcore.chem.ci.solver import Options, Search
+from outcore.chem.ci.search import Options, Search
 from outcore.chem.ci.space import Space
 from outcore.chem.ci.tiles import Tiling
 
