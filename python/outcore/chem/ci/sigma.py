@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -81,7 +81,8 @@ class _Slot:
 
 class Sigma:
     """Adds H x to y. `threads` of each process compute; two sets of panels if it `overlaps` moving with computing.
-    `ordered`: sums are made in the same order whatever processes do, with one thread each.
+    `tasks` makes them for a precision, the same at all processes. `ordered`: sums are made in the same order
+    whatever processes do, with one thread each.
 
     Making it and `apply` are collective.
     """
@@ -91,21 +92,20 @@ class Sigma:
         world: World,
         kernel: Any,
         tiling: Tiling,
-        tasks: list[Task],
+        tasks: Callable[[str], list[Task]],
         *,
         threads: int = 1,
         overlaps: bool = True,
         ordered: bool = False,
     ) -> None:
-        self.world, self.kernel, self.tiling, self.tasks = world, kernel, tiling, tasks
+        self.world, self.kernel, self.tiling, self._make_tasks = world, kernel, tiling, tasks
         self.threads = 1 if ordered else threads
-        self.overlaps = overlaps and len(tasks) > 1
-        self.ordered = ordered
-        self.moved = Moved()  # since it was made
+        self.overlaps, self.ordered = overlaps, ordered
+        self.moved, self.products = Moved(), 0  # since it was made
         self._counter = world.counter()
         self._turn = GlobalArray(world, (1,), "int64") if ordered and world.size > 1 else None
         self._slots: list[_Slot] = []
-        self._type = ""
+        self._type, self.tasks = "", list["Task"]()
 
     def apply(self, x: Place, y: Place) -> None:
         """Adds H x to y, whose types are those of x. Raises OutcoreError, at all processes."""
@@ -115,7 +115,12 @@ class Sigma:
             self._turn.sync()
         if self._type != x.vectors.dtype.name:
             self._type = x.vectors.dtype.name
-            self._slots = [_Slot(self.kernel, self._type) for _ in range(2 if self.overlaps else 1)]
+            with self.world.together("tasks of products", self._type):
+                self._slots.clear()
+                self.tasks = self._make_tasks(self._type)
+                slots = 2 if self.overlaps and len(self.tasks) > 1 else 1
+                self._slots = [_Slot(self.kernel, self._type) for _ in range(slots)]
+        self.products += 1
         with self.world.together("product with the CI Hamiltonian"):
             try:
                 with team.blas_of_one_thread():
@@ -148,7 +153,7 @@ class Sigma:
             which = 0
             coming = mover.submit(self._move, x, y, which, numbers)
             while self._arrived(coming):
-                if self.overlaps:
+                if len(self._slots) > 1:
                     coming = mover.submit(self._move, x, y, 1 - which, numbers)
                     self._compute(self._slots[which])
                     which = 1 - which

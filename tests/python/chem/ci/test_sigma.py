@@ -118,7 +118,7 @@ def test_products_of_any_budget_are_those_of_pyscf(name, tmp_path):
         ):
             tasks = groups.make_tasks(space, limit)
             tiling = Tiling(space, 8)
-            sigma = Sigma(world, kernel, tiling, tasks, threads=2, overlaps=overlaps)
+            sigma = Sigma(world, kernel, tiling, lambda _, some=tasks: some, threads=2, overlaps=overlaps)
             with vector.make(world, tiling, kind, count=2, cache_bytes=1 << 20) as vectors:
                 put(vectors, dense)
                 sigma.apply(Place(vectors, 0), Place(vectors, 1))
@@ -164,7 +164,7 @@ def test_single_precision_and_ordered_sums(tmp_path):
         tiling = Tiling(space, 8)
         tasks = groups.make_tasks(space, 2 * least_limit(space))
         for _ in range(2):
-            sigma = Sigma(world, kernel, tiling, tasks, threads=3, ordered=True)
+            sigma = Sigma(world, kernel, tiling, lambda _, some=tasks: some, threads=3, ordered=True)
             with vector.make(world, tiling, "memory", count=2, dtype="float32") as vectors:
                 put(vectors, dense)
                 sigma.apply(Place(vectors, 0), Place(vectors, 1))
@@ -178,7 +178,7 @@ def test_bytes_are_those_of_the_tasks(tmp_path):
     with outcore.World("self", scratch=tmp_path, memory="256MB") as world:
         tiling = Tiling(space, 8)
         tasks = groups.make_tasks(space, least_limit(space))
-        sigma = Sigma(world, kernel, tiling, tasks)
+        sigma = Sigma(world, kernel, tiling, lambda _: tasks)
         with vector.make(world, tiling, "disk", count=2, cache_bytes=1 << 20) as vectors:
             put(vectors, random_vector(space))
             sigma.apply(Place(vectors, 0), Place(vectors, 1))

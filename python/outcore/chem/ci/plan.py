@@ -1,0 +1,217 @@
+"""How a CI is fitted into the memory of its processes: where vectors are, and how large the tasks of products are.
+Arithmetic over the lists of strings; the same at all processes."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass
+from functools import cached_property
+from math import comb
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from outcore.base.errors import OutcoreError
+from outcore.chem.ci.groups import make_tasks
+from outcore.chem.ci.passes import AHEAD as PASS_AHEAD
+from outcore.chem.ci.sigma import AHEAD
+
+if TYPE_CHECKING:
+    from outcore.chem.ci.groups import Task
+    from outcore.chem.ci.search import Options
+    from outcore.chem.ci.space import Space
+    from outcore.chem.ci.tiles import Tiling
+
+_MIB = 1 << 20
+_DOUBLE, _SINGLE = 8, 4
+_PAGE_BYTES = 2 * _MIB  # panels take whole huge pages
+_PANELS = 4  # of a task: of x and of the product, of both of its parts
+_BATCH = 256  # holes of the kernel's products of matrices
+_LEAST_CACHE_BYTES, _MOST_CACHE_BYTES = 2 * _MIB, 64 * _MIB  # of a disk array
+_TASKS_OF_A_PROCESS = 6  # so that all end at about the same time
+_BLAS_BYTES = 8 * _MIB  # of a thread
+_STRING_BYTES = 160  # lists and flags of planning and of the kernel, for each string
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Bytes are of one process, unless they say otherwise."""
+
+    space: Space
+    tiling: Tiling
+    options: Options
+    roots: int
+    processes: int
+    kind: str  # of vectors: see vector.KINDS
+    states_on_disk: bool  # whatever the kind: they are kept
+    overlaps: bool
+    panel_bytes: int  # of all tasks that are in memory together
+    cache_bytes: int  # of each disk array
+    vector_bytes: int  # in memory
+    fixed_bytes: int
+    limit: str
+
+    @property
+    def memory_bytes(self) -> int:
+        return self.fixed_bytes + self.panel_bytes + self.vector_bytes + self._caches
+
+    @property
+    def _caches(self) -> int:
+        return self.cache_bytes * _arrays(self.options, self.roots, self.kind, self.states_on_disk)
+
+    @property
+    def work_type(self) -> str:
+        return "float32" if self.options.precision == "mixed" else "float64"
+
+    def state_bytes(self, dtype: str) -> int:
+        """Of states and H times them, of all processes."""
+        return 2 * self.roots * self.tiling.elements * np.dtype(dtype).itemsize
+
+    @property
+    def work_bytes(self) -> int:
+        """Of the other vectors, of all processes."""
+        pairs = (self.options.vectors - 1) * self.roots
+        return 2 * pairs * self.tiling.elements * np.dtype(self.work_type).itemsize
+
+    @property
+    def disk_bytes(self) -> int:
+        """Of all processes: states are kept twice while they are written, where they outlast the run."""
+        states = self.state_bytes("float64")
+        found = 2 * states if self.states_on_disk else states if self.kind == "disk" else 0
+        if self.options.precision == "mixed" and (self.states_on_disk or self.kind == "disk"):
+            found = max(found, states // 2 * (2 if self.states_on_disk else 1) + states)
+        return found + (self.work_bytes if self.kind == "disk" else 0)
+
+    def tasks(self, dtype: str) -> list[Task]:
+        """Of a product in this precision."""
+        slots = 2 if self.overlaps else 1
+        limit = (self.panel_bytes - slots * _PANELS * _PAGE_BYTES) // (2 * slots * np.dtype(dtype).itemsize)
+        share = 1.0 if self.processes == 1 else 1.0 / (_TASKS_OF_A_PROCESS * self.processes)
+        found = make_tasks(self.space, limit, share)
+        assert found is not None, "the plan was made for panels that do not fit"
+        return found
+
+    @cached_property
+    def product_bytes(self) -> tuple[int, int]:
+        """Of one product in double precision ("mixed": single), of all processes: read from x, added to H x."""
+        word = np.dtype(self.work_type).itemsize
+        moved = sum(
+            int(self.tiling.sizes[task.tiles(self.tiling)].sum()) for task in self.tasks(self.work_type)
+        )
+        return moved * word, moved * word
+
+    @property
+    def pass_bytes(self) -> tuple[int, int]:
+        """Of one pass of corrections in the long run, of all processes: read, written."""
+        k, state, work = self.roots, np.dtype(self.work_type).itemsize, np.dtype(self.work_type).itemsize
+        vectors = (self.options.vectors - 1) * k
+        read = 2 * k * state + 2 * vectors * work
+        written = 2 * k * state + (2 * k + k) * work
+        return read * self.tiling.elements, written * self.tiling.elements
+
+    @property
+    def in_words(self) -> str:
+        where = {"memory": "in memory", "global": "in the memory of all processes", "disk": "on disk"}
+        kept = ", states on disk" if self.states_on_disk and self.kind != "disk" else ""
+        return f"vectors {where[self.kind]}{kept}"
+
+
+def _arrays(options: Options, roots: int, kind: str, states_on_disk: bool) -> int:
+    """Disk arrays that are open together."""
+    of_states = 2 if options.precision == "mixed" else 1
+    found = of_states if kind == "disk" or states_on_disk else 0
+    return found + (2 * (options.vectors - 1) * roots if kind == "disk" else 0)
+
+
+def kernel_bytes(space: Space, threads: int, *, mixed: bool) -> int:
+    """Of integrals as the kernel has them, its tables, and the work space of its threads."""
+    n, groups, (alpha, beta) = space.orbitals, space.groups, space.electrons
+    strings = sum(space.counts[0]) + sum(space.counts[1])
+    matrices = 3 * n**4 // groups * (_DOUBLE + (_SINGLE if mixed else 0)) // 2
+    tables = sum(
+        comb(n, max(count - 1, 0)) * n * 8 + comb(n, count) * comb(count, 2) * 12 for count in (alpha, beta)
+    )
+    rows = 2 * max(n - alpha + 1, 64) * (max(space.counts[1]) + 64) * _DOUBLE
+    panels = 6 * _BATCH * max(n * n // groups, 1) * _DOUBLE
+    restricted = (n * n // groups) ** 2 * _DOUBLE
+    return matrices + tables + _STRING_BYTES * strings + threads * (rows + panels + restricted + _BLAS_BYTES)
+
+
+def make_plan(
+    space: Space,
+    tiling: Tiling,
+    options: Options,
+    free_bytes: int,
+    *,
+    roots: int = 1,
+    processes: int = 1,
+    states_on_disk: bool = False,
+    limit: str = "--memory",
+) -> Plan:
+    """For `free_bytes` at each process, which `limit` leaves. Raises OutcoreError (ENOMEM) if that is too little,
+    with what is enough."""
+    threads, mixed = options.threads, options.precision == "mixed"
+    kernel = kernel_bytes(space, threads, mixed=mixed)
+    tile = tiling.largest * _DOUBLE
+    places = 2 * roots * options.vectors + roots
+    in_products = 2 * AHEAD * tile
+    in_passes = (threads + PASS_AHEAD) * places * tile
+    sums = 8 * len(tiling) * (3 * roots * 5 * roots + 2 * roots)
+    fixed = kernel + in_products + sums
+
+    def plan(kind: str, *, overlaps: bool, panels: int, cache: int, vectors: int, buffers: int) -> Plan:
+        return Plan(
+            space, tiling, options, roots, processes, kind, states_on_disk, overlaps, panels, cache, vectors,
+            fixed + buffers, limit,
+        )  # fmt: skip
+
+    pairs = 2 * roots * (0 if states_on_disk else _DOUBLE)
+    pairs += 2 * roots * (options.vectors - 1) * (_SINGLE if mixed else _DOUBLE)
+    if mixed and not states_on_disk:  # both kinds of states at once, without the others
+        pairs = max(pairs, 2 * roots * (_DOUBLE + _SINGLE))
+    vectors = -(-tiling.elements // processes) * pairs
+    least = 2 * _least_elements(space) * _DOUBLE + _PANELS * _PAGE_BYTES  # panels of the smallest tasks
+    everything = _everything(space)
+    caches = _arrays(options, roots, "memory", states_on_disk) * _LEAST_CACHE_BYTES
+    buffers = in_passes if processes > 1 or states_on_disk else 0
+    left = free_bytes - fixed - buffers - caches - vectors
+    if left >= least:
+        overlaps = processes > 1 and left >= 2 * least
+        return plan(
+            "memory" if processes == 1 else "global",
+            overlaps=overlaps,
+            panels=min(left, everything * (2 if overlaps else 1)),
+            cache=_LEAST_CACHE_BYTES if states_on_disk else 0,
+            vectors=vectors,
+            buffers=buffers,
+        )
+    arrays = _arrays(options, roots, "disk", states_on_disk)
+    need = fixed + in_passes + arrays * _LEAST_CACHE_BYTES + least
+    if free_bytes < need:
+        raise OutcoreError(
+            errno.ENOMEM,
+            "full CI",
+            detail=f"{space.determinants} determinants need at least {need / 1e6:.0f} MB more in each of "
+            f"{processes} processes, but {limit} leaves {max(0, free_bytes) / 1e6:.0f} MB to each",
+        )
+    left = free_bytes - need
+    cache = _LEAST_CACHE_BYTES + int(min(left // (8 * arrays), _MOST_CACHE_BYTES))
+    panels = free_bytes - fixed - in_passes - arrays * cache
+    overlaps = panels >= 2 * least
+    panels = min(panels, everything * (2 if overlaps else 1))
+    return plan("disk", overlaps=overlaps, panels=panels, cache=cache, vectors=0, buffers=in_passes)
+
+
+def _everything(space: Space) -> int:
+    """Bytes of the panels of a single task, in double precision."""
+    parts = 2 if min(space.electrons) else 1
+    return 2 * parts * space.determinants * _DOUBLE + _PANELS * _PAGE_BYTES
+
+
+def _least_elements(space: Space) -> int:
+    """Of x in the panels of the smallest tasks: no hole needs more. It has its rows twice, for both parts."""
+    alpha, beta = (space.counts[spin] for spin in (0, 1))
+    row = max(width for g, width in enumerate(beta) if alpha[g ^ space.irrep])
+    column = 0 if space.folded else max(height for g, height in enumerate(alpha) if beta[g ^ space.irrep])
+    holes = space.orbitals - space.electrons[0] + 1 if min(space.electrons) else 1
+    return max(2 * holes * row, column)

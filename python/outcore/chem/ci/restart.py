@@ -1,0 +1,133 @@
+"""States of a CI that outlast a run: x and H x of every root, committed in each iteration.
+
+They lie tile by tile, in an order that depends on the space alone, so a run goes on from them on any number of
+processes, with any budget. A killed run leaves the states of its last complete iteration.
+"""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.arrays.sparse_array import BlockSparseArray
+from outcore.base.errors import OutcoreError
+from outcore.chem.ci.vector import DiskVectors
+from outcore.chem.problem import digest
+from outcore.keep.problem import Problem
+from outcore.keep.stages import Stages, damaged, offering
+
+if TYPE_CHECKING:
+    from outcore.chem.ci.hamiltonian import Hamiltonian
+    from outcore.chem.ci.search import Iteration
+    from outcore.chem.ci.space import Space
+    from outcore.chem.ci.tiles import Tiling
+    from outcore.chem.ci.vector import Vectors
+    from outcore.job.world import World
+
+FORMAT = 1
+_WHAT = "states of a CI"
+_TYPES = ("float64", "float32")  # which to look for first
+_GO_ON = "go on from kept states"
+
+
+def problem(space: Space, hamiltonian: Hamiltonian, roots: int, spin_shift: float) -> Problem:
+    """All that states depend on. Integrals have to be the same bit by bit."""
+    ones, twos = hamiltonian.ones, hamiltonian.twos
+    if not hamiltonian.unrestricted:
+        ones, twos = ones[:1], twos[:1]  # type: ignore[assignment]
+    settings = {
+        "integrals": digest(*ones, *twos),
+        "irreps of orbitals": space.irreps,
+        "electrons": list(space.electrons),
+        "irrep": space.irrep,
+        "parity": space.parity,
+        "roots": roots,
+        "spin shift": float(spin_shift),
+    }
+    return Problem(_WHAT, FORMAT, settings)
+
+
+class KeptStates:
+    """In a directory. Methods are collective.
+
+    Raises OutcoreError: ENOENT (no such directory)."""
+
+    def __init__(
+        self, world: World, directory: Path, tiling: Tiling, problem: Problem, roots: int, cache_bytes: int
+    ) -> None:
+        self._stages = Stages(world, directory)
+        self.world, self.directory, self._tiling = world, directory, tiling
+        self._problem, self._roots, self._cache_bytes = problem, roots, cache_bytes
+        self._record = problem.as_json()
+
+    def _path(self, dtype: str) -> Path:
+        return self.directory / f"states.{dtype}"
+
+    def find(self) -> DiskVectors | None:
+        """What another run has kept, of the highest precision.
+
+        Raises OutcoreError: EINVAL (of another problem), ENOTSUP (in another format), EIO (damaged)."""
+        for dtype in _TYPES:
+            path = self._path(dtype)
+            try:
+                with offering(path):
+                    array = BlockSparseArray.open(
+                        self.world, path, read_only=False, cache_bytes=self._cache_bytes
+                    )
+            except OutcoreError as error:
+                if error.errno != errno.ENOENT or Path(error.path or path).name not in (
+                    path.name,
+                    "manifest",
+                ):
+                    raise
+                continue
+            try:
+                with self.world.together(_GO_ON, path.name):
+                    self._check(array, dtype, path)
+            except OutcoreError:  # at all processes
+                array.close()
+                raise
+            return DiskVectors.of_array(self.world, self._tiling, array)
+        return None
+
+    def _check(self, array: BlockSparseArray, dtype: str, path: Path) -> None:
+        self._problem.check(array.metadata, _GO_ON, path)
+        wanted = DiskVectors.tilings(self._tiling, 2 * self._roots)
+        if array.dtype != np.dtype(dtype) or array.tilings != wanted:
+            raise damaged(_GO_ON, path, "its type or its tiles are others; remove it and run again")
+
+    def make(self, dtype: str, count: int) -> DiskVectors:
+        """New states, in place of what is there. They count from the first `keep` on."""
+        return DiskVectors(
+            self.world,
+            self._tiling,
+            count,
+            dtype,
+            path=self._path(dtype),
+            cache_bytes=self._cache_bytes,
+        )
+
+    def keep(self, iteration: Iteration, states: Vectors) -> None:
+        """What is in these states, made by `make` or found by `find`, is what another run goes on from."""
+        assert isinstance(states, DiskVectors)
+        facts: dict[str, Any] = {
+            "iteration": iteration.number,
+            "energies_hartree": [float(each) for each in iteration.energies],
+            "residuals": [float(each) for each in iteration.residuals],
+        }
+        states.flush(self._record | facts)
+        if states.dtype == np.float64:
+            self._remove("float32")
+
+    def _remove(self, dtype: str) -> None:
+        """Of a lower precision: it is needed no more."""
+        path = self._path(dtype)
+        with self.world.together("remove kept states", dtype):
+            if self.world.node_rank == 0:
+                with suppress(FileNotFoundError):
+                    shutil.rmtree(path)

@@ -1,0 +1,231 @@
+"""The lowest states of a Hamiltonian in a space of determinants, within a budget of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore import _core
+from outcore.chem.ci import bounds, guess, vector
+from outcore.chem.ci.bounds import Bound
+from outcore.chem.ci.passes import Place, copy
+from outcore.chem.ci.plan import Plan, make_plan
+from outcore.chem.ci.restart import KeptStates, problem
+from outcore.chem.ci.search import Iteration, Options, Search
+from outcore.chem.ci.sigma import Moved, Sigma
+from outcore.chem.ci.small import Matrix
+from outcore.chem.ci.tiles import Tiling
+from outcore.job.processes import free_memory
+
+if TYPE_CHECKING:
+    from outcore.chem.ci.guess import Guess
+    from outcore.chem.ci.hamiltonian import Hamiltonian
+    from outcore.chem.ci.space import Space
+    from outcore.chem.ci.vector import Vectors
+    from outcore.job.world import World
+
+__all__ = ["Iteration", "Options", "Solved", "make_kernel", "plan", "solve"]
+
+
+@dataclass
+class Solved:
+    """What `solve` has found.
+
+    energies: of each root, with the core energy and without the spin shift (Hartree). residuals: norms. bounds:
+    what is known of their errors. states: the roots are its first vectors, in double precision; H times each
+    follows. start: of which iteration another run has left the states that this one began with, 0 if none.
+    """
+
+    space: Space
+    tiling: Tiling
+    hamiltonian: Hamiltonian
+    energies: Matrix
+    residuals: Matrix
+    bounds: list[Bound]
+    converged: bool
+    iterations: list[Iteration]
+    states: Vectors
+    plan: Plan
+    moved: Moved
+    products: int
+    kept_iteration: int
+
+    def close(self) -> None:
+        """Gives back the states. Collective."""
+        self.states.close()
+
+
+def make_kernel(space: Space, hamiltonian: Hamiltonian, spin_shift: float = 0.0) -> Any:
+    """The native kernel of products and densities."""
+    return _core.CIKernel(
+        space.irreps,
+        space.groups,
+        *space.electrons,
+        space.irrep,
+        space.parity,
+        hamiltonian.one,
+        hamiltonian.two,
+        spin_shift,
+    )
+
+
+def plan(
+    world: World,
+    space: Space,
+    options: Options,
+    *,
+    roots: int = 1,
+    memory_bytes: int | None = None,
+    kept: bool = False,
+) -> Plan:
+    """For a budget of all processes together (None: half of what is free). Collective. Raises OutcoreError
+    (ENOMEM)."""
+    free = min(world.gather(free_memory(world, memory_bytes, options.threads)))
+    with world.together("full CI", repr(space), repr(options)):
+        return make_plan(
+            space,
+            Tiling(space),
+            options,
+            free.bytes,
+            roots=roots,
+            processes=world.size,
+            states_on_disk=kept,
+            limit=free.reason,
+        )
+
+
+def solve(
+    world: World,
+    space: Space,
+    hamiltonian: Hamiltonian,
+    *,
+    roots: int = 1,
+    spin: int | None = None,
+    options: Options | None = None,
+    memory_bytes: int | None = None,
+    guess_size: int = guess.SIZE,
+    spin_shift: float = 0.0,
+    checkpoint: Path | None = None,
+    ordered: bool = False,
+    start: Vectors | None = None,
+    on_iteration: Callable[[Iteration, Vectors], None] | None = None,
+) -> Solved:
+    """The lowest `roots` states. Collective.
+
+    Args:
+        spin: 2S of the states that the search begins with, None: any.
+        memory_bytes: budget of all processes, with what they hold already; None: half of what is free.
+        guess_size: determinants of the small space whose states are the start.
+        spin_shift: Hartree times S^2 - M(M+1), added in the search; energies are without it.
+        checkpoint: directory where states are kept in each iteration, and found again.
+        ordered: sums in one order always: runs with the same tasks repeat bit by bit.
+        start: vectors of this space to begin with, in place of those of the small space.
+
+    Raises OutcoreError, the same at all processes: ENOMEM (says how much is enough), EINVAL (kept states of another
+    problem, not so many states), EIO (damaged), ENOSPC.
+    """
+    options = options or Options()
+    chosen = plan(world, space, options, roots=roots, memory_bytes=memory_bytes, kept=checkpoint is not None)
+    with world.together("CI kernel"):
+        kernel = make_kernel(space, hamiltonian, spin_shift)
+    kept = None
+    if checkpoint is not None:
+        record = problem(space, hamiltonian, roots, spin_shift)
+        kept = KeptStates(world, checkpoint, chosen.tiling, record, roots, chosen.cache_bytes)
+    sigma = Sigma(
+        world,
+        kernel,
+        chosen.tiling,
+        chosen.tasks,
+        threads=options.threads,
+        overlaps=chosen.overlaps,
+        ordered=ordered,
+    )
+    make = partial(_make, world, chosen)
+    states = None if kept is None else kept.find()
+    before = 0 if states is None else int(states.array.metadata["iteration"])
+    multiplied = states is not None
+    first = "float32" if options.precision == "mixed" else "float64"
+    make_states = make if kept is None else kept.make
+    if states is None:
+        made = make_states(first, 2 * roots)
+        with world.together("start of a CI", roots, spin, guess_size):
+            found = (
+                None
+                if start is not None
+                else guess.start(
+                    hamiltonian, space.alpha, space.beta, space.irrep, roots=roots, spin=spin, size=guess_size
+                )
+            )
+            if found is not None:
+                _fill(made, found, space)
+        made.sync()
+        if start is not None:
+            given, taken = ([Place(each, i) for i in range(roots)] for each in (start, made))
+            copy(world, given, taken, options.threads)
+    else:
+        made = states
+
+    def told(iteration: Iteration, current: Vectors) -> None:
+        if kept is not None:
+            kept.keep(iteration, current)
+        if on_iteration is not None:
+            on_iteration(iteration, current)
+
+    search = Search(world, chosen.tiling, sigma, options, make, make_states, told)
+    result = search.run(made, multiplied=multiplied)
+    sigma.close()
+    last = result.last
+    shift = spin_shift * _raised(space, spin) + -hamiltonian.core_energy
+    energies = last.energies - shift
+    return Solved(
+        space,
+        chosen.tiling,
+        hamiltonian,
+        energies,
+        last.residuals,
+        bounds.of(result.iterations, -shift),
+        result.converged,
+        result.iterations,
+        result.states,
+        chosen,
+        sigma.moved,
+        sigma.products,
+        before,
+    )
+
+
+def _make(world: World, chosen: Plan, dtype: str, count: int) -> Vectors:
+    return vector.make(
+        world, chosen.tiling, chosen.kind, count=count, dtype=dtype, cache_bytes=chosen.cache_bytes
+    )
+
+
+def _raised(space: Space, spin: int | None) -> float:
+    """S(S+1) - M(M+1) of states with this 2S."""
+    m = abs(space.electrons[0] - space.electrons[1]) / 2
+    s = m if spin is None else spin / 2
+    return s * (s + 1) - m * (m + 1)
+
+
+def _fill(vectors: Vectors, found: Guess, space: Space) -> None:
+    """States of the small space into the first vectors, those tiles that are this process's."""
+    tiling = vectors.tiling
+    rows, columns = space.alpha.rank(found.alpha), space.beta.rank(found.beta)
+    places = (
+        np.searchsorted(tiling.rows, rows, side="right") - 1,
+        np.searchsorted(tiling.columns, columns, side="right") - 1,
+    )
+    numbers = tiling.number[places]  # -1: the other half of a folded vector
+    for number in sorted(set(numbers.tolist()) & set(vectors.own_tiles())):
+        tile = tiling[number]
+        here = numbers == number
+        for root in range(found.vectors.shape[1]):
+            values = np.zeros(tile.shape, vectors.dtype)
+            values[rows[here] - tile.first[0], columns[here] - tile.first[1]] = found.vectors[here, root]
+            vectors.put(root, tile, values)
