@@ -1,0 +1,177 @@
+"""What a CI will take, told before it begins: determinants, tasks, memory, disk, bytes moved, time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore import _core
+from outcore.chem.ci import solver
+from outcore.chem.ci.plan import Plan
+from outcore.job import machine
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from outcore.chem.ci.hamiltonian import Hamiltonian
+    from outcore.chem.ci.search import Options
+    from outcore.chem.ci.solver import Solved
+    from outcore.chem.ci.space import Space
+    from outcore.job.world import World
+
+ITERATIONS = 14  # as a rule, for a residual of 1e-6
+_OF_PEAK = 0.5  # of the rate of large products of matrices that a whole product H x reaches
+_FLOPS_OF_PASS = 40.0  # for each element of a pass of corrections, at about the rate of memory
+_GEMM = (256, 256, 256)
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Of all processes together. Bytes and seconds are of one iteration: a product for each root, and a pass of
+    corrections. `disk_measured`: else the disk is assumed to be slow."""
+
+    plan: Plan
+    names: tuple[str, ...]  # of irreps
+    memory_bytes: int
+    disk_bytes: int
+    read_bytes: int
+    written_bytes: int
+    flops: float
+    seconds: float
+    disk_measured: bool
+
+    @property
+    def total_seconds(self) -> float:
+        return ITERATIONS * self.seconds
+
+    @property
+    def passes(self) -> float:
+        """How often a whole vector is read in one product."""
+        word = np.dtype(self.plan.work_type).itemsize
+        return self.plan.product_bytes[0] / (self.plan.tiling.elements * word)
+
+    def rows(self) -> list[tuple[str, str]]:
+        """For people: names and values."""
+        space, plan = self.plan.space, self.plan
+        blocks = [
+            f"{count} ({name} x {self.names[g ^ space.irrep]})"
+            for g, (name, count) in enumerate(zip(self.names, space.blocks, strict=True))
+            if count
+        ]
+        tasks = len(plan.tasks(plan.work_type))
+        return [
+            ("determinants", f"{space.determinants}"),
+            ("blocks", ", ".join(blocks)),
+            ("vectors", f"{plan.in_words}, {plan.tiling.elements} elements each, {len(plan.tiling)} tiles"),
+            ("tasks of a product", f"{tasks}, {self.passes:.2f} times a stored vector is read"),
+            ("memory", f"{self.memory_bytes / 1e6:.0f} MB beside what processes hold"),
+            ("disk", f"{self.disk_bytes / 1e6:.0f} MB"),
+            (
+                "an iteration",
+                f"{self.read_bytes / 1e6:.0f} MB read, {self.written_bytes / 1e6:.0f} MB written, "
+                f"{self.flops / 1e9:.1f} Gflop, {self.seconds:.1f} s"
+                + ("" if self.disk_measured else ", disk not measured"),
+            ),
+            (f"{ITERATIONS} iterations", f"{self.total_seconds:.0f} s"),
+        ]
+
+    def table(self) -> Table:
+        from rich.table import Table
+
+        table = Table("", "estimate", title="Full CI")
+        for name, value in self.rows():
+            table.add_row(name, value)
+        return table
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name}: {value}" for name, value in self.rows())
+
+    def as_json(self) -> dict[str, Any]:
+        plan = self.plan
+        return {
+            "determinants": plan.space.determinants,
+            "blocks": plan.space.blocks,
+            "kind": plan.kind,
+            "tasks": len(plan.tasks(plan.work_type)),
+            "passes": self.passes,
+            "memory_bytes": self.memory_bytes,
+            "disk_bytes": self.disk_bytes,
+            "iteration_read_bytes": self.read_bytes,
+            "iteration_written_bytes": self.written_bytes,
+            "iteration_flops": self.flops,
+            "iteration_seconds": self.seconds,
+            "seconds": self.total_seconds,
+            "disk_measured": self.disk_measured,
+        }
+
+    def against(self, solved: Solved, seconds: float) -> str:
+        """The line of a run that is done, which took so many seconds."""
+        predicted = sum(self.plan.product_bytes) * solved.products
+        moved = solved.moved.read + solved.moved.added
+        return (
+            f"predicted / actual: moved in products {predicted / 1e6:.0f} / {moved / 1e6:.0f} MB of this process, "
+            f"an iteration {self.seconds:.1f} / {seconds / max(len(solved.iterations), 1):.1f} s"
+        )
+
+
+def forecast(
+    world: World,
+    space: Space,
+    hamiltonian: Hamiltonian,
+    *,
+    roots: int = 1,
+    options: Options | None = None,
+    memory_bytes: int | None = None,
+    kept: bool = False,
+) -> Forecast:
+    """For a budget of all processes together. Collective. Raises OutcoreError (ENOMEM)."""
+    options = options or solver.Options()
+    plan = solver.plan(world, space, options, roots=roots, memory_bytes=memory_bytes, kept=kept)
+    with world.together("estimate of a CI"):
+        kernel = solver.make_kernel(space, hamiltonian)
+        flops = roots * (kernel.flops(0, len(kernel.holes)) + _same_spin_flops(space, kernel))
+        products = (roots * each for each in plan.product_bytes)
+        (read, written), (passes_read, passes_written) = products, plan.pass_bytes
+        workers = options.threads * world.size
+        rate = machine.gemm(*_GEMM, options.threads, plan.work_type)
+        computing = flops / (_OF_PEAK * rate * workers)
+        correcting = _FLOPS_OF_PASS * roots * plan.tiling.elements / (rate * workers) * 4
+        moving, measured = 0.0, True
+        if plan.kind == "disk":
+            disk, measured = machine.planning_disk(world.scratch)
+            moving = (read + written) / disk.read_bytes_per_s + written / disk.write_bytes_per_s
+            correcting += passes_read / disk.read_bytes_per_s + passes_written / disk.write_bytes_per_s
+        elif plan.states_on_disk:
+            disk, measured = machine.planning_disk(world.scratch)
+            states = plan.state_bytes(plan.work_type)
+            correcting += states / disk.read_bytes_per_s + states / disk.write_bytes_per_s
+        seconds = (max(computing, moving) if plan.overlaps else computing + moving) + correcting
+        found = Forecast(
+            plan,
+            tuple(hamiltonian.names),
+            plan.memory_bytes * world.size,
+            plan.disk_bytes,
+            read + passes_read,
+            written + passes_written,
+            flops,
+            seconds,
+            measured,
+        )
+    return world.broadcast(found) if world.size > 1 else found
+
+
+def _same_spin_flops(space: Space, kernel: Any) -> float:
+    """By one row of each sector."""
+    total = 0.0
+    for transposed in (False,) if space.folded else (False, True):
+        rows, columns = (space.beta, space.alpha) if transposed else (space.alpha, space.beta)
+        everything = np.arange(len(columns.strings), dtype=np.int64)
+        for g in range(space.groups):
+            sector = rows.sector(g)
+            if len(sector):
+                first = np.array([sector.start], np.int64)
+                panel = _core.CIPanel(kernel, first, everything, "float64", transposed=transposed)
+                total += len(sector) * kernel.same_spin_flops(panel)
+    return total
