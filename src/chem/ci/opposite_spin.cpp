@@ -6,14 +6,16 @@
 #include <string>
 
 #include "base/thread_team.hpp"
+#include "chem/ci/aligned.hpp"
 
 namespace outcore::chem::ci {
 namespace {
 
-constexpr std::int64_t batch = 128;      // holes of beta electrons in a product of matrices
-constexpr std::int64_t chunk = 16;       // of these, what is gathered and combined while it is in the cache
-constexpr std::int64_t locked = 1024;    // columns that are added to a row under one lock
-constexpr std::size_t row_locks = 1024;  // rows share them
+constexpr std::int64_t batch = 128;  // holes of beta electrons in a product of matrices
+constexpr std::int64_t line =
+    batch + run_margin;                   // from one line to the next; no power of two, for the cache
+constexpr std::int64_t locked = 512;      // columns of rows of one irrep that are added to under one lock
+constexpr std::size_t lock_count = 1024;  // they share these locks
 
 std::vector<Run> runs_of(const Orbitals& orbitals, const Strings& strings, const Strings& holes) {
   std::vector<Run> runs;
@@ -51,8 +53,8 @@ const std::vector<PairMatrix<Real>>& OppositeSpin::matrices() const {
     return exact_;
   } else {
     std::call_once(rounded_made_, [this] {
-      const auto rounded = [](const std::vector<double>& from) {
-        return std::vector<float>(from.begin(), from.end());
+      const auto rounded = [](const Aligned<double>& from) {
+        return Aligned<float>(from.begin(), from.end());
       };
       for (const auto& each : exact_)
         rounded_.push_back({rounded(each.full), rounded(each.plus), rounded(each.minus)});
@@ -94,17 +96,11 @@ class OppositeSpin::Task {
     for (int i = 0; i < orbitals_.groups(); ++i) widest = std::max(widest, orbitals_.count(i));
     for (const PairLayout& layout : of.layouts_) most = std::max(most, layout.size());
     for (int g = 0; g < orbitals_.groups(); ++g) {
-      const auto size = std::size_t(space_.beta.count(g) + 1) * std::size_t(widest);
+      const auto size = std::size_t(space_.beta.count(g) + 1) * std::size_t(widest) + run_margin;
       x_[std::size_t(g)].resize(size);
       y_[std::size_t(g)].resize(size);
     }
-    lines_.resize(std::size_t(chunk * most));
-    in_.resize(std::size_t(batch * most));
-    out_.resize(std::size_t(batch * most));
-    if (of.same_orbitals_) {
-      in_minus_.resize(in_.size());
-      out_minus_.resize(in_.size());
-    }
+    for (auto* lines : {&lines_, &in_, &out_}) lines->resize(std::size_t(line * most));
   }
 
   void run(std::int64_t index) {
@@ -121,7 +117,7 @@ class OppositeSpin::Task {
   struct RowsOfIrrep {
     int irrep;  // of the rows
     std::vector<int> orbitals;
-    std::vector<std::int64_t> places;
+    std::vector<std::int64_t> from, to;  // places of rows in the panels, -1 if the hole has the orbital
     std::vector<Real> signs;
     std::vector<Strings::Range> columns;
     std::vector<std::int64_t> column_places;
@@ -131,12 +127,15 @@ class OppositeSpin::Task {
   void find_rows(int j) {
     RowsOfIrrep& rows = rows_[std::size_t(j)];
     rows.irrep = irrep_ ^ j;
-    rows.orbitals.clear(), rows.places.clear(), rows.signs.clear(), rows.column_places.clear();
+    rows.orbitals.clear(), rows.from.clear(), rows.to.clear(), rows.signs.clear();
+    rows.column_places.clear();
     for (int q = orbitals_.first(j); q < orbitals_.first(j + 1); ++q) {
       const bool empty = !occupied(hole_, q);
       if (!pairs_ && !empty) continue;
       rows.orbitals.push_back(q);
-      rows.places.push_back(empty ? from_.row_place(space_.alpha.rank(with(hole_, q))) : -1);
+      const std::int64_t index = empty ? space_.alpha.rank(with(hole_, q)) : -1;
+      rows.from.push_back(empty ? from_.row_place(index) : -1);
+      rows.to.push_back(empty ? to_.row_place(index) : -1);
       rows.signs.push_back(empty ? Real(below(hole_, q) & 1 ? -1 : 1) : Real(0));
     }
     const int sector = rows.irrep ^ space_.target;
@@ -162,9 +161,9 @@ class OppositeSpin::Task {
       for (std::size_t part = 0; part < rows.columns.size(); ++part) {
         const auto [first, last] = rows.columns[part];
         for (std::size_t c = 0; c < length; ++c)
-          sources[c] = rows.places[c] < 0
+          sources[c] = rows.from[c] < 0
                            ? nullptr
-                           : from_.row<Real>(rows.places[c], rows.irrep) + rows.column_places[part];
+                           : from_.row<Real>(rows.from[c], rows.irrep) + rows.column_places[part];
         const auto at = std::size_t(first - space_.beta.offset(sector)) * length;
         const auto columns = std::size_t(last - first);
         loops_.interleave(x + at, sources.data(), rows.signs.data(), rows.length(), columns);
@@ -187,7 +186,7 @@ class OppositeSpin::Task {
     base_ = layout.base;
     if (!pairs_) restrict_to_empty(layout);
     if (width_ == 0) return;
-    for (std::int64_t k = first; k < last; k += batch) lines(g, layout, k, std::min(last, k + batch));
+    for (std::int64_t k = first; k < last; k += batch) batch_of(g, layout, k, std::min(last, k + batch));
   }
 
   /// The integrals of the alpha orbitals that the hole leaves empty.
@@ -224,75 +223,79 @@ class OppositeSpin::Task {
     return of_.beta_runs_.data() + hole * orbitals_.count() + orbitals_.first(irrep);
   }
 
-  void lines(int g, const PairLayout& layout, std::int64_t first, std::int64_t last) {
-    const auto width = std::size_t(width_), orbitals = std::size_t(orbitals_.count());
-    const auto plus = std::size_t(layout.plus()), minus = std::size_t(layout.minus);
-    for (std::int64_t k = first; k < last; k += chunk) {
-      const auto count = std::size_t(std::min(last, k + chunk) - k), done = std::size_t(k - first);
-      Real* gathered = pairs_ ? lines_.data() : &in_[done * width];
-      each_irrep([&](int i, const RowsOfIrrep& rows) {
-        loops_.gather(gathered + base_[std::size_t(i)], width, x_[std::size_t(g ^ i)].data(), runs(k, i),
-                      orbitals, count, orbitals_.count(i), rows.length());
-      });
-      if (space_.folded)
-        for (std::size_t b = 0; b < count; ++b)
-          if (space_.beta_holes.mask(k + std::int64_t(b)) == hole_)
-            for (std::size_t c = 0; c < width; ++c) gathered[b * width + c] *= Real(0.5);
-      if (pairs_)
-        for (std::size_t b = 0; b < count; ++b)
-          loops_.combine(gathered + b * width, layout.left.data(), layout.right.data(), layout.minus,
-                         layout.plus(), layout.left_in_order, &in_[(done + b) * plus],
-                         in_minus_.data() + (done + b) * minus);
-    }
+  /// A batch of holes: gathers D, multiplies by integrals, scatters E.
+  void batch_of(int g, const PairLayout& layout, std::int64_t first, std::int64_t last) {
+    const auto holes = std::size_t(last - first), orbitals = std::size_t(orbitals_.count());
+    each_irrep([&](int i, const RowsOfIrrep& rows) {
+      loops_.gather(&lines_[std::size_t(base_[std::size_t(i)] * line)], line, x_[std::size_t(g ^ i)].data(),
+                    runs(first, i), orbitals, holes, orbitals_.count(i), rows.length());
+    });
+    if (space_.folded) halve(first, last);
+    pairs_ ? multiply_pairs(layout, int(holes)) : multiply(int(holes));
+    each_irrep([&](int i, const RowsOfIrrep& rows) {
+      loops_.scatter(y_[std::size_t(g ^ i)].data(), &lines_[std::size_t(base_[std::size_t(i)] * line)], line,
+                     runs(first, i), orbitals, holes, orbitals_.count(i), rows.length());
+    });
+  }
+
+  /// With folding, what belongs to the same holes of both spins comes once as it is and once transposed.
+  void halve(std::int64_t first, std::int64_t last) {
+    if (space_.beta_holes.mask(last - 1) < hole_) return;
+    for (std::int64_t k = first; k < last; ++k)
+      if (space_.beta_holes.mask(k) == hole_)
+        for (int pair = 0; pair < width_; ++pair) lines_[std::size_t(pair * line + k - first)] *= Real(0.5);
+  }
+
+  void multiply(int holes) {
+    lines_.swap(in_);
+    of_.blas_.multiply(width_, holes, width_, restricted_.data(), width_, in_.data(), int(line),
+                       lines_.data(), int(line));
+  }
+
+  void multiply_pairs(const PairLayout& layout, int holes) {
     const auto& matrix = matrices_[std::size_t(irrep_of_pair_)];
-    const int count = int(last - first);
-    if (pairs_) {
-      of_.blas_.multiply(count, int(plus), int(plus), in_.data(), int(plus), matrix.plus.data(), int(plus),
-                         out_.data(), int(plus));
-      if (minus > 0)
-        of_.blas_.multiply(count, int(minus), int(minus), in_minus_.data(), int(minus), matrix.minus.data(),
-                           int(minus), out_minus_.data(), int(minus));
-    } else {
-      of_.blas_.multiply(count, width_, width_, in_.data(), width_, restricted_.data(), width_, out_.data(),
-                         width_);
-    }
-    for (std::int64_t k = first; k < last; k += chunk) {
-      const auto holes = std::size_t(std::min(last, k + chunk) - k), done = std::size_t(k - first);
-      if (pairs_)
-        for (std::size_t b = 0; b < holes; ++b)
-          loops_.split(&out_[(done + b) * plus], out_minus_.data() + (done + b) * minus, layout.left.data(),
-                       layout.right.data(), layout.minus, layout.plus(), layout.left_in_order,
-                       &lines_[b * width]);
-      const Real* result = pairs_ ? lines_.data() : &out_[done * width];
-      each_irrep([&](int i, const RowsOfIrrep& rows) {
-        loops_.scatter(y_[std::size_t(g ^ i)].data(), result + base_[std::size_t(i)], width, runs(k, i),
-                       orbitals, holes, orbitals_.count(i), rows.length());
-      });
-    }
+    const int plus = layout.plus(), minus = layout.minus;
+    const auto line_of = [](Aligned<Real>& lines, std::int64_t pair) {
+      return &lines[std::size_t(pair * line)];
+    };
+    // Lines of sums, then of differences.
+    for (int c = 0; c < plus; ++c)
+      loops_.combine(line_of(lines_, layout.left[std::size_t(c)]),
+                     line_of(lines_, layout.right[std::size_t(c)]), line_of(in_, c),
+                     c < minus ? line_of(in_, plus + c) : nullptr, std::size_t(holes));
+    of_.blas_.multiply(plus, holes, plus, matrix.plus.data(), plus, in_.data(), int(line), out_.data(),
+                       int(line));
+    if (minus > 0)
+      of_.blas_.multiply(minus, holes, minus, matrix.minus.data(), minus, line_of(in_, plus), int(line),
+                         line_of(out_, plus), int(line));
+    for (int c = 0; c < minus; ++c)
+      loops_.combine(line_of(out_, c), line_of(out_, plus + c), line_of(lines_, layout.left[std::size_t(c)]),
+                     line_of(lines_, layout.right[std::size_t(c)]), std::size_t(holes));
+    for (int c = minus; c < plus; ++c)
+      std::copy_n(line_of(out_, c), holes, line_of(lines_, layout.left[std::size_t(c)]));
   }
 
   void flush() {
+    std::array<Real*, max_orbitals> targets;
     for (int j = 0; j < orbitals_.groups(); ++j) {
       const RowsOfIrrep& rows = rows_[std::size_t(j)];
       const int sector = rows.irrep ^ space_.target, length = rows.length();
+      const std::int64_t offset = space_.beta.offset(sector);
       for (std::size_t part = 0; part < rows.columns.size(); ++part) {
         const auto [first, last] = rows.columns[part];
-        for (std::int64_t b = first; b < last; b += locked) {
-          const auto columns = std::size_t(std::min(last, b + locked) - b);
-          const Real* y = y_[std::size_t(sector)].data() + (b - space_.beta.offset(sector)) * length;
-          for (std::size_t c = 0; c < std::size_t(length); ++c) {
-            if (rows.places[c] < 0) continue;
-            const std::int64_t index = from_.rows()[std::size_t(rows.places[c])];
-            Real* row = to_.row<Real>(to_.row_place(index), rows.irrep) + to_column(rows, part) + (b - first);
-            const std::lock_guard lock(locks_[std::size_t(index) % row_locks]);
-            loops_.add_strided(row, y + c, length, rows.signs[c], columns);
-          }
+        const std::int64_t place = first == last ? 0 : to_.column_place(first);
+        for (std::int64_t b = first, end; b < last; b = end) {
+          end = std::min(last, ((b - offset) / locked + 1) * locked + offset);
+          for (std::size_t c = 0; c < std::size_t(length); ++c)
+            targets[c] =
+                rows.to[c] < 0 ? nullptr : to_.row<Real>(rows.to[c], rows.irrep) + place + (b - first);
+          const Real* y = y_[std::size_t(sector)].data() + (b - offset) * length;
+          const auto lock_of = std::size_t((b - offset) / locked * max_groups + rows.irrep);
+          const std::lock_guard lock(locks_[lock_of % lock_count]);
+          loops_.add_interleaved(targets.data(), rows.signs.data(), y, length, std::size_t(end - b));
         }
       }
     }
-  }
-  [[nodiscard]] std::int64_t to_column(const RowsOfIrrep& rows, std::size_t part) const {
-    return &to_ == &from_ ? rows.column_places[part] : to_.column_place(rows.columns[part].first);
   }
 
   const OppositeSpin& of_;
@@ -308,21 +311,22 @@ class OppositeSpin::Task {
   std::uint64_t hole_ = 0;
   int irrep_ = 0;
   bool pairs_ = false;
-  std::array<RowsOfIrrep, max_groups> rows_;         // by irrep of the orbital
-  std::array<std::vector<Real>, max_groups> x_, y_;  // by irrep of the column: [column + 1][run]
+  std::array<RowsOfIrrep, max_groups> rows_;     // by irrep of the orbital
+  std::array<Aligned<Real>, max_groups> x_, y_;  // by irrep of the column: [column + 1][run]
   // One sector of holes of beta electrons.
   int irrep_of_pair_ = 0, width_ = 0;
   std::array<int, max_groups> base_{};
   std::vector<std::int32_t> selected_;
-  std::vector<Real> ones_, restricted_;
+  std::vector<Real> ones_;
+  Aligned<Real> restricted_;
   // One batch.
-  std::vector<Real> lines_, in_, in_minus_, out_, out_minus_;
+  Aligned<Real> lines_, in_, out_;  // [pair][hole]
 };
 
 template <class Real>
 void OppositeSpin::apply(const Panel& x, Panel& t, std::int64_t first, std::int64_t last, int threads) const {
   if (first >= last || layouts_.empty()) return;
-  std::vector<std::mutex> locks(row_locks);
+  std::vector<std::mutex> locks(lock_count);
   std::atomic<std::int64_t> next{last};  // the last are the largest of folded spaces
   const int team = int(std::clamp<std::int64_t>(last - first, 1, std::max(threads, 1)));
   in_team(team, [&](int) {

@@ -31,7 +31,6 @@ PairLayout::PairLayout(const Orbitals& orbitals, int irrep) {
       }
   }
   minus = int(left.size());
-  left_in_order = irrep != 0;
   if (irrep == 0)
     for (int i : order)
       for (int a = 0; a < orbitals.count(i); ++a) {
@@ -45,22 +44,21 @@ PairMatrix<Real> pair_matrix(const PairLayout& layout, const Integrals& v) {
   PairMatrix<Real> result;
   const auto size = std::size_t(layout.size());
   std::vector<double> full(size * size);
-  for (std::size_t u = 0; u < size; ++u)
-    for (std::size_t t = 0; t < size; ++t)
-      full[u * size + t] = v(Spins::ab, layout.q[t], layout.q[u], layout.s[t], layout.s[u]);
+  for (std::size_t t = 0; t < size; ++t)
+    for (std::size_t u = 0; u < size; ++u)
+      full[t * size + u] = v(Spins::ab, layout.q[t], layout.q[u], layout.s[t], layout.s[u]);
   result.full.assign(full.begin(), full.end());
   if (!v.same_orbitals) return result;
   const auto plus = std::size_t(layout.plus()), minus = std::size_t(layout.minus);
   result.plus.resize(plus * plus);
   result.minus.resize(minus * minus);
-  for (std::size_t u = 0; u < plus; ++u)
-    for (std::size_t t = 0; t < plus; ++t) {
-      const auto to = std::size_t(layout.left[t]);
-      const double direct = full[std::size_t(layout.left[u]) * size + to];
-      const double exchanged = full[std::size_t(layout.right[u]) * size + to];
+  for (std::size_t t = 0; t < plus; ++t)
+    for (std::size_t u = 0; u < plus; ++u) {
+      const double* row = &full[std::size_t(layout.left[t]) * size];
+      const double direct = row[layout.left[u]], exchanged = row[layout.right[u]];
       // D+ of a pair s == q is twice D.
-      result.plus[u * plus + t] = Real(0.5 * (direct + exchanged) * (u < minus ? 1.0 : 0.5));
-      if (u < minus && t < minus) result.minus[u * minus + t] = Real(0.5 * (direct - exchanged));
+      result.plus[t * plus + u] = Real(0.5 * (direct + exchanged) * (u < minus ? 1.0 : 0.5));
+      if (u < minus && t < minus) result.minus[t * minus + u] = Real(0.5 * (direct - exchanged));
     }
   return result;
 }

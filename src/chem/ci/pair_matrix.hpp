@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "chem/ci/aligned.hpp"
 #include "chem/ci/integrals.hpp"
 #include "chem/ci/strings.hpp"
 
@@ -29,15 +30,15 @@ struct PairLayout {
   [[nodiscard]] int plus() const noexcept { return int(left.size()); }
 };
 
-/// V(pq|rs) of an alpha and a beta electron: rows (s, q) that are annihilated, columns (r, p) that are
-/// created. Matrices by rows, without gaps.
+/// V(pq|rs) of an alpha and a beta electron: rows (r, p) that are created, columns (s, q) that are
+/// annihilated. Matrices by rows, without gaps.
 template <class Real>
 struct PairMatrix {
-  std::vector<Real> full;  ///< [size][size]
+  Aligned<Real> full;  ///< [size][size]
   /// [plus][plus] and [minus][minus]: full = plus + minus for combinations D+ = D_left + D_right and
   /// D- = D_left - D_right; the product of D+ with `plus` and of D- with `minus` are half of the sum and
   /// half of the difference of the results at left and right. Empty if the integrals have not the symmetry.
-  std::vector<Real> plus, minus;
+  Aligned<Real> plus, minus;
 };
 
 template <class Real>

@@ -1,7 +1,8 @@
 // The inner loops around the products of matrices, compiled for several instruction sets.
 //
 // A *run* is the elements of all alpha orbitals of one irrep that belong to one beta string: neighbours in
-// the copy of a vector that is made for one hole of alpha electrons.
+// the copy of a vector that is made for one hole of alpha electrons. In the matrices, what belongs to
+// different holes of beta electrons are neighbours: a *line* is one pair of orbitals of many holes.
 #pragma once
 
 #include <cstddef>
@@ -15,28 +16,32 @@ namespace outcore::chem::ci {
 using Run = std::uint32_t;
 inline constexpr Run negative = Run{1} << 31;
 
+/// Elements behind an array of runs, and holes behind the last one of a line, that loops may touch.
+inline constexpr int run_margin = 16;
+
 template <class Real>
 struct RunLoops {
-  // For holes k of beta electrons and orbitals s: run s of line k = sign * run table[k][s] of x.
-  void (*gather)(Real* lines, std::size_t line_stride, const Real* x, const Run* table,
-                 std::size_t table_stride, std::size_t holes, int orbitals, int length);
-  // The reverse: run table[k][s] of y += sign * run s of line k.
-  void (*scatter)(Real* y, const Real* lines, std::size_t line_stride, const Run* table,
-                  std::size_t table_stride, std::size_t holes, int orbitals, int length);
-  // plus[c] = line[left[c]] + line[right[c]], minus[c] = their difference, for c < n_minus; plus[c] = twice
-  // line[left[c]] for the others. `in_order`: left[c] == c.
-  void (*combine)(const Real* line, const std::int32_t* left, const std::int32_t* right, int n_minus,
-                  int n_plus, bool in_order, Real* plus, Real* minus);
-  // line[left[c]] = plus[c] + minus[c], line[right[c]] = plus[c] - minus[c]; line[left[c]] = plus[c] for the
-  // others.
-  void (*split)(const Real* plus, const Real* minus, const std::int32_t* left, const std::int32_t* right,
-                int n_minus, int n_plus, bool in_order, Real* line);
-  // x[b * length + c] = signs[c] * rows[c][b], or 0 where rows[c] is null.
+  // Runs of holes k and orbitals s become lines: lines[(s * length + c) * stride + k] =
+  // sign * x[run * length + c] with run and sign of table[k * table_stride + s].
+  void (*gather)(Real* lines, std::size_t stride, const Real* x, const Run* table, std::size_t table_stride,
+                 std::size_t holes, int orbitals, int length);
+  // The reverse: y[run * length + c] += sign * lines[(s * length + c) * stride + k].
+  void (*scatter)(Real* y, const Real* lines, std::size_t stride, const Run* table, std::size_t table_stride,
+                  std::size_t holes, int orbitals, int length);
+  // plus = a + b, minus = a - b, of `count` elements; with a == b, plus alone, if `minus` is null.
+  void (*combine)(const Real* a, const Real* b, Real* plus, Real* minus, std::size_t count);
+  // x[b * length + c] = signs[c] * rows[c][b], or 0 where rows[c] is null. May set what is behind x to 0.
   void (*interleave)(Real* x, const Real* const* rows, const Real* signs, int length, std::size_t columns);
-  // row[b] += sign * y[b * length].
-  void (*add_strided)(Real* row, const Real* y, int length, Real sign, std::size_t columns);
-  // out[i] = factor[i] * row[at[i]]
-  void (*select)(Real* out, const Real* row, const std::int32_t* at, const Real* factor, int count);
+  // rows[c][b] += signs[c] * y[b * length + c], where rows[c] is not null.
+  void (*add_interleaved)(Real* const* rows, const Real* signs, const Real* y, int length,
+                          std::size_t columns);
+  // to[j * to_stride + i] = from[i * from_stride + j], i < rows, j < columns; the second adds.
+  void (*transpose)(Real* to, std::size_t to_stride, const Real* from, std::size_t from_stride,
+                    std::size_t rows, std::size_t columns);
+  void (*add_transposed)(Real* to, std::size_t to_stride, const Real* from, std::size_t from_stride,
+                         std::size_t rows, std::size_t columns);
+  // out[i] = factors[i] * row[at[i]]
+  void (*select)(Real* out, const Real* row, const std::int32_t* at, const Real* factors, int count);
   // to[i] += from[i]
   void (*add)(Real* to, const Real* from, std::size_t count);
 };
@@ -49,11 +54,11 @@ struct RunKernels {
 OUTCORE_KERNELS(RunKernels, run_kernels);
 
 template <class Real>
-[[nodiscard]] const RunLoops<Real>& run_loops() noexcept {
+[[nodiscard]] const RunLoops<Real>& run_loops(const RunKernels& kernels = run_kernels()) noexcept {
   if constexpr (sizeof(Real) == sizeof(double))
-    return run_kernels().f64;
+    return kernels.f64;
   else
-    return run_kernels().f32;
+    return kernels.f32;
 }
 
 }  // namespace outcore::chem::ci

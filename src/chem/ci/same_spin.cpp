@@ -5,34 +5,13 @@
 #include <cstring>
 
 #include "base/thread_team.hpp"
+#include "chem/ci/aligned.hpp"
 
 namespace outcore::chem::ci {
 namespace {
 
 constexpr std::int64_t slab_bytes = std::int64_t{4} << 20;  // of the rows that a thread has transposed
 constexpr std::int64_t fewest_rows = 64, most_rows = 512;
-constexpr std::int64_t block = 16;
-
-template <class Real>
-void transpose(Real* to, std::int64_t to_stride, const Real* from, std::int64_t from_stride,
-               std::int64_t rows, std::int64_t columns) {
-  for (std::int64_t i0 = 0; i0 < rows; i0 += block)
-    for (std::int64_t j0 = 0; j0 < columns; j0 += block)
-      for (std::int64_t j = j0; j < std::min(columns, j0 + block); ++j)
-        for (std::int64_t i = i0; i < std::min(rows, i0 + block); ++i)
-          to[j * to_stride + i] = from[i * from_stride + j];
-}
-
-template <class Real>
-void add_transpose(Real* to, std::int64_t to_stride, const Real* from, std::int64_t from_stride,
-                   std::int64_t rows, std::int64_t columns) {
-  for (std::int64_t i0 = 0; i0 < rows; i0 += block)
-    for (std::int64_t j0 = 0; j0 < columns; j0 += block)
-      for (std::int64_t i = i0; i < std::min(rows, i0 + block); ++i)
-        for (std::int64_t j = j0; j < std::min(columns, j0 + block); ++j)
-          to[i * to_stride + j] += from[j * from_stride + i];
-}
-
 }  // namespace
 
 SameSpin::SameSpin(const Space& space, const Integrals& integrals, bool beta, Blas blas)
@@ -122,11 +101,12 @@ class SameSpin::Task {
     rows_ = slab.last - slab.first;
     x_.resize(std::size_t(columns * rows_));
     y_.assign(std::size_t(columns * rows_), Real(0));
-    transpose(x_.data(), rows_, from_.row<Real>(slab.first, slab.irrep), from_.stride(slab.irrep), rows_,
-              columns);
+    loops_.transpose(x_.data(), std::size_t(rows_), from_.row<Real>(slab.first, slab.irrep),
+                     std::size_t(from_.stride(slab.irrep)), std::size_t(rows_), std::size_t(columns));
     for (std::size_t l = 0; l < of_.irreps_.size(); ++l) string(l, of_.irreps_[l] ^ sector);
     const std::int64_t first = to_.row_place(from_.rows()[std::size_t(slab.first)]);
-    add_transpose(to_.row<Real>(first, slab.irrep), to_.stride(slab.irrep), y_.data(), rows_, rows_, columns);
+    loops_.add_transposed(to_.row<Real>(first, slab.irrep), std::size_t(to_.stride(slab.irrep)), y_.data(),
+                          std::size_t(rows_), std::size_t(columns), std::size_t(rows_));
   }
 
  private:
@@ -164,8 +144,9 @@ class SameSpin::Task {
   const Panel& from_;
   Panel& to_;
   std::int64_t rows_ = 0;
-  std::vector<Real> x_, y_;  // [column][row of the slab]
-  std::vector<Real> factors_, matrix_, in_, out_;
+  Aligned<Real> x_, y_;  // [column][row of the slab]
+  std::vector<Real> factors_;
+  Aligned<Real> matrix_, in_, out_;
 };
 
 template <class Real>

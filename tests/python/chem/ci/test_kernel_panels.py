@@ -1,0 +1,111 @@
+"""Parts of vectors in memory, and what the kernel refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from ci_kernel_support import indices, irreps_of, random_one, random_two
+
+from outcore._core import CIKernel, CIPanel
+
+
+def refused(text: str, call: Any) -> None:
+    with pytest.raises(ValueError, match=text):
+        call()
+
+
+def test_what_is_refused() -> None:
+    rng = np.random.default_rng(9)
+    irreps = [0, 0, 1, 1]
+    one, two = random_one(irreps, rng), random_two(irreps, rng)
+    pair, triple = (one, one), (two, two, two)
+
+    def make(*arguments: Any, **named: Any) -> Any:
+        return lambda: CIKernel(*arguments, **named)
+
+    refused("5 electrons", make(irreps, 2, 5, 2, 0, 0, one, two))
+    refused("irrep 2 of the state", make(irreps, 2, 2, 2, 2, 0, one, two))
+    refused("parity", make(irreps, 2, 2, 2, 0, 2, one, two))
+    refused("as many alpha as beta", make(irreps, 2, 2, 1, 0, 1, one, two))
+    refused("sorted by irrep", make(irreps[::-1], 2, 2, 2, 0, 0, one, two))
+    refused("both tuples", make(irreps, 2, 2, 2, 0, 0, pair, two))
+    refused("of each pair of spins", make(irreps, 2, 2, 2, 0, 0, pair, pair))
+    refused("same orbitals", make(irreps, 2, 2, 2, 0, 1, pair, triple))
+    refused("spin_shift", make(irreps, 2, 2, 2, 0, 0, pair, triple, 0.1))
+    refused(r"\[n\]\[n\]", make(irreps, 2, 2, 2, 0, 0, one[:3, :3].copy(), two))
+
+    kernel = CIKernel(irreps, 2, 2, 2, 0, 0, one, two)
+    other = CIKernel(irreps, 2, 2, 2, 0, 0, one, two)
+    full = indices(6)
+    x, t = CIPanel(kernel, full, full, np.float64), CIPanel(kernel, full, full, np.float64)
+    refused("holes", lambda: kernel.opposite_spin(x, t, 0, 5))
+    refused("panel of its own", lambda: kernel.opposite_spin(x, x, 0, 4))
+    refused("another kernel", lambda: other.opposite_spin(x, t, 0, 4))
+    few = CIPanel(kernel, full[:3], full, np.float64)
+    refused("a panel has not", lambda: kernel.opposite_spin(few, t, 0, 4))
+    refused("same rows", lambda: kernel.same_spin(few, t))
+    narrow = CIPanel(kernel, full, full[:3], np.float64)
+    refused("all columns", lambda: kernel.same_spin(narrow, CIPanel(kernel, full, full[:3], np.float64)))
+    refused("same precision", lambda: kernel.same_spin(x, CIPanel(kernel, full, full, np.float32)))
+    turned = [CIPanel(kernel, full, full, np.float64, transposed=True) for _ in range(2)]
+    refused("rows must be alpha", lambda: kernel.opposite_spin(*turned, 0, 4))
+    refused("must ascend", lambda: CIPanel(kernel, full[::-1].copy(), full, np.float64))
+    refused("must ascend", lambda: CIPanel(kernel, full + 1, full, np.float64))
+    refused("dtype", lambda: CIPanel(kernel, full, full, np.complex128))
+    refused("one sector", lambda: x.load(0, 0, np.zeros((6, 6))))
+    refused("not in the vector", lambda: kernel.diagonal(3, 0, np.zeros((4, 1))))
+    with pytest.raises(TypeError):
+        x.load(0, 0, np.zeros((2, 2), dtype=complex))  # type: ignore[call-overload]
+
+
+def test_panels_take_and_give_tiles() -> None:
+    """Any tile of a sector, as it is and transposed, into panels of any rows and columns."""
+    rng = np.random.default_rng(10)
+    irreps = irreps_of([4, 3])
+    one, two = random_one(irreps, rng), random_two(irreps, rng)
+    kernel = CIKernel(irreps, 2, 3, 3, 1, 0, one, two)
+    offsets = kernel.alpha_strings.offsets
+    count = int(offsets[2])
+    for dtype, tiles in ((np.float64, np.float32), (np.float32, np.float64), (np.float64, np.float64)):
+        for transposed in (False, True):
+            rows, columns = (np.sort(rng.choice(count, 20, replace=False)).astype(np.int64) for _ in range(2))
+            panel = CIPanel(kernel, rows, columns, dtype, transposed=transposed)
+            panel.clear()
+            whole = np.zeros((count, count), dtype=tiles)
+            for a, b in ((0, 1), (1, 0)):
+                for first in range(offsets[a], offsets[a + 1], 6):
+                    for left in range(offsets[b], offsets[b + 1], 9):
+                        shape = min(6, offsets[a + 1] - first), min(9, offsets[b + 1] - left)
+                        tile = rng.standard_normal(shape).astype(tiles)
+                        whole[first : first + shape[0], left : left + shape[1]] = tile
+                        if left % 2:
+                            panel.load(first, left, tile, scale=2.0)
+                        else:
+                            panel.load(first, left, np.asfortranarray(tile.T), transpose=True, scale=2.0)
+            given, turned = np.ones_like(whole), np.ones_like(whole)
+            for a, b in ((0, 1), (1, 0)):
+                part = slice(offsets[a], offsets[a + 1]), slice(offsets[b], offsets[b + 1])
+                panel.unload(offsets[a], offsets[b], given[part], scale=-0.5)
+                panel.unload(offsets[a], offsets[b], turned[part[::-1]], transpose=True, scale=-0.5)
+            inside = np.zeros((count, count), dtype=bool)
+            inside[np.ix_(rows, columns)] = True
+            np.testing.assert_allclose(given, 1 - np.where(inside, whole, 0), atol=1e-6)
+            np.testing.assert_array_equal(given, turned.T)
+
+
+def test_a_panel_is_used_again() -> None:
+    rng = np.random.default_rng(11)
+    irreps = [0] * 5
+    kernel = CIKernel(irreps, 1, 2, 2, 0, 0, random_one(irreps, rng), random_two(irreps, rng))
+    panel = CIPanel(kernel, indices(10), indices(10), np.float64)
+    before = panel.nbytes
+    panel.assign(indices(3), indices(10)[5:])
+    assert panel.nbytes < before
+    panel.clear()
+    panel.load(0, 0, np.ones((10, 10)))
+    found = np.zeros((10, 10))
+    panel.unload(0, 0, found)
+    assert found[:3, 5:].all()
+    assert found.sum() == 15
