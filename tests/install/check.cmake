@@ -1,11 +1,11 @@
-# Installs a build into a directory of its own, and builds the programs beside this file with what lies there: by
-# find_package, and by pkg-config if there is one.
+# Installs the library, and builds the programs beside this file with what lies there: by find_package, and by pkg-config
+# if there is one. Once as part of the Python package, if the build has that, and once without.
 #
-#   cmake -DBUILD=DIR -DPREFIX=DIR (of the library below that of the installation) -DCXX=COMPILER -DC=COMPILER -P check.cmake
+# SOURCE, BUILD: of Outcore. PREFIX: of the library below that of the installation. CXX, C, PYTHON: programs.
+# BLOSC2_INCLUDE, BLOSC2_LIBRARY: as in the build.
 cmake_minimum_required(VERSION 3.20)
 set(work ${BUILD}/tests/install)
-set(installed ${work}/tree/${PREFIX})
-file(REMOVE_RECURSE ${work})
+set(passed 0)
 
 function(run)
   execute_process(COMMAND ${ARGV} WORKING_DIRECTORY ${work} OUTPUT_VARIABLE said ERROR_VARIABLE said RESULT_VARIABLE result)
@@ -16,34 +16,51 @@ function(run)
 endfunction()
 
 # It ends with the error that it provokes.
-function(check program error)
+macro(check program error)
   run(${program})
   string(FIND "${said}" "${error}" found)
   if(found EQUAL -1)
     message(FATAL_ERROR "${program} says\n${said}instead of '${error}'")
   endif()
-  message("${program}: ${said}")
-endfunction()
-
-file(MAKE_DIRECTORY ${work})
-run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${work}/tree)
-run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${work}/project -DCMAKE_PREFIX_PATH=${installed}
-    -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_C_COMPILER=${C})
-run(${CMAKE_COMMAND} --build ${work}/project)
-check(${work}/project/in_cxx "[0:4, 0:4]")
-check(${work}/project/in_c "Bad file descriptor")
+  math(EXPR passed "${passed} + 1")
+endmacro()
 
 find_program(PKG_CONFIG pkg-config)
-if(NOT PKG_CONFIG)
-  message("pkg-config is not installed: its file is not tested\n2 passed, 0 failed")
-  return()
+
+# `build` is installed into a directory of its own, where the library is below `prefix`.
+macro(install_and_use name build prefix)
+  set(tree ${work}/${name})
+  run(${CMAKE_COMMAND} --install ${build} --prefix ${tree})
+  run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${tree}/project -DCMAKE_PREFIX_PATH=${tree}/${prefix}
+      -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_C_COMPILER=${C})
+  run(${CMAKE_COMMAND} --build ${tree}/project)
+  check(${tree}/project/in_cxx "[0:4, 0:4]")
+  check(${tree}/project/in_c "Bad file descriptor")
+  if(PKG_CONFIG)
+    set(ENV{PKG_CONFIG_PATH} ${tree}/${prefix}lib/pkgconfig)
+    run(${PKG_CONFIG} --cflags --libs outcore)
+    string(STRIP "${said}" flags)
+    separate_arguments(flags UNIX_COMMAND "${flags}")
+    run(${CXX} -std=c++20 ${CMAKE_CURRENT_LIST_DIR}/program.cpp -o ${tree}/by_flags_cxx ${flags})
+    check(${tree}/by_flags_cxx "[0:4, 0:4]")
+    run(${C} -std=c11 ${CMAKE_CURRENT_LIST_DIR}/program.c -o ${tree}/by_flags_c ${flags})
+    check(${tree}/by_flags_c "Bad file descriptor")
+  endif()
+endmacro()
+
+file(REMOVE_RECURSE ${work})
+file(MAKE_DIRECTORY ${work})
+install_and_use(as_built ${BUILD} "${PREFIX}")
+if(NOT PREFIX STREQUAL "")
+  # What a build without Python installs; the libraries are those of this build.
+  run(${CMAKE_COMMAND} -S ${SOURCE} -B ${work}/without_python -DOUTCORE_PYTHON=OFF -DCMAKE_CXX_COMPILER=${CXX}
+      -DCMAKE_SKIP_RPATH=ON # the libraries have theirs
+      -DPython_EXECUTABLE=${PYTHON} -DBLOSC2_INCLUDE=${BLOSC2_INCLUDE} -DBLOSC2_LIBRARY=${BLOSC2_LIBRARY})
+  file(GLOB libraries ${BUILD}/liboutcore.so ${BUILD}/outcore_mpi_*.so)
+  file(COPY ${libraries} DESTINATION ${work}/without_python)
+  install_and_use(plain ${work}/without_python "")
 endif()
-set(ENV{PKG_CONFIG_PATH} ${installed}/lib/pkgconfig)
-run(${PKG_CONFIG} --cflags --libs outcore)
-string(STRIP "${said}" flags)
-separate_arguments(flags UNIX_COMMAND "${flags}")
-run(${CXX} -std=c++20 ${CMAKE_CURRENT_LIST_DIR}/program.cpp -o ${work}/by_flags_cxx ${flags})
-check(${work}/by_flags_cxx "[0:4, 0:4]")
-run(${C} -std=c11 ${CMAKE_CURRENT_LIST_DIR}/program.c -o ${work}/by_flags_c ${flags})
-check(${work}/by_flags_c "Bad file descriptor")
-message("4 passed, 0 failed")
+if(NOT PKG_CONFIG)
+  message("pkg-config is not installed: its file is not tested")
+endif()
+message("${passed} passed, 0 failed")
