@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import shutil
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,12 +37,9 @@ _GO_ON = "go on from kept states"
 
 
 def problem(space: Space, hamiltonian: Hamiltonian, roots: int, spin_shift: float) -> Problem:
-    """All that states depend on. Integrals have to be the same bit by bit."""
-    ones, twos = hamiltonian.ones, hamiltonian.twos
-    if not hamiltonian.unrestricted:
-        ones, twos = ones[:1], twos[:1]  # type: ignore[assignment]
+    """All that states depend on. Integrals differ by rounding from run to run."""
     settings = {
-        "integrals": digest(*ones, *twos),
+        "integrals": [_weighed(each) for each in _integrals(hamiltonian)],
         "irreps of orbitals": space.irreps,
         "electrons": list(space.electrons),
         "irrep": space.irrep,
@@ -49,7 +47,28 @@ def problem(space: Space, hamiltonian: Hamiltonian, roots: int, spin_shift: floa
         "roots": roots,
         "spin shift": float(spin_shift),
     }
-    return Problem(_WHAT, FORMAT, settings)
+    return Problem(_WHAT, FORMAT, settings, converged=("integrals",))
+
+
+def _integrals(hamiltonian: Hamiltonian) -> list[Any]:
+    count = (2, 3) if hamiltonian.unrestricted else (1, 1)
+    return [*hamiltonian.ones[: count[0]], *hamiltonian.twos[: count[1]]]
+
+
+def _weighed(integrals: Any) -> float:
+    """A number that tells integrals apart, whatever the signs of orbitals."""
+    sizes = np.abs(np.ravel(integrals))
+    return float(sizes @ (1.5 + np.sin(np.arange(1.0, len(sizes) + 1.0))))
+
+
+@dataclass(frozen=True)
+class Found:
+    """States of the last complete iteration, counted through all runs. multiplied: H times them is that of the
+    present integrals, bit by bit; it is to be made again otherwise."""
+
+    states: DiskVectors
+    iteration: int
+    multiplied: bool
 
 
 class KeptStates:
@@ -58,17 +77,27 @@ class KeptStates:
     Raises OutcoreError: ENOENT (no such directory)."""
 
     def __init__(
-        self, world: World, directory: Path, tiling: Tiling, problem: Problem, roots: int, cache_bytes: int
+        self,
+        world: World,
+        directory: Path,
+        tiling: Tiling,
+        hamiltonian: Hamiltonian,
+        roots: int,
+        spin_shift: float,
+        cache_bytes: int,
     ) -> None:
-        self._stages = Stages(world, directory)
+        Stages(world, directory)
         self.world, self.directory, self._tiling = world, directory, tiling
-        self._problem, self._roots, self._cache_bytes = problem, roots, cache_bytes
-        self._record = problem.as_json()
+        self._roots, self._cache_bytes = roots, cache_bytes
+        self._problem = problem(tiling.space, hamiltonian, roots, spin_shift)
+        self._record = self._problem.as_json()
+        self._before = 0  # iterations of the runs that this one goes on from
+        self._digest = digest(*_integrals(hamiltonian))
 
     def _path(self, dtype: str) -> Path:
         return self.directory / f"states.{dtype}"
 
-    def find(self) -> DiskVectors | None:
+    def find(self) -> Found | None:
         """What another run has kept, of the highest precision.
 
         Raises OutcoreError: EINVAL (of another problem), ENOTSUP (in another format), EIO (damaged)."""
@@ -92,11 +121,17 @@ class KeptStates:
             except OutcoreError:  # at all processes
                 array.close()
                 raise
-            return DiskVectors.of_array(self.world, self._tiling, array)
+            facts = array.metadata
+            states = DiskVectors.of_array(self.world, self._tiling, array)
+            self._before = int(facts["iteration"])
+            return Found(states, self._before, facts["digest"] == self._digest)
         return None
 
     def _check(self, array: BlockSparseArray, dtype: str, path: Path) -> None:
-        self._problem.check(array.metadata, _GO_ON, path)
+        facts = array.metadata
+        self._problem.check(facts, _GO_ON, path)
+        if type(facts.get("iteration")) is not int or type(facts.get("digest")) is not str:
+            raise damaged(_GO_ON, path, "it does not say of which iteration it is; remove it and run again")
         wanted = DiskVectors.tilings(self._tiling, 2 * self._roots)
         if array.dtype != np.dtype(dtype) or array.tilings != wanted:
             raise damaged(_GO_ON, path, "its type or its tiles are others; remove it and run again")
@@ -116,7 +151,8 @@ class KeptStates:
         """What is in these states, made by `make` or found by `find`, is what another run goes on from."""
         assert isinstance(states, DiskVectors)
         facts: dict[str, Any] = {
-            "iteration": iteration.number,
+            "iteration": self._before + iteration.number,
+            "digest": self._digest,
             "energies_hartree": [float(each) for each in iteration.energies],
             "residuals": [float(each) for each in iteration.residuals],
         }

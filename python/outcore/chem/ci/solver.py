@@ -15,7 +15,7 @@ from outcore.chem.ci import bounds, guess, vector
 from outcore.chem.ci.bounds import Bound
 from outcore.chem.ci.passes import Place, copy
 from outcore.chem.ci.plan import Plan, make_plan
-from outcore.chem.ci.restart import KeptStates, problem
+from outcore.chem.ci.restart import KeptStates
 from outcore.chem.ci.search import Iteration, Options, Search
 from outcore.chem.ci.sigma import Moved, Sigma
 from outcore.chem.ci.small import Matrix
@@ -38,7 +38,8 @@ class Solved:
 
     energies: of each root, with the core energy and without the spin shift (Hartree). residuals: norms. bounds:
     what is known of their errors. states: the roots are its first vectors, in double precision; H times each
-    follows. start: of which iteration another run has left the states that this one began with, 0 if none.
+    follows. kept_iteration: of the run that has left the states that this one began with, 0 if none has. moved: by
+    this process. products: H x, how many.
     """
 
     space: Space
@@ -114,6 +115,7 @@ def solve(
     ordered: bool = False,
     start: Vectors | None = None,
     on_iteration: Callable[[Iteration, Vectors], None] | None = None,
+    chosen: Plan | None = None,
 ) -> Solved:
     """The lowest `roots` states. Collective.
 
@@ -125,18 +127,22 @@ def solve(
         checkpoint: directory where states are kept in each iteration, and found again.
         ordered: sums in one order always: runs with the same tasks repeat bit by bit.
         start: vectors of this space to begin with, in place of those of the small space.
+        chosen: a plan, in place of that for the budget.
 
     Raises OutcoreError, the same at all processes: ENOMEM (says how much is enough), EINVAL (kept states of another
     problem, not so many states), EIO (damaged), ENOSPC.
     """
     options = options or Options()
-    chosen = plan(world, space, options, roots=roots, memory_bytes=memory_bytes, kept=checkpoint is not None)
+    if chosen is None:
+        kept_too = checkpoint is not None
+        chosen = plan(world, space, options, roots=roots, memory_bytes=memory_bytes, kept=kept_too)
     with world.together("CI kernel"):
         kernel = make_kernel(space, hamiltonian, spin_shift)
-    kept = None
+    kept: KeptStates | None = None
     if checkpoint is not None:
-        record = problem(space, hamiltonian, roots, spin_shift)
-        kept = KeptStates(world, checkpoint, chosen.tiling, record, roots, chosen.cache_bytes)
+        kept = KeptStates(
+            world, checkpoint, chosen.tiling, hamiltonian, roots, spin_shift, chosen.cache_bytes
+        )
     sigma = Sigma(
         world,
         kernel,
@@ -147,12 +153,10 @@ def solve(
         ordered=ordered,
     )
     make = partial(_make, world, chosen)
-    states = None if kept is None else kept.find()
-    before = 0 if states is None else int(states.array.metadata["iteration"])
-    multiplied = states is not None
+    before = None if kept is None else kept.find()
     first = "float32" if options.precision == "mixed" else "float64"
     make_states = make if kept is None else kept.make
-    if states is None:
+    if before is None:
         made = make_states(first, 2 * roots)
         with world.together("start of a CI", roots, spin, guess_size):
             found = (
@@ -169,7 +173,10 @@ def solve(
             given, taken = ([Place(each, i) for i in range(roots)] for each in (start, made))
             copy(world, given, taken, options.threads)
     else:
-        made = states
+        made = before.states
+        if not before.multiplied:
+            for root in range(roots):
+                made.clear(roots + root)
 
     def told(iteration: Iteration, current: Vectors) -> None:
         if kept is not None:
@@ -178,7 +185,7 @@ def solve(
             on_iteration(iteration, current)
 
     search = Search(world, chosen.tiling, sigma, options, make, make_states, told)
-    result = search.run(made, multiplied=multiplied)
+    result = search.run(made, multiplied=before is not None and before.multiplied)
     sigma.close()
     last = result.last
     shift = spin_shift * _raised(space, spin) + -hamiltonian.core_energy
@@ -196,7 +203,7 @@ def solve(
         chosen,
         sigma.moved,
         sigma.products,
-        before,
+        0 if before is None else before.iteration,
     )
 
 

@@ -87,6 +87,14 @@ class Vectors(Closing, ABC):
         """Of all processes together."""
         return self.count * self.tiling.elements * self.dtype.itemsize
 
+    def clear(self, vector: int) -> None:
+        """Zeros. Collective."""
+        nothing = np.zeros(self.tiling.largest, self.dtype)
+        with self.world.together("clear a CI vector", vector):
+            for tile in self.tiles():
+                self.put(vector, tile, nothing[: tile.size].reshape(tile.shape))
+        self.sync()
+
     @abstractmethod
     def sync(self) -> None:
         """What has been put and added is there for all. Collective."""

@@ -1,0 +1,100 @@
+"""Full CI on several processes: the same energies, and the same bits in ordered mode."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyscf")
+sys.path.append(str(Path(__file__).parents[1] / "python" / "chem" / "ci"))
+import ci_water
+
+from outcore.base.errors import OutcoreError
+from outcore.chem.ci import solver
+from outcore.job.world import World
+
+
+@pytest.fixture(scope="module")
+def given(computed_once):
+    return computed_once("water", ci_water.integrals)
+
+
+def solve(world, given, kind, elements, *, slots=1, ordered=False, checkpoint=None, told=None, parity=1):
+    hamiltonian = ci_water.hamiltonian(given)
+    space = ci_water.space(hamiltonian, parity)
+    options = {"tolerance": 1e-7}
+    solved = solver.solve(
+        world,
+        space,
+        hamiltonian,
+        spin=0,
+        ordered=ordered,
+        checkpoint=checkpoint,
+        on_iteration=told,
+        options=solver.Options(**options),
+        chosen=ci_water.small_plan(
+            space,
+            kind,
+            elements,
+            slots=slots,
+            processes=4 if ordered else world.size,
+            kept=checkpoint is not None,
+            **options,
+        ),
+    )
+    dense = solved.states.dense(0)
+    world.barrier()
+    solved.close()
+    return solved, dense
+
+
+@pytest.mark.parametrize("nodes", ["hosts", "processes"])
+@pytest.mark.parametrize(
+    ("kind", "elements", "slots", "parity"),
+    [("global", 8000, 1, 1), ("disk", 2500, 2, 1), ("disk", 20000, 1, 0)],
+)
+def test_energies_are_pyscfs_on_every_process(
+    comm, computed_once, given, shared_tmp_path, nodes, kind, elements, slots, parity
+):
+    energy = computed_once("water energy", lambda: ci_water.expected(given)[0])
+    with World(comm, scratch=shared_tmp_path, memory="300MB", nodes=nodes) as world:
+        solved, dense = solve(world, given, kind, elements, slots=slots, parity=parity)
+        assert solved.converged
+        assert solved.energies[0] == pytest.approx(energy, abs=1e-10)
+        assert len(set(comm.allgather(float(solved.energies[0])))) == 1
+        if parity:
+            assert np.array_equal(dense, dense.T)
+        moved = world.all_reduce(solved.moved.read + solved.moved.added)
+        assert moved == sum(solved.plan.product_bytes) * solved.products
+
+
+def test_ordered_sums_are_those_of_one_process_bit_by_bit(comm, given, shared_tmp_path):
+    with World("self", scratch=shared_tmp_path, memory="300MB") as alone:
+        expected, vector = solve(alone, given, "memory", 2500, ordered=True)
+    with World(comm, scratch=shared_tmp_path, memory="300MB") as world:
+        for kind, slots in (("global", 1), ("disk", 2)):
+            solved, dense = solve(world, given, kind, 2500, slots=slots, ordered=True)
+            assert len(solved.plan.tasks("float64")) == len(expected.plan.tasks("float64"))
+            assert solved.energies[0] == expected.energies[0]
+            assert np.array_equal(dense, vector)
+
+
+def test_too_little_memory_is_refused_at_all(comm, given, shared_tmp_path):
+    with World(comm, scratch=shared_tmp_path, memory="300MB") as world:
+        hamiltonian = ci_water.hamiltonian(given)
+        space = ci_water.space(hamiltonian)
+        with pytest.raises(OutcoreError, match="need at least"):
+            solver.solve(world, space, hamiltonian, memory_bytes=1 << 20)
+
+
+def test_states_are_found_by_all(comm, given, shared_tmp_path):
+    with World(comm, scratch=shared_tmp_path, memory="300MB") as world:
+        kept = shared_tmp_path / "kept"
+        first, _ = solve(world, given, "disk", 4000, checkpoint=kept)
+        second, _ = solve(world, given, "global", 20000, checkpoint=kept)
+        assert (second.products, len(second.iterations)) == (0, 1)
+        assert second.kept_iteration == len(first.iterations)
+        assert second.energies[0] == pytest.approx(first.energies[0], abs=1e-12)

@@ -1,0 +1,75 @@
+"""Water in a small space, and a program that solves it and may be killed."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from pyscf import ao2mo, fci, gto, lib, scf
+
+from outcore.chem.ci import hamiltonian as hamiltonians
+from outcore.chem.ci import plan, solver
+from outcore.chem.ci.space import Space
+from outcore.chem.ci.tiles import Tiling
+
+ORBITALS = 9
+
+
+def integrals():
+    """Orbitals of RHF/6-31G, the lowest frozen: one- and two-electron integrals, core energy, irreps of C2v."""
+    mol = gto.M(atom="O 0 0 0; H 0 0.757 0.587; H 0 -0.757 0.587", basis="6-31g", symmetry=True, verbose=0)
+    mf = scf.RHF(mol)
+    mf.conv_tol = 1e-12
+    with lib.with_omp_threads(1):
+        mf.kernel()
+    c, core = mf.mo_coeff[:, 1 : 1 + ORBITALS], mf.mo_coeff[:, :1]
+    density = 2 * core @ core.T
+    j, k = mf.get_jk(mol, density)
+    field = mf.get_hcore() + j - k / 2
+    energy = mol.energy_nuc() + 0.5 * np.einsum("ij,ij", density, mf.get_hcore() + field)
+    one, two = c.T @ field @ c, ao2mo.restore(1, ao2mo.kernel(mol, c), ORBITALS)
+    return one, two, float(energy), np.array(mf.mo_coeff.orbsym[1 : 1 + ORBITALS]) % 10
+
+
+def hamiltonian(given):
+    one, two, energy, irreps = given
+    order = np.argsort(irreps, kind="stable")
+    return hamiltonians.Hamiltonian(
+        one=np.ascontiguousarray(one[np.ix_(order, order)]),
+        two=np.ascontiguousarray(two[np.ix_(order, order, order, order)]),
+        core_energy=energy,
+        irreps=irreps[order],
+        groups=4,
+        group="C2v",
+        names=("A1", "A2", "B1", "B2"),
+        permutation=order,
+    )
+
+
+def expected(given, roots=1, spin=0):
+    """Of PySCF, of the first irrep."""
+    one, two, energy, irreps = given
+    solve = fci.direct_spin0_symm.FCI() if spin == 0 else fci.direct_spin1_symm.FCI()
+    solve = fci.addons.fix_spin_(solve, ss=spin / 2 * (spin / 2 + 1), shift=2.0)
+    solve.orbsym, solve.wfnsym, solve.conv_tol = irreps, 0, 1e-13
+    with lib.with_omp_threads(1):
+        return np.ravel(solve.kernel(one, two, ORBITALS, (4, 4), nroots=roots)[0]) + energy
+
+
+def space(found, parity=1):
+    return Space(found, 4, 4, 0, parity)
+
+
+def small_plan(problem, kind, elements, *, slots=1, processes=1, kept=False, roots=1, side=24, **options):
+    """Tasks with at most so many elements of x in their panels."""
+    made = plan.make_plan(
+        problem,
+        Tiling(problem, side),
+        solver.Options(**options),
+        1 << 30,
+        roots=roots,
+        processes=processes,
+        states_on_disk=kept,
+    )
+    panels = slots * (4 * (2 << 20) + 2 * 8 * elements)
+    return dataclasses.replace(made, kind=kind, overlaps=slots == 2, panel_bytes=panels, cache_bytes=1 << 20)

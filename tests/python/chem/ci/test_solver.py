@@ -1,0 +1,251 @@
+"""Whole calculations: the same energy whatever the budget, and states that outlast a run."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import ci_water
+import numpy as np
+import pytest
+
+import outcore
+from outcore import OutcoreError
+from outcore.chem.ci import estimate, plan, solver
+from outcore.chem.ci.tiles import Tiling
+
+PLACE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def given():
+    return ci_water.integrals()
+
+
+@pytest.fixture(scope="module")
+def energy(given):
+    return ci_water.expected(given)[0]
+
+
+def solve(given, tmp_path, kind="memory", elements=1 << 20, parity=1, spin=0, roots=1, slots=1, **more):
+    hamiltonian = ci_water.hamiltonian(given)
+    space = ci_water.space(hamiltonian, parity)
+    kept = more.pop("checkpoint", None)
+    shift, ordered = more.pop("spin_shift", 0.0), more.pop("ordered", False)
+    side, told = more.pop("side", 24), more.pop("on_iteration", None)
+    options = {"tolerance": 1e-7, **more}
+    with outcore.World("self", scratch=tmp_path, memory="400MB") as world:
+        solved = solver.solve(
+            world,
+            space,
+            hamiltonian,
+            spin=spin,
+            roots=roots,
+            spin_shift=shift,
+            checkpoint=kept,
+            ordered=ordered,
+            on_iteration=told,
+            options=solver.Options(**options),
+            chosen=ci_water.small_plan(
+                space, kind, elements, slots=slots, kept=kept is not None, roots=roots, side=side, **options
+            ),
+        )
+        dense = [solved.states.dense(i) for i in range(roots)]
+        solved.close()
+    return solved, dense
+
+
+BUDGETS = [
+    ("disk", 1900, 1),
+    ("disk", 2500, 2),
+    ("disk", 8000, 2),
+    ("memory", 1900, 1),
+    ("memory", 1 << 20, 1),
+    ("global", 4000, 2),
+]
+
+
+@pytest.mark.parametrize(("kind", "elements", "slots"), BUDGETS)
+def test_every_budget_gives_the_energy_of_pyscf(given, energy, tmp_path, kind, elements, slots):
+    solved, dense = solve(given, tmp_path, kind, elements, slots=slots, threads=2)
+    assert solved.converged
+    assert solved.energies[0] == pytest.approx(energy, abs=1e-10)
+    assert np.array_equal(dense[0], dense[0].T)
+    assert np.linalg.norm(dense[0]) == pytest.approx(1, abs=1e-6)
+    predicted = sum(solved.plan.product_bytes) * solved.products
+    assert solved.moved.read + solved.moved.added == predicted
+
+
+def test_a_task_for_each_hole_fits_the_least_budget(given, tmp_path):
+    hamiltonian = ci_water.hamiltonian(given)
+    space = ci_water.space(hamiltonian)
+    counts = [
+        len(ci_water.small_plan(space, "disk", elements).tasks("float64"))
+        for elements in (1900, 8000, 1 << 20)
+    ]
+    assert counts[0] > counts[1] > counts[2] == 1
+
+
+@pytest.mark.parametrize("parity", [1, 0])
+def test_roots_and_spins(given, tmp_path, parity):
+    expected = ci_water.expected(given, 3)
+    solved, _ = solve(given, tmp_path, parity=parity, roots=3, spin_shift=0.0 if parity else 0.2, spin=0)
+    assert solved.converged
+    assert solved.energies == pytest.approx(expected, abs=1e-9)
+    triplets, dense = solve(given, tmp_path, parity=-1, roots=2, spin=2)
+    assert triplets.energies == pytest.approx(ci_water.expected(given, 2, spin=2), abs=1e-9)
+    assert np.array_equal(dense[1], -dense[1].T)
+
+
+def test_mixed_precision_gives_the_energy(given, energy, tmp_path):
+    solved, _ = solve(given, tmp_path, "disk", 4000, precision="mixed", side=48)
+    assert solved.converged
+    assert solved.energies[0] == pytest.approx(energy, abs=1e-10)
+    assert solved.iterations[0].precision == "float32"
+
+
+def test_ordered_sums_repeat_bit_by_bit(given, tmp_path):
+    runs = [
+        solve(given, tmp_path, kind, 4000, slots=slots, threads=threads, ordered=True)
+        for kind, slots, threads in (("memory", 1, 1), ("disk", 2, 3), ("global", 1, 2))
+    ]
+    for solved, dense in runs[1:]:
+        assert solved.energies[0] == runs[0][0].energies[0]
+        assert np.array_equal(dense[0], runs[0][1][0])
+
+
+def test_bounds_hold(given, energy, tmp_path):
+    loose, _ = solve(given, tmp_path, roots=2, tolerance=1e-3)
+    bound = loose.bounds[0]
+    assert energy <= bound.energy <= energy + bound.weinstein
+    assert bound.temple is not None
+    assert bound.temple <= energy
+    assert abs(bound.extrapolated - energy) < bound.energy - energy
+    assert 0 < bound.stored < 1e-20
+    assert loose.bounds[1].temple is None
+
+
+def test_too_little_memory_says_how_much_is_enough(given):
+    space = ci_water.space(ci_water.hamiltonian(given))
+    options = solver.Options()
+    with pytest.raises(OutcoreError, match=r"need at least .* MB more in each of 2 processes") as raised:
+        plan.make_plan(space, Tiling(space), options, 1000, processes=2)
+    enough = float(str(raised.value).split("at least ")[1].split()[0]) * 1e6 + 1e6
+    least = plan.make_plan(space, Tiling(space), options, int(enough), processes=2)
+    assert least.memory_bytes <= enough
+    assert least.tasks("float64")
+    assert plan.make_plan(space, Tiling(space), options, 1 << 30).kind == "memory"
+    assert plan.make_plan(space, Tiling(space), options, 1 << 30, processes=2).kind == "global"
+
+
+def test_an_estimate_says_what_is_needed(given, tmp_path):
+    hamiltonian = ci_water.hamiltonian(given)
+    space = ci_water.space(hamiltonian)
+    with outcore.World("self", scratch=tmp_path, memory="400MB") as world:
+        found = estimate.forecast(world, space, hamiltonian, options=solver.Options())
+    assert found.as_json()["determinants"] == space.determinants == sum(found.as_json()["blocks"])
+    assert str(space.determinants) in str(found)
+    assert found.flops > 0
+    assert found.seconds > 0
+    assert found.disk_bytes == 0
+
+
+# ---- states that outlast a run ----
+
+
+def run(directory, kind, elements, die, processes=1, **environment):
+    mpiexec = Path(sys.executable).with_name("mpiexec")
+    program = [sys.executable, str(PLACE / "ci_run.py"), str(directory), kind, str(elements), str(die)]
+    start = [str(mpiexec), "-n", str(processes)] if processes > 1 else []
+    return subprocess.run(
+        [*start, *program],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        stdin=subprocess.DEVNULL,
+        env=os.environ | environment,
+    )
+
+
+@pytest.fixture
+def saved(given, tmp_path):
+    one, two, energy, irreps = given
+    np.savez(tmp_path / "integrals.npz", one=one, two=two, energy=energy, irreps=irreps)
+    return tmp_path
+
+
+@pytest.mark.parametrize("precision", ["double", "mixed"])
+def test_a_killed_run_goes_on_with_other_processes_and_budgets(saved, energy, precision):
+    first = run(saved, "disk", 2500, 5, PRECISION=precision)
+    assert first.returncode == -9, first.stderr
+    second = run(saved, "global", 8000, 3, processes=2, PRECISION=precision)
+    assert second.returncode != 0
+    third = run(saved, "memory", 1 << 20, 0, PRECISION=precision)
+    assert third.returncode == 0, third.stderr
+    before, _, found, _ = third.stdout.split()
+    assert int(before) == 5 + 3  # iterations of both runs, none of which is lost
+    assert float(found) == pytest.approx(energy, abs=1e-10)
+    again = run(saved, "disk", 4000, 0, processes=2, PRECISION=precision)
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.split()[1] == "1"
+    assert again.stdout.split()[3] == "0"
+
+
+def test_states_of_another_problem_are_refused_by_name(given, tmp_path):
+    kept = tmp_path / "kept"
+    solve(given, tmp_path, checkpoint=kept, tolerance=1e-3)
+    one, two, energy, irreps = given
+    with pytest.raises(OutcoreError, match="roots = 1, now it is 2"):
+        solve(given, tmp_path, checkpoint=kept, roots=2)
+    with pytest.raises(OutcoreError, match="another integrals"):
+        solve((one * 1.001, two, energy, irreps), tmp_path, checkpoint=kept)
+    with pytest.raises(OutcoreError, match="parity = 1, now it is -1"):
+        solve(given, tmp_path, checkpoint=kept, parity=-1, spin=2)
+
+
+def test_integrals_that_differ_by_rounding_are_multiplied_anew(given, energy, tmp_path):
+    kept = tmp_path / "kept"
+    solve(given, tmp_path, checkpoint=kept, tolerance=1e-3)
+    one, two, core, irreps = given
+    solved, _ = solve((one * (1 + 1e-13), two, core, irreps), tmp_path, checkpoint=kept)
+    assert solved.kept_iteration > 2
+    assert solved.energies[0] == pytest.approx(energy, abs=1e-9)
+    assert solved.products > len(solved.iterations) - 1
+
+
+def test_a_flipped_bit_is_found(given, tmp_path):
+    kept = tmp_path / "kept"
+    solve(given, tmp_path, checkpoint=kept, tolerance=1e-3)
+    largest = max((each for each in kept.rglob("*") if each.is_file()), key=lambda each: each.stat().st_size)
+    with largest.open("r+b") as file:
+        for at in range(4096, largest.stat().st_size, 20000):
+            file.seek(at)
+            byte = file.read(1)
+            file.seek(at)
+            file.write(bytes([byte[0] ^ 4]))
+    with pytest.raises(OutcoreError) as raised:
+        solve(given, tmp_path, checkpoint=kept)
+    assert raised.value.errno == 5
+
+
+def test_what_is_kept_is_the_newest_iteration(given, tmp_path):
+    kept, seen = tmp_path / "kept", []
+
+    class Stop(Exception):
+        pass
+
+    def told(iteration, states):
+        seen.append(iteration)
+        if iteration.number == 4:
+            raise Stop
+
+    with pytest.raises(Stop):
+        solve(given, tmp_path, checkpoint=kept, on_iteration=told)
+    solved, _ = solve(given, tmp_path, checkpoint=kept)
+    assert solved.kept_iteration == 4
+    assert solved.iterations[0].energies == pytest.approx(seen[-1].energies, abs=1e-11)
+    assert dataclasses.is_dataclass(solved.iterations[0])
