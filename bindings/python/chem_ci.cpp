@@ -19,6 +19,7 @@ using chem::ci::Space;
 using chem::ci::Strings;
 using Indices = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using One = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Sums = nb::ndarray<double, nb::ndim<4>, nb::c_contig, nb::device::cpu>;
 using Two = nb::ndarray<const double, nb::ndim<4>, nb::c_contig, nb::device::cpu>;
 template <class Element>
 using Tile = nb::ndarray<Element, nb::ndim<2>, nb::device::cpu>;
@@ -191,6 +192,13 @@ void bind_panel(nb::class_<Panel>& cls) {
   def_moves<nb::class_<Panel>, float>(cls);
 }
 
+double* checked(const Sums& sums, const Kernel& kernel) {
+  for (std::size_t axis = 0; axis < 4; ++axis)
+    if (std::int64_t(sums.shape(axis)) != kernel.space()->orbitals.count())
+      throw nb::value_error("sums must be [n][n][n][n]");
+  return sums.data();
+}
+
 template <class Class, class Element>
 void def_diagonal(Class& cls) {
   cls.def(
@@ -262,6 +270,31 @@ void bind_kernel(nb::class_<Kernel>& cls) {
            nb::call_guard<nb::gil_scoped_release>(),
            "t += the part of two electrons of the columns' spin. Both panels have all columns and the same "
            "rows.")
+      .def(
+          "opposite_spin_density",
+          [](const Kernel& self, const Panel& bra, const Panel& ket, const Sums& sums, std::int64_t first,
+             std::int64_t last, int threads) {
+            double* data = checked(sums, self);
+            nb::gil_scoped_release release;
+            self.opposite_spin_density(bra, ket, data, first, last, threads);
+          },
+          "bra"_a, "ket"_a, "sums"_a.noconvert(), "first"_a, "last"_a, "threads"_a = 1,
+          "sums[p,q,r,s] += <bra|a+_p b+_r b_s a_q|ket>, a of alpha and b of beta electrons, of holes "
+          "[first, last); "
+          "with\nfolding the density is sums[p,q,r,s] + sums[r,s,p,q]. Panels as for opposite_spin; bra and "
+          "ket "
+          "may be one.")
+      .def(
+          "same_spin_density",
+          [](const Kernel& self, const Panel& bra, const Panel& ket, const Sums& sums, int threads) {
+            double* data = checked(sums, self);
+            nb::gil_scoped_release release;
+            self.same_spin_density(bra, ket, data, threads);
+          },
+          "bra"_a, "ket"_a, "sums"_a.noconvert(), "threads"_a = 1,
+          "sums[p,q,r,s] += <bra|a+_p a+_r a_s a_q|ket> of the columns' spin. Panels as for same_spin; bra "
+          "and ket may "
+          "be one.\nOf two and more electrons in all.")
       .def("flops", &Kernel::opposite_spin_flops, "first"_a, "last"_a,
            "Floating-point operations of the products of matrices in opposite_spin.")
       .def("same_spin_flops", &Kernel::same_spin_flops, "panel"_a,

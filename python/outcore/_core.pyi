@@ -1003,6 +1003,36 @@ class CIKernel:
         t += the part of two electrons of the columns' spin. Both panels have all columns and the same rows.
         """
 
+    def opposite_spin_density(
+        self,
+        bra: CIPanel,
+        ket: CIPanel,
+        sums: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None, None, None), order="C", device="cpu")
+        ],
+        first: int,
+        last: int,
+        threads: int = 1,
+    ) -> None:
+        """
+        sums[p,q,r,s] += <bra|a+_p b+_r b_s a_q|ket>, a of alpha and b of beta electrons, of holes [first, last); with
+        folding the density is sums[p,q,r,s] + sums[r,s,p,q]. Panels as for opposite_spin; bra and ket may be one.
+        """
+
+    def same_spin_density(
+        self,
+        bra: CIPanel,
+        ket: CIPanel,
+        sums: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None, None, None), order="C", device="cpu")
+        ],
+        threads: int = 1,
+    ) -> None:
+        """
+        sums[p,q,r,s] += <bra|a+_p a+_r a_s a_q|ket> of the columns' spin. Panels as for same_spin; bra and ket may be one.
+        Of two and more electrons in all.
+        """
+
     def flops(self, first: int, last: int) -> float:
         """
         Floating-point operations of the products of matrices in opposite_spin.

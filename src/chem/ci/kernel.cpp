@@ -34,7 +34,6 @@ void Kernel::check_panels(const Panel& x, const Panel& t, const char* what) cons
   if (x.single() != t.single() || x.transposed() != t.transposed())
     throw std::invalid_argument(std::string(what) +
                                 ": both panels must have the same precision, and be transposed or not");
-  if (&x == &t) throw std::invalid_argument(std::string(what) + ": the result needs a panel of its own");
 }
 
 std::vector<std::int64_t> Kernel::rows_of(std::int64_t first, std::int64_t last) const {
@@ -66,8 +65,7 @@ std::vector<std::int64_t> Kernel::columns_of(std::int64_t first, std::int64_t la
   return columns;
 }
 
-void Kernel::opposite_spin(const Panel& x, Panel& t, std::int64_t first, std::int64_t last,
-                           int threads) const {
+void Kernel::check_opposite(const Panel& x, const Panel& t, std::int64_t first, std::int64_t last) const {
   check_panels(x, t, "opposite_spin");
   if (x.transposed()) throw std::invalid_argument("opposite_spin: rows must be alpha strings");
   const auto rows = rows_of(first, last), columns = columns_of(first, last);
@@ -75,19 +73,45 @@ void Kernel::opposite_spin(const Panel& x, Panel& t, std::int64_t first, std::in
       !includes(t.columns(), columns))
     throw std::invalid_argument("opposite_spin: holes [" + std::to_string(first) + ", " +
                                 std::to_string(last) + ") need rows or columns that a panel has not");
-  x.single() ? opposite_.apply<float>(x, t, first, last, threads)
-             : opposite_.apply<double>(x, t, first, last, threads);
 }
 
-void Kernel::same_spin(const Panel& x, Panel& t, int threads) const {
+void Kernel::check_same(const Panel& x, const Panel& t) const {
   check_panels(x, t, "same_spin");
   if (std::int64_t(x.columns().size()) != x.column_strings().count() ||
       std::int64_t(t.columns().size()) != x.column_strings().count())
     throw std::invalid_argument("same_spin: panels must have all columns");
   if (!std::equal(x.rows().begin(), x.rows().end(), t.rows().begin(), t.rows().end()))
     throw std::invalid_argument("same_spin: both panels must have the same rows");
+}
+
+void Kernel::opposite_spin(const Panel& x, Panel& t, std::int64_t first, std::int64_t last,
+                           int threads) const {
+  check_opposite(x, t, first, last);
+  if (&x == &t) throw std::invalid_argument("opposite_spin: the result needs a panel of its own");
+  x.single() ? opposite_.apply<float>(x, t, first, last, threads)
+             : opposite_.apply<double>(x, t, first, last, threads);
+}
+
+void Kernel::same_spin(const Panel& x, Panel& t, int threads) const {
+  check_same(x, t);
+  if (&x == &t) throw std::invalid_argument("same_spin: the result needs a panel of its own");
   const SameSpin& of = x.transposed() ? alpha_ : beta_;
   x.single() ? of.apply<float>(x, t, threads) : of.apply<double>(x, t, threads);
+}
+
+void Kernel::opposite_spin_density(const Panel& bra, const Panel& ket, double* sums, std::int64_t first,
+                                   std::int64_t last, int threads) const {
+  check_opposite(bra, ket, first, last);
+  bra.single() ? opposite_.add_density<float>(bra, ket, sums, first, last, threads)
+               : opposite_.add_density<double>(bra, ket, sums, first, last, threads);
+}
+
+void Kernel::same_spin_density(const Panel& bra, const Panel& ket, double* sums, int threads) const {
+  check_same(bra, ket);
+  if (space_->electrons() == 1) throw std::invalid_argument("same_spin_density: there is only one electron");
+  const SameSpin& of = bra.transposed() ? alpha_ : beta_;
+  bra.single() ? of.add_density<float>(bra, ket, sums, threads)
+               : of.add_density<double>(bra, ket, sums, threads);
 }
 
 template <class Element>

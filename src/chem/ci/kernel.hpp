@@ -29,6 +29,14 @@ class OUTCORE_SIBLING Kernel {
   /// t += the part of two electrons of the columns' spin. The panels have all columns, and the same rows.
   void same_spin(const Panel& x, Panel& t, int threads) const;
 
+  /// sums[p][q][r][s] += <bra| a+_p b+_r b_s a_q |ket>, a of alpha and b of beta electrons, of holes
+  /// [first, last). Folded, the density is sums[p][q][r][s] + sums[r][s][p][q]. Panels as for opposite_spin.
+  void opposite_spin_density(const Panel& bra, const Panel& ket, double* sums, std::int64_t first,
+                             std::int64_t last, int threads) const;
+  /// sums[p][q][r][s] += <bra| a+_p a+_r a_s a_q |ket> of the columns' spin. Panels as for same_spin; of two
+  /// and more electrons in all.
+  void same_spin_density(const Panel& bra, const Panel& ket, double* sums, int threads) const;
+
   /// tile[i, j] = <I J|H|I J>, I = alpha + i, J = beta + j.
   template <class Element>
   void diagonal(std::int64_t alpha, std::int64_t beta, const View<Element>& tile) const;
@@ -40,6 +48,8 @@ class OUTCORE_SIBLING Kernel {
  private:
   void check_range(std::int64_t first, std::int64_t last) const;
   void check_panels(const Panel& x, const Panel& t, const char* what) const;
+  void check_opposite(const Panel& x, const Panel& t, std::int64_t first, std::int64_t last) const;
+  void check_same(const Panel& x, const Panel& t) const;
 
   std::shared_ptr<const Space> space_;
   OppositeSpin opposite_;

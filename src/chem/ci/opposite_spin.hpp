@@ -33,6 +33,11 @@ class OppositeSpin {
   template <class Real>
   void apply(const Panel& x, Panel& t, std::int64_t first, std::int64_t last, int threads) const;
 
+  /// sums[p][q][r][s] += <bra| a+_p b+_r b_s a_q |ket> of alpha_holes [first, last), as `apply` takes them.
+  template <class Real>
+  void add_density(const Panel& bra, const Panel& ket, double* sums, std::int64_t first, std::int64_t last,
+                   int threads) const;
+
   [[nodiscard]] Operations operations(std::int64_t hole) const;
   [[nodiscard]] bool takes_pairs(const Operations& operations) const noexcept {
     return same_orbitals_ && operations.pairs <= operations.restricted;
@@ -45,6 +50,8 @@ class OppositeSpin {
  private:
   template <class Real>
   class Task;
+  template <class Real>
+  class DensityTask;
   template <class Real>
   [[nodiscard]] const std::vector<PairMatrix<Real>>& matrices() const;
 

@@ -16,23 +16,22 @@ constexpr std::int64_t fewest_rows = 64, most_rows = 512;
 
 SameSpin::SameSpin(const Space& space, const Integrals& integrals, bool beta, Blas blas)
     : strings_(beta ? &space.beta : &space.alpha),
+      orbitals_(space.orbitals.count()),
       groups_(space.orbitals.groups()),
       target_(space.target),
       blas_(blas) {
   const Orbitals& orbitals = space.orbitals;
   const bool single = space.electrons() == 1 && strings_->electrons() == 1;
   if (!single && strings_->electrons() < 2) return;
-  std::vector<SamePairs> pairs;
   for (int g = 0; g < groups_; ++g) {
-    pairs.emplace_back(orbitals, g, integrals, beta);
-    sizes_.push_back(pairs.back().size());
-    exact_.push_back(pairs.back().matrix);
+    orbital_pairs_.emplace_back(orbitals, g, integrals, beta);
+    exact_.push_back(std::move(orbital_pairs_.back().matrix));
   }
   for (std::uint64_t string : strings_by_value(orbitals.count(), strings_->electrons() - (single ? 1 : 2))) {
     irreps_.push_back(orbitals.irrep_of(string));
     for (int g = 0; g < groups_; ++g) {
       offsets_.push_back(std::int64_t(created_.size()));
-      const SamePairs& of = pairs[std::size_t(g)];
+      const SamePairs& of = orbital_pairs_[std::size_t(g)];
       const std::int64_t sector = strings_->offset(irreps_.back() ^ g);
       for (int pair = 0; pair < of.size(); ++pair) {
         const int s = of.s[std::size_t(pair)], q = of.q[std::size_t(pair)];
@@ -128,7 +127,7 @@ class SameSpin::Task {
       std::memcpy(&in_[u * rows], &x_[(created[u] & ~negative) * rows], rows * sizeof(Real));
     }
     const Real* all = matrices_[std::size_t(irrep)].data();
-    const auto all_size = std::size_t(of_.sizes_[std::size_t(irrep)]);
+    const auto all_size = std::size_t(of_.orbital_pairs_[std::size_t(irrep)].size());
     for (std::size_t t = 0; t < size; ++t)
       loops_.select(&matrix_[t * size], all + std::size_t(pairs[t]) * all_size, pairs,
                     &factors_[created[t] & negative ? size : 0], int(size));

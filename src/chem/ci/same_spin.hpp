@@ -24,6 +24,11 @@ class SameSpin {
   template <class Real>
   void apply(const Panel& x, Panel& t, int threads) const;
 
+  /// sums[p][q][r][s] += <bra| p+ r+ s q |ket> of the columns' spin, for all rows of the panels. Of two and
+  /// more electrons in all.
+  template <class Real>
+  void add_density(const Panel& bra, const Panel& ket, double* sums, int threads) const;
+
   /// Multiplications and additions for one row whose columns have this irrep.
   [[nodiscard]] double operations(int irrep) const;
 
@@ -35,14 +40,16 @@ class SameSpin {
   template <class Real>
   class Task;
   template <class Real>
+  class DensityTask;
+  template <class Real>
   [[nodiscard]] const std::vector<std::vector<Real>>& matrices() const;
   [[nodiscard]] std::vector<Slab> slabs(const Panel& panel, int threads) const;
 
   const Strings* strings_;
-  int groups_, target_;
+  int orbitals_, groups_, target_;
   Blas blas_;
-  std::vector<int> sizes_;                  // of matrices, by irrep of the pair
-  std::vector<std::vector<double>> exact_;  // antisymmetric integrals, by irrep of the pair
+  std::vector<SamePairs> orbital_pairs_;  // by irrep of the pair; their matrices are in exact_
+  std::vector<std::vector<double>> exact_;
   mutable std::once_flag rounded_made_;
   mutable std::vector<std::vector<float>> rounded_;
   // Of each L, by irrep of the pair: the strings that pairs create, and places of the pairs in the matrix.
