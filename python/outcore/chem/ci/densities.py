@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outcore.chem.ci.density_parts import Blocks, Opposite, Same
+from outcore import _core
 from outcore.chem.ci.determinants import listed
-from outcore.chem.ci.groups import ALPHA, OPPOSITE, Task
+from outcore.chem.ci.groups import ALPHA, BETA, OPPOSITE, Task
+from outcore.chem.ci.solver import make_kernel
 from outcore.parallel import team
 from outcore.parallel.prefetch import Prefetch
 from outcore.parallel.tasks import tasks_of
@@ -73,7 +74,7 @@ def compute(solved: Solved, bra: int, ket: int, *, threads: int = 1) -> Densitie
     states, space = solved.states, solved.space
     if sum(space.electrons) < 2:
         return _of_one_electron(states, bra, ket)
-    work = _Work(states, bra, ket, threads)
+    work = _Work(solved, bra, ket, threads)
     world, tasks = states.world, solved.plan.tasks("float64")
     counter = world.counter()
     counter.reset()
@@ -84,41 +85,45 @@ def compute(solved: Solved, bra: int, ket: int, *, threads: int = 1) -> Densitie
 
 
 class _Work:
-    """Sums of one process."""
+    """Sums of one process, [p][q][r][s] = <bra| p+ r+ s q |ket>, and panels of the roots that are kept for the next
+    task."""
 
-    def __init__(self, states: Vectors, bra: int, ket: int, threads: int) -> None:
-        self._states, self._roots, self._threads = states, (bra, ket), threads
-        space = self._space = states.tiling.space
-        alpha, beta = space.electrons
-        self._opposite = Opposite(space) if min(alpha, beta) > 0 else None
-        self._beta = Same(space) if beta > 1 else None
-        self._alpha = Same(space, transposed=True) if alpha > 1 and not space.folded else None
-        self._sums = {
-            id(each): [each.new_sums() for _ in range(threads)]
-            for each in (self._opposite, self._beta, self._alpha)
-            if each is not None
-        }
+    def __init__(self, solved: Solved, bra: int, ket: int, threads: int) -> None:
+        self._states, self._space = solved.states, solved.space
+        self._roots, self._threads = list(dict.fromkeys((bra, ket))), threads
+        self._kernel = make_kernel(solved.space, solved.hamiltonian)
+        self._panels: dict[str, list[Any]] = {}
+        n = solved.space.orbitals
+        self._sums = {kind: np.zeros((n,) * 4) for kind in (OPPOSITE, BETA, ALPHA)}
 
     def do(self, task: Task) -> None:
         for part in task.parts:
-            kind = (
-                self._opposite if part.kind == OPPOSITE else self._alpha if part.kind == ALPHA else self._beta
-            )
-            if kind is None:
-                continue
-            blocks = [self._load(part, root) for root in dict.fromkeys(self._roots)]
-            holes = iter(task.holes if part.kind == OPPOSITE else range(len(kind)))  # type: ignore[arg-type]
-            sums = self._sums[id(kind)]
+            panels, sums = self._load(part), self._sums[part.kind]
+            if part.kind == OPPOSITE:
+                holes = task.holes
+                self._kernel.opposite_spin_density(
+                    panels[0], panels[-1], sums, holes.start, holes.stop, self._threads
+                )
+            else:
+                self._kernel.same_spin_density(panels[0], panels[-1], sums, self._threads)
 
-            def add(thread: int, hole: int) -> None:
-                kind.add(sums[thread], blocks[0], blocks[-1], hole)  # noqa: B023
+    def _load(self, part: Part) -> list[Any]:
+        transposed = part.kind == ALPHA
+        indices = (part.columns, part.rows) if transposed else (part.rows, part.columns)
+        if part.kind in self._panels:
+            for panel in self._panels[part.kind]:
+                panel.assign(*indices)
+        else:
+            self._panels[part.kind] = [
+                _core.CIPanel(self._kernel, *indices, "float64", transposed=transposed) for _ in self._roots
+            ]
+        panels = self._panels[part.kind]
+        for root, panel in zip(self._roots, panels, strict=True):
+            self._load_root(root, panel, part)
+        return panels
 
-            team.each(holes, self._threads, add)
-
-    def _load(self, part: Part, root: int) -> Blocks:
-        states, tiling, transposed = self._states, self._states.tiling, part.kind == ALPHA
-        rows, columns = (part.columns, part.rows) if transposed else (part.rows, part.columns)
-        blocks = Blocks(self._space, rows, columns, transposed=transposed)
+    def _load_root(self, root: int, panel: Any, part: Part) -> None:
+        states, tiling = self._states, self._states.tiling
         numbers = [int(each) for each in Task(range(0), (part,), 0.0).tiles(tiling)]
         arrived: list[Any] = [None] * _AHEAD
 
@@ -130,25 +135,20 @@ class _Work:
             for number, slot in ahead.in_order():
                 tile, values = tiling[number], np.asarray(arrived[slot].wait(), np.float64)
                 (row, column), parity = tile.first, tiling.parity
-                if transposed:
-                    blocks.load(column, row, values.T)
+                if part.kind == ALPHA:
+                    panel.load(column, row, values, transpose=True)
                 else:
-                    blocks.load(row, column, values)
+                    panel.load(row, column, values)
                 if parity and not tile.on_diagonal:
-                    blocks.load(column, row, parity * values.T)
-        return blocks
+                    panel.load(column, row, values, transpose=True, scale=float(parity))
 
     def result(self) -> Densities:
-        world, space, n = self._states.world, self._space, self._space.orbitals
-        found = []
-        for kind in (self._opposite, self._beta, self._alpha):
-            if kind is None:
-                found.append(np.zeros((n,) * 4))
-                continue
-            mine = [sum(parts) for parts in zip(*self._sums[id(kind)], strict=True)]
-            found.append(kind.density([np.asarray(world.all_reduce(each)) for each in mine]))
-        mixed, same_beta, same_alpha = found
+        world, space = self._states.world, self._space
+        mixed, same_beta, same_alpha = (
+            np.asarray(world.all_reduce(self._sums[kind])) for kind in (OPPOSITE, BETA, ALPHA)
+        )
         if space.folded:
+            mixed = mixed + mixed.transpose(2, 3, 0, 1)
             same_alpha = same_beta
         alpha, beta = _one_particle(space, mixed, same_alpha, same_beta)
         return Densities(alpha, beta, same_alpha, mixed, same_beta)

@@ -42,7 +42,8 @@ def world():
 
 
 def random_states(world, electrons, irrep, parity, side, memory=1 << 30):
-    space = Space(random_hamiltonian(6, 1, IRREPS), *electrons, irrep, parity)
+    hamiltonian = random_hamiltonian(6, 1, IRREPS)
+    space = Space(hamiltonian, *electrons, irrep, parity)
     tiling = Tiling(space, side)
     states = make(world, tiling, "memory", count=2)
     rng = np.random.default_rng(3)
@@ -53,7 +54,7 @@ def random_states(world, electrons, irrep, parity, side, memory=1 << 30):
                 block = block + parity * block.T
             states.put(root, tile, block)
     plan = make_plan(space, tiling, Options(), memory)
-    return SimpleNamespace(states=states, space=space, plan=plan)
+    return SimpleNamespace(states=states, space=space, hamiltonian=hamiltonian, plan=plan)
 
 
 def theirs(solved, root):
@@ -99,9 +100,8 @@ def test_tasks_of_any_size_give_the_same(world, electrons, irrep, parity):
     for limit in (400, 150, 80):
         tasks = make_tasks(solved.space, limit)
         counts.add(len(tasks))
-        few = SimpleNamespace(
-            states=solved.states, space=solved.space, plan=SimpleNamespace(tasks=lambda _, t=tasks: t)
-        )
+        few = SimpleNamespace(**vars(solved))
+        few.plan = SimpleNamespace(tasks=lambda _, t=tasks: t)
         found = densities.compute(few, 0, 1)
         np.testing.assert_allclose(found.mixed, expected.mixed, atol=1e-11)
         np.testing.assert_allclose(found.same_alpha, expected.same_alpha, atol=1e-11)
