@@ -8,8 +8,7 @@ Without folding the same-spin part of the alpha electrons has slabs of columns o
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from outcore.chem.ci.space import list_strings
 
 if TYPE_CHECKING:
-    from outcore.chem.ci.space import Integers, Masks, Space
+    from outcore.chem.ci.space import Integers, Masks, Space, StringList
     from outcore.chem.ci.tiles import Tiling
 
 Flags = NDArray[np.bool_]
@@ -93,29 +92,61 @@ class Holes:
 
     @cached_property
     def _rows(self) -> NDArray[np.int32]:
-        """[orbital][hole]: index of the alpha string with one electron more, -1 if that orbital is occupied."""
-        found = np.full((self.space.orbitals, len(self)), -1, np.int32)
-        for orbital in range(self.space.orbitals):
+        """[hole][electron]: indices of the alpha strings with one electron more."""
+        space = self.space
+        found = np.empty((len(self), space.orbitals - space.electrons[0] + 1), np.int32)
+        places = np.zeros(len(self), np.int64)
+        for orbital in range(space.orbitals):
             bit = np.uint64(1 << orbital)
-            empty = (self.masks & bit) == 0
-            found[orbital, empty] = self.space.alpha.rank(self.masks[empty] | bit)
+            empty = np.flatnonzero((self.masks & bit) == 0)
+            found[empty, places[empty]] = space.alpha.rank(self.masks[empty] | bit)
+            places[empty] += 1
         return found
 
-    def rows(self, first: int, last: int) -> Flags:
-        """Alpha strings that these holes reach."""
-        flags = np.zeros(len(self.space.alpha.strings) + 1, bool)
-        flags[self._rows[:, first:last]] = True
-        return flags[:-1]
+    def rows(self, first: int, last: int) -> Integers:
+        """Alpha strings that these holes reach, ascending."""
+        return np.unique(self._rows[first:last]).astype(np.int64)
 
-    def columns(self, last: int) -> Flags:
+    def columns(self, last: int) -> Integers:
         """Beta strings that holes before `last` meet: all; with folding those that contain one of them."""
         if self.space.folded:
-            return np.asarray(self.lowest < last)
-        return np.ones(len(self.space.beta.strings), bool)
+            return np.flatnonzero(self.lowest < last)
+        return np.arange(len(self.space.beta.strings), dtype=np.int64)
 
-    def home_rows(self, first: int, last: int) -> Flags:
+    def home_rows(self, first: int, last: int) -> Integers:
         """Alpha strings whose highest hole is one of these."""
-        return np.asarray((self.home >= first) & (self.home < last))
+        return np.flatnonzero((self.home >= first) & (self.home < last))
+
+    # ---- how many of each irrep, for sizes of panels ----
+
+    @cached_property
+    def row_irreps(self) -> NDArray[np.int8]:
+        return _irreps(self.space.alpha)
+
+    @cached_property
+    def column_counts(self) -> Integers:
+        """[last][irrep] of `columns`."""
+        if self.space.folded:
+            return _cumulative(self.lowest, _irreps(self.space.beta), len(self), self.space.groups)
+        whole = np.array(self.space.counts[1], np.int64)
+        return np.broadcast_to(whole, (len(self) + 1, self.space.groups))
+
+    @cached_property
+    def home_counts(self) -> Integers:
+        """[last][irrep] of `home_rows` of all holes before."""
+        return _cumulative(self.home, self.row_irreps, len(self), self.space.groups)
+
+
+def _irreps(strings: StringList) -> NDArray[np.int8]:
+    """Of each string."""
+    return np.repeat(np.arange(len(strings.offsets) - 1, dtype=np.int8), np.diff(strings.offsets))
+
+
+def _cumulative(holes: Integers, irreps: NDArray[np.int8], count: int, groups: int) -> Integers:
+    """[last][irrep]: strings of an irrep whose hole comes before `last`."""
+    found = np.zeros((count + 1, groups), np.int64)
+    np.add.at(found, (holes + 1, irreps), 1)
+    return np.asarray(np.cumsum(found, axis=0))
 
 
 def _without_lowest(masks: Masks) -> Masks:
@@ -127,17 +158,6 @@ def _without_highest(masks: Masks, electrons: int) -> Masks:
     for _ in range(electrons - 1):
         highest = _without_lowest(highest)
     return masks ^ highest
-
-
-def panel_elements(space: Space, rows: Flags, columns: Flags, *, transposed: bool = False) -> int:
-    """Of a panel with these alpha (transposed: beta) and beta (alpha) strings."""
-    of_rows, of_columns = (space.beta, space.alpha) if transposed else (space.alpha, space.beta)
-    total = 0
-    for g in range(space.groups):
-        here, there = of_rows.sector(g), of_columns.sector(g ^ space.irrep)
-        height = int(np.count_nonzero(rows[here.start : here.stop]))
-        total += height * int(np.count_nonzero(columns[there.start : there.stop]))
-    return total
 
 
 def make_tasks(space: Space, limit: int, most_share: float = 1.0) -> list[Task] | None:
@@ -165,50 +185,67 @@ def make_tasks(space: Space, limit: int, most_share: float = 1.0) -> list[Task] 
 def _groups(space: Space, limit: int, most_share: float) -> list[Task] | None:
     """With runs that share as few orbitals as possible: joined, as long as they fit."""
     holes = Holes(space)
-    costs = np.cumsum(
-        np.concatenate([[0.0], np.arange(len(holes)) + 1.0 if space.folded else np.ones(len(holes))])
-    )
+    cost = np.arange(1.0, len(holes) + 1.0) if space.folded else np.ones(len(holes))
+    costs = np.concatenate([[0.0], np.cumsum(cost)])
     for depth in range(space.electrons[0]):
         cuts = holes.runs(depth)
-        fits = all(_task_elements(space, holes, int(a), int(b)) <= limit for a, b in itertools.pairwise(cuts))
-        if fits and (
-            depth == space.electrons[0] - 1 or np.diff(costs[cuts]).max(initial=0) <= most_share * costs[-1]
-        ):
-            return list(_joined(space, holes, cuts, costs, limit, most_share))
+        deepest = depth == space.electrons[0] - 1
+        if not deepest and np.diff(costs[cuts]).max(initial=0) > most_share * costs[-1]:
+            continue
+        tasks: list[Task] = []
+        last = len(cuts) - 1
+        while last > 0:
+            joined = _Joined(holes, int(cuts[last]))
+            first = last
+            while first > 0 and joined.fits(int(cuts[first - 1]), limit):
+                begin, end = int(cuts[first - 1]), int(cuts[last])
+                if first < last and costs[end] - costs[begin] > most_share * costs[-1]:
+                    break
+                joined.take()
+                first -= 1
+            if first == last:
+                break  # a run that is too large
+            tasks.append(joined.task(float(costs[cuts[last]] - costs[cuts[first]])))
+            last = first
+        if last == 0:
+            return tasks
     return None
 
 
-def _task_elements(space: Space, holes: Holes, first: int, last: int) -> int:
-    """In panels of x: of the opposite-spin part, and of the rows whose same-spin part is done here."""
-    opposite = panel_elements(space, holes.rows(first, last), holes.columns(last))
-    return opposite + panel_elements(
-        space, holes.home_rows(first, last), np.ones(len(space.beta.strings), bool)
-    )
+class _Joined:
+    """Holes up to `end` that are taken together, run by run from above."""
 
+    def __init__(self, holes: Holes, end: int) -> None:
+        self._holes, self._space, self.begin, self.end = holes, holes.space, end, end
+        self._flags = np.zeros(len(self._space.alpha.strings), bool)
+        self._counts = np.zeros(self._space.groups, np.int64)
+        irreps = np.arange(self._space.groups) ^ self._space.irrep  # of columns, by that of rows
+        self._columns = holes.column_counts[end][irreps]
+        self._whole = np.array(self._space.counts[1], np.int64)[irreps]
 
-def _joined(
-    space: Space, holes: Holes, cuts: Integers, costs: NDArray[np.float64], limit: int, most_share: float
-) -> Iterator[Task]:
-    last = len(cuts) - 1
-    while last > 0:
-        first = last - 1
-        end = int(cuts[last])
-        while first > 0:
-            begin = int(cuts[first - 1])
-            if costs[end] - costs[begin] > most_share * costs[-1]:
-                break
-            if _task_elements(space, holes, begin, end) > limit:
-                break
-            first -= 1
-        begin = int(cuts[first])
-        everything = np.arange(len(space.beta.strings), dtype=np.int64)
-        parts = [
-            Part(OPPOSITE, np.flatnonzero(holes.rows(begin, end)), np.flatnonzero(holes.columns(end))),
-            Part(BETA, np.flatnonzero(holes.home_rows(begin, end)), everything),
-        ]
-        parts = [part for part in parts if len(part.rows) and len(part.columns)]
-        yield Task(range(begin, end), tuple(parts), float(costs[end] - costs[begin]))
-        last = first
+    def fits(self, begin: int, limit: int) -> bool:
+        """Whether the panels have at most so many elements of x with the holes from `begin` on, too."""
+        rows = self._holes.rows(begin, self.begin)
+        self._next, self._new = begin, rows[~self._flags[rows]]
+        counts = np.bincount(self._holes.row_irreps[self._new], minlength=self._space.groups)
+        self._next_counts = self._counts + counts
+        home = self._holes.home_counts[self.end] - self._holes.home_counts[begin]
+        return int(self._next_counts @ self._columns + home @ self._whole) <= limit
+
+    def take(self) -> None:
+        """What was asked for last."""
+        self.begin, self._counts = self._next, self._next_counts
+        self._flags[self._new] = True
+
+    def task(self, cost: float) -> Task:
+        holes, begin, end = self._holes, self.begin, self.end
+        everything = np.arange(len(self._space.beta.strings), dtype=np.int64)
+        parts = (
+            Part(OPPOSITE, np.flatnonzero(self._flags), holes.columns(end)),
+            Part(BETA, holes.home_rows(begin, end), everything),
+        )
+        there = tuple(part for part in parts if len(part.rows) and len(part.columns))
+        return Task(range(begin, end), there, cost)
 
 
 def _slabs(space: Space, kind: str, limit: int) -> list[Task] | None:

@@ -4,7 +4,7 @@ Arithmetic over the lists of strings; the same at all processes."""
 from __future__ import annotations
 
 import errno
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import comb
 from typing import TYPE_CHECKING
@@ -50,6 +50,7 @@ class Plan:
     vector_bytes: int  # in memory
     fixed_bytes: int
     limit: str
+    _made: dict[str, list[Task]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def memory_bytes(self) -> int:
@@ -84,6 +85,11 @@ class Plan:
 
     def tasks(self, dtype: str) -> list[Task]:
         """Of a product in this precision."""
+        if dtype not in self._made:
+            self._made[dtype] = self._tasks(dtype)
+        return self._made[dtype]
+
+    def _tasks(self, dtype: str) -> list[Task]:
         slots = 2 if self.overlaps else 1
         limit = (self.panel_bytes - slots * _PANELS * _PAGE_BYTES) // (2 * slots * np.dtype(dtype).itemsize)
         share = 1.0 if self.processes == 1 else 1.0 / (_TASKS_OF_A_PROCESS * self.processes)

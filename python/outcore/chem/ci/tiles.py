@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import isqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,14 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from outcore.chem.ci.space import Integers, Masks, Space, StringList
 
-SIDE = 256  # strings of a tile, at most
+_LEAST_SIDE, _MOST_SIDE = 64, 256  # strings of a tile, at most
+_TILES = 20_000  # about as many: more take longer to ask for than to move, fewer move more than is needed
+
+
+def side_of(space: Space) -> int:
+    """Strings of a tile. It depends on the space alone, so that vectors outlast a run with another budget."""
+    side = isqrt(space.determinants // (2 * _TILES)) // 16 * 16
+    return min(max(side, _LEAST_SIDE), _MOST_SIDE)
 
 
 def boundaries(strings: StringList, side: int) -> list[int]:
@@ -74,7 +82,8 @@ class Tiling:
     rows, columns: boundaries. number[row, column]: of a tile, -1 where there is none. offsets[number]: elements
     before it in a list of all tiles."""
 
-    def __init__(self, space: Space, side: int = SIDE) -> None:
+    def __init__(self, space: Space, side: int | None = None) -> None:
+        side = side_of(space) if side is None else side
         self.space, self.side, self.parity = space, side, space.parity
         self.rows = boundaries(space.alpha, side)
         self.columns = self.rows if space.folded else boundaries(space.beta, side)
