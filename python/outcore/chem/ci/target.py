@@ -29,7 +29,9 @@ class Target:
     def title(self, hamiltonian: Hamiltonian) -> str:
         """In words."""
         spin = "any spin" if self.spin is None else f"2S = {self.spin}"
-        return f"{self.roots} {'root' if self.roots == 1 else 'roots'} of {hamiltonian.names[self.irrep]}, {spin}"
+        name = hamiltonian.names[self.irrep]
+        irrep = f"irrep {name}" if name.isdigit() else name
+        return f"{self.roots} {'root' if self.roots == 1 else 'roots'} of {irrep}, {spin}"
 
 
 def of(

@@ -1,0 +1,398 @@
+"""Full CI of a mean-field object, or of the integrals in a file.
+
+with outcore.chem.ci.FCI(mf, frozen="auto", memory="1GB") as ci:
+    energy = ci.kernel()
+    print(ci.dipole(), ci.natural_orbitals().occupations)
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from outcore.base.errors import OutcoreError
+from outcore.chem.ci import analysis, densities, fcidump, orbitals, solver, target
+from outcore.chem.ci.analysis import Determinant, NaturalOrbitals
+from outcore.chem.ci.densities import Densities
+from outcore.chem.ci.hamiltonian import Hamiltonian, Matrix
+from outcore.chem.ci.orbitals import ActiveSpace
+from outcore.chem.ci.settings import Settings
+from outcore.chem.ci.space import Space
+from outcore.chem.ci.target import Target
+from outcore.job import launch
+from outcore.job.processes import JOB, make_world
+from outcore.job.resources import parse_bytes
+from outcore.job.world import World
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+    from outcore.chem.ci.estimate import Forecast
+    from outcore.chem.ci.solver import Solved
+
+_TRANSFORM_BYTES = 1 << 30  # memory for the transformation of integrals, unless a budget says less
+
+
+class FCI:
+    """All determinants of some orbitals, on one or several processes; each makes the same object and calls the same
+    methods, which are collective.
+
+    Args:
+        mf: a converged RHF, ROHF or UHF object of PySCF or of Outcore, with exact or density-fitted integrals.
+        frozen: number of lowest orbitals that stay doubly occupied, or "auto" for the cores of the atoms.
+        active: number of orbitals above them that are correlated; default all, at most 64.
+        group: abelian point group that is used, such as "D2h"; default that of the molecule, if it was built with
+            symmetry, else none.
+        irrep: of the states, by its name; default that of the determinant of `mf`.
+        spin: 2S of the states; default that of the molecule. With orbitals of UHF it is the number of unpaired
+            electrons, and states may have any spin.
+        roots: number of states.
+        folded: False: vectors are never folded, and have as many unpaired electrons as 2S says.
+        memory, scratch, threads, comm: as for DensityFitting.
+        integrals: False: none are made, for `forecast` alone.
+        settings: see `outcore.chem.ci.settings.Settings`.
+
+    After `kernel`: `e_tot` (Hartree; of several roots an array), `converged`. Numbers of roots begin with 0;
+    orbitals of results are the active ones in the order of their energies, or as the file has them.
+    Raises OutcoreError, the same on all processes.
+    """
+
+    def __init__(
+        self,
+        mf: Any,
+        *,
+        frozen: int | str | Sequence[int] | None = None,
+        active: int | None = None,
+        group: str | None = None,
+        irrep: str | int | None = None,
+        spin: int | None = None,
+        roots: int = 1,
+        folded: bool | None = None,
+        memory: int | str | None = None,
+        scratch: str | None = None,
+        threads: int | None = None,
+        comm: Intracomm | World | None = JOB,
+        integrals: bool = True,
+        **settings: Any,
+    ) -> None:
+        self._set_up(memory, scratch, threads, comm, settings)
+        budget = self.memory_bytes or _TRANSFORM_BYTES
+        found = orbitals.of(
+            mf,
+            self.world,
+            frozen=frozen,
+            active=active,
+            group=group,
+            max_memory_bytes=min(budget // 2, _TRANSFORM_BYTES),
+            scratch=str(self.world.scratch),
+            integrals=integrals,
+        )
+        number = found.reference_irrep if irrep is None else found.irrep(irrep)
+        self._choose(found.hamiltonian, found.electrons, number, spin, roots, folded)
+        self.orbitals: ActiveSpace | None = found
+
+    @classmethod
+    def from_fcidump(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        irrep: str | int | None = None,
+        spin: int | None = None,
+        roots: int = 1,
+        folded: bool | None = None,
+        memory: int | str | None = None,
+        scratch: str | None = None,
+        threads: int | None = None,
+        comm: Intracomm | World | None = JOB,
+        **settings: Any,
+    ) -> Self:
+        """Of the integrals in a file. irrep: a number as ORBSYM has it; default ISYM. spin: default MS2. What was
+        taken for granted in the file is in `notes`."""
+        self = cls.__new__(cls)
+        self._set_up(memory, scratch, threads, comm, settings)
+        found: Any = None
+        with self.world.together("read FCIDUMP", str(path)):
+            if self.world.rank == 0:
+                found = fcidump.read(Path(path))
+        dump: fcidump.Dump = self.world.broadcast(found)
+        self.notes = dump.notes
+        number = dump.irrep if irrep is None else dump.hamiltonian.irrep(irrep)
+        self._choose(dump.hamiltonian, dump.electrons, number, spin, roots, folded)
+        return self
+
+    @classmethod
+    def from_hamiltonian(
+        cls,
+        hamiltonian: Hamiltonian,
+        electrons: tuple[int, int],
+        *,
+        irrep: int = 0,
+        spin: int | None = None,
+        roots: int = 1,
+        folded: bool | None = None,
+        fixed: bool = False,
+        memory: int | str | None = None,
+        scratch: str | None = None,
+        threads: int | None = None,
+        comm: Intracomm | World | None = JOB,
+        **settings: Any,
+    ) -> Self:
+        """Of integrals that are in memory. irrep: a number of the Hamiltonian's. fixed: vectors have these
+        electrons of each spin."""
+        self = cls.__new__(cls)
+        self._set_up(memory, scratch, threads, comm, settings)
+        self._choose(hamiltonian, electrons, irrep, spin, roots, folded, fixed=fixed)
+        return self
+
+    def _set_up(
+        self, memory: int | str | None, scratch: str | None, threads: int | None, comm: Any, settings: Any
+    ) -> None:
+        if "checkpoint" in settings and settings["checkpoint"] is not None:
+            settings["checkpoint"] = Path(settings["checkpoint"])
+        self.settings = Settings(**settings)
+        self.memory_bytes = None if memory is None else parse_bytes(memory)
+        self.threads = threads or launch.threads_per_rank()
+        self._owns_world = not isinstance(comm, World)
+        self.world: World = comm if isinstance(comm, World) else make_world(comm, self.memory_bytes, scratch)
+        self.orbitals = None
+        self.notes: tuple[str, ...] = ()
+        self._solved: Solved | None = None
+        self._densities: dict[tuple[int, int], Densities] = {}
+        self.on_iteration: Any = None  # called with each iteration of the search, at all processes
+
+    def _choose(
+        self,
+        hamiltonian: Hamiltonian,
+        electrons: tuple[int, int],
+        irrep: int,
+        spin: int | None,
+        roots: int,
+        folded: bool | None,
+        *,
+        fixed: bool = False,
+    ) -> None:
+        self.hamiltonian = hamiltonian
+        self.target: Target = target.of(
+            hamiltonian, electrons, irrep=irrep, spin=spin, roots=roots, folded=folded, fixed=fixed
+        )
+        wanted = self.target
+        self.space = Space(hamiltonian, *wanted.electrons, wanted.irrep, wanted.parity)
+        if roots > self.space.determinants:
+            raise OutcoreError(
+                errno.EINVAL,
+                f"find {roots} roots",
+                detail=f"there are {self.space.determinants} determinants",
+            )
+
+    def forecast(self) -> Forecast:
+        """What the search will take: determinants, bytes in memory and on disk, bytes moved, seconds."""
+        from outcore.chem.ci import estimate
+
+        return estimate.forecast(
+            self.world,
+            self.space,
+            self.hamiltonian,
+            roots=self.target.roots,
+            options=self._options(),
+            memory_bytes=self.memory_bytes,
+            kept=self.settings.checkpoint is not None,
+        )
+
+    def _options(self) -> solver.Options:
+        settings = self.settings
+        return solver.Options(
+            tolerance=settings.residual,
+            max_iterations=settings.max_cycle,
+            vectors=settings.vectors,
+            precision=settings.precision,
+            threads=self.threads,
+        )
+
+    # ---- energies ----
+
+    def kernel(self, start: Solved | None = None) -> Any:
+        """The energy (Hartree), of several roots an array. Roots that are not converged: see `converged`.
+
+        start: states of the same space, from which the search begins."""
+        settings, wanted = self.settings, self.target
+        self._drop()
+        self._solved = solver.solve(
+            self.world,
+            self.space,
+            self.hamiltonian,
+            roots=wanted.roots,
+            spin=wanted.spin,
+            options=self._options(),
+            memory_bytes=self.memory_bytes,
+            guess_size=settings.guess_size,
+            spin_shift=0.0 if wanted.spin is None else settings.spin_shift,
+            ordered=settings.ordered,
+            checkpoint=settings.checkpoint,
+            on_iteration=self.on_iteration,
+            start=None if start is None else start.states,
+        )
+        return self.e_tot
+
+    @property
+    def solved(self) -> Solved:
+        """What the search has found. Raises OutcoreError before `kernel`."""
+        if self._solved is None:
+            raise OutcoreError(errno.EINVAL, "full CI", detail="there are no states; run kernel() first")
+        return self._solved
+
+    @property
+    def e_states(self) -> Matrix:
+        """Energies of all roots (Hartree)."""
+        energies: Matrix = self.solved.energies
+        return energies
+
+    @property
+    def e_tot(self) -> Any:
+        """The energy (Hartree), of several roots an array."""
+        energies = self.e_states
+        return float(energies[0]) if len(energies) == 1 else energies
+
+    @property
+    def converged(self) -> bool:
+        """All roots are."""
+        return bool(self.solved.converged)
+
+    # ---- states ----
+
+    def densities(self, root: int = 0, other: int | None = None) -> Densities:
+        """Density matrices of a root, or between <root| and |other>, of sorted orbitals (see `hamiltonian`)."""
+        pair = self._root(root), self._root(root if other is None else other)
+        if pair not in self._densities:
+            self._densities[pair] = densities.compute(self.solved, *pair, threads=self.threads)
+        return self._densities[pair]
+
+    def make_rdm1s(self, root: int = 0) -> tuple[Matrix, Matrix]:
+        """[p][q] = <p+ q> of spin alpha and beta; active orbitals."""
+        found = self._callers(root)
+        return found.alpha, found.beta
+
+    def make_rdm1(self, root: int = 0) -> Matrix:
+        """[p][q] = <p+ q> of both spins together; active orbitals."""
+        self._refuse_different("one-particle density of both spins")
+        return self._callers(root).one
+
+    def make_rdm12(self, root: int = 0) -> tuple[Matrix, Matrix]:
+        """The same, and [p][q][r][s] = <p+ r+ s q>."""
+        self._refuse_different("densities of both spins")
+        found = self._callers(root)
+        return found.one, found.two
+
+    def trans_rdm1(self, bra: int, ket: int) -> Matrix:
+        """[p][q] = <bra| p+ q |ket> of both spins together."""
+        self._refuse_different("transition density of both spins")
+        return self._callers(bra, ket).one
+
+    def _callers(self, root: int, other: int | None = None) -> Densities:
+        return self.densities(root, other).reordered(self.hamiltonian.positions)
+
+    def _refuse_different(self, what: str) -> None:
+        if self.hamiltonian.unrestricted:
+            raise OutcoreError(
+                errno.ENOTSUP,
+                what,
+                detail="orbitals of spin alpha and beta differ; `densities` has each spin",
+            )
+
+    def spin_square(self, root: int = 0) -> float | None:
+        """<S^2>; None if the orbitals differ in spin, and no molecule says how much they overlap."""
+        found = self.densities(root)
+        if not self.hamiltonian.unrestricted:
+            return analysis.spin_square(self.target.electrons, found)
+        if self.orbitals is None:
+            return None
+        return analysis.spin_square_of(self.orbitals, self.target.electrons, found)
+
+    def natural_orbitals(self, root: int = 0) -> NaturalOrbitals:
+        self._refuse_different("natural orbitals")
+        return analysis.natural(self.densities(root).one, self.hamiltonian)
+
+    def largest(self, root: int = 0, count: int = 10) -> list[Determinant]:
+        """The determinants with the largest coefficients."""
+        return analysis.largest(self.solved.states, self._root(root), self.hamiltonian, count)
+
+    def weights(self, root: int = 0) -> Matrix:
+        """Sums of squares of coefficients by excitations (0, 1, ..) from the largest determinant of the root."""
+        first = self.largest(root, 1)[0]
+        positions = self.hamiltonian.positions
+        reference = [
+            sum(1 << int(positions[q]) for q in range(64) if string >> q & 1)
+            for string in (first.alpha, first.beta)
+        ]
+        levels = analysis.weights(self.solved.states, self._root(root), (reference[0], reference[1]))
+        return analysis.by_excitation(levels)
+
+    def dipole(self, root: int = 0) -> Matrix:
+        """The dipole moment in atomic units; of a charged molecule around the origin."""
+        found = self.densities(root)
+        return analysis.dipole(self._molecule("dipole moment"), found.alpha, found.beta)
+
+    def transition_dipole(self, bra: int, ket: int) -> Matrix:
+        """In atomic units; its sign has no meaning."""
+        found = self.densities(bra, ket)
+        return analysis.transition_dipole(self._molecule("dipole moment"), found.alpha, found.beta)
+
+    def label(self, root: int = 0) -> str:
+        """The irrep of a root; of linear molecules such as Sigma_g+, if the active orbitals are whole shells."""
+        name = self.hamiltonian.names[self.target.irrep]
+        if self.orbitals is None or self.orbitals.group not in ("Dooh", "Coov"):
+            return name
+        found = self.densities(root)
+        two = found.same_alpha, found.mixed, found.same_beta
+        momentum = analysis.axial_momentum(self.orbitals, (found.alpha, found.beta), two)
+        return analysis.linear_label(self.orbitals, self.target.irrep, momentum) or name
+
+    def write_molden(self, path: str | os.PathLike[str], root: int = 0) -> None:
+        """Natural orbitals with their occupations."""
+        space, found = self._molecule("molden file"), self.natural_orbitals(root)
+        with self.world.together("write molden file", str(path), root):
+            if self.world.rank == 0:
+                analysis.write_molden(Path(path), space, found)
+
+    def write_fcidump(self, path: str | os.PathLike[str]) -> None:
+        """The integrals."""
+        with self.world.together("write FCIDUMP", str(path)):
+            if self.world.rank == 0:
+                fcidump.write(Path(path), self.hamiltonian, self.target.electrons, self.target.irrep)
+
+    def _root(self, root: int) -> int:
+        if not 0 <= root < self.target.roots:
+            raise OutcoreError(
+                errno.EINVAL, f"root {root}", detail=f"there are {self.target.roots}, counted from 0"
+            )
+        return root
+
+    def _molecule(self, what: str) -> ActiveSpace:
+        if self.orbitals is None:
+            raise OutcoreError(
+                errno.EINVAL, what, detail="the integrals are of a file, which has no molecule"
+            )
+        return self.orbitals
+
+    # ---- life ----
+
+    def _drop(self) -> None:
+        self._densities.clear()
+        if self._solved is not None:
+            self._solved.close()
+            self._solved = None
+
+    def close(self) -> None:
+        """Drops the states. Collective."""
+        self._drop()
+        if self._owns_world:
+            self.world.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if exception[0] is None:
+            self.close()

@@ -1,0 +1,411 @@
+"""A solver for PySCF's CASCI and CASSCF whose vectors may be larger than memory.
+
+mc = pyscf.mcscf.CASSCF(mf, 16, 16)
+mc.fcisolver = outcore.chem.ci.FCISolver(mf.mol, memory="2GB")
+mc.kernel()
+"""
+
+from __future__ import annotations
+
+import errno
+import weakref
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pyscf import lib, symm
+from pyscf.fci import addons
+
+from outcore.base.errors import OutcoreError
+from outcore.chem.ci import analysis, hamiltonian
+from outcore.chem.ci.fci import FCI
+from outcore.chem.ci.hamiltonian import IRREPS, Hamiltonian, Matrix
+from outcore.chem.ci.settings import Settings
+from outcore.job.processes import JOB, make_world
+from outcore.job.resources import parse_bytes
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+    from outcore.chem.ci.densities import Densities
+    from outcore.job.world import World
+
+_ABELIAN = {"SO3": "D2h", "Dooh": "D2h", "Coov": "C2v"}
+_APPROXIMATE = 1e-3  # Hartree: norm of the residual between two orbital steps of a CASSCF, or less
+_FEW = 8  # iterations that it may take
+
+
+class CIVector:
+    """A state of FCISolver. It stands for the vector, which stays where it is, and has no elements of its own; the
+    vector is there as long as its handle or that of another root is."""
+
+    def __init__(self, ci: FCI, root: int) -> None:
+        self._ci, self.root = ci, root
+
+    @property
+    def determinants(self) -> int:
+        return self._ci.space.determinants
+
+    def densities(self, other: CIVector | None = None) -> Densities:
+        """Densities of the state, or between it (bra) and another; orbitals as PySCF has them."""
+        if other is not None and other._ci is not self._ci:
+            raise OutcoreError(
+                errno.ENOTSUP, "transition density", detail="the two states are of different calculations"
+            )
+        found = self._ci.densities(self.root, None if other is None else other.root)
+        return found.reordered(self._ci.hamiltonian.positions)
+
+    @property
+    def ci(self) -> FCI:
+        """What has found it."""
+        return self._ci
+
+    def __repr__(self) -> str:
+        return f"<state {self.root} of {self.determinants} determinants>"
+
+
+class FCISolver(lib.StreamObject):  # type: ignore[misc]
+    """For `mc.fcisolver` of PySCF's CASCI, CASSCF and UCASCI, with one or several states.
+
+    Args:
+        mol: for the names of irreps and the output level.
+        memory, scratch, threads, comm: as for FCI. On several processes each makes the same calls, and the
+            integrals of the first count.
+        settings: see `outcore.chem.ci.settings.Settings`; without `residual`, which follows from `conv_tol`.
+
+    Attributes, as PySCF's solvers have them: conv_tol (of the energy; residuals are converged to its square root),
+    max_cycle, nroots, wfnsym (irrep of the states by name or number; default that of the lowest orbitals), orbsym
+    (irreps of orbitals; set by CASCI of molecules with symmetry), spin (2S of the states; default the number of
+    unpaired electrons), converged. A state is a CIVector. Raises OutcoreError.
+    """
+
+    _keys = {  # noqa: RUF012  (PySCF's convention)
+        *("mol", "conv_tol", "max_cycle", "nroots", "wfnsym", "orbsym", "spin", "converged", "settings"),
+        *("memory_bytes", "threads", "world", "eci", "norb", "nelec", "ci"),
+    }
+
+    def __init__(
+        self,
+        mol: Any = None,
+        *,
+        memory: int | str | None = None,
+        scratch: str | None = None,
+        threads: int | None = None,
+        comm: Intracomm | World | None = JOB,
+        **settings: Any,
+    ) -> None:
+        from outcore.job.world import World
+
+        if "residual" in settings:
+            raise OutcoreError(errno.EINVAL, "FCISolver", detail="residual has no effect; set conv_tol")
+        self.mol = mol
+        self.verbose = lib.logger.NOTE if mol is None else mol.verbose
+        self.stdout = lib.StreamObject.stdout if mol is None else mol.stdout
+        self.settings = Settings(**settings)
+        self.memory_bytes = None if memory is None else parse_bytes(memory)
+        self.threads = threads
+        self.world = comm if isinstance(comm, World) else make_world(comm, self.memory_bytes, scratch)
+        self.conv_tol, self.max_cycle, self.nroots = 1e-10, self.settings.max_cycle, 1
+        self.wfnsym: Any = None
+        self.orbsym: Any = None
+        self.spin: int | None = None
+        self.converged = False
+        self.eci: Any = None
+        self.ci: Any = None
+        self.norb: int | None = None
+        self.nelec: tuple[int, int] | None = None
+        self._open: list[tuple[FCI, list[weakref.ref[CIVector]]]] = []
+
+    # ---- states ----
+
+    def kernel(
+        self,
+        h1e: Any,
+        eri: Any,
+        norb: int,
+        nelec: Any,
+        ci0: Any = None,
+        tol: float | None = None,
+        lindep: float | None = None,
+        max_cycle: int | None = None,
+        max_space: int | None = None,
+        nroots: int | None = None,
+        davidson_only: Any = None,
+        pspace_size: int | None = None,
+        orbsym: Any = None,
+        wfnsym: Any = None,
+        ecore: float = 0.0,
+        **_: Any,
+    ) -> tuple[Any, Any]:
+        """Energies (Hartree, with ecore) and states; of one root a number and a CIVector. Collective.
+
+        ci0: states to begin from; True: the last ones, if they are of the same space. What PySCF passes about its
+        own search (lindep, max_space, pspace_size, davidson_only, max_memory) is taken and not used."""
+        accuracy = self.conv_tol if tol is None else tol
+        return self._kernel(
+            (h1e, eri, norb, nelec, ecore),
+            ci0,
+            np.sqrt(accuracy),
+            self.max_cycle if max_cycle is None else max_cycle,
+            self.nroots if nroots is None else nroots,
+            self.orbsym if orbsym is None else orbsym,
+            self.wfnsym if wfnsym is None else wfnsym,
+        )
+
+    def approx_kernel(
+        self,
+        h1e: Any,
+        eri: Any,
+        norb: int,
+        nelec: Any,
+        ci0: Any = None,
+        tol: float | None = None,
+        nroots: int | None = None,
+        wfnsym: Any = None,
+        ecore: float = 0.0,
+        **_: Any,
+    ) -> tuple[Any, Any]:
+        """As `kernel`, in a few iterations: between steps of the orbitals. Collective."""
+        accuracy = self.conv_tol if tol is None else tol
+        return self._kernel(
+            (h1e, eri, norb, nelec, ecore),
+            True if ci0 is None else ci0,
+            min(_APPROXIMATE, np.sqrt(accuracy)),
+            min(_FEW, self.max_cycle),
+            self.nroots if nroots is None else nroots,
+            self.orbsym,
+            self.wfnsym if wfnsym is None else wfnsym,
+        )
+
+    def _kernel(
+        self,
+        problem: tuple[Any, Any, int, Any, float],
+        ci0: Any,
+        residual: float,
+        max_cycle: int,
+        nroots: int,
+        orbsym: Any,
+        wfnsym: Any,
+    ) -> tuple[Any, Any]:
+        if isinstance(self, addons.SpinPenaltyFCISolver):
+            raise OutcoreError(
+                errno.ENOTSUP,
+                "FCISolver",
+                detail="fix_spin has no effect on it; set its attribute spin to 2S",
+            )
+        h1e, eri, norb, nelec, ecore = problem
+        electrons = self._electrons(nelec)
+        self._sweep(ci0)
+        made: Any = None
+        with self.world.together("active space", norb, electrons):
+            if self.world.rank == 0:
+                made = self._hamiltonian(h1e, eri, norb, orbsym, ecore)
+        found: Hamiltonian = self.world.broadcast(made)
+        ci = FCI.from_hamiltonian(
+            found,
+            electrons,
+            irrep=self._irrep(found, electrons, wfnsym),
+            spin=None if found.unrestricted else self.spin,
+            roots=nroots,
+            fixed=True,
+            memory=self.memory_bytes,
+            threads=self.threads,
+            comm=self.world,
+        )
+        ci.settings = replace(self.settings, residual=min(residual, 0.5), max_cycle=max_cycle)
+        ci.kernel(self._start(ci, ci0))
+        vectors = [CIVector(ci, root) for root in range(nroots)]
+        self._open.append((ci, [weakref.ref(each) for each in vectors]))
+        self.norb, self.nelec, self.converged = norb, electrons, ci.converged
+        self.eci, self.ci = ci.e_tot, vectors if nroots > 1 else vectors[0]
+        return self.eci, self.ci
+
+    def _start(self, ci: FCI, ci0: Any) -> Any:
+        """States to begin from: of the same determinants, as many."""
+        given = ci0[0] if isinstance(ci0, list | tuple) and len(ci0) else ci0
+        if isinstance(given, CIVector):
+            before = given.ci
+        elif isinstance(given, bool | np.bool_) and given and self._open:
+            before = self._open[-1][0]
+        else:
+            return None
+        same = (
+            before.target == ci.target
+            and before.hamiltonian.unrestricted == ci.hamiltonian.unrestricted
+            and np.array_equal(before.hamiltonian.irreps, ci.hamiltonian.irreps)
+            and np.array_equal(before.hamiltonian.permutation, ci.hamiltonian.permutation)
+        )
+        return before.solved if same else None
+
+    def _sweep(self, ci0: Any) -> None:
+        """Drops the states that nobody has a handle of, but the last ones. Collective."""
+        alive = [any(each() is not None for each in handles) for _, handles in self._open]
+        if self._open:
+            alive[-1] = True
+            alive = [bool(each) for each in self.world.all_reduce(np.array(alive, np.int64), "max")]
+        for is_alive, (ci, _) in zip(alive, self._open, strict=True):
+            if not is_alive:
+                ci.close()
+        self._open = [each for is_alive, each in zip(alive, self._open, strict=True) if is_alive]
+
+    def _electrons(self, nelec: Any) -> tuple[int, int]:
+        if isinstance(nelec, int | np.integer):
+            excess = int(self.spin or 0) if self.spin is not None else int(nelec) % 2
+            return (int(nelec) + excess) // 2, (int(nelec) - excess) // 2
+        return int(nelec[0]), int(nelec[1])
+
+    def _hamiltonian(self, h1e: Any, eri: Any, norb: int, orbsym: Any, ecore: float) -> Hamiltonian:
+        several = isinstance(h1e, list | tuple) or np.ndim(h1e) == 3
+        one: Any = tuple(h1e) if several else h1e
+        two: Any = eri
+        if several:
+            pairs = norb * (norb + 1) // 2
+            aa, ab, bb = eri
+            ab = np.asarray(ab)
+            if ab.shape == (pairs, pairs):
+                ab = _unpacked(ab, norb)
+            two = (aa, ab, bb)
+        irreps = None if orbsym is None or not len(orbsym) else np.asarray(orbsym, np.int64) % 10
+        return hamiltonian.make(
+            one,
+            two,
+            core_energy=float(ecore),
+            irreps=irreps,
+            group="" if irreps is None else self._group(irreps),
+        )
+
+    def _group(self, irreps: Any) -> str:
+        name = getattr(self.mol, "groupname", None) if getattr(self.mol, "symmetry", False) else None
+        name = _ABELIAN.get(str(name), name)
+        if name in IRREPS and max(irreps) < len(IRREPS[name]):
+            return str(name)
+        return "D2h" if max(irreps) > 3 else "C2v"
+
+    def _irrep(self, found: Hamiltonian, electrons: tuple[int, int], wfnsym: Any) -> int:
+        if wfnsym is None:
+            irreps, number = found.irreps[found.positions], 0
+            for count in electrons:
+                number ^= int(np.bitwise_xor.reduce(irreps[:count], initial=0))
+            return number
+        if isinstance(wfnsym, str):
+            try:
+                return int(symm.irrep_name2id(self.mol.groupname, wfnsym)) % 10
+            except (KeyError, AttributeError, RuntimeError):
+                return found.irrep(wfnsym)
+        return int(wfnsym) % 10
+
+    # ---- densities ----
+
+    def make_rdm1s(self, fcivec: Any, norb: int, nelec: Any, **_: Any) -> tuple[Matrix, Matrix]:
+        """[p][q] = <q+ p> of each spin."""
+        found = _handle(fcivec).densities()
+        return found.alpha.T.copy(), found.beta.T.copy()
+
+    def make_rdm1(self, fcivec: Any, norb: int, nelec: Any, **_: Any) -> Matrix:
+        """[p][q] = <q+ p> of both spins together."""
+        return np.ascontiguousarray(_handle(fcivec).densities().one.T)
+
+    def make_rdm12s(self, fcivec: Any, norb: int, nelec: Any, **_: Any) -> Any:
+        """The same of each spin, and [p][q][r][s] = <p+ r+ s q> of (alpha-alpha, alpha-beta, beta-beta)."""
+        found = _handle(fcivec).densities()
+        return (found.alpha.T.copy(), found.beta.T.copy()), (found.same_alpha, found.mixed, found.same_beta)
+
+    def make_rdm12(self, fcivec: Any, norb: int, nelec: Any, **_: Any) -> tuple[Matrix, Matrix]:
+        """Of both spins together."""
+        found = _handle(fcivec).densities()
+        return np.ascontiguousarray(found.one.T), found.two
+
+    def make_rdm2(self, fcivec: Any, norb: int, nelec: Any, **_: Any) -> Matrix:
+        return _handle(fcivec).densities().two
+
+    def trans_rdm1s(self, cibra: Any, ciket: Any, norb: int, nelec: Any, **_: Any) -> tuple[Matrix, Matrix]:
+        """[p][q] = <bra| q+ p |ket> of each spin."""
+        found = _handle(cibra).densities(_handle(ciket))
+        return found.alpha.T.copy(), found.beta.T.copy()
+
+    def trans_rdm1(self, cibra: Any, ciket: Any, norb: int, nelec: Any, **_: Any) -> Matrix:
+        return np.ascontiguousarray(_handle(cibra).densities(_handle(ciket)).one.T)
+
+    def trans_rdm12s(self, cibra: Any, ciket: Any, norb: int, nelec: Any, **_: Any) -> Any:
+        """And of two particles, of (alpha-alpha, alpha-beta, beta-alpha, beta-beta)."""
+        found = _handle(cibra).densities(_handle(ciket))
+        mixed = found.mixed, np.ascontiguousarray(found.mixed.transpose(2, 3, 0, 1))
+        return (found.alpha.T.copy(), found.beta.T.copy()), (found.same_alpha, *mixed, found.same_beta)
+
+    def trans_rdm12(self, cibra: Any, ciket: Any, norb: int, nelec: Any, **_: Any) -> tuple[Matrix, Matrix]:
+        found = _handle(cibra).densities(_handle(ciket))
+        return np.ascontiguousarray(found.one.T), found.two
+
+    # ---- what states look like ----
+
+    def spin_square(self, fcivec: Any, norb: int, nelec: Any) -> tuple[float, float]:
+        """<S^2> and 2S+1, for orbitals that are those of both spins."""
+        vector = _handle(fcivec)
+        square = analysis.spin_square(vector.ci.target.electrons, vector.densities())
+        return square, float(2 * (np.sqrt(max(square, 0.0) + 0.25) - 0.5) + 1)
+
+    def large_ci(self, fcivec: Any, norb: int, nelec: Any, tol: float = 0.1, return_strs: bool = True) -> Any:
+        """Determinants whose coefficients are larger than `tol`, or the largest one: lists of (coefficient, alpha,
+        beta), strings of bits or lists of orbitals."""
+        vector = _handle(fcivec)
+        count = min(int(1 / max(tol, 1e-3) ** 2) + 1, vector.determinants)
+        found = vector.ci.largest(vector.root, count)
+        chosen = [each for each in found if abs(each.coefficient) > tol] or found[:1]
+        if return_strs:
+            return [(each.coefficient, bin(each.alpha), bin(each.beta)) for each in chosen]
+        return [(each.coefficient, _orbitals(each.alpha), _orbitals(each.beta)) for each in chosen]
+
+    def energy(self, h1e: Any, eri: Any, fcivec: Any, norb: int, nelec: Any, **_: Any) -> float:
+        """<H> of a state for these integrals (Hartree)."""
+        vector = _handle(fcivec)
+        of_these = self._hamiltonian(h1e, eri, norb, None, 0.0)
+        return vector.densities().energy(of_these)
+
+    def gen_linkstr(self, *_: Any, **__: Any) -> Any:
+        """Refused: methods that ask for it work on vectors in memory."""
+        raise OutcoreError(
+            errno.ENOTSUP,
+            "FCISolver",
+            detail="its vectors are no arrays; use CASSCF's mc1step (the default), not mc.newton()",
+        )
+
+    # ---- life ----
+
+    def dump_flags(self, verbose: Any = None) -> Any:
+        log = lib.logger.new_logger(self, verbose)
+        log.info("******** %s ********", type(self).__name__)
+        log.info("conv_tol = %g, max_cycle = %d, nroots = %d", self.conv_tol, self.max_cycle, self.nroots)
+        log.info(
+            "memory = %s, precision = %s",
+            self.memory_bytes or "half of what is free",
+            self.settings.precision,
+        )
+        return self
+
+    def check_sanity(self) -> Any:
+        return self
+
+    def close(self) -> None:
+        """Drops all states. Collective."""
+        for ci, _ in self._open:
+            ci.close()
+        self._open.clear()
+
+
+def _handle(vector: Any) -> CIVector:
+    if not isinstance(vector, CIVector):
+        raise OutcoreError(
+            errno.EINVAL, "FCISolver", detail=f"a {type(vector).__name__} is no state that it has found"
+        )
+    return vector
+
+
+def _orbitals(string: int) -> list[int]:
+    return [q for q in range(64) if string >> q & 1]
+
+
+def _unpacked(pairs: Matrix, n: int) -> Matrix:
+    p, q = np.tril_indices(n)
+    number = np.empty((n, n), np.int64)
+    number[p, q] = number[q, p] = np.arange(len(p))
+    return np.asarray(pairs[number[:, :, None, None], number])

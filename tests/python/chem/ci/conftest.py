@@ -1,0 +1,21 @@
+"""Threads of PySCF and of BLAS wait for each other in a loop, which takes long where other tests run beside."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def pyscf_with_one_thread():
+    try:
+        from pyscf import lib
+    except ImportError:
+        yield
+        return
+    from outcore.parallel.team import blas_of_one_thread
+
+    before = lib.num_threads()
+    lib.num_threads(1)
+    with blas_of_one_thread():
+        yield
+    lib.num_threads(before)
