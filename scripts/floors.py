@@ -59,8 +59,8 @@ PYTHON_FLOORS = (
     "chem.ci chem.hf chem.mp2",
     "cli",
     "chem.options",  # what stands from here on is put into the frame of all commands
-    "chem.hf.view chem.ri.options",
-    "chem.hf.command chem.ri.command",
+    "chem.hf.view chem.ri.options chem.ci.options",
+    "chem.hf.command chem.ri.command chem.ci.command",
     "study",
     ". __main__",
 )

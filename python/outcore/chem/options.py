@@ -24,14 +24,16 @@ Storage = Annotated[
         "what is worth most on disk, the rest recomputed; 'auto': in memory what fits there. No method has all."
     ),
 ]
+GEOMETRY = typer.Argument(help="XYZ file, in Angstrom.")
+BASIS = typer.Option(help="Basis set, as PySCF names it, or a file in NWChem's format.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class MoleculeOptions(JobOptions):
     """The molecule, and how its SCF goes."""
 
-    geometry: Annotated[Path, typer.Argument(help="XYZ file, in Angstrom.")]
-    basis: Annotated[str, typer.Option(help="Basis set, as PySCF names it, or a file in NWChem's format.")]
+    geometry: Annotated[Path, GEOMETRY]
+    basis: Annotated[str, BASIS]
     ecp: Annotated[
         str | None,
         typer.Option(
@@ -53,7 +55,7 @@ class MoleculeOptions(JobOptions):
         str | None, typer.Option(help="Of the coordinates: angstrom or bohr. Default: what the file says.")
     ] = None
     uhf: Annotated[
-        bool, typer.Option("--uhf", help="Unrestricted; the default if electrons are unpaired.")
+        bool, typer.Option("--uhf", help="Unrestricted; if electrons are unpaired the default, but of CI.")
     ] = False
     guess: Annotated[str | None, typer.Option(help="Start guess, as PySCF names it. Default: minao.")] = None
     conv_tol: Annotated[

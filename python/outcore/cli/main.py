@@ -42,6 +42,9 @@ SUBCOMMANDS = {
     "rimp2": Subcommand(
         "outcore.chem.ri.command", "rimp2", "RI-MP2 with three-index integrals on disk", parallel=True
     ),
+    "fci": Subcommand(
+        "outcore.chem.ci.command", "fci", "full CI with vectors in memory or on disk", parallel=True
+    ),
     "report": Subcommand("outcore.cli.report", "command", "tables and figures of the I/O of a traced run"),
     "inspect": Subcommand("outcore.cli.inspect", "inspect", "what a disk array or a checkpoint holds"),
     "verify": Subcommand(

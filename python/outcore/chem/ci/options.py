@@ -1,0 +1,163 @@
+"""Options of `outcore fci`."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from outcore.base.errors import OutcoreError
+from outcore.chem import storage as storage_words
+from outcore.chem.ci.settings import Settings
+from outcore.chem.hf.settings import METHOD, STORAGES
+from outcore.chem.options import BASIS, GEOMETRY, MoleculeOptions
+from outcore.chem.scf_options import check_one_method
+from outcore.job import preflight
+
+# What an FCIDUMP file takes the place of.
+_OF_MOLECULES = (
+    *("geometry", "basis", "ecp", "cart", "charge", "frame", "unit", "uhf", "rohf", "guess", "conv_tol"),
+    *("max_cycle", "storage", "screening", "restart", "frozen", "active", "group", "molden"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(MoleculeOptions):
+    """Of full CI: of a molecule, after its SCF, or of the integrals in a file."""
+
+    geometry: Annotated[Path | None, GEOMETRY] = None  # type: ignore[assignment]
+    basis: Annotated[str | None, BASIS] = None  # type: ignore[assignment]
+    rohf: Annotated[bool, typer.Option("--rohf", help="Restricted open-shell.")] = False
+    fcidump: Annotated[
+        Path | None, typer.Option(help="Take the integrals from this FCIDUMP file, instead of a molecule.")
+    ] = None
+    frozen: Annotated[
+        str, typer.Option(help="Lowest orbitals that are not correlated: a number, or 'auto' for the cores.")
+    ] = "0"
+    active: Annotated[
+        int | None, typer.Option(help="Orbitals above the frozen ones that are correlated. Default: all.")
+    ] = None
+    group: Annotated[
+        str | None,
+        typer.Option(
+            help="Point group of which symmetry is used: D2h, C2v, C2h, D2, Cs, C2, Ci or C1. Default: the "
+            "largest that the molecule has."
+        ),
+    ] = None
+    irrep: Annotated[
+        str | None,
+        typer.Option(
+            help="Of the states, by name; a number as in ORBSYM with --fcidump. Default: that of the SCF, or "
+            "ISYM."
+        ),
+    ] = None
+    roots: Annotated[int, typer.Option(help="Number of states.")] = 1
+    precision: Annotated[
+        str,
+        typer.Option(help="'double', or 'mixed': single precision first, double in the end."),
+    ] = "double"
+    residual: Annotated[
+        float, typer.Option(help="Norm of the residual below which a root is converged (Hartree).")
+    ] = Settings.residual
+    iterations: Annotated[int, typer.Option(help="Most iterations of the CI.")] = Settings.max_cycle
+    vectors: Annotated[
+        int, typer.Option(help="Vectors of the search for each root, 2 or more; more converge faster.")
+    ] = Settings.vectors
+    start: Annotated[
+        int, typer.Option(help="Determinants of the small space whose states the search begins with.")
+    ] = Settings.guess_size
+    spin_shift: Annotated[
+        float,
+        typer.Option(help="Raises states of higher spin by it, times S(S+1), during the search (Hartree)."),
+    ] = Settings.spin_shift
+    unfolded: Annotated[
+        bool, typer.Option("--unfolded", help="Singlets and triplets as whole vectors, not as folded halves.")
+    ] = False
+    ordered: Annotated[
+        bool, typer.Option("--ordered", help="Add in one order always, so that runs repeat bit by bit.")
+    ] = False
+    largest: Annotated[int, typer.Option(help="Print so many of the largest determinants; 0 for none.")] = 5
+    energy_only: Annotated[
+        bool, typer.Option("--energy-only", help="No densities: neither <S^2>, occupations nor dipole.")
+    ] = False
+    molden: Annotated[
+        Path | None,
+        typer.Option(help="Write the natural orbitals of the first root here, in Molden's format."),
+    ] = None
+    write_fcidump: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the integrals of the active orbitals here.")
+    ] = None
+
+    def check(self) -> None:
+        if self.fcidump is not None:
+            self._check_file()
+        else:
+            self._check_molecule()
+        preflight.check_count("--roots", self.roots)
+        preflight.check_count("--iterations", self.iterations)
+        preflight.check_count("--active", self.active)
+        preflight.check_number("--residual", self.residual)
+        if self.largest < 0:
+            raise OutcoreError(errno.EINVAL, f"--largest {self.largest}", detail="it must be 0 or more")
+        if self.energy_only:
+            preflight.refuse({"--molden": self.molden}, "with --energy-only, without natural orbitals")
+        self.settings()
+        super().check()
+
+    def _check_file(self) -> None:
+        defaults = {each.name: each.default for each in fields(self)}
+        given = {name for name in _OF_MOLECULES if getattr(self, name) != defaults[name]}
+        named = {
+            ("GEOMETRY" if name == "geometry" else f"--{name.replace('_', '-')}"): True
+            for name in sorted(given)
+        }
+        preflight.refuse(named, "with --fcidump, whose integrals are taken as they are")
+
+    def _check_molecule(self) -> None:
+        if self.geometry is None or self.basis is None:
+            missing = "GEOMETRY" if self.geometry is None else "--basis"
+            raise OutcoreError(
+                errno.EINVAL,
+                "choose options",
+                detail=f"{missing} is missing: give an XYZ file and --basis, or --fcidump FILE",
+            )
+        check_one_method(self.uhf, self.rohf)
+        storage_words.check(self.storage, STORAGES, METHOD)
+        if self.uhf:
+            preflight.refuse(
+                {"--molden": self.molden}, "with --uhf, whose states have no natural orbitals here"
+            )
+            preflight.refuse(
+                {"--spin-shift": self.spin_shift != Settings.spin_shift},
+                "with --uhf, whose states have any spin",
+            )
+            preflight.refuse({"--unfolded": self.unfolded}, "with --uhf, whose vectors are not folded")
+
+    def settings(self) -> dict[str, Any]:
+        """For FCI."""
+        found: dict[str, Any] = {
+            "residual": self.residual,
+            "max_cycle": self.iterations,
+            "vectors": self.vectors,
+            "precision": self.precision,
+            "guess_size": self.start,
+            "spin_shift": self.spin_shift,
+            "ordered": self.ordered,
+            "checkpoint": self.checkpoint,
+        }
+        Settings(**found)
+        return found
+
+    def reads(self) -> dict[str, Any]:
+        return super().reads() | {"the integrals": self.fcidump}
+
+    def writes(self) -> dict[str, Any]:
+        return super().writes() | {"--molden": self.molden, "--write-fcidump": self.write_fcidump}
+
+    def check_targets(self) -> None:
+        super().check_targets()
+        preflight.check_file(self.molden, "write molden file")
+        preflight.check_file(self.write_fcidump, "write FCIDUMP")

@@ -1,0 +1,182 @@
+"""The command `outcore fci`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from outcore.base.errors import NotConverged, OutcoreError
+from outcore.cli import main as cli
+
+pytest.importorskip("pyscf")
+
+WATER = "3\nwater\nO 0 0 0\nH 0 0.757 0.587\nH 0 -0.757 0.587\n"
+WATER_STO3G = -75.0126471190  # PySCF's
+OXYGEN = "2\noxygen\nO 0 0 -0.6\nO 0 0 0.6\n"
+
+
+@pytest.fixture
+def water(tmp_path) -> Path:
+    path = tmp_path / "water.xyz"
+    path.write_text(WATER)
+    return path
+
+
+def run(path: Path | None, *arguments: str) -> int:
+    given = [] if path is None else [str(path)]
+    return cli.run(["fci", *given, "--threads", "1", *arguments])
+
+
+def refused(path: Path | None, *arguments: str) -> str:
+    with pytest.raises((OutcoreError, cli.UsageError)) as caught:
+        run(path, *arguments)
+    return str(caught.value)
+
+
+def number(output: str, start: str) -> float:
+    line = next(line for line in output.splitlines() if line.strip().startswith(start))
+    return float(line.strip().removeprefix(start).split()[0])
+
+
+def test_it_prints_energies_and_what_states_are(water, tmp_path, capsys):
+    results, molden = tmp_path / "results.json", tmp_path / "natural.molden"
+    arguments = ("--basis", "sto-3g", "--roots", "2", "--json", str(results), "--molden", str(molden))
+    assert run(water, *arguments) == 0
+    output = capsys.readouterr().out
+    assert number(output, "FCI energy of root 1:") == pytest.approx(WATER_STO3G, abs=1e-8)
+    assert "2 roots of A1, 2S = 0: 133 determinants in 4 symmetry blocks of 4 to 64, folded" in output
+    assert "2222200" in output and "<S^2> = 0.000000" in output and "Debye" in output
+    assert "predicted / actual" in output and "transition dipole" in output
+    found = json.loads(results.read_text())
+    assert found["energies_hartree"][0] == pytest.approx(WATER_STO3G, abs=1e-8)
+    assert found["determinants"] == 133 and found["converged"] and found["group"] == "C2v"
+    assert sum(found["roots"][0]["occupations"]) == pytest.approx(10)
+    assert found["roots"][0]["dipole_debye"][2] == pytest.approx(1.616057, abs=1e-5)
+    assert found["determinants_of_roots"][0]["determinants"][0][1] == "2222200"
+    assert found["bounds"][0]["weinstein"] < 1e-6
+    assert molden.read_text().startswith("[Molden Format]")
+
+
+def test_integrals_are_written_and_read(water, tmp_path, capsys):
+    dump = tmp_path / "FCIDUMP"
+    run(water, "--basis", "sto-3g", "--frozen", "auto", "--write-fcidump", str(dump), "--energy-only")
+    first = capsys.readouterr().out
+    assert "<S^2>" not in first and "1 frozen" in first
+    assert run(None, "--fcidump", str(dump), "--largest", "0") == 0
+    second = capsys.readouterr().out
+    energies = [number(each, "FCI energy of root 1:") for each in (first, second)]
+    assert energies[0] == pytest.approx(energies[1], abs=1e-9)
+    assert "6 of irrep" not in second and "3 of irrep 1" in second and "largest" not in second
+    run(None, "--fcidump", str(dump), "--spin", "2", "--irrep", "3")
+    assert "1 root of irrep 3, 2S = 2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), ("--unfolded",), ("--precision", "mixed"), ("--vectors", "6", "--ordered")]
+)
+def test_ways_to_the_same_energy(water, capsys, arguments):
+    run(water, "--basis", "sto-3g", "--energy-only", *arguments)
+    output = capsys.readouterr().out
+    assert number(output, "FCI energy of root 1:") == pytest.approx(WATER_STO3G, abs=1e-8)
+    assert ("folded" in output) == ("--unfolded" not in arguments)
+
+
+def test_open_shells(tmp_path, capsys):
+    path = tmp_path / "oxygen.xyz"
+    path.write_text(OXYGEN)
+    options = ("--basis", "sto-3g", "--spin", "2", "--frozen", "4", "--active", "6")
+    energies = []
+    for more in ((), ("--rohf", "--unfolded"), ("--uhf",)):
+        run(path, *options, *more)
+        output = capsys.readouterr().out
+        energies.append(number(output, "FCI energy of root 1:"))
+        assert ("Sigma_g-" in output) and ("UHF" in output) == (more == ("--uhf",))
+    assert energies[0] == pytest.approx(energies[1], abs=1e-8)
+    assert energies[0] != pytest.approx(energies[2], abs=1e-5)
+
+
+def test_symmetry_can_be_chosen(water, capsys):
+    for group, determinants in (("C1", 441), ("Cs", 261), ("C2v", 133)):
+        run(water, "--basis", "sto-3g", "--group", group, "--energy-only")
+        output = capsys.readouterr().out
+        assert f"{determinants} determinants" in output and f"point group {group}" in output
+        assert number(output, "FCI energy of root 1:") == pytest.approx(WATER_STO3G, abs=1e-8)
+
+
+def test_an_estimate_computes_nothing(water, tmp_path, capsys):
+    results = tmp_path / "results.json"
+    run(water, "--basis", "cc-pvdz", "--estimate", "--memory", "1GB", "--json", str(results))
+    output = capsys.readouterr().out
+    found = json.loads(results.read_text())
+    assert found["determinants"] == 451_681_246 and "451681246" in output
+    assert found["estimate"]["disk_bytes"] > 4e9 and "energy" not in output
+
+
+def test_another_run_goes_on_from_a_checkpoint(water, tmp_path, capsys):
+    kept = tmp_path / "kept"
+    options = ("--basis", "6-31g", "--frozen", "1", "--checkpoint", str(kept), "--energy-only")
+    with pytest.raises(NotConverged, match="after 3 iterations the residual is"):
+        run(water, *options, "--iterations", "3")
+    capsys.readouterr()
+    assert run(water, *options) == 0
+    output = capsys.readouterr().out
+    assert "converged orbitals found" in output and "began with states of iteration 3" in output
+    assert number(output, "FCI energy of root 1:") == pytest.approx(-76.1199484283, abs=1e-8)
+    assert "they were kept with roots = 1, now it is 2" in refused(water, *options, "--roots", "2")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--frozen", "6"), "6 frozen, but only 5 are occupied"),
+        (("--frozen", "core"), "neither a number"),
+        (("--active", "4"), "4 active orbitals cannot hold 5"),
+        (("--active", "0"), "--active 0"),
+        (("--irrep", "B3u"), "C2v has the irreps A1, A2, B1, B2"),
+        (("--group", "D2h"), "the molecule has C2v, not D2h"),
+        (("--group", "Td"), "it may be D2h"),
+        (("--spin", "1"), "10 electrons cannot have 1 unpaired"),
+        (("--roots", "0"), "--roots 0"),
+        (("--roots", "65"), "65 roots"),
+        (("--precision", "single"), "precision 'single' is none of double, mixed"),
+        (("--residual", "0"), "--residual 0"),
+        (("--vectors", "1"), "1 vectors; there may be 2"),
+        (("--start", "0"), "small space of 0 determinants"),
+        (("--spin-shift", "-1"), "spin shift of -1"),
+        (("--largest", "-1"), "--largest -1"),
+        (("--iterations", "0"), "--iterations 0"),
+        (("--storage", "tape"), "storage 'tape'"),
+        (("--uhf", "--rohf"), "exclude each other"),
+        (("--uhf", "--molden", "x"), "--molden has no effect with --uhf"),
+        (("--uhf", "--unfolded"), "--unfolded has no effect with --uhf"),
+        (("--energy-only", "--molden", "x"), "--molden has no effect with --energy-only"),
+        (("--memory", "20MB"), "MB"),
+    ],
+)
+def test_bad_input_is_explained(water, arguments, message):
+    assert message in refused(water, "--basis", "sto-3g", *arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--basis", "sto-3g"), ("--frozen", "1"), ("--group", "C1"), ("--uhf",)]
+)
+def test_a_file_of_integrals_takes_the_place_of_a_molecule(tmp_path, arguments):
+    assert f"{arguments[0]} has no effect with --fcidump" in refused(None, "--fcidump", "x", *arguments)
+
+
+def test_what_is_missing_is_named(water, tmp_path):
+    assert "--basis is missing" in refused(water)
+    assert "GEOMETRY is missing" in refused(None, "--basis", "sto-3g")
+    assert "GEOMETRY has no effect with --fcidump" in refused(water, "--fcidump", "x")
+    assert "No such file" in refused(None, "--fcidump", str(tmp_path / "none"))
+
+
+def test_files_are_not_overwritten_by_results(water, tmp_path):
+    dump = tmp_path / "FCIDUMP"
+    dump.write_text("x")
+    assert "--write-fcidump would overwrite the integrals" in refused(
+        None, "--fcidump", str(dump), "--write-fcidump", str(dump)
+    )
+    assert "No such file" in refused(water, "--basis", "sto-3g", "--molden", str(tmp_path / "no" / "x"))
