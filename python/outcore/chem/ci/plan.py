@@ -14,7 +14,7 @@ import numpy as np
 from outcore.base.errors import OutcoreError
 from outcore.chem.ci.groups import make_tasks
 from outcore.chem.ci.passes import AHEAD as PASS_AHEAD
-from outcore.chem.ci.sigma import AHEAD
+from outcore.chem.ci.sigma import tiles_ahead
 
 if TYPE_CHECKING:
     from outcore.chem.ci.groups import Task
@@ -160,7 +160,7 @@ def make_plan(
     kernel = kernel_bytes(space, threads, mixed=mixed)
     tile = tiling.largest * _DOUBLE
     places = 2 * roots * options.vectors + roots
-    in_products = 2 * AHEAD * tile
+    in_products = 2 * tiles_ahead(tiling, "float32" if mixed else "float64") * tile
     in_passes = (threads + PASS_AHEAD) * places * tile
     sums = 8 * len(tiling) * (3 * roots * 5 * roots + 2 * roots)
     fixed = kernel + in_products + sums

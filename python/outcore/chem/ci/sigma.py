@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from outcore.chem.ci.vector import Array
     from outcore.job.world import World
 
-AHEAD = 6  # tiles that are under way while one is put into panels
+_AHEAD_BYTES = 4 << 20  # under way while a tile is put into panels
 _POLL_S = 0.001
 _FAILED = 1 << 40  # turns: nobody waits any more
 
@@ -77,6 +77,12 @@ class _Slot:
         assert self.task is not None
         for part, touched in zip(self.task.parts, self._touched, strict=True):
             yield part, self._panels[part.kind], touched
+
+
+def tiles_ahead(tiling: Tiling, dtype: str) -> int:
+    """How many tiles are under way while one is put into panels."""
+    tile = tiling.largest * np.dtype(dtype).itemsize
+    return min(max(_AHEAD_BYTES // tile, 4), 32)
 
 
 class Sigma:
@@ -197,8 +203,9 @@ class Sigma:
         assert slot.task is not None
         for part in slot.task.parts:
             slot.panels(part)[1].clear(1)
-        buffers = [self._buffer(x) for _ in range(AHEAD)]
-        arrived: list[Any] = [None] * AHEAD
+        depth = tiles_ahead(self.tiling, self._type)
+        buffers = [self._buffer(x) for _ in range(depth)]
+        arrived: list[Any] = [None] * depth
 
         def start(number: int, place: int) -> Any:
             arrived[place] = x.vectors.get_async(
@@ -207,7 +214,7 @@ class Sigma:
             return arrived[place]
 
         numbers = [int(each) for each in slot.task.tiles(self.tiling)]
-        with Prefetch(numbers, start, AHEAD) as ahead:
+        with Prefetch(numbers, start, depth) as ahead:
             for number, place in ahead.in_order():
                 self._put_into_panels(slot, self.tiling[number], arrived[place].wait())
         self.moved.read += int(self.tiling.sizes[numbers].sum()) * x.vectors.dtype.itemsize
@@ -230,11 +237,12 @@ class Sigma:
             return
         if self._turn is not None:
             self._wait_for_turn(slot.number)
-        buffers = [np.empty(self.tiling.largest, y.vectors.dtype) for _ in range(AHEAD)]
-        under_way: list[Any] = [None] * AHEAD
+        depth = tiles_ahead(self.tiling, self._type)
+        buffers = [np.empty(self.tiling.largest, y.vectors.dtype) for _ in range(depth)]
+        under_way: list[Any] = [None] * depth
         numbers = [int(each) for each in slot.task.tiles(self.tiling)]
         for count, number in enumerate(numbers):
-            place = count % AHEAD
+            place = count % depth
             if under_way[place] is not None:
                 under_way[place].wait()
             tile = self.tiling[number]

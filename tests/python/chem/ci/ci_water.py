@@ -13,6 +13,7 @@ from outcore.chem.ci.space import Space
 from outcore.chem.ci.tiles import Tiling
 
 ORBITALS = 9
+_SEARCHED = 12  # states, among which there are some of every spin
 
 
 def integrals():
@@ -49,11 +50,14 @@ def hamiltonian(given):
 def expected(given, roots=1, spin=0):
     """Of PySCF, of the first irrep."""
     one, two, energy, irreps = given
-    solve = fci.direct_spin0_symm.FCI() if spin == 0 else fci.direct_spin1_symm.FCI()
-    solve = fci.addons.fix_spin_(solve, ss=spin / 2 * (spin / 2 + 1), shift=2.0)
+    solve = fci.direct_spin1_symm.FCI()
     solve.orbsym, solve.wfnsym, solve.conv_tol = irreps, 0, 1e-13
     with lib.with_omp_threads(1):
-        return np.ravel(solve.kernel(one, two, ORBITALS, (4, 4), nroots=roots)[0]) + energy
+        energies, vectors = solve.kernel(one, two, ORBITALS, (4, 4), nroots=_SEARCHED)
+    spins = [fci.spin_op.spin_square0(each, ORBITALS, (4, 4))[1] - 1 for each in vectors]
+    return np.array([each + energy for each, s in zip(energies, spins, strict=True) if abs(s - spin) < 1e-3])[
+        :roots
+    ]
 
 
 def space(found, parity=1):
