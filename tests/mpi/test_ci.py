@@ -51,10 +51,9 @@ def solve(world, given, kind, elements, *, slots=1, ordered=False, checkpoint=No
     return solved, dense
 
 
-@pytest.mark.parametrize("nodes", ["hosts", "processes"])
 @pytest.mark.parametrize(
-    ("kind", "elements", "slots", "parity"),
-    [("global", 8000, 1, 1), ("disk", 2500, 2, 1), ("disk", 20000, 1, 0)],
+    ("nodes", "kind", "elements", "slots", "parity"),
+    [("hosts", "global", 8000, 1, 1), ("hosts", "disk", 2500, 2, 1), ("processes", "disk", 20000, 1, 0)],
 )
 def test_energies_are_pyscfs_on_every_process(
     comm, computed_once, given, shared_tmp_path, nodes, kind, elements, slots, parity

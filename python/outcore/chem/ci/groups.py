@@ -36,6 +36,12 @@ class Part:
     rows: Integers
     columns: Integers
 
+    def elements(self, space: Space) -> int:
+        """Of x in its panel."""
+        heights = np.diff(np.searchsorted(self.rows, space.alpha.offsets))
+        widths = np.diff(np.searchsorted(self.columns, space.beta.offsets))
+        return int(heights @ widths[np.arange(space.groups) ^ space.irrep])
+
 
 @dataclass(frozen=True)
 class Task:

@@ -45,17 +45,25 @@ class Moved:
 
 
 class _Slot:
-    """Panels of a task, of x and of the product, kept for the next one."""
+    """Panels of a task, of x and of the product. Their memory is kept for the next one, as long as those of x have
+    no more than `most` elements together."""
 
-    def __init__(self, kernel: Any, dtype: str) -> None:
-        self._kernel, self._dtype = kernel, dtype
+    def __init__(self, kernel: Any, dtype: str, most: int) -> None:
+        self._kernel, self._dtype, self._most = kernel, dtype, most
         self._panels: dict[str, tuple[Any, Any]] = {}
+        self._room: dict[str, int] = {}  # elements that a panel of x has memory for
         self.number = -1
         self.task: Task | None = None
         self._touched: list[Flags] = []
 
     def take(self, number: int, task: Task, tiling: Tiling) -> None:
         self.number, self.task, self._touched = number, task, task.touched(tiling)
+        needed = {part.kind: part.elements(tiling.space) for part in task.parts}
+        room = {kind: max(needed.get(kind, 0), self._room.get(kind, 0)) for kind in {**needed, **self._room}}
+        if sum(room.values()) > self._most:
+            self._panels.clear()
+            room = needed
+        self._room = room
         for part in task.parts:
             indices = (part.columns, part.rows) if part.kind == ALPHA else (part.rows, part.columns)
             if part.kind in self._panels:
@@ -124,8 +132,10 @@ class Sigma:
             with self.world.together("tasks of products", self._type):
                 self._slots.clear()
                 self.tasks = self._make_tasks(self._type)
+                space = self.tiling.space
+                most = max(sum(part.elements(space) for part in task.parts) for task in self.tasks)
                 slots = 2 if self.overlaps and len(self.tasks) > 1 else 1
-                self._slots = [_Slot(self.kernel, self._type) for _ in range(slots)]
+                self._slots = [_Slot(self.kernel, self._type, most) for _ in range(slots)]
         self.products += 1
         with self.world.together("product with the CI Hamiltonian"):
             try:

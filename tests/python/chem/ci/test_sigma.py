@@ -151,7 +151,7 @@ def test_every_hole_and_row_has_one_task():
         )
         assert rows == list(range(len(space.alpha.strings)))
         for task in tasks:
-            assert sum(len(part.rows) * len(part.columns) for part in task.parts) <= limit
+            assert sum(part.elements(space) for part in task.parts) <= limit
     assert groups.make_tasks(space, least_limit(space) - 1) is None
 
 
