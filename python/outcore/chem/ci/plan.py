@@ -75,13 +75,26 @@ class Plan:
         return 2 * pairs * self.tiling.elements * np.dtype(self.work_type).itemsize
 
     @property
+    def kept_bytes(self) -> int:
+        """On the disk of states that outlast the run, of all processes: they are there twice while they are
+        written."""
+        return self._states_bytes(2) if self.states_on_disk else 0
+
+    @property
+    def scratch_bytes(self) -> int:
+        """On the disks for scratch, of all processes."""
+        if self.kind != "disk":
+            return 0
+        return self.work_bytes + (0 if self.states_on_disk else self._states_bytes(1))
+
+    @property
     def disk_bytes(self) -> int:
-        """Of all processes: states are kept twice while they are written, where they outlast the run."""
-        states = self.state_bytes("float64")
-        found = 2 * states if self.states_on_disk else states if self.kind == "disk" else 0
-        if self.options.precision == "mixed" and (self.states_on_disk or self.kind == "disk"):
-            found = max(found, states // 2 * (2 if self.states_on_disk else 1) + states)
-        return found + (self.work_bytes if self.kind == "disk" else 0)
+        return self.kept_bytes + self.scratch_bytes
+
+    def _states_bytes(self, times: int) -> int:
+        """Of both precisions, one of which follows the other."""
+        found = times * self.state_bytes("float64")
+        return found + (times * self.state_bytes("float32") if self.options.precision == "mixed" else 0)
 
     def tasks(self, dtype: str) -> list[Task]:
         """Of a product in this precision."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import errno
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore import _core
+from outcore.base.errors import OutcoreError
 from outcore.chem.ci import bounds, guess, vector
 from outcore.chem.ci.bounds import Bound
 from outcore.chem.ci.passes import Place, copy
@@ -100,6 +102,26 @@ def plan(
         )
 
 
+def check_room(world: World, needs: Sequence[tuple[Path, int]]) -> None:
+    """Whether the disks of these directories have room for so many bytes of all processes, those of one file system
+    together. Collective. Raises OutcoreError (ENOSPC)."""
+    with world.together("room for a CI"):
+        total: dict[int, tuple[Path, int]] = {}
+        for directory, size in needs:
+            place = directory if directory.exists() else directory.absolute().parent
+            device = place.stat().st_dev
+            total[device] = place, size + total.get(device, (place, 0))[1]
+        for place, size in total.values():
+            free = int(_core.file_system(str(place)).free_bytes)
+            if size > free:
+                raise OutcoreError(
+                    errno.ENOSPC,
+                    "full CI",
+                    path=place,
+                    detail=f"vectors take {size / 1e6:.0f} MB, there are {free / 1e6:.0f} MB",
+                )
+
+
 def solve(
     world: World,
     space: Space,
@@ -136,6 +158,10 @@ def solve(
     if chosen is None:
         kept_too = checkpoint is not None
         chosen = plan(world, space, options, roots=roots, memory_bytes=memory_bytes, kept=kept_too)
+    needs = [] if chosen.scratch_bytes == 0 else [(Path(world.scratch), chosen.scratch_bytes // world.nodes)]
+    if checkpoint is not None:
+        needs.append((checkpoint, chosen.kept_bytes // world.nodes))
+    check_room(world, needs)
     with world.together("CI kernel"):
         kernel = make_kernel(space, hamiltonian, spin_shift)
     kept: KeptStates | None = None

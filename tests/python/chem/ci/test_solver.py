@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import os
 import subprocess
 import sys
@@ -11,10 +12,12 @@ from pathlib import Path
 import ci_water
 import numpy as np
 import pytest
+from test_sigma import random_integrals
 
 import outcore
 from outcore import OutcoreError
-from outcore.chem.ci import estimate, plan, solver
+from outcore.chem.ci import estimate, guess, plan, solver
+from outcore.chem.ci.space import Space
 from outcore.chem.ci.tiles import Tiling
 
 PLACE = Path(__file__).parent
@@ -153,6 +156,30 @@ def test_an_estimate_says_what_is_needed(given, tmp_path):
     assert found.disk_bytes == 0
 
 
+def test_a_disk_that_is_too_small_is_refused_before_the_start(tmp_path):
+    with outcore.World("self", scratch=tmp_path) as world:
+        solver.check_room(world, [(tmp_path, 1000), (tmp_path / "new", 1000)])
+        with pytest.raises(OutcoreError, match=r"vectors take 4000000000000 MB, there are") as raised:
+            solver.check_room(world, [(tmp_path, 2 * 10**18), (tmp_path / "new", 2 * 10**18)])
+        assert raised.value.errno == errno.ENOSPC
+
+
+@pytest.mark.parametrize("electrons", [(0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (3, 0), (6, 5), (6, 6)])
+def test_few_and_many_electrons(electrons, tmp_path):
+    irreps = [0, 0, 0, 1, 1, 1]
+    one, two = random_integrals(irreps)
+    given = (one, two, 1.0, np.array(irreps))
+    hamiltonian = dataclasses.replace(ci_water.hamiltonian(given), groups=2, names=("A'", 'A"'), group="Cs")
+    space = Space(hamiltonian, *electrons)
+    with outcore.World("self", scratch=tmp_path, memory="200MB") as world:
+        solved = solver.solve(world, space, hamiltonian)
+        solved.close()
+    assert solved.converged
+    found = guess.start(hamiltonian, space.alpha, space.beta, 0, size=1000)
+    assert len(found.alpha) == space.determinants
+    assert solved.energies[0] == pytest.approx(found.energies[0], abs=1e-9)
+
+
 # ---- states that outlast a run ----
 
 
@@ -229,7 +256,7 @@ def test_a_flipped_bit_is_found(given, tmp_path):
             file.write(bytes([byte[0] ^ 4]))
     with pytest.raises(OutcoreError) as raised:
         solve(given, tmp_path, checkpoint=kept)
-    assert raised.value.errno == 5
+    assert raised.value.errno == errno.EIO
 
 
 def test_what_is_kept_is_the_newest_iteration(given, tmp_path):
