@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from outcore.parallel.tasks import tasks_of
 if TYPE_CHECKING:
     from outcore.chem.ci.groups import Flags, Part, Task
     from outcore.chem.ci.passes import Place
+    from outcore.chem.ci.space import Integers
     from outcore.chem.ci.tiles import Tile, Tiling
     from outcore.chem.ci.vector import Array
     from outcore.job.world import World
@@ -120,6 +122,7 @@ class Sigma:
         self._turn = GlobalArray(world, (1,), "int64") if ordered and world.size > 1 else None
         self._slots: list[_Slot] = []
         self._type, self.tasks = "", list["Task"]()
+        self._movers = 1
 
     def apply(self, x: Place, y: Place) -> None:
         """Adds H x to y, whose types are those of x. Raises OutcoreError, at all processes."""
@@ -165,7 +168,9 @@ class Sigma:
         numbers = tasks_of(self._counter, len(self.tasks))
         for slot in self._slots:
             slot.task = None
-        with ThreadPoolExecutor(1) as mover:
+        # Moving does not overlap with computing in one set of panels: then all threads move.
+        self._movers = self.threads if len(self._slots) == 1 else 1
+        with ThreadPoolExecutor(1) as mover, ThreadPoolExecutor(self._movers) as self._sharing:
             which = 0
             coming = mover.submit(self._move, x, y, which, numbers)
             while self._arrived(coming):
@@ -212,8 +217,19 @@ class Sigma:
     def _load(self, x: Place, slot: _Slot) -> None:
         assert slot.task is not None
         for part in slot.task.parts:
-            slot.panels(part)[1].clear(1)
-        depth = tiles_ahead(self.tiling, self._type)
+            slot.panels(part)[1].clear(self._movers)
+        numbers = slot.task.tiles(self.tiling)
+        self._in_shares(numbers, partial(self._load_tiles, x, slot))
+        self.moved.read += int(self.tiling.sizes[numbers].sum()) * x.vectors.dtype.itemsize
+
+    def _in_shares(self, numbers: Integers, move: Callable[[list[int], int], None]) -> None:
+        """Of tiles, each mover a run; `move` is told how many it may have under way."""
+        depth = max(tiles_ahead(self.tiling, self._type) // self._movers, 2)
+        shares = [share.tolist() for share in np.array_split(numbers, self._movers)]
+        for done in [self._sharing.submit(move, share, depth) for share in shares]:
+            done.result()
+
+    def _load_tiles(self, x: Place, slot: _Slot, numbers: list[int], depth: int) -> None:
         buffers = [self._buffer(x) for _ in range(depth)]
         arrived: list[Any] = [None] * depth
 
@@ -223,11 +239,9 @@ class Sigma:
             )
             return arrived[place]
 
-        numbers = [int(each) for each in slot.task.tiles(self.tiling)]
         with Prefetch(numbers, start, depth) as ahead:
             for number, place in ahead.in_order():
                 self._put_into_panels(slot, self.tiling[number], arrived[place].wait())
-        self.moved.read += int(self.tiling.sizes[numbers].sum()) * x.vectors.dtype.itemsize
 
     def _put_into_panels(self, slot: _Slot, tile: Tile, values: Array) -> None:
         (row, column), parity = tile.first, self.tiling.parity
@@ -247,10 +261,16 @@ class Sigma:
             return
         if self._turn is not None:
             self._wait_for_turn(slot.number)
-        depth = tiles_ahead(self.tiling, self._type)
+        numbers = slot.task.tiles(self.tiling)
+        self._in_shares(numbers, partial(self._unload_tiles, y, slot))
+        self.moved.added += int(self.tiling.sizes[numbers].sum()) * y.vectors.dtype.itemsize
+        if self._turn is not None:
+            self._turn.read_increment(0, 1)
+        slot.task = None
+
+    def _unload_tiles(self, y: Place, slot: _Slot, numbers: list[int], depth: int) -> None:
         buffers = [np.empty(self.tiling.largest, y.vectors.dtype) for _ in range(depth)]
         under_way: list[Any] = [None] * depth
-        numbers = [int(each) for each in slot.task.tiles(self.tiling)]
         for count, number in enumerate(numbers):
             place = count % depth
             if under_way[place] is not None:
@@ -262,10 +282,6 @@ class Sigma:
         for each in under_way:
             if each is not None:
                 each.wait()
-        self.moved.added += int(self.tiling.sizes[numbers].sum()) * y.vectors.dtype.itemsize
-        if self._turn is not None:
-            self._turn.read_increment(0, 1)
-        slot.task = None
 
     def _take_from_panels(self, slot: _Slot, tile: Tile, values: Array) -> None:
         (row, column), parity = tile.first, self.tiling.parity
