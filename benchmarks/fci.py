@@ -1,0 +1,298 @@
+"""Full CI: products of the Hamiltonian with a vector, and whole runs, against PySCF; and runs on disk.
+
+Products are timed in turn with PySCF's direct_spin0_symm, from the same integrals, on the same number of threads.
+Vectors of ours are in memory, folded, and what is timed begins and ends with them. Rates are operations of the
+products of matrices alone over the time of all that is done, against DGEMM of the same BLAS with 1000 x 1000
+matrices. Whole runs converge residuals to 1e-5, from integrals to energies, start states included. Water with 4.5e8
+determinants (1 GB) and the dimer of beryllium with 1.06e9 (4 GB, 500 MB) are run for a few iterations in mixed
+precision: seconds of an iteration, the share of them in which tasks waited for vectors, and bytes moved against those of the
+plan. --quick leaves out these, and takes one molecule.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore import _core
+from outcore.chem import ci
+from outcore.chem.ci import solver, vector
+from outcore.chem.ci.groups import ALPHA, OPPOSITE
+from outcore.chem.ci.passes import Place
+from outcore.chem.ci.sigma import Sigma
+from outcore.cli.bench import BenchOptions, Claim, at_least, at_most, interleave, median_claim
+from outcore.job.resources import cores
+from outcore.parallel import team
+
+if TYPE_CHECKING:
+    from outcore.chem.ci.fci import FCI
+    from outcore.chem.ci.space import Space
+
+RESIDUAL = 1e-5
+_FEW_ITERATIONS = 3  # of runs that take long; the first has no previous direction
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    atom: str
+    basis: Any
+    group: str
+    frozen: int
+    faster: float  # than PySCF, a product
+
+    @cached_property
+    def mean_field(self) -> Any:
+        from pyscf import gto, scf
+
+        mol = gto.M(atom=self.atom, basis=self.basis, symmetry=self.group, verbose=0)
+        return scf.RHF(mol).run(conv_tol=1e-12)
+
+    @contextmanager
+    def ours(self, threads: int, **settings: Any) -> Iterator[FCI]:
+        with ci.FCI(self.mean_field, frozen=self.frozen, threads=threads, **settings) as found:
+            yield found
+
+
+NITROGEN = Case("N2/6-31G", "N 0 0 0; N 0 0 1.0977", "6-31g", "D2h", 2, 6.0)
+WATER = Case(
+    "H2O/cc-pVDZ, frozen core", "O 0 0 0; H 0 0.757 0.587; H 0 -0.757 0.587", "cc-pvdz", "C2v", 1, 20.0
+)
+LARGE_WATER = Case(
+    "H2O/cc-pVDZ",
+    "O 0 0 -0.004762593; H 0 0.80184232855 -0.56034446694; H 0 -0.80184232855 -0.56034446694",
+    "cc-pvdz",
+    "C2v",
+    0,
+    0.0,
+)
+
+
+def beryllium() -> Case:
+    """The dimer in [9s2p1d]: cc-pVDZ with its s functions uncontracted, 1,061,893,156 determinants in D2h."""
+    from pyscf import gto
+
+    known = gto.basis.load("cc-pvdz", "Be")
+    uncontracted = [[0, [row[0], 1.0]] for shell in known if shell[0] == 0 for row in shell[1:]]
+    basis = {"Be": uncontracted + [shell for shell in known if shell[0] > 0]}
+    return Case("Be2 [9s2p1d]", "Be 0 0 0; Be 0 0 2.45", basis, "D2h", 0, 0.0)
+
+
+def run(options: BenchOptions) -> list[Claim]:
+    threads = min(2, cores())
+    claims = [
+        *_products(options, NITROGEN, threads, repeats=5),
+        *_whole(options, NITROGEN, threads),
+    ]
+    if options.quick:
+        return claims
+    claims += _products(options, WATER, threads, repeats=2)
+    for case, memory, bar in (
+        (LARGE_WATER, "1GB", 60.0),
+        (beryllium(), "4GB", 90.0),
+        (beryllium(), "500MB", 1.3 * 90.0),
+    ):
+        claims += _iterations(options, case, threads, memory, bar)
+    return claims
+
+
+# ---- products ----
+
+
+class Products:
+    """Products of ours with a start vector in memory."""
+
+    def __init__(self, found: FCI, threads: int) -> None:
+        options = solver.Options(threads=threads)
+        plan = solver.plan(found.world, found.space, options)
+        self.kernel = solver.make_kernel(found.space, found.hamiltonian)
+        self.sigma = Sigma(
+            found.world, self.kernel, plan.tiling, plan.tasks, threads=threads, overlaps=plan.overlaps
+        )
+        self._vectors = vector.make(
+            found.world, plan.tiling, "memory", count=2, dtype="float64", cache_bytes=plan.cache_bytes
+        )
+        generator = np.random.default_rng(0)
+        for tile in self._vectors.tiles():
+            values = generator.normal(size=tile.shape)
+            self._vectors.put(0, tile, (values + values.T) / 2 if tile.on_diagonal else values)
+        self._vectors.sync()
+
+    def __call__(self) -> float:
+        self._vectors.clear(1)
+        begin = time.perf_counter()
+        self.sigma.apply(Place(self._vectors, 0), Place(self._vectors, 1))
+        return time.perf_counter() - begin
+
+    def close(self) -> None:
+        self.sigma.close()
+        self._vectors.close()
+
+
+def _theirs(case: Case, found: FCI) -> Callable[[], Any]:
+    """A product of PySCF's with a vector of the same space."""
+    from pyscf import fci, lib
+
+    n, electrons = found.hamiltonian.orbitals, found.space.electrons
+    solver_of_theirs = fci.direct_spin0_symm.FCI(case.mean_field.mol)
+    irreps = np.asarray(found.hamiltonian.irreps)
+    two = solver_of_theirs.absorb_h1e(found.hamiltonian.one, found.hamiltonian.two, n, electrons, 0.5)
+    strings = fci.cistring.num_strings(n, electrons[0])
+    vector_of_theirs = lib.transpose_sum(
+        np.random.default_rng(0).normal(size=(strings, strings)), inplace=True
+    )
+
+    def product() -> None:
+        solver_of_theirs.contract_2e(
+            two, vector_of_theirs, n, electrons, orbsym=irreps, wfnsym=found.space.irrep
+        )
+
+    return product
+
+
+def _products(options: BenchOptions, case: Case, threads: int, repeats: int) -> list[Claim]:
+    from pyscf import __version__, lib
+
+    ratios, scaling, rates = [], [], []
+    lib.num_threads(threads)
+    with case.ours(threads) as found:
+        theirs = _theirs(case, found)
+        many, one = Products(found, threads), Products(found, 1)
+        many(), one()  # memory is touched, tables are made
+        operations = _operations(found.space, many.kernel, many.sigma)
+        for _ in range(repeats):
+            seconds = interleave({"ours": many, "one": one, "theirs": theirs}, 1)
+            peak = _peak(threads)
+            ratios.append(seconds["theirs"] / seconds["ours"])
+            scaling.append(seconds["one"] / seconds["ours"])
+            rates.append(operations / seconds["ours"] / peak)
+            options.say(
+                f"{case.name}, {threads} threads: a product takes {seconds['ours']:.3g} s, PySCF's "
+                f"{seconds['theirs']:.3g} s; {operations / seconds['ours'] / 1e9:.3g} of {peak / 1e9:.3g} GFLOP/s"
+            )
+        many.close()
+        one.close()
+    peer = f"PySCF {__version__}, direct_spin0_symm, {threads} threads"
+    how = f"{repeats} products of each in turn, double precision"
+    return [
+        median_claim(f"{case.name}: product", ratios, "times faster", at_least(case.faster), peer, how),
+        median_claim(f"{case.name}: product, rate over that of DGEMM", rates, "", at_least(0.45), "", how),
+        median_claim(
+            f"{case.name}: product on {threads} threads", scaling, "times as fast as on one", at_least(1.8), "", how
+        ),
+    ]  # fmt: skip
+
+
+def _operations(space: Space, kernel: Any, sigma: Sigma) -> float:
+    """Of the products of matrices in a product with a vector."""
+    found = sum(kernel.flops(task.holes.start, task.holes.stop) for task in sigma.tasks if task.holes)
+    for part in (part for task in sigma.tasks for part in task.parts if part.kind != OPPOSITE):
+        transposed = part.kind == ALPHA
+        rows, strings = (part.columns, space.beta) if transposed else (part.rows, space.alpha)
+        columns = np.arange(len((space.alpha if transposed else space.beta).strings))
+        sectors = np.searchsorted(strings.offsets, rows, side="right") - 1
+        for sector, count in zip(*np.unique(sectors, return_counts=True), strict=True):
+            row = np.asarray([strings.offsets[sector]])
+            panel = _core.CIPanel(kernel, row, columns, "float64", transposed=transposed)
+            found += count * kernel.same_spin_flops(panel)
+    return float(found)
+
+
+def _peak(threads: int) -> float:
+    """Operations a second of DGEMM, a product of matrices in each thread."""
+    size, repeats = 1000, 4
+    a = np.ones((size, size))
+    outs = [np.empty((size, size)) for _ in range(threads)]
+
+    def work(thread: int, _: Callable[[], bool]) -> None:
+        for _turn in range(repeats):
+            np.matmul(a, a, out=outs[thread])
+
+    with team.blas_of_one_thread():
+        begin = time.perf_counter()
+        team.run(threads, work)
+        seconds = time.perf_counter() - begin
+    return 2.0 * size**3 * repeats * threads / seconds
+
+
+# ---- whole runs ----
+
+
+def _whole(options: BenchOptions, case: Case, threads: int) -> list[Claim]:
+    from pyscf import __version__, fci, lib
+
+    lib.num_threads(threads)
+    energies: dict[str, float] = {}
+    with case.ours(threads, residual=RESIDUAL) as found:
+        n, electrons = found.hamiltonian.orbitals, found.space.electrons
+
+        def ours() -> None:
+            energies["ours"] = found.kernel()
+
+        def theirs() -> None:
+            one = fci.direct_spin0_symm.FCI(case.mean_field.mol)
+            one.conv_tol, one.conv_tol_residual, one.max_cycle = 1e-10, RESIDUAL, 100
+            energies["theirs"], _ = one.kernel(
+                found.hamiltonian.one,
+                found.hamiltonian.two,
+                n,
+                electrons,
+                ecore=found.hamiltonian.core_energy,
+                orbsym=np.asarray(found.hamiltonian.irreps),
+                wfnsym=found.space.irrep,
+            )
+
+        seconds = interleave({"ours": ours, "theirs": theirs}, 1)
+        iterations = len(found.solved.iterations)
+    options.say(
+        f"{case.name}: {energies['ours']:.10f} Eh in {seconds['ours']:.3g} s, {iterations} iterations; PySCF "
+        f"{energies['theirs']:.10f} Eh in {seconds['theirs']:.3g} s"
+    )
+    if abs(energies["ours"] - energies["theirs"]) > 1e-8:
+        raise RuntimeError(f"{case.name}: the energies differ: {energies}")
+    share = seconds["ours"] / seconds["theirs"]
+    how = f"{seconds['ours']:.3g} s against {seconds['theirs']:.3g} s, once, from integrals to energy"
+    peer = f"PySCF {__version__}, direct_spin0_symm, {threads} threads"
+    return [Claim(f"{case.name}: whole run, share of the peer's time", share, "", at_most(0.15), peer, how)]
+
+
+def _iterations(options: BenchOptions, case: Case, threads: int, memory: str, most_s: float) -> list[Claim]:
+    """Of a run that is ended after a few."""
+    times = [time.perf_counter()]
+
+    def told(iteration: Any, _: Any) -> None:
+        times.append(time.perf_counter())
+        options.say(
+            f"{case.name}, {memory}: iteration {iteration.number}, {times[-1] - times[-2]:.3g} s, "
+            f"residual {iteration.residuals[0]:.1e}"
+        )
+
+    with case.ours(
+        threads,
+        memory=memory,
+        scratch=str(options.scratch),
+        precision="mixed",
+        max_cycle=_FEW_ITERATIONS,
+    ) as found:
+        found.on_iteration = told
+        found.kernel()
+        solved = found.solved
+        seconds = np.diff(times)[1:]
+        moved = solved.moved
+        read, added = solved.plan.product_bytes
+        waited = moved.waited_seconds / (moved.waited_seconds + moved.computed_seconds)
+        bytes_ratio = (moved.read + moved.added) / ((read + added) * solved.products)
+    name = f"{case.name}, {memory}"
+    how = f"{len(seconds)} iterations, mixed precision, {threads} threads, {found.space.determinants} determinants"
+    return [
+        Claim(f"{name}: iteration", statistics.median(seconds), "s", at_most(most_s), "", how),
+        Claim(f"{name}: tasks waited for vectors", 100 * waited, "%", at_most(15), "", how),
+        Claim(f"{name}: bytes moved over those of the plan", bytes_ratio, "", at_most(1.1), "", how),
+    ]
