@@ -174,14 +174,16 @@ class _Run(Run):
             self.console.print(forecast.table())
             self.results |= {"estimate": forecast.as_json()}
             return
-        self.say(str(forecast) if options.full else in_one_line(forecast))
+        for line in str(forecast).splitlines() if options.full else [in_one_line(forecast)]:
+            self.say(line)
         ci.on_iteration = Iterations(self.say, ci.hamiltonian.core_energy)
         begin = time.monotonic()
         ci.kernel()
         seconds = time.monotonic() - begin
         view = StateView(ci, self.say)
         view.energies(seconds)
-        self.say(forecast.against(ci.solved, seconds))
+        for line in forecast.against(ci.solved, seconds).splitlines():
+            self.say(line)
         self.results |= view.results() | {"fci_seconds": seconds}
         if options.largest:
             self.results |= view.determinants(options.largest)

@@ -59,6 +59,13 @@ def test_it_prints_energies_and_what_states_are(water, tmp_path, capsys):
     assert molden.read_text().startswith("[Molden Format]")
 
 
+def test_a_full_report_has_a_line_for_each_figure(water, capsys):
+    assert run(water, "--basis", "sto-3g", "--report", "full") == 0
+    lines = capsys.readouterr().out.splitlines()
+    for figure in ("determinants: 133", "disk: 0 MB"):
+        assert figure in lines
+
+
 def test_integrals_are_written_and_read(water, tmp_path, capsys):
     dump = tmp_path / "FCIDUMP"
     run(water, "--basis", "sto-3g", "--frozen", "auto", "--write-fcidump", str(dump), "--energy-only")
