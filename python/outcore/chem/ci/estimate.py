@@ -132,8 +132,10 @@ def forecast(
     with world.together("estimate of a CI"):
         kernel = solver.make_kernel(space, hamiltonian)
         flops = roots * (kernel.flops(0, len(kernel.holes)) + _same_spin_flops(space, kernel))
-        products = (roots * each for each in plan.product_bytes)
-        (read, written), (passes_read, passes_written) = products, plan.pass_bytes
+        read, written = (roots * each for each in plan.product_bytes)
+        if plan.kind == "disk":  # what is added to is read, but for the first time
+            read += written - roots * plan.tiling.elements * np.dtype(plan.work_type).itemsize
+        passes_read, passes_written = plan.pass_bytes
         workers = options.threads * world.size
         rate = machine.gemm(*_GEMM, options.threads, plan.work_type)
         computing = flops / (_OF_PEAK * rate * workers)
@@ -141,7 +143,7 @@ def forecast(
         moving, measured = 0.0, True
         if plan.kind == "disk":
             disk, measured = machine.planning_disk(world.scratch)
-            moving = (read + written) / disk.read_bytes_per_s + written / disk.write_bytes_per_s
+            moving = read / disk.read_bytes_per_s + written / disk.write_bytes_per_s
             correcting += passes_read / disk.read_bytes_per_s + passes_written / disk.write_bytes_per_s
         elif plan.states_on_disk:
             disk, measured = machine.planning_disk(world.scratch)
