@@ -7,20 +7,25 @@ mc.kernel()
 
 from __future__ import annotations
 
+import copy
 import errno
 import weakref
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pyscf import lib, symm
-from pyscf.fci import addons
+from pyscf import ao2mo, lib, symm
+from pyscf.fci import addons, direct_spin1
 
 from outcore.base.errors import OutcoreError
-from outcore.chem.ci import analysis, hamiltonian
+from outcore.chem.ci import analysis, hamiltonian, solver
+from outcore.chem.ci import vector as vectors
 from outcore.chem.ci.fci import FCI
 from outcore.chem.ci.hamiltonian import IRREPS, Hamiltonian, Matrix
+from outcore.chem.ci.passes import Place, dots
+from outcore.chem.ci.rotation import rotated
 from outcore.chem.ci.settings import Settings
+from outcore.chem.ci.sigma import Sigma
 from outcore.job.processes import JOB, make_world
 from outcore.job.resources import parse_bytes
 
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
     from outcore.chem.ci.densities import Densities
+    from outcore.chem.ci.vector import Vectors
     from outcore.job.world import World
 
 _ABELIAN = {"SO3": "D2h", "Dooh": "D2h", "Coov": "C2v"}
@@ -54,6 +60,14 @@ class CIVector:
             )
         found = self._ci.densities(self.root, None if other is None else other.root)
         return found.reordered(self._ci.hamiltonian.positions)
+
+    def dot(self, other: CIVector) -> float:
+        """The overlap with another state of the same determinants. Collective."""
+        mine, theirs = self._ci, other._ci
+        if (mine.target.electrons, mine.target.irrep) != (theirs.target.electrons, theirs.target.irrep):
+            return 0.0
+        pair = [Place(each._ci.solved.states, each.root) for each in (self, other)]
+        return float(dots(mine.world, pair[:1], pair[1:], mine.threads)[0, 0])
 
     @property
     def ci(self) -> FCI:
@@ -335,6 +349,49 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
     def trans_rdm12(self, cibra: Any, ciket: Any, norb: int, nelec: Any, **_: Any) -> tuple[Matrix, Matrix]:
         found = _handle(cibra).densities(_handle(ciket))
         return np.ascontiguousarray(found.one.T), found.two
+
+    # ---- vectors ----
+
+    def absorb_h1e(self, h1e: Any, eri: Any, norb: int, nelec: Any, fac: float = 1.0) -> Any:
+        """As PySCF's: one-electron integrals put into two-electron ones, for `contract_2e`."""
+        return direct_spin1.absorb_h1e(h1e, eri, norb, nelec, fac)
+
+    def contract_2e(self, eri: Any, fcivec: Any, norb: int, nelec: Any, *_: Any, **__: Any) -> CIVector:
+        """sum_pqrs eri[pq][rs] E_pq E_rs on a state: a vector, not normalized. Collective."""
+        vector = _handle(fcivec)
+        ci, world = vector.ci, self.world
+        made: Any = None
+        with world.together("product with a CI Hamiltonian", norb):
+            if world.rank == 0:
+                full = ao2mo.restore(1, np.asarray(eri), norb)
+                made = self._hamiltonian(np.einsum("pqqs->ps", full), 2 * full, norb, self.orbsym, 0.0)
+        found: Hamiltonian = world.broadcast(made)
+        solved = ci.solved
+        plan, tiling = solved.plan, solved.tiling
+        product = vectors.make(world, tiling, plan.kind, cache_bytes=plan.cache_bytes)
+        with world.together("CI kernel"):
+            kernel = solver.make_kernel(ci.space, found)
+        sigma = Sigma(world, kernel, tiling, plan.tasks, threads=ci.threads, overlaps=plan.overlaps)
+        sigma.apply(Place(solved.states, vector.root), Place(product, 0))
+        sigma.close()
+        return self._held(ci, product)
+
+    def transform_ci_for_orbital_rotation(self, fcivec: Any, norb: int, nelec: Any, u: Any) -> CIVector:
+        """A state in orbitals rotated by u [old][new], or by one matrix for each spin. Collective."""
+        vector = _handle(fcivec)
+        h = vector.ci.hamiltonian
+        pair = [u, u] if isinstance(u, np.ndarray) and u.ndim == 2 else list(u)
+        order = np.ix_(h.permutation, h.permutation)
+        alpha, beta = (np.asarray(self.world.broadcast(each), np.float64)[order] for each in pair)
+        return self._held(vector.ci, rotated(vector.ci.solved, vector.root, h, alpha, beta))
+
+    def _held(self, ci: FCI, states: Vectors) -> CIVector:
+        """A handle of a vector of the same space."""
+        other = copy.copy(ci)
+        other._solved, other._densities = replace(ci.solved, states=states), {}
+        handle = CIVector(other, 0)
+        self._open.insert(0, (other, [weakref.ref(handle)]))
+        return handle
 
     # ---- what states look like ----
 

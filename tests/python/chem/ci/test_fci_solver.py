@@ -177,6 +177,40 @@ def test_natural_orbitals_and_analysis_work(water, solver):
     ours.analyze(verbose=0)
 
 
+def test_products_with_a_hamiltonian_are_vectors(solver):
+    theirs, ours = both(mean_field(symmetry=True), solver, "CASCI", 6, 8)
+    ours.kernel()
+    h1, core = ours.get_h1eff()
+    absorbed = ours.fcisolver.absorb_h1e(h1, ours.get_h2eff(), 6, 8, 0.5)
+    product = ours.fcisolver.contract_2e(absorbed, ours.ci, 6, 8)
+    assert ours.ci.dot(product) + core == pytest.approx(ours.e_tot, abs=1e-8)
+    assert product.dot(product) == pytest.approx((ours.e_tot - core) ** 2, abs=1e-6)
+    assert theirs.kernel()[0] == pytest.approx(ours.e_tot, abs=1e-8)
+
+
+@pytest.mark.parametrize("symmetry", [False, True])
+def test_states_are_rotated_with_orbitals(solver, symmetry):
+    import scipy.linalg
+
+    mf = mean_field(symmetry=symmetry)
+    theirs, ours = both(mf, solver, "CASCI", 6, 8)
+    for each in (theirs, ours):
+        each.kernel()
+    generator = np.random.default_rng(1).standard_normal((6, 6))
+    if symmetry:
+        irreps = np.asarray(ours.fcisolver.orbsym)
+        generator = generator * (irreps[:, None] == irreps)
+    u = scipy.linalg.expm(generator - generator.T)
+    found, expected = (
+        each.fcisolver.transform_ci_for_orbital_rotation(each.ci, 6, 8, u) for each in (ours, theirs)
+    )
+    assert found.dot(found) == pytest.approx(1)
+    one, two = ours.fcisolver.make_rdm12(found, 6, 8)
+    reference = theirs.fcisolver.make_rdm12(expected, 6, 8)
+    np.testing.assert_allclose(one, reference[0], atol=1e-5)
+    np.testing.assert_allclose(two, reference[1], atol=1e-5)
+
+
 def test_gradients_of_a_casscf(water, solver):
     theirs, ours = both(water, solver, "CASSCF", 4, 4)
     for each in (theirs, ours):
