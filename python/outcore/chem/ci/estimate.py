@@ -111,7 +111,7 @@ class Forecast:
         predicted = sum(self.plan.product_bytes) * solved.products
         moved = solved.moved.read + solved.moved.added
         return (
-            f"predicted / actual: moved in products {predicted / 1e6:.0f} / {moved / 1e6:.0f} MB of this process, "
+            f"predicted / actual: moved in products {predicted / 1e6:.0f} / {moved / 1e6:.0f} MB, "
             f"an iteration {self.seconds:.1f} / {seconds / max(len(solved.iterations), 1):.1f} s"
         )
 

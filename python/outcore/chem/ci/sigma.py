@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import errno
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -38,12 +38,17 @@ _FAILED = 1 << 40  # turns: nobody waits any more
 
 @dataclass
 class Moved:
-    """Bytes between vectors and panels, of this process, and seconds that its tasks waited for them."""
+    """Bytes between vectors and panels, and seconds that tasks waited for them, of this process or of several."""
 
     read: int = 0
     added: int = 0
     waited_seconds: float = 0.0
     computed_seconds: float = 0.0
+
+    @classmethod
+    def sum(cls, parts: Iterable[Moved]) -> Moved:
+        """Of several processes."""
+        return cls(*(sum(each) for each in zip(*map(astuple, parts), strict=True)))
 
 
 class _Slot:

@@ -41,7 +41,7 @@ class Solved:
     energies: of each root, with the core energy and without the spin shift (Hartree). residuals: norms. bounds:
     what is known of their errors. states: the roots are its first vectors, in double precision; H times each
     follows. kept_iteration: of the run that has left the states that this one began with, 0 if none has. moved: by
-    this process. products: H x, how many.
+    all processes. products: H x, how many.
     """
 
     space: Space
@@ -227,7 +227,7 @@ def solve(
         result.iterations,
         result.states,
         chosen,
-        sigma.moved,
+        Moved.sum(world.gather(sigma.moved)),
         sigma.products,
         0 if before is None else before.iteration,
     )
