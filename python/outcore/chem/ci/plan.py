@@ -26,7 +26,8 @@ _MIB = 1 << 20
 _DOUBLE, _SINGLE = 8, 4
 _PAGE_BYTES = 2 * _MIB  # panels take whole huge pages
 _PANELS = 4  # of a task: of x and of the product, of both of its parts
-_BATCH = 256  # holes of the kernel's products of matrices
+_BATCH = 144  # holes of the kernel's products of matrices
+_SLAB_BYTES = 4 * _MIB  # of the kernel's same-spin part
 _LEAST_CACHE_BYTES, _MOST_CACHE_BYTES = 2 * _MIB, 64 * _MIB  # of a disk array
 _TASKS_OF_A_PROCESS = 6  # so that all end at about the same time
 _BLAS_BYTES = 8 * _MIB  # of a thread
@@ -146,14 +147,28 @@ def kernel_bytes(space: Space, threads: int, *, mixed: bool) -> int:
     """Of integrals as the kernel has them, its tables, and the work space of its threads."""
     n, groups, (alpha, beta) = space.orbitals, space.groups, space.electrons
     strings = sum(space.counts[0]) + sum(space.counts[1])
-    matrices = 3 * n**4 // groups * (_DOUBLE + (_SINGLE if mixed else 0)) // 2
+    integrals = 2 * n**4 // groups * (_DOUBLE + (_SINGLE if mixed else 0))
     tables = sum(
         comb(n, max(count - 1, 0)) * n * 8 + comb(n, count) * comb(count, 2) * 12 for count in (alpha, beta)
     )
-    rows = 2 * max(n - alpha + 1, 64) * (max(space.counts[1]) + 64) * _DOUBLE
-    panels = 6 * _BATCH * max(n * n // groups, 1) * _DOUBLE
-    restricted = (n * n // groups) ** 2 * _DOUBLE
-    return matrices + tables + _STRING_BYTES * strings + threads * (rows + panels + restricted + _BLAS_BYTES)
+    of_irrep = np.bincount(space.irreps, minlength=groups)
+    pairs = [int(of_irrep @ of_irrep[np.arange(groups) ^ g]) for g in range(groups)]
+    lines = 2 * (sum(space.counts[1]) + groups) * int(of_irrep.max())
+    opposite = lines + 3 * _BATCH * max(pairs) + max(pairs) ** 2
+    same = max(
+        _slab_elements(n, groups, electrons, max(columns))
+        for electrons, columns in zip(space.electrons, space.counts, strict=True)
+    )
+    densities = sum(each * each for each in pairs)
+    work = (max(opposite, same) + densities) * _DOUBLE + _BLAS_BYTES
+    return integrals + tables + _STRING_BYTES * strings + threads * work
+
+
+def _slab_elements(orbitals: int, groups: int, electrons: int, columns: int) -> int:
+    """Of the rows that a thread of the same-spin part has transposed, and its products of matrices."""
+    rows = min(max(_SLAB_BYTES // (max(columns, 1) * _DOUBLE), 64), 512)
+    pairs = comb(orbitals - electrons + 2, 2) // groups + 1
+    return 2 * rows * columns + 2 * pairs * rows + pairs * pairs
 
 
 def make_plan(
