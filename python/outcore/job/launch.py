@@ -15,7 +15,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, MutableMapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 # The thread counts of the numerical libraries that a process may load.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
+_CLEAN_S = 3.0  # for processes to remove their scratch after a signal; they may need the launcher to end
 _PR_SET_PDEATHSIG = 1  # of prctl: what the child gets when its parent has ended
 
 _INSTALL = f"install it with: {install('mpi')}"
@@ -137,9 +137,9 @@ def relaunch(ranks: int) -> None:
 def _in_front_of(command: list[str], environment: Mapping[str, str]) -> int:
     """Exit status of Open MPI's launcher, but 128 + its number after a signal, where the launcher says 1.
 
-    This process stays and gives a signal to the processes themselves: the launcher would kill them 0.2 s after it
-    has passed the signal on, before they have removed their scratch. It has a process group of its own, so that it
-    does not see a Ctrl-C of the terminal.
+    This process stays and gives a signal to the processes themselves. The launcher stands still for a while: it
+    would kill all 0.2 s after it has passed a signal on, or after the first of them has ended, before they have
+    removed their scratch. It has a process group of its own, so that it does not see a Ctrl-C of the terminal.
     """
     received: list[int] = []
     parent = os.getpid()
@@ -160,16 +160,26 @@ def _in_front_of(command: list[str], environment: Mapping[str, str]) -> int:
     def pass_on(number: int, _frame: object) -> None:
         started = [] if received else _children(child.pid)
         received.append(number)
-        for process in started:
-            with suppress(ProcessLookupError):
-                os.kill(process, number)
         if not started:  # there are none yet, or this is the second time
             child.send_signal(number)
+            return
+        child.send_signal(signal.SIGSTOP)
+        for process in started:
+            os.kill(process, number)  # it is there, if only as a zombie, as long as its parent stands still
+        until = time.monotonic() + _CLEAN_S
+        while any(map(_runs, started)) and time.monotonic() < until:
+            time.sleep(0.05)
+        child.send_signal(signal.SIGCONT)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, pass_on)
     status = child.wait()
     return 128 + received[0] if received else status
+
+
+def _runs(process: int) -> bool:
+    """It is no zombie."""
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 def _children(process: int) -> list[int]:

@@ -47,7 +47,7 @@ class OUTCORE_SIBLING Orbitals {
 
 /// Strings of so many electrons by value: the highest orbital counts most. None if `electrons` is negative or
 /// more than there are orbitals. Throws std::invalid_argument from 2^31 strings on.
-[[nodiscard]] OUTCORE_SIBLING std::vector<std::uint64_t> strings_by_value(int orbitals, int electrons);
+[[nodiscard]] std::vector<std::uint64_t> strings_by_value(int orbitals, int electrons);
 
 /// All strings of one spin, sorted by irrep, then by value. The place in this list is the index of a string;
 /// the strings of one irrep are a sector.

@@ -8,14 +8,13 @@ them.
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from outcore.base.errors import OutcoreError
+from outcore.base.errors import NotConverged
 from outcore.chem.ci import passes
 from outcore.chem.ci.passes import Place
 from outcore.chem.ci.small import Matrix, ritz
@@ -181,7 +180,7 @@ class Search:
         self._iterations.append(iteration)
         if not np.isfinite(iteration.residuals).all():
             detail = f"iteration {iteration.number} gave what is no number"
-            raise OutcoreError(errno.EDOM, "full CI", detail=detail)
+            raise NotConverged(None, "full CI", detail=detail)
         if self._on_iteration is not None:
             self._on_iteration(iteration, self._states)
         worst = float(iteration.residuals.max())
