@@ -27,7 +27,7 @@ from outcore.chem.ci import solver, vector
 from outcore.chem.ci.groups import ALPHA, OPPOSITE
 from outcore.chem.ci.passes import Place
 from outcore.chem.ci.sigma import Sigma
-from outcore.cli.bench import BenchOptions, Claim, at_least, at_most, interleave, median_claim
+from outcore.cli.bench import Bar, BenchOptions, Claim, at_least, at_most, interleave, median_claim
 from outcore.job.resources import cores
 from outcore.parallel import team
 
@@ -46,7 +46,8 @@ class Case:
     basis: Any
     group: str
     frozen: int
-    faster: float  # than PySCF, a product
+    faster: float = 0.0  # than PySCF, a product
+    rate: Bar | None = None  # of a product, over that of DGEMM: small matrices have no such rate
 
     @cached_property
     def mean_field(self) -> Any:
@@ -63,7 +64,13 @@ class Case:
 
 NITROGEN = Case("N2/6-31G", "N 0 0 0; N 0 0 1.0977", "6-31g", "D2h", 2, 6.0)
 WATER = Case(
-    "H2O/cc-pVDZ, frozen core", "O 0 0 0; H 0 0.757 0.587; H 0 -0.757 0.587", "cc-pvdz", "C2v", 1, 20.0
+    "H2O/cc-pVDZ, frozen core",
+    "O 0 0 0; H 0 0.757 0.587; H 0 -0.757 0.587",
+    "cc-pvdz",
+    "C2v",
+    1,
+    20.0,
+    at_least(0.45),
 )
 LARGE_WATER = Case(
     "H2O/cc-pVDZ",
@@ -71,7 +78,6 @@ LARGE_WATER = Case(
     "cc-pvdz",
     "C2v",
     0,
-    0.0,
 )
 
 
@@ -82,7 +88,7 @@ def beryllium() -> Case:
     known = gto.basis.load("cc-pvdz", "Be")
     uncontracted = [[0, [row[0], 1.0]] for shell in known if shell[0] == 0 for row in shell[1:]]
     basis = {"Be": uncontracted + [shell for shell in known if shell[0] > 0]}
-    return Case("Be2 [9s2p1d]", "Be 0 0 0; Be 0 0 2.45", basis, "D2h", 0, 0.0)
+    return Case("Be2 [9s2p1d]", "Be 0 0 0; Be 0 0 2.45", basis, "D2h", 0)
 
 
 def run(options: BenchOptions) -> list[Claim]:
@@ -181,7 +187,7 @@ def _products(options: BenchOptions, case: Case, threads: int, repeats: int) -> 
     how = f"{repeats} products of each in turn, double precision"
     return [
         median_claim(f"{case.name}: product", ratios, "times faster", at_least(case.faster), peer, how),
-        median_claim(f"{case.name}: product, rate over that of DGEMM", rates, "", at_least(0.45), "", how),
+        median_claim(f"{case.name}: product, rate over that of DGEMM", rates, "", case.rate, "", how),
         median_claim(
             f"{case.name}: product on {threads} threads", scaling, "times as fast as on one", at_least(1.8), "", how
         ),
