@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, MutableMapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -174,7 +175,9 @@ def _in_front_of(command: list[str], environment: Mapping[str, str]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, pass_on)
     status = child.wait()
-    return 128 + received[0] if received else status
+    if received:
+        return 128 + received[0]
+    return status if status >= 0 else 128 - status  # as a shell says it
 
 
 def _runs(process: int) -> bool:
@@ -183,9 +186,12 @@ def _runs(process: int) -> bool:
 
 
 def _children(process: int) -> list[int]:
-    """Of all threads of a process."""
-    lists = Path(f"/proc/{process}/task").glob("*/children")
-    return [int(child) for each in lists for child in each.read_text().split()]
+    """Of all threads of a process; none if it has ended."""
+    found: list[int] = []
+    for each in Path(f"/proc/{process}/task").glob("*/children"):
+        with suppress(OSError):  # a thread that has just ended
+            found += map(int, each.read_text().split())
+    return found
 
 
 def _rank_environment(ranks: int) -> dict[str, str]:
