@@ -1,5 +1,6 @@
 // Products of the kernel against operators applied one by one, in small spaces, with a BLAS of loops.
 #include <bit>
+#include <cerrno>
 #include <cmath>
 #include <cstdint>
 #include <map>
@@ -7,6 +8,7 @@
 #include <stdexcept>
 
 #include "chem/ci/kernel.hpp"
+#include "outcore/error.hpp"
 #include "support/check.hpp"
 
 using namespace outcore::chem::ci;
@@ -217,6 +219,27 @@ TEST("the sum of the densities is the number of pairs") {
   check::is_true(std::abs(trace(mixed) - 3 * 2) < 1e-12);
   check::is_true(std::abs(trace(alpha) - 3 * 2) < 1e-12);
   check::is_true(std::abs(trace(beta) - 2 * 1) < 1e-12);
+}
+
+TEST("a panel for which there is no memory is empty, and may be assigned again") {
+  const auto space = std::make_shared<const Space>(Orbitals(std::vector<int>(22, 0), 1), 11, 11, 0, false);
+  const std::vector<std::int64_t> few{0, 1, 2}, all = all_of(space->alpha);
+  Panel panel(space, few, few, false, false);
+  try {
+    panel.assign(all, all);  // 4 TB
+    return;                  // the system promises what it does not have
+  } catch (const outcore::Error& error) {
+    check::equal(error.errno_value(), ENOMEM);
+  }
+  check::equal(panel.nbytes(), 0);
+  check::is_true(panel.rows().empty() && panel.columns().empty());
+  double value = 7;
+  panel.unload(0, 0, View<double>{&value, 1, 1, 1, 1}, 1);
+  check::equal(value, 7.0);
+  panel.assign(few, few);
+  panel.load(2, 1, View<const double>{&value, 1, 1, 1, 1}, 1);
+  panel.unload(2, 1, View<double>{&value, 1, 1, 1, 1}, 1);
+  check::equal(value, 14.0);
 }
 
 TEST_MAIN

@@ -116,8 +116,7 @@ void Kernel::same_spin_density(const Panel& bra, const Panel& ket, double* sums,
 
 template <class Element>
 void Kernel::diagonal(std::int64_t alpha, std::int64_t beta, const View<Element>& tile) const {
-  if (alpha < 0 || beta < 0 || alpha + tile.rows > space_->alpha.count() ||
-      beta + tile.columns > space_->beta.count())
+  if (!has(space_->alpha, alpha, tile.rows) || !has(space_->beta, beta, tile.columns))
     throw std::invalid_argument("diagonal: a tile of " + std::to_string(tile.rows) + " x " +
                                 std::to_string(tile.columns) + " strings from " + std::to_string(alpha) +
                                 ", " + std::to_string(beta) + " is not in the vector");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -67,9 +68,14 @@ void Panel::assign(std::span<const std::int64_t> rows, std::span<const std::int6
     base[at] = elements;
     elements += (row_offsets[at + 1] - row_offsets[at]) * stride[at];
   }
+  if (elements > std::numeric_limits<std::int64_t>::max() / element_bytes_)
+    throw Error(ENOMEM, {.attempted = "allocate a panel of a vector",
+                         .detail = std::to_string(elements) + " elements"});
   const auto needed = std::size_t(elements * element_bytes_);
   if (needed > mapped_bytes_) {
     release();
+    rows_.clear(), columns_.clear();  // so is the panel, if there is no memory
+    row_offsets_ = column_offsets_ = {};
     elements_ = 0;
     const bool large = needed >= huge_page_bytes;
     const std::size_t unit = large ? huge_page_bytes : 4096;
@@ -126,15 +132,14 @@ template <class Real, class Element, class Move>
 void Panel::each_run(std::int64_t row, std::int64_t column, const View<Element>& tile,
                      const Move& move) const {
   if (tile.rows <= 0 || tile.columns <= 0) return;
-  const std::int64_t last_row = row + tile.rows, last_column = column + tile.columns;
-  const bool inside =
-      row >= 0 && column >= 0 && last_row <= row_strings().count() && last_column <= column_strings().count();
+  const bool inside = has(row_strings(), row, tile.rows) && has(column_strings(), column, tile.columns);
   const int irrep = inside ? row_strings().irrep(row) : 0, other = irrep ^ space_->target;
-  if (!inside || row_strings().irrep(last_row - 1) != irrep || column_strings().irrep(column) != other ||
-      column_strings().irrep(last_column - 1) != other)
-    throw std::invalid_argument("rows [" + std::to_string(row) + ", " + std::to_string(last_row) +
-                                ") and columns [" + std::to_string(column) + ", " +
-                                std::to_string(last_column) + ") of a tile are not in one sector");
+  if (!inside || row_strings().irrep(row + tile.rows - 1) != irrep ||
+      column_strings().irrep(column) != other || column_strings().irrep(column + tile.columns - 1) != other)
+    throw std::invalid_argument("a tile of " + std::to_string(tile.rows) + " rows from " +
+                                std::to_string(row) + " and " + std::to_string(tile.columns) +
+                                " columns from " + std::to_string(column) + " is not in one sector");
+  const std::int64_t last_row = row + tile.rows, last_column = column + tile.columns;
   const auto first_in = [](const std::vector<std::int64_t>& indices, std::int64_t index) {
     return std::lower_bound(indices.begin(), indices.end(), index) - indices.begin();
   };

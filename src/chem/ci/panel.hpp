@@ -6,7 +6,6 @@
 #include <span>
 
 #include "chem/ci/space.hpp"
-#include "outcore/element_type.hpp"
 
 namespace outcore::chem::ci {
 
@@ -31,7 +30,8 @@ class OUTCORE_SIBLING Panel {
   Panel& operator=(const Panel&) = delete;
   ~Panel();
 
-  /// Other rows and columns; memory is kept if there is enough. Elements are undefined.
+  /// Other rows and columns; memory is kept if there is enough. Elements are undefined. Without memory there
+  /// are no rows and no columns afterwards.
   void assign(std::span<const std::int64_t> rows, std::span<const std::int64_t> columns);
 
   [[nodiscard]] const Space& space() const noexcept { return *space_; }

@@ -85,4 +85,9 @@ class OUTCORE_SIBLING Strings {
   std::vector<std::int64_t> by_highest_;  // [irrep][orbitals + 1]: first index with that highest orbital
 };
 
+/// Whether there are strings of the indices first, ..., first + count - 1: any numbers.
+[[nodiscard]] inline bool has(const Strings& strings, std::int64_t first, std::int64_t count) noexcept {
+  return first >= 0 && first <= strings.count() && count <= strings.count() - first;
+}
+
 }  // namespace outcore::chem::ci
