@@ -2,10 +2,13 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <cerrno>
 #include <memory>
+#include <string>
 
 #include "bindings.hpp"
 #include "chem/ci/kernel.hpp"
+#include "outcore/error.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -50,6 +53,9 @@ Pointer blas_function(const char* name) {
   const char* signature = PyCapsule_GetName(capsule.ptr());
   void* pointer = PyCapsule_GetPointer(capsule.ptr(), signature);
   if (!pointer) throw nb::python_error();
+  const std::string text = signature ? signature : "";
+  if (!text.starts_with("void (char *, char *, int *, int *, int *, "))  // sizes of another type, say
+    throw Error(ENOTSUP, {.attempted = std::string("use scipy's ") + name, .detail = "it is " + text});
   return reinterpret_cast<Pointer>(pointer);
 }
 
@@ -132,33 +138,28 @@ void bind_strings(nb::module_& module) {
           "mask"_a, "The index of a string.");
 }
 
+/// A tile through Panel::load or Panel::unload.
+template <auto member, class Self, class Element>
+void move(Self& self, std::int64_t row, std::int64_t column, const Tile<Element>& tile, bool transpose,
+          double scale) {
+  const auto view = view_of(tile, transpose);
+  nb::gil_scoped_release release;
+  (self.*member)(row, column, view, scale);
+}
+
 template <class Class, class Element>
 void def_moves(Class& cls) {
-  cls.def(
-         "load",
-         [](Panel& self, std::int64_t row, std::int64_t column, const Tile<const Element>& tile,
-            bool transpose, double scale) {
-           const auto view = view_of(tile, transpose);
-           nb::gil_scoped_release release;
-           self.load(row, column, view, scale);
-         },
-         "row"_a, "column"_a, "tile"_a.noconvert(), "transpose"_a = false, "scale"_a = 1.0,
-         "panel[row + i, column + j] = scale * tile[i, j] (tile[j, i] with `transpose`), for the indices "
-         "that "
-         "the panel\nhas. A tile lies in one sector of rows and one of columns. Several threads may load "
-         "different tiles.")
-      .def(
-          "unload",
-          [](const Panel& self, std::int64_t row, std::int64_t column, const Tile<Element>& tile,
-             bool transpose, double scale) {
-            const auto view = view_of(tile, transpose);
-            nb::gil_scoped_release release;
-            self.unload(row, column, view, scale);
-          },
-          "row"_a, "column"_a, "tile"_a.noconvert(), "transpose"_a = false, "scale"_a = 1.0,
-          "tile[i, j] (tile[j, i] with `transpose`) += scale * panel[row + i, column + j], for the indices "
-          "that "
-          "the panel\nhas.");
+  const auto def = [&](const char* name, auto function, const char* doc) {
+    cls.def(name, function, "row"_a, "column"_a, "tile"_a.noconvert(), "transpose"_a = false, "scale"_a = 1.0,
+            doc);
+  };
+  def("load", &move<&Panel::load<Element>, Panel, const Element>,
+      "panel[row + i, column + j] = scale * tile[i, j] (tile[j, i] with `transpose`), for the indices that "
+      "the panel\nhas. A tile lies in one sector of rows and one of columns. Several threads may load "
+      "different tiles.");
+  def("unload", &move<&Panel::unload<Element>, const Panel, Element>,
+      "tile[i, j] (tile[j, i] with `transpose`) += scale * panel[row + i, column + j], for the indices that "
+      "the panel\nhas.");
 }
 
 nb::class_<Panel> panel_class(nb::module_& module) {

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
 import pytest
 from ci_kernel_support import indices, irreps_of, random_one, random_two
+from scipy.linalg import cython_blas
 
+from outcore import OutcoreError
 from outcore._core import CIKernel, CIPanel
 
 
@@ -56,8 +59,26 @@ def test_what_is_refused() -> None:
     refused("dtype", lambda: CIPanel(kernel, full, full, np.complex128))
     refused("one sector", lambda: x.load(0, 0, np.zeros((6, 6))))
     refused("not in the vector", lambda: kernel.diagonal(3, 0, np.zeros((4, 1))))
+    for far in (-1, 2**63 - 1):  # also where the end is no number
+        refused("one sector", lambda far=far: x.load(far, 0, np.zeros((2, 2))))
+        refused("one sector", lambda far=far: x.unload(0, far, np.zeros((2, 2))))
+        refused("not in the vector", lambda far=far: kernel.diagonal(far, 0, np.zeros((2, 2))))
+        refused("not in the vector", lambda far=far: kernel.diagonal(0, far, np.zeros((2, 2))))
     with pytest.raises(TypeError):
         x.load(0, 0, np.zeros((2, 2), dtype=complex))  # type: ignore[call-overload]
+
+
+def test_a_blas_with_sizes_of_another_type_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its arguments would be read as other numbers."""
+    function = ctypes.CFUNCTYPE(None)(lambda: None)
+    new_capsule = ctypes.pythonapi.PyCapsule_New
+    new_capsule.restype = ctypes.py_object
+    new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    signature = b"void (char *, char *, long *, long *, long *, d *)"  # stays as long as the capsule
+    capsule = new_capsule(ctypes.cast(function, ctypes.c_void_p), signature, None)
+    monkeypatch.setitem(cython_blas.__pyx_capi__, "dgemm", capsule)
+    with pytest.raises(OutcoreError, match=r"scipy's dgemm.*long \*"):
+        CIKernel([0, 0], 1, 1, 1, 0, 0, np.zeros((2, 2)), np.zeros((2, 2, 2, 2)))
 
 
 def test_panels_take_and_give_tiles() -> None:
