@@ -71,12 +71,15 @@ void correct(const Arguments& a) {
                                             .parity = a.parity};
   const std::size_t basis = k + kept + a.active.size();
   if (a.h_states.size() != k || a.h_vectors.size() != q || a.corrections.size() != a.active.size() ||
-      a.to_states.size() != k * (k + q) || kept > q || a.energies.size() != k ||
-      a.sums.size() != basis * (basis + k + kept) + 2 * k)
+      a.to_states.size() != k * (k + q) || kept > q || (a.collapses && a.to_vectors.size() != kept * q) ||
+      a.energies.size() != k || a.sums.size() != basis * (basis + k + kept) + 2 * k)
     throw nb::value_error("numbers of vectors that do not fit");
   for (std::size_t i = 0; i < a.active.size(); ++i)
     if (a.active[i] < (i == 0 ? 0 : a.active[i - 1] + 1) || a.active[i] >= int(k))
       throw nb::value_error("active states must be states, in order");
+  if (a.parity < -1 || a.parity > 1) throw nb::value_error("parity must be 1, -1, or 0 (not folded)");
+  if (a.parity != 0 && !chem::ci::side_of_square(elements))
+    throw nb::value_error("a tile that is folded must be a square");
   const nb::gil_scoped_release release;
   chem::ci::correct(tile, a.sums.data());
 }
@@ -111,8 +114,10 @@ void bind_chem_ci_correction(nb::module_& module) {
         else
           correct<float, float>(arguments);
       },
-      "states"_a, "h_states"_a, "vectors"_a, "h_vectors"_a, "corrections"_a, "diagonal"_a, "to_states"_a,
-      "to_vectors"_a, "collapses"_a, "energies"_a, "active"_a, "smallest"_a, "parity"_a, "sums"_a,
+      // What is changed is never converted: the changes would be those of a copy.
+      "states"_a.noconvert(), "h_states"_a.noconvert(), "vectors"_a.noconvert(), "h_vectors"_a.noconvert(),
+      "corrections"_a.noconvert(), "diagonal"_a, "to_states"_a, "to_vectors"_a, "collapses"_a, "energies"_a,
+      "active"_a, "smallest"_a, "parity"_a, "sums"_a.noconvert(),
       "One tile of all vectors, as chem/ci/correction.hpp says; adds dot products to `sums`. Any thread.");
   module.def(
       "ci_dots",
@@ -122,7 +127,7 @@ void bind_chem_ci_correction(nb::module_& module) {
         else
           of_doubles(b) ? dots<float, double>(a, b, sums) : dots<float, float>(a, b, sums);
       },
-      "a"_a, "b"_a, "sums"_a, "Dot products [a][b] of tiles, added to `sums`. Any thread.");
+      "a"_a, "b"_a, "sums"_a.noconvert(), "Dot products [a][b] of tiles, added to `sums`. Any thread.");
 }
 
 }  // namespace outcore::python

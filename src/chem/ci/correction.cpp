@@ -146,7 +146,7 @@ class Pass {
 
   template <class T>
   void mirror(T* values) {
-    const auto side = std::size_t(std::llround(std::sqrt(double(tile_.elements))));
+    const std::size_t side = side_of_square(tile_.elements);
     const T sign = T(tile_.parity);
     for (std::size_t r = 0; r < side; ++r) {
       if (tile_.parity < 0) values[r * side + r] = 0;
@@ -161,6 +161,11 @@ class Pass {
 };
 
 }  // namespace
+
+std::size_t side_of_square(std::size_t elements) noexcept {
+  const auto side = std::size_t(std::llround(std::sqrt(double(elements))));
+  return side * side == elements ? side : 0;
+}
 
 template <class X, class W>
 void correct(const CorrectionTile<X, W>& tile, double* sums) {

@@ -39,6 +39,9 @@ struct CorrectionTile {
   int parity;
 };
 
+/// The side of a square tile, 0 if it is none.
+[[nodiscard]] OUTCORE_SIBLING std::size_t side_of_square(std::size_t elements) noexcept;
+
 /// Adds to `sums`, of b = (x, w, t) as they are stored: <b_i|b_j>, <b_i|H b_j> for j of x and w, so that
 /// there are [b][b + x + w] numbers; then |r_i|^2 and sum (d - E_i) x_i^2 of every state. Any thread.
 template <class X, class W>
