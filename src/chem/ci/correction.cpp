@@ -125,8 +125,11 @@ class Pass {
   void dots(std::size_t length) {
     const std::size_t width = basis_ + multiplied_;
     for (std::size_t i = 0; i < basis_; ++i)
-      for (std::size_t j = 0; j < width; ++j)
-        sums_[i * width + j] += correction_kernels().dot(rows_[i], rows_[j], length);
+      for (std::size_t j = i; j < width; ++j) {
+        const double product = correction_kernels().dot(rows_[i], rows_[j], length);
+        sums_[i * width + j] += product;
+        if (j > i && j < basis_) sums_[j * width + i] += product;  // <b_j|b_i>
+      }
   }
 
   [[nodiscard]] double* sums_of_state(std::size_t i) {
