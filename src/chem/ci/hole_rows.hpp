@@ -2,8 +2,8 @@
 // orbitals of one irrep are neighbours, and the lines that holes of beta electrons read from them.
 #pragma once
 
+#include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "chem/ci/aligned.hpp"
 #include "chem/ci/pair_matrix.hpp"
@@ -49,7 +49,6 @@ class HoleRows {
     return std::size_t(space_.beta.count(sector) + 1) * std::size_t(widest_) + run_margin;
   }
 
-  [[nodiscard]] int irrep() const noexcept { return irrep_; }
   [[nodiscard]] std::uint64_t hole() const noexcept { return hole_; }
   /// By irrep of the alpha orbital.
   [[nodiscard]] const RowsOfIrrep<Real>& rows(int irrep) const { return rows_[std::size_t(irrep)]; }

@@ -2,11 +2,7 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
-#include <span>
-#include <vector>
-
-#include "base/sibling.hpp"
+#include <cstddef>
 
 namespace outcore::chem::ci {
 
@@ -16,7 +12,7 @@ enum class Spins { aa, ab, bb };
 /// H = 1/2 sum V(pq|rs) a+_p a+_r a_s a_q over all spins, exact for vectors of so many electrons: with two
 /// and more, the one-electron part h is in V(pq|rs) = (pq|rs) + (h_pq d_rs + d_pq h_rs) / (electrons - 1). A
 /// view: the memory is the caller's, and is needed only while tables are made of it.
-struct OUTCORE_SIBLING Integrals {
+struct Integrals {
   int orbitals;
   int alpha_electrons, beta_electrons;
   bool same_orbitals;  ///< alpha and beta electrons have the same orbitals

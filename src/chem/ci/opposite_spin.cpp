@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <stdexcept>
-#include <string>
 
 #include "base/thread_team.hpp"
 #include "chem/ci/hole_rows.hpp"

@@ -16,8 +16,8 @@ namespace outcore::chem::ci {
 struct PairLayout {
   PairLayout(const Orbitals& orbitals, int irrep);
 
-  /// Place of the pair (s, q): base[irrep of s] + (s - first of that irrep) * orbitals of q's irrep + (q -
-  /// ..).
+  /// Place of the pair (s, q): base[irrep of s] + (s - first(irrep of s)) * count(irrep of q) + (q -
+  /// first(irrep of q)).
   std::array<int, max_groups> base{};
   std::vector<int> s, q;  ///< by place
   [[nodiscard]] int size() const noexcept { return int(s.size()); }
@@ -25,8 +25,7 @@ struct PairLayout {
   // Pairs s != q come twice, as (s, q) and (q, s): `left` and `right`. They combine to left + right, and to
   // left - right. Pairs s == q, which are at the end of `left` and `right`, combine to left + right only.
   std::vector<std::int32_t> left, right;
-  int minus = 0;               ///< number of combinations left - right
-  bool left_in_order = false;  ///< left[c] == c
+  int minus = 0;  ///< number of combinations left - right
   [[nodiscard]] int plus() const noexcept { return int(left.size()); }
 };
 

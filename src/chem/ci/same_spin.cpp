@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::int64_t slab_bytes = std::int64_t{4} << 20;  // of the rows that a thread has transposed
 constexpr std::int64_t fewest_rows = 64, most_rows = 512;
+
 }  // namespace
 
 SameSpin::SameSpin(const Space& space, const Integrals& integrals, bool beta, Blas blas)
@@ -103,9 +104,8 @@ class SameSpin::Task {
     loops_.transpose(x_.data(), std::size_t(rows_), from_.row<Real>(slab.first, slab.irrep),
                      std::size_t(from_.stride(slab.irrep)), std::size_t(rows_), std::size_t(columns));
     for (std::size_t l = 0; l < of_.irreps_.size(); ++l) string(l, of_.irreps_[l] ^ sector);
-    const std::int64_t first = to_.row_place(from_.rows()[std::size_t(slab.first)]);
-    loops_.add_transposed(to_.row<Real>(first, slab.irrep), std::size_t(to_.stride(slab.irrep)), y_.data(),
-                          std::size_t(rows_), std::size_t(columns), std::size_t(rows_));
+    loops_.add_transposed(to_.row<Real>(slab.first, slab.irrep), std::size_t(to_.stride(slab.irrep)),
+                          y_.data(), std::size_t(rows_), std::size_t(columns), std::size_t(rows_));
   }
 
  private:
