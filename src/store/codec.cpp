@@ -207,8 +207,16 @@ std::size_t encode(const CodecOptions& options, std::size_t element_bytes, std::
                    std::span<std::byte> to) {
   if (options.codec == Codec::none || from.size() > max_encoded_bytes)
     throw Error(EINVAL, {.attempted = "compression", .size_bytes = static_cast<std::int64_t>(from.size())});
-  if (options.codec != Codec::blosc2)
-    return added_or_refused(options.codec).encode(options.level, element_bytes, from, to);
+  if (options.codec != Codec::blosc2) {
+    const ChunkCodec& codec = added_or_refused(options.codec);
+    const std::size_t size = codec.encode(options.level, element_bytes, from, to);
+    if (size > to.size())
+      throw Error(EINVAL, {.attempted = "compression as " + text(options),
+                           .size_bytes = static_cast<std::int64_t>(from.size()),
+                           .detail = "the codec says that it has filled " + std::to_string(size) + " of " +
+                                     std::to_string(to.size()) + " bytes"});
+    return size;
+  }
   const auto room = static_cast<std::int32_t>(std::min<std::size_t>(to.size(), max_encoded_bytes));
   if (room < BLOSC_EXTENDED_HEADER_LENGTH) return 0;
   const int size = blosc2_compress_ctx(encoder_for(options, element_bytes), from.data(),

@@ -9,14 +9,16 @@
 
 namespace outcore::store {
 
-/// Throws Error(EINVAL) for numbers that name no codec, compressor, filter or level.
+/// Throws Error(EINVAL) for numbers that name no codec, compressor, filter or level, and Error(ENOTSUP) for a
+/// codec that programs add, and this one has not.
 void check(const CodecOptions& options);
 
 inline constexpr std::int64_t max_encoded_bytes = std::int64_t{1} << 30;  ///< of one chunk
 
 /// Compresses `from` into `to` and returns the size; 0 if `to` is too small for that, which is how a chunk
-/// shows that it does not shrink. Any thread. Throws Error (ENOMEM, EINVAL for Codec::none or a chunk larger
-/// than max_encoded_bytes).
+/// shows that it does not shrink. Any thread. Throws Error: ENOMEM; EINVAL for Codec::none, for a chunk
+/// larger than max_encoded_bytes, and for a codec of the program that claims more than `to` has; ENOTSUP as
+/// `check`.
 [[nodiscard]] std::size_t encode(const CodecOptions& options, std::size_t element_bytes,
                                  std::span<const std::byte> from, std::span<std::byte> to);
 

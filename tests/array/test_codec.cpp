@@ -76,4 +76,26 @@ TEST("a codec is added once, under a number of programs") {
   check::equal(errno_of([&] { store::add_codec(store::Codec{200}, codec); }), EEXIST);
 }
 
+TEST("a codec that claims to have filled more than its room is refused, and nothing is written") {
+  struct Boaster final : store::ChunkCodec {
+    [[nodiscard]] std::string name() const override { return "boaster"; }
+    [[nodiscard]] std::size_t encode(std::uint8_t, std::size_t, std::span<const std::byte>,
+                                     std::span<std::byte> to) const override {
+      return to.size() + 1;
+    }
+    void decode(std::size_t, std::span<const std::byte>, std::span<std::byte>) const override {}
+  };
+  constexpr auto boasts = store::Codec{131};
+  store::add_codec(boasts, std::make_shared<Boaster>());
+  const TemporaryDirectory directory;
+  in_worlds(2, options_in(directory), [&](World& world) {
+    DiskArray disk(world, shape, ElementType::float64, {.codec = {.codec = boasts, .level = 1}});
+    Model model = rows();
+    const Error error = check::throws<Error>([&] { disk.write_all_async(model.memory(all), all).wait(); });
+    check::equal(error.errno_value(), EINVAL);
+    check::is_true(std::string(error.what()).find("boaster") != std::string::npos, error.what());
+    disk.close();
+  });
+}
+
 TEST_MAIN

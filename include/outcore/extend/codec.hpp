@@ -47,7 +47,7 @@ class OUTCORE_API ChunkCodec {
   /// For messages, and for those who inspect an array.
   [[nodiscard]] virtual std::string name() const = 0;
   /// Compresses `from`, which is not empty, into `to`. Returns the size; 0 if `to` is too small, which is how
-  /// a chunk shows that it does not shrink.
+  /// a chunk shows that it does not shrink. A larger size than that of `to` is refused: Error(EINVAL).
   [[nodiscard]] virtual std::size_t encode(std::uint8_t level, std::size_t element_bytes,
                                            std::span<const std::byte> from,
                                            std::span<std::byte> to) const = 0;
