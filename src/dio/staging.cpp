@@ -81,9 +81,14 @@ ReplySlots::ReplySlots(Budget& budget)
   for (std::int64_t i = 0; i < small_count; ++i, slot += small_bytes) small_.push_back(slot);
 }
 
-std::shared_ptr<std::byte> ReplySlots::take_one(std::vector<std::byte*>& free) {
+std::byte* ReplySlots::take_last(std::vector<std::byte*>& free) noexcept {
   std::byte* const slot = free.back();
   free.pop_back();
+  return slot;
+}
+
+/// Not with the lock: without memory for it, the slot is given back here.
+std::shared_ptr<std::byte> ReplySlots::owned(std::byte* slot, std::vector<std::byte*>& free) {
   return {slot, [self = shared_from_this(), &free](std::byte* freed) {
             {
               const std::lock_guard guard(self->mutex_);
@@ -94,16 +99,21 @@ std::shared_ptr<std::byte> ReplySlots::take_one(std::vector<std::byte*>& free) {
 }
 
 std::shared_ptr<std::byte> ReplySlots::try_take(std::int64_t wanted_bytes) {
-  const std::lock_guard guard(mutex_);
+  std::unique_lock lock(mutex_);
   auto& free = slots_for(wanted_bytes);
-  return free.empty() ? nullptr : take_one(free);
+  if (free.empty()) return nullptr;
+  std::byte* const slot = take_last(free);
+  lock.unlock();
+  return owned(slot, free);
 }
 
 std::shared_ptr<std::byte> ReplySlots::take(std::int64_t wanted_bytes) {
   std::unique_lock lock(mutex_);
   auto& free = slots_for(wanted_bytes);
   freed_.wait(lock, [&] { return !free.empty(); });
-  return take_one(free);
+  std::byte* const slot = take_last(free);
+  lock.unlock();
+  return owned(slot, free);
 }
 
 }  // namespace outcore::dio

@@ -79,7 +79,8 @@ class ReplySlots : public std::enable_shared_from_this<ReplySlots> {
   [[nodiscard]] std::vector<std::byte*>& slots_for(std::int64_t wanted_bytes) noexcept {
     return wanted_bytes <= small_bytes ? small_ : large_;
   }
-  std::shared_ptr<std::byte> take_one(std::vector<std::byte*>& free);
+  [[nodiscard]] static std::byte* take_last(std::vector<std::byte*>& free) noexcept;
+  [[nodiscard]] std::shared_ptr<std::byte> owned(std::byte* slot, std::vector<std::byte*>& free);
 
   BudgetedBuffer memory_;
   std::mutex mutex_;
