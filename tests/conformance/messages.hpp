@@ -218,6 +218,19 @@ inline void waiting_ends_when_something_comes(Transport& transport) {
   transport.barrier();
 }
 
+/// Also what this process sends to itself, while another thread of it waits.
+inline void what_comes_ends_a_wait_of_another_thread(Transport& transport) {
+  const auto messages = transport.messages();
+  Inbox inbox;
+  for (std::size_t round = 0; messages->is_told() && round < 100; ++round) {
+    std::thread waiting([&] { messages->wait(std::chrono::seconds(300)); });
+    messages->send(transport.rank(), {pattern(8, 1)});
+    waiting.join();
+    serve_until(*messages, inbox, [&] { return inbox.count == round + 1; });
+  }
+  transport.barrier();
+}
+
 inline void wake_ends_a_wait(Transport& transport) {
   const auto messages = transport.messages();
   messages->wake();
@@ -262,6 +275,7 @@ inline void add_messages(const std::string& name, const Run& run, int count) {
   test("tags tell transfers apart", tags_tell_transfers_apart);
   test("a receiver may send", a_receiver_may_send);
   test("waiting ends when something comes", waiting_ends_when_something_comes);
+  test("what comes ends a wait of another thread", what_comes_ends_a_wait_of_another_thread);
   test("wake ends a wait", wake_ends_a_wait);
   test("messages do not mix with others", messages_do_not_mix_with_others);
 }

@@ -105,7 +105,11 @@ class SkeletonMessages final : public Messages {
   void send(int /*to*/, Packet packet) override {
     std::vector<std::byte> bytes(size_of(packet));
     gather(packet, bytes.data());
-    packets_.push_back(std::move(bytes));
+    {
+      const std::lock_guard lock(mutex_);
+      packets_.push_back(std::move(bytes));
+    }
+    changed_.notify_one();
   }
   void send_bulk(int /*to*/, std::uint32_t tag, std::span<const std::byte> data,
                  std::uint64_t token) override {
@@ -122,20 +126,23 @@ class SkeletonMessages final : public Messages {
   [[nodiscard]] std::span<std::byte> common(int /*process*/) const noexcept override { return {}; }
 
   bool poll(Receiver& receiver, int packets) override {
-    const bool any = !packets_.empty() || !done_.empty();
     // What a receiver sends meanwhile comes with the next poll.
-    std::deque<std::vector<std::byte>> come;
-    for (; packets > 0 && !packets_.empty(); --packets, packets_.pop_front())
-      come.push_back(std::move(packets_.front()));
+    std::vector<std::vector<std::byte>> come;
+    std::vector<std::uint64_t> done;
+    {
+      const std::lock_guard lock(mutex_);
+      for (; packets > 0 && !packets_.empty(); --packets, packets_.pop_front())
+        come.push_back(std::move(packets_.front()));
+      done.swap(done_);
+    }
     for (const std::vector<std::byte>& packet : come) receiver.packet(0, packet);
-    for (const std::uint64_t token : std::exchange(done_, {})) receiver.bulk_done(token, 0);
-    return any;
+    for (const std::uint64_t token : done) receiver.bulk_done(token, 0);
+    return !come.empty() || !done.empty();
   }
 
-  /// Of one process nothing comes while it sleeps: only `wake` ends it early.
   void wait(std::chrono::microseconds timeout) override {
     std::unique_lock lock(mutex_);
-    if (packets_.empty() && done_.empty()) changed_.wait_for(lock, timeout, [this] { return woken_; });
+    changed_.wait_for(lock, timeout, [this] { return woken_ || !packets_.empty() || !done_.empty(); });
     woken_ = false;
   }
   void wake() override {
@@ -163,20 +170,23 @@ class SkeletonMessages final : public Messages {
                                    [&](const auto& each) { return each.tag == from->tag; });
       if (to == awaited_.end()) continue;
       std::copy(from->memory.begin(), from->memory.end(), to->memory.begin());
-      done_.push_back(to->token);
-      done_.push_back(from->token);
+      {
+        const std::lock_guard lock(mutex_);
+        done_.insert(done_.end(), {to->token, from->token});
+      }
+      changed_.notify_one();
       awaited_.erase(to);
       sent_.erase(from);
       return;
     }
   }
 
-  std::deque<std::vector<std::byte>> packets_;
   std::vector<Bulk<std::span<const std::byte>>> sent_;
   std::vector<Bulk<std::span<std::byte>>> awaited_;
-  std::vector<std::uint64_t> done_;
-  std::mutex mutex_;
+  std::mutex mutex_;  // what `wait` looks at, which is another thread
   std::condition_variable changed_;
+  std::deque<std::vector<std::byte>> packets_;
+  std::vector<std::uint64_t> done_;
   bool woken_ = false;
 };
 
