@@ -51,32 +51,37 @@ def largest(states: Vectors, root: int, hamiltonian: Hamiltonian, count: int) ->
     """The determinants with the largest coefficients, by size. Collective; all processes get them.
 
     The first has a positive coefficient: the sign of a state has no meaning."""
-    tiling, parity = states.tiling, states.tiling.space.parity
-    alpha, beta = tiling.space.alpha.strings, tiling.space.beta.strings
-    found: list[tuple[float, int, int]] = []
-    least = 0.0
-    for tile in states.tiles():
-        block = np.asarray(states.get(root, tile))
-        flat = np.flatnonzero(abs(block) > least)
-        if len(flat) > count:
-            flat = flat[np.argpartition(abs(block.flat[flat]), len(flat) - count)[-count:]]
-        rows, columns = np.unravel_index(flat, block.shape)
-        for row, column in zip(rows, columns, strict=True):
-            i, j = tile.first[0] + int(row), tile.first[1] + int(column)
-            found.append((float(block[row, column]), i, j))
-            if parity and not tile.on_diagonal:
-                found.append((parity * float(block[row, column]), j, i))
-        found = sorted(found, key=_by_size)[:count]
-        if len(found) == count:
-            least = abs(found[-1][0])
-    gathered = [each for part in states.world.gather(found) for each in part]
-    best = sorted(gathered, key=_by_size)[:count]
-    a, a_signs = to_callers(alpha[[each[1] for each in best]], hamiltonian.permutation)
-    b, b_signs = to_callers(beta[[each[2] for each in best]], hamiltonian.permutation)
+    space, best = states.tiling.space, largest_elements(states, root, count)
+    a, a_signs = to_callers(space.alpha.strings[[each[1] for each in best]], hamiltonian.permutation)
+    b, b_signs = to_callers(space.beta.strings[[each[2] for each in best]], hamiltonian.permutation)
     values = np.array([each[0] for each in best]) * a_signs * b_signs
     if len(values) and values[0] < 0:
         values = -values
     return [Determinant(float(c), i, j) for c, i, j in zip(values, a, b, strict=True)]
+
+
+def largest_elements(states: Vectors, root: int, count: int) -> list[tuple[float, int, int]]:
+    """Elements and their indices [alpha string][beta string], by size. Collective; all processes get them."""
+    parity = states.tiling.space.parity
+    found: list[tuple[float, int, int]] = []
+    least = 0.0
+    with states.world.together("largest determinants of a CI", root, count):
+        for tile in states.tiles():
+            block = np.asarray(states.get(root, tile))
+            flat = np.flatnonzero(abs(block) > least)
+            if len(flat) > count:
+                flat = flat[np.argpartition(abs(block.flat[flat]), len(flat) - count)[-count:]]
+            rows, columns = np.unravel_index(flat, block.shape)
+            for row, column in zip(rows, columns, strict=True):
+                i, j = tile.first[0] + int(row), tile.first[1] + int(column)
+                found.append((float(block[row, column]), i, j))
+                if parity and not tile.on_diagonal:
+                    found.append((parity * float(block[row, column]), j, i))
+            found = sorted(found, key=_by_size)[:count]
+            if len(found) == count:
+                least = abs(found[-1][0])
+    gathered = [each for part in states.world.gather(found) for each in part]
+    return sorted(gathered, key=_by_size)[:count]
 
 
 def _by_size(entry: tuple[float, int, int]) -> tuple[float, int, int]:
@@ -94,12 +99,15 @@ def weights(states: Vectors, root: int, reference: tuple[int, int]) -> Matrix:
         )
     ]
     found = np.zeros((space.electrons[0] + 1, space.electrons[1] + 1))
-    for tile in states.tiles():
-        block = np.asarray(states.get(root, tile), np.float64) ** 2
-        (r, c), (height, width) = tile.first, tile.shape
-        found += _by_levels(block, excited[0][r : r + height], excited[1][c : c + width], found.shape)
-        if space.parity and not tile.on_diagonal:
-            found += _by_levels(block.T, excited[0][c : c + width], excited[1][r : r + height], found.shape)
+    with states.world.together("weights of a CI", root, reference):
+        for tile in states.tiles():
+            block = np.asarray(states.get(root, tile), np.float64) ** 2
+            (r, c), (height, width) = tile.first, tile.shape
+            found += _by_levels(block, excited[0][r : r + height], excited[1][c : c + width], found.shape)
+            if space.parity and not tile.on_diagonal:
+                found += _by_levels(
+                    block.T, excited[0][c : c + width], excited[1][r : r + height], found.shape
+                )
     return np.asarray(states.world.all_reduce(found))
 
 

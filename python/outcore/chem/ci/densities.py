@@ -74,11 +74,11 @@ def compute(solved: Solved, bra: int, ket: int, *, threads: int = 1) -> Densitie
     states, space = solved.states, solved.space
     if sum(space.electrons) < 2:
         return _of_one_electron(states, bra, ket)
-    work = _Work(solved, bra, ket, threads)
     world, tasks = states.world, solved.plan.tasks("float64")
     counter = world.counter()
     counter.reset()
-    with world.together("densities of a CI"), team.blas_of_one_thread():
+    with world.together("densities of a CI", bra, ket), team.blas_of_one_thread():
+        work = _Work(solved, bra, ket, threads)
         for number in tasks_of(counter, len(tasks)):
             work.do(tasks[number])
     return work.result()

@@ -6,6 +6,8 @@ a string act in the order of PySCF's `cistring`, so signs are PySCF's.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -56,6 +58,13 @@ def mask(occupied: Integers | list[int]) -> int:
 def listed(string: int) -> list[int]:
     """Occupied orbitals of a string, ascending."""
     return [orbital for orbital in range(64) if string >> orbital & 1]
+
+
+def of_occupation(double: int, single: int, up: int) -> Iterator[tuple[int, int]]:
+    """All determinants with these orbitals doubly and singly occupied, so many of the latter with spin alpha."""
+    for chosen in itertools.combinations(listed(single), up):
+        string = mask(list(chosen))
+        yield double | string, double | (single ^ string)
 
 
 def diagonal(hamiltonian: Hamiltonian, alpha: Masks, beta: Masks) -> Matrix:

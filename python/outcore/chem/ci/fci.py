@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
     from outcore.chem.ci.estimate import Forecast
+    from outcore.chem.ci.passes import Place
     from outcore.chem.ci.solver import Solved
 
 _TRANSFORM_BYTES = 1 << 30  # memory for the transformation of integrals, unless a budget says less
@@ -213,13 +214,15 @@ class FCI:
 
     # ---- energies ----
 
-    def kernel(self, start: Solved | None = None) -> Any:
+    def kernel(self, start: Sequence[Place] | None = None) -> Any:
         """The energy (Hartree), of several roots an array. Roots that are not converged: see `converged`.
 
-        start: states of the same space, from which the search begins."""
+        start: states of the same space, as many, from which the search begins: `solved.roots` of this or another
+            object."""
         settings, wanted = self.settings, self.target
-        self._drop()
-        self._solved = solver.solve(
+        if start is None:
+            self._drop()
+        found = solver.solve(
             self.world,
             self.space,
             self.hamiltonian,
@@ -232,8 +235,10 @@ class FCI:
             ordered=settings.ordered,
             checkpoint=settings.checkpoint,
             on_iteration=self.on_iteration,
-            start=None if start is None else start.states,
+            start=start,
         )
+        self._drop()
+        self._solved = found
         return self.e_tot
 
     @property

@@ -52,6 +52,16 @@ class CIVector:
     def determinants(self) -> int:
         return self._ci.space.determinants
 
+    @property
+    def place(self) -> Place:
+        """The vector."""
+        return Place(self._ci.solved.states, self.root)
+
+    def __getitem__(self, index: int) -> None:
+        """No element: by the first one PySCF tells lists of arrays from those of other states."""
+        if index != 0:
+            raise IndexError(index)
+
     def densities(self, other: CIVector | None = None) -> Densities:
         """Densities of the state, or between it (bra) and another; orbitals as PySCF has them."""
         if other is not None and other._ci is not self._ci:
@@ -62,12 +72,13 @@ class CIVector:
         return found.reordered(self._ci.hamiltonian.positions)
 
     def dot(self, other: CIVector) -> float:
-        """The overlap with another state of the same determinants. Collective."""
-        mine, theirs = self._ci, other._ci
-        if (mine.target.electrons, mine.target.irrep) != (theirs.target.electrons, theirs.target.irrep):
+        """The overlap with another state of the same orbitals. Collective."""
+        mine, theirs = self._ci.space, other._ci.space
+        if mine.irreps != theirs.irreps or mine.folded != theirs.folded:
+            raise OutcoreError(errno.ENOTSUP, "overlap of states", detail=f"of {mine} and of {theirs}")
+        if (mine.electrons, mine.irrep, mine.parity) != (theirs.electrons, theirs.irrep, theirs.parity):
             return 0.0
-        pair = [Place(each._ci.solved.states, each.root) for each in (self, other)]
-        return float(dots(mine.world, pair[:1], pair[1:], mine.threads)[0, 0])
+        return float(dots(self._ci.world, [self.place], [other.place], self._ci.threads)[0, 0])
 
     @property
     def ci(self) -> FCI:
@@ -85,11 +96,13 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         mol: for the names of irreps and the output level.
         memory, scratch, threads, comm: as for FCI. On several processes each makes the same calls, and the
             integrals of the first count.
-        settings: see `outcore.chem.ci.settings.Settings`; without `residual`, which follows from `conv_tol`.
+        settings: see `outcore.chem.ci.settings.Settings`; without `residual`, which follows from `conv_tol`,
+            and `checkpoint`.
 
     Attributes, as PySCF's solvers have them: conv_tol (of the energy; residuals are converged to its square root),
-    max_cycle, nroots, wfnsym (irrep of the states by name or number; default that of the lowest orbitals), orbsym
-    (irreps of orbitals; set by CASCI of molecules with symmetry), spin (2S of the states; default the number of
+    max_cycle, nroots, wfnsym (irrep of the states by name or number, of linear molecules that of D2h or C2v which
+    it is part of; default that of the lowest orbitals), orbsym (irreps of orbitals; set by CASCI of molecules with
+    symmetry), spin (2S of the states; default the number of
     unpaired electrons), converged. A state is a CIVector. Raises OutcoreError.
     """
 
@@ -112,6 +125,9 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
 
         if "residual" in settings:
             raise OutcoreError(errno.EINVAL, "FCISolver", detail="residual has no effect; set conv_tol")
+        if "checkpoint" in settings:
+            detail = "integrals change from step to step, so no states can be kept; FCI has a checkpoint"
+            raise OutcoreError(errno.EINVAL, "FCISolver", detail=detail)
         self.mol = mol
         self.verbose = lib.logger.NOTE if mol is None else mol.verbose
         self.stdout = lib.StreamObject.stdout if mol is None else mol.stdout
@@ -175,6 +191,7 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         ci0: Any = None,
         tol: float | None = None,
         nroots: int | None = None,
+        orbsym: Any = None,
         wfnsym: Any = None,
         ecore: float = 0.0,
         **_: Any,
@@ -187,7 +204,7 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
             min(_APPROXIMATE, np.sqrt(accuracy)),
             min(_FEW, self.max_cycle),
             self.nroots if nroots is None else nroots,
-            self.orbsym,
+            self.orbsym if orbsym is None else orbsym,
             self.wfnsym if wfnsym is None else wfnsym,
         )
 
@@ -234,22 +251,32 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         self.eci, self.ci = ci.e_tot, vectors if nroots > 1 else vectors[0]
         return self.eci, self.ci
 
-    def _start(self, ci: FCI, ci0: Any) -> Any:
+    def _start(self, ci: FCI, ci0: Any) -> list[Place] | None:
         """States to begin from: of the same determinants, as many."""
-        given = ci0[0] if isinstance(ci0, list | tuple) and len(ci0) else ci0
-        if isinstance(given, CIVector):
-            before = given.ci
-        elif isinstance(given, bool | np.bool_) and given and self._open:
-            before = self._open[-1][0]
+        roots = ci.target.roots
+        if isinstance(ci0, bool | np.bool_):
+            given = self._last.solved.roots if ci0 and self._last is not None else []
+            before = self._last
         else:
+            handles = [each for each in _listed(ci0) if isinstance(each, CIVector)]
+            given = [each.place for each in handles]
+            before = handles[0].ci if handles else None
+            if any(each.ci.target != handles[0].ci.target for each in handles):
+                return None
+        if before is None or len(given) < roots:
             return None
         same = (
-            before.target == ci.target
+            replace(before.target, roots=roots) == ci.target
             and before.hamiltonian.unrestricted == ci.hamiltonian.unrestricted
             and np.array_equal(before.hamiltonian.irreps, ci.hamiltonian.irreps)
             and np.array_equal(before.hamiltonian.permutation, ci.hamiltonian.permutation)
         )
-        return before.solved if same else None
+        return given[:roots] if same else None
+
+    @property
+    def _last(self) -> FCI | None:
+        """What the last `kernel` has found."""
+        return self._open[-1][0] if self._open else None
 
     def _sweep(self, ci0: Any) -> None:
         """Drops the states that nobody has a handle of, but the last ones. Collective."""
@@ -312,42 +339,42 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
 
     def make_rdm1s(self, fcivec: Any, norb: int, nelec: Any, **_: Any) -> tuple[Matrix, Matrix]:
         """[p][q] = <q+ p> of each spin."""
-        found = _handle(fcivec).densities()
+        found = _handle(fcivec, norb, nelec).densities()
         return found.alpha.T.copy(), found.beta.T.copy()
 
     def make_rdm1(self, fcivec: Any, norb: int, nelec: Any, **_: Any) -> Matrix:
         """[p][q] = <q+ p> of both spins together."""
-        return np.ascontiguousarray(_handle(fcivec).densities().one.T)
+        return np.ascontiguousarray(_handle(fcivec, norb, nelec).densities().one.T)
 
     def make_rdm12s(self, fcivec: Any, norb: int, nelec: Any, **_: Any) -> Any:
         """The same of each spin, and [p][q][r][s] = <p+ r+ s q> of (alpha-alpha, alpha-beta, beta-beta)."""
-        found = _handle(fcivec).densities()
+        found = _handle(fcivec, norb, nelec).densities()
         return (found.alpha.T.copy(), found.beta.T.copy()), (found.same_alpha, found.mixed, found.same_beta)
 
     def make_rdm12(self, fcivec: Any, norb: int, nelec: Any, **_: Any) -> tuple[Matrix, Matrix]:
         """Of both spins together."""
-        found = _handle(fcivec).densities()
+        found = _handle(fcivec, norb, nelec).densities()
         return np.ascontiguousarray(found.one.T), found.two
 
     def make_rdm2(self, fcivec: Any, norb: int, nelec: Any, **_: Any) -> Matrix:
-        return _handle(fcivec).densities().two
+        return _handle(fcivec, norb, nelec).densities().two
 
     def trans_rdm1s(self, cibra: Any, ciket: Any, norb: int, nelec: Any, **_: Any) -> tuple[Matrix, Matrix]:
         """[p][q] = <bra| q+ p |ket> of each spin."""
-        found = _handle(cibra).densities(_handle(ciket))
+        found = _handle(cibra, norb, nelec).densities(_handle(ciket, norb, nelec))
         return found.alpha.T.copy(), found.beta.T.copy()
 
     def trans_rdm1(self, cibra: Any, ciket: Any, norb: int, nelec: Any, **_: Any) -> Matrix:
-        return np.ascontiguousarray(_handle(cibra).densities(_handle(ciket)).one.T)
+        return np.ascontiguousarray(_handle(cibra, norb, nelec).densities(_handle(ciket, norb, nelec)).one.T)
 
     def trans_rdm12s(self, cibra: Any, ciket: Any, norb: int, nelec: Any, **_: Any) -> Any:
         """And of two particles, of (alpha-alpha, alpha-beta, beta-alpha, beta-beta)."""
-        found = _handle(cibra).densities(_handle(ciket))
+        found = _handle(cibra, norb, nelec).densities(_handle(ciket, norb, nelec))
         mixed = found.mixed, np.ascontiguousarray(found.mixed.transpose(2, 3, 0, 1))
         return (found.alpha.T.copy(), found.beta.T.copy()), (found.same_alpha, *mixed, found.same_beta)
 
     def trans_rdm12(self, cibra: Any, ciket: Any, norb: int, nelec: Any, **_: Any) -> tuple[Matrix, Matrix]:
-        found = _handle(cibra).densities(_handle(ciket))
+        found = _handle(cibra, norb, nelec).densities(_handle(ciket, norb, nelec))
         return np.ascontiguousarray(found.one.T), found.two
 
     # ---- vectors ----
@@ -358,13 +385,14 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
 
     def contract_2e(self, eri: Any, fcivec: Any, norb: int, nelec: Any, *_: Any, **__: Any) -> CIVector:
         """sum_pqrs eri[pq][rs] E_pq E_rs on a state: a vector, not normalized. Collective."""
-        vector = _handle(fcivec)
+        vector = _handle(fcivec, norb, nelec)
         ci, world = vector.ci, self.world
+        irreps = ci.hamiltonian.irreps[ci.hamiltonian.positions]
         made: Any = None
         with world.together("product with a CI Hamiltonian", norb):
             if world.rank == 0:
                 full = ao2mo.restore(1, np.asarray(eri), norb)
-                made = self._hamiltonian(np.einsum("pqqs->ps", full), 2 * full, norb, self.orbsym, 0.0)
+                made = self._hamiltonian(np.einsum("pqqs->ps", full), 2 * full, norb, irreps, 0.0)
         found: Hamiltonian = world.broadcast(made)
         solved = ci.solved
         plan, tiling = solved.plan, solved.tiling
@@ -372,13 +400,13 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         with world.together("CI kernel"):
             kernel = solver.make_kernel(ci.space, found)
         sigma = Sigma(world, kernel, tiling, plan.tasks, threads=ci.threads, overlaps=plan.overlaps)
-        sigma.apply(Place(solved.states, vector.root), Place(product, 0))
+        sigma.apply(vector.place, Place(product, 0))
         sigma.close()
         return self._held(ci, product)
 
     def transform_ci_for_orbital_rotation(self, fcivec: Any, norb: int, nelec: Any, u: Any) -> CIVector:
         """A state in orbitals rotated by u [old][new], or by one matrix for each spin. Collective."""
-        vector = _handle(fcivec)
+        vector = _handle(fcivec, norb, nelec)
         h = vector.ci.hamiltonian
         pair = [u, u] if isinstance(u, np.ndarray) and u.ndim == 2 else list(u)
         order = np.ix_(h.permutation, h.permutation)
@@ -397,14 +425,14 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
 
     def spin_square(self, fcivec: Any, norb: int, nelec: Any) -> tuple[float, float]:
         """<S^2> and 2S+1, for orbitals that are those of both spins."""
-        vector = _handle(fcivec)
+        vector = _handle(fcivec, norb, nelec)
         square = analysis.spin_square(vector.ci.target.electrons, vector.densities())
         return square, float(2 * (np.sqrt(max(square, 0.0) + 0.25) - 0.5) + 1)
 
     def large_ci(self, fcivec: Any, norb: int, nelec: Any, tol: float = 0.1, return_strs: bool = True) -> Any:
         """Determinants whose coefficients are larger than `tol`, or the largest one: lists of (coefficient, alpha,
         beta), strings of bits or lists of orbitals."""
-        vector = _handle(fcivec)
+        vector = _handle(fcivec, norb, nelec)
         count = min(int(1 / max(tol, 1e-3) ** 2) + 1, vector.determinants)
         found = vector.ci.largest(vector.root, count)
         chosen = [each for each in found if abs(each.coefficient) > tol] or found[:1]
@@ -414,7 +442,7 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
 
     def energy(self, h1e: Any, eri: Any, fcivec: Any, norb: int, nelec: Any, **_: Any) -> float:
         """<H> of a state for these integrals (Hartree)."""
-        vector = _handle(fcivec)
+        vector = _handle(fcivec, norb, nelec)
         of_these = self._hamiltonian(h1e, eri, norb, None, 0.0)
         return vector.densities().energy(of_these)
 
@@ -449,12 +477,25 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         self._open.clear()
 
 
-def _handle(vector: Any) -> CIVector:
+def _handle(vector: Any, norb: int, nelec: Any) -> CIVector:
+    """What is no state, or one of other orbitals or electrons, is refused."""
     if not isinstance(vector, CIVector):
         raise OutcoreError(
             errno.EINVAL, "FCISolver", detail=f"a {type(vector).__name__} is no state that it has found"
         )
+    orbitals, electrons = vector.ci.hamiltonian.orbitals, vector.ci.target.electrons
+    wanted = int(nelec) if np.ndim(nelec) == 0 else tuple(int(each) for each in nelec)
+    if norb != orbitals or wanted not in (electrons, sum(electrons)):
+        raise OutcoreError(
+            errno.EINVAL,
+            "FCISolver",
+            detail=f"a state of {electrons} electrons in {orbitals} orbitals is none of {nelec} in {norb}",
+        )
     return vector
+
+
+def _listed(states: Any) -> list[Any]:
+    return list(states) if isinstance(states, list | tuple) else [states]
 
 
 def _orbitals(string: int) -> list[int]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import heapq
-import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -94,7 +92,7 @@ def select(
         double, single = int(a[i] & b[i]), int(a[i] ^ b[i])
         if (double, single) in seen:
             continue
-        members = list(_spins(double, single, int(a[i] & ~b[i]).bit_count()))
+        members = list(determinants.of_occupation(double, single, int(a[i] & ~b[i]).bit_count()))
         if found and len(found) + len(members) > size:
             break
         seen.add((double, single))
@@ -107,13 +105,6 @@ def select(
 def _arrays(pairs: list[tuple[int, int]]) -> tuple[Masks, Masks]:
     found = np.array(pairs, np.uint64).reshape(-1, 2)
     return np.ascontiguousarray(found[:, 0]), np.ascontiguousarray(found[:, 1])
-
-
-def _spins(double: int, single: int, up: int) -> Iterator[tuple[int, int]]:
-    """All determinants with these orbitals doubly and singly occupied, so many of the latter with spin alpha."""
-    for chosen in itertools.combinations(determinants.listed(single), up):
-        string = determinants.mask(list(chosen))
-        yield double | string, double | (single ^ string)
 
 
 def _candidates(

@@ -36,7 +36,9 @@ _TYPES = ("float64", "float32")  # which to look for first
 _GO_ON = "go on from kept states"
 
 
-def problem(space: Space, hamiltonian: Hamiltonian, roots: int, spin_shift: float) -> Problem:
+def problem(
+    space: Space, hamiltonian: Hamiltonian, roots: int, spin: int | None, spin_shift: float
+) -> Problem:
     """All that states depend on. Integrals differ by rounding from run to run."""
     settings = {
         "integrals": [_weighed(each) for each in _integrals(hamiltonian)],
@@ -45,6 +47,7 @@ def problem(space: Space, hamiltonian: Hamiltonian, roots: int, spin_shift: floa
         "irrep": space.irrep,
         "parity": space.parity,
         "roots": roots,
+        "spin": spin,
         "spin shift": float(spin_shift),
     }
     return Problem(_WHAT, FORMAT, settings, converged=("integrals",))
@@ -83,13 +86,14 @@ class KeptStates:
         tiling: Tiling,
         hamiltonian: Hamiltonian,
         roots: int,
+        spin: int | None,
         spin_shift: float,
         cache_bytes: int,
     ) -> None:
         Stages(world, directory)
         self.world, self.directory, self._tiling = world, directory, tiling
         self._roots, self._cache_bytes = roots, cache_bytes
-        self._problem = problem(tiling.space, hamiltonian, roots, spin_shift)
+        self._problem = problem(tiling.space, hamiltonian, roots, spin, spin_shift)
         self._record = self._problem.as_json()
         self._before = 0  # iterations of the runs that this one goes on from
         self._digest = digest(*_integrals(hamiltonian))

@@ -112,7 +112,10 @@ class Search:
         in the second half, which is zero else. `states` is the search's from now on: it is closed, or among what
         was found. Collective."""
         try:
-            if not multiplied:
+            if states.dtype != np.float64 and self._type == "float64":  # kept by a run of mixed precision
+                self._states = states
+                states = self._in_double()
+            elif not multiplied:
                 self._multiply(states)
             self._begin(states)
             found = self._pass()

@@ -13,7 +13,7 @@ import numpy as np
 
 from outcore import _core
 from outcore.base.errors import OutcoreError
-from outcore.chem.ci import bounds, guess, vector
+from outcore.chem.ci import bounds, guess, spins, vector
 from outcore.chem.ci.bounds import Bound
 from outcore.chem.ci.passes import Place, copy
 from outcore.chem.ci.plan import Plan, make_plan
@@ -57,6 +57,10 @@ class Solved:
     moved: Moved
     products: int
     kept_iteration: int
+
+    @property
+    def roots(self) -> list[Place]:
+        return [Place(self.states, root) for root in range(min(len(self.energies), self.states.count))]
 
     def close(self) -> None:
         """Gives back the states. Collective."""
@@ -135,7 +139,7 @@ def solve(
     spin_shift: float = 0.0,
     checkpoint: Path | None = None,
     ordered: bool = False,
-    start: Vectors | None = None,
+    start: Sequence[Place] | None = None,
     on_iteration: Callable[[Iteration, Vectors], None] | None = None,
     chosen: Plan | None = None,
 ) -> Solved:
@@ -148,16 +152,19 @@ def solve(
         spin_shift: Hartree times S^2 - M(M+1), added in the search; energies are without it.
         checkpoint: directory where states are kept in each iteration, and found again.
         ordered: sums in one order always: runs with the same tasks repeat bit by bit.
-        start: vectors of this space to begin with, in place of those of the small space.
+        start: vectors of this space to begin with, in place of those of the small space; as many as roots.
         chosen: a plan, in place of that for the budget.
 
     Raises OutcoreError, the same at all processes: ENOMEM (says how much is enough), EINVAL (kept states of another
-    problem, not so many states), EIO (damaged), ENOSPC.
+    problem, not so many states, start vectors of another space), EIO (damaged), ENOSPC; NotConverged for roots that
+    converged to another spin.
     """
     options = options or Options()
     if chosen is None:
         kept_too = checkpoint is not None
         chosen = plan(world, space, options, roots=roots, memory_bytes=memory_bytes, kept=kept_too)
+    if start is not None:
+        _check_start(start, chosen.tiling, roots)
     needs = [] if chosen.scratch_bytes == 0 else [(Path(world.scratch), chosen.scratch_bytes // world.nodes)]
     if checkpoint is not None:
         needs.append((checkpoint, chosen.kept_bytes // world.nodes))
@@ -167,7 +174,7 @@ def solve(
     kept: KeptStates | None = None
     if checkpoint is not None:
         kept = KeptStates(
-            world, checkpoint, chosen.tiling, hamiltonian, roots, spin_shift, chosen.cache_bytes
+            world, checkpoint, chosen.tiling, hamiltonian, roots, spin, spin_shift, chosen.cache_bytes
         )
     sigma = Sigma(
         world,
@@ -184,20 +191,15 @@ def solve(
     make_states = make if kept is None else kept.make
     if before is None:
         made = make_states(first, 2 * roots)
-        with world.together("start of a CI", roots, spin, guess_size):
-            found = (
-                None
-                if start is not None
-                else guess.start(
+        if start is None:
+            with world.together("start of a CI", roots, spin, guess_size):
+                found = guess.start(
                     hamiltonian, space.alpha, space.beta, space.irrep, roots=roots, spin=spin, size=guess_size
                 )
-            )
-            if found is not None:
                 _fill(made, found, space)
         made.sync()
         if start is not None:
-            given, taken = ([Place(each, i) for i in range(roots)] for each in (start, made))
-            copy(world, given, taken, options.threads)
+            copy(world, start, [Place(made, i) for i in range(roots)], options.threads)
     else:
         made = before.states
         if not before.multiplied:
@@ -213,6 +215,8 @@ def solve(
     search = Search(world, chosen.tiling, sigma, options, make, make_states, told)
     result = search.run(made, multiplied=before is not None and before.multiplied)
     sigma.close()
+    if spin is not None and result.converged and not hamiltonian.unrestricted:
+        spins.check(result.states, roots, spin)
     last = result.last
     shift = spin_shift * _raised(space, spin) + -hamiltonian.core_energy
     energies = last.energies - shift
@@ -233,6 +237,19 @@ def solve(
     )
 
 
+def _check_start(start: Sequence[Place], tiling: Tiling, roots: int) -> None:
+    """Raises OutcoreError (EINVAL) for vectors that no search of this space can begin with."""
+    detail = "" if len(start) == roots else f"there are {len(start)} for {roots} roots"
+    for each in start:
+        theirs, mine = each.vectors.tiling, tiling
+        names = ("irreps", "groups", "electrons", "irrep", "parity")
+        same = all(getattr(theirs.space, name) == getattr(mine.space, name) for name in names)
+        if not same or theirs.side != mine.side:
+            detail = f"they are of {theirs.space}, not of {mine.space}"
+    if detail:
+        raise OutcoreError(errno.EINVAL, "begin a CI with given vectors", detail=detail)
+
+
 def _make(world: World, chosen: Plan, dtype: str, count: int) -> Vectors:
     return vector.make(
         world, chosen.tiling, chosen.kind, count=count, dtype=dtype, cache_bytes=chosen.cache_bytes
@@ -250,11 +267,7 @@ def _fill(vectors: Vectors, found: Guess, space: Space) -> None:
     """States of the small space into the first vectors, those tiles that are this process's."""
     tiling = vectors.tiling
     rows, columns = space.alpha.rank(found.alpha), space.beta.rank(found.beta)
-    places = (
-        np.searchsorted(tiling.rows, rows, side="right") - 1,
-        np.searchsorted(tiling.columns, columns, side="right") - 1,
-    )
-    numbers = tiling.number[places]  # -1: the other half of a folded vector
+    numbers = tiling.numbers(rows, columns)
     for number in sorted(set(numbers.tolist()) & set(vectors.own_tiles())):
         tile = tiling[number]
         here = numbers == number

@@ -108,6 +108,14 @@ class Tiling:
         (r, r_end), (c, c_end) = self.rows[row : row + 2], self.columns[column : column + 2]
         return Tile(number, row, column, (r, c), (r_end - r, c_end - c))
 
+    def numbers(self, rows: Integers, columns: Integers) -> Integers:
+        """Of the tiles that hold elements with these indices; -1: in the other half of a folded vector."""
+        places = (
+            np.searchsorted(self.rows, rows, side="right") - 1,
+            np.searchsorted(self.columns, columns, side="right") - 1,
+        )
+        return np.asarray(self.number[places])
+
     @property
     def elements(self) -> int:
         """Of a vector, as it is stored."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from ci_cases import integrals
 
-from outcore.base.errors import OutcoreError
+from outcore.base.errors import NotConverged, OutcoreError
 from outcore.chem.ci import FCI, fcidump
 from outcore.chem.ci import hamiltonian as hamiltonians
 
@@ -176,6 +176,29 @@ def test_few_electrons_or_holes(electrons, n):
     else:
         expected = 0.25
     assert found == pytest.approx(expected, abs=1e-8)
+
+
+def test_a_search_begins_with_states_of_the_same_space(water):
+    with FCI(water, frozen=1, **TIGHT) as ci, FCI(water, frozen=1, spin=2, **TIGHT) as triplet:
+        found = ci.kernel()
+        assert ci.kernel(ci.solved.roots) == pytest.approx(found, abs=1e-10)
+        assert len(ci.solved.iterations) == 1
+        with pytest.raises(OutcoreError, match=r"they are of <.* parity 1>, not of <.* parity -1>"):
+            triplet.kernel(ci.solved.roots)
+        two = FCI(water, frozen=1, roots=2, **TIGHT)
+        with pytest.raises(OutcoreError, match="there are 1 for 2 roots"):
+            two.kernel(ci.solved.roots)
+
+
+@pytest.mark.parametrize("folded", [None, False])
+def test_states_that_converge_to_another_spin_are_refused(folded):
+    mf = mean_field("N 0 0 0; N 0 0 3")
+    ci = FCI(mf, frozen=2, roots=2, folded=folded, guess_size=4, **TIGHT, spin_shift=0.0)
+    with pytest.raises(NotConverged, match=r"root 2 has <S\^2> = 6.0000, not 0: .*raise the spin shift"):
+        ci.kernel()
+    with FCI(mf, frozen=2, roots=2, folded=folded, guess_size=4, **TIGHT, spin_shift=0.5) as ci:
+        ci.kernel()
+        assert [ci.spin_square(root) for root in range(2)] == pytest.approx([0, 0], abs=1e-6)
 
 
 def test_natural_orbitals_are_written(water, tmp_path):

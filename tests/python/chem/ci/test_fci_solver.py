@@ -89,6 +89,46 @@ def test_states_are_averaged(water, solver):
     np.testing.assert_allclose(ours.e_states, theirs.e_states, atol=1e-6)
 
 
+def test_states_of_several_solvers_are_averaged(solver):
+    mf = mean_field("O 0 0 -0.6; O 0 0 0.6", "ROHF", "sto-3g", spin=2, symmetry="D2h")
+    found = []
+    for make in (lambda: solver(mf), lambda: pyscf.fci.direct_spin1_symm.FCI(mf.mol)):
+        solvers = [make(), make()]
+        for each, spin, irrep in zip(solvers, (2, 0), ("B1g", "Ag"), strict=True):
+            each.spin, each.wfnsym, each.conv_tol = spin, irrep, 1e-12
+        mc = mcscf.CASSCF(mf, 6, 8)
+        mc.verbose = 0
+        mcscf.state_average_mix_(mc, solvers, [0.5, 0.5])
+        mc.kernel()
+        found.append(mc.e_states)
+    np.testing.assert_allclose(found[0], found[1], atol=1e-6)
+
+
+def test_a_calculation_begins_with_the_states_of_another(water, solver):
+    mc = mcscf.CASCI(water, 4, 4)
+    mc.verbose, mc.fcisolver = 0, solver(water)
+    mc.fcisolver.nroots = 2
+    energies, states = mc.kernel()[0], mc.ci
+    same = [mc.fcisolver.transform_ci_for_orbital_rotation(each, 4, 4, np.eye(4)) for each in states]
+    np.testing.assert_allclose(mc.kernel(ci0=same)[0], energies, atol=1e-10)
+    assert len(mc.ci[0].ci.solved.iterations) == 1
+    mc.fcisolver.nroots = 1
+    assert mc.kernel(ci0=states)[0] == pytest.approx(energies[0], abs=1e-10)
+    assert len(mc.ci.ci.solved.iterations) == 1
+    mc.fcisolver.nroots = 3
+    np.testing.assert_allclose(mc.kernel(ci0=states)[0][:2], energies, atol=1e-8)
+
+
+def test_averaged_states_have_natural_orbitals(water, solver):
+    theirs, ours = both(water, solver, "CASSCF", 4, 4)
+    theirs.fix_spin_(ss=0)
+    theirs, ours = (each.state_average([0.5, 0.5]) for each in (theirs, ours))
+    for each in (theirs, ours):
+        each.natorb = True
+        each.kernel()
+    np.testing.assert_allclose(ours.mo_occ, theirs.mo_occ, atol=1e-4)
+
+
 def test_another_state_can_be_chosen(water, solver):
     theirs, ours = both(water, solver, "CASSCF", 4, 4)
     theirs.fix_spin_(ss=0)
@@ -186,6 +226,24 @@ def test_products_with_a_hamiltonian_are_vectors(solver):
     assert ours.ci.dot(product) + core == pytest.approx(ours.e_tot, abs=1e-8)
     assert product.dot(product) == pytest.approx((ours.e_tot - core) ** 2, abs=1e-6)
     assert theirs.kernel()[0] == pytest.approx(ours.e_tot, abs=1e-8)
+    ours.fcisolver.orbsym = None  # that of the state counts
+    again = ours.fcisolver.contract_2e(absorbed, ours.ci, 6, 8)
+    assert ours.ci.dot(again) + core == pytest.approx(ours.e_tot, abs=1e-8)
+
+
+def test_states_of_other_spins_do_not_overlap(water, solver):
+    mc = mcscf.CASCI(water, 4, 4)
+    mc.verbose, mc.fcisolver = 0, solver(water)
+    mc.kernel()
+    singlet = mc.ci
+    mc.fcisolver.spin = 2
+    mc.kernel()
+    assert singlet.dot(mc.ci) == 0
+    smaller = mcscf.CASCI(water, 3, 4)
+    smaller.verbose, smaller.fcisolver = 0, mc.fcisolver
+    smaller.kernel()
+    with pytest.raises(OutcoreError, match="overlap of states"):
+        singlet.dot(smaller.ci)
 
 
 @pytest.mark.parametrize("symmetry", [False, True])
@@ -248,5 +306,12 @@ def test_what_has_no_effect_is_refused(water, solver):
         mc.kernel()
     with pytest.raises(OutcoreError, match="a ndarray is no state"):
         mc.fcisolver.make_rdm1(np.zeros(3), 4, 4)
+    with pytest.raises(OutcoreError, match="no states can be kept; FCI has a checkpoint"):
+        FCISolver(water.mol, checkpoint="kept")
+    mc.fcisolver.spin = 0
+    mc.kernel()
+    for orbitals, electrons in ((5, 4), (4, 6), (4, (3, 1))):
+        with pytest.raises(OutcoreError, match=r"a state of \(2, 2\) electrons in 4 orbitals is none of"):
+            mc.fcisolver.make_rdm1(mc.ci, orbitals, electrons)
     with pytest.raises(OutcoreError, match=r"not mc.newton\(\)"):
         mc.fcisolver.gen_linkstr(4, 4)

@@ -234,6 +234,24 @@ def test_states_of_another_problem_are_refused_by_name(given, tmp_path):
         solve(given, tmp_path, checkpoint=kept, parity=-1, spin=2)
 
 
+def test_states_of_another_spin_are_refused_where_all_spins_are_in_one_vector(given, tmp_path):
+    kept = tmp_path / "kept"
+    solve(given, tmp_path, checkpoint=kept, tolerance=1e-3, parity=0, spin=0, spin_shift=0.1)
+    with pytest.raises(OutcoreError, match="spin = 0, now it is 2"):
+        solve(given, tmp_path, checkpoint=kept, parity=0, spin=2, spin_shift=0.1)
+
+
+def test_double_precision_goes_on_from_single(given, energy, tmp_path):
+    kept = tmp_path / "kept"
+    first, _ = solve(given, tmp_path, checkpoint=kept, precision="mixed", max_iterations=3)
+    assert first.iterations[-1].precision == "float32"
+    solved, _ = solve(given, tmp_path, checkpoint=kept)
+    assert solved.kept_iteration == 3
+    assert {each.precision for each in solved.iterations} == {"float64"}
+    assert solved.energies[0] == pytest.approx(energy, abs=1e-10)
+    assert [each.name for each in kept.glob("states.*")] == ["states.float64"]
+
+
 def test_integrals_that_differ_by_rounding_are_multiplied_anew(given, energy, tmp_path):
     kept = tmp_path / "kept"
     solve(given, tmp_path, checkpoint=kept, tolerance=1e-3)
