@@ -362,10 +362,13 @@ class FCI:
                 analysis.write_molden(Path(path), space, found)
 
     def write_fcidump(self, path: str | os.PathLike[str]) -> None:
-        """The integrals."""
+        """The integrals; NELEC, MS2 and ISYM are those of the states."""
+        (alpha, beta), spin = self.target.electrons, self.target.spin
+        if alpha == beta and spin is not None:  # of a folded triplet as well
+            alpha, beta = alpha + spin // 2, beta - spin // 2
         with self.world.together("write FCIDUMP", str(path)):
             if self.world.rank == 0:
-                fcidump.write(Path(path), self.hamiltonian, self.target.electrons, self.target.irrep)
+                fcidump.write(Path(path), self.hamiltonian, (alpha, beta), self.target.irrep)
 
     def _root(self, root: int) -> int:
         if not 0 <= root < self.target.roots:

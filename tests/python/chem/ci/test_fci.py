@@ -148,14 +148,15 @@ def test_a_file_has_the_same_states(water, tmp_path):
         ci.write_fcidump(path)
         expected = ci.kernel()
         largest = ci.largest(0, 4)
-    with FCI.from_fcidump(path, spin=2, **TIGHT) as ci:
+    with FCI.from_fcidump(path, **TIGHT) as ci:
+        assert ci.target.spin == 2
         assert ci.kernel() == pytest.approx(expected, abs=1e-9) and ci.notes == ()
         for one, other in zip(ci.largest(0, 4), largest, strict=True):
             assert (one.alpha, one.beta) == (other.alpha, other.beta)
             assert one.coefficient == pytest.approx(other.coefficient, abs=1e-6)
         with pytest.raises(OutcoreError, match="which has no molecule"):
             ci.dipole()
-    with FCI.from_fcidump(path, irrep=1, **TIGHT) as ci:
+    with FCI.from_fcidump(path, irrep=1, spin=0, **TIGHT) as ci:
         assert ci.kernel() == pytest.approx(reference(water, 8, 6).e_tot, abs=1e-8)
 
 
