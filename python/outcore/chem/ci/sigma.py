@@ -5,7 +5,7 @@ What the next task reads and what the last one has made is moved while a task co
 
 from __future__ import annotations
 
-import errno
+import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,7 +17,6 @@ import numpy as np
 
 from outcore import _core
 from outcore.arrays.global_array import GlobalArray
-from outcore.base.errors import OutcoreError
 from outcore.chem.ci.groups import ALPHA, OPPOSITE
 from outcore.parallel import team
 from outcore.parallel.prefetch import Prefetch
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from outcore.job.world import World
 
 _AHEAD_BYTES = 4 << 20  # under way while a tile is put into panels
+_CALL_FLOPS = 1e10  # of a thread in one call of the kernel, in which Ctrl-C is not heard
 _POLL_S = 0.001
 _FAILED = 1 << 40  # turns: nobody waits any more
 
@@ -127,7 +127,7 @@ class Sigma:
         self._turn = GlobalArray(world, (1,), "int64") if ordered and world.size > 1 else None
         self._slots: list[_Slot] = []
         self._type, self.tasks = "", list["Task"]()
-        self._movers = 1
+        self._movers, self._stopped = 1, False
 
     def apply(self, x: Place, y: Place) -> None:
         """Adds H x to y, whose types are those of x. Raises OutcoreError, at all processes."""
@@ -144,7 +144,7 @@ class Sigma:
                 most = max(sum(part.elements(space) for part in task.parts) for task in self.tasks)
                 slots = 2 if self.overlaps and len(self.tasks) > 1 else 1
                 self._slots = [_Slot(self.kernel, self._type, most) for _ in range(slots)]
-        self.products += 1
+        self.products, self._stopped = self.products + 1, False
         with self.world.together("product with the CI Hamiltonian"):
             try:
                 with team.blas_of_one_thread():
@@ -176,18 +176,22 @@ class Sigma:
         # Moving does not overlap with computing in one set of panels: then all threads move.
         self._movers = self.threads if len(self._slots) == 1 else 1
         with ThreadPoolExecutor(1) as mover, ThreadPoolExecutor(self._movers) as self._sharing:
-            which = 0
-            coming = mover.submit(self._move, x, y, which, numbers)
-            while self._arrived(coming):
-                if len(self._slots) > 1:
-                    coming = mover.submit(self._move, x, y, 1 - which, numbers)
-                    self._compute(self._slots[which])
-                    which = 1 - which
-                else:
-                    self._compute(self._slots[which])
-                    coming = mover.submit(self._move, x, y, which, numbers)
-            for slot in self._slots:
-                self._arrived(mover.submit(self._unload, y, slot))
+            try:
+                which = 0
+                coming = mover.submit(self._move, x, y, which, numbers)
+                while self._arrived(coming):
+                    if len(self._slots) > 1:
+                        coming = mover.submit(self._move, x, y, 1 - which, numbers)
+                        self._compute(self._slots[which])
+                        which = 1 - which
+                    else:
+                        self._compute(self._slots[which])
+                        coming = mover.submit(self._move, x, y, which, numbers)
+                for slot in self._slots:
+                    self._arrived(mover.submit(self._unload, y, slot))
+            except BaseException:  # movers, which are waited for, need not go on
+                self._stopped = True
+                raise
 
     def _arrived(self, coming: Future[Any]) -> Any:
         asked = time.perf_counter()
@@ -202,11 +206,17 @@ class Sigma:
         for part in slot.task.parts:
             x, t = slot.panels(part)
             if part.kind == OPPOSITE:
-                holes = slot.task.holes
-                self.kernel.opposite_spin(x, t, holes.start, holes.stop, self.threads)
+                for first, last in itertools.pairwise(self._calls(slot.task.holes)):
+                    self.kernel.opposite_spin(x, t, first, last, self.threads)
             else:
                 self.kernel.same_spin(x, t, self.threads)
         self.moved.computed_seconds += time.perf_counter() - begun
+
+    def _calls(self, holes: range) -> list[int]:
+        """Where holes are cut, so that Ctrl-C is heard between calls of the kernel."""
+        flops = self.kernel.flops(holes.start, holes.stop)
+        count = min(int(flops / (_CALL_FLOPS * self.threads)) + 1, len(holes))
+        return [holes.start + len(holes) * k // count for k in range(count + 1)]
 
     def _move(self, x: Place, y: Place, which: int, numbers: Iterator[int]) -> bool:
         """Adds what was computed in a slot to y, and loads the next task into it; false if there is none."""
@@ -246,6 +256,8 @@ class Sigma:
 
         with Prefetch(numbers, start, depth) as ahead:
             for number, place in ahead.in_order():
+                if self._stopped:
+                    return
                 self._put_into_panels(slot, self.tiling[number], arrived[place].wait())
 
     def _put_into_panels(self, slot: _Slot, tile: Tile, values: Array) -> None:
@@ -264,8 +276,8 @@ class Sigma:
         """Adds T, and of a folded vector T + parity T^T."""
         if slot.task is None:
             return
-        if self._turn is not None:
-            self._wait_for_turn(slot.number)
+        if self._turn is not None and not self._wait_for_turn(slot.number):
+            return
         numbers = slot.task.tiles(self.tiling)
         self._in_shares(numbers, partial(self._unload_tiles, y, slot))
         self.moved.added += int(self.tiling.sizes[numbers].sum()) * y.vectors.dtype.itemsize
@@ -278,6 +290,8 @@ class Sigma:
         under_way: list[Any] = [None] * depth
         for count, number in enumerate(numbers):
             place = count % depth
+            if self._stopped:
+                break
             if under_way[place] is not None:
                 under_way[place].wait()
             tile = self.tiling[number]
@@ -302,14 +316,14 @@ class Sigma:
         if parity and tile.on_diagonal:
             values[...] = values + parity * values.T  # exactly (anti)symmetric
 
-    def _wait_for_turn(self, number: int) -> None:
+    def _wait_for_turn(self, number: int) -> bool:
+        """False if it will not come: a process has failed, whose error all raise in the end."""
         assert self._turn is not None
         while (turn := self._turn.read_increment(0, 0)) < number:
+            if self._stopped:
+                return False
             time.sleep(_POLL_S)
-        if turn >= _FAILED:
-            raise OutcoreError(
-                errno.ECANCELED, "product with the CI Hamiltonian", detail="another process failed"
-            )
+        return turn < _FAILED
 
     def _buffer(self, place: Place) -> Array | None:
         """Vectors in memory need none."""

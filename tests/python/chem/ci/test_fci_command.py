@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ pytest.importorskip("pyscf")
 
 WATER = "3\nwater\nO 0 0 0\nH 0 0.757 0.587\nH 0 -0.757 0.587\n"
 WATER_STO3G = -75.0126471190  # PySCF's
+DEADLINE_S = 120
 OXYGEN = "2\noxygen\nO 0 0 -0.6\nO 0 0 0.6\n"
 
 
@@ -132,6 +136,48 @@ def test_another_run_goes_on_from_a_checkpoint(water, tmp_path, capsys):
     assert "converged orbitals found" in output and "began with states of iteration 3" in output
     assert number(output, "FCI energy of root 1:") == pytest.approx(-76.1199484283, abs=1e-8)
     assert "they were kept with roots = 1, now it is 2" in refused(water, *options, "--roots", "2")
+
+
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=pytest.mark.launcher)])
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_leaves_states_to_go_on_from(tmp_path, sent, ranks):
+    chain, kept, scratch = tmp_path / "chain.xyz", tmp_path / "kept", tmp_path / "scratch"
+    chain.write_text("12\nhydrogen\n" + "".join(f"H 0 0 {1.2 * i}\n" for i in range(12)))
+    scratch.mkdir()
+    command = [sys.executable, "-m", "outcore", "fci", str(chain), "--basis", "sto-3g", "--energy-only"]
+    command += ["--checkpoint", str(kept), "--scratch", str(scratch), "--residual", "1e-8", "--ordered"]
+    command += ["--ranks", str(ranks), "--threads", "1"] if ranks > 1 else ["--threads", "1"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL
+    )
+    try:
+        while not (line := process.stdout.readline()).startswith("   2    1 "):  # the second iteration
+            assert line
+        process.send_signal(sent)
+        said, errors = process.communicate(timeout=DEADLINE_S)
+    finally:
+        process.kill()
+    assert process.returncode == 128 + sent, errors
+    if ranks == 1:
+        assert f"what was complete is in {kept}" in said
+    for word in ("terminate called", "Input/output error", "Traceback"):
+        assert word not in errors
+    assert list(scratch.iterdir()) == []
+    again = subprocess.run(
+        command, check=False, capture_output=True, text=True, timeout=DEADLINE_S, stdin=subprocess.DEVNULL
+    )
+    assert again.returncode == 0, again.stderr
+    assert int(again.stdout.split("began with states of iteration ")[1].split()[0].rstrip(",.")) >= 2
+    whole = subprocess.run(
+        [each for each in command if each not in ("--checkpoint", str(kept))],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        stdin=subprocess.DEVNULL,
+    )
+    energies = [number(each.stdout, "FCI energy of root 1:") for each in (again, whole)]
+    assert energies[0] == pytest.approx(energies[1], abs=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,13 @@ from pyscf.fci import cistring, direct_spin1
 import outcore
 from outcore import _core
 from outcore.chem.ci import groups, vector
+from outcore.chem.ci import sigma as sigma_module
 from outcore.chem.ci.passes import Place
 from outcore.chem.ci.sigma import Sigma
 from outcore.chem.ci.space import Space
 from outcore.chem.ci.tiles import Tiling
+
+CI_PANEL = _core.CIPanel
 
 
 def random_integrals(irreps, seed=0):
@@ -171,6 +174,45 @@ def test_single_precision_and_ordered_sums(tmp_path):
                 found.append(vectors.dense(1))
     assert np.array_equal(found[0], found[1])
     assert abs(found[0] - expected).max() < 1e-5 * abs(expected).max()
+
+
+class Interrupted:
+    """A kernel that is told Ctrl-C in one of its calls."""
+
+    def __init__(self, kernel, call):
+        self._kernel, self._call, self.calls = kernel, call, 0
+
+    def __getattr__(self, name):
+        return getattr(self._kernel, name)
+
+    def opposite_spin(self, *arguments):
+        self.calls += 1
+        if self.calls == self._call:
+            raise KeyboardInterrupt
+        self._kernel.opposite_spin(*arguments)
+
+
+@pytest.mark.parametrize(("slots", "ordered"), [(1, False), (2, False), (2, True)])
+def test_ctrl_c_is_heard_between_calls_of_a_task(tmp_path, monkeypatch, slots, ordered):
+    monkeypatch.setattr(sigma_module, "_CALL_FLOPS", 1.0)
+    space, one, two, native = make("folded")
+    dense = random_vector(space)
+    tasks = groups.make_tasks(space, (1 if slots == 1 else 4) * least_limit(space))
+    kernel = Interrupted(native, 3)
+    monkeypatch.setattr(
+        sigma_module._core, "CIPanel", lambda _, *given, **more: CI_PANEL(native, *given, **more)
+    )
+    with outcore.World("self", scratch=tmp_path, memory="256MB") as world:
+        tiling = Tiling(space, 8)
+        sigma = Sigma(world, kernel, tiling, lambda _: tasks, overlaps=slots == 2, ordered=ordered)
+        with vector.make(world, tiling, "disk", count=2) as vectors:
+            put(vectors, dense)
+            with pytest.raises(KeyboardInterrupt):
+                sigma.apply(Place(vectors, 0), Place(vectors, 1))
+            vectors.clear(1)
+            sigma.apply(Place(vectors, 0), Place(vectors, 1))
+            assert abs(vectors.dense(1) - reference(space, one, two, dense)).max() < 1e-10
+        assert kernel.calls == 3 + len(groups.Holes(space))
 
 
 def test_bytes_are_those_of_the_tasks(tmp_path):
