@@ -64,6 +64,12 @@ def _weighed(integrals: Any) -> float:
     return float(sizes @ (1.5 + np.sin(np.arange(1.0, len(sizes) + 1.0))))
 
 
+def allocated_bytes(directory: Path) -> int:
+    """What kept states take on the disk: a run that goes on from them writes in their place."""
+    files = (each for path in directory.glob("states.*") for each in path.rglob("*"))
+    return sum(each.lstat().st_blocks * 512 for each in files)
+
+
 @dataclass(frozen=True)
 class Found:
     """States of the last complete iteration, counted through all runs. multiplied: H times them is that of the

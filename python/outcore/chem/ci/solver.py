@@ -17,7 +17,7 @@ from outcore.chem.ci import bounds, guess, spins, vector
 from outcore.chem.ci.bounds import Bound
 from outcore.chem.ci.passes import Place, copy
 from outcore.chem.ci.plan import Plan, make_plan
-from outcore.chem.ci.restart import KeptStates
+from outcore.chem.ci.restart import KeptStates, allocated_bytes
 from outcore.chem.ci.search import Iteration, Options, Search
 from outcore.chem.ci.sigma import Moved, Sigma
 from outcore.chem.ci.small import Matrix
@@ -167,7 +167,9 @@ def solve(
         _check_start(start, chosen.tiling, roots)
     needs = [] if chosen.scratch_bytes == 0 else [(Path(world.scratch), chosen.scratch_bytes // world.nodes)]
     if checkpoint is not None:
-        needs.append((checkpoint, chosen.kept_bytes // world.nodes))
+        with world.together("look for kept states", str(checkpoint)):
+            there = allocated_bytes(checkpoint)
+        needs.append((checkpoint, max(chosen.kept_bytes - there, 0) // world.nodes))
     check_room(world, needs)
     with world.together("CI kernel"):
         kernel = make_kernel(space, hamiltonian, spin_shift)

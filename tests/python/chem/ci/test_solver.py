@@ -7,6 +7,7 @@ import errno
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import ci_water
@@ -275,6 +276,45 @@ def test_a_flipped_bit_is_found(given, tmp_path):
     with pytest.raises(OutcoreError) as raised:
         solve(given, tmp_path, checkpoint=kept)
     assert raised.value.errno == errno.EIO
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 16 MB."""
+    place = tmp_path / "small"
+    place.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=16m", "outcore-test", str(place)]
+    if os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        pytest.skip("needs the right to mount a small file system")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_a_disk_that_fills_leaves_the_states_before(given, energy, small_disk, tmp_path):
+    kept, filler = small_disk / "kept", small_disk / "filler"
+
+    def fill(iteration, states):
+        with suppress(OSError), filler.open("wb", buffering=0) as file:
+            while file.write(b"x" * 4096):
+                pass
+
+    with pytest.raises(OutcoreError, match=f"{kept}.*No space left on device"):
+        solve(given, tmp_path, checkpoint=kept, on_iteration=fill)
+    filler.unlink()
+    solved, _ = solve(given, tmp_path, checkpoint=kept)
+    assert solved.kept_iteration == 1
+    assert solved.energies[0] == pytest.approx(energy, abs=1e-10)
+
+
+def test_states_need_no_room_twice(given, small_disk, tmp_path, monkeypatch):
+    kept, filler = small_disk / "kept", small_disk / "filler"
+    first, _ = solve(given, tmp_path, checkpoint=kept, max_iterations=3)
+    free = os.statvfs(small_disk).f_bavail * os.statvfs(small_disk).f_frsize
+    filler.write_bytes(b"x" * (free - first.plan.kept_bytes // 2))
+    solved, _ = solve(given, tmp_path, checkpoint=kept)
+    assert solved.converged
+    with pytest.raises(OutcoreError, match="vectors take"):
+        solve(given, tmp_path, checkpoint=small_disk / "other")
 
 
 def test_what_is_kept_is_the_newest_iteration(given, tmp_path):
