@@ -21,10 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outcore import _core
 from outcore.chem import ci
-from outcore.chem.ci import solver, vector
-from outcore.chem.ci.groups import ALPHA, OPPOSITE
+from outcore.chem.ci import estimate, solver, vector
 from outcore.chem.ci.passes import Place
 from outcore.chem.ci.sigma import Sigma
 from outcore.cli.bench import Bar, BenchOptions, Claim, at_least, at_most, interleave, median_claim
@@ -33,7 +31,6 @@ from outcore.parallel import team
 
 if TYPE_CHECKING:
     from outcore.chem.ci.fci import FCI
-    from outcore.chem.ci.space import Space
 
 RESIDUAL = 1e-5
 _FEW_ITERATIONS = 3  # of runs that take long; the first has no previous direction
@@ -170,7 +167,7 @@ def _products(options: BenchOptions, case: Case, threads: int, repeats: int) -> 
         theirs = _theirs(case, found)
         many, one = Products(found, threads), Products(found, 1)
         many(), one()  # memory is touched, tables are made
-        operations = _operations(found.space, many.kernel, many.sigma)
+        operations = estimate.product_flops(found.space, many.kernel)
         for _ in range(repeats):
             seconds = interleave({"ours": many, "one": one, "theirs": theirs}, 1)
             peak = _peak(threads)
@@ -192,21 +189,6 @@ def _products(options: BenchOptions, case: Case, threads: int, repeats: int) -> 
             f"{case.name}: product on {threads} threads", scaling, "times as fast as on one", at_least(1.8), "", how
         ),
     ]  # fmt: skip
-
-
-def _operations(space: Space, kernel: Any, sigma: Sigma) -> float:
-    """Of the products of matrices in a product with a vector."""
-    found = sum(kernel.flops(task.holes.start, task.holes.stop) for task in sigma.tasks if task.holes)
-    for part in (part for task in sigma.tasks for part in task.parts if part.kind != OPPOSITE):
-        transposed = part.kind == ALPHA
-        rows, strings = (part.columns, space.beta) if transposed else (part.rows, space.alpha)
-        columns = np.arange(len((space.alpha if transposed else space.beta).strings))
-        sectors = np.searchsorted(strings.offsets, rows, side="right") - 1
-        for sector, count in zip(*np.unique(sectors, return_counts=True), strict=True):
-            row = np.asarray([strings.offsets[sector]])
-            panel = _core.CIPanel(kernel, row, columns, "float64", transposed=transposed)
-            found += count * kernel.same_spin_flops(panel)
-    return float(found)
 
 
 def _peak(threads: int) -> float:

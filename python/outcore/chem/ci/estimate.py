@@ -131,7 +131,7 @@ def forecast(
     plan = solver.plan(world, space, options, roots=roots, memory_bytes=memory_bytes, kept=kept)
     with world.together("estimate of a CI"):
         kernel = solver.make_kernel(space, hamiltonian)
-        flops = roots * (kernel.flops(0, len(kernel.holes)) + _same_spin_flops(space, kernel))
+        flops = roots * product_flops(space, kernel)
         read, written = (roots * each for each in plan.product_bytes)
         if plan.kind == "disk":  # what is added to is read, but for the first time
             read += written - roots * plan.tiling.elements * np.dtype(plan.work_type).itemsize
@@ -164,9 +164,10 @@ def forecast(
     return world.broadcast(found) if world.size > 1 else found
 
 
-def _same_spin_flops(space: Space, kernel: Any) -> float:
-    """By one row of each sector."""
-    total = 0.0
+def product_flops(space: Space, kernel: Any) -> float:
+    """Operations of the products of matrices in a product H x; those of the same-spin part by one row of each
+    sector."""
+    total = float(kernel.flops(0, len(kernel.holes)))
     for transposed in (False,) if space.folded else (False, True):
         rows, columns = (space.beta, space.alpha) if transposed else (space.alpha, space.beta)
         everything = np.arange(len(columns.strings), dtype=np.int64)

@@ -17,6 +17,7 @@ from outcore.base.errors import OutcoreError
 from outcore.chem.ci import analysis, densities, fcidump, orbitals, solver, target
 from outcore.chem.ci.analysis import Determinant, NaturalOrbitals
 from outcore.chem.ci.densities import Densities
+from outcore.chem.ci.determinants import listed, mask
 from outcore.chem.ci.hamiltonian import Hamiltonian, Matrix
 from outcore.chem.ci.orbitals import ActiveSpace
 from outcore.chem.ci.settings import Settings
@@ -327,11 +328,8 @@ class FCI:
         """Sums of squares of coefficients by excitations (0, 1, ..) from the largest determinant of the root."""
         first = self.largest(root, 1)[0]
         positions = self.hamiltonian.positions
-        reference = [
-            sum(1 << int(positions[q]) for q in range(64) if string >> q & 1)
-            for string in (first.alpha, first.beta)
-        ]
-        levels = analysis.weights(self.solved.states, self._root(root), (reference[0], reference[1]))
+        alpha, beta = (mask(positions[listed(string)]) for string in (first.alpha, first.beta))
+        levels = analysis.weights(self.solved.states, self._root(root), (alpha, beta))
         return analysis.by_excitation(levels)
 
     def dipole(self, root: int = 0) -> Matrix:

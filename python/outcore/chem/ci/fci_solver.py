@@ -20,8 +20,9 @@ from pyscf.fci import addons, direct_spin1
 from outcore.base.errors import OutcoreError
 from outcore.chem.ci import analysis, hamiltonian, solver
 from outcore.chem.ci import vector as vectors
+from outcore.chem.ci.determinants import listed
 from outcore.chem.ci.fci import FCI
-from outcore.chem.ci.hamiltonian import IRREPS, Hamiltonian, Matrix
+from outcore.chem.ci.hamiltonian import ABELIAN, IRREPS, Hamiltonian, Matrix
 from outcore.chem.ci.passes import Place, dots
 from outcore.chem.ci.rotation import rotated
 from outcore.chem.ci.settings import Settings
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from outcore.chem.ci.vector import Vectors
     from outcore.job.world import World
 
-_ABELIAN = {"SO3": "D2h", "Dooh": "D2h", "Coov": "C2v"}
 _APPROXIMATE = 1e-3  # Hartree: norm of the residual between two orbital steps of a CASSCF, or less
 _FEW = 8  # iterations that it may take
 
@@ -304,7 +304,7 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
             aa, ab, bb = eri
             ab = np.asarray(ab)
             if ab.shape == (pairs, pairs):
-                ab = _unpacked(ab, norb)
+                ab = hamiltonian.unpacked(ab, norb)
             two = (aa, ab, bb)
         irreps = None if orbsym is None or not len(orbsym) else np.asarray(orbsym, np.int64) % 10
         return hamiltonian.make(
@@ -317,7 +317,7 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
 
     def _group(self, irreps: Any) -> str:
         name = getattr(self.mol, "groupname", None) if getattr(self.mol, "symmetry", False) else None
-        name = _ABELIAN.get(str(name), name)
+        name = ABELIAN.get(str(name), name)
         if name in IRREPS and max(irreps) < len(IRREPS[name]):
             return str(name)
         return "D2h" if max(irreps) > 3 else "C2v"
@@ -438,7 +438,7 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         chosen = [each for each in found if abs(each.coefficient) > tol] or found[:1]
         if return_strs:
             return [(each.coefficient, bin(each.alpha), bin(each.beta)) for each in chosen]
-        return [(each.coefficient, _orbitals(each.alpha), _orbitals(each.beta)) for each in chosen]
+        return [(each.coefficient, listed(each.alpha), listed(each.beta)) for each in chosen]
 
     def energy(self, h1e: Any, eri: Any, fcivec: Any, norb: int, nelec: Any, **_: Any) -> float:
         """<H> of a state for these integrals (Hartree)."""
@@ -496,14 +496,3 @@ def _handle(vector: Any, norb: int, nelec: Any) -> CIVector:
 
 def _listed(states: Any) -> list[Any]:
     return list(states) if isinstance(states, list | tuple) else [states]
-
-
-def _orbitals(string: int) -> list[int]:
-    return [q for q in range(64) if string >> q & 1]
-
-
-def _unpacked(pairs: Matrix, n: int) -> Matrix:
-    p, q = np.tril_indices(n)
-    number = np.empty((n, n), np.int64)
-    number[p, q] = number[q, p] = np.arange(len(p))
-    return np.asarray(pairs[number[:, :, None, None], number])

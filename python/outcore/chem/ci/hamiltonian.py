@@ -36,6 +36,7 @@ IRREPS: dict[str, tuple[str, ...]] = {
     "Ci": ("Ag", "Au"),
     "C1": ("A",),
 }
+ABELIAN = {"SO3": "D2h", "Dooh": "D2h", "Coov": "C2v"}  # groups that PySCF knows beside those of IRREPS
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,6 +215,14 @@ def _tensor(values: Any, n: int, kind: str) -> Matrix:
     if array.size == n**4 and array.ndim in (1, 2, 4):
         return array.reshape((n,) * 4)
     raise _refused(f"{kind}two-electron integrals of shape {array.shape} for {n} orbitals")
+
+
+def unpacked(pairs: Matrix, n: int) -> Matrix:
+    """[pq][rs] of pairs p >= q, r >= s as four indices; the pairs may be of different orbitals."""
+    p, q = np.tril_indices(n)
+    number = np.empty((n, n), np.int64)
+    number[p, q] = number[q, p] = np.arange(len(p))
+    return np.asarray(pairs[number[:, :, None, None], number])
 
 
 def _symmetrise_one(one: Matrix, kind: str) -> None:

@@ -14,7 +14,7 @@ from outcore.base.errors import OutcoreError
 from outcore.chem import reference
 from outcore.chem.ci import hamiltonian as hamiltonians
 from outcore.chem.ci.determinants import listed, mask
-from outcore.chem.ci.hamiltonian import IRREPS, MAX_ORBITALS, Hamiltonian, Integers, Matrix
+from outcore.chem.ci.hamiltonian import ABELIAN, IRREPS, MAX_ORBITALS, Hamiltonian, Integers, Matrix
 from outcore.chem.driver import RootDriven
 from outcore.chem.frozen import count_frozen
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 _TAKE = "take the orbitals of a CI"
 _ORTHONORMAL = 1e-6
 _CONTAMINATED = 1e-4  # of the norm of an orbital, in other irreps: it has none
-_ABELIAN = {"SO3": "D2h", "Dooh": "D2h", "Coov": "C2v"}  # groups that PySCF knows beside those of IRREPS
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +65,7 @@ class ActiveSpace:
     def irrep(self, text: str | int) -> int:
         """The number of an irrep, by its name, for linear molecules also by that of PySCF, such as A1g and E1ux.
         Raises OutcoreError (EINVAL)."""
-        if self.group in _ABELIAN and self.hamiltonian.group == _ABELIAN[self.group]:
+        if self.group in ABELIAN and self.hamiltonian.group == ABELIAN[self.group]:
             from pyscf.symm import irrep_name2id
 
             try:
@@ -197,7 +196,7 @@ def _taken(
             "orbitals, or group C1"
         )
     name = "C1" if labelled is None else str(labelled.groupname)
-    return _Taken(cores, actives, irreps, name, _ABELIAN.get(name, name), electrons)
+    return _Taken(cores, actives, irreps, name, ABELIAN.get(name, name), electrons)
 
 
 def _each_spin(values: Any, dimensions: int) -> list[Any]:
@@ -213,13 +212,13 @@ def with_symmetry(mol: Mole, group: str | None) -> Mole | None:
     Raises OutcoreError (EINVAL) for a group that there is not, or the molecule has not."""
     if group is None:
         return mol if mol.symmetry and mol.groupname != "C1" else None
-    names = {name.casefold(): name for name in (*IRREPS, *_ABELIAN, "auto")}
+    names = {name.casefold(): name for name in (*IRREPS, *ABELIAN, "auto")}
     wanted = names.get(group.strip().casefold())
     if wanted is None:
         raise OutcoreError(errno.EINVAL, f"point group {group}", detail=f"it may be {', '.join(IRREPS)}")
     if wanted == "C1":
         return None
-    if mol.symmetry and wanted in (mol.groupname, _ABELIAN.get(mol.groupname)):
+    if mol.symmetry and wanted in (mol.groupname, ABELIAN.get(mol.groupname)):
         return mol
     labelled = mol.copy()
     labelled.symmetry, labelled.symmetry_subgroup = True, None
@@ -343,15 +342,11 @@ def _transformed(source: Any, left: Matrix, right: Matrix, n: int, max_memory_by
     made = ao2mo.kernel(
         source, (left, left, right, right), compact=True, verbose=0, max_memory=max_memory_bytes / 1e6
     )
-    return np.asarray(ao2mo.restore(1, np.asarray(made), n)) if left is right else _unpacked(made, n)
-
-
-def _unpacked(pairs: Any, n: int) -> Matrix:
-    """[pq][rs] of pairs p >= q, r >= s as four indices."""
-    p, q = np.tril_indices(n)
-    number = np.empty((n, n), np.int64)
-    number[p, q] = number[q, p] = np.arange(len(p))
-    return np.asarray(np.asarray(pairs)[number[:, :, None, None], number])
+    return (
+        np.asarray(ao2mo.restore(1, np.asarray(made), n))
+        if left is right
+        else hamiltonians.unpacked(np.asarray(made), n)
+    )
 
 
 def _is_fitted(mf: Any) -> bool:

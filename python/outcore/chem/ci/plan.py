@@ -123,11 +123,8 @@ class Plan:
     @property
     def pass_bytes(self) -> tuple[int, int]:
         """Of one pass of corrections in the long run, of all processes: read, written."""
-        k, state, work = self.roots, np.dtype(self.work_type).itemsize, np.dtype(self.work_type).itemsize
-        vectors = (self.options.vectors - 1) * k
-        read = 2 * k * state + 2 * vectors * work
-        written = 2 * k * state + (2 * k + k) * work
-        return read * self.tiling.elements, written * self.tiling.elements
+        size = self.roots * self.tiling.elements * np.dtype(self.work_type).itemsize
+        return 2 * self.options.vectors * size, 5 * size  # states, directions and corrections are written
 
     @property
     def in_words(self) -> str:

@@ -219,7 +219,6 @@ class DiskVectors(Vectors):
         *,
         path: Path | None = None,
         cache_bytes: int | None = None,
-        metadata: Any = None,
     ) -> None:
         super().__init__(world, tiling, count, dtype)
         self._array = BlockSparseArray(
@@ -230,7 +229,6 @@ class DiskVectors(Vectors):
             path=path,
             overwrite=True,
             cache_bytes=cache_bytes,
-            metadata=metadata,
         )
 
     @staticmethod
@@ -244,10 +242,6 @@ class DiskVectors(Vectors):
         Vectors.__init__(found, world, tiling, array.grid[0], array.dtype.name)
         found._array = array
         return found
-
-    @property
-    def array(self) -> BlockSparseArray:
-        return self._array
 
     def get_async(self, vector: int, tile: Tile, out: Array | None = None) -> Waitable:
         result = np.empty(tile.shape, self.dtype) if out is None else out
