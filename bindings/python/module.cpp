@@ -5,6 +5,9 @@
 NB_MODULE(_core, module) {
   // What a forked child cannot end is left to its parent; that is no mistake of the bindings.
   pthread_atfork(nullptr, nullptr, [] { nanobind::set_leak_warnings(false); });
+  module.def(
+      "ends_by_signal", [] { nanobind::set_leak_warnings(false); },
+      "This process is ending because of a signal: that objects are left is no mistake of the bindings.");
   module.doc() = "Native core of Outcore. Use it through the outcore package.";
   outcore::python::bind_error(module);
   outcore::python::bind_trace(module);

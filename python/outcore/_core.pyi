@@ -9,6 +9,11 @@ import numpy
 import numpy.typing
 from numpy.typing import NDArray
 
+def ends_by_signal() -> None:
+    """
+    This process is ending because of a signal: that objects are left is no mistake of the bindings.
+    """
+
 def error_message(
     errno_value: int | None,
     attempted: str,

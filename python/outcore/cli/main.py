@@ -176,9 +176,11 @@ def _function(entry: Subcommand) -> Callable[..., Any]:
 
 def _end_all(status: int) -> int:
     """The end of a process that got a signal: the others end with the same status."""
+    from outcore import _core
     from outcore.job import launch
 
     interrupts.ignore()
+    _core.ends_by_signal()
     if not launch.joined():
         return status
     from outcore.job import world

@@ -125,9 +125,11 @@ class Search:
                 else:
                     self._expand(found)
                 found = self._pass()
-            return Found(self._states, self._iterations, self._converged())
-        finally:
+        except Exception:  # not of Ctrl-C, which this process alone may have got
             self._drop(0)
+            raise
+        self._drop(0)
+        return Found(self._states, self._iterations, self._converged())
 
     # ---- one iteration ----
 
