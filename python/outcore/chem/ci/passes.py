@@ -6,6 +6,7 @@ threads.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -55,9 +56,10 @@ def each_tile(
 ) -> float:
     """`work(tile, read, written)` for tiles of these numbers, in any order, in `threads` threads, with the tile of
     each vector that is read and memory for that of each that is written. It returns which of all of them, counted
-    through, are to be written. Returns seconds that threads waited for what is read."""
+    through, are to be written. Returns the seconds that went by while threads did not work."""
     if not tiles:
         return 0.0
+    begun, worked = time.perf_counter(), list[float]()
     tiling = (read or written)[0].vectors.tiling
     slots = threads + AHEAD
     buffers = [[_buffer(each) for each in (*read, *written)] for _ in range(slots)]
@@ -83,8 +85,10 @@ def each_tile(
             for each, buffer in zip(written, buffers[fetched.slot][len(read) :], strict=True)
         ]
         both, places = [*inside, *outside], [*read, *written]
+        started = time.perf_counter()
         try:
             changed = work(tile, inside, outside)
+            worked.append(time.perf_counter() - started)
             puts = [places[i].vectors.put_async(places[i].index, tile, both[i]) for i in changed]
             for put in puts:
                 put.wait()
@@ -93,7 +97,7 @@ def each_tile(
 
     with Prefetch(tiles, start, slots) as ahead:
         team.each(_taken(ahead), threads, do)
-        return ahead.waited_seconds
+    return max(time.perf_counter() - begun - sum(worked) / threads, 0.0)
 
 
 def _taken(ahead: Prefetch[int]) -> Iterator[Fetched[int]]:
@@ -161,12 +165,14 @@ def copy(world: World, source: Sequence[Place], target: Sequence[Place], threads
 @dataclass(frozen=True)
 class Corrected:
     """What a pass of corrections has found: overlaps [b][b] and H [b][b'] of b = (states, kept vectors,
-    corrections), b' without the corrections; residual norms and sum (d - E) x^2 of states."""
+    corrections), b' without the corrections; residual norms and sum (d - E) x^2 of states. waited_seconds: of this
+    process, while it did not compute."""
 
     overlap: Matrix
     hamiltonian: Matrix
     residuals: Matrix
     above: Matrix
+    waited_seconds: float
 
 
 def correct(
@@ -222,12 +228,12 @@ def correct(
         return changed
 
     with world.together("correct CI vectors"):
-        each_tile(numbers, read, corrections, threads, work)
+        waited = each_tile(numbers, read, corrections, threads, work)
     for each in {id(each.vectors): each.vectors for each in (*read, *corrections)}.values():
         each.sync()
     found = total(world, len(tiling), numbers, sums)
     products = found[: basis * (basis + multiplied)].reshape(basis, basis + multiplied)
     of_states = found[basis * (basis + multiplied) :].reshape(k, 2)
     return Corrected(
-        products[:, :basis], products[:, basis:], np.sqrt(of_states[:, 0]), of_states[:, 1].copy()
+        products[:, :basis], products[:, basis:], np.sqrt(of_states[:, 0]), of_states[:, 1].copy(), waited
     )

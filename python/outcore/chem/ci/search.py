@@ -8,6 +8,7 @@ them.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -35,6 +36,10 @@ class Operator(Protocol):
     def apply(self, x: Place, y: Place) -> None:
         """Adds H x to y, which is zero. Collective."""
 
+    @property
+    def waited_seconds(self) -> float:
+        """Of this process since it was made, while it did not compute because vectors were moved."""
+
     def diagonal(self, tile: Tile) -> Array:
         """Its diagonal elements (double precision), as an array of the tile's shape; any thread."""
 
@@ -54,13 +59,16 @@ class Options:
 
 @dataclass(frozen=True)
 class Iteration:
-    """energies: Hartree, without the core. residuals: norms. above: sum (d - E) x^2 of each state."""
+    """energies: Hartree, without the core. residuals: norms. above: sum (d - E) x^2 of each state. seconds: since
+    the iteration before. waited_seconds: among them those in which this process waited for vectors."""
 
     number: int
     energies: Matrix
     residuals: Matrix
     above: Matrix
     precision: str
+    seconds: float
+    waited_seconds: float
 
 
 @dataclass
@@ -111,6 +119,7 @@ class Search:
         """From k start vectors, linearly independent, in the first half of `states`; `multiplied`: H times them is
         in the second half, which is zero else. `states` is the search's from now on: it is closed, or among what
         was found. Collective."""
+        self._since, self._waited = time.perf_counter(), self.operator.waited_seconds
         try:
             if states.dtype != np.float64 and self._type == "float64":  # kept by a run of mixed precision
                 self._states = states
@@ -174,14 +183,17 @@ class Search:
         for each in gone[len(self._active) :]:
             each.vector.close()
         del self._work[kept:]
-        norms = np.diagonal(found.overlap)[:k]
+        norms, now = np.diagonal(found.overlap)[:k], time.perf_counter()
         iteration = Iteration(
             len(self._iterations) + 1,
             np.diagonal(found.hamiltonian)[:k] / norms,
             found.residuals / np.sqrt(norms),
             found.above / norms,
             self._states.dtype.name,
+            now - self._since,
+            self.operator.waited_seconds - self._waited + found.waited_seconds,
         )
+        self._since, self._waited = now, self.operator.waited_seconds
         self._iterations.append(iteration)
         if not np.isfinite(iteration.residuals).all():
             detail = f"iteration {iteration.number} gave what is no number"

@@ -156,6 +156,10 @@ class Sigma:
                 raise
         y.vectors.sync()
 
+    @property
+    def waited_seconds(self) -> float:
+        return self.moved.waited_seconds
+
     def diagonal(self, tile: Tile) -> Array:
         found = np.empty(tile.shape)
         self.kernel.diagonal(*tile.first, found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -57,23 +56,25 @@ def in_one_line(forecast: Forecast) -> str:
 
 
 class Iterations:
-    """A line for each iteration."""
+    """A line for each iteration: its seconds, and the share of them that the first process waited for vectors."""
 
     def __init__(self, say: Callable[[str], None], core_energy: float) -> None:
-        self._say, self._core, self._begin = say, core_energy, time.monotonic()
+        self._say, self._core = say, core_energy
         self._before: Any = None
 
     def __call__(self, iteration: Any, *_: Any) -> None:
         energies = iteration.energies + self._core
         if self._before is None:
-            self._say(f"{'iter':>4} {'root':>4} {'energy / Eh':>18} {'change':>9} {'residual':>9} {'s':>8}")
-        now = time.monotonic()
+            self._say(
+                f"{'iter':>4} {'root':>4} {'energy / Eh':>18} {'change':>9} {'residual':>9} {'s':>8} waiting"
+            )
         for root, (energy, residual) in enumerate(zip(energies, iteration.residuals, strict=True)):
             change = "" if self._before is None else f"{energy - self._before[root]:9.1e}"
             first = f"{iteration.number:4d}" if root == 0 else " " * 4
-            seconds = f"{now - self._begin:8.2f}" if root == 0 else ""
+            share = 100 * iteration.waited_seconds / max(iteration.seconds, 1e-9)
+            seconds = f"{iteration.seconds:8.2f} {share:5.0f} %" if root == 0 else ""
             self._say(f"{first} {root + 1:4d} {energy:18.10f} {change:>9} {residual:9.1e} {seconds}".rstrip())
-        self._before, self._begin = energies, now
+        self._before = energies
 
 
 class StateView:
@@ -104,6 +105,18 @@ class StateView:
             "residuals": [float(each) for each in solved.residuals],
             "converged": bool(solved.converged),
             "iterations": len(solved.iterations),
+            "of_iterations": [
+                {
+                    "energies_hartree": [float(e) + self._ci.hamiltonian.core_energy for e in each.energies],
+                    "residuals": [float(r) for r in each.residuals],
+                    "precision": each.precision,
+                    "seconds": each.seconds,
+                    "waited_seconds": each.waited_seconds,
+                }
+                for each in solved.iterations
+            ],
+            "products": solved.products,
+            "moved_in_products_bytes": {"read": solved.moved.read, "added": solved.moved.added},
             "bounds": [asdict(each) for each in solved.bounds],
         }
 

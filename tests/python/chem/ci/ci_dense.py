@@ -65,6 +65,8 @@ class DenseOperator:
             y.vectors.acc(y.index, tile, np.ascontiguousarray(block.astype(y.vectors.dtype)))
         y.vectors.sync()
 
+    waited_seconds = 0.0
+
     def diagonal(self, tile):
         (r, c), (height, width) = tile.first, tile.shape
         whole = np.diagonal(self.matrix).reshape(self.shape)
