@@ -261,7 +261,7 @@ void bind_kernel(nb::class_<Kernel>& cls) {
           "first"_a, "last"_a,
           "Indices of the beta strings that holes [first, last) meet, ascending: all; with folding, those "
           "that "
-          "contain a\nhole up to the last of the range.")
+          "contain a\nhole from the first of the range on.")
       .def("opposite_spin", &Kernel::opposite_spin, "x"_a, "t"_a, "first"_a, "last"_a, "threads"_a = 1,
            nb::call_guard<nb::gil_scoped_release>(),
            "t += the part of an alpha and a beta electron, of holes [first, last); with folding, half of it. "

@@ -994,7 +994,7 @@ class CIKernel:
     def columns_of(self, first: int, last: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
         """
         Indices of the beta strings that holes [first, last) meet, ascending: all; with folding, those that contain a
-        hole up to the last of the range.
+        hole from the first of the range on.
         """
 
     def opposite_spin(self, x: CIPanel, t: CIPanel, first: int, last: int, threads: int = 1) -> None:

@@ -23,7 +23,7 @@ struct RowsOfIrrep {
   int irrep;                          // of the rows
   std::vector<std::int64_t> indices;  // of the strings that each orbital creates, -1 if the hole has it
   std::vector<Real> signs;
-  std::vector<Strings::Range> columns;  // that are copied
+  std::int64_t first, last;  // of the columns that are copied
   [[nodiscard]] int length() const { return int(indices.size()); }
 };
 
@@ -65,15 +65,15 @@ class HoleRows {
       const auto length = std::size_t(rows.length());
       if (length == 0) continue;
       Real* copy = copies_[std::size_t(sector(rows))].data();
-      for (const auto [first, last] : rows.columns) {
-        if (first == last) continue;
-        const std::int64_t place = panel.column_place(first);
+      if (rows.first < rows.last) {
+        const std::int64_t place = panel.column_place(rows.first);
         for (std::size_t c = 0; c < length; ++c)
           sources[c] = rows.indices[c] < 0
                            ? nullptr
                            : panel.row<Real>(panel.row_place(rows.indices[c]), rows.irrep) + place;
-        loops_.interleave(copy + std::size_t(first - space_.beta.offset(sector(rows))) * length,
-                          sources.data(), rows.signs.data(), rows.length(), std::size_t(last - first));
+        loops_.interleave(copy + std::size_t(rows.first - space_.beta.offset(sector(rows))) * length,
+                          sources.data(), rows.signs.data(), rows.length(),
+                          std::size_t(rows.last - rows.first));
       }
       // What an occupied beta orbital reads.
       std::fill_n(copy + std::size_t(space_.beta.count(sector(rows))) * length, length, Real(0));
@@ -109,10 +109,9 @@ class HoleRows {
                     std::size_t(orbitals_.count()), std::size_t(last - first), orbitals_.count(i),
                     rows.length());
     });
-    if (!space_.folded || !halves || space_.beta_holes.mask(last - 1) < hole_) return;
-    for (std::int64_t k = first; k < last; ++k)
-      if (space_.beta_holes.mask(k) == hole_)
-        for (int pair = 0; pair < pairs.count; ++pair) lines[pair * line_stride + k - first] *= Real(0.5);
+    // The same hole comes before all others that it meets.
+    if (!space_.folded || !halves || space_.beta_holes.mask(first) != hole_) return;
+    for (int pair = 0; pair < pairs.count; ++pair) lines[pair * line_stride] *= Real(0.5);
   }
 
   /// Adds lines to copies, by sector of columns, in which `gather` would find them.
@@ -137,10 +136,8 @@ class HoleRows {
       rows.indices.push_back(empty ? space_.alpha.rank(with(hole_, q)) : -1);
       rows.signs.push_back(empty ? Real(below(hole_, q) & 1 ? -1 : 1) : Real(0));
     }
-    if (space_.folded)
-      space_.beta.reached_from(sector(rows), hole_, rows.columns);
-    else
-      rows.columns = {{space_.beta.offset(sector(rows)), space_.beta.offset(sector(rows) + 1)}};
+    rows.first = space_.first_beta(sector(rows), hole_);
+    rows.last = space_.beta.offset(sector(rows) + 1);
   }
 
   /// Calls each(irrep of the beta orbital, rows of the alpha orbitals).

@@ -53,15 +53,10 @@ std::vector<std::int64_t> Kernel::columns_of(std::int64_t first, std::int64_t la
   check_range(first, last);
   std::vector<std::int64_t> columns;
   if (first == last) return columns;
-  std::vector<Strings::Range> ranges;
-  for (int g = 0; g < space_->orbitals.groups(); ++g) {
-    if (space_->folded)
-      space_->beta.reached_from(g, space_->alpha_holes[std::size_t(last - 1)], ranges);
-    else
-      ranges = {{space_->beta.offset(g), space_->beta.offset(g + 1)}};
-    for (const auto& range : ranges)
-      for (std::int64_t index = range.first; index < range.last; ++index) columns.push_back(index);
-  }
+  for (int g = 0; g < space_->orbitals.groups(); ++g)
+    for (std::int64_t index = space_->first_beta(g, space_->alpha_holes[std::size_t(first)]);
+         index < space_->beta.offset(g + 1); ++index)
+      columns.push_back(index);
   return columns;
 }
 

@@ -21,7 +21,7 @@ class OUTCORE_SIBLING Kernel {
 
   /// Alpha strings that holes [first, last) reach, ascending. Ranges are ranges of Space::alpha_holes.
   [[nodiscard]] std::vector<std::int64_t> rows_of(std::int64_t first, std::int64_t last) const;
-  /// Beta strings that they meet, ascending: all, with folding those that contain a hole up to the last.
+  /// Beta strings that they meet, ascending: all, with folding those that contain a hole from `first` on.
   [[nodiscard]] std::vector<std::int64_t> columns_of(std::int64_t first, std::int64_t last) const;
 
   /// t += the opposite-spin part of holes [first, last), whose rows and columns both panels must have.

@@ -65,7 +65,7 @@ Operations OppositeSpin::operations(std::int64_t index) const {
   const int irrep = space_->orbitals.irrep_of(hole);
   for (int g = 0; g < space_->orbitals.groups(); ++g) {
     const PairLayout& layout = layouts_[std::size_t(space_->target ^ irrep ^ g)];
-    const double lines = double(space_->beta_holes_until(g, hole));
+    const double lines = double(space_->beta_holes.offset(g + 1) - space_->first_beta_hole(g, hole));
     double restricted = 0;
     for (int q : layout.q) restricted += !occupied(hole, q);
     sum.pairs += lines * (double(layout.plus()) * layout.plus() + double(layout.minus) * layout.minus);
@@ -106,15 +106,14 @@ class OppositeSpin::Task {
     const int sector = rows_.sector(rows);
     Real* sums = sums_[std::size_t(sector)].data();
     const auto length = std::size_t(rows.length());
-    for (const auto [first, last] : rows.columns)
-      std::fill_n(sums + std::size_t(first - space_.beta.offset(sector)) * length,
-                  std::size_t(last - first) * length, Real(0));
+    std::fill_n(sums + std::size_t(rows.first - space_.beta.offset(sector)) * length,
+                std::size_t(rows.last - rows.first) * length, Real(0));
     std::fill_n(sums + std::size_t(space_.beta.count(sector)) * length, length, Real(0));
   }
 
   void sector(int g) {
-    const std::int64_t first = space_.beta_holes.offset(g);
-    const std::int64_t last = first + space_.beta_holes_until(g, rows_.hole());
+    const std::int64_t first = space_.first_beta_hole(g, rows_.hole());
+    const std::int64_t last = space_.beta_holes.offset(g + 1);
     if (first == last) return;
     rows_.find_pairs(g, of_.layouts_, all_orbitals_, pairs_);
     if (pairs_.count == 0) return;
@@ -171,22 +170,20 @@ class OppositeSpin::Task {
     std::array<Real*, max_orbitals> targets;
     const int sector = rows_.sector(rows), length = rows.length();
     const std::int64_t offset = space_.beta.offset(sector);
-    for (const auto [first, last] : rows.columns) {
-      if (first == last || length == 0) continue;
-      const std::int64_t place = to_.column_place(first);
-      for (std::size_t c = 0; c < std::size_t(length); ++c)
-        targets[c] =
-            rows.indices[c] < 0 ? nullptr : to_.row<Real>(to_.row_place(rows.indices[c]), rows.irrep) + place;
-      for (std::int64_t b = first, end; b < last; b = end) {
-        end = std::min(last, ((b - offset) / locked_columns + 1) * locked_columns + offset);
-        const auto number = std::size_t((b - offset) / locked_columns * max_groups + rows.irrep);
-        const std::lock_guard lock(locks_[number % lock_count]);
-        loops_.add_interleaved(targets.data(), rows.signs.data(),
-                               sums_[std::size_t(sector)].data() + (b - offset) * length, length,
-                               std::size_t(end - b));
-        for (Real*& target : std::span(targets).first(std::size_t(length)))
-          if (target) target += end - b;
-      }
+    if (rows.first == rows.last || length == 0) return;
+    const std::int64_t place = to_.column_place(rows.first);
+    for (std::size_t c = 0; c < std::size_t(length); ++c)
+      targets[c] =
+          rows.indices[c] < 0 ? nullptr : to_.row<Real>(to_.row_place(rows.indices[c]), rows.irrep) + place;
+    for (std::int64_t b = rows.first, end; b < rows.last; b = end) {
+      end = std::min(rows.last, ((b - offset) / locked_columns + 1) * locked_columns + offset);
+      const auto number = std::size_t((b - offset) / locked_columns * max_groups + rows.irrep);
+      const std::lock_guard lock(locks_[number % lock_count]);
+      loops_.add_interleaved(targets.data(), rows.signs.data(),
+                             sums_[std::size_t(sector)].data() + (b - offset) * length, length,
+                             std::size_t(end - b));
+      for (Real*& target : std::span(targets).first(std::size_t(length)))
+        if (target) target += end - b;
     }
   }
 
@@ -214,11 +211,11 @@ template <class Real>
 void OppositeSpin::apply(const Panel& x, Panel& t, std::int64_t first, std::int64_t last, int threads) const {
   if (first >= last || layouts_.empty()) return;
   std::vector<std::mutex> locks(lock_count);
-  std::atomic<std::int64_t> next{last};  // the last are the largest of folded spaces
+  std::atomic<std::int64_t> next{first};  // the first are the largest of folded spaces
   const int team = int(std::clamp<std::int64_t>(last - first, 1, std::max(threads, 1)));
   in_team(team, [&](int) {
     Task<Real> task(*this, x, t, locks);
-    for (std::int64_t k; (k = --next) >= first;) task.run(k);
+    for (std::int64_t k; (k = next++) < last;) task.run(k);
   });
 }
 

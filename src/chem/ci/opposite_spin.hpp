@@ -28,7 +28,7 @@ class OppositeSpin {
  public:
   OppositeSpin(std::shared_ptr<const Space> space, const Integrals& integrals, Blas blas);
 
-  /// t += the part of alpha_holes [first, last); of folded spaces K_beta <= K_alpha by value, and half if
+  /// t += the part of alpha_holes [first, last); of folded spaces K_beta >= K_alpha by value, and half if
   /// they are equal. See Kernel::opposite_spin.
   template <class Real>
   void apply(const Panel& x, Panel& t, std::int64_t first, std::int64_t last, int threads) const;

@@ -33,8 +33,8 @@ class OppositeSpin::DensityTask {
     if (&bra_ != &ket_) ket_rows_.copy(ket_, hole, false);
     const auto& ket_rows = &bra_ == &ket_ ? bra_rows_ : ket_rows_;
     for (int g = 0; g < space_.orbitals.groups(); ++g) {
-      const std::int64_t first = space_.beta_holes.offset(g);
-      const std::int64_t last = first + space_.beta_holes_until(g, hole);
+      const std::int64_t first = space_.first_beta_hole(g, hole);
+      const std::int64_t last = space_.beta_holes.offset(g + 1);
       if (first == last) continue;
       bra_rows_.find_pairs(g, of_.layouts_, false, pairs_);
       const auto count = std::size_t(pairs_.count);
@@ -97,11 +97,11 @@ template <class Real>
 void OppositeSpin::add_density(const Panel& bra, const Panel& ket, double* sums, std::int64_t first,
                                std::int64_t last, int threads) const {
   if (first >= last || layouts_.empty()) return;
-  std::atomic<std::int64_t> next{last};
+  std::atomic<std::int64_t> next{first};
   std::mutex adding;
   in_team(int(std::clamp<std::int64_t>(last - first, 1, std::max(threads, 1))), [&](int) {
     DensityTask<Real> task(*this, bra, ket);
-    for (std::int64_t k; (k = --next) >= first;) task.run(k);
+    for (std::int64_t k; (k = next++) < last;) task.run(k);
     const std::lock_guard lock(adding);
     task.add_to(sums);
   });

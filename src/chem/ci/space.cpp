@@ -37,11 +37,12 @@ std::int64_t Space::determinants() const noexcept {
   return sum;
 }
 
-std::int64_t Space::beta_holes_until(int irrep, std::uint64_t alpha_hole) const noexcept {
-  if (!folded) return beta_holes.count(irrep);
+std::int64_t Space::first_beta_hole(int irrep, std::uint64_t alpha_hole) const noexcept {
+  if (!folded) return beta_holes.offset(irrep);
   const auto sector =
       beta_holes.masks().subspan(std::size_t(beta_holes.offset(irrep)), std::size_t(beta_holes.count(irrep)));
-  return std::upper_bound(sector.begin(), sector.end(), alpha_hole) - sector.begin();
+  return beta_holes.offset(irrep) +
+         (std::lower_bound(sector.begin(), sector.end(), alpha_hole) - sector.begin());
 }
 
 }  // namespace outcore::chem::ci

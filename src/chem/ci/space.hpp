@@ -14,9 +14,14 @@ struct OUTCORE_SIBLING Space {
   /// Pairs of strings of the right symmetry; with folding, both (I, J) and (J, I).
   [[nodiscard]] std::int64_t determinants() const noexcept;
   [[nodiscard]] int electrons() const noexcept { return alpha.electrons() + beta.electrons(); }
-  /// Holes of beta electrons of an irrep that meet a hole of alpha electrons: all, or with folding those that
-  /// are at most that hole by value. They are the first of their sector.
-  [[nodiscard]] std::int64_t beta_holes_until(int irrep, std::uint64_t alpha_hole) const noexcept;
+  /// Holes of beta electrons of an irrep that meet a hole of alpha electrons are those from this one on, to
+  /// the end of their sector: all, or with folding those that are at least that hole by value.
+  [[nodiscard]] std::int64_t first_beta_hole(int irrep, std::uint64_t alpha_hole) const noexcept;
+  /// Beta strings that a hole of alpha electrons meets, in the same way: with folding those that contain a
+  /// hole that is at least that one.
+  [[nodiscard]] std::int64_t first_beta(int irrep, std::uint64_t alpha_hole) const {
+    return folded ? beta.first_reached(irrep, alpha_hole) : beta.offset(irrep);
+  }
 
   Orbitals orbitals;
   int target;

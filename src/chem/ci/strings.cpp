@@ -84,12 +84,6 @@ Strings::Strings(const Orbitals& orbitals, int electrons)
     masks_[std::size_t(index)] = all[place];
     index_[place] = std::int32_t(index);
   }
-  for (std::size_t g = 0; g < groups; ++g)
-    for (int q = 0; q <= orbitals_; ++q) {
-      const auto first = masks_.begin() + offsets_[g], last = masks_.begin() + offsets_[g + 1];
-      const auto at = q == 64 ? last : std::lower_bound(first, last, std::uint64_t{1} << q);
-      by_highest_.push_back((q == 0 ? first : at) - masks_.begin());  // no electrons: as if in orbital 0
-    }
 }
 
 int Strings::irrep(std::int64_t index) const noexcept {
@@ -104,21 +98,10 @@ bool Strings::contains(std::uint64_t mask) const noexcept {
   return std::popcount(mask) == electrons_ && (orbitals_ == 64 || mask >> orbitals_ == 0);
 }
 
-void Strings::reached_from(int irrep, std::uint64_t hole, std::vector<Range>& ranges) const {
-  ranges.clear();
-  const auto* starts = by_highest_.data() + std::size_t(irrep) * std::size_t(orbitals_ + 1);
-  for (int q = 0; q < orbitals_; ++q) {
-    const std::uint64_t highest = std::uint64_t{1} << q;
-    const std::int64_t first = starts[q];
-    std::int64_t last = starts[q + 1];
-    if (highest > hole)
-      last = std::upper_bound(masks_.begin() + first, masks_.begin() + last, highest | hole) - masks_.begin();
-    if (first == last) continue;
-    if (!ranges.empty() && ranges.back().last == first)
-      ranges.back().last = last;
-    else
-      ranges.push_back({first, last});
-  }
+std::int64_t Strings::first_reached(int irrep, std::uint64_t hole) const {
+  const auto first = masks_.begin() + offset(irrep), last = masks_.begin() + offset(irrep + 1);
+  return std::partition_point(first, last, [&](std::uint64_t mask) { return (mask & (mask - 1)) < hole; }) -
+         masks_.begin();
 }
 
 }  // namespace outcore::chem::ci

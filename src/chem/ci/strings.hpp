@@ -53,10 +53,6 @@ class OUTCORE_SIBLING Orbitals {
 /// the strings of one irrep are a sector.
 class OUTCORE_SIBLING Strings {
  public:
-  struct Range {
-    std::int64_t first, last;
-  };
-
   Strings(const Orbitals& orbitals, int electrons);
 
   [[nodiscard]] int electrons() const noexcept { return electrons_; }
@@ -73,16 +69,16 @@ class OUTCORE_SIBLING Strings {
   /// Whether a mask has the right number of electrons, in these orbitals.
   [[nodiscard]] bool contains(std::uint64_t mask) const noexcept;
 
-  /// Ranges of indices of a sector, ascending, of the strings that without their highest electron are at most
-  /// `hole`. Those, and no others, contain a string of one electron less that is at most `hole`.
-  void reached_from(int irrep, std::uint64_t hole, std::vector<Range>& ranges) const;
+  /// The first string of a sector that without its lowest electron is at least `hole`, or the sector's end.
+  /// It and those after it, and no others of the sector, contain a string of one electron less that is at
+  /// least `hole`.
+  [[nodiscard]] std::int64_t first_reached(int irrep, std::uint64_t hole) const;
 
  private:
   int orbitals_, electrons_;
   std::vector<std::uint64_t> masks_;
   std::vector<std::int64_t> offsets_;
-  std::vector<std::int32_t> index_;       // by place in the list by value
-  std::vector<std::int64_t> by_highest_;  // [irrep][orbitals + 1]: first index with that highest orbital
+  std::vector<std::int32_t> index_;  // by place in the list by value
 };
 
 /// Whether there are strings of the indices first, ..., first + count - 1: any numbers.

@@ -2,7 +2,8 @@
 
 The opposite-spin part goes through *holes*, alpha strings of one electron less, in order of their values. Holes
 that share their highest orbitals meet the same rows, so consecutive ones form a group: it loads its rows once.
-The same-spin part of the beta electrons needs whole rows: each row gets it in the group of its highest hole.
+The same-spin part of the beta electrons needs whole rows: each row gets it in the group of its lowest hole,
+which meets the most columns.
 Without folding the same-spin part of the alpha electrons has slabs of columns of its own.
 """
 
@@ -79,11 +80,11 @@ class Holes:
 
     def __init__(self, space: Space) -> None:
         self.space = space
-        alpha, beta = space.electrons
+        alpha = space.electrons[0]
         holes = list_strings(space.irreps, space.groups, alpha - 1)
         self.masks: Masks = np.sort(holes.strings)
-        self.home = np.searchsorted(self.masks, _without_lowest(space.alpha.strings))
-        self.lowest = np.searchsorted(self.masks, _without_highest(space.beta.strings, beta))
+        self.home = np.searchsorted(self.masks, _without_highest(space.alpha.strings, alpha))
+        self.highest = np.searchsorted(self.masks, _without_lowest(space.beta.strings))
 
     def __len__(self) -> int:
         return len(self.masks)
@@ -113,14 +114,15 @@ class Holes:
         """Alpha strings that these holes reach, ascending."""
         return np.unique(self._rows[first:last]).astype(np.int64)
 
-    def columns(self, last: int) -> Integers:
-        """Beta strings that holes before `last` meet: all; with folding those that contain one of them."""
+    def columns(self, first: int) -> Integers:
+        """Beta strings that holes from `first` on meet: all; with folding those that contain one of them, the last
+        of each sector."""
         if self.space.folded:
-            return np.flatnonzero(self.lowest < last)
+            return np.flatnonzero(self.highest >= first)
         return np.arange(len(self.space.beta.strings), dtype=np.int64)
 
     def home_rows(self, first: int, last: int) -> Integers:
-        """Alpha strings whose highest hole is one of these."""
+        """Alpha strings whose lowest hole is one of these."""
         return np.flatnonzero((self.home >= first) & (self.home < last))
 
     # ---- how many of each irrep, for sizes of panels ----
@@ -131,10 +133,10 @@ class Holes:
 
     @cached_property
     def column_counts(self) -> Integers:
-        """[last][irrep] of `columns`."""
-        if self.space.folded:
-            return _cumulative(self.lowest, _irreps(self.space.beta), len(self), self.space.groups)
+        """[first][irrep] of `columns`."""
         whole = np.array(self.space.counts[1], np.int64)
+        if self.space.folded:
+            return whole - _cumulative(self.highest, _irreps(self.space.beta), len(self), self.space.groups)
         return np.broadcast_to(whole, (len(self) + 1, self.space.groups))
 
     @cached_property
@@ -191,7 +193,7 @@ def make_tasks(space: Space, limit: int, most_share: float = 1.0) -> list[Task] 
 def _groups(space: Space, limit: int, most_share: float) -> list[Task] | None:
     """With runs that share as few orbitals as possible: joined, as long as they fit."""
     holes = Holes(space)
-    cost = np.arange(1.0, len(holes) + 1.0) if space.folded else np.ones(len(holes))
+    cost = np.arange(float(len(holes)), 0.0, -1.0) if space.folded else np.ones(len(holes))
     costs = np.concatenate([[0.0], np.cumsum(cost)])
     for depth in range(space.electrons[0]):
         cuts = holes.runs(depth)
@@ -199,55 +201,55 @@ def _groups(space: Space, limit: int, most_share: float) -> list[Task] | None:
         if not deepest and np.diff(costs[cuts]).max(initial=0) > most_share * costs[-1]:
             continue
         tasks: list[Task] = []
-        last = len(cuts) - 1
-        while last > 0:
-            joined = _Joined(holes, int(cuts[last]))
-            first = last
-            while first > 0 and joined.fits(int(cuts[first - 1]), limit):
-                begin, end = int(cuts[first - 1]), int(cuts[last])
-                if first < last and costs[end] - costs[begin] > most_share * costs[-1]:
+        first, count = 0, len(cuts) - 1
+        while first < count:
+            joined = _Joined(holes, int(cuts[first]))
+            last = first
+            while last < count and joined.fits(int(cuts[last + 1]), limit):
+                begin, end = int(cuts[first]), int(cuts[last + 1])
+                if last > first and costs[end] - costs[begin] > most_share * costs[-1]:
                     break
                 joined.take()
-                first -= 1
-            if first == last:
+                last += 1
+            if last == first:
                 break  # a run that is too large
             tasks.append(joined.task(float(costs[cuts[last]] - costs[cuts[first]])))
-            last = first
-        if last == 0:
+            first = last
+        if first == count:
             return tasks
     return None
 
 
 class _Joined:
-    """Holes up to `end` that are taken together, run by run from above."""
+    """Holes from `begin` on that are taken together, run by run."""
 
-    def __init__(self, holes: Holes, end: int) -> None:
-        self._holes, self._space, self.begin, self.end = holes, holes.space, end, end
+    def __init__(self, holes: Holes, begin: int) -> None:
+        self._holes, self._space, self.begin, self.end = holes, holes.space, begin, begin
         self._flags = np.zeros(len(self._space.alpha.strings), bool)
         self._counts = np.zeros(self._space.groups, np.int64)
         irreps = np.arange(self._space.groups) ^ self._space.irrep  # of columns, by that of rows
-        self._columns = holes.column_counts[end][irreps]
+        self._columns = holes.column_counts[begin][irreps]
         self._whole = np.array(self._space.counts[1], np.int64)[irreps]
 
-    def fits(self, begin: int, limit: int) -> bool:
-        """Whether the panels have at most so many elements of x with the holes from `begin` on, too."""
-        rows = self._holes.rows(begin, self.begin)
-        self._next, self._new = begin, rows[~self._flags[rows]]
+    def fits(self, end: int, limit: int) -> bool:
+        """Whether the panels have at most so many elements of x with the holes before `end`, too."""
+        rows = self._holes.rows(self.end, end)
+        self._next, self._new = end, rows[~self._flags[rows]]
         counts = np.bincount(self._holes.row_irreps[self._new], minlength=self._space.groups)
         self._next_counts = self._counts + counts
-        home = self._holes.home_counts[self.end] - self._holes.home_counts[begin]
+        home = self._holes.home_counts[end] - self._holes.home_counts[self.begin]
         return int(self._next_counts @ self._columns + home @ self._whole) <= limit
 
     def take(self) -> None:
         """What was asked for last."""
-        self.begin, self._counts = self._next, self._next_counts
+        self.end, self._counts = self._next, self._next_counts
         self._flags[self._new] = True
 
     def task(self, cost: float) -> Task:
         holes, begin, end = self._holes, self.begin, self.end
         everything = np.arange(len(self._space.beta.strings), dtype=np.int64)
         parts = (
-            Part(OPPOSITE, np.flatnonzero(self._flags), holes.columns(end)),
+            Part(OPPOSITE, np.flatnonzero(self._flags), holes.columns(begin)),
             Part(BETA, holes.home_rows(begin, end), everything),
         )
         there = tuple(part for part in parts if len(part.rows) and len(part.columns))

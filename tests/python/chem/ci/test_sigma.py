@@ -140,7 +140,7 @@ def test_rows_and_columns_are_those_of_the_kernel(name):
     count = len(holes)
     for first, last in ((0, count), (0, 1), (count - 1, count), (2, 5)):
         assert np.array_equal(holes.rows(first, last), kernel.rows_of(first, last))
-        assert np.array_equal(holes.columns(last), kernel.columns_of(first, last))
+        assert np.array_equal(holes.columns(first), kernel.columns_of(first, last))
 
 
 def test_every_hole_and_row_has_one_task():
