@@ -2,10 +2,11 @@
  * Arguments: directory, write|read, sequential|random, record size in bytes (a multiple of 8), records.
  * The counterpart of _eaf_peer.f90: same order of records, same check of every record. */
 #define _POSIX_C_SOURCE 200112L
-#include "_eaf_program.h"
 #include <string.h>
 
-static int64_t *permutation(int64_t records, int shuffle) {
+#include "_eaf_program.h"
+
+static int64_t* permutation(int64_t records, int shuffle) {
   int64_t *order = malloc((size_t)records * sizeof *order), k, j, swapped;
   uint64_t state = 12345;
   for (k = 0; k < records; ++k) order[k] = k;
@@ -21,8 +22,8 @@ static int64_t *permutation(int64_t records, int shuffle) {
   return order;
 }
 
-int main(int count, char **arguments) {
-  oc_eaf_options options = {0};
+int main(int count, char** arguments) {
+  oc_eaf_options options = {.size = sizeof options};
   int file = 0, writing;
   int64_t bytes, records, i, *order;
   double *record, start;

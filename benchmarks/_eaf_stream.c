@@ -10,7 +10,7 @@
 enum { depth = 8, block = 1 << 20 };
 
 int main(int count, char** arguments) {
-  oc_eaf_options options = {0};
+  oc_eaf_options options = {.size = sizeof options};
   int64_t requests[depth], size, offset = 0, moved = 0, part = 0;
   int file = 0, lane, writing, under_way = 0;
   char* memory;

@@ -39,7 +39,8 @@ PUBLIC = {
     "store": "extend/codec",
     "array": "disk_array disk_array_access distribution global_array node_array sparse_array tiling",
     "file": "exclusive_file record_file shared_file",
-    "capi": "outcore",
+    "capi": "outcore c/call c/dra c/eaf c/element_type c/error c/file_hints c/ga c/request c/rf c/sf c/sparse"
+    " c/version c/world",
 }
 
 # A room is a module below outcore, and all that is in it unless another line names that.

@@ -15,6 +15,7 @@ module outcore_eaf
   integer(c_int), parameter, public :: oc_page_cache_auto = 0, oc_page_cache_buffered = 1, oc_page_cache_direct = 2
 
   type, bind(c) :: oc_eaf_options
+    integer(c_size_t) :: size = 0
     type(c_ptr) :: scratch = c_null_ptr
     integer(c_int) :: keep = 0
     integer(c_int) :: page_cache = oc_page_cache_auto
@@ -132,6 +133,7 @@ contains
     type(oc_eaf_options) :: options
     character(:, kind=c_char), allocatable, target :: directory
     file = 0
+    options%size = c_sizeof(options)
     if (present(scratch)) then
       directory = trim(scratch) // c_null_char
       options%scratch = c_loc(directory)

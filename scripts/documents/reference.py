@@ -67,39 +67,46 @@ def _cell(text: str) -> str:
 # ---- C ----
 
 _COMMENT = re.compile(r"/\*\*<?(.*?)\*/", re.DOTALL)
-_GROUPS = {
-    "oc_strerror": "Errors",
-    "oc_wait": "Requests",
-    "oc_eaf": "Exclusive access files",
-    "oc_world": "Worlds",
-    "oc_sf": "Shared files",
-    "oc_rf": "Record files",
+_PARTS = {
+    "version": "Version",
+    "error": "Errors",
+    "request": "Requests",
+    "element_type": "Types of elements",
+    "world": "Worlds, counters and locks",
+    "ga": "Global arrays",
+    "dra": "Disk arrays",
+    "sparse": "Block-sparse arrays",
+    "eaf": "Exclusive access files",
+    "sf": "Shared files",
+    "rf": "Record files",
+    "call": "Procedure calls",
 }
 
 
 def c_interface(root: Path, _: str) -> str:
     """Every function with its comment; every structure as a table."""
-    text = (root / "include" / "outcore" / "outcore.h").read_text()
-    body = text.partition('extern "C" {')[2].replace("OUTCORE_API ", "")
     lines: list[str] = []
-    group = ""
+    for stem, title in _PARTS.items():
+        text = (root / "include" / "outcore" / "c" / f"{stem}.h").read_text()
+        lines += [
+            f"## {title}",
+            "",
+            *_c_header(text.partition('extern "C" {')[2].replace("OUTCORE_API ", "")),
+        ]
+    return "\n".join(lines)
+
+
+def _c_header(body: str) -> Iterator[str]:
     for comment, code in _declarations(body):
         name = re.search(r"\boc_\w+", code)
         if name is None:
             continue
-        found = next(
-            (title for key, title in _GROUPS.items() if name[0].startswith(key)), group or "Requests"
-        )
-        if found != group:
-            group = found
-            lines += [f"## {group}", ""]
         if code.startswith("typedef struct"):
             title = re.search(r"}\s*(\w+)$", code)
-            lines += [f"### {title[1] if title else name[0]}", "", _plain(comment), "", *_fields(code), ""]
+            yield from [f"### {title[1] if title else name[0]}", "", _plain(comment), "", *_fields(code), ""]
         else:
             prototype = re.sub(r"\s+", " ", code)
-            lines += [f"### {name[0]}", "", "```c", f"{prototype};", "```", "", _plain(comment), ""]
-    return "\n".join(lines)
+            yield from [f"### {name[0]}", "", "```c", f"{prototype};", "```", "", _plain(comment), ""]
 
 
 def _declarations(body: str) -> Iterator[tuple[str, str]]:

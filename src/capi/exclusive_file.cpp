@@ -41,8 +41,7 @@ extern "C" {
 int oc_eaf_open(const char* name, const oc_eaf_options* options, int* file) {
   return guarded([&] {
     if (!name || !file) invalid("open", "name or file is NULL");
-    *file =
-        files.add(std::make_shared<ExclusiveFile>(name, translate(options ? *options : oc_eaf_options{})));
+    *file = files.add(std::make_shared<ExclusiveFile>(name, translate(options_of(options, "open"))));
     return OC_OK;
   });
 }

@@ -34,8 +34,25 @@ const char* text_of(int code) noexcept {
   return code == OC_END_OF_FILE ? "end of file" : std::strerror(code);
 }
 
+const char* last_error() noexcept {
+  return last_text.c_str();
+}
+
 void invalid(const char* attempted, const char* why) {
   throw Error(EINVAL, {.attempted = attempted, .detail = why});
+}
+
+void copy_options(const void* given, std::size_t least, const char* attempted, void* options,
+                  std::size_t size) {
+  std::size_t given_size = 0;
+  std::memcpy(&given_size, given, sizeof given_size);
+  if (given_size < least)
+    invalid(attempted, "the options do not say their size: set it to sizeof of the structure");
+  const auto* const bytes = static_cast<const std::byte*>(given);
+  if (given_size > size &&
+      std::any_of(bytes + size, bytes + given_size, [](std::byte b) { return b != std::byte{0}; }))
+    invalid(attempted, "the options have fields that this version of Outcore does not know");
+  std::memcpy(options, given, std::min(given_size, size));
 }
 
 std::span<std::byte> memory(void* buffer, std::int64_t bytes) {

@@ -81,6 +81,8 @@ class Table {
 
 /// Remembers the text of a failure for this thread, and returns the code.
 int failed(int code, const char* text) noexcept;
+/// The text of the last failure of this thread; empty if there was none.
+[[nodiscard]] const char* last_error() noexcept;
 /// The text of a code: that of the last failure of this thread if it had the same code.
 [[nodiscard]] const char* text_of(int code) noexcept;
 
@@ -99,6 +101,21 @@ int guarded(Body body) noexcept {
 }
 
 [[noreturn]] void invalid(const char* attempted, const char* why);
+
+/// What options_of does, for any structure that begins with its size.
+void copy_options(const void* given, std::size_t least, const char* attempted, void* options,
+                  std::size_t size);
+
+/// The options that a caller gives, or the defaults. A structure of an older program is shorter: what it
+/// lacks is zero. One of a newer program is longer: what is not known here must be zero. Throws Error(EINVAL)
+/// else.
+template <class Options>
+[[nodiscard]] Options options_of(const Options* given, const char* attempted) {
+  Options options{};
+  if (given) copy_options(given, sizeof given->size, attempted, &options, sizeof options);
+  options.size = sizeof options;
+  return options;
+}
 
 /// The memory of a request; throws Error(EINVAL) for NULL and for negative sizes.
 [[nodiscard]] std::span<std::byte> memory(void* buffer, std::int64_t bytes);

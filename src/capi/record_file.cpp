@@ -86,7 +86,7 @@ int oc_rf_create(int world, const char* name, const oc_rf_options* options, int*
           if (!file) invalid("create record file", "file is NULL");  // here: all processes see it
           if (!name) invalid("create record file", "name is NULL");
           its_name = name;
-          its_options = translate(options ? *options : oc_rf_options{});
+          its_options = translate(options_of(options, "create record file"));
         });
     *file = files.add({std::move(its_world), std::move(made)});
     return OC_OK;

@@ -92,4 +92,8 @@ const char* oc_strerror(int code) {
   return text_of(code);
 }
 
+const char* oc_last_error(void) {
+  return last_error();
+}
+
 }  // extern "C"

@@ -82,7 +82,7 @@ int oc_sf_create(int world, const char* name, const oc_sf_options* options, int*
           if (!file) invalid("create shared file", "file is NULL");  // here: all processes see it
           if (!name) invalid("create shared file", "name is NULL");
           its_name = name;
-          its_options = translate(options ? *options : oc_sf_options{});
+          its_options = translate(options_of(options, "create shared file"));
         });
     *file = files.add({std::move(its_world), std::move(made)});
     return OC_OK;

@@ -26,7 +26,7 @@ static void fill(int64_t* values, int count, int writer, int block) {
 /* Blocks by turns, of which each process then reads those of its neighbour, one by one and as a list. */
 static void reads_what_others_wrote(int64_t client_cache_bytes) {
   enum { blocks = 9, count = 5000, bytes = count * 8 };
-  oc_sf_options options = {0};
+  oc_sf_options options = {.size = sizeof options};
   oc_sf_range ranges[blocks];
   int file = 0, block, other = (rank + 1) % size;
   int64_t *out = malloc(bytes), *in = calloc(blocks, bytes), length = 0;
@@ -66,7 +66,7 @@ static void reads_what_others_wrote(int64_t client_cache_bytes) {
 /* Each process writes the records of its neighbour anew, longer than they were. */
 static void rewrites_records_of_others(void) {
   enum { each = 20, most = 40 * each };
-  oc_rf_options options = {0};
+  oc_rf_options options = {.size = sizeof options};
   int file = 0, i, other = (rank + 1) % size, before = (rank + size - 1) % size;
   int64_t out[most], in[most], bytes = 0;
   options.records = (int64_t)each * size;
@@ -93,7 +93,7 @@ static void rewrites_records_of_others(void) {
 }
 
 static void all_see_that_hints_differ(void) {
-  oc_sf_options options = {0};
+  oc_sf_options options = {.size = sizeof options};
   int file = 0;
   options.typical_request_bytes = rank == size - 1 ? 4096 : 8192;
   EXPECT(oc_sf_create(world, "differ", &options, &file) == (size > 1 ? EINVAL : OC_OK));
@@ -101,7 +101,7 @@ static void all_see_that_hints_differ(void) {
 }
 
 static void all_see_that_one_has_no_place_for_the_number(void) {
-  oc_rf_options records = {0};
+  oc_rf_options records = {.size = sizeof records};
   int file = 0;
   records.records = 1;
   EXPECT(oc_sf_create(world, "nowhere", NULL, rank == 0 ? NULL : &file) == EINVAL);
@@ -110,7 +110,7 @@ static void all_see_that_one_has_no_place_for_the_number(void) {
 
 int main(int count, char** arguments) {
   int given = 0, all = 0;
-  oc_world_options options = {0};
+  oc_world_options options = {.size = sizeof options};
   MPI_Init_thread(&count, &arguments, MPI_THREAD_MULTIPLE, &given);
   options.memory_bytes = 64 << 20;
   EXPECT(oc_world_mpi(MPI_Comm_c2f(MPI_COMM_WORLD), &options, &world) == OC_OK);

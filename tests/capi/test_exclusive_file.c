@@ -13,7 +13,7 @@
 static char scratch[] = "/var/tmp/outcore-test-XXXXXX";
 
 static int opened(const char* name) {
-  oc_eaf_options options = {0};
+  oc_eaf_options options = {.size = sizeof options};
   int file = 0;
   options.scratch = scratch;
   EXPECT(oc_eaf_open(name, &options, &file) == OC_OK);
@@ -100,7 +100,7 @@ static void bad_arguments(void) {
   int file = opened("bad"), other = 0, done = 0;
   int64_t request = 0;
   char buffer[10] = {0};
-  oc_eaf_options options = {0};
+  oc_eaf_options options = {.size = sizeof options};
   options.scratch = scratch;
   EXPECT(oc_eaf_read(file, -1, buffer, 10, NULL) == EINVAL);
   EXPECT(oc_eaf_write(file, -1, buffer, 10) == EINVAL);
@@ -117,6 +117,9 @@ static void bad_arguments(void) {
   EXPECT(oc_eaf_open("a/b", &options, &other) == EINVAL);
   EXPECT(oc_eaf_open("", &options, &other) == EINVAL);
   EXPECT(oc_test(0, &done) == EINVAL);
+  options.size = 0;
+  EXPECT(oc_eaf_open("x", &options, &other) == EINVAL && strstr(oc_last_error(), "their size") != NULL);
+  options.size = sizeof options;
   options.page_cache = 7;
   EXPECT(oc_eaf_open("x", &options, &other) == EINVAL);
   options.page_cache = OC_PAGE_CACHE_DIRECT;
@@ -140,6 +143,29 @@ static void status_of_scratch(void) {
   EXPECT(oc_eaf_stat("/nonexistent", &free_bytes, NULL, 0) == ENOENT);
 }
 
+/* Structures of older and newer programs. */
+static void sizes_of_options(void) {
+  struct {
+    oc_eaf_options known;
+    int64_t unknown;
+  } newer = {.known = {.size = sizeof newer, .scratch = scratch}, .unknown = 0};
+  oc_eaf_options older = {.size = offsetof(oc_eaf_options, expected_bytes),
+                          .expected_bytes = (int64_t)1 << 60};
+  int file = 0;
+  older.scratch = scratch;
+  EXPECT(oc_eaf_open("sizes", &older, &file) == OC_OK && oc_eaf_delete(file) == OC_OK);
+  EXPECT(oc_eaf_open("sizes", &newer.known, &file) == OC_OK && oc_eaf_delete(file) == OC_OK);
+  newer.unknown = 1;
+  EXPECT(oc_eaf_open("sizes", &newer.known, &file) == EINVAL);
+  EXPECT(strstr(oc_last_error(), "does not know") != NULL);
+}
+
+static void version(void) {
+  const char* text = NULL;
+  EXPECT(oc_version(&text) == OC_VERSION && oc_version(NULL) == OC_VERSION);
+  EXPECT(text != NULL && strcmp(text, OUTCORE_PROJECT_VERSION) == 0);
+}
+
 static void texts(void) {
   EXPECT(strcmp(oc_strerror(OC_OK), "success") == 0);
   EXPECT(strcmp(oc_strerror(EDOM), strerror(EDOM)) == 0);
@@ -159,6 +185,8 @@ int main(void) {
   handles();
   bad_arguments();
   status_of_scratch();
+  sizes_of_options();
+  version();
   texts();
   printf("%d failed\n", failures);
   return failures != 0;

@@ -15,7 +15,7 @@ static char scratch[] = "/var/tmp/outcore-test-XXXXXX";
 static int world = 0;
 
 static int created(int64_t records) {
-  oc_rf_options options = {0};
+  oc_rf_options options = {.size = sizeof options};
   int file = 0;
   options.records = records;
   EXPECT(oc_rf_create(world, "vectors", &options, &file) == OC_OK);
@@ -65,7 +65,7 @@ static void many_requests(void) {
 }
 
 static void bad_arguments(void) {
-  oc_rf_options options = {0};
+  oc_rf_options options = {.size = sizeof options};
   int file = created(1), none = 0;
   int64_t size = 0, request = 0;
   char in[4];
@@ -155,7 +155,7 @@ static void remove_scratch(void) {
 }
 
 int main(void) {
-  oc_world_options options = {0};
+  oc_world_options options = {.size = sizeof options};
   if (!mkdtemp(scratch)) return 1;
   atexit(remove_scratch); /* runs after the library has removed its directory there */
   options.scratch = scratch;

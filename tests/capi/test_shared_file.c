@@ -59,7 +59,7 @@ static void many_requests(void) {
 }
 
 static void limits_and_bad_arguments(void) {
-  oc_sf_options options = {0};
+  oc_sf_options options = {.size = sizeof options};
   char buffer[10] = {0};
   int64_t request = 0;
   int file = 0, none = 0;
@@ -85,7 +85,7 @@ static void limits_and_bad_arguments(void) {
 }
 
 static void worlds(void) {
-  oc_world_options options = {0};
+  oc_world_options options = {.size = sizeof options};
   int rank = -1, size = -1, other = 0, file = 0;
   EXPECT(oc_world_rank(world, &rank, &size) == OC_OK && rank == 0 && size == 1);
   EXPECT(oc_world_barrier(world) == OC_OK);
@@ -115,7 +115,7 @@ static void mixture(void) {
   int eaf = 0, sf = created("mixed"), rf = 0, i, left = 3, which = -1;
   double out[100], in[3][100];
   int64_t requests[3], bytes = -1, none = 0;
-  oc_rf_options records = {0};
+  oc_rf_options records = {.size = sizeof records};
   records.records = 8;
   for (i = 0; i < 100; ++i) out[i] = i;
   EXPECT(oc_eaf_open("mixed", NULL, &eaf) == OC_OK && oc_rf_create(world, "mixed", &records, &rf) == OC_OK);
@@ -141,7 +141,7 @@ static void mixture(void) {
 }
 
 int main(void) {
-  oc_world_options options = {0};
+  oc_world_options options = {.size = sizeof options};
   if (!mkdtemp(scratch)) return 1;
   atexit(remove_scratch); /* runs after the library has removed its directory there */
   options.scratch = scratch;

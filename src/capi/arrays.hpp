@@ -1,0 +1,69 @@
+// What the C interfaces of arrays share: boxes, memory, handles.
+#pragma once
+
+#include <cerrno>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "capi/handles.hpp"
+#include "capi/requests.hpp"
+#include "outcore/box.hpp"
+#include "outcore/disk_array.hpp"
+#include "outcore/element_type.hpp"
+#include "outcore/global_array.hpp"
+#include "outcore/world.hpp"
+
+namespace outcore::capi {
+
+/// Something made in a world, and the world that it needs as long as it lives.
+template <class Thing>
+struct InWorld {
+  std::shared_ptr<World> world;
+  std::shared_ptr<Thing> thing;
+};
+
+/// All throw Error(EINVAL) for NULL, ranks and types that are none; whether a box is inside is for the array
+/// to say.
+[[nodiscard]] Extents extents_of(int rank, const std::int64_t* values, const char* attempted);
+[[nodiscard]] Box box_of(int rank, const std::int64_t* begin, const std::int64_t* end, const char* attempted);
+[[nodiscard]] ElementType element_type_of(int type, const char* attempted);
+/// Memory of the caller for a box; it is not written to where the operation only reads.
+[[nodiscard]] Strided strided_of(const void* memory, const std::int64_t* stride_bytes, const Box& box,
+                                 std::size_t element_bytes, const char* attempted);
+
+/// Hands out numbers, if there is a place for them.
+void hand_out(const Extents& extents, std::int64_t* place);
+/// Hands out a text, cut to `size` with its final 0, and its length.
+void hand_out(const std::string& text, char* place, std::size_t size, std::int64_t* bytes);
+
+/// The options of a disk array. `rank`: of its lists.
+[[nodiscard]] DiskArrayOptions options_of_array(const oc_dra_options* given, int rank,
+                                                std::size_t element_bytes, const char* attempted);
+
+[[nodiscard]] InWorld<GlobalArray> global_array_of(int array);  ///< Error(EBADF) if there is none
+
+/// Runs a call on what is open.
+template <class Thing, class Body>
+int on(Table<int, InWorld<Thing>>& table, int handle, const char* what, Body body) {
+  return guarded([&] {
+    const auto open = table.get(handle, EBADF, what);
+    body(*open.thing);
+    return OC_OK;
+  });
+}
+
+/// Begins a request on what is open, and gives it a number.
+template <class Thing, class Begin>
+int begun(Table<int, InWorld<Thing>>& table, int handle, const char* what, std::int64_t* request,
+          Begin begin) {
+  return guarded([&] {
+    auto open = table.get(handle, EBADF, what);
+    if (!request) invalid(what, "request is NULL");
+    auto its_request = begin(*open.thing);
+    *request = number_of({std::move(its_request), std::make_shared<InWorld<Thing>>(std::move(open))});
+    return OC_OK;
+  });
+}
+
+}  // namespace outcore::capi
