@@ -55,6 +55,7 @@ PYTHON_FLOORS = (
     "keep",
     "job.rate_cache",
     "job.machine",  # measures arrays, and keeps what it has measured
+    "tensor",
     "chem",
     "chem.ri",
     "chem.ci chem.hf chem.mp2",

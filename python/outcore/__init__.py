@@ -27,22 +27,34 @@ if TYPE_CHECKING:
     from outcore.job.world import World as World
     from outcore.keep import checkpoint as checkpoint
     from outcore.keep import hdf5 as hdf5
+    from outcore.tensor.array import Array as Array
+    from outcore.tensor.layout import Layout as Layout
+    from outcore.tensor.sparsity import Labels as Labels
+    from outcore.tensor.symmetry import Symmetry as Symmetry
+    from outcore.tensor.tiling import Space as Space
+    from outcore.tensor.tiling import Tiling as Tiling
 
 _MODULES = {"checkpoint": "outcore.keep.checkpoint", "hdf5": "outcore.keep.hdf5"}
 
 # Where each public name lives.
 _PUBLIC = {
+    "Array": "outcore.tensor.array",
     "BlockSparseArray": "outcore.arrays.sparse_array",
     "DiskArray": "outcore.arrays.disk_array",
     "Distribution": "outcore._core",
     "ExclusiveFile": "outcore._core",
     "GlobalArray": "outcore.arrays.global_array",
+    "Labels": "outcore.tensor.sparsity",
+    "Layout": "outcore.tensor.layout",
     "NodeArray": "outcore.arrays.node_array",
     "NotConverged": "outcore.base.errors",
     "OutcoreError": "outcore.base.errors",
     "RecordFile": "outcore.files.shared_file",
     "Request": "outcore._core",
     "SharedFile": "outcore.files.shared_file",
+    "Space": "outcore.tensor.tiling",
+    "Symmetry": "outcore.tensor.symmetry",
+    "Tiling": "outcore.tensor.tiling",
     "World": "outcore.job.world",
     "clean": "outcore._core",
     "default_scratch": "outcore._core",
@@ -51,17 +63,23 @@ _PUBLIC = {
 }
 
 __all__ = [
+    "Array",
     "BlockSparseArray",
     "DiskArray",
     "Distribution",
     "ExclusiveFile",
     "GlobalArray",
+    "Labels",
+    "Layout",
     "NodeArray",
     "NotConverged",
     "OutcoreError",
     "RecordFile",
     "Request",
     "SharedFile",
+    "Space",
+    "Symmetry",
+    "Tiling",
     "World",
     "__version__",
     "checkpoint",

@@ -1,0 +1,674 @@
+"""Extended arrays: tensors of tiles, of which the same program may be used wherever they lie.
+
+t = outcore.Array(world, (o, o, v, v), symmetry="pair", where="disk")
+t.put_tile((0, 1, 0, 0), block)
+block = t.get_tile((1, 0, 0, 0))       # of the same block, permuted
+t.move("global")
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from outcore.arrays.disk_array import DiskArray
+from outcore.arrays.global_array import GlobalArray
+from outcore.arrays.indexing import as_elements
+from outcore.arrays.sparse_array import BlockSparseArray
+from outcore.base.errors import OutcoreError
+from outcore.job.collective import Closing
+from outcore.tensor import kernels, stored_types
+from outcore.tensor.backends.backend import Backend
+from outcore.tensor.backends.disk import DiskTiles
+from outcore.tensor.backends.generated import GeneratedTiles, made
+from outcore.tensor.backends.global_memory import GlobalTiles
+from outcore.tensor.backends.node import NodeTiles
+from outcore.tensor.backends.process import NumpyTiles, ProcessTiles
+from outcore.tensor.backends.sections import SectionTiles
+from outcore.tensor.layout import Layout, Tile
+from outcore.tensor.numpy_like import NumpyLike
+from outcore.tensor.requests import Done, Then
+from outcore.tensor.tiling import Tiling
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike
+
+    from outcore.job.world import World
+    from outcore.parallel.prefetch import Waitable
+    from outcore.tensor.sparsity import Sparsity
+    from outcore.tensor.symmetry import Symmetry
+
+    Values = np.ndarray[Any, np.dtype[Any]]
+
+PLACES = ("auto", "process", "node", "global", "disk")
+_KIND = "extended array"  # in the metadata of what lies on disk
+_VERSION = 1
+
+
+class Array(NumpyLike, Closing):
+    """A tensor of tiles, zero at first.
+
+    Making it, `sync`, `move`, `flush`, `close` and everything that works on all of it (arithmetic, reductions) are
+    collective. Tiles are got, put and accumulated by any process, any thread, at any time; what one process has put
+    others see after `sync`. Accumulates of one tile by several processes add up.
+
+    Args:
+        world: the processes that share it.
+        layout: a Layout; or its tilings, a Tiling or a number for each axis.
+        dtype: float32, float64, complex64 or complex128.
+        where: "process" (memory of each process, which has a copy of its own), "node" (memory that the processes of
+            a node share; each node has a copy), "global" (memory of all processes together), "disk"; "auto": in
+            memory if all of it takes no more than half of what is left of the budget, else on disk. Where there are
+            several copies no single tile can be put: fill all of it (`from_function`, `move`).
+        symmetry, sparsity: of the layout, if tilings are given.
+        store_dtype: the type of the elements where they lie; float32 of float64 (complex64 of complex128) halves
+            the room. What is got then differs from what was put by `storage_error` at most.
+        path: directory of a persistent array on disk, which `flush` and `close` commit; without it the array is
+            scratch.
+        distribution: of global memory: the number of the first stored tile of each process, rising from 0.
+        options: of arrays on disk: those of BlockSparseArray (codec, placement, overwrite, metadata, cache_bytes,
+            client_cache_bytes).
+
+    Raises (the same at all processes): OutcoreError EINVAL (arguments), ENOMEM (more than the budget of a process),
+    EEXIST (`path` is there), ENOSPC.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        layout: Layout | Sequence[Tiling | int],
+        dtype: DTypeLike = "float64",
+        where: str = "auto",
+        *,
+        symmetry: Symmetry | str | Sequence[str] | None = None,
+        sparsity: Sparsity = None,
+        store_dtype: DTypeLike | None = None,
+        path: str | None = None,
+        distribution: Sequence[int] | None = None,
+        **options: Any,
+    ) -> None:
+        def bring() -> Any:
+            self._layout = as_layout(layout, sparsity, symmetry)
+            self._dtype = element_type(dtype)
+            self._stored = self._dtype if store_dtype is None else np.dtype(store_dtype)
+            stored_types.check(self._dtype, self._stored)
+            place = _place(where, path, distribution, options)
+            return self._layout.as_json(), self._dtype.name, self._stored.name, place, distribution
+
+        with world.together_with("make an extended array", bring):
+            pass
+        if path is not None:
+            where = "disk"
+        elif where == "auto":
+            where = _automatic(world, self._layout.elements * self._stored.itemsize)
+        self._world = world
+        self._backend: Backend = self._made(where, path=path, distribution=distribution, **options)
+
+    def _made(
+        self,
+        where: str,
+        *,
+        path: str | None = None,
+        distribution: Sequence[int] | None = None,
+        metadata: Any = None,
+        **options: Any,
+    ) -> Backend:
+        arguments = self._world, self._layout, self._stored
+        if where == "process":
+            return ProcessTiles(*arguments)
+        if where == "node":
+            return NodeTiles(*arguments)
+        if where == "global":
+            return GlobalTiles(*arguments, distribution)
+        facts = _facts(self._layout, self._dtype, metadata) if path is not None else None
+        return DiskTiles(*arguments, path=path, metadata=facts, **options)
+
+    @classmethod
+    def _of(cls, world: World, layout: Layout, dtype: np.dtype[Any], backend: Backend) -> Self:
+        array = cls.__new__(cls)
+        array._world, array._layout, array._dtype = world, layout, dtype
+        array._backend, array._stored = backend, backend.dtype
+        return array
+
+    # ---- from something else ----
+
+    @classmethod
+    def open(cls, world: World, path: str, *, read_only: bool = True, **caches: Any) -> Self:
+        """A persistent array, made by any number of processes, in the state that was committed last. `caches` are
+        those of BlockSparseArray.open. Collective.
+
+        Raises: OutcoreError as BlockSparseArray.open; EINVAL if it was not made by this class.
+        """
+        array = BlockSparseArray.open(world, path, read_only=read_only, **caches)
+        with world.together("open an extended array"):
+            layout, dtype = _read_facts(array)
+        return cls._of(world, layout, dtype, DiskTiles(world, layout, array.dtype, array))
+
+    @classmethod
+    def wrap(
+        cls,
+        world: World,
+        array: Values | GlobalArray | DiskArray | BlockSparseArray,
+        layout: Layout | Sequence[Tiling | int] | None = None,
+    ) -> Self:
+        """An array that is there, whose elements stay where they are; closing this one does not close it.
+        Collective.
+
+        Args:
+            array: a NumPy array, equal at all processes; a GlobalArray; a DiskArray; a BlockSparseArray.
+            layout: dense, of the shape of the array; of a block-sparse array one whose stored tiles are its own.
+                None: the tilings of a block-sparse array; tiles of moderate size that fit the chunks of a disk
+                array; else tiles of moderate size.
+        """
+        with world.together("wrap an array"):
+            dtype = element_type(array.dtype)
+            if isinstance(array, BlockSparseArray):
+                found = _layout_of_sparse(array, layout)
+            else:
+                chunk = array.chunk if isinstance(array, DiskArray) else (1,) * array.ndim
+                found = as_layout(layout if layout is not None else tiled(array.shape, dtype.itemsize, chunk))
+                if not found.is_dense or found.shape != array.shape:
+                    raise ValueError(f"{found!r} is no dense layout of {array.shape} elements")
+        backend: Backend
+        if isinstance(array, BlockSparseArray):
+            backend = DiskTiles(world, found, dtype, array, closes=False)
+        elif isinstance(array, np.ndarray):
+            backend = NumpyTiles(world, found, array)
+        else:
+            backend = SectionTiles(world, found, array)
+        return cls._of(world, found, dtype, backend)
+
+    @classmethod
+    def generated(
+        cls,
+        world: World,
+        layout: Layout | Sequence[Tiling | int],
+        function: Callable[[tuple[slice, ...]], ArrayLike],
+        dtype: DTypeLike = "float64",
+        *,
+        symmetry: Symmetry | str | Sequence[str] | None = None,
+        sparsity: Sparsity = None,
+    ) -> Self:
+        """An array whose tiles take no room: `function(box)` makes the elements of a box (a tuple of slices)
+        whenever a tile is asked for, at any process, in any thread, equal ones each time. Collective."""
+        with world.together("generate an extended array"):
+            found = as_layout(layout, sparsity, symmetry)
+            kind = element_type(dtype)
+        return cls._of(world, found, kind, GeneratedTiles(world, found, kind, function))
+
+    @classmethod
+    def from_function(
+        cls,
+        world: World,
+        layout: Layout | Sequence[Tiling | int],
+        function: Callable[[tuple[slice, ...]], ArrayLike],
+        dtype: DTypeLike = "float64",
+        where: str = "auto",
+        **options: Any,
+    ) -> Self:
+        """A new array; `function(box)` makes the elements of each stored tile (a tuple of slices), once, at the
+        process near to it. `options` are those of the constructor. Collective.
+
+        Raises OutcoreError EINVAL if what it makes does not fit, or does not have the symmetry.
+        """
+        array = cls(world, layout, dtype, where, **options)
+        array._fill(lambda number: made(function, array._layout, number, array._dtype), "from_function")
+        return array
+
+    @classmethod
+    def from_numpy(
+        cls,
+        world: World,
+        values: Values,
+        layout: Layout | Sequence[Tiling | int] | None = None,
+        where: str = "auto",
+        *,
+        tolerance: float | None = None,
+        **options: Any,
+    ) -> Self:
+        """A copy of a NumPy array, equal at all processes. `options` are those of the constructor. Collective.
+
+        Raises OutcoreError EINVAL, with place and size, where the array differs from what the layout can hold
+        (symmetry, tiles that are zero) by more than `tolerance`; None: by what rounding makes of its largest
+        element.
+        """
+        with world.together("make an extended array of a NumPy array"):
+            dtype = element_type(values.dtype)
+            if layout is None:
+                layout = Layout(tiled(values.shape, dtype.itemsize))
+        options.setdefault("store_dtype", None)
+        array = cls(world, layout, dtype, where, **options)
+        with world.together("take elements of a NumPy array"):
+            _check_fits(values, array._layout, tolerance)
+        array._fill(
+            lambda number: np.ascontiguousarray(values[array._layout.box(array._layout.stored[number])]),
+            "from_numpy",
+        )
+        return array
+
+    # ---- what it is ----
+
+    @property
+    def world(self) -> World:
+        return self._world
+
+    @property
+    def layout(self) -> Layout:
+        return self._layout
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._dtype
+
+    @property
+    def store_dtype(self) -> np.dtype[Any]:
+        """The type of the elements where they lie."""
+        return self._stored
+
+    @property
+    def storage_error(self) -> stored_types.Bound:
+        """By how much an element that is got may differ from what was put."""
+        return stored_types.bound(self._dtype, self._stored)
+
+    @property
+    def where(self) -> str:
+        """process, node, global, disk or generated"""
+        return self._backend.where
+
+    @property
+    def backend(self) -> Backend:
+        return self._backend
+
+    @property
+    def read_only(self) -> bool:
+        """No single tile can be put: it is open to read, made by a function, or there are several copies."""
+        return self._backend.read_only or self._backend.copies > 1
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what is stored, once."""
+        return self._backend.nbytes
+
+    @property
+    def metadata(self) -> Any:
+        """What was given as such to a persistent array."""
+        array = self._backend.array if isinstance(self._backend, DiskTiles) else None
+        found = None if array is None else array.metadata
+        return found.get("metadata") if isinstance(found, dict) and found.get("kind") == _KIND else found
+
+    def __repr__(self) -> str:
+        layout = self._layout
+        stored = f", stored as {self._stored}" if self._stored != self._dtype else ""
+        return (
+            f"<outcore.Array {layout.shape} {self._dtype}{stored}, {len(layout.stored)} of "
+            f"{int(np.prod(layout.grid))} tiles, {self.nbytes / 1e6:.1f} MB, {self.where}>"
+        )
+
+    # ---- tiles ----
+
+    def get_tile_async(self, tile: Sequence[int], out: Values | None = None) -> Waitable:
+        """Starts to get any tile of the grid. `wait()`, by one thread, returns it: in `out` if that is given
+        (contiguous, of its shape), else an array not to be written to, which in memory may be the tile itself."""
+        number = self._layout.numbers.get(tile) if type(tile) is tuple else None
+        if out is not None:
+            self._check_out(tile, out)
+        if number is not None and self._stored == self._dtype:
+            return self._backend.get_async(number, out)
+        stored, axes, sign = self._layout.canonical(self._layout.check(tile))
+        if stored is None:
+            return Done(self._zeros(tile, out))
+        request = self._backend.get_async(self._layout.numbers[stored])
+
+        def finish(values: Values) -> Values:
+            values = values.astype(self._dtype, copy=False)
+            result = np.empty(self._layout.tile_shape(tile), self._dtype) if out is None else out
+            return kernels.permute(result, values, axes, sign)
+
+        return Then(request, finish)
+
+    def put_tile_async(self, tile: Sequence[int], value: ArrayLike) -> Waitable:
+        """Starts to put a stored tile; `value`, of its shape, must not change until it is complete. A tile that the
+        symmetry maps to itself must have that symmetry: `check_symmetry` tells.
+
+        Raises OutcoreError EINVAL: the tile is zero, or not stored (`layout.canonical` says which is); ERANGE: an
+        element does not fit into `store_dtype`.
+        """
+        number = self._number("put", tile)
+        values = self._values(tile, value)
+        return self._backend.put_async(number, stored_types.rounded(values, self._stored, self))
+
+    def acc_tile_async(self, tile: Sequence[int], value: ArrayLike, alpha: complex = 1) -> Waitable:
+        """Starts to add alpha * value to a stored tile; `value` must not change until it is complete. In the end a
+        tile that the symmetry maps to itself must have that symmetry. Raises as `put_tile_async`."""
+        number = self._number("accumulate", tile)
+        values = self._values(tile, value)
+        if alpha != 1:
+            as_elements(alpha, self._dtype, "alpha")
+            if self._stored != self._dtype:
+                values, alpha = values * self._dtype.type(alpha), 1
+        return self._backend.acc_async(number, stored_types.rounded(values, self._stored, self), alpha)
+
+    def get_tile(self, tile: Sequence[int], out: Values | None = None) -> Values:
+        found: Values = self.get_tile_async(tile, out).wait()
+        return found
+
+    def put_tile(self, tile: Sequence[int], value: ArrayLike) -> None:
+        self.put_tile_async(tile, value).wait()
+
+    def acc_tile(self, tile: Sequence[int], value: ArrayLike, alpha: complex = 1) -> None:
+        self.acc_tile_async(tile, value, alpha).wait()
+
+    def prefetch(self, tiles: Iterable[Sequence[int]]) -> None:
+        """Hints that tiles will be read soon. Returns at once."""
+        found = (self._layout.canonical(self._layout.check(tile))[0] for tile in tiles)
+        self._backend.prefetch(self._layout.numbers[tile] for tile in found if tile is not None)
+
+    def owner(self, tile: Sequence[int]) -> int | None:
+        """The process that has a stored tile; None: all are equally far."""
+        return self._backend.owner(self._number("find", tile, writes=False))
+
+    def own_tiles(self) -> list[Tile]:
+        """Stored tiles that this process works on when each process works on its own: each is that of one process,
+        near to it if it can be."""
+        return [self._layout.stored[number] for number in self._backend.own()]
+
+    # ---- all of it ----
+
+    def sync(self) -> None:
+        """What all processes have put and added is there for all. Collective."""
+        self._backend.sync()
+
+    def move(self, where: str, **options: Any) -> Self:
+        """Puts all tiles elsewhere: "process", "node", "global", "disk" (with `options` of the constructor), and
+        gives their room back. Collective. Returns itself. After an error it is where it was."""
+        with self._world.together("move an extended array", where, sorted(options)):
+            _place(where, options.get("path"), options.get("distribution"), options)
+        if where == "auto":
+            where = _automatic(self._world, self._layout.elements * self._stored.itemsize)
+        old = self._backend
+        old.sync()
+        new = self._made(where, **options)
+        try:
+            with self._world.together("copy tiles"):
+                for number in new.filled():
+                    values = old.get_async(number).wait()
+                    new.put_async(number, np.asarray(values, self._stored)).wait()
+            new.sync()
+        except OutcoreError:
+            new.close()
+            raise
+        self._backend = new
+        old.close()
+        return self
+
+    def flush(self, metadata: Any = ...) -> None:
+        """Commits a persistent array: the state that will be found from now on, whatever happens. Collective.
+        Raises OutcoreError EINVAL for an array that does not lie on disk."""
+        with self._world.together("flush an extended array"):
+            if not isinstance(self._backend, DiskTiles):
+                raise ValueError(f"{self!r} does not lie on disk")
+            array = self._backend.array
+        if metadata is ...:
+            array.flush()
+        else:
+            array.flush(_facts(self._layout, self._dtype, metadata))
+
+    def close(self) -> None:
+        """Gives its room back; commits a persistent array. Collective; may be repeated."""
+        self._backend.close()
+
+    def check_symmetry(self, tolerance: float | None = None) -> None:
+        """Raises OutcoreError EINVAL, at all processes, if a tile that the symmetry maps to itself differs from its
+        image by more than `tolerance`; None: by more than rounding makes of the largest element. Collective."""
+        survey = _Survey(self._layout)
+        if self._layout.symmetry:
+            self.sync()
+            with self._world.together("check the symmetry of an extended array"):
+                for number in self._backend.own():
+                    survey.see(number, self._backend.get_async(number).wait())
+        survey.judge(self, tolerance)
+
+    # ---- parts ----
+
+    def _fill(self, make: Callable[[int], Values], what: str) -> None:
+        """All copies of all tiles. After an error the array is closed, at all processes."""
+        survey = _Survey(self._layout)
+        try:
+            with self._world.together(f"fill an extended array ({what})"):
+                for number in self._backend.filled():
+                    values = make(number)
+                    survey.see(number, values)
+                    self._backend.put_async(number, stored_types.rounded(values, self._stored, self)).wait()
+            survey.judge(self)
+            self._backend.sync()
+        except OutcoreError:
+            self._backend.close()
+            raise
+
+    def _number(self, what: str, tile: Sequence[int], *, writes: bool = True) -> int:
+        index = self._layout.check(tile)
+        number = self._layout.numbers.get(index)
+        if number is None:
+            stored, _, _ = self._layout.canonical(index)
+            detail = (
+                "it is zero in this layout" if stored is None else f"tile {stored} is stored in its place"
+            )
+            raise OutcoreError(errno.EINVAL, f"{what} tile {index} of {self!r}", detail=detail)
+        if writes and self._backend.copies > 1:
+            detail = f"there are {self._backend.copies} copies; fill all of it"
+            raise OutcoreError(errno.EINVAL, f"{what} tile {index} of {self!r}", detail=detail)
+        if writes and self._backend.read_only:
+            raise OutcoreError(errno.EROFS, f"{what} tile {index} of {self!r}")
+        return number
+
+    def _values(self, tile: Sequence[int], value: ArrayLike) -> Values:
+        elements = as_elements(value, self._dtype, "put into an extended array")
+        shape = self._layout.tile_shape(tile)
+        if elements.shape != shape:
+            elements = np.broadcast_to(elements, shape)
+        return np.ascontiguousarray(elements)
+
+    def _check_out(self, tile: Sequence[int], out: Values) -> None:
+        if out.dtype != self._dtype:
+            raise TypeError(f"{self!r}: `out` has elements of type {out.dtype}")
+        shape = self._layout.tile_shape(self._layout.check(tile))
+        if out.shape != shape or not out.flags.c_contiguous:
+            raise ValueError(f"{self!r}: `out` of shape {out.shape} is no contiguous {shape}")
+
+    def _zeros(self, tile: Sequence[int], out: Values | None) -> Values:
+        if out is None:
+            return np.broadcast_to(np.zeros((), self._dtype), self._layout.tile_shape(tile))
+        out[...] = 0
+        return out
+
+
+# ---- arguments ----
+
+
+def as_layout(
+    layout: Layout | Sequence[Tiling | int],
+    sparsity: Sparsity = None,
+    symmetry: Symmetry | str | Sequence[str] | None = None,
+) -> Layout:
+    """A layout as it is, or made of tilings."""
+    if not isinstance(layout, Layout):
+        return Layout(layout, sparsity, symmetry)
+    if sparsity is not None or symmetry is not None:
+        raise TypeError("a layout has its symmetry and sparsity")
+    return layout
+
+
+def element_type(dtype: DTypeLike) -> np.dtype[Any]:
+    wanted: np.dtype[Any] = np.dtype(dtype)
+    if wanted not in kernels.DTYPES:
+        names = ", ".join(each.name for each in kernels.DTYPES)
+        raise TypeError(f"dtype {wanted}; elements of tensors are {names}")
+    return wanted
+
+
+def tiled(shape: Sequence[int], itemsize: int, chunk: Sequence[int] | None = None) -> list[Tiling]:
+    """Tilings of moderate size, a few MB a tile, whose cuts are multiples of `chunk`."""
+    sides = [1] * len(shape) if chunk is None else [min(c, n) for c, n in zip(chunk, shape, strict=True)]
+    wanted = _TILE_BYTES // itemsize
+    while True:  # the axis that is cut most grows
+        counts = [-(-n // side) for n, side in zip(shape, sides, strict=True)]
+        axis = int(np.argmax(counts))
+        if counts[axis] == 1 or int(np.prod(sides, dtype=np.int64)) * 2 > wanted:
+            break
+        sides[axis] = min(shape[axis], sides[axis] * 2)
+    return [Tiling(n, [*range(0, n, side), n]) for n, side in zip(shape, sides, strict=True)]
+
+
+_TILE_BYTES = 4 << 20
+
+
+def _place(where: str, path: Any, distribution: Any, options: dict[str, Any]) -> str:
+    if where not in PLACES:
+        raise ValueError(f"where={where!r}; it may be {', '.join(PLACES)}")
+    if path is not None and where not in ("auto", "disk"):
+        raise ValueError(f"where={where!r} with a path")
+    on_disk = where == "disk" or path is not None
+    others = sorted(set(options) - {"path", "distribution"})
+    if others and not on_disk:
+        raise TypeError(f"{', '.join(others)}: options of arrays on disk, with where={where!r}")
+    if distribution is not None and where != "global":
+        raise TypeError(f"distribution is of where='global', not {where!r}")
+    return where
+
+
+def _automatic(world: World, nbytes: int) -> str:
+    """The same at all processes. Collective."""
+    free = world.all_reduce(world.budget.limit_bytes - world.budget.used_bytes, "min")
+    if nbytes > world.size * free // 2:
+        return "disk"
+    return "process" if world.size == 1 else "global"
+
+
+def _facts(layout: Layout, dtype: np.dtype[Any], metadata: Any) -> dict[str, Any]:
+    return {
+        "kind": _KIND,
+        "version": _VERSION,
+        "layout": layout.as_json(),
+        "dtype": dtype.name,
+        "metadata": metadata,
+    }
+
+
+def _read_facts(array: BlockSparseArray) -> tuple[Layout, np.dtype[Any]]:
+    facts = array.metadata
+    if not isinstance(facts, dict) or facts.get("kind") != _KIND:
+        raise OutcoreError(
+            errno.EINVAL,
+            "open an extended array",
+            path=array.path or "",
+            detail="it is a plain block-sparse array",
+        )
+    if facts.get("version") != _VERSION:
+        detail = f"version {facts.get('version')}; this program knows {_VERSION}"
+        raise OutcoreError(errno.ENOTSUP, "open an extended array", path=array.path or "", detail=detail)
+    try:
+        layout, dtype = Layout.from_json(facts["layout"]), element_type(facts["dtype"])
+        stored_types.check(dtype, array.dtype)
+        fits = layout.stored == array.tiles and [list(axis.cuts) for axis in layout.tilings] == array.tilings
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        detail = f"its description is damaged: {error}"
+        raise OutcoreError(
+            errno.EIO, "open an extended array", path=array.path or "", detail=detail
+        ) from error
+    if not fits:
+        detail = "its description is of other tiles"
+        raise OutcoreError(errno.EIO, "open an extended array", path=array.path or "", detail=detail)
+    return layout, dtype
+
+
+def _layout_of_sparse(array: BlockSparseArray, given: Layout | Sequence[Tiling | int] | None) -> Layout:
+    if given is None:
+        return Layout([Tiling(axis[-1], axis) for axis in array.tilings], array.tiles)
+    layout = as_layout(given)
+    if [list(axis.cuts) for axis in layout.tilings] != array.tilings or layout.stored != array.tiles:
+        raise ValueError(f"{layout!r} does not store the tiles of {array!r}")
+    return layout
+
+
+# ---- whether elements fit ----
+
+
+class _Survey:
+    """By how much tiles differ from what the symmetry, which maps them to themselves, makes of them."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._largest = 0.0  # of all elements
+        self._worst: tuple[float, Tile, tuple[int, ...]] = (0.0, (), ())
+
+    def see(self, number: int, values: Values) -> None:
+        if not self._layout.symmetry:
+            return
+        tile = self._layout.stored[number]
+        self._largest = max(self._largest, _largest_finite(values))
+        for permutation, sign in self._layout.own_symmetry(tile):
+            difference = _largest_difference(values, np.transpose(values, permutation), sign)
+            self._worst = max(self._worst, (difference, tile, permutation))
+
+    def judge(self, array: Array, tolerance: float | None = None) -> None:
+        """Collective. Raises OutcoreError EINVAL at all processes."""
+        if not self._layout.symmetry:
+            return
+        found = array.world.gather((self._largest, self._worst))
+        largest, (difference, tile, permutation) = max(f[0] for f in found), max(f[1] for f in found)
+        if difference > (largest * _rounding(array.store_dtype) if tolerance is None else tolerance):
+            error = OutcoreError(
+                errno.EINVAL,
+                f"take tile {tile} of {array!r}",
+                detail=f"it does not have the symmetry of axes {permutation}: it differs by {difference:.3g}",
+            )
+            error.collective = True
+            raise error
+
+
+def _check_fits(values: Values, layout: Layout, tolerance: float | None) -> None:
+    if values.shape != layout.shape:
+        raise ValueError(f"an array of shape {values.shape} for {layout!r}")
+    limit = _largest_finite(values) * _rounding(values.dtype) if tolerance is None else tolerance
+    numbers = layout.numbers
+    for tile in np.ndindex(*layout.grid):
+        if tile in numbers:
+            continue
+        found = values[layout.box(tile)]
+        stored, axes, sign = layout.canonical(tile)
+        if stored is None:
+            difference = _largest_difference(found, np.zeros((), values.dtype), 1)
+            what = "its layout has no such tile"
+        else:
+            difference = _largest_difference(found, np.transpose(values[layout.box(stored)], axes), sign)
+            what = f"the symmetry makes it {'minus ' * (sign < 0)}tile {stored} with axes {axes}"
+        if difference > limit:
+            raise OutcoreError(
+                errno.EINVAL,
+                f"take tile {tile} of a NumPy array",
+                detail=f"{what}; it differs by {difference:.3g}, more than {limit:.3g}",
+            )
+
+
+def _largest_difference(a: Values, b: Values, sign: int) -> float:
+    """Of a and sign * b; where both are no numbers, or infinite, none."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        difference = np.abs(a - b if sign > 0 else a + b)
+        strange = ~np.isfinite(difference)
+        if strange.any():
+            same = (a == sign * b) | (np.isnan(a) & np.isnan(b))
+            difference = np.where(strange, np.where(same, 0, np.inf), difference)
+    return float(difference.max(initial=0))
+
+
+def _largest_finite(values: Values) -> float:
+    sizes = np.abs(values)
+    return float(sizes.max(initial=0, where=np.isfinite(sizes)))
+
+
+def _rounding(dtype: np.dtype[Any]) -> float:
+    """A generous bound of what rounding makes of elements that come out of sums, relative to the largest."""
+    return float(np.finfo(dtype).eps) * 1e4

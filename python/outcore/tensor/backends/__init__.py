@@ -1,0 +1,1 @@
+"""Where tiles lie: one class for each place, behind the interface of `backend.Backend`."""

@@ -1,0 +1,67 @@
+"""Tiles on the disks of all processes: a block-sparse array has one for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.arrays.sparse_array import BlockSparseArray
+from outcore.tensor.backends.backend import Backend, Values
+
+if TYPE_CHECKING:
+    from outcore.job.world import World
+    from outcore.parallel.prefetch import Waitable
+    from outcore.tensor.layout import Layout
+
+
+class DiskTiles(Backend):
+    """array: one that is there, with the tiles of the layout; else one is made, with `options`, those of
+    BlockSparseArray. `closes`: closing this closes the array."""
+
+    where = "disk"
+
+    def __init__(
+        self,
+        world: World,
+        layout: Layout,
+        dtype: np.dtype[Any],
+        array: BlockSparseArray | None = None,
+        *,
+        closes: bool = True,
+        **options: Any,
+    ) -> None:
+        super().__init__(world, layout, dtype)
+        self._closes = closes
+        self.array = array or BlockSparseArray(
+            world, [axis.cuts for axis in layout.tilings], layout.canonical_flags, dtype, **options
+        )
+        self.read_only = self.array.read_only
+
+    def get_async(self, number: int, out: Values | None = None) -> Waitable:
+        return self.array.get_tile_async(self.layout.stored[number], out)
+
+    def put_async(self, number: int, value: Values) -> Waitable:
+        return self.array.put_tile_async(self.layout.stored[number], value)
+
+    def acc_async(self, number: int, value: Values, alpha: complex = 1) -> Waitable:
+        return self.array.acc_tile_async(self.layout.stored[number], value, alpha)
+
+    def owner(self, number: int) -> int | None:
+        return self.array.owner(self.layout.stored[number])
+
+    def own(self) -> list[int]:
+        return [number for number in range(len(self.layout.stored)) if self.owner(number) == self.world.rank]
+
+    def prefetch(self, numbers: Iterable[int]) -> None:
+        self.array.prefetch(self.layout.stored[number] for number in numbers)
+
+    def sync(self) -> None:
+        with self.world.together("synchronize tiles on disk"):
+            self.array.sync()
+        self.array.sync()  # of others, in spite of caches
+
+    def close(self) -> None:
+        if self._closes:
+            self.array.close()

@@ -1,0 +1,100 @@
+"""Tiles in the memory of a process: each process of a world has a copy of its own."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.tensor import kernels
+from outcore.tensor.backends.backend import Backend, Values, as_tile, given
+from outcore.tensor.requests import Done
+
+if TYPE_CHECKING:
+    from outcore.job.world import World
+    from outcore.parallel.prefetch import Waitable
+    from outcore.tensor.layout import Layout
+
+_LOCKS = 64  # for accumulates of threads: more tiles share them
+
+
+class InProcess(Backend):
+    """What memory of a process has in common."""
+
+    where = "process"
+
+    def __init__(self, world: World, layout: Layout, dtype: np.dtype[Any]) -> None:
+        super().__init__(world, layout, dtype)
+        self.copies = world.size
+        self._locks = [threading.Lock() for _ in range(_LOCKS)]
+
+    def view(self, number: int) -> Values:
+        """The tile itself."""
+        raise NotImplementedError
+
+    def get_async(self, number: int, out: Values | None = None) -> Waitable:
+        return Done(given(self.view(number), out))
+
+    def put_async(self, number: int, value: Values) -> Waitable:
+        self.view(number)[...] = value
+        return Done()
+
+    def acc_async(self, number: int, value: Values, alpha: complex = 1) -> Waitable:
+        with self._locks[number % _LOCKS]:
+            kernels.add(self.view(number), value, alpha)
+        return Done()
+
+    def filled(self) -> list[int]:
+        return list(range(len(self.layout.stored)))
+
+    def sync(self) -> None:
+        if self.world.size > 1:
+            with self.world.together("synchronize tiles"):
+                pass
+
+
+class ProcessTiles(InProcess):
+    """Taken from the budget of each process."""
+
+    def __init__(self, world: World, layout: Layout, dtype: np.dtype[Any]) -> None:
+        super().__init__(world, layout, dtype)
+        self._flat: Values | None = None
+        with world.together("take memory for tiles"):
+            world.budget.reserve(self.nbytes, f"{layout!r} in the memory of each process")
+            try:
+                self._flat = np.zeros(layout.elements, dtype)
+            except BaseException:
+                world.budget.release(self.nbytes)
+                raise
+
+    def view(self, number: int) -> Values:
+        if self._flat is None:
+            raise self.refuse("use", "the array is closed")
+        return as_tile(self._flat, self.layout, number)
+
+    def close(self) -> None:
+        if self._flat is not None:
+            self._flat = None
+            self.world.budget.release(self.nbytes)
+
+
+class NumpyTiles(InProcess):
+    """Boxes of a NumPy array that the caller has, equal at all processes."""
+
+    def __init__(self, world: World, layout: Layout, values: Values) -> None:
+        super().__init__(world, layout, values.dtype)
+        self._values: Values | None = values
+        self.read_only = not values.flags.writeable
+
+    def view(self, number: int) -> Values:
+        if self._values is None:
+            raise self.refuse("use", "the array is closed")
+        return self._values[self.layout.box(self.layout.stored[number])]
+
+    def get_async(self, number: int, out: Values | None = None) -> Waitable:
+        view = self.view(number)
+        return Done(given(view if out is not None else np.ascontiguousarray(view), out))
+
+    def close(self) -> None:
+        self._values = None
