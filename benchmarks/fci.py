@@ -1,17 +1,14 @@
-"""Full CI: products of the Hamiltonian with a vector, and whole runs, against PySCF; and runs on disk.
+"""Full CI: products of the Hamiltonian with a vector, and whole runs, against PySCF.
 
 Products are timed in turn with PySCF's direct_spin0_symm, from the same integrals, on the same number of threads.
 Vectors of ours are in memory, folded, and what is timed begins and ends with them. Rates are operations of the
 products of matrices alone over the time of all that is done, against DGEMM of the same BLAS with 1000 x 1000
-matrices. Whole runs converge residuals to 1e-5, from integrals to energies, start states included. Water with 4.5e8
-determinants (1 GB) and the dimer of beryllium with 1.06e9 (4 GB, 500 MB) are run for a few iterations in mixed
-precision: seconds of an iteration, the share of them in which tasks waited for vectors, and bytes moved against
-those of the plan. --quick takes one molecule, and its products only.
+matrices. Whole runs converge residuals to 1e-5, from integrals to energies, start states included.
+--quick takes one molecule, and its products only.
 """
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -33,7 +30,6 @@ if TYPE_CHECKING:
     from outcore.chem.ci.fci import FCI
 
 RESIDUAL = 1e-5
-_FEW_ITERATIONS = 3  # of runs that take long; the first has no previous direction
 
 
 @dataclass(frozen=True)
@@ -69,23 +65,6 @@ WATER = Case(
     20.0,
     at_least(0.45),
 )
-LARGE_WATER = Case(
-    "H2O/cc-pVDZ",
-    "O 0 0 -0.004762593; H 0 0.80184232855 -0.56034446694; H 0 -0.80184232855 -0.56034446694",
-    "cc-pvdz",
-    "C2v",
-    0,
-)
-
-
-def beryllium() -> Case:
-    """The dimer in [9s2p1d]: cc-pVDZ with its s functions uncontracted, 1,061,893,156 determinants in D2h."""
-    from pyscf import gto
-
-    known = gto.basis.load("cc-pvdz", "Be")
-    uncontracted = [[0, [row[0], 1.0]] for shell in known if shell[0] == 0 for row in shell[1:]]
-    basis = {"Be": uncontracted + [shell for shell in known if shell[0] > 0]}
-    return Case("Be2 [9s2p1d]", "Be 0 0 0; Be 0 0 2.45", basis, "D2h", 0)
 
 
 def run(options: BenchOptions) -> list[Claim]:
@@ -95,12 +74,6 @@ def run(options: BenchOptions) -> list[Claim]:
         return claims
     claims += _whole(options, NITROGEN, threads)
     claims += _products(options, WATER, threads, repeats=2)
-    for case, memory, bar in (
-        (LARGE_WATER, "1GB", 60.0),
-        (beryllium(), "4GB", 90.0),
-        (beryllium(), "500MB", 1.3 * 90.0),
-    ):
-        claims += _iterations(options, case, threads, memory, bar)
     return claims
 
 
@@ -247,38 +220,3 @@ def _whole(options: BenchOptions, case: Case, threads: int) -> list[Claim]:
     how = f"{seconds['ours']:.3g} s against {seconds['theirs']:.3g} s, once, from integrals to energy"
     peer = f"PySCF {__version__}, direct_spin0_symm, {threads} threads"
     return [Claim(f"{case.name}: whole run, share of the peer's time", share, "", at_most(0.15), peer, how)]
-
-
-def _iterations(options: BenchOptions, case: Case, threads: int, memory: str, most_s: float) -> list[Claim]:
-    """Of a run that is ended after a few."""
-    times = [time.perf_counter()]
-
-    def told(iteration: Any, _: Any) -> None:
-        times.append(time.perf_counter())
-        options.say(
-            f"{case.name}, {memory}: iteration {iteration.number}, {times[-1] - times[-2]:.3g} s, "
-            f"residual {iteration.residuals[0]:.1e}"
-        )
-
-    with case.ours(
-        threads,
-        memory=memory,
-        scratch=str(options.scratch),
-        precision="mixed",
-        max_cycle=_FEW_ITERATIONS,
-    ) as found:
-        found.on_iteration = told
-        found.kernel()
-        solved = found.solved
-        seconds = np.diff(times)[1:]
-        moved = solved.moved
-        read, added = solved.plan.product_bytes
-        waited = moved.waited_seconds / (moved.waited_seconds + moved.computed_seconds)
-        bytes_ratio = (moved.read + moved.added) / ((read + added) * solved.products)
-    name = f"{case.name}, {memory}"
-    how = f"{len(seconds)} iterations, mixed precision, {threads} threads, {found.space.determinants} determinants"
-    return [
-        Claim(f"{name}: iteration", statistics.median(seconds), "s", at_most(most_s), "", how),
-        Claim(f"{name}: tasks waited for vectors", 100 * waited, "%", at_most(15), "", how),
-        Claim(f"{name}: bytes moved over those of the plan", bytes_ratio, "", at_most(1.1), "", how),
-    ]
