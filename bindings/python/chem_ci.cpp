@@ -165,27 +165,37 @@ void def_moves(Class& cls) {
 nb::class_<Panel> panel_class(nb::module_& module) {
   return nb::class_<Panel>(
       module, "CIPanel",
-      "Some rows and columns of a vector C[alpha, beta] in memory, for all sectors that symmetry "
-      "allows.\nTransposed: rows are beta, columns are alpha strings. Elements are undefined until "
-      "cleared or loaded.");
+      "Some rows of a vector C[alpha, beta] in memory, each with the columns that symmetry allows from one "
+      "on "
+      "to the end\nof their sector. Home rows have all of them; on these the same-spin part works. "
+      "Transposed: rows are beta, columns\nare alpha strings. Elements are undefined until cleared or "
+      "loaded.");
 }
 
 void bind_panel(nb::class_<Panel>& cls) {
   cls.def(
          "__init__",
-         [](Panel* self, const Kernel& kernel, const Indices& rows, const Indices& columns,
-            const nb::object& dtype, bool transposed) {
-           new (self) Panel(kernel.space(), span_of(rows), span_of(columns), is_single(dtype), transposed);
+         [](Panel* self, const Kernel& kernel, const Indices& home, const Indices& others,
+            const Indices& begins, const nb::object& dtype, bool transposed, std::int64_t unit) {
+           new (self) Panel(kernel.space(), span_of(home), span_of(others), span_of(begins), is_single(dtype),
+                            transposed, unit);
          },
-         "kernel"_a, "rows"_a, "columns"_a, "dtype"_a, "transposed"_a = false,
-         "Indices of strings, int64, ascending; dtype float64 or float32.")
+         "kernel"_a, "home"_a, "others"_a, "begins"_a, "dtype"_a, "transposed"_a = false, "unit"_a = 64,
+         "home, others: indices of rows, int64, ascending. begins: of each of the others the first column. "
+         "dtype "
+         "float64 or\nfloat32. In memory rows begin and end at multiples of `unit` bytes from the beginning "
+         "of "
+         "their sector.")
       .def(
           "assign",
-          [](Panel& self, const Indices& rows, const Indices& columns) {
-            self.assign(span_of(rows), span_of(columns));
+          [](Panel& self, const Indices& home, const Indices& others, const Indices& begins) {
+            self.assign(span_of(home), span_of(others), span_of(begins));
           },
-          "rows"_a, "columns"_a,
-          "Other rows and columns; memory is kept if it is enough. Elements are undefined.")
+          "home"_a, "others"_a, "begins"_a,
+          "Other rows; memory is kept if it is enough. Elements are undefined.")
+      .def_prop_ro(
+          "rows", [](const Panel& self) { return new_array(self.rows()); }, nb::rv_policy::move,
+          "int64: all rows, ascending.")
       .def_prop_ro("nbytes", &Panel::nbytes)
       .def("clear", &Panel::clear, "threads"_a = 1, nb::call_guard<nb::gil_scoped_release>(),
            "All elements 0.");
@@ -254,23 +264,23 @@ void bind_kernel(nb::class_<Kernel>& cls) {
           },
           "first"_a, "last"_a, "Indices of the alpha strings that holes [first, last) reach, ascending.")
       .def(
-          "columns_of",
+          "begins_of",
           [](const Kernel& self, std::int64_t first, std::int64_t last) {
-            return new_array(std::span<const std::int64_t>(self.columns_of(first, last)));
+            return new_array(std::span<const std::int64_t>(self.begins_of(first, last)));
           },
           "first"_a, "last"_a,
-          "Indices of the beta strings that holes [first, last) meet, ascending: all; with folding, those "
-          "that "
-          "contain a\nhole from the first of the range on.")
+          "For each row of rows_of the first beta string that the holes meet there, or the end of the "
+          "sector: "
+          "they meet all\nfrom it on. Without folding that is the first of the sector.")
       .def("opposite_spin", &Kernel::opposite_spin, "x"_a, "t"_a, "first"_a, "last"_a, "threads"_a = 1,
            nb::call_guard<nb::gil_scoped_release>(),
            "t += the part of an alpha and a beta electron, of holes [first, last); with folding, half of it. "
            "Both "
-           "panels\nhave rows_of and columns_of the range.")
+           "panels\nhave rows_of the range, from begins_of on.")
       .def("same_spin", &Kernel::same_spin, "x"_a, "t"_a, "threads"_a = 1,
            nb::call_guard<nb::gil_scoped_release>(),
-           "t += the part of two electrons of the columns' spin. Both panels have all columns and the same "
-           "rows.")
+           "t += the part of two electrons of the columns' spin, of home rows, which are the same in both "
+           "panels.")
       .def(
           "opposite_spin_density",
           [](const Kernel& self, const Panel& bra, const Panel& ket, const Sums& sums, std::int64_t first,

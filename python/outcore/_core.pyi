@@ -866,32 +866,37 @@ class CIStrings:
 
 class CIPanel:
     """
-    Some rows and columns of a vector C[alpha, beta] in memory, for all sectors that symmetry allows.
-    Transposed: rows are beta, columns are alpha strings. Elements are undefined until cleared or loaded.
+    Some rows of a vector C[alpha, beta] in memory, each with the columns that symmetry allows from one on to the end
+    of their sector. Home rows have all of them; on these the same-spin part works. Transposed: rows are beta, columns
+    are alpha strings. Elements are undefined until cleared or loaded.
     """
 
     def __init__(
         self,
         kernel: CIKernel,
-        rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
-        columns: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
+        home: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        others: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        begins: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
         dtype: object,
         transposed: bool = False,
+        unit: int = 64,
     ) -> None:
-        """Indices of strings, int64, ascending; dtype float64 or float32."""
+        """
+        home, others: indices of rows, int64, ascending. begins: of each of the others the first column. dtype float64 or
+        float32. In memory rows begin and end at multiples of `unit` bytes from the beginning of their sector.
+        """
 
     def assign(
         self,
-        rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
-        columns: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
+        home: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        others: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        begins: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
     ) -> None:
-        """
-        Other rows and columns; memory is kept if it is enough. Elements are undefined.
-        """
+        """Other rows; memory is kept if it is enough. Elements are undefined."""
+
+    @property
+    def rows(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """int64: all rows, ascending."""
 
     @property
     def nbytes(self) -> int: ...
@@ -991,21 +996,21 @@ class CIKernel:
         Indices of the alpha strings that holes [first, last) reach, ascending.
         """
 
-    def columns_of(self, first: int, last: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+    def begins_of(self, first: int, last: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
         """
-        Indices of the beta strings that holes [first, last) meet, ascending: all; with folding, those that contain a
-        hole from the first of the range on.
+        For each row of rows_of the first beta string that the holes meet there, or the end of the sector: they meet all
+        from it on. Without folding that is the first of the sector.
         """
 
     def opposite_spin(self, x: CIPanel, t: CIPanel, first: int, last: int, threads: int = 1) -> None:
         """
         t += the part of an alpha and a beta electron, of holes [first, last); with folding, half of it. Both panels
-        have rows_of and columns_of the range.
+        have rows_of the range, from begins_of on.
         """
 
     def same_spin(self, x: CIPanel, t: CIPanel, threads: int = 1) -> None:
         """
-        t += the part of two electrons of the columns' spin. Both panels have all columns and the same rows.
+        t += the part of two electrons of the columns' spin, of home rows, which are the same in both panels.
         """
 
     def opposite_spin_density(

@@ -127,8 +127,8 @@ void compare(const Model& model, int alpha, int beta, int target, int parity, in
   const Kernel kernel(space, model.integrals(alpha, beta), blas);
   const auto rows = all_of(space->alpha), columns = all_of(space->beta);
   const bool single = sizeof(Real) == 4;
-  Panel x(space, rows, columns, single, false), t(space, rows, columns, single, false);
-  Panel x_turned(space, columns, rows, single, true), t_turned(space, columns, rows, single, true);
+  Panel x(space, rows, {}, {}, single, false), t(space, rows, {}, {}, single, false);
+  Panel x_turned(space, columns, {}, {}, single, true), t_turned(space, columns, {}, {}, single, true);
   t.clear(threads);
   t_turned.clear(threads);
   std::mt19937_64 random(7);
@@ -198,7 +198,7 @@ TEST("the sum of the densities is the number of pairs") {
   const auto space = std::make_shared<const Space>(Orbitals(model.irreps, 2), 3, 2, 1, false);
   const Kernel kernel(space, model.integrals(3, 2), blas);
   const auto rows = all_of(space->alpha), columns = all_of(space->beta);
-  Panel x(space, rows, columns, false, false), turned(space, columns, rows, false, true);
+  Panel x(space, rows, {}, {}, false, false), turned(space, columns, {}, {}, false, true);
   double norm = 0, value = 0;
   for_determinants(*space, [&](std::int64_t i, std::int64_t j) {
     value = std::sin(double(3 * i + 7 * j + 1));
@@ -224,19 +224,19 @@ TEST("the sum of the densities is the number of pairs") {
 TEST("a panel for which there is no memory is empty, and may be assigned again") {
   const auto space = std::make_shared<const Space>(Orbitals(std::vector<int>(22, 0), 1), 11, 11, 0, false);
   const std::vector<std::int64_t> few{0, 1, 2}, all = all_of(space->alpha);
-  Panel panel(space, few, few, false, false);
+  Panel panel(space, few, {}, {}, false, false);
   try {
-    panel.assign(all, all);  // 4 TB
-    return;                  // the system promises what it does not have
+    panel.assign(all, {}, {});  // 4 TB
+    return;                     // the system promises what it does not have
   } catch (const outcore::Error& error) {
     check::equal(error.errno_value(), ENOMEM);
   }
   check::equal(panel.nbytes(), 0);
-  check::is_true(panel.rows().empty() && panel.columns().empty());
+  check::is_true(panel.rows().empty() && panel.home().empty());
   double value = 7;
   panel.unload(0, 0, View<double>{&value, 1, 1, 1, 1}, 1);
   check::equal(value, 7.0);
-  panel.assign(few, few);
+  panel.assign(few, {}, {});
   panel.load(2, 1, View<const double>{&value, 1, 1, 1, 1}, 1);
   panel.unload(2, 1, View<double>{&value, 1, 1, 1, 1}, 1);
   check::equal(value, 14.0);

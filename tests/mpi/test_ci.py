@@ -53,7 +53,7 @@ def solve(world, given, kind, elements, *, slots=1, ordered=False, checkpoint=No
 
 @pytest.mark.parametrize(
     ("nodes", "kind", "elements", "slots", "parity"),
-    [("hosts", "global", 8000, 1, 1), ("hosts", "disk", 2500, 2, 1), ("processes", "disk", 20000, 1, 0)],
+    [("hosts", "global", 1900, 1, 1), ("hosts", "disk", 600, 2, 1), ("processes", "disk", 20000, 1, 0)],
 )
 def test_energies_are_pyscfs_on_every_process(
     comm, computed_once, given, shared_tmp_path, nodes, kind, elements, slots, parity
@@ -71,10 +71,10 @@ def test_energies_are_pyscfs_on_every_process(
 
 def test_ordered_sums_are_those_of_one_process_bit_by_bit(comm, given, shared_tmp_path):
     with World("self", scratch=shared_tmp_path, memory="300MB") as alone:
-        expected, vector = solve(alone, given, "memory", 2500, ordered=True)
+        expected, vector = solve(alone, given, "memory", 600, ordered=True)
     with World(comm, scratch=shared_tmp_path, memory="300MB") as world:
         for kind, slots in (("global", 1), ("disk", 2)):
-            solved, dense = solve(world, given, kind, 2500, slots=slots, ordered=True)
+            solved, dense = solve(world, given, kind, 600, slots=slots, ordered=True)
             assert len(solved.plan.tasks("float64")) == len(expected.plan.tasks("float64"))
             assert solved.energies[0] == expected.energies[0]
             assert np.array_equal(dense, vector)
@@ -91,7 +91,7 @@ def test_too_little_memory_is_refused_at_all(comm, given, shared_tmp_path):
 def test_states_are_found_by_all(comm, given, shared_tmp_path):
     with World(comm, scratch=shared_tmp_path, memory="300MB") as world:
         kept = shared_tmp_path / "kept"
-        first, _ = solve(world, given, "disk", 4000, checkpoint=kept)
+        first, _ = solve(world, given, "disk", 1250, checkpoint=kept)
         second, _ = solve(world, given, "global", 20000, checkpoint=kept)
         assert (second.products, len(second.iterations)) == (0, 1)
         assert second.kept_iteration == len(first.iterations)

@@ -66,14 +66,12 @@ class HoleRows {
       if (length == 0) continue;
       Real* copy = copies_[std::size_t(sector(rows))].data();
       if (rows.first < rows.last) {
-        const std::int64_t place = panel.column_place(rows.first);
+        const std::int64_t first = rows.first - space_.beta.offset(sector(rows));
         for (std::size_t c = 0; c < length; ++c)
-          sources[c] = rows.indices[c] < 0
-                           ? nullptr
-                           : panel.row<Real>(panel.row_place(rows.indices[c]), rows.irrep) + place;
-        loops_.interleave(copy + std::size_t(rows.first - space_.beta.offset(sector(rows))) * length,
-                          sources.data(), rows.signs.data(), rows.length(),
-                          std::size_t(rows.last - rows.first));
+          sources[c] =
+              rows.indices[c] < 0 ? nullptr : panel.at<Real>(panel.row_place(rows.indices[c]), first);
+        loops_.interleave(copy + std::size_t(first) * length, sources.data(), rows.signs.data(),
+                          rows.length(), std::size_t(rows.last - rows.first));
       }
       // What an occupied beta orbital reads.
       std::fill_n(copy + std::size_t(space_.beta.count(sector(rows))) * length, length, Real(0));

@@ -7,9 +7,14 @@
 namespace outcore::chem::ci {
 namespace {
 
-/// Whether `all` has each of the ascending `some`.
-bool includes(std::span<const std::int64_t> all, const std::vector<std::int64_t>& some) {
-  return std::includes(all.begin(), all.end(), some.begin(), some.end());
+/// Whether a panel has these rows, from these columns on.
+bool has(const Panel& panel, const std::vector<std::int64_t>& rows, const std::vector<std::int64_t>& begins) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::int64_t place = panel.row_place(rows[i]);
+    const int sector = panel.row_strings().irrep(rows[i]) ^ panel.space().target;
+    if (place < 0 || panel.begin(place) + panel.column_strings().offset(sector) > begins[i]) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -36,47 +41,46 @@ void Kernel::check_panels(const Panel& x, const Panel& t, const char* what) cons
                                 ": both panels must have the same precision, and be transposed or not");
 }
 
-std::vector<std::int64_t> Kernel::rows_of(std::int64_t first, std::int64_t last) const {
+std::vector<Kernel::Reached> Kernel::reached(std::int64_t first, std::int64_t last) const {
   check_range(first, last);
-  std::vector<std::int64_t> rows;
+  std::vector<Reached> all;
   for (std::int64_t k = first; k < last; ++k) {
     const std::uint64_t hole = space_->alpha_holes[std::size_t(k)];
     for (int q = 0; q < space_->orbitals.count(); ++q)
-      if (!occupied(hole, q)) rows.push_back(space_->alpha.rank(with(hole, q)));
+      if (!occupied(hole, q)) all.push_back({space_->alpha.rank(with(hole, q)), hole});
   }
-  std::sort(rows.begin(), rows.end());
-  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  std::ranges::stable_sort(all, {}, &Reached::row);  // by the lowest hole that reaches it
+  const auto again = std::ranges::unique(all, {}, &Reached::row);
+  all.erase(again.begin(), again.end());
+  return all;
+}
+
+std::vector<std::int64_t> Kernel::rows_of(std::int64_t first, std::int64_t last) const {
+  std::vector<std::int64_t> rows;
+  for (const Reached& each : reached(first, last)) rows.push_back(each.row);
   return rows;
 }
 
-std::vector<std::int64_t> Kernel::columns_of(std::int64_t first, std::int64_t last) const {
-  check_range(first, last);
-  std::vector<std::int64_t> columns;
-  if (first == last) return columns;
-  for (int g = 0; g < space_->orbitals.groups(); ++g)
-    for (std::int64_t index = space_->first_beta(g, space_->alpha_holes[std::size_t(first)]);
-         index < space_->beta.offset(g + 1); ++index)
-      columns.push_back(index);
-  return columns;
+std::vector<std::int64_t> Kernel::begins_of(std::int64_t first, std::int64_t last) const {
+  std::vector<std::int64_t> begins;
+  for (const Reached& each : reached(first, last))
+    begins.push_back(space_->first_beta(space_->alpha.irrep(each.row) ^ space_->target, each.hole));
+  return begins;
 }
 
 void Kernel::check_opposite(const Panel& x, const Panel& t, std::int64_t first, std::int64_t last) const {
   check_panels(x, t, "opposite_spin");
   if (x.transposed()) throw std::invalid_argument("opposite_spin: rows must be alpha strings");
-  const auto rows = rows_of(first, last), columns = columns_of(first, last);
-  if (!includes(x.rows(), rows) || !includes(t.rows(), rows) || !includes(x.columns(), columns) ||
-      !includes(t.columns(), columns))
+  const auto rows = rows_of(first, last), begins = begins_of(first, last);
+  if (!has(x, rows, begins) || !has(t, rows, begins))
     throw std::invalid_argument("opposite_spin: holes [" + std::to_string(first) + ", " +
                                 std::to_string(last) + ") need rows or columns that a panel has not");
 }
 
 void Kernel::check_same(const Panel& x, const Panel& t) const {
   check_panels(x, t, "same_spin");
-  if (std::int64_t(x.columns().size()) != x.column_strings().count() ||
-      std::int64_t(t.columns().size()) != x.column_strings().count())
-    throw std::invalid_argument("same_spin: panels must have all columns");
-  if (!std::equal(x.rows().begin(), x.rows().end(), t.rows().begin(), t.rows().end()))
-    throw std::invalid_argument("same_spin: both panels must have the same rows");
+  if (!std::ranges::equal(x.home(), t.home()))
+    throw std::invalid_argument("same_spin: both panels must have the same home rows");
 }
 
 void Kernel::opposite_spin(const Panel& x, Panel& t, std::int64_t first, std::int64_t last,
@@ -131,8 +135,7 @@ double Kernel::opposite_spin_flops(std::int64_t first, std::int64_t last) const 
 double Kernel::same_spin_flops(const Panel& panel) const {
   double sum = 0;
   for (int g = 0; g < space_->orbitals.groups(); ++g) {
-    const auto rows = double(panel.first_row(g + 1) - panel.first_row(g));
-    sum += rows * (panel.transposed() ? alpha_ : beta_).operations(g ^ space_->target);
+    sum += double(panel.home_rows(g)) * (panel.transposed() ? alpha_ : beta_).operations(g ^ space_->target);
   }
   return 2 * sum;
 }

@@ -21,12 +21,14 @@ class OUTCORE_SIBLING Kernel {
 
   /// Alpha strings that holes [first, last) reach, ascending. Ranges are ranges of Space::alpha_holes.
   [[nodiscard]] std::vector<std::int64_t> rows_of(std::int64_t first, std::int64_t last) const;
-  /// Beta strings that they meet, ascending: all, with folding those that contain a hole from `first` on.
-  [[nodiscard]] std::vector<std::int64_t> columns_of(std::int64_t first, std::int64_t last) const;
+  /// For each of these rows the first beta string that a hole of the range meets there, or the end of the
+  /// sector: they meet all from it on. Without folding that is the first of the sector.
+  [[nodiscard]] std::vector<std::int64_t> begins_of(std::int64_t first, std::int64_t last) const;
 
-  /// t += the opposite-spin part of holes [first, last), whose rows and columns both panels must have.
+  /// t += the opposite-spin part of holes [first, last), whose rows both panels must have, from the columns
+  /// on that they meet.
   void opposite_spin(const Panel& x, Panel& t, std::int64_t first, std::int64_t last, int threads) const;
-  /// t += the part of two electrons of the columns' spin. The panels have all columns, and the same rows.
+  /// t += the part of two electrons of the columns' spin, of home rows, which are the same in both panels.
   void same_spin(const Panel& x, Panel& t, int threads) const;
 
   /// sums[p][q][r][s] += <bra| a+_p b+_r b_s a_q |ket>, a of alpha and b of beta electrons, of holes
@@ -46,6 +48,11 @@ class OUTCORE_SIBLING Kernel {
   [[nodiscard]] double same_spin_flops(const Panel& panel) const;
 
  private:
+  struct Reached {
+    std::int64_t row;
+    std::uint64_t hole;  // the lowest of those that reach it
+  };
+  [[nodiscard]] std::vector<Reached> reached(std::int64_t first, std::int64_t last) const;
   void check_range(std::int64_t first, std::int64_t last) const;
   void check_panels(const Panel& x, const Panel& t, const char* what) const;
   void check_opposite(const Panel& x, const Panel& t, std::int64_t first, std::int64_t last) const;

@@ -171,10 +171,9 @@ class OppositeSpin::Task {
     const int sector = rows_.sector(rows), length = rows.length();
     const std::int64_t offset = space_.beta.offset(sector);
     if (rows.first == rows.last || length == 0) return;
-    const std::int64_t place = to_.column_place(rows.first);
     for (std::size_t c = 0; c < std::size_t(length); ++c)
       targets[c] =
-          rows.indices[c] < 0 ? nullptr : to_.row<Real>(to_.row_place(rows.indices[c]), rows.irrep) + place;
+          rows.indices[c] < 0 ? nullptr : to_.at<Real>(to_.row_place(rows.indices[c]), rows.first - offset);
     for (std::int64_t b = rows.first, end; b < rows.last; b = end) {
       end = std::min(rows.last, ((b - offset) / locked_columns + 1) * locked_columns + offset);
       const auto number = std::size_t((b - offset) / locked_columns * max_groups + rows.irrep);

@@ -17,22 +17,27 @@ struct View {
   [[nodiscard]] View transposed() const noexcept { return {data, columns, rows, column_stride, row_stride}; }
 };
 
-/// C[rows, columns], for each irrep of rows a matrix over the columns of the irrep that belongs to it. Rows
-/// are alpha and columns beta strings, or the other way round if the panel is transposed. Several threads may
-/// load and unload different elements at a time.
+/// Rows of a vector, each with the columns that symmetry allows from one on to the end of their sector. Rows
+/// are alpha and columns beta strings, or the other way round if the panel is transposed. *Home* rows have
+/// all columns; on them the same-spin part works. Several threads may load and unload different elements at a
+/// time.
 class OUTCORE_SIBLING Panel {
  public:
-  /// `rows` and `columns`: indices of strings, ascending. Elements are undefined until cleared or loaded.
-  /// Throws std::invalid_argument if they do not ascend or are no indices, Error(ENOMEM) without memory.
-  Panel(std::shared_ptr<const Space> space, std::span<const std::int64_t> rows,
-        std::span<const std::int64_t> columns, bool single, bool transposed);
+  /// `home`, `others`: indices of rows, ascending, none in both. `begins`: for each of the others the index
+  /// of its first column, or the end of its sector. In memory rows begin and end at multiples of `unit_bytes`
+  /// from the beginning of their sector. Elements are undefined until cleared or loaded. Throws
+  /// std::invalid_argument for what is no such list or unit, Error(ENOMEM) without memory.
+  Panel(std::shared_ptr<const Space> space, std::span<const std::int64_t> home,
+        std::span<const std::int64_t> others, std::span<const std::int64_t> begins, bool single,
+        bool transposed, std::int64_t unit_bytes = 64);
   Panel(const Panel&) = delete;
   Panel& operator=(const Panel&) = delete;
   ~Panel();
 
-  /// Other rows and columns; memory is kept if there is enough. Elements are undefined. Without memory there
-  /// are no rows and no columns afterwards.
-  void assign(std::span<const std::int64_t> rows, std::span<const std::int64_t> columns);
+  /// Other rows; memory is kept if there is enough. Elements are undefined. Without memory there are no rows
+  /// afterwards.
+  void assign(std::span<const std::int64_t> home, std::span<const std::int64_t> others,
+              std::span<const std::int64_t> begins);
 
   [[nodiscard]] const Space& space() const noexcept { return *space_; }
   [[nodiscard]] bool single() const noexcept { return element_bytes_ == sizeof(float); }
@@ -45,7 +50,7 @@ class OUTCORE_SIBLING Panel {
     return transposed_ ? space_->alpha : space_->beta;
   }
   [[nodiscard]] std::span<const std::int64_t> rows() const noexcept { return rows_; }
-  [[nodiscard]] std::span<const std::int64_t> columns() const noexcept { return columns_; }
+  [[nodiscard]] std::span<const std::int64_t> home() const noexcept { return home_; }
 
   void clear(int threads);
 
@@ -59,36 +64,51 @@ class OUTCORE_SIBLING Panel {
 
   /// Place of a string in `rows`, or -1.
   [[nodiscard]] std::int64_t row_place(std::int64_t row) const noexcept;
-  /// Place of a string among the panel's columns of its irrep, or -1.
-  [[nodiscard]] std::int64_t column_place(std::int64_t column) const noexcept;
-  /// Places in `rows` of an irrep are [first_row(irrep), first_row(irrep + 1)).
-  [[nodiscard]] std::int64_t first_row(int irrep) const noexcept { return row_offsets_[std::size_t(irrep)]; }
-  [[nodiscard]] std::int64_t first_column(int irrep) const noexcept {
-    return column_offsets_[std::size_t(irrep)];
-  }
-  [[nodiscard]] std::int64_t columns_of(int irrep) const noexcept {
-    return first_column(irrep + 1) - first_column(irrep);
-  }
-  /// The row at a place of a known irrep; its elements are those of the columns that belong to it.
+  /// First column of the row at a place, counted in its sector.
+  [[nodiscard]] std::int64_t begin(std::int64_t place) const noexcept { return begins_[std::size_t(place)]; }
+  /// An element, or where it would be; the column is counted in its sector.
   template <class Real>
-  [[nodiscard]] Real* row(std::int64_t place, int irrep) const noexcept {
-    return reinterpret_cast<Real*>(data_) + base_[std::size_t(irrep)] +
-           (place - first_row(irrep)) * stride_[std::size_t(irrep)];
+  [[nodiscard]] Real* at(std::int64_t place, std::int64_t column) const noexcept {
+    return reinterpret_cast<Real*>(data_) + (offsets_[std::size_t(place)] + column);
   }
-  /// Elements from one row of an irrep to the next.
-  [[nodiscard]] std::int64_t stride(int irrep) const noexcept { return stride_[std::size_t(irrep)]; }
+
+  /// Home rows of an irrep: one after another, each with the columns of its sector.
+  template <class Real>
+  struct Home {
+    Real* first;
+    std::int64_t rows, stride;
+  };
+  [[nodiscard]] std::int64_t home_rows(int irrep) const noexcept {
+    return home_offsets_[std::size_t(irrep) + 1] - home_offsets_[std::size_t(irrep)];
+  }
+  template <class Real>
+  [[nodiscard]] Home<Real> home(int irrep) const noexcept {
+    return {reinterpret_cast<Real*>(data_) + home_base_[std::size_t(irrep)], home_rows(irrep),
+            home_stride_[std::size_t(irrep)]};
+  }
+
+  /// What is in memory of a row: `bytes` from `data` on, which are those from `first_byte` on of all of the
+  /// row. First and last are multiples of the unit.
+  struct Strip {
+    std::byte* data;
+    std::int64_t first_byte, bytes;
+  };
+  [[nodiscard]] Strip strip(std::int64_t place) const noexcept;
 
  private:
   template <class Real, class Element, class Move>
   void each_run(std::int64_t row, std::int64_t column, const View<Element>& tile, const Move& move) const;
   void release() noexcept;
 
+  [[nodiscard]] std::int64_t width(std::int64_t row) const noexcept;
+
   std::shared_ptr<const Space> space_;
-  std::int64_t element_bytes_;
+  std::int64_t element_bytes_, unit_bytes_;
   bool transposed_;
-  std::vector<std::int64_t> rows_, columns_;
-  std::array<std::int64_t, max_groups + 1> row_offsets_{}, column_offsets_{};
-  std::array<std::int64_t, max_groups> base_{}, stride_{};
+  std::vector<std::int64_t> rows_, home_;
+  std::vector<std::int64_t> begins_, offsets_;  // of each row: its first column, elements before column 0
+  std::array<std::int64_t, max_groups + 1> home_offsets_{};  // in home_, by irrep
+  std::array<std::int64_t, max_groups> home_base_{}, home_stride_{};
   std::int64_t elements_ = 0;
   std::byte* data_ = nullptr;
   std::size_t mapped_bytes_ = 0;

@@ -75,15 +75,12 @@ std::vector<SameSpin::Slab> SameSpin::slabs(const Panel& panel, int threads) con
   std::vector<Slab> result;
   const std::int64_t bytes = panel.single() ? sizeof(float) : sizeof(double);
   for (int g = 0; g < groups_; ++g) {
-    const std::int64_t columns = panel.columns_of(g ^ target_),
-                       rows = panel.first_row(g + 1) - panel.first_row(g);
+    const std::int64_t columns = strings_->count(g ^ target_), rows = panel.home_rows(g);
     if (columns == 0 || rows == 0) continue;
     std::int64_t most = std::clamp(slab_bytes / (columns * bytes), fewest_rows, most_rows);
     most = std::min(most, std::max<std::int64_t>(1, (rows + threads - 1) / threads));
     const std::int64_t count = (rows + most - 1) / most;
-    for (std::int64_t n = 0; n < count; ++n)
-      result.push_back(
-          {g, panel.first_row(g) + rows * n / count, panel.first_row(g) + rows * (n + 1) / count});
+    for (std::int64_t n = 0; n < count; ++n) result.push_back({g, rows * n / count, rows * (n + 1) / count});
   }
   return result;
 }
@@ -101,11 +98,12 @@ class SameSpin::Task {
     rows_ = slab.last - slab.first;
     x_.resize(std::size_t(columns * rows_));
     y_.assign(std::size_t(columns * rows_), Real(0));
-    loops_.transpose(x_.data(), std::size_t(rows_), from_.row<Real>(slab.first, slab.irrep),
-                     std::size_t(from_.stride(slab.irrep)), std::size_t(rows_), std::size_t(columns));
+    const auto from = from_.home<Real>(slab.irrep), to = to_.home<Real>(slab.irrep);
+    loops_.transpose(x_.data(), std::size_t(rows_), from.first + slab.first * from.stride,
+                     std::size_t(from.stride), std::size_t(rows_), std::size_t(columns));
     for (std::size_t l = 0; l < of_.irreps_.size(); ++l) string(l, of_.irreps_[l] ^ sector);
-    loops_.add_transposed(to_.row<Real>(slab.first, slab.irrep), std::size_t(to_.stride(slab.irrep)),
-                          y_.data(), std::size_t(rows_), std::size_t(columns), std::size_t(rows_));
+    loops_.add_transposed(to.first + slab.first * to.stride, std::size_t(to.stride), y_.data(),
+                          std::size_t(rows_), std::size_t(columns), std::size_t(rows_));
   }
 
  private:

@@ -20,12 +20,12 @@ class SameSpin {
  public:
   SameSpin(const Space& space, const Integrals& integrals, bool beta, Blas blas);
 
-  /// t += the operator on x, for all rows of the panels. See Kernel::same_spin.
+  /// t += the operator on x, for all home rows of the panels. See Kernel::same_spin.
   template <class Real>
   void apply(const Panel& x, Panel& t, int threads) const;
 
-  /// sums[p][q][r][s] += <bra| p+ r+ s q |ket> of the columns' spin, for all rows of the panels. Of two and
-  /// more electrons in all.
+  /// sums[p][q][r][s] += <bra| p+ r+ s q |ket> of the columns' spin, for all home rows of the panels. Of two
+  /// and more electrons in all.
   template <class Real>
   void add_density(const Panel& bra, const Panel& ket, double* sums, int threads) const;
 
@@ -34,8 +34,8 @@ class SameSpin {
 
  private:
   struct Slab {
-    int irrep;  // of the rows
-    std::int64_t first, last;
+    int irrep;                 // of the rows
+    std::int64_t first, last;  // of its home rows
   };
   template <class Real>
   class Task;

@@ -51,8 +51,9 @@ class SameSpin::DensityTask {
     const auto count = std::size_t(of_.strings_->count(slab.irrep ^ of_.target_));
     columns.resize(count * rows_);
     const auto transpose = [&](Real* to) {
-      run_loops<Real>().transpose(to, rows_, panel.row<Real>(slab.first, slab.irrep),
-                                  std::size_t(panel.stride(slab.irrep)), rows_, count);
+      const auto from = panel.home<Real>(slab.irrep);
+      run_loops<Real>().transpose(to, rows_, from.first + slab.first * from.stride, std::size_t(from.stride),
+                                  rows_, count);
     };
     if constexpr (sizeof(Real) == sizeof(double)) {
       transpose(columns.data());

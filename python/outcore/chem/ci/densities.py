@@ -10,14 +10,13 @@ import numpy as np
 
 from outcore import _core
 from outcore.chem.ci.determinants import listed
-from outcore.chem.ci.groups import ALPHA, BETA, OPPOSITE, Task
 from outcore.chem.ci.solver import make_kernel
 from outcore.parallel import team
 from outcore.parallel.prefetch import Prefetch
 from outcore.parallel.tasks import tasks_of
 
 if TYPE_CHECKING:
-    from outcore.chem.ci.groups import Part
+    from outcore.chem.ci.groups import Task
     from outcore.chem.ci.hamiltonian import Hamiltonian, Integers, Matrix
     from outcore.chem.ci.solver import Solved
     from outcore.chem.ci.space import Space
@@ -92,39 +91,35 @@ class _Work:
         self._states, self._space = solved.states, solved.space
         self._roots, self._threads = list(dict.fromkeys((bra, ket))), threads
         self._kernel = make_kernel(solved.space, solved.hamiltonian)
-        self._panels: dict[str, list[Any]] = {}
+        self._panels: dict[bool, list[Any]] = {}  # transposed or not
         n = solved.space.orbitals
-        self._sums = {kind: np.zeros((n,) * 4) for kind in (OPPOSITE, BETA, ALPHA)}
+        self._mixed, self._same_beta, self._same_alpha = (np.zeros((n,) * 4) for _ in range(3))
 
     def do(self, task: Task) -> None:
-        for part in task.parts:
-            panels, sums = self._load(part), self._sums[part.kind]
-            if part.kind == OPPOSITE:
-                holes = task.holes
-                self._kernel.opposite_spin_density(
-                    panels[0], panels[-1], sums, holes.start, holes.stop, self._threads
-                )
-            else:
-                self._kernel.same_spin_density(panels[0], panels[-1], sums, self._threads)
+        panels, holes = self._load(task), task.holes
+        bra, ket = panels[0], panels[-1]
+        if holes:
+            self._kernel.opposite_spin_density(bra, ket, self._mixed, holes.start, holes.stop, self._threads)
+        sums = self._same_alpha if task.transposed else self._same_beta
+        self._kernel.same_spin_density(bra, ket, sums, self._threads)
 
-    def _load(self, part: Part) -> list[Any]:
-        transposed = part.kind == ALPHA
-        indices = (part.columns, part.rows) if transposed else (part.rows, part.columns)
-        if part.kind in self._panels:
-            for panel in self._panels[part.kind]:
-                panel.assign(*indices)
+    def _load(self, task: Task) -> list[Any]:
+        rows = task.home, task.others, task.begins
+        if task.transposed in self._panels:
+            for panel in self._panels[task.transposed]:
+                panel.assign(*rows)
         else:
-            self._panels[part.kind] = [
-                _core.CIPanel(self._kernel, *indices, "float64", transposed=transposed) for _ in self._roots
+            self._panels[task.transposed] = [
+                _core.CIPanel(self._kernel, *rows, "float64", transposed=task.transposed) for _ in self._roots
             ]
-        panels = self._panels[part.kind]
+        panels = self._panels[task.transposed]
         for root, panel in zip(self._roots, panels, strict=True):
-            self._load_root(root, panel, part)
+            self._load_root(root, panel, task)
         return panels
 
-    def _load_root(self, root: int, panel: Any, part: Part) -> None:
+    def _load_root(self, root: int, panel: Any, task: Task) -> None:
         states, tiling = self._states, self._states.tiling
-        numbers = [int(each) for each in Task(range(0), (part,), 0.0).tiles(tiling)]
+        numbers = [int(each) for each in task.tiles(tiling)]
         arrived: list[Any] = [None] * _AHEAD
 
         def start(number: int, slot: int) -> Any:
@@ -135,7 +130,7 @@ class _Work:
             for number, slot in ahead.in_order():
                 tile, values = tiling[number], np.asarray(arrived[slot].wait(), np.float64)
                 (row, column), parity = tile.first, tiling.parity
-                if part.kind == ALPHA:
+                if task.transposed:
                     panel.load(column, row, values, transpose=True)
                 else:
                     panel.load(row, column, values)
@@ -145,7 +140,7 @@ class _Work:
     def result(self) -> Densities:
         world, space = self._states.world, self._space
         mixed, same_beta, same_alpha = (
-            np.asarray(world.all_reduce(self._sums[kind])) for kind in (OPPOSITE, BETA, ALPHA)
+            np.asarray(world.all_reduce(each)) for each in (self._mixed, self._same_beta, self._same_alpha)
         )
         if space.folded:
             mixed = mixed + mixed.transpose(2, 3, 0, 1)

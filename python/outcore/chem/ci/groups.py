@@ -1,15 +1,15 @@
-"""The tasks that a product H x is made of, each with the parts of x and of the product that it has in memory.
+"""The tasks that a product H x is made of, each with the rows of x and of the product that it has in memory.
 
 The opposite-spin part goes through *holes*, alpha strings of one electron less, in order of their values. Holes
-that share their highest orbitals meet the same rows, so consecutive ones form a group: it loads its rows once.
-The same-spin part of the beta electrons needs whole rows: each row gets it in the group of its lowest hole,
-which meets the most columns.
+that share their highest orbitals meet the same rows, so consecutive ones form a group: it loads its rows once, with
+folding each from the column on that its lowest hole of the group meets first.
+The same-spin part of the beta electrons needs whole rows: each row is at home in the group of its lowest hole of
+all, which meets the most columns, and gets it there.
 Without folding the same-spin part of the alpha electrons has slabs of columns of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -25,54 +25,67 @@ if TYPE_CHECKING:
 
 Flags = NDArray[np.bool_]
 
-OPPOSITE, BETA, ALPHA = "opposite", "beta", "alpha"
-
 
 @dataclass(frozen=True)
-class Part:
-    """Of a task: what a panel of x and one of the product hold. rows, columns: indices of alpha and beta strings;
-    of the kind ALPHA panels are transposed."""
+class Layout:
+    """Of rows in a panel: they begin and end at multiples of `unit` elements of their sector, with `apart` elements
+    between them."""
 
-    kind: str
-    rows: Integers
-    columns: Integers
+    unit: int = 1
+    apart: int = 0
 
-    def elements(self, space: Space) -> int:
-        """Of x in its panel."""
-        heights = np.diff(np.searchsorted(self.rows, space.alpha.offsets))
-        widths = np.diff(np.searchsorted(self.columns, space.beta.offsets))
-        return int(heights @ widths[np.arange(space.groups) ^ space.irrep])
+    def room(self, begins: Integers, widths: Integers) -> Integers:
+        """Elements of rows of these widths, from these columns on, counted in their sector."""
+        found: Integers = -(-widths // self.unit) * self.unit - begins // self.unit * self.unit + self.apart
+        return found
 
 
 @dataclass(frozen=True)
 class Task:
-    """holes: a range, empty if there is no opposite-spin part."""
+    """What a panel of x and one of the product hold.
+
+    holes: a range, empty if there is no opposite-spin part. home: rows with all columns, which get the same-spin
+    part. others: rows with the columns from `begins` on. Rows are alpha strings, columns beta strings, or the other
+    way round if it is `transposed`, as panels are. cost: operations, as far as they are known without integrals.
+    """
 
     holes: range
-    parts: tuple[Part, ...]
-    cost: float  # operations, as far as they are known without integrals
+    home: Integers
+    others: Integers
+    begins: Integers
+    cost: float
+    transposed: bool = False
 
-    def touched(self, tiling: Tiling) -> list[Flags]:
-        """For each part: which places of the grid of all tiles, both halves, it holds something of."""
-        found = []
-        for part in self.parts:
-            rows = _tiles_of(part.rows, tiling.rows)
-            columns = _tiles_of(part.columns, tiling.columns)
-            found.append(np.outer(rows, columns))
-        return found
+    def elements(self, space: Space, layout: Layout | None = None) -> int:
+        """Of a panel."""
+        rows, columns = (space.beta, space.alpha) if self.transposed else (space.alpha, space.beta)
+        irreps = [np.searchsorted(rows.offsets, each, side="right") - 1 for each in (self.home, self.others)]
+        sectors = [each ^ space.irrep for each in irreps]
+        sizes = np.diff(columns.offsets)
+        layout = layout or Layout()
+        home = layout.room(np.zeros(len(self.home), np.int64), sizes[sectors[0]])
+        others = layout.room(self.begins - columns.offsets[sectors[1]], sizes[sectors[1]])
+        return int(home.sum() + others.sum())
+
+    def touched(self, tiling: Tiling) -> Flags:
+        """Which places of the grid of all tiles, both halves, its panels hold something of."""
+        space = tiling.space
+        cuts, other_cuts = (tiling.columns, tiling.rows) if self.transposed else (tiling.rows, tiling.columns)
+        end = other_cuts[-1]
+        first = np.full(len(cuts) - 1, end, np.int64)
+        rows, columns = (space.beta, space.alpha) if self.transposed else (space.alpha, space.beta)
+        sectors = (np.searchsorted(rows.offsets, self.home, side="right") - 1) ^ space.irrep
+        for indices, begins in ((self.home, columns.offsets[sectors]), (self.others, self.begins)):
+            np.minimum.at(first, np.searchsorted(cuts, indices, side="right") - 1, begins)
+        found: Flags = first[:, None] < np.asarray(other_cuts[1:])
+        return found.T if self.transposed else found
 
     def tiles(self, tiling: Tiling) -> Integers:
         """Numbers of the stored tiles that it reads and adds to."""
-        anywhere = np.logical_or.reduce(self.touched(tiling))
+        anywhere = self.touched(tiling)
         if tiling.parity:
-            anywhere |= anywhere.T
+            anywhere = anywhere | anywhere.T
         return np.asarray(tiling.number[anywhere & tiling.there])
-
-
-def _tiles_of(indices: Integers, cuts: Sequence[int]) -> Flags:
-    flags = np.zeros(len(cuts) - 1, bool)
-    flags[np.searchsorted(cuts, indices, side="right") - 1] = True
-    return flags
 
 
 class Holes:
@@ -110,20 +123,17 @@ class Holes:
             places[empty] += 1
         return found
 
-    def rows(self, first: int, last: int) -> Integers:
-        """Alpha strings that these holes reach, ascending."""
-        return np.unique(self._rows[first:last]).astype(np.int64)
+    def rows(self, first: int, last: int) -> tuple[Integers, Integers]:
+        """Alpha strings that these holes reach, ascending, and the lowest hole that reaches each."""
+        block = self._rows[first:last]
+        rows, places = np.unique(block, return_index=True)
+        return rows.astype(np.int64), first + places // max(block.shape[1], 1)
 
-    def columns(self, first: int) -> Integers:
-        """Beta strings that holes from `first` on meet: all; with folding those that contain one of them, the last
-        of each sector."""
-        if self.space.folded:
-            return np.flatnonzero(self.highest >= first)
-        return np.arange(len(self.space.beta.strings), dtype=np.int64)
-
-    def home_rows(self, first: int, last: int) -> Integers:
-        """Alpha strings whose lowest hole is one of these."""
-        return np.flatnonzero((self.home >= first) & (self.home < last))
+    def begins(self, rows: Integers, holes: Integers) -> Integers:
+        """Of each row the first column that its hole meets; the hole meets all from it to the end of the sector."""
+        sectors = self.row_irreps[rows].astype(np.int64) ^ self.space.irrep
+        found: Integers = self.space.beta.offsets[sectors + 1] - self.column_counts[holes, sectors]
+        return found
 
     # ---- how many of each irrep, for sizes of panels ----
 
@@ -133,16 +143,12 @@ class Holes:
 
     @cached_property
     def column_counts(self) -> Integers:
-        """[first][irrep] of `columns`."""
+        """[hole][irrep]: columns that it meets: all; with folding those that contain it or a later one, which are
+        the last of their sector."""
         whole = np.array(self.space.counts[1], np.int64)
         if self.space.folded:
             return whole - _cumulative(self.highest, _irreps(self.space.beta), len(self), self.space.groups)
         return np.broadcast_to(whole, (len(self) + 1, self.space.groups))
-
-    @cached_property
-    def home_counts(self) -> Integers:
-        """[last][irrep] of `home_rows` of all holes before."""
-        return _cumulative(self.home, self.row_irreps, len(self), self.space.groups)
 
 
 def _irreps(strings: StringList) -> NDArray[np.int8]:
@@ -168,29 +174,32 @@ def _without_highest(masks: Masks, electrons: int) -> Masks:
     return masks ^ highest
 
 
-def make_tasks(space: Space, limit: int, most_share: float = 1.0) -> list[Task] | None:
-    """All tasks, none with more than `limit` elements in its panels of x, nor with more than `most_share` of the
-    cost as long as it can be cut; the most expensive runs of holes first. None if a task does not fit."""
+def make_tasks(
+    space: Space, limit: int, most_share: float = 1.0, layout: Layout | None = None
+) -> list[Task] | None:
+    """All tasks, none with more than `limit` elements in a panel of this layout, nor with more than `most_share` of
+    the cost as long as it can be cut; the most expensive runs of holes first. None if a task does not fit."""
+    layout = layout or Layout()
     tasks: list[Task] = []
     if min(space.electrons) > 0:
-        made = _groups(space, limit, most_share)
+        made = _groups(space, limit, most_share, layout)
         if made is None:
             return None
         tasks += made
     else:
-        made = _slabs(space, BETA, limit)
+        made = _slabs(space, limit, layout, transposed=False)
         if made is None:
             return None
         tasks += made
     if not space.folded:
-        slabs = _slabs(space, ALPHA, limit)
+        slabs = _slabs(space, limit, layout, transposed=True)
         if slabs is None:
             return None
         tasks += slabs
     return tasks
 
 
-def _groups(space: Space, limit: int, most_share: float) -> list[Task] | None:
+def _groups(space: Space, limit: int, most_share: float, layout: Layout) -> list[Task] | None:
     """With runs that share as few orbitals as possible: joined, as long as they fit."""
     holes = Holes(space)
     cost = np.arange(float(len(holes)), 0.0, -1.0) if space.folded else np.ones(len(holes))
@@ -203,7 +212,7 @@ def _groups(space: Space, limit: int, most_share: float) -> list[Task] | None:
         tasks: list[Task] = []
         first, count = 0, len(cuts) - 1
         while first < count:
-            joined = _Joined(holes, int(cuts[first]))
+            joined = _Joined(holes, int(cuts[first]), layout)
             last = first
             while last < count and joined.fits(int(cuts[last + 1]), limit):
                 begin, end = int(cuts[first]), int(cuts[last + 1])
@@ -223,55 +232,57 @@ def _groups(space: Space, limit: int, most_share: float) -> list[Task] | None:
 class _Joined:
     """Holes from `begin` on that are taken together, run by run."""
 
-    def __init__(self, holes: Holes, begin: int) -> None:
-        self._holes, self._space, self.begin, self.end = holes, holes.space, begin, begin
-        self._flags = np.zeros(len(self._space.alpha.strings), bool)
-        self._counts = np.zeros(self._space.groups, np.int64)
-        irreps = np.arange(self._space.groups) ^ self._space.irrep  # of columns, by that of rows
-        self._columns = holes.column_counts[begin][irreps]
-        self._whole = np.array(self._space.counts[1], np.int64)[irreps]
+    def __init__(self, holes: Holes, begin: int, layout: Layout) -> None:
+        self._holes, self._layout, self.begin, self.end = holes, layout, begin, begin
+        self._flags = np.zeros(len(holes.space.alpha.strings), bool)
+        self._elements = 0
+        self._rows: list[Integers] = []
+        self._lowest: list[Integers] = []
 
     def fits(self, end: int, limit: int) -> bool:
-        """Whether the panels have at most so many elements of x with the holes before `end`, too."""
-        rows = self._holes.rows(self.end, end)
-        self._next, self._new = end, rows[~self._flags[rows]]
-        counts = np.bincount(self._holes.row_irreps[self._new], minlength=self._space.groups)
-        self._next_counts = self._counts + counts
-        home = self._holes.home_counts[end] - self._holes.home_counts[self.begin]
-        return int(self._next_counts @ self._columns + home @ self._whole) <= limit
+        """Whether a panel has at most so many elements with the holes before `end`, too."""
+        holes, offsets = self._holes, self._holes.space.beta.offsets
+        rows, lowest = holes.rows(self.end, end)
+        new = ~self._flags[rows]
+        self._next, self._new, self._new_lowest = end, rows[new], lowest[new]
+        sectors = holes.row_irreps[self._new].astype(np.int64) ^ holes.space.irrep
+        begins = holes.begins(self._new, self._new_lowest) - offsets[sectors]
+        begins[holes.home[self._new] == self._new_lowest] = 0
+        more = self._layout.room(begins, np.diff(offsets)[sectors])
+        self._next_elements = self._elements + int(more.sum())
+        return self._next_elements <= limit
 
     def take(self) -> None:
         """What was asked for last."""
-        self.end, self._counts = self._next, self._next_counts
+        self.end, self._elements = self._next, self._next_elements
         self._flags[self._new] = True
+        self._rows.append(self._new)
+        self._lowest.append(self._new_lowest)
 
     def task(self, cost: float) -> Task:
-        holes, begin, end = self._holes, self.begin, self.end
-        everything = np.arange(len(self._space.beta.strings), dtype=np.int64)
-        parts = (
-            Part(OPPOSITE, np.flatnonzero(self._flags), holes.columns(begin)),
-            Part(BETA, holes.home_rows(begin, end), everything),
+        holes = self._holes
+        rows, lowest = np.concatenate(self._rows), np.concatenate(self._lowest)
+        order = np.argsort(rows)
+        rows, lowest = rows[order], lowest[order]
+        home = holes.home[rows] == lowest
+        others = rows[~home]
+        return Task(
+            range(self.begin, self.end), rows[home], others, holes.begins(others, lowest[~home]), cost
         )
-        there = tuple(part for part in parts if len(part.rows) and len(part.columns))
-        return Task(range(begin, end), there, cost)
 
 
-def _slabs(space: Space, kind: str, limit: int) -> list[Task] | None:
-    """Whole rows (BETA) or columns (ALPHA), as many as fit."""
-    transposed = kind == ALPHA
-    strings = space.beta if transposed else space.alpha
-    others = space.alpha if transposed else space.beta
-    tasks = []
-    everything = np.arange(len(others.strings), dtype=np.int64)
+def _slabs(space: Space, limit: int, layout: Layout, *, transposed: bool) -> list[Task] | None:
+    """Whole rows, as many as fit."""
+    rows, columns = (space.beta, space.alpha) if transposed else (space.alpha, space.beta)
+    tasks, nothing = [], np.zeros(0, np.int64)
     for g in range(space.groups):
-        sector, width = strings.sector(g), len(others.sector(g ^ space.irrep))
+        sector, width = rows.sector(g), len(columns.sector(g ^ space.irrep))
         if not len(sector) or not width:
             continue
-        rows = limit // width
-        if rows < 1:
+        most = limit // int(layout.room(np.zeros(1, np.int64), np.array([width]))[0])
+        if most < 1:
             return None
-        for begin in range(sector.start, sector.stop, rows):
-            some = np.arange(begin, min(begin + rows, sector.stop), dtype=np.int64)
-            part = Part(kind, everything, some) if transposed else Part(kind, some, everything)
-            tasks.append(Task(range(0), (part,), float(len(some))))
+        for begin in range(sector.start, sector.stop, most):
+            some = np.arange(begin, min(begin + most, sector.stop), dtype=np.int64)
+            tasks.append(Task(range(0), some, nothing, nothing, float(len(some)), transposed))
     return tasks

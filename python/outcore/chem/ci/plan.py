@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _MIB = 1 << 20
 _DOUBLE, _SINGLE = 8, 4
 _PAGE_BYTES = 2 * _MIB  # panels take whole huge pages
-_PANELS = 4  # of a task: of x and of the product, of both of its parts
+_PANELS = 2  # of a task: of x and of the product
 _BATCH = 144  # holes of the kernel's products of matrices
 _SLAB_BYTES = 4 * _MIB  # of the kernel's same-spin part
 _LEAST_CACHE_BYTES, _MOST_CACHE_BYTES = 2 * _MIB, 64 * _MIB  # of a disk array
@@ -235,14 +235,13 @@ def make_plan(
 
 def _everything(space: Space) -> int:
     """Bytes of the panels of a single task, in double precision."""
-    parts = 2 if min(space.electrons) else 1
-    return 2 * parts * space.determinants * _DOUBLE + _PANELS * _PAGE_BYTES
+    return 2 * space.determinants * _DOUBLE + _PANELS * _PAGE_BYTES
 
 
 def _least_elements(space: Space) -> int:
-    """Of x in the panels of the smallest tasks: no hole needs more. It has its rows twice, for both parts."""
+    """Of x in the panel of the smallest tasks: no hole needs more."""
     alpha, beta = (space.counts[spin] for spin in (0, 1))
     row = max(width for g, width in enumerate(beta) if alpha[g ^ space.irrep])
     column = 0 if space.folded else max(height for g, height in enumerate(alpha) if beta[g ^ space.irrep])
     holes = space.orbitals - space.electrons[0] + 1 if min(space.electrons) else 1
-    return max(2 * holes * row, column)
+    return max(holes * row, column)

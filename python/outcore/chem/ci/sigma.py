@@ -17,13 +17,12 @@ import numpy as np
 
 from outcore import _core
 from outcore.arrays.global_array import GlobalArray
-from outcore.chem.ci.groups import ALPHA, OPPOSITE
 from outcore.parallel import team
 from outcore.parallel.prefetch import Prefetch
 from outcore.parallel.tasks import tasks_of
 
 if TYPE_CHECKING:
-    from outcore.chem.ci.groups import Flags, Part, Task
+    from outcore.chem.ci.groups import Flags, Task
     from outcore.chem.ci.passes import Place
     from outcore.chem.ci.space import Integers
     from outcore.chem.ci.tiles import Tile, Tiling
@@ -57,41 +56,35 @@ class _Slot:
 
     def __init__(self, kernel: Any, dtype: str, most: int) -> None:
         self._kernel, self._dtype, self._most = kernel, dtype, most
-        self._panels: dict[str, tuple[Any, Any]] = {}
-        self._room: dict[str, int] = {}  # elements that a panel of x has memory for
+        self._panels: dict[bool, tuple[Any, Any]] = {}  # transposed or not
+        self._room: dict[bool, int] = {}  # elements that a panel of x has memory for
         self.number = -1
         self.task: Task | None = None
-        self._touched: list[Flags] = []
+        self.touched: Flags = np.zeros((0, 0), bool)
 
     def take(self, number: int, task: Task, tiling: Tiling) -> None:
-        self.number, self.task, self._touched = number, task, task.touched(tiling)
-        needed = {part.kind: part.elements(tiling.space) for part in task.parts}
-        room = {kind: max(needed.get(kind, 0), self._room.get(kind, 0)) for kind in {**needed, **self._room}}
+        self.number, self.task, self.touched = number, task, task.touched(tiling)
+        kind = task.transposed
+        room = {**self._room, kind: max(task.elements(tiling.space), self._room.get(kind, 0))}
         if sum(room.values()) > self._most:
             self._panels.clear()
-            room = needed
+            room = {kind: task.elements(tiling.space)}
         self._room = room
-        for part in task.parts:
-            indices = (part.columns, part.rows) if part.kind == ALPHA else (part.rows, part.columns)
-            if part.kind in self._panels:
-                for panel in self._panels[part.kind]:
-                    panel.assign(*indices)
-            else:
-                transposed = part.kind == ALPHA
-                x, t = (
-                    _core.CIPanel(self._kernel, *indices, self._dtype, transposed=transposed)
-                    for _ in range(2)
-                )
-                self._panels[part.kind] = x, t
+        rows = task.home, task.others, task.begins
+        if kind in self._panels:
+            for panel in self._panels[kind]:
+                panel.assign(*rows)
+        else:
+            x, t = (
+                _core.CIPanel(self._kernel, *rows, self._dtype, transposed=task.transposed) for _ in range(2)
+            )
+            self._panels[kind] = x, t
 
-    def panels(self, part: Part) -> tuple[Any, Any]:
+    @property
+    def panels(self) -> tuple[Any, Any]:
         """Of x, and of the product."""
-        return self._panels[part.kind]
-
-    def each(self) -> Iterator[tuple[Part, tuple[Any, Any], Flags]]:
         assert self.task is not None
-        for part, touched in zip(self.task.parts, self._touched, strict=True):
-            yield part, self._panels[part.kind], touched
+        return self._panels[self.task.transposed]
 
 
 def tiles_ahead(tiling: Tiling, dtype: str) -> int:
@@ -141,7 +134,7 @@ class Sigma:
                 self._slots.clear()
                 self.tasks = self._make_tasks(self._type)
                 space = self.tiling.space
-                most = max(sum(part.elements(space) for part in task.parts) for task in self.tasks)
+                most = max(task.elements(space) for task in self.tasks)
                 slots = 2 if self.overlaps and len(self.tasks) > 1 else 1
                 self._slots = [_Slot(self.kernel, self._type, most) for _ in range(slots)]
         self.products, self._stopped = self.products + 1, False
@@ -207,17 +200,16 @@ class Sigma:
     def _compute(self, slot: _Slot) -> None:
         begun = time.perf_counter()
         assert slot.task is not None
-        for part in slot.task.parts:
-            x, t = slot.panels(part)
-            if part.kind == OPPOSITE:
-                for first, last in itertools.pairwise(self._calls(slot.task.holes)):
-                    self.kernel.opposite_spin(x, t, first, last, self.threads)
-            else:
-                self.kernel.same_spin(x, t, self.threads)
+        x, t = slot.panels
+        for first, last in itertools.pairwise(self._calls(slot.task.holes)):
+            self.kernel.opposite_spin(x, t, first, last, self.threads)
+        self.kernel.same_spin(x, t, self.threads)
         self.moved.computed_seconds += time.perf_counter() - begun
 
     def _calls(self, holes: range) -> list[int]:
         """Where holes are cut, so that Ctrl-C is heard between calls of the kernel."""
+        if not holes:
+            return []
         flops = self.kernel.flops(holes.start, holes.stop)
         count = min(int(flops / (_CALL_FLOPS * self.threads)) + 1, len(holes))
         return [holes.start + len(holes) * k // count for k in range(count + 1)]
@@ -235,8 +227,7 @@ class Sigma:
 
     def _load(self, x: Place, slot: _Slot) -> None:
         assert slot.task is not None
-        for part in slot.task.parts:
-            slot.panels(part)[1].clear(self._movers)
+        slot.panels[1].clear(self._movers)
         numbers = slot.task.tiles(self.tiling)
         self._in_shares(numbers, partial(self._load_tiles, x, slot))
         self.moved.read += int(self.tiling.sizes[numbers].sum()) * x.vectors.dtype.itemsize
@@ -265,16 +256,14 @@ class Sigma:
                 self._put_into_panels(slot, self.tiling[number], arrived[place].wait())
 
     def _put_into_panels(self, slot: _Slot, tile: Tile, values: Array) -> None:
-        (row, column), parity = tile.first, self.tiling.parity
-        for part, panels, touched in slot.each():
-            transposed = part.kind == ALPHA
-            if touched[tile.row, tile.column]:
-                if transposed:
-                    panels[0].load(column, row, values, transpose=True)
-                else:
-                    panels[0].load(row, column, values)
-            if parity and not tile.on_diagonal and touched[tile.column, tile.row]:
-                panels[0].load(column, row, values, transpose=True, scale=float(parity))
+        (row, column), parity, touched = tile.first, self.tiling.parity, slot.touched
+        panel = slot.panels[0]
+        if slot.task is not None and slot.task.transposed:
+            panel.load(column, row, values, transpose=True)
+        elif touched[tile.row, tile.column]:
+            panel.load(row, column, values)
+        if parity and not tile.on_diagonal and touched[tile.column, tile.row]:
+            panel.load(column, row, values, transpose=True, scale=float(parity))
 
     def _unload(self, y: Place, slot: _Slot) -> None:
         """Adds T, and of a folded vector T + parity T^T."""
@@ -307,16 +296,15 @@ class Sigma:
                 each.wait()
 
     def _take_from_panels(self, slot: _Slot, tile: Tile, values: Array) -> None:
-        (row, column), parity = tile.first, self.tiling.parity
+        (row, column), parity, touched = tile.first, self.tiling.parity, slot.touched
+        panel = slot.panels[1]
         values[...] = 0
-        for part, panels, touched in slot.each():
-            if touched[tile.row, tile.column]:
-                if part.kind == ALPHA:
-                    panels[1].unload(column, row, values, transpose=True)
-                else:
-                    panels[1].unload(row, column, values)
-            if parity and not tile.on_diagonal and touched[tile.column, tile.row]:
-                panels[1].unload(column, row, values, transpose=True, scale=float(parity))
+        if slot.task is not None and slot.task.transposed:
+            panel.unload(column, row, values, transpose=True)
+        elif touched[tile.row, tile.column]:
+            panel.unload(row, column, values)
+        if parity and not tile.on_diagonal and touched[tile.column, tile.row]:
+            panel.unload(column, row, values, transpose=True, scale=float(parity))
         if parity and tile.on_diagonal:
             values[...] = values + parity * values.T  # exactly (anti)symmetric
 

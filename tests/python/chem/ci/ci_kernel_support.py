@@ -12,6 +12,7 @@ from outcore._core import CIKernel, CIPanel
 from outcore.parallel.team import blas_of_one_thread
 
 Matrix = NDArray[Any]
+NOTHING = np.zeros(0, np.int64)
 
 
 def irreps_of(counts: list[int]) -> list[int]:
@@ -76,15 +77,15 @@ def product(
     bounds = np.linspace(0, len(kernel.holes), groups + 1).astype(int)
     with blas_of_one_thread():
         for first, last in pairwise(bounds):
-            part = kernel.rows_of(first, last), kernel.columns_of(first, last)
+            part = NOTHING, kernel.rows_of(first, last), kernel.begins_of(first, last)
             x, t = CIPanel(kernel, *part, dtype), CIPanel(kernel, *part, dtype)
             t.clear(threads)
             load(x, vector, kernel, target)
             kernel.opposite_spin(x, t, first, last, threads)
             unload(t, result, kernel, target)
         for transposed in [False] if parity else [False, True]:
-            shape = (nb, na) if transposed else (na, nb)
-            x, t = (CIPanel(kernel, *shape, dtype, transposed=transposed) for _ in range(2))
+            rows = nb if transposed else na
+            x, t = (CIPanel(kernel, rows, NOTHING, NOTHING, dtype, transposed=transposed) for _ in range(2))
             t.clear(threads)
             load(x, vector, kernel, target, transposed)
             kernel.same_spin(x, t, threads)

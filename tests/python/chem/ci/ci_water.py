@@ -75,5 +75,5 @@ def small_plan(problem, kind, elements, *, slots=1, processes=1, kept=False, roo
         processes=processes,
         states_on_disk=kept,
     )
-    panels = slots * (4 * (2 << 20) + 2 * 8 * elements)
+    panels = slots * (2 * (2 << 20) + 2 * 8 * elements)
     return dataclasses.replace(made, kind=kind, overlaps=slots == 2, panel_bytes=panels, cache_bytes=1 << 20)

@@ -97,7 +97,7 @@ def test_tasks_of_any_size_give_the_same(world, electrons, irrep, parity):
     solved = random_states(world, electrons, irrep, parity, 4)
     expected = densities.compute(solved, 0, 1)
     counts = set()
-    for limit in (400, 150, 80):
+    for limit in (400, 150, 40):
         tasks = make_tasks(solved.space, limit)
         counts.add(len(tasks))
         few = SimpleNamespace(**vars(solved))

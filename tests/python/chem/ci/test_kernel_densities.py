@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from ci_kernel_support import (
+    NOTHING,
     Matrix,
     in_order_of_values,
     indices,
@@ -37,20 +38,20 @@ def densities(
     aa, ab, bb = (np.zeros((orbitals_of(kernel),) * 4) for _ in range(3))
     na, nb = (indices(len(strings)) for strings in (kernel.alpha_strings, kernel.beta_strings))
 
-    def panels(rows: Any, columns: Any, transposed: bool = False) -> list[CIPanel]:
+    def panels(home: Any, others: Any, begins: Any, transposed: bool = False) -> list[CIPanel]:
         found = []
         for vector in (bra,) if bra is ket else (bra, ket):
-            found.append(CIPanel(kernel, rows, columns, vector.dtype, transposed=transposed))
+            found.append(CIPanel(kernel, home, others, begins, vector.dtype, transposed=transposed))
             load(found[-1], vector, kernel, target, transposed)
         return found
 
     with blas_of_one_thread():
         for first, last in pairwise(np.linspace(0, len(kernel.holes), groups + 1).astype(int)):
-            both = panels(kernel.rows_of(first, last), kernel.columns_of(first, last))
+            both = panels(NOTHING, kernel.rows_of(first, last), kernel.begins_of(first, last))
             kernel.opposite_spin_density(both[0], both[-1], ab, first, last, threads)
-        both = panels(na, nb)
+        both = panels(na, NOTHING, NOTHING)
         kernel.same_spin_density(both[0], both[-1], bb, threads)
-        both = panels(nb, na, transposed=True)
+        both = panels(nb, NOTHING, NOTHING, transposed=True)
         kernel.same_spin_density(both[0], both[-1], aa, threads)
     return aa, ab + ab.transpose(2, 3, 0, 1) if parity else ab, bb
 
@@ -126,15 +127,15 @@ def test_threads(threads: int) -> None:
 
 def test_what_is_refused() -> None:
     kernel, _, _ = make([2, 2], 1, 0, 0, 0)
-    x = CIPanel(kernel, indices(4), indices(1), np.float64, transposed=False)
+    x = CIPanel(kernel, indices(4), NOTHING, NOTHING, np.float64, transposed=False)
     with pytest.raises(ValueError, match="only one electron"):
         kernel.same_spin_density(x, x, np.zeros((4,) * 4))
     kernel, _, _ = make([2, 2], 2, 2, 0, 0)
-    x = CIPanel(kernel, indices(6), indices(6), np.float64)
+    x = CIPanel(kernel, indices(6), NOTHING, NOTHING, np.float64)
     with pytest.raises(ValueError, match="sums must be"):
         kernel.opposite_spin_density(x, x, np.zeros((3,) * 4), 0, 4)
     with pytest.raises(TypeError):
         kernel.opposite_spin_density(x, x, np.zeros((4,) * 4, dtype=np.float32), 0, 4)
-    few = CIPanel(kernel, indices(3), indices(6), np.float64)
+    few = CIPanel(kernel, indices(3), NOTHING, NOTHING, np.float64)
     with pytest.raises(ValueError, match="a panel has not"):
         kernel.opposite_spin_density(x, few, np.zeros((4,) * 4), 0, 4)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ci_kernel_support import indices, irreps_of, random_one, random_two
+from ci_kernel_support import NOTHING, indices, irreps_of, random_one, random_two
 from scipy.linalg import cython_blas
 
 from outcore import OutcoreError
@@ -42,21 +42,34 @@ def test_what_is_refused() -> None:
     kernel = CIKernel(irreps, 2, 2, 2, 0, 0, one, two)
     other = CIKernel(irreps, 2, 2, 2, 0, 0, one, two)
     full = indices(6)
-    x, t = CIPanel(kernel, full, full, np.float64), CIPanel(kernel, full, full, np.float64)
+    x, t = (CIPanel(kernel, full, NOTHING, NOTHING, np.float64) for _ in range(2))
     refused("holes", lambda: kernel.opposite_spin(x, t, 0, 5))
     refused("panel of its own", lambda: kernel.opposite_spin(x, x, 0, 4))
     refused("another kernel", lambda: other.opposite_spin(x, t, 0, 4))
-    few = CIPanel(kernel, full[:3], full, np.float64)
+    few = CIPanel(kernel, full[:3], NOTHING, NOTHING, np.float64)
     refused("a panel has not", lambda: kernel.opposite_spin(few, t, 0, 4))
-    refused("same rows", lambda: kernel.same_spin(few, t))
-    narrow = CIPanel(kernel, full, full[:3], np.float64)
-    refused("all columns", lambda: kernel.same_spin(narrow, CIPanel(kernel, full, full[:3], np.float64)))
-    refused("same precision", lambda: kernel.same_spin(x, CIPanel(kernel, full, full, np.float32)))
-    turned = [CIPanel(kernel, full, full, np.float64, transposed=True) for _ in range(2)]
+    refused("same home rows", lambda: kernel.same_spin(few, t))
+    sectors = kernel.alpha_strings.offsets[(full >= kernel.alpha_strings.offsets[1]).astype(int)]
+    narrow = CIPanel(kernel, NOTHING, full, sectors + 1, np.float64)
+    refused("a panel has not", lambda: kernel.opposite_spin(narrow, t, 0, 4))
+    refused(
+        "same precision", lambda: kernel.same_spin(x, CIPanel(kernel, full, NOTHING, NOTHING, np.float32))
+    )
+    turned = [CIPanel(kernel, full, NOTHING, NOTHING, np.float64, transposed=True) for _ in range(2)]
     refused("rows must be alpha", lambda: kernel.opposite_spin(*turned, 0, 4))
-    refused("must ascend", lambda: CIPanel(kernel, full[::-1].copy(), full, np.float64))
-    refused("must ascend", lambda: CIPanel(kernel, full + 1, full, np.float64))
-    refused("dtype", lambda: CIPanel(kernel, full, full, np.complex128))
+    refused("must ascend", lambda: CIPanel(kernel, full[::-1].copy(), NOTHING, NOTHING, np.float64))
+    refused("must ascend", lambda: CIPanel(kernel, full + 1, NOTHING, NOTHING, np.float64))
+    refused("must ascend", lambda: CIPanel(kernel, NOTHING, full[::-1].copy(), sectors, np.float64))
+    refused("given twice", lambda: CIPanel(kernel, full[:3], full, sectors, np.float64))
+    refused("6 other rows with 5", lambda: CIPanel(kernel, NOTHING, full, sectors[:5], np.float64))
+    for wrong in (sectors - 1, sectors + 7):
+        refused("cannot begin", lambda wrong=wrong: CIPanel(kernel, NOTHING, full, wrong, np.float64))
+    for unit in (0, 32, 96, -64):
+        refused(
+            "power of two",
+            lambda unit=unit: CIPanel(kernel, full, NOTHING, NOTHING, np.float64, unit=unit),
+        )
+    refused("dtype", lambda: CIPanel(kernel, full, NOTHING, NOTHING, np.complex128))
     refused("one sector", lambda: x.load(0, 0, np.zeros((6, 6))))
     refused("not in the vector", lambda: kernel.diagonal(3, 0, np.zeros((4, 1))))
     for far in (-1, 2**63 - 1):  # also where the end is no number
@@ -90,9 +103,22 @@ def test_panels_take_and_give_tiles() -> None:
     offsets = kernel.alpha_strings.offsets
     count = int(offsets[2])
     for dtype, tiles in ((np.float64, np.float32), (np.float32, np.float64), (np.float64, np.float64)):
-        for transposed in (False, True):
-            rows, columns = (np.sort(rng.choice(count, 20, replace=False)).astype(np.int64) for _ in range(2))
-            panel = CIPanel(kernel, rows, columns, dtype, transposed=transposed)
+        for transposed, unit in ((False, 64), (True, 64), (False, 4096), (True, 128)):
+            rows = np.sort(rng.choice(count, 20, replace=False)).astype(np.int64)
+            at_home = rng.random(20) < 0.4
+            irrep = (rows >= offsets[1]).astype(int) ^ 1  # of its columns
+            begins = rng.integers(offsets[irrep], offsets[irrep + 1] + 1)
+            begins[at_home] = offsets[irrep][at_home]
+            panel = CIPanel(
+                kernel,
+                rows[at_home],
+                rows[~at_home],
+                begins[~at_home],
+                dtype,
+                transposed=transposed,
+                unit=unit,
+            )
+            assert np.array_equal(panel.rows, rows)
             panel.clear()
             whole = np.zeros((count, count), dtype=tiles)
             for a, b in ((0, 1), (1, 0)):
@@ -111,7 +137,8 @@ def test_panels_take_and_give_tiles() -> None:
                 panel.unload(offsets[a], offsets[b], given[part], scale=-0.5)
                 panel.unload(offsets[a], offsets[b], turned[part[::-1]], transpose=True, scale=-0.5)
             inside = np.zeros((count, count), dtype=bool)
-            inside[np.ix_(rows, columns)] = True
+            for row, begin, end in zip(rows, begins, offsets[irrep + 1], strict=True):
+                inside[row, begin:end] = True
             np.testing.assert_allclose(given, 1 - np.where(inside, whole, 0), atol=1e-6)
             np.testing.assert_array_equal(given, turned.T)
 
@@ -120,9 +147,9 @@ def test_a_panel_is_used_again() -> None:
     rng = np.random.default_rng(11)
     irreps = [0] * 5
     kernel = CIKernel(irreps, 1, 2, 2, 0, 0, random_one(irreps, rng), random_two(irreps, rng))
-    panel = CIPanel(kernel, indices(10), indices(10), np.float64)
+    panel = CIPanel(kernel, indices(10), NOTHING, NOTHING, np.float64)
     before = panel.nbytes
-    panel.assign(indices(3), indices(10)[5:])
+    panel.assign(NOTHING, indices(3), np.array([5, 5, 5], np.int64))
     assert panel.nbytes < before
     panel.clear()
     panel.load(0, 0, np.ones((10, 10)))

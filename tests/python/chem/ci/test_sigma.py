@@ -133,14 +133,15 @@ def test_products_of_any_budget_are_those_of_pyscf(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["folded", "no symmetry", "different"])
-def test_rows_and_columns_are_those_of_the_kernel(name):
+def test_rows_and_their_first_columns_are_those_of_the_kernel(name):
     space, _, _, kernel = make(name)
     holes = groups.Holes(space)
     assert np.array_equal(holes.masks, kernel.holes)
     count = len(holes)
     for first, last in ((0, count), (0, 1), (count - 1, count), (2, 5)):
-        assert np.array_equal(holes.rows(first, last), kernel.rows_of(first, last))
-        assert np.array_equal(holes.columns(first), kernel.columns_of(first, last))
+        rows, lowest = holes.rows(first, last)
+        assert np.array_equal(rows, kernel.rows_of(first, last))
+        assert np.array_equal(holes.begins(rows, lowest), kernel.begins_of(first, last))
 
 
 def test_every_hole_and_row_has_one_task():
@@ -149,12 +150,10 @@ def test_every_hole_and_row_has_one_task():
         tasks = groups.make_tasks(space, limit)
         holes = sorted(hole for task in tasks for hole in task.holes)
         assert holes == list(range(len(groups.Holes(space))))
-        rows = sorted(
-            int(row) for task in tasks for part in task.parts if part.kind == groups.BETA for row in part.rows
-        )
+        rows = sorted(int(row) for task in tasks for row in task.home)
         assert rows == list(range(len(space.alpha.strings)))
         for task in tasks:
-            assert sum(part.elements(space) for part in task.parts) <= limit
+            assert task.elements(space) <= limit
     assert groups.make_tasks(space, least_limit(space) - 1) is None
 
 

@@ -63,12 +63,12 @@ def solve(given, tmp_path, kind="memory", elements=1 << 20, parity=1, spin=0, ro
 
 
 BUDGETS = [
-    ("disk", 1900, 1),
+    ("disk", 300, 1),
+    ("disk", 1250, 2),
     ("disk", 2500, 2),
-    ("disk", 8000, 2),
-    ("memory", 1900, 1),
+    ("memory", 300, 1),
     ("memory", 1 << 20, 1),
-    ("global", 4000, 2),
+    ("global", 1900, 2),
 ]
 
 
@@ -88,7 +88,7 @@ def test_a_task_for_each_hole_fits_the_least_budget(given, tmp_path):
     space = ci_water.space(hamiltonian)
     counts = [
         len(ci_water.small_plan(space, "disk", elements).tasks("float64"))
-        for elements in (1900, 8000, 1 << 20)
+        for elements in (300, 1900, 1 << 20)
     ]
     assert counts[0] > counts[1] > counts[2] == 1
 
@@ -105,7 +105,7 @@ def test_roots_and_spins(given, tmp_path, parity):
 
 
 def test_mixed_precision_gives_the_energy(given, energy, tmp_path):
-    solved, _ = solve(given, tmp_path, "disk", 4000, precision="mixed", side=48)
+    solved, _ = solve(given, tmp_path, "disk", 1900, precision="mixed", side=48)
     assert solved.converged
     assert solved.energies[0] == pytest.approx(energy, abs=1e-10)
     assert solved.iterations[0].precision == "float32"
@@ -113,7 +113,7 @@ def test_mixed_precision_gives_the_energy(given, energy, tmp_path):
 
 def test_ordered_sums_repeat_bit_by_bit(given, tmp_path):
     runs = [
-        solve(given, tmp_path, kind, 4000, slots=slots, threads=threads, ordered=True)
+        solve(given, tmp_path, kind, 1900, slots=slots, threads=threads, ordered=True)
         for kind, slots, threads in (("memory", 1, 1), ("disk", 2, 3), ("global", 1, 2))
     ]
     for solved, dense in runs[1:]:
@@ -208,16 +208,16 @@ def saved(given, tmp_path):
 
 @pytest.mark.parametrize("precision", ["double", "mixed"])
 def test_a_killed_run_goes_on_with_other_processes_and_budgets(saved, energy, precision):
-    first = run(saved, "disk", 2500, 5, PRECISION=precision)
+    first = run(saved, "disk", 600, 5, PRECISION=precision)
     assert first.returncode == -9, first.stderr
-    second = run(saved, "global", 8000, 3, processes=2, PRECISION=precision)
+    second = run(saved, "global", 1900, 3, processes=2, PRECISION=precision)
     assert second.returncode != 0
     third = run(saved, "memory", 1 << 20, 0, PRECISION=precision)
     assert third.returncode == 0, third.stderr
     before, _, found, _ = third.stdout.split()
     assert int(before) == 5 + 3  # iterations of both runs, none of which is lost
     assert float(found) == pytest.approx(energy, abs=1e-10)
-    again = run(saved, "disk", 4000, 0, processes=2, PRECISION=precision)
+    again = run(saved, "disk", 1250, 0, processes=2, PRECISION=precision)
     assert again.returncode == 0, again.stderr
     assert again.stdout.split()[1] == "1"
     assert again.stdout.split()[3] == "0"
