@@ -1,49 +1,19 @@
-! The Fortran module: a file of integrals written and read back, blocking and not, and errors with their text.
+! The Fortran modules on one process: files, arrays, requests, and errors with their text.
 program test_fortran
-  use, intrinsic :: iso_c_binding
-  use outcore_eaf
+  use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
+  use outcore
   implicit none
-  integer, parameter :: n = 2000
-  real(c_double), target, asynchronous :: values(n, 2), other(n, 2)
-  integer(c_int) :: file, at_end, done
-  integer(c_int64_t) :: request, moved, bytes, requests(2)
-  integer(c_int) :: which
-  integer :: i
-
-  values = reshape([(real(i, c_double), i = 1, 2 * n)], [n, 2])
-  other = 0
-  bytes = 8 * size(values)
-
-  call expect(oc_eaf_open('ints', file) == oc_ok, 'open')
-  call expect(oc_eaf_write(file, 800_c_int64_t, values, bytes) == oc_ok, 'write')
-  call expect(oc_eaf_read(file, 800_c_int64_t, other, bytes, moved) == oc_ok, 'read')
-  call expect(moved == bytes .and. all(other == values), 'the same values')
-
-  other = 0
-  call expect(oc_eaf_write_async(file, 0_c_int64_t, values, bytes, request) == oc_ok, 'write_async')
-  call expect(oc_wait(request) == oc_ok, 'wait for the write')
-  call expect(oc_eaf_read_async(file, 0_c_int64_t, other, bytes, request) == oc_ok, 'read_async')
-  call expect(oc_test(request, done) == oc_ok, 'probe')
-  call expect(oc_wait(request, moved) == oc_ok, 'wait for the read')
-  call expect(moved == bytes .and. all(other == values), 'the same values again')
-
-  other = 0
-  do i = 1, 2
-    call expect(oc_eaf_read_async(file, (i - 1) * bytes / 2, other(:, i), bytes / 2, requests(i)) == oc_ok, 'column')
-  end do
-  call expect(oc_wait_any(requests, which) == oc_ok .and. which >= 1 .and. which <= 2, 'wait for any')
-  call expect(oc_wait_all(2, requests) == oc_ok, 'wait for all')
-  call expect(all(other == values), 'the same values in two requests')
-
-  call expect(oc_eaf_truncate(file, 100_c_int64_t) == oc_ok, 'truncate')
-  call expect(oc_eaf_length(file, moved) == oc_ok .and. moved == 100, 'length')
-  call expect(oc_eaf_eof(file, 100_c_int64_t, at_end) == oc_ok .and. at_end == 1, 'eof')
-  call expect(oc_eaf_read(file, 0_c_int64_t, other, bytes) == oc_end_of_file, 'end of file')
-  call expect(index(oc_errmsg(oc_end_of_file), 'after 100 bytes') > 0, 'text of the end of file')
-  call expect(oc_eaf_delete(file) == oc_ok, 'delete')
-  call expect(oc_eaf_close(file) /= oc_ok, 'a closed handle is refused')
-  call expect(oc_eaf_open('ints', file, scratch='/nonexistent') /= oc_ok, 'a missing directory is refused')
-
+  type(oc_world) :: world
+  call world%open()
+  call exclusive_files()
+  call shared_and_record_files()
+  call global_arrays()
+  call disk_arrays()
+  call all_kinds_and_ranks()
+  call block_sparse_arrays()
+  call errors()
+  call expect(world%rank() == 0 .and. world%size() == 1, 'rank and size')
+  call world%close()
 contains
 
   subroutine expect(condition, what)
@@ -52,4 +22,210 @@ contains
     if (.not. condition) error stop what
   end subroutine
 
+  subroutine exclusive_files()
+    integer(int64), parameter :: n = 2000
+    real(real64), asynchronous :: values(n, 2), other(n, 2)
+    type(oc_eaf) :: file
+    type(oc_request) :: requests(2)
+    integer(int64) :: i, bytes
+    integer :: stat, which
+    character(400) :: errmsg
+    values = reshape([(real(i, real64), i = 1, 2 * n)], [n, 2_int64])
+    other = 0
+    call file%open('ints')
+    call file%write(values, 800_int64)
+    call file%read(other, 800_int64, bytes=bytes)
+    call expect(bytes == 16 * n .and. all(other == values), 'the same values')
+    other = 0
+    call file%write_async(values, 0_int64, requests(1))
+    call requests(1)%wait()
+    do i = 1, 2
+      call file%read_async(other(:, i), (i - 1) * 8 * n, requests(i))
+    end do
+    which = wait_any(requests)
+    call expect(which == 1 .or. which == 2, 'wait for any')
+    call wait_all(requests)
+    call expect(all(other == values), 'the same values in two requests')
+    call file%write(values(1:3, :), 0_int64) ! not contiguous
+    call file%read(other(1:6, 1), 0_int64)
+    call expect(all(other(1:6, 1) == [values(1:3, 1), values(1:3, 2)]), 'a section that is not contiguous')
+    call file%read_async(other(1:3, :), 0_int64, requests(1), stat=stat, errmsg=errmsg)
+    call expect(stat /= 0 .and. index(errmsg, 'contiguous') > 0, 'which no request may have')
+    call file%truncate(100_int64)
+    call expect(file%length() == 100 .and. file%at_end(100_int64) .and. .not. file%at_end(99_int64), 'length')
+    call file%read(other, 0_int64, stat=stat, errmsg=errmsg)
+    call expect(stat == oc_end_of_file .and. index(errmsg, 'after 100 bytes') > 0, 'end of file')
+    call file%delete()
+    call file%close(stat=stat)
+    call expect(stat /= 0, 'a closed file is refused')
+    call file%open('ints', scratch='/nonexistent', stat=stat, errmsg=errmsg)
+    call expect(stat /= 0 .and. index(errmsg, '/nonexistent') > 0, 'a missing directory is refused')
+  end subroutine
+
+  subroutine shared_and_record_files()
+    type(oc_sf) :: shared
+    type(oc_rf) :: records
+    integer(int32), asynchronous :: values(10), found(10)
+    integer(int64) :: bytes, i
+    type(oc_request) :: request
+    values = [(int(3 * i, int32), i = 1, 10)]
+    call shared%create(world, 'amplitudes', hard_limit=1000_int64)
+    call shared%write(values, 40_int64)
+    call shared%read_async(found, 40_int64, request)
+    call request%wait()
+    call expect(all(found == values) .and. shared%length() == 80, 'shared file')
+    call shared%close()
+    call records%create(world, 'vectors', 5_int64)
+    call records%put(values(:7), 3_int64)
+    found = 0
+    call records%get(found, 3_int64, bytes=bytes)
+    call expect(bytes == 28 .and. all(found(:7) == values(:7)) .and. records%size(3_int64) == 28, 'record')
+    call records%close()
+  end subroutine
+
+  subroutine global_arrays()
+    type(oc_ga) :: a, b
+    real(real64), asynchronous :: values(6, 4), found(4, 2)
+    type(oc_request) :: request
+    integer(int64) :: i, lower(2), upper(2)
+    real(real64) :: product
+    values = reshape([(real(i, real64), i = 1, 24)], [6, 4])
+    call a%create(world, oc_float64, [6, 4])
+    call b%create(world, oc_float64, [6_int64, 4_int64])
+    call a%put(values)
+    call a%get_async(found, request, box=section([2, 3], [5, 4]))
+    call request%wait()
+    call expect(all(found == values(2:5, 3:4)), 'part of a global array')
+    call a%acc(found, box=section([1, 1], [4, 2]), alpha=2.0_real64)
+    values(1:4, 1:2) = values(1:4, 1:2) + 2 * found
+    call a%copy_to(b)
+    call a%dot(b, product)
+    call expect(product == sum(values**2), 'dot product')
+    call a%distribution(0, lower, upper)
+    call expect(all(lower == 1) .and. all(upper == [6, 4]), 'distribution')
+    call a%close()
+    call b%close()
+    call a%create(world, oc_int64, [3])
+    call expect(a%read_increment([2_int64], 5_int64) == 0 .and. a%read_increment([2_int64], 5_int64) == 5, 'increment')
+    call a%close()
+  end subroutine
+
+  subroutine disk_arrays()
+    type(oc_ga) :: memory, turned
+    type(oc_dra) :: array
+    type(oc_request) :: request
+    real(real64) :: values(5, 3, 2), found(2, 5, 3), part(2, 2)
+    integer :: i
+    values = reshape([(real(i, real64), i = 1, 30)], [5, 3, 2])
+    call memory%create(world, oc_float64, [5, 3, 2])
+    call turned%create(world, oc_float64, [2, 5, 3])
+    call array%create(world, oc_float64, [5, 3, 2], typical=[5, 3, 1], metadata='of a test')
+    call memory%put(values)
+    call array%write_all_async(memory, request)
+    call request%wait()
+    call array%prefetch(section([2, 1, 2], [3, 2, 2]))
+    call array%get(part, box=section([2, 1, 2], [3, 2, 2]))
+    call expect(all(part == values(2:3, 1:2, 2)), 'part of a disk array')
+    call array%read_all(turned, order=[2, 3, 1]) ! axis 1 of the array is axis 2 of `turned`
+    call turned%get(found)
+    do i = 1, 2
+      call expect(all(found(i, :, :) == values(:, :, i)), 'another order of axes')
+    end do
+    call array%put(part, box=section([1, 1, 1], [2, 2, 1]))
+    call array%read_all(memory, box=section([1, 1, 1], [5, 3, 1]), from=section([1, 1, 2], [5, 3, 2]))
+    call memory%get(part, box=section([1, 1, 2], [2, 2, 2]))
+    call expect(all(part == values(2:3, 1:2, 2)) .and. array%metadata() == 'of a test', 'a section')
+    call array%close()
+    call memory%close()
+    call turned%close()
+  end subroutine
+
+  subroutine all_kinds_and_ranks()
+    type(oc_dra) :: array
+    complex(real64) :: c(2, 1, 2, 1, 2, 1, 2), c_found(2, 1, 2, 1, 2, 1, 2)
+    complex(real32) :: s(3), s_found(3)
+    real(real32) :: r(2, 2), r_found(2, 2)
+    integer(int32) :: i(4), i_found(4)
+    integer(int64) :: l(1, 2, 3), l_found(1, 2, 3)
+    integer :: k
+    c = reshape([(cmplx(k, -k, real64), k = 1, 16)], shape(c))
+    call array%create(world, oc_complex128, shape(c))
+    call array%put(c)
+    call array%acc(c, alpha=(0.0_real64, 1.0_real64))
+    call array%get(c_found)
+    call expect(all(c_found == c * (1.0_real64, 1.0_real64)), 'complex128')
+    call array%close()
+    s = [(1.0, 2.0), (3.0, 4.0), (5.0, 6.0)]
+    call array%create(world, oc_complex64, [3])
+    call array%put(s)
+    call array%get(s_found)
+    call expect(all(s_found == s), 'complex64')
+    call array%close()
+    r = reshape([1.0, 2.0, 3.0, 4.0], [2, 2])
+    call array%create(world, oc_float32, [2, 2])
+    call array%put(r)
+    call array%get(r_found)
+    call expect(all(r_found == r), 'float32')
+    call array%close()
+    i = [1_int32, -2_int32, 3_int32, -4_int32]
+    call array%create(world, oc_int32, [4])
+    call array%put(i)
+    call array%get(i_found)
+    call expect(all(i_found == i), 'int32')
+    call array%close()
+    l = reshape([(int(k, int64) * 2_int64**33, k = 1, 6)], [1, 2, 3])
+    call array%create(world, oc_int64, [1, 2, 3])
+    call array%put(l)
+    call array%get(l_found)
+    call expect(all(l_found == l), 'int64')
+    call array%close()
+  end subroutine
+
+  subroutine block_sparse_arrays()
+    type(oc_sparse) :: array
+    real(real64) :: tile(2, 3), found(2, 3)
+    integer :: k, stat
+    tile = reshape([(real(k, real64), k = 1, 6)], [2, 3])
+    ! Rows 1-2 and 3-5, columns 1-3 and 4-7; the tile of the first rows and last columns is zero.
+    call array%create(world, oc_float64, [2_int64, 2_int64], [integer(int64) :: 0, 2, 5, 0, 3, 7], &
+                      [.true., .true., .false., .true.])
+    call array%put([1_int64, 1_int64], tile)
+    call array%acc([1_int64, 1_int64], tile)
+    call array%get([1_int64, 1_int64], found)
+    call expect(all(found == 2 * tile), 'tile')
+    call array%put([1_int64, 2_int64], [tile, tile], stat=stat)
+    call expect(stat /= 0, 'a zero tile')
+    call array%get([2_int64, 1_int64], found, stat=stat)
+    call expect(stat /= 0, 'a tile of another size')
+    call array%close()
+  end subroutine
+
+  subroutine errors()
+    type(oc_dra) :: array
+    type(oc_request) :: request
+    real(real64), asynchronous :: values(3, 3)
+    integer(int32) :: others(9)
+    integer :: stat
+    character(400) :: errmsg
+    values = 1
+    others = 1
+    call array%put(values, stat=stat, errmsg=errmsg)
+    call expect(stat /= 0 .and. index(errmsg, 'not open') > 0, 'an array that is not open')
+    call array%create(world, oc_float64, [3, 3])
+    call array%put(others, stat=stat, errmsg=errmsg)
+    call expect(stat /= 0 .and. index(errmsg, 'another type') > 0, 'another type')
+    call array%put(values, box=section([1], [9]), stat=stat)
+    call expect(stat /= 0, 'another rank')
+    call array%put(values, box=section([1, 2], [3, 4]), stat=stat, errmsg=errmsg)
+    call expect(stat /= 0 .and. index(errmsg, '[1:4, 0:3]') > 0, 'a box outside')
+    call array%get_async(values, request, box=section([0, 1], [2, 3]), stat=stat)
+    call expect(stat /= 0, 'a box outside, later')
+    call request%wait(stat=stat)
+    call expect(stat /= 0, 'no request')
+    call array%close()
+    call array%open(world, '/nonexistent/array', stat=stat, errmsg=errmsg)
+    call expect(stat /= 0 .and. index(errmsg, '/nonexistent') > 0, 'no array there')
+    call array%create(world, 99_int32, [3, 3], stat=stat)
+    call expect(stat /= 0, 'no type')
+  end subroutine
 end program test_fortran

@@ -176,12 +176,22 @@ def test_config_needs_to_know_what():
 
 
 @pytest.mark.skipif(shutil.which("gfortran") is None, reason="gfortran is not installed")
-def test_config_finds_the_fortran_module(tmp_path):
-    flags = outcore("config", "--cflags", "--libs").stdout.split()
-    module = Path(flags[0].removeprefix("-I")) / "outcore" / "outcore_eaf.f90"
+@pytest.mark.parametrize("options", [(), ("--integer8",)])
+def test_config_has_fortran_modules(tmp_path, monkeypatch, options):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     source = tmp_path / "program.f90"
-    source.write_text("program test\n  use outcore_eaf\nend program test\n")
-    subprocess.run(
-        ["gfortran", "-J", tmp_path, module, source, "-o", tmp_path / "program", *flags], check=True
+    source.write_text(
+        "program test\n  use outcore\n  type(oc_world) :: world\n  integer :: stat\n"
+        "  call world%open(alone=.true., stat=stat)\n  if (stat /= 0) error stop\nend program test\n"
     )
-    subprocess.run([tmp_path / "program"], check=True)
+    for _ in range(2):  # the second time they are there
+        flags = outcore("config", "--fflags", "--flibs", *options).stdout.split()
+        subprocess.run(["gfortran", source, "-o", tmp_path / "program", *flags], check=True)
+        subprocess.run([tmp_path / "program"], check=True)
+    assert len(list((tmp_path / "cache" / "outcore").iterdir())) == 1
+
+
+def test_config_says_that_there_is_no_fortran_compiler():
+    answer = outcore("config", "--fflags", "--fc", "no-such-compiler")
+    assert answer.returncode == 1
+    assert "no-such-compiler" in answer.stderr

@@ -72,7 +72,7 @@ def compile_and_run(block: Block, directory: Path, where: str):
     if block.language == "c" and "#include" not in text:  # declarations, as the header has them
         text = f"#include <outcore/outcore.h>\n{text}"
     source.write_text(text)
-    module = [str(INCLUDE / "outcore" / "outcore_eaf.f90")] if block.language == "fortran" else []
+    module = [str(INCLUDE / "outcore" / "outcore.f90")] if block.language == "fortran" else []
     command = [*COMPILERS[block.language], *cflags().split(), *module, str(source)]
     if "main(" in text or block.language == "fortran":
         run([*command, "-o", str(program), *libs().split()], directory, where)
