@@ -23,7 +23,7 @@ CXX_FLOORS = (
     "world",
     "store",
     "dio",
-    "array file",
+    "array file tensor",
     "chem/common",
     "chem/ci chem/hf chem/ri",
     "capi",

@@ -21,5 +21,6 @@ void bind_global_array(nanobind::module_& module);
 void bind_disk_array(nanobind::module_& module);
 void bind_shared_file(nanobind::module_& module);
 void bind_block_sparse_array(nanobind::module_& module);
+void bind_tensor(nanobind::module_& module);
 
 }  // namespace outcore::python

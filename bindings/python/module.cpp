@@ -25,4 +25,5 @@ NB_MODULE(_core, module) {
   outcore::python::bind_disk_array(module);
   outcore::python::bind_shared_file(module);
   outcore::python::bind_block_sparse_array(module);
+  outcore::python::bind_tensor(module);
 }

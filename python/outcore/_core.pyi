@@ -1600,3 +1600,16 @@ class BlockSparseArray:
     def read_only(self) -> bool: ...
     @property
     def closed(self) -> bool: ...
+
+def tensor_permute(out: object, value: object, dtype: str, alpha: object, accumulate: bool) -> None:
+    """
+    out = alpha * value, or added to it, of any strides; as tensor/tiles.hpp says. Any thread.
+    """
+
+def tensor_pack_pairs(x: object, plus: object, minus: object, dtype: str, n: int, diagonal: float) -> None:
+    """
+    Sums and differences of pairs of elements, as tensor/tiles.hpp says. Any thread.
+    """
+
+def tensor_unpack_pairs(x: object, plus: object, minus: object, dtype: str, n: int, diagonal: float) -> None:
+    """The reverse. Any thread."""

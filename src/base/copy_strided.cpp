@@ -3,9 +3,9 @@
 // in vector registers.
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "base/stream_copy.hpp"
+#include "base/strided_plan.hpp"
 #include "base/transpose_tile.hpp"
 #include "outcore/box.hpp"
 
@@ -15,35 +15,7 @@ namespace {
 constexpr std::size_t streamed_run_bytes = 256;  // shorter ones are mostly parts of lines
 constexpr std::int64_t tile = 32;  // elements in each direction: two tiles fit into the first-level cache
 
-struct Axis {
-  std::int64_t count, to, from;
-};
-
-struct Plan {
-  std::array<Axis, max_rank> axes;  // from the outermost
-  int rank = 0;
-};
-
-/// Without axes of one element, sorted so that the target is written in order, neighbours joined.
-Plan simplify(const Extents& to, const Extents& from, const Extents& count) {
-  Plan plan;
-  for (int i = 0; i < count.rank(); ++i)
-    if (count[i] != 1) plan.axes[static_cast<std::size_t>(plan.rank++)] = {count[i], to[i], from[i]};
-  const auto begin = plan.axes.begin();
-  std::stable_sort(begin, begin + plan.rank,
-                   [](const Axis& a, const Axis& b) { return std::abs(a.to) > std::abs(b.to); });
-  int last = 0;
-  for (int i = 1; i < plan.rank; ++i) {
-    Axis& outer = plan.axes[static_cast<std::size_t>(last)];
-    const Axis& inner = plan.axes[static_cast<std::size_t>(i)];
-    if (outer.to == inner.to * inner.count && outer.from == inner.from * inner.count)
-      outer = {outer.count * inner.count, inner.to, inner.from};
-    else
-      plan.axes[static_cast<std::size_t>(++last)] = inner;
-  }
-  plan.rank = std::min(plan.rank, last + 1);
-  return plan;
-}
+using Axis = StridedAxis;
 
 template <class Element>
 void copy_row(std::byte* to, const std::byte* from, const Axis& axis) {
@@ -100,7 +72,7 @@ void copy_plane(std::byte* to, const std::byte* from, const Axis& outer, const A
 }
 
 template <class Element>
-void copy_axes(std::byte* to, const std::byte* from, const Plan& plan, int first) {
+void copy_axes(std::byte* to, const std::byte* from, const StridedPlan& plan, int first) {
   const Axis& axis = plan.axes[static_cast<std::size_t>(first)];
   const int left = plan.rank - first;
   if (left == 1) return copy_row<Element>(to, from, axis);
@@ -113,17 +85,12 @@ void copy_axes(std::byte* to, const std::byte* from, const Plan& plan, int first
 }
 
 template <class Element>
-void copy(std::byte* to, const std::byte* from, Plan plan) {
+void copy(std::byte* to, const std::byte* from, StridedPlan plan) {
   if (plan.rank == 0) {
     std::memcpy(to, from, sizeof(Element));
     return;
   }
-  // The axis along which the source is contiguous comes next to last, so that the last two form the plane.
-  const auto begin = plan.axes.begin();
-  const auto fastest = std::min_element(begin, begin + plan.rank, [](const Axis& a, const Axis& b) {
-    return std::abs(a.from) < std::abs(b.from);
-  });
-  if (fastest - begin < plan.rank - 2) std::rotate(fastest, fastest + 1, begin + plan.rank - 1);
+  plan.form_plane();
   copy_axes<Element>(to, from, plan, 0);
 }
 
@@ -138,7 +105,7 @@ void copy_strided(std::byte* to, const Extents& to_stride_bytes, const std::byte
   assert(to_stride_bytes.rank() == count.rank() && from_stride_bytes.rank() == count.rank());
   for (const std::int64_t each : count.values())
     if (each <= 0) return;
-  const Plan plan = simplify(to_stride_bytes, from_stride_bytes, count);
+  const StridedPlan plan(to_stride_bytes, from_stride_bytes, count);
   const StreamedCopies streams(count.product() * static_cast<std::int64_t>(element_bytes));
   switch (element_bytes) {
     case 1:

@@ -1,4 +1,4 @@
-"""Inner loops over tiles: permute, scale, add."""
+"""Inner loops over tiles: permute, scale, add; pack pairs of indices. Any thread; other Python threads run."""
 
 from __future__ import annotations
 
@@ -7,26 +7,65 @@ from typing import Any
 
 import numpy as np
 
+from outcore import _core
+
 Values = np.ndarray[Any, np.dtype[Any]]
 
 DTYPES = tuple(np.dtype(name) for name in ("float32", "float64", "complex64", "complex128"))
 
 
-def add(out: Values, value: Values, alpha: complex = 1) -> None:
-    """out += alpha * value"""
-    permute(out, value, range(out.ndim), alpha, accumulate=True)
+def add(out: Values, value: Values, alpha: complex = 1) -> Values:
+    """out += alpha * value; of one shape and element type."""
+    return permute(out, value, range(out.ndim), alpha, accumulate=True)
 
 
 def permute(
     out: Values, value: Values, axes: Sequence[int], alpha: complex = 1, *, accumulate: bool = False
 ) -> Values:
-    """out = alpha * transpose(value, axes), or added to it; of one element type. Returns out."""
+    """out = alpha * transpose(value, axes), or added to it; of one element type, one of DTYPES, in memory that does
+    not overlap. Returns out. Raises ValueError or TypeError for what does not fit."""
     turned = np.transpose(value, axes)
-    number = out.dtype.type(alpha)
-    if accumulate:
-        np.add(out, turned if alpha == 1 else turned * number, out=out)
-    elif alpha == 1:
-        out[...] = turned
-    else:
-        np.multiply(turned, number, out=out)
+    if value.dtype != out.dtype or out.dtype not in DTYPES:
+        raise TypeError(f"elements of type {value.dtype} into those of {out.dtype}")
+    if np.may_share_memory(out, value):
+        raise ValueError("the result of a permutation overlaps with what is permuted")
+    number = np.array(alpha, out.dtype)
+    if out.ndim == 0:
+        out, turned = out.reshape(1), turned.reshape(1)
+    if not turned.flags.aligned:
+        turned = turned.copy()
+    _core.tensor_permute(out, turned, out.dtype.name, number, accumulate)
+    return out
+
+
+def pack_pairs(values: Values, diagonal: float = 1.0) -> tuple[Values, Values]:
+    """Sums and differences of elements that differ by the order of the last two indices: for c >= d,
+
+        plus[.., c (c + 1) / 2 + d] = x[.., c, d] + x[.., d, c]        on the diagonal times `diagonal`
+        minus[.., c (c - 1) / 2 + d] = x[.., c, d] - x[.., d, c]       without the diagonal
+
+    so that a product over all c and d becomes two of half the length, a quarter of the work where both sides are
+    packed."""
+    values = np.ascontiguousarray(values)
+    *outer, n, other = values.shape
+    if n != other:
+        raise ValueError(f"pairs of {n} and {other} indices")
+    plus = np.empty((*outer, n * (n + 1) // 2), values.dtype)
+    minus = np.empty((*outer, n * (n - 1) // 2), values.dtype)
+    _core.tensor_pack_pairs(values, plus, minus, values.dtype.name, n, diagonal)
+    return plus, minus
+
+
+def unpack_pairs(plus: Values, minus: Values, out: Values, diagonal: float = 0.5) -> Values:
+    """The reverse: for c > d
+
+        out[.., c, d] = (plus + minus) / 2,  out[.., d, c] = (plus - minus) / 2,  out[.., c, c] = diagonal * plus
+
+    `out` is contiguous. Returns it."""
+    if out.ndim < 2 or out.shape[-1] != out.shape[-2] or not out.flags.c_contiguous:
+        raise ValueError(f"pairs into {out.shape} elements")
+    if not plus.dtype == minus.dtype == out.dtype:
+        raise TypeError(f"elements of types {plus.dtype}, {minus.dtype} into those of {out.dtype}")
+    halves = np.ascontiguousarray(plus), np.ascontiguousarray(minus)
+    _core.tensor_unpack_pairs(out, *halves, out.dtype.name, out.shape[-1], diagonal)
     return out
