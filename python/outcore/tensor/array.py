@@ -105,9 +105,9 @@ class Array(NumpyLike, Closing):
         elif where == "auto":
             where = _automatic(world, self._layout.elements * self._stored.itemsize)
         self._world = world
-        self._backend: Backend = self._made(where, path=path, distribution=distribution, **options)
+        self._backend: Backend = self._placed(where, path=path, distribution=distribution, **options)
 
-    def _made(
+    def _placed(
         self,
         where: str,
         *,
@@ -215,7 +215,7 @@ class Array(NumpyLike, Closing):
         Raises OutcoreError EINVAL if what it makes does not fit, or does not have the symmetry.
         """
         array = cls(world, layout, dtype, where, **options)
-        array._fill(lambda number: made(function, array._layout, number, array._dtype), "from_function")
+        array._fill_new(lambda number: made(function, array._layout, number, array._dtype), "from_function")
         return array
 
     @classmethod
@@ -243,7 +243,7 @@ class Array(NumpyLike, Closing):
         array = cls(world, layout, dtype, where, **options)
         with world.together("take elements of a NumPy array"):
             _check_fits(values, array._layout, tolerance)
-        array._fill(
+        array._fill_new(
             lambda number: np.ascontiguousarray(values[array._layout.box(array._layout.stored[number])]),
             "from_numpy",
         )
@@ -390,7 +390,7 @@ class Array(NumpyLike, Closing):
             where = _automatic(self._world, self._layout.elements * self._stored.itemsize)
         old = self._backend
         old.sync()
-        new = self._made(where, **options)
+        new = self._placed(where, **options)
         try:
             with self._world.together("copy tiles"):
                 for number in new.filled():
@@ -433,17 +433,26 @@ class Array(NumpyLike, Closing):
 
     # ---- parts ----
 
-    def _fill(self, make: Callable[[int], Values], what: str) -> None:
-        """All copies of all tiles. After an error the array is closed, at all processes."""
+    def _new(self, layout: Layout, dtype: np.dtype[Any]) -> Self:
+        where = self.where if self.where in PLACES else "auto"
+        return type(self)(self._world, layout, dtype, where)
+
+    def _wrapped(self, other: Any) -> Self:
+        return type(self).wrap(self._world, other, self._layout.tilings)
+
+    def _fill(self, tiles: Callable[[list[int]], Iterable[tuple[int, Values]]], what: str) -> None:
         survey = _Survey(self._layout)
+        with self._world.together(f"fill an extended array ({what})"):
+            for number, values in tiles(self._backend.filled()):
+                survey.see(number, values)
+                self._backend.put_async(number, stored_types.rounded(values, self._stored, self)).wait()
+        survey.judge(self)
+        self._backend.sync()
+
+    def _fill_new(self, make: Callable[[int], Values], what: str) -> None:
+        """All copies of all tiles. After an error the array is closed, at all processes."""
         try:
-            with self._world.together(f"fill an extended array ({what})"):
-                for number in self._backend.filled():
-                    values = make(number)
-                    survey.see(number, values)
-                    self._backend.put_async(number, stored_types.rounded(values, self._stored, self)).wait()
-            survey.judge(self)
-            self._backend.sync()
+            self._fill(lambda numbers: ((number, make(number)) for number in numbers), what)
         except OutcoreError:
             self._backend.close()
             raise
