@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from outcore.keep import checkpoint as checkpoint
     from outcore.keep import hdf5 as hdf5
     from outcore.tensor.array import Array as Array
+    from outcore.tensor.einsum import einsum as einsum
     from outcore.tensor.layout import Layout as Layout
     from outcore.tensor.sparsity import Labels as Labels
     from outcore.tensor.symmetry import Symmetry as Symmetry
@@ -58,6 +59,7 @@ _PUBLIC = {
     "World": "outcore.job.world",
     "clean": "outcore._core",
     "default_scratch": "outcore._core",
+    "einsum": "outcore.tensor.einsum",
     "wait_all": "outcore._core",
     "wait_any": "outcore._core",
 }
@@ -85,6 +87,7 @@ __all__ = [
     "checkpoint",
     "clean",
     "default_scratch",
+    "einsum",
     "hdf5",
     "wait_all",
     "wait_any",

@@ -1,0 +1,259 @@
+"""Arrays of all kinds, as contractions see them: facts to plan with, boxes to get, put and accumulate.
+
+A box is a pair of numbers for each axis. An array without tiles gives any box; of one with tiles a box is made of
+whole tiles. Nothing here is collective but `sync`.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from outcore.arrays.disk_array_access import DiskArrayAccess
+from outcore.arrays.global_array import GlobalArray
+from outcore.arrays.node_array import NodeArray
+from outcore.arrays.sparse_array import BlockSparseArray
+from outcore.base.errors import OutcoreError
+from outcore.job.world import World
+from outcore.tensor.cells import Cuts, Interval
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Box = Sequence[Interval]
+Where = Literal["process", "node", "global", "disk"]
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+class Waitable(Protocol):
+    """A request of any kind."""
+
+    def wait(self) -> Any: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What a plan depends on.
+
+    Attributes:
+        tiles: boundaries along each axis; None where boxes may begin anywhere.
+        readable: which tiles are not zero, those that follow from stored ones by symmetry included; None: all.
+        stored: which tiles a result has to be given; None: all.
+        item_bytes: of an element as it is stored.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    where: Where
+    item_bytes: int
+    tiles: tuple[Cuts | None, ...]
+    readable: Mask | None = None
+    stored: Mask | None = None
+
+    @property
+    def bytes(self) -> int:
+        """Of all elements, as if all were stored."""
+        return int(np.prod(self.shape, dtype=np.int64)) * self.item_bytes
+
+
+class Operand(ABC):
+    """An array in a contraction."""
+
+    facts: Facts
+    world: World | None = None
+
+    @abstractmethod
+    def get(self, box: Box, out: Array) -> list[Waitable]:
+        """Starts to bring a box into `out`, of any strides. Tiles that are zero are left out: `out` is zero
+        there."""
+
+    @abstractmethod
+    def put(self, box: Box, value: Array, *, add: bool) -> list[Waitable]:
+        """Starts to put or add a box; `value`, of any strides, must not change until it is complete. Tiles that are
+        not stored are left out."""
+
+    def view(self, box: Box) -> Array | None:
+        """The box itself where it lies in the memory of this process."""
+        return None
+
+    def sync(self) -> None:
+        """What was put is seen by all. Collective."""
+        return
+
+
+class Done:
+    """Of what is complete as soon as it is begun."""
+
+    def wait(self) -> None:
+        return None
+
+
+class Later:
+    """A get into a buffer, which is copied to its place when it is waited for."""
+
+    def __init__(self, request: Waitable, target: Array) -> None:
+        self._request, self._target = request, target
+
+    def wait(self) -> None:
+        self._target[...] = self._request.wait()
+
+
+def slices(box: Box) -> tuple[slice, ...]:
+    return tuple(slice(begin, end) for begin, end in box)
+
+
+def plain(shape: Sequence[int], dtype: np.dtype[Any], where: Where) -> Facts:
+    """Of an array without tiles."""
+    return Facts(tuple(shape), dtype, where, dtype.itemsize, (None,) * len(shape))
+
+
+class LocalOperand(Operand):
+    """An array of NumPy; of a result, each process has what it has put, until `sync` adds it up over all."""
+
+    def __init__(self, array: Array, world: World | None = None) -> None:
+        self.array, self._sums = array, world
+        self.facts = plain(array.shape, array.dtype, "process")
+
+    def view(self, box: Box) -> Array:
+        view: Array = self.array[slices(box) or ...]
+        return view
+
+    def get(self, box: Box, out: Array) -> list[Waitable]:
+        out[...] = self.view(box)
+        return []
+
+    def put(self, box: Box, value: Array, *, add: bool) -> list[Waitable]:
+        target = self.view(box)
+        if add:
+            target += value
+        else:
+            target[...] = value
+        return []
+
+
+class NodeOperand(LocalOperand):
+    """An array that the processes of a node share."""
+
+    def __init__(self, array: NodeArray, world: World | None = None) -> None:
+        super().__init__(array.view, world)
+        self.facts = plain(array.shape, array.dtype, "node")
+        self._node = array
+
+    def sync(self) -> None:
+        self._node.barrier()
+
+
+class BoxOperand(Operand):
+    """A disk array or a global array."""
+
+    def __init__(self, array: DiskArrayAccess | GlobalArray) -> None:
+        self.array = array
+        self.world = array.world
+        where: Where = "global" if isinstance(array, GlobalArray) else "disk"
+        self.facts = plain(array.shape, array.dtype, where)
+
+    def get(self, box: Box, out: Array) -> list[Waitable]:
+        return [self.array.get_async(slices(box), out)]
+
+    def put(self, box: Box, value: Array, *, add: bool) -> list[Waitable]:
+        move = self.array.acc_async if add else self.array.put_async
+        return [move(slices(box), value)]
+
+    def sync(self) -> None:
+        self.array.sync()
+        if self.world is not None and not isinstance(self.array, GlobalArray):
+            self.world.barrier()
+            self.array.sync()
+
+
+class TileOperand(Operand):
+    """A block-sparse array on disk."""
+
+    def __init__(self, array: BlockSparseArray) -> None:
+        self.array, self.world = array, array.world
+        cuts = tuple(tuple(axis) for axis in array.tilings)
+        present = np.zeros(array.grid, bool)
+        for tile in array.tiles:
+            present[tile] = True
+        self._present: Mask | None = None if present.all() else present
+        self.facts = Facts(
+            array.shape, array.dtype, "disk", array.dtype.itemsize, cuts, self._present, self._present
+        )
+
+    def get(self, box: Box, out: Array) -> list[Waitable]:
+        started: list[Waitable] = []
+        for tile, inside in tiles_of(self.facts.tiles, box):
+            if self._present is not None and not self._present[tile]:
+                continue
+            target = out[inside]
+            if target.flags.c_contiguous:
+                started.append(self.array.get_tile_async(tile, target))
+            else:
+                started.append(Later(self.array.get_tile_async(tile), target))
+        return started
+
+    def put(self, box: Box, value: Array, *, add: bool) -> list[Waitable]:
+        move = self.array.acc_tile_async if add else self.array.put_tile_async
+        return [
+            move(tile, value[inside])
+            for tile, inside in tiles_of(self.facts.tiles, box)
+            if self._present is None or self._present[tile]
+        ]
+
+    def sync(self) -> None:
+        self.array.sync()
+        self.array.world.barrier()
+        self.array.sync()
+
+
+def tiles_of(cuts: Sequence[Cuts | None], box: Box) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
+    """The tiles that make up a box, and where in it each lies."""
+    axes = []
+    for axis, (begin, end) in zip(cuts, box, strict=True):
+        assert axis is not None
+        inside = [
+            (tile, slice(b - begin, e - begin))
+            for tile, (b, e) in enumerate(itertools.pairwise(axis))
+            if begin <= b and e <= end and b < e
+        ]
+        axes.append(inside)
+    for parts in itertools.product(*axes):
+        yield tuple(tile for tile, _ in parts), tuple(inside for _, inside in parts)
+
+
+class OnesOperand(Operand):
+    """Ones, to sum with."""
+
+    def __init__(self, shape: Sequence[int], dtype: np.dtype[Any]) -> None:
+        self.facts = plain(shape, dtype, "process")
+
+    def view(self, box: Box) -> Array:
+        return np.ones([end - begin for begin, end in box], self.facts.dtype)
+
+    def get(self, box: Box, out: Array) -> list[Waitable]:
+        out[...] = 1
+        return []
+
+    def put(self, box: Box, value: Array, *, add: bool) -> list[Waitable]:
+        raise OutcoreError(errno.EROFS, "write ones")
+
+
+def operand(array: Any) -> Operand:
+    """Raises TypeError for what is no array."""
+    if isinstance(array, Operand):
+        return array
+    if isinstance(array, np.ndarray):
+        return LocalOperand(array)
+    if isinstance(array, DiskArrayAccess | GlobalArray):
+        return BoxOperand(array)
+    if isinstance(array, NodeArray):
+        return NodeOperand(array)
+    if isinstance(array, BlockSparseArray):
+        return TileOperand(array)
+    if isinstance(array, list | tuple | int | float | complex | np.generic):
+        return LocalOperand(np.asarray(array))
+    raise TypeError(f"{type(array).__name__} is no array that can be contracted")

@@ -1,0 +1,160 @@
+"""Panels in memory: matrices into which boxes of arrays are brought, in whatever order of axes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from outcore.tensor.geometry import Geometry
+from outcore.tensor.operands import Array, Operand, Waitable
+
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+@dataclass(frozen=True)
+class Side:
+    """An array of a product, and the three groups of its axes, by number: those of the matrix that a panel is.
+
+    Attributes:
+        flags: which cells are not zero, or are stored; None: all.
+        dtype: of the elements that are multiplied.
+    """
+
+    operand: Operand
+    labels: str
+    groups: tuple[int, int, int]
+    flags: Flags | None
+    dtype: np.dtype[Any]
+    geometry: Geometry
+
+    @property
+    def letters(self) -> list[str]:
+        """Of each group."""
+        return [self.geometry.problem.product.groups[group] for group in self.groups]
+
+    def matrices(self, buffer: Array, panel: tuple[int, ...]) -> Array:
+        """[batch, first group, second group] in a buffer, laid out so that the last axis of the array stays the
+        fastest where that is an axis of the matrix."""
+        sizes = [int(self.geometry.sizes[g][p]) for g, p in zip(self.groups, panel, strict=True)]
+        flat = buffer[: math.prod(sizes)]
+        if self.labels and self.labels[-1] in self.letters[1]:
+            return flat.reshape(sizes[0], sizes[2], sizes[1]).transpose(0, 2, 1)
+        return flat.reshape(sizes)
+
+    def boxes(self, panel: tuple[int, ...], matrices: Array) -> list[tuple[list[tuple[int, int]], Array]]:
+        """The boxes that make up a panel and are not zero, and where each lies in it, in the order of the axes of
+        the array (of their first occurrence, where a letter is there twice)."""
+        chosen = dict(zip(self.groups, panel, strict=True))
+        begins = [self._begins(group, number) for group, number in chosen.items()]
+        result = []
+        for cells, box in self.geometry.boxes(self.labels, chosen):
+            if self.flags is not None and not self.flags[cells]:
+                continue
+            inside = matrices[tuple(slice(*begin[cell]) for begin, cell in zip(begins, cells, strict=True))]
+            result.append((box, self._as_axes(inside, box)))
+        return result
+
+    def _begins(self, group: int, panel: int) -> Mapping[int, tuple[int, int]]:
+        place, found = 0, {}
+        for cell in self.geometry.panels[group][panel]:
+            size = int(self.geometry.cuts[group].sizes[cell])
+            found[cell] = place, place + size
+            place += size
+        return found
+
+    def _as_axes(self, matrix: Array, box: Sequence[tuple[int, int]]) -> Array:
+        extents = {label: end - begin for label, (begin, end) in zip(self.labels, box, strict=True)}
+        shape, strides = [], []
+        for letters, stride in zip(self.letters, matrix.strides, strict=True):
+            dims = [extents[letter] for letter in letters]
+            shape += dims
+            strides += [stride * math.prod(dims[i + 1 :]) for i in range(len(dims))]
+        split = np.lib.stride_tricks.as_strided(matrix, shape, strides)
+        order = "".join(self.letters)
+        return split.transpose([order.index(label) for label in dict.fromkeys(self.labels)])
+
+    # ---- transfers ----
+
+    def get(self, panel: tuple[int, ...], buffer: Array) -> tuple[Array, list[Waitable]]:
+        """Starts to bring a panel into a buffer; the matrices, which are complete when all is waited for. They
+        lie in the array itself where that is possible."""
+        matrices = self._in_place(panel)
+        if matrices is not None:
+            return matrices, []
+        matrices = self.matrices(buffer, panel)
+        if self.flags is not None or self.operand.facts.readable is not None:
+            matrices[...] = 0
+        started: list[Waitable] = []
+        for box, target in self.boxes(panel, matrices):
+            started += self._get(box, target)
+        return matrices, started
+
+    def _get(self, box: list[tuple[int, int]], target: Array) -> list[Waitable]:
+        facts = self.operand.facts
+        if facts.dtype == self.dtype and len(set(self.labels)) == len(self.labels):
+            return self.operand.get(box, target)
+        buffer = np.zeros([end - begin for begin, end in box], facts.dtype)
+        return [_Converted(self.operand.get(box, buffer), buffer, self.labels, target)]
+
+    def _in_place(self, panel: tuple[int, ...]) -> Array | None:
+        """The panel as a view of an array in the memory of this process, if it is one of matrices there."""
+        if self.operand.facts.dtype != self.dtype or self.flags is not None:
+            return None
+        chosen = dict(zip(self.groups, panel, strict=True))
+        if any(len(self.geometry.panels[group][number]) > 1 for group, number in chosen.items()):
+            return None
+        ((_, box),) = self.geometry.boxes(self.labels, chosen)
+        view = self.operand.view(box)
+        if view is None or len(set(self.labels)) < len(self.labels):
+            return None
+        return merged(view.transpose([self.labels.index(x) for x in "".join(self.letters)]), self.letters)
+
+    def put(self, panel: tuple[int, ...], matrices: Array, *, add: bool) -> list[Waitable]:
+        """Starts to put or add a panel; it must not change until all is waited for."""
+        started: list[Waitable] = []
+        dtype = self.operand.facts.dtype
+        for box, value in self.boxes(panel, matrices):
+            started += self.operand.put(box, value if dtype == value.dtype else value.astype(dtype), add=add)
+        return started
+
+    def bytes_of(self, panel: tuple[int, ...], elements: np.ndarray[Any, np.dtype[np.int64]]) -> int:
+        return int(elements[panel]) * self.operand.facts.item_bytes
+
+
+class _Converted:
+    """A box that comes in another type, or of which the diagonal is wanted."""
+
+    def __init__(self, requests: list[Waitable], buffer: Array, labels: str, target: Array) -> None:
+        self._requests, self._buffer, self._labels, self._target = requests, buffer, labels, target
+
+    def wait(self) -> None:
+        for request in self._requests:
+            request.wait()
+        labels = self._labels
+        if len(set(labels)) == len(labels):
+            self._target[...] = self._buffer
+        else:
+            self._target[...] = np.einsum(f"{labels}->{''.join(dict.fromkeys(labels))}", self._buffer)
+
+
+def merged(view: Array, groups: Sequence[str]) -> Array | None:
+    """Axes of each group as one, without a copy; None if they do not lie so."""
+    shape, strides, axis = [], [], 0
+    for letters in groups:
+        dims = [
+            (extent, stride)
+            for extent, stride in zip(view.shape[axis:][: len(letters)], view.strides[axis:], strict=False)
+            if extent != 1
+        ]
+        axis += len(letters)
+        for (_, outer), (extent, stride) in itertools.pairwise(dims):
+            if outer != extent * stride:
+                return None
+        shape.append(math.prod(extent for extent, _ in dims))
+        strides.append(dims[-1][1] if dims else view.itemsize)
+    return np.lib.stride_tricks.as_strided(view, shape, strides)

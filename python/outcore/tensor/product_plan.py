@@ -1,0 +1,247 @@
+"""The plan of one product of two arrays: what was chosen, and what it will move, multiply and take."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from outcore.tensor.bound import Moved, least_bytes
+from outcore.tensor.geometry import Geometry, Problem, Task
+from outcore.tensor.rates import Rates
+from outcore.tensor.schedule import Choice, search, word_bytes
+
+_UNIT_S = 0.05  # of work that is dealt out at a time
+_UNITS = 8  # for each process, at least, if there are so many tasks
+_DEPTH, _MOST_DEPTH = 2, 4
+_FULL = 0.97  # of the memory: what is left is for pieces that are put
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """What a product takes, over all processes; predicted or counted.
+
+    Attributes:
+        disk_read, disk_written, network, copied: bytes; `copied` from memory of the process or its node.
+        flops: two for each multiplication.
+        seconds: of the wall clock.
+    """
+
+    disk_read: float = 0.0
+    disk_written: float = 0.0
+    network: float = 0.0
+    copied: float = 0.0
+    flops: float = 0.0
+    seconds: float = 0.0
+
+    @property
+    def disk(self) -> float:
+        """Bytes read from and written to disk."""
+        return self.disk_read + self.disk_written
+
+    def __add__(self, other: Amounts) -> Amounts:
+        return Amounts(*(mine + others for mine, others in zip(self.values(), other.values(), strict=True)))
+
+    def values(self) -> tuple[float, ...]:
+        return self.disk_read, self.disk_written, self.network, self.copied, self.flops, self.seconds
+
+
+@dataclass(frozen=True)
+class ProductPlan:
+    """How one product is carried out.
+
+    Attributes:
+        slots: panels of the left and of the right operand that are held at a time.
+        unit: tasks that are dealt out at a time.
+        memory_bytes: what a process was given; `workspace_bytes`: what its panels take.
+        bound_bytes: what has to move between disk and memory whatever the plan, for all processes' memory.
+        predicted: over all processes.
+    """
+
+    product: str
+    choice: Choice
+    slots: tuple[int, int]
+    unit: int
+    memory_bytes: int
+    workspace_bytes: int
+    bound_bytes: float
+    predicted: Amounts
+
+    @property
+    def over_bound(self) -> float:
+        """Bytes of the disk over the bound; 1 where nothing lies on disk."""
+        return self.predicted.disk / self.bound_bytes if self.bound_bytes > 0 else 1.0
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(values: dict[str, Any]) -> ProductPlan:
+        choice = values["choice"]
+        return ProductPlan(
+            **{
+                **values,
+                "choice": Choice(
+                    choice["keep"], choice["mixed"], tuple(choice["most"]), tuple(choice["pieces"])
+                ),
+                "slots": tuple(values["slots"]),
+                "predicted": Amounts(**values["predicted"]),
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan with the panels that it means."""
+
+    problem: Problem
+    plan: ProductPlan
+
+    @cached_property
+    def geometry(self) -> Geometry:
+        return self.plan.choice.geometry(self.problem)
+
+    @cached_property
+    def units(self) -> list[list[Task]]:
+        """Tasks as they are dealt out."""
+        tasks = self.geometry.tasks(self.plan.choice.keep)
+        return [tasks[first : first + self.plan.unit] for first in range(0, len(tasks), self.plan.unit)]
+
+
+class Held:
+    """Which panels are in which slot. A slot that was not used for longest is taken for a new panel."""
+
+    def __init__(self, slots: int) -> None:
+        self._free = list(range(slots))
+        self._slots: OrderedDict[tuple[int, ...], int] = OrderedDict()
+
+    def take(self, panel: tuple[int, ...]) -> tuple[int, bool]:
+        """The slot of a panel, and whether it has to be fetched into it."""
+        if panel in self._slots:
+            self._slots.move_to_end(panel)
+            return self._slots[panel], False
+        slot = self._free.pop() if self._free else self._slots.popitem(last=False)[1]
+        self._slots[panel] = slot
+        return slot, True
+
+
+def make_plan(problem: Problem, memory_bytes: int, rates: Rates, choice: Choice | None = None) -> ProductPlan:
+    """The best plan, or that of a given choice. Raises OutcoreError (ENOMEM) if the memory does not do."""
+    if choice is None:
+        choice = search(problem, memory_bytes * _FULL, rates)
+    geometry = choice.geometry(problem)
+    word = word_bytes(problem)
+    beta, a, w, c = (int(sizes.max()) for sizes in geometry.sizes)
+    inner = len(geometry.panels[3])
+    least = {"left": (min(inner + 1, 2 * inner), _DEPTH), "right": (_DEPTH, min(inner + 1, 2 * inner))}.get(
+        choice.keep, (_DEPTH, _DEPTH)
+    )
+    deeper = word * beta * (a + w) * c  # for each operand one panel more
+    workspace = word * beta * (a * w + least[0] * a * c + least[1] * w * c)
+    more = int(min(_MOST_DEPTH - _DEPTH, max(0, memory_bytes * _FULL - workspace) // max(1, deeper)))
+    slots = (least[0] + more, least[1] + more)
+    unit = _unit(geometry, choice, rates)
+    draft = ProductPlan(
+        product=str(problem.product),
+        choice=choice,
+        slots=slots,
+        unit=unit,
+        memory_bytes=memory_bytes,
+        workspace_bytes=workspace + more * deeper,
+        bound_bytes=bound(problem, geometry, memory_bytes * rates.processes),
+        predicted=Amounts(),
+    )
+    predicted = predict(Planned(problem, draft), rates)
+    return ProductPlan(**{**draft.__dict__, "predicted": predicted})
+
+
+def _unit(geometry: Geometry, choice: Choice, rates: Rates) -> int:
+    """Tasks at a time: all of a strip that keeps an operand, as far as every process gets enough of them."""
+    tasks = len(geometry.tasks(choice.keep))
+    most = max(1, tasks // (_UNITS * rates.processes)) if rates.processes > 1 else tasks
+    strip = {"left": len(geometry.panels[2]), "right": len(geometry.panels[1])}.get(choice.keep, 1)
+    if strip > 1:
+        return max(1, min(strip, most)) if rates.processes > 1 else strip
+    seconds = 2.0 * geometry.multiplications / (rates.peak / rates.processes) / max(1, tasks)
+    return max(1, min(most, math.ceil(_UNIT_S / max(seconds, 1e-9))))
+
+
+def bound(problem: Problem, geometry: Geometry, memory_bytes: float) -> float:
+    """Bytes that must move between disk and memory."""
+
+    def once(index: int) -> float:
+        facts = problem.arrays[index][1]
+        if facts.where != "disk":
+            return 0.0
+        mask = facts.stored if index == 2 or facts.stored is not None else facts.readable
+        if mask is None:
+            return float(facts.bytes)
+        sizes: Any = np.ones((), np.float64)
+        for cuts in facts.tiles:
+            sizes = np.multiply.outer(sizes, np.diff(cuts or ()))
+        return float((sizes * mask).sum()) * facts.item_bytes
+
+    multiplications = exact_multiplications(geometry)
+    words = [facts.item_bytes for _, facts in problem.arrays]
+    return least_bytes(multiplications, Moved(once(0), once(1), once(2)), memory_bytes, min(words))
+
+
+def exact_multiplications(geometry: Geometry) -> float:
+    """Of cells that are not zero."""
+    flags = (geometry.left, geometry.right, geometry.out)
+    sizes = [cut.sizes.astype(float) for cut in geometry.cuts]
+    if all(each is None for each in flags):
+        return float(np.prod([size.sum() for size in sizes]))
+    b, m, n, k = (len(size) for size in sizes)
+    total = 0.0
+    for batch in range(b):
+        left = np.ones((m, k)) if flags[0] is None else flags[0][batch].astype(float)
+        right = np.ones((k, n)) if flags[1] is None else flags[1][batch].astype(float)
+        out = np.ones((m, n)) if flags[2] is None else flags[2][batch].astype(float)
+        count = ((left * sizes[3]) @ right) * out
+        total += sizes[0][batch] * float(sizes[1] @ count @ sizes[2])
+    return total
+
+
+def predict(planned: Planned, rates: Rates) -> Amounts:
+    """Walks through the steps as the processes will, if units are dealt out in turn."""
+    problem, plan, geometry = planned.problem, planned.plan, planned.geometry
+    amounts = {"disk_read": 0.0, "disk_written": 0.0, "network": 0.0, "copied": 0.0}
+    names = {"disk": "disk_read", "global": "network", "node": "copied", "process": "copied"}
+    elements = (geometry.elements(geometry.left, (0, 1, 3)), geometry.elements(geometry.right, (0, 3, 2)))
+    first = 0.0  # bytes before the first product
+    for process in range(rates.processes):
+        held = Held(plan.slots[0]), Held(plan.slots[1])
+        for unit in planned.units[process :: rates.processes]:
+            for step in (step for task in unit for step in task if step.inner >= 0):
+                panels = (step.batch, step.rows, step.inner), (step.batch, step.inner, step.columns)
+                for side, facts in enumerate((problem.left, problem.right)):
+                    if held[side].take(panels[side])[1]:
+                        count = float(elements[side][panels[side]]) * facts.item_bytes
+                        amounts[names[facts.where]] += count
+                        first = first or count / (rates.read if facts.where == "disk" else rates.copy)
+    written = float(geometry.elements(geometry.out, (0, 1, 2)).sum()) * problem.out.item_bytes
+    amounts[names[problem.out.where] if problem.out.where != "disk" else "disk_written"] += written
+    flops = 2.0 * geometry.multiplications
+    seconds = _seconds(planned, rates, flops, amounts) + first
+    return Amounts(**amounts, flops=flops, seconds=seconds)
+
+
+def _seconds(planned: Planned, rates: Rates, flops: float, amounts: dict[str, float]) -> float:
+    geometry = planned.geometry
+    _, a, w, c = (float(sizes.mean()) for sizes in geometry.sizes)
+    workers = rates.threads * rates.processes
+    rate = float(rates.flops(min(a / rates.threads, w, c)))
+    units = len(planned.units)
+    idle = math.ceil(units / rates.processes) * rates.processes / max(1, units)
+    work = flops / (rate * workers) * idle
+    work += sum(amounts.values()) / (rates.copy * workers)
+    work += amounts["network"] / (rates.network * rates.processes)
+    disk = amounts["disk_read"] / (rates.read * rates.nodes) + amounts["disk_written"] / (
+        rates.write * rates.nodes
+    )
+    return max(work, disk)

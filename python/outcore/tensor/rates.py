@@ -1,0 +1,116 @@
+"""What a plan reckons with: how fast this machine multiplies, copies and moves, and how many do it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.job import machine, resources
+
+if TYPE_CHECKING:
+    from outcore.job.world import World
+
+_GEMM = 1024  # rows and columns of what is measured
+_INNER = (16, 64, 128, 256, 1024)
+_COMPLEX = {"complex64": "float32", "complex128": "float64"}  # four real multiplications each
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Of all processes of a job on alike nodes. Bytes and operations a second.
+
+    Attributes:
+        gemm: of one thread, by inner extent, for large rows and columns, two operations a multiplication.
+        copy: of one thread.
+        read, write: of the disk of a node.
+        network: of one process.
+        threads: of a process.
+    """
+
+    gemm: tuple[tuple[int, float], ...]
+    copy: float
+    read: float
+    write: float
+    network: float
+    processes: int = 1
+    nodes: int = 1
+    threads: int = 1
+
+    def flops(self, shortest: Any) -> Any:
+        """Of one thread in products whose shortest side is so long; of arrays of such, too."""
+        shortest = np.maximum(shortest, 1.0)
+        sides = np.log([side for side, _ in self.gemm])
+        thin = np.minimum(1.0, shortest / self.gemm[0][0])
+        return np.interp(np.log(shortest), sides, [rate for _, rate in self.gemm]) * thin
+
+    @cached_property
+    def peak(self) -> float:
+        """Operations a second of all."""
+        return max(rate for _, rate in self.gemm) * self.threads * self.processes
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(values: dict[str, Any]) -> Rates:
+        return Rates(**{**values, "gemm": tuple((int(n), float(rate)) for n, rate in values["gemm"])})
+
+    def scaled(self, compute: float, disk: float) -> Rates:
+        """As runs have shown it: so many times as fast."""
+        return replace(
+            self,
+            gemm=tuple((n, rate * compute) for n, rate in self.gemm),
+            read=self.read * disk,
+            write=self.write * disk,
+        )
+
+
+ASSUMED = Rates(
+    gemm=((16, 15e9), (64, 26e9), (128, 34e9), (256, 38e9), (1024, 40e9)),
+    copy=5e9,
+    read=1e9,
+    write=1e9,
+    network=math.inf,
+)
+"""Of a machine that nobody has measured."""
+
+
+def measured(world: World, threads: int, dtype: Any = "float64") -> Rates:
+    """Of the machine of this job; each rate is measured once. Collective, the same at all: of process 0, the
+    network of the slowest."""
+    name = np.dtype(dtype).name
+    real = _COMPLEX.get(name, name)
+    share = 4.0 if name in _COMPLEX else 1.0
+    network = machine.network(world)
+
+    def look() -> Rates:
+        busy = threads * world.node_size
+        speeds = [machine.gemm(_GEMM, _GEMM, n, busy, real) / share for n in _INNER]
+        gemm = tuple((n, max(speeds[: i + 1])) for i, n in enumerate(_INNER))
+        disk, _ = machine.planning_disk(world.scratch)
+        return Rates(
+            gemm=gemm,
+            copy=machine.copying(busy),
+            read=disk.read_bytes_per_s,
+            write=disk.write_bytes_per_s,
+            network=network,
+            processes=world.size,
+            nodes=world.node_count,
+            threads=threads,
+        )
+
+    found = None
+    with world.together("measure rates"):
+        found = look() if world.rank == 0 else None
+    result = world.broadcast(found)
+    assert result is not None
+    return result
+
+
+def threads_of(world: World) -> int:
+    """Threads of each process if all of a node compute."""
+    return max(1, resources.cores() // world.node_size)

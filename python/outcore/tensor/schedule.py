@@ -1,0 +1,267 @@
+"""Panels and order of a product that fit into given memory and take least time: a search over what the panels of
+the rows, columns and inner indices may be.
+
+Memory of a process, in bytes of the elements that are multiplied: one panel of the result, two panels of each
+operand (one is used, one is on its way), and of an operand that is kept all its panels.
+"""
+
+from __future__ import annotations
+
+import errno
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from outcore.base.errors import OutcoreError
+from outcore.tensor.cells import Axis, Cut, cut_for, panels
+from outcore.tensor.geometry import Geometry, Keep, Problem, make
+from outcore.tensor.rates import Rates
+
+KEEPS: tuple[Keep, ...] = ("result", "left", "right")
+_DEPTH = 2  # panels of an operand that passes by: one used, one on its way
+_STEPS = 200_000  # more panels are not looked at
+_CANDIDATES = 48  # sizes of panels of a group
+_STEP_S = 1e-4  # of the interpreter and of requests, for each step
+_SLOWER = 1.1  # of plans that take at most so much longer than the fastest the one is taken that moves least
+
+
+@dataclass(frozen=True)
+class Size:
+    """One way to cut a group: at most so many elements of a panel."""
+
+    most: int
+    pieces: int
+    largest: int  # elements that a panel really has
+    count: int  # panels
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was decided: sizes of panels of batch, rows, columns and inner indices, and what is kept."""
+
+    keep: Keep
+    mixed: bool
+    most: tuple[int, int, int, int]
+    pieces: tuple[int, int, int, int]
+
+    def geometry(self, problem: Problem) -> Geometry:
+        groups = [problem.group(labels) for labels in problem.product.groups]
+        cuts = tuple(
+            cut_for(axes, most, pieces)
+            for axes, most, pieces in zip(groups, self.most, self.pieces, strict=True)
+        )
+        assert len(cuts) == 4
+        return make(problem, cuts, self.most, self.mixed)
+
+
+def sizes_of(axes: Sequence[Axis]) -> list[Size]:
+    """From the largest to the smallest."""
+    total = math.prod(axis.extent for axis in axes)
+    targets = {max(1, math.ceil(total / parts)) for parts in _parts()}
+    found: dict[int, Size] = {}
+    for most in sorted(targets, reverse=True):
+        for pieces in (1, 2, 3, 5):
+            cut = cut_for(axes, most, pieces)
+            if len(cut.sizes) > _STEPS or (pieces > 1 and len(cut.sizes) == 1):
+                continue
+            size = _size(cut, most, pieces)
+            known = found.get(size.count)
+            if known is None or (size.largest, size.pieces) < (known.largest, known.pieces):
+                found[size.count] = size
+            if size.largest > 0.9 * most:
+                break
+    result = sorted(found.values(), key=lambda size: size.count)
+    return result if len(result) <= _CANDIDATES else [*result[: _CANDIDATES - 1], result[-1]]
+
+
+def _size(cut: Cut, most: int, pieces: int) -> Size:
+    sizes = cut.sizes.tolist()
+    members = panels(sizes, [0] * len(sizes), most)
+    return Size(most, pieces, max(sum(sizes[cell] for cell in cells) for cells in members), len(members))
+
+
+def _parts() -> Iterator[int]:
+    parts = 1.0
+    while parts < 1e5:
+        yield int(parts)
+        parts = parts + 1 if parts < 12 else parts * 1.12
+
+
+def search(problem: Problem, memory_bytes: float, rates: Rates) -> Choice:
+    """The choice of least time; where arrays lie on disk, of those that take little more the one that moves
+    least, as others use the disk, too.
+
+    Raises: OutcoreError (ENOMEM) if not even the smallest panels fit: says what they take.
+    """
+    arrays = (problem.left, problem.right, problem.out)
+    sparse = any(facts.readable is not None or facts.stored is not None for facts in arrays)
+    found = [
+        options
+        for mixed in ((False, True) if sparse else (False,))
+        for batch in _batches(problem, memory_bytes)
+        for options in _options(problem, memory_bytes, rates, batch, mixed)
+    ]
+    fastest = min(float(options.seconds.min()) for options in found)
+    if math.isinf(fastest):
+        raise OutcoreError(
+            errno.ENOMEM,
+            f"plan einsum '{problem.product}'",
+            detail=f"the smallest panels take {min(options.least for options in found) / 1e6:.3g} MB, of memory "
+            f"there are {memory_bytes / 1e6:.3g} MB",
+        )
+    limit = fastest * (_SLOWER if any(facts.where == "disk" for facts in arrays) else 1.0)
+    best: tuple[float, float, Choice] | None = None
+    for options in found:
+        moved = np.where(options.seconds <= limit, options.moved, np.inf)
+        index = np.unravel_index(int(moved.argmin()), moved.shape)
+        key = float(moved[index]), float(options.seconds[index])
+        if math.isfinite(key[0]) and (best is None or key < best[:2]):
+            best = *key, options.choice(tuple(int(x) for x in index))
+    assert best is not None
+    return best[2]
+
+
+def _batches(problem: Problem, memory_bytes: float) -> list[Size]:
+    """As many matrices at a time as fit in whole, or one."""
+    sizes = sizes_of(problem.group(problem.product.batch))
+    _, m, n, k = problem.product.sizes(problem.extents)
+    whole = (m * n + _DEPTH * (m * k + k * n)) * word_bytes(problem)
+    fits = [size for size in sizes if size.largest * whole <= memory_bytes]
+    return [fits[0]] if fits else [sizes[-1]]
+
+
+def _word(problem: Problem) -> int:
+    return int(np.result_type(problem.left.dtype, problem.right.dtype, problem.out.dtype).itemsize)
+
+
+Grid = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Options:
+    """All sizes of panels of rows, columns and inner indices, for one batch and one operand kept: seconds (infinite
+    where they do not fit), bytes of disk and network, and what the smallest take of memory."""
+
+    keep: Keep
+    mixed: bool
+    batch: Size
+    sizes: tuple[list[Size], list[Size], list[Size]]
+    seconds: Grid
+    moved: Grid
+    least: float
+
+    def choice(self, index: tuple[int, ...]) -> Choice:
+        chosen = (self.batch, *(sizes[i] for sizes, i in zip(self.sizes, index, strict=True)))
+        most, pieces = tuple(size.most for size in chosen), tuple(size.pieces for size in chosen)
+        return Choice(self.keep, self.mixed, most, pieces)  # type: ignore[arg-type]
+
+
+def _options(
+    problem: Problem, memory_bytes: float, rates: Rates, batch: Size, mixed: bool
+) -> Iterator[_Options]:
+    sizes = [_sizes_with_zeros(problem, group, batch, mixed) for group in (1, 2, 3)]
+    shapes = ((-1, 1, 1), (1, -1, 1), (1, 1, -1))
+    a, w, c = (
+        np.array([size.largest for size in each], float).reshape(shape)
+        for each, shape in zip(sizes, shapes, strict=True)
+    )
+    ta, tb, tc = (
+        np.array([size.count for size in each], float).reshape(shape)
+        for each, shape in zip(sizes, shapes, strict=True)
+    )
+    steps = ta * tb * tc * batch.count
+    for keep in KEEPS:
+        held = [_DEPTH * a * c, _DEPTH * w * c]
+        if keep == "left":
+            held[0] = a * np.minimum(c * tc + c, 2 * c * tc)
+        if keep == "right":
+            held[1] = w * np.minimum(c * tc + c, 2 * c * tc)
+        memory = word_bytes(problem) * batch.largest * (a * w + held[0] + held[1])
+        left, right, units = _times(keep, ta, tb, tc, batch.count, rates.processes)
+        seconds, moved = _seconds(problem, rates, (left, right), (a, w, c), units)
+        seconds = seconds + steps * (_STEP_S / rates.processes)
+        seconds = np.where((memory <= memory_bytes) & (steps <= _STEPS), seconds, np.inf)
+        yield _Options(
+            keep, mixed, batch, (sizes[0], sizes[1], sizes[2]), seconds, moved, float(memory.min())
+        )
+
+
+def word_bytes(problem: Problem) -> int:
+    """Of an element as it is multiplied."""
+    return int(np.result_type(problem.left.dtype, problem.right.dtype, problem.out.dtype).itemsize)
+
+
+def _sizes_with_zeros(problem: Problem, group: int, batch: Size, mixed: bool) -> list[Size]:
+    """Of panels as they are when cells of different classes are kept apart."""
+    axes = problem.group(problem.product.groups[group])
+    sizes = sizes_of(axes)
+    if mixed or all(axis.mergeable for axis in axes):
+        return sizes
+    result = []
+    for size in sizes:
+        most, pieces = [1, 1, 1, 1], [1, 1, 1, 1]
+        most[0], pieces[0] = batch.most, batch.pieces
+        most[group] = size.most
+        choice = Choice("result", False, tuple(most), tuple(pieces))  # type: ignore[arg-type]
+        geometry = choice.geometry(problem)
+        counts = geometry.sizes[group]
+        result.append(Size(size.most, size.pieces, int(counts.max()), len(counts)))
+    return result
+
+
+def _density(problem: Problem) -> tuple[float, float, float]:
+    """Stored shares of left, right and result, by tiles."""
+
+    def share(mask: np.ndarray[tuple[int, ...], np.dtype[np.bool_]] | None) -> float:
+        return 1.0 if mask is None else max(1e-12, float(mask.mean()))
+
+    return share(problem.left.readable), share(problem.right.readable), share(problem.out.stored)
+
+
+def _times(keep: Keep, ta: Grid, tb: Grid, tc: Grid, batches: int, processes: int) -> tuple[Grid, Grid, Grid]:
+    """How often each operand is read in all, and the pieces of work that can be dealt out."""
+    all_steps = ta * tb * tc
+    left = (all_steps - ta * (tb - 1)) / (ta * tc)
+    right = (all_steps - (ta - 1)) / (tb * tc)
+    units = ta * tb * batches
+    shared = 4.0 * processes if processes > 1 else 1.0
+    if keep == "left":
+        parts = np.clip(np.ceil(shared / (ta * batches)), 1, tb)
+        left, units = parts + 0 * all_steps, ta * parts * batches + 0 * tc
+    elif keep == "right":
+        parts = np.clip(np.ceil(shared / (tb * batches)), 1, ta)
+        left = (all_steps - (tb - 1)) / (ta * tc)
+        right, units = parts + 0 * all_steps, tb * parts * batches + 0 * tc
+    return left, right, units + 0 * all_steps
+
+
+def _seconds(
+    problem: Problem, rates: Rates, times: tuple[Grid, Grid], panel: tuple[Grid, Grid, Grid], units: Grid
+) -> tuple[Grid, Grid]:
+    """The time, and bytes of disk and network."""
+    a, w, c = panel
+    b, m, n, k = problem.product.sizes(problem.extents)
+    density = _density(problem)
+    workers = rates.threads * rates.processes
+    rate = rates.flops(np.minimum(np.minimum(a / rates.threads, w), c))
+    idle = np.ceil(units / rates.processes) * rates.processes / units
+    work = 2.0 * b * m * n * k * min(density) / (rate * workers) * idle
+    disk, network = np.zeros_like(units), np.zeros_like(units)
+    for (_, facts), elements, share, count, speed in zip(
+        problem.arrays,
+        (b * m * k, b * k * n, b * m * n),
+        density,
+        (*times, np.ones_like(units)),
+        (rates.read, rates.read, rates.write),
+        strict=True,
+    ):
+        moved = elements * share * facts.item_bytes * count
+        work = work + moved / (rates.copy * workers)
+        if facts.where == "disk":
+            disk = disk + moved / (speed * rates.nodes)
+        elif facts.where == "global":
+            network = network + moved
+    work = work + network / (rates.network * rates.processes)
+    return np.maximum(work, disk), disk * rates.read + network

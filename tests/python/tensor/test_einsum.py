@@ -1,0 +1,244 @@
+"""`einsum` against NumPy's, on arrays of all kinds, in memory of all sizes."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+
+import numpy as np
+import pytest
+
+import outcore
+from outcore.base.errors import OutcoreError
+from outcore.tensor.einsum import einsum
+
+EXPRESSIONS = [
+    ("ik,kj->ij", [(13, 9), (9, 11)]),
+    ("ki,jk->ji", [(9, 13), (11, 9)]),
+    ("ijcd,Qac,Qbd->ijab", [(3, 4, 5, 6), (7, 8, 5), (7, 9, 6)]),
+    ("ijk,kjl->li", [(4, 5, 6), (6, 5, 3)]),
+    ("bij,bjk->bik", [(9, 3, 4), (9, 4, 5)]),
+    ("ibj,jkb->kib", [(3, 9, 4), (4, 5, 9)]),
+    ("ab,ab->ab", [(6, 7)] * 2),
+    ("ab,ab->", [(6, 7)] * 2),
+    ("i,j->ij", [(3,), (4,)]),
+    ("ij->ji", [(4, 6)]),
+    ("ij->", [(4, 6)]),
+    ("ii->i", [(5, 5)]),
+    ("iij,jk->ik", [(4, 4, 5), (5, 6)]),
+    ("abc,d->b", [(3, 4, 5), (6,)]),
+    ("ab,bc,cd,de->ae", [(3, 4), (4, 5), (5, 6), (6, 7)]),
+    (",->", [(), ()]),
+]
+
+
+@pytest.fixture(scope="module")
+def world():
+    with outcore.World("self", memory="200MB") as world:
+        yield world
+
+
+def on_disk(world, array):
+    disk = outcore.DiskArray(world, array.shape, array.dtype)
+    disk.write_all(array)
+    return disk
+
+
+@pytest.mark.parametrize("memory", [None, 20_000, 6_000])
+@pytest.mark.parametrize(("subscripts", "shapes"), EXPRESSIONS)
+def test_arrays_of_numpy(subscripts, shapes, memory):
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal(shape) for shape in shapes]
+    expected = np.einsum(subscripts, *arrays)
+    found = einsum(subscripts, *arrays, memory=memory)
+    assert np.shape(found) == expected.shape
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("kinds", list(itertools.product(("numpy", "global", "disk", "node"), repeat=2)))
+def test_arrays_of_all_kinds_mix(world, kinds):
+    random = np.random.default_rng(1)
+    arrays = [random.standard_normal(shape) for shape in ((20, 3, 15), (15, 25, 3))]
+    expected = np.einsum("iak,kja->ji", *arrays)
+    made = []
+    for kind, array in zip(kinds, arrays, strict=True):
+        if kind == "disk":
+            made.append(on_disk(world, array))
+        elif kind == "global":
+            made.append(outcore.GlobalArray(world, array.shape))
+            made[-1][...] = array
+        elif kind == "node":
+            made.append(outcore.NodeArray(world, array.shape))
+            made[-1].view[...] = array
+        else:
+            made.append(array)
+    for memory in (4_000, 100_000):
+        with outcore.DiskArray(world, (25, 20)) as out:
+            assert einsum("iak,kja->ji", *made, out=out, memory=memory) is out
+            np.testing.assert_allclose(out[...], expected, rtol=1e-12, atol=1e-12)
+    for array in made:
+        if not isinstance(array, np.ndarray):
+            array.close()
+
+
+def test_bytes_are_those_that_were_predicted(world):
+    random = np.random.default_rng(2)
+    a, b = random.standard_normal((300, 200)), random.standard_normal((200, 250))
+    with on_disk(world, a) as left, on_disk(world, b) as right, outcore.DiskArray(world, (300, 250)) as out:
+        for memory in (50_000, 200_000, 2_000_000):
+            einsum("ik,kj->ij", left, right, out=out, memory=memory)
+            counted = einsum.last
+            assert counted.actual.disk_read == counted.plan.predicted.disk_read
+            assert counted.actual.disk_written == counted.plan.predicted.disk_written == 8 * 300 * 250
+            assert counted.actual.flops == 2 * 300 * 250 * 200
+            np.testing.assert_allclose(out[...], a @ b, rtol=1e-12, atol=1e-12)
+
+
+def test_accumulate_and_scale(world):
+    random = np.random.default_rng(3)
+    a, b, c = (random.standard_normal((30, 30)) for _ in range(3))
+    with on_disk(world, a) as left, on_disk(world, c) as out:
+        einsum("ik,kj->ij", left, b, out=out, accumulate=True, scale=-0.5, memory=9_000)
+        np.testing.assert_allclose(out[...], c - 0.5 * (a @ b), rtol=1e-12, atol=1e-12)
+    local = c.copy()
+    einsum("ik,kj->ij", a, b, out=local, accumulate=True, scale=3)
+    np.testing.assert_allclose(local, c + 3 * (a @ b), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128", "int64"])
+def test_element_types_are_those_of_numpy(dtype):
+    random = np.random.default_rng(4)
+    a, b = ((9 * random.standard_normal((7, 7))).astype(dtype) for _ in range(2))
+    found = einsum("ik,kj->ij", a, b, memory=1_500)
+    expected = np.einsum("ik,kj->ij", a, b)
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_types_mix(world):
+    random = np.random.default_rng(5)
+    a, b = random.standard_normal((20, 30)).astype(np.float32), random.standard_normal((30, 10))
+    with on_disk(world, a) as left, outcore.DiskArray(world, (20, 10), np.complex128) as out:
+        einsum("ik,kj->ij", left, b, out=out, memory=5_000)
+        np.testing.assert_allclose(out[...], a.astype(float) @ b, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_tiles_that_are_not_there_are_neither_read_nor_multiplied(world, share):
+    random = np.random.default_rng(6)
+    cuts = [[0, 3, 7, 12], [0, 5, 6, 14], [0, 4, 13]]
+    whole, tiles = [], []
+    for axes in ((0, 1, 2), (2, 1, 0)):
+        flags = random.random([len(cuts[axis]) - 1 for axis in axes]) < share
+        array = outcore.BlockSparseArray(world, [cuts[axis] for axis in axes], flags)
+        dense = np.zeros([cuts[axis][-1] for axis in axes])
+        for tile in array.tiles:
+            dense[array.box(tile)] = random.standard_normal(array.tile_shape(tile))
+            array.put_tile(tile, dense[array.box(tile)])
+        tiles.append(array)
+        whole.append(dense)
+    for memory in (16_000, 10**6):
+        found = np.zeros((12, 12))
+        einsum("ajk,kjb->ab", *tiles, out=found, memory=memory)
+        np.testing.assert_allclose(found, np.einsum("ajk,kjb->ab", *whole), rtol=1e-12, atol=1e-12)
+        assert einsum.last.actual.disk_read == einsum.last.plan.predicted.disk_read
+    if share == 0:
+        assert einsum.last.actual.flops == einsum.last.actual.disk_read == 0
+    for array in tiles:
+        array.close()
+
+
+def test_a_sparse_result_gets_its_tiles_alone(world):
+    random = np.random.default_rng(7)
+    a, b = random.standard_normal((10, 6)), random.standard_normal((6, 9))
+    with outcore.BlockSparseArray(world, [[0, 4, 10], [0, 5, 9]], [(0, 0), (1, 1)]) as out:
+        einsum("ik,kj->ij", a, b, out=out)
+        expected = np.zeros((10, 9))
+        for box in (np.s_[:4, :5], np.s_[4:, 5:]):
+            expected[box] = (a @ b)[box]
+        np.testing.assert_allclose(out.to_numpy(), expected, rtol=1e-12, atol=1e-12)
+        assert einsum.last.actual.disk_written == 8 * (4 * 5 + 6 * 4)
+
+
+def test_nan_and_infinity_pass_through():
+    a, b = np.ones((4, 4)), np.ones((4, 4))
+    a[1, 2], b[0, 3] = np.nan, np.inf
+    np.testing.assert_array_equal(einsum("ik,kj->ij", a, b, memory=1_000), a @ b)
+
+
+def test_no_elements_give_zeros(world):
+    out = np.ones((3, 2))
+    einsum("ik,kj->ij", np.zeros((3, 0)), np.zeros((0, 2)), out=out)
+    assert (out == 0).all()
+    assert einsum("ik,kj->ij", np.zeros((0, 3)), np.zeros((3, 2))).shape == (0, 2)
+
+
+def test_a_result_that_nobody_made_is_where_it_fits(world):
+    a = np.ones((40, 40))
+    with on_disk(world, a) as left:
+        for memory, kind in ((100_000, outcore.GlobalArray), (20_000, outcore.DiskArray)):
+            with einsum("ik,kj->ij", left, a, memory=memory) as found:
+                assert isinstance(found, kind)
+                assert (found[...] == 40).all()
+        assert einsum("ij,ij->", left, a) == 1600
+
+
+def test_plans_can_be_forced_and_are_checked(world):
+    a, b = np.ones((30, 30)), np.ones((30, 20))
+    plan = einsum.plan("ik,kj->ij", a, b, memory=9_000)
+    again = type(plan).from_json(plan.as_json())
+    np.testing.assert_allclose(einsum("ik,kj->ij", a, b, plan=again), a @ b)
+    assert einsum.last.plan == plan
+    with pytest.raises(OutcoreError, match="the plan is for") as caught:
+        einsum("ik,kj->ij", a, a, plan=plan)
+    assert caught.value.errno == errno.EINVAL
+
+
+def test_progress_rises_to_one():
+    told = []
+    a = np.ones((60, 60))
+    einsum("ik,kj->ij", a, a, memory=10_000, progress=told.append)
+    assert told == sorted(told)
+    assert told[-1] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("call", "number", "words"),
+    [
+        (lambda a, w: einsum("ik,kj->ij", a, a, out=a), errno.EINVAL, "the result is operand 0"),
+        (lambda a, w: einsum("ik,kj->ij", a, a, out=np.zeros((2, 2))), errno.EINVAL, "the result has shape"),
+        (lambda a, w: einsum("ik,kj->ij", a * 1j, a, out=np.zeros((8, 8))), errno.EINVAL, "a result of type"),
+        (lambda a, w: einsum("ik,kj->ij", a, a, memory=30), errno.ENOMEM, "smallest panels"),
+        (lambda a, w: einsum("ik,kj->ij", a), errno.EINVAL, "2 operands, 1"),
+    ],
+)
+def test_bad_arguments_are_refused(world, call, number, words):
+    with pytest.raises(OutcoreError, match=words) as caught:
+        call(np.ones((8, 8)), world)
+    assert caught.value.errno == number
+
+
+def test_an_array_of_another_kind_is_refused():
+    with pytest.raises(TypeError, match="dict is no array"):
+        einsum("i->i", {})
+
+
+def test_workspace_is_accounted_to_the_budget(world):
+    used = world.budget.used_bytes
+    a = np.ones((30, 30))
+    with on_disk(world, a) as left, on_disk(world, a) as right:
+        held = world.budget.used_bytes
+        with pytest.raises(OutcoreError, match="workspace of einsum") as caught:
+            einsum("ik,kj->ij", left, right, out=np.zeros((30, 30)), memory="100GB", plan=_huge(left, right))
+        assert caught.value.errno == errno.ENOMEM
+        assert world.budget.used_bytes == held
+    assert world.budget.used_bytes == used
+
+
+def _huge(left, right):
+    from dataclasses import replace
+
+    plan = einsum.plan("ik,kj->ij", left, right, out=np.zeros((30, 30)))
+    statement = plan.statements[0]
+    product = replace(statement.plan, workspace_bytes=10**12)
+    return replace(plan, statements=(replace(statement, plan=product),))

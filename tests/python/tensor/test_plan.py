@@ -1,0 +1,208 @@
+"""Plans: what they fit into, how near they come to the bound, and that they are values."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from outcore.base.errors import OutcoreError
+from outcore.tensor.bound import Moved, least_bytes
+from outcore.tensor.cells import Axis, cut_for, panels
+from outcore.tensor.expression import parse
+from outcore.tensor.geometry import Problem
+from outcore.tensor.operands import Facts, plain
+from outcore.tensor.order import Cost, order
+from outcore.tensor.plan import Plan, contract, problems
+from outcore.tensor.product_plan import Held
+from outcore.tensor.rates import ASSUMED
+from outcore.tensor.schedule import Choice
+
+F8 = np.dtype(np.float64)
+
+
+def planned(subscripts, shapes, memory_bytes, where="disk", rates=ASSUMED):
+    expression = parse(subscripts, shapes)
+    arrays = [*shapes, expression.shape(expression.output)]
+    return contract(expression, [plain(shape, F8, where) for shape in arrays], memory_bytes, rates)
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "words", "limit"),
+    [
+        (20000, 20000, 20000, 12_500_000, 1.25),
+        (400, 40000, 40000, 4_000_000, 1.1),
+        (120, 120, 20000, 60_000, 1.01),
+        (2400, 2400, 120, 90_000, 1.5),
+        (3000, 3000, 3000, 27_000_000, 1.01),
+    ],
+)
+def test_bytes_come_near_the_bound(m, n, k, words, limit):
+    plan = planned("ik,kj->ij", [(m, k), (k, n)], 8 * words)
+    found = plan.statements[0].plan
+    assert found.over_bound <= limit
+    assert found.workspace_bytes <= 8 * words
+
+
+def test_bound_is_that_of_the_paper_and_at_least_everything_once():
+    moved = Moved(8e6, 8e6, 8e6)
+    assert least_bytes(1e9, moved, 8e4, 8) == pytest.approx(8 * (2e9 / 100 - 2e4))
+    assert least_bytes(1e9, moved, 1e12, 8) == 24e6
+    assert least_bytes(1e9, Moved(0, 8e6, 8e6), 8e4, 8) == 16e6
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_workspace_is_within_memory_and_every_element_is_read(seed):
+    random = np.random.default_rng(seed)
+    m, n, k, b = (int(random.integers(1, 200)) for _ in range(4))
+    b = min(b, 5)
+    memory = int(8 * random.integers(50, 60_000))
+    try:
+        plan = planned("bik,bkj->bij", [(b, m, k), (b, k, n)], memory)
+    except OutcoreError as error:
+        assert error.errno == errno.ENOMEM
+        assert memory < 8 * 1000
+        return
+    found = plan.statements[0].plan
+    assert found.workspace_bytes <= memory
+    assert found.predicted.disk_read >= 8 * b * k * (m + n) * (1 - 1e-12)
+    assert found.predicted.disk_written == 8 * b * m * n
+    assert found.predicted.flops == 2 * b * m * n * k
+    assert found.predicted.disk >= found.bound_bytes * (1 - 1e-12)
+
+
+def test_too_little_memory_says_what_is_needed():
+    with pytest.raises(OutcoreError, match=r"smallest panels take .* MB") as caught:
+        planned("ik,kj->ij", [(100, 100), (100, 100)], 30)
+    assert caught.value.errno == errno.ENOMEM
+
+
+def test_plans_can_be_saved_and_compared():
+    shapes = [(40, 50), (50, 60), (60, 70)]
+    plan = planned("ij,jk,kl->il", shapes, 40_000)
+    again = Plan.from_json(plan.as_json())
+    assert again == plan
+    assert "1.00 x" in plan.compare(again)
+    smaller = planned("ij,jk,kl->il", shapes, 20_000)
+    assert smaller != plan
+    assert "disk read" in plan.compare(smaller)
+    assert "bound" in plan.table()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[1]", '{"format": 1}', '{"format": 99}', '{"format": 1, "rates": 3}']
+)
+def test_what_is_no_plan_is_refused(text):
+    with pytest.raises(OutcoreError, match="read a plan"):
+        Plan.from_json(text)
+
+
+def test_forced_choices_are_taken():
+    expression = parse("ik,kj->ij", [(90, 90), (90, 90)])
+    facts = [plain((90, 90), F8, "disk")] * 3
+    for keep in ("result", "left", "right"):
+        choice = Choice(keep, False, (1, 30, 30, 30), (1, 1, 1, 1))
+        found = contract(expression, facts, 10**6, ASSUMED, choices=[choice]).statements[0].plan
+        assert found.choice == choice
+        left, right = {"result": (3, 3), "left": (1, 3), "right": (3, 1)}[keep]
+        most = 8 * 90 * 90 * (left + right)
+        assert 8 * 90 * 90 * 2 <= found.predicted.disk_read <= most
+
+
+def test_tilings_that_differ_are_named():
+    expression = parse("ik,kj->ij", [(10, 10), (10, 10)])
+    tiled = [Facts((10, 10), F8, "disk", 8, ((0, 10), cuts)) for cuts in ((0, 5, 10), (0, 10))]
+    other = replace(tiled[1], tiles=((0, 4, 10), (0, 10)))
+    with pytest.raises(OutcoreError, match=r"tilings of axes 'k' differ: \[0, 5, 10\], \[0, 4, 10\]"):
+        contract(expression, [tiled[0], other, plain((10, 10), F8, "disk")], 10**6, ASSUMED)
+
+
+# ---- order ----
+
+
+def flops_of(pairs, inputs, extents):
+    labels, total = list(inputs), 0
+    for left, right, out in pairs:
+        letters = set(labels[left]) | set(labels[right] if right >= 0 else "")
+        total += math.prod(extents[x] for x in letters)
+        labels.append(out)
+    return total
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_order_is_the_best_of_all(seed):
+    """Of a chain of matrices in memory, for which operations decide: against every bracketing."""
+    random = np.random.default_rng(seed)
+    extents = {letter: int(random.integers(200, 3000)) for letter in "abcdef"}
+    inputs = ("ab", "bc", "cd", "de", "ef")
+    expression = parse(",".join(inputs) + "->af", [tuple(extents[x] for x in pair) for pair in inputs])
+    rates = replace(ASSUMED, copy=1e30)
+    pairs = order(Cost(expression, [False] * 5, rates, 1e15, 8))
+
+    def best(first, last):
+        if first == last:
+            return 0
+        return min(
+            best(first, cut)
+            + best(cut + 1, last)
+            + extents["abcdef"[first]] * extents["abcdef"[cut + 1]] * extents["abcdef"[last + 1]]
+            for cut in range(first, last)
+        )
+
+    assert flops_of(pairs, inputs, extents) == best(0, 4)
+    assert pairs[-1].out == "af"
+
+
+def test_indices_of_one_operand_alone_are_summed_first():
+    expression = parse("abc,d->b", [(3, 4, 5), (6,)])
+    pairs = order(Cost(expression, [False] * 2, ASSUMED, 1e9, 8))
+    assert [(pair.right, pair.out) for pair in pairs[:2]] == [(-1, "b"), (-1, "")]
+
+
+def test_many_operands_are_taken_greedily():
+    letters = "abcdefghijkl"
+    inputs = [letters[i : i + 2] for i in range(11)]
+    expression = parse(",".join(inputs) + "->al", [(5, 5)] * 11)
+    pairs = order(Cost(expression, [False] * 11, ASSUMED, 1e9, 8))
+    assert len(pairs) == 10
+    assert flops_of(pairs, inputs, expression.extents) <= 10 * 125
+
+
+# ---- cells and panels ----
+
+
+def test_cells_cover_a_group_and_keep_tiles_whole():
+    axes = [Axis("i", 7), Axis("j", 12, (0, 5, 8, 12)), Axis("k", 4)]
+    for most, pieces in itertools.product((1, 3, 16, 20, 48, 100, 1000), (1, 2, 3)):
+        cut = cut_for(axes, most, pieces)
+        assert int(cut.sizes.sum()) == 7 * 12 * 4
+        assert set(cut.cuts[1]) <= {0, 5, 8, 12}
+        assert int(cut.sizes.max()) <= max(most, 5 * 4)
+
+
+def test_panels_keep_classes_apart_and_are_even():
+    found = panels([10] * 10, [0, 1] * 5, 30)
+    assert sorted(cell for cells in found for cell in cells) == list(range(10))
+    assert all(len({cell % 2 for cell in cells}) == 1 for cells in found)
+    assert sorted(len(cells) for cells in found) == [2, 2, 3, 3]
+
+
+def test_a_panel_that_was_used_last_goes_last():
+    held = Held(2)
+    assert [held.take(panel)[1] for panel in ((1,), (2,), (1,), (3,), (1,), (2,))] == [
+        True, True, False, True, False, True,
+    ]  # fmt: skip
+
+
+def test_problems_of_a_saved_plan_are_those_it_was_made_for():
+    shapes = [(9, 8), (8, 7), (7, 6)]
+    expression = parse("ij,jk,kl->il", shapes)
+    facts = [plain(shape, F8, "disk") for shape in [*shapes, (9, 6)]]
+    plan = contract(expression, facts, 10**6, ASSUMED)
+    found = problems(plan, expression, facts)
+    assert all(isinstance(each, Problem) for each in found)
+    assert [str(each.product) for each in found] == [each.plan.product for each in plan.statements]
