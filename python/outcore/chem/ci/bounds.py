@@ -21,7 +21,8 @@ class Bound:
     """Of one root, in Hartree.
 
     energy: as computed; the exact one is not above it by more than rounding, if the root is the lowest.
-    weinstein: there is an exact energy within so much of it: the norm of the residual. Rigorous.
+    weinstein: there is an exact energy within so much of it: the norm of the residual, and what H times the vector
+        may be wrong by. Rigorous.
     temple: the exact energy is not lower than this, if the next state is not lower than its own energy less its
         residual norm; None for the highest root that was computed. Rigorous under that condition.
     extrapolated: where energies go that fall as the square of residuals do, and uncertainty of it; an estimate.
@@ -40,11 +41,12 @@ class Bound:
 def of(iterations: Sequence[Iteration], shift: float = 0.0) -> list[Bound]:
     """Of all roots after these iterations; `shift` is added to their energies."""
     last, found = iterations[-1], list[Bound]()
-    for root, (energy, residual) in enumerate(zip(last.energies, last.residuals, strict=True)):
+    norms = last.residuals + last.errors
+    for root, (energy, residual) in enumerate(zip(last.energies, norms, strict=True)):
         temple = None
         if root + 1 < len(last.energies):
-            gap = last.energies[root + 1] - last.residuals[root + 1] - energy
-            temple = float(energy - residual**2 / gap + shift) if gap > 0 else None
+            gap = last.energies[root + 1] - norms[root + 1] - energy
+            temple = float(energy - last.errors[root] - residual**2 / gap + shift) if gap > 0 else None
         extrapolated, uncertainty = _extrapolated(iterations, root)
         stored = _ROUNDING[last.precision] ** 2 * max(float(last.above[root]), 0.0)
         found.append(

@@ -198,8 +198,9 @@ def make_plan(
 
     pairs = 2 * roots * (0 if states_on_disk else _DOUBLE)
     pairs += 2 * roots * (options.vectors - 1) * (_SINGLE if mixed else _DOUBLE)
-    if mixed and not states_on_disk:  # both kinds of states at once, without the others
-        pairs = max(pairs, 2 * roots * (_DOUBLE + _SINGLE))
+    # At the switch there are both kinds of states, directions, and corrections that H was not applied to.
+    if mixed and not states_on_disk:
+        pairs = max(pairs, 2 * roots * (_DOUBLE + _SINGLE) + roots * (2 * options.vectors - 3) * _SINGLE)
     vectors = -(-tiling.elements // processes) * pairs
     least = 2 * _least_elements(space) * _DOUBLE + _PANELS * _PAGE_BYTES  # panels of the smallest tasks
     everything = _everything(space)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 SMALLEST = 0.02  # Hartree: denominators of corrections are not nearer to zero
 SWITCH = 1e-4  # norm of residuals below which double precision is worth its price
 _STALLED = 3  # iterations in single precision without a smaller residual
+# Of H times a vector, relative to it: many times what was seen, as the sums of errors below are no bounds.
+_ERRORS = {"float64": 1e-14, "float32": 1e-6}
+_DOUBTFUL = 0.25  # of a residual, or of the tolerance: the part that may be such an error
 
 
 class Operator(Protocol):
@@ -59,12 +62,14 @@ class Options:
 
 @dataclass(frozen=True)
 class Iteration:
-    """energies: Hartree, without the core. residuals: norms. above: sum (d - E) x^2 of each state. seconds: since
-    the iteration before. waited_seconds: among them those in which this process waited for vectors."""
+    """energies: Hartree, without the core. residuals: norms, from H times the states as they are stored, which may
+    be wrong by vectors of norms `errors`. above: sum (d - E) x^2 of each state. seconds: since the iteration
+    before. waited_seconds: among them those in which this process waited for vectors."""
 
     number: int
     energies: Matrix
     residuals: Matrix
+    errors: Matrix
     above: Matrix
     precision: str
     seconds: float
@@ -87,11 +92,14 @@ class Found:
 MakeVectors = Callable[[str, int], "Vectors"]  # of a type, so many, zero
 
 
-class _Pair(NamedTuple):
-    """A vector of the small space beside the states, and H times it."""
+@dataclass
+class _Pair:
+    """A vector of the small space beside the states, and H times it, which may be wrong by a vector of norm
+    `error`."""
 
     vector: Vectors
     multiplied: Vectors
+    error: float = 0.0
 
 
 class Search:
@@ -122,16 +130,17 @@ class Search:
         self._since, self._waited = time.perf_counter(), self.operator.waited_seconds
         try:
             if states.dtype != np.float64 and self._type == "float64":  # kept by a run of mixed precision
-                self._states = states
-                states = self._in_double()
+                states = self._in_double(states)
             elif not multiplied:
                 self._multiply(states)
             self._begin(states)
             found = self._pass()
             while not self._finished():
-                if self._wants_double():
-                    self._begin(self._in_double())
+                if self._is_doubtful():
+                    self._renew()
                 else:
+                    if self._wants_double():
+                        found = self._switched(found)
                     self._expand(found)
                 found = self._pass()
         except Exception:  # not of Ctrl-C, which this process alone may have got
@@ -153,6 +162,7 @@ class Search:
         self._to_vectors: Matrix | None = None
         self._active = list(range(len(x)))
         self._stalled, self._best = 0, np.inf
+        self._errors = _ERRORS[states.dtype.name] * abs(self._energies)
 
     def _pass(self) -> passes.Corrected:
         """New states, their residuals and corrections. Vectors that became part of a direction are gone, their
@@ -178,6 +188,7 @@ class Search:
             smallest=SMALLEST,
             threads=self.options.threads,
         )
+        self._follow_errors(kept)
         for each in gone:
             each.multiplied.close()
         for each in gone[len(self._active) :]:
@@ -188,6 +199,7 @@ class Search:
             len(self._iterations) + 1,
             np.diagonal(found.hamiltonian)[:k] / norms,
             found.residuals / np.sqrt(norms),
+            self._errors,
             found.above / norms,
             self._states.dtype.name,
             now - self._since,
@@ -213,14 +225,26 @@ class Search:
             pair = self._work[-1]
             self.operator.apply(Place(pair.vector, 0), Place(pair.multiplied, 0))
         overlap, hamiltonian = self._complete(found, self._work[kept:], k, k + kept)
+        for i, pair in enumerate(self._work[kept:], k + kept):
+            pair.error = _ERRORS[self._type] * abs(hamiltonian[i, i]) / np.sqrt(overlap[i, i] or 1.0)
         solved = ritz(overlap, hamiltonian, k, self._type)
         self._energies, self._to_states = solved.energies, solved.coefficients
-        self._active = [i for i in range(k) if residuals[i] >= self.options.tolerance]
+        unconverged = [i for i in range(k) if residuals[i] >= self._accuracy]
+        self._active = unconverged or list(range(k))  # none: so it is said in single precision
         room = (self.options.vectors - 1) * k
         self._to_vectors = None
         if len(self._work) + len(self._active) > room:
             directions = self._active if room >= 2 * len(self._active) else []
             self._to_vectors = np.ascontiguousarray(solved.coefficients[directions, k:])
+
+    def _follow_errors(self, kept: int) -> None:
+        """What H times the new states, and the vectors that are kept, may be wrong by."""
+        errors = np.array([*self._errors, *(each.error for each in self._work)])
+        self._errors = abs(self._to_states) @ errors[: self._to_states.shape[1]]
+        if self._to_vectors is not None:
+            of_kept = abs(self._to_vectors) @ errors[len(self._errors) :]
+            for pair, error in zip(self._work[:kept], of_kept, strict=True):
+                pair.error = float(error)
 
     # ---- when it ends ----
 
@@ -229,13 +253,28 @@ class Search:
 
     def _converged(self) -> bool:
         last = self._iterations[-1]
-        return last.precision == "float64" and bool((last.residuals < self.options.tolerance).all())
+        small = bool((last.residuals < self.options.tolerance).all())
+        return last.precision == "float64" and small and not self._is_doubtful()
+
+    def _is_doubtful(self) -> bool:
+        """Whether H times a state, that sums of many vectors have made, may be too wrong for its residual."""
+        if self._states.dtype != np.float64:
+            return False
+        residuals = np.maximum(self._iterations[-1].residuals, self.options.tolerance)
+        new = _ERRORS["float64"] * abs(self._energies)
+        return bool((self._errors > np.maximum(_DOUBTFUL * residuals, 10 * new)).any())
 
     def _wants_double(self) -> bool:
         if self._states.dtype == np.float64:
             return False
         worst = float(self._iterations[-1].residuals.max())
-        return worst < max(SWITCH, self.options.tolerance) or self._stalled >= _STALLED
+        return worst < self._accuracy or self._stalled >= _STALLED
+
+    @property
+    def _accuracy(self) -> float:
+        """Norm of the residual of states that need no correction in this precision: it would be noise."""
+        tolerance = self.options.tolerance
+        return tolerance if self._states.dtype == np.float64 else max(SWITCH, tolerance)
 
     # ---- vectors ----
 
@@ -256,13 +295,42 @@ class Search:
         for x, hx in zip(*self._halves(states), strict=True):
             self.operator.apply(x, hx)
 
-    def _in_double(self) -> Vectors:
+    def _in_double(self, states: Vectors) -> Vectors:
         """The same states in double precision, and H times them."""
-        double = self._make_states("float64", self._states.count)
-        passes.copy(self.world, self._states_places, self._halves(double)[0], self.options.threads)
-        self._states.close()
+        double = self._make_states("float64", states.count)
+        passes.copy(self.world, self._halves(states)[0], self._halves(double)[0], self.options.threads)
+        states.close()
         self._multiply(double)
         return double
+
+    def _renew(self) -> None:
+        """H times the states anew, without the vectors that it had become wrong with."""
+        for place in self._halves(self._states)[1]:
+            self._states.clear(place.index)
+        self._multiply(self._states)
+        self._begin(self._states)
+
+    def _switched(self, found: passes.Corrected) -> passes.Corrected:
+        """States in double precision from now on. The other vectors stay: what was found of all of them holds, but
+        for H times the states."""
+        k = len(self._states_places)
+        # While states are there in both precisions there is room for so many others.
+        gone = max(len(self._work) - (self.options.vectors - 2) * k, 0)
+        for pair in self._work[:gone]:
+            pair.vector.close()
+            pair.multiplied.close()
+        del self._work[:gone]
+        left = np.delete(np.arange(len(found.overlap)), slice(k, k + gone))
+        overlap = found.overlap[np.ix_(left, left)]
+        hamiltonian = np.delete(found.hamiltonian[left], slice(k, k + gone), axis=1)
+        self._states = self._in_double(self._states)
+        self._errors = _ERRORS["float64"] * abs(self._energies)
+        self._stalled, self._best = 0, np.inf
+        x, hx = self._halves(self._states)
+        others = [Place(each.vector, 0) for each in self._work] + [Place(each, 0) for each in self._loose]
+        hamiltonian[:k, :k] = passes.dots(self.world, x, hx, self.options.threads)
+        hamiltonian[k:, :k] = passes.dots(self.world, others, hx, self.options.threads)
+        return replace(found, overlap=overlap, hamiltonian=hamiltonian)
 
     def _drop(self, kept: int) -> None:
         """All vectors beside the states but the first `kept`."""

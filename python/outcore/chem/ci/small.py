@@ -9,10 +9,8 @@ from numpy.typing import NDArray
 
 Matrix = NDArray[np.float64]
 
-_DEPENDENT = {
-    "float64": 1e-11,
-    "float32": 1e-7,
-}  # eigenvalue of overlaps of normalised vectors that counts as 0
+# Of a normalised vector, or of a combination of such: the square of what is independent of others that counts as 0.
+_DEPENDENT = {"float64": 1e-11, "float32": 1e-5}
 
 
 @dataclass(frozen=True)
@@ -24,23 +22,39 @@ class Ritz:
 
 
 def ritz(overlap: Matrix, hamiltonian: Matrix, states: int, dtype: str = "float64") -> Ritz:
-    """The `states` lowest. What is linearly dependent within the precision of `dtype`, in which the vectors are
-    stored, is left out; vectors that are zero as well.
+    """The `states` lowest. The first `states` vectors are the present ones, which all count; what is linearly
+    dependent on them, or among the others, within the precision of `dtype`, in which the others are stored, is left
+    out; vectors that are zero as well. (Else a direction that lies in the space of the states would take any part
+    in them, and never leave.)
 
     Raises ValueError if there are not so many independent vectors."""
     norms = np.sqrt(np.maximum(np.diagonal(overlap), 0.0))
-    there = norms > 0
-    scale = np.where(there, 1.0 / np.where(there, norms, 1.0), 0.0)
+    scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
     s = overlap * np.outer(scale, scale)
     h = hamiltonian * np.outer(scale, scale)
     h, s = (h + h.T) / 2, (s + s.T) / 2
     shift = float(h[0, 0])  # differences of energies count, not their size
     h -= shift * s
-    values, vectors = np.linalg.eigh(s)
-    kept = values > _DEPENDENT[dtype] * values[-1]
-    if int(kept.sum()) < states:
-        raise ValueError(f"{int(kept.sum())} independent vectors for {states} states")
-    basis = vectors[:, kept] / np.sqrt(values[kept])
+    present = _basis(s[:states, :states], _DEPENDENT["float64"])
+    if present.shape[1] < states:
+        raise ValueError(f"{present.shape[1]} independent vectors for {states} states")
+    # The others without what they have of the states.
+    projector = np.eye(len(s))
+    projector[:states, states:] = -present @ present.T @ s[:states, states:]
+    rest = (projector.T @ s @ projector)[states:, states:]
+    there = np.flatnonzero(np.diagonal(rest) > _DEPENDENT[dtype]) + states
+    others = projector[:, there] / np.sqrt(np.diagonal(rest)[there - states])
+    basis = np.zeros((len(s), states))
+    basis[:states] = present
+    basis = np.hstack([basis, others @ _basis(others.T @ s @ others, _DEPENDENT[dtype])])
     energies, c = np.linalg.eigh(basis.T @ h @ basis)
     coefficients = (basis @ c[:, :states]).T * scale
     return Ritz(energies[:states] + shift, coefficients)
+
+
+def _basis(overlap: Matrix, least: float) -> Matrix:
+    """Orthonormal combinations of normalised vectors."""
+    values, vectors = np.linalg.eigh(overlap)
+    kept = values > least * values[-1] if len(values) else np.zeros(0, bool)
+    found: Matrix = vectors[:, kept] / np.sqrt(values[kept])
+    return found

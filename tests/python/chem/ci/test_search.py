@@ -88,6 +88,25 @@ def test_mixed_precision_ends_with_double_precision(tmp_path):
     assert dense[0].dtype == np.float64
 
 
+@pytest.mark.parametrize(("roots", "vectors"), [(1, 2), (1, 3), (2, 3), (3, 3), (1, 5)])
+def test_mixed_precision_is_as_good_as_double(roots, vectors, tmp_path):
+    """What single precision leaves out of H times a vector adds up: it must not be taken for a residual."""
+    space = Space(orbitals([0, 0, 0, 1, 1, 1], 2), 3, 3, 0, 1)
+    for seed in (3, 4):
+        given = {"roots": roots, "vectors": vectors, "tolerance": 1e-7, "seed": seed, "max_iterations": 150}
+        _, double, _ = solve(space, tmp_path, **given)
+        operator, found, dense = solve(space, tmp_path, precision="mixed", **given)
+        assert found.converged
+        assert len(found.iterations) <= len(double.iterations) + (2 if roots == 1 else 10)
+        assert found.last.energies == pytest.approx(operator.eigenvalues(roots), abs=1e-9)
+        for root in range(roots):
+            x, norm = dense[root].ravel(), np.linalg.norm(dense[root])
+            residual = np.linalg.norm(operator.matrix @ x - found.last.energies[root] * x) / norm
+            wrong = np.linalg.norm(operator.matrix @ x - dense[roots + root].ravel()) / norm
+            assert wrong <= found.last.errors[root]
+            assert residual <= found.last.residuals[root] + found.last.errors[root]
+
+
 def test_threads_and_tiles_change_nothing(tmp_path):
     space = Space(orbitals([0, 0, 0, 1, 1, 1], 2), 3, 3, 0, 1)
     energies = [

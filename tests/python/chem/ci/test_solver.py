@@ -111,6 +111,17 @@ def test_mixed_precision_gives_the_energy(given, energy, tmp_path):
     assert solved.iterations[0].precision == "float32"
 
 
+def test_the_switch_to_double_precision_costs_no_iteration(given, tmp_path):
+    for vectors in (2, 3, 5):
+        double, mixed = (
+            solve(given, tmp_path, vectors=vectors, precision=each)[0] for each in ("double", "mixed")
+        )
+        assert {each.precision for each in mixed.iterations} == {"float32", "float64"}
+        assert len(mixed.iterations) <= len(double.iterations)
+        assert mixed.products == len(mixed.iterations) + 1  # H times the state, anew
+        assert mixed.bounds[0].weinstein < 1e-7
+
+
 def test_ordered_sums_repeat_bit_by_bit(given, tmp_path):
     runs = [
         solve(given, tmp_path, kind, 1900, slots=slots, threads=threads, ordered=True)
