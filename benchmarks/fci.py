@@ -3,8 +3,8 @@
 Products are timed in turn with PySCF's direct_spin0_symm, from the same integrals, on the same number of threads.
 Vectors of ours are in memory, folded, and what is timed begins and ends with them. Rates are operations of the
 products of matrices alone over the time of all that is done, against DGEMM of the same BLAS with 1000 x 1000
-matrices. Whole runs converge residuals to 1e-5, from integrals to energies, start states included.
---quick takes one molecule, and its products only.
+matrices. Whole runs converge residuals to 1e-5, from integrals to energies, start states included. `outcore bench
+fci_large` and `casscf` have the large ones. --quick takes one molecule, and its products only.
 """
 
 from __future__ import annotations

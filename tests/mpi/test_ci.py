@@ -96,3 +96,37 @@ def test_states_are_found_by_all(comm, given, shared_tmp_path):
         assert (second.products, len(second.iterations)) == (0, 1)
         assert second.kept_iteration == len(first.iterations)
         assert second.energies[0] == pytest.approx(first.energies[0], abs=1e-12)
+
+
+def test_casscf_is_that_of_one_process(comm, computed_once, shared_tmp_path):
+    import pyscf
+    from pyscf import mcscf
+
+    from outcore.chem.ci import FCISolver
+
+    def casscf(solver):
+        mol = pyscf.M(
+            atom="O 0 0 0; H 0 0.757 0.587; H 0 -0.757 0.587", basis="6-31g", symmetry=True, verbose=0
+        )
+        mc = mcscf.CASSCF(mol.RHF().run(conv_tol=1e-12), 6, 6)
+        mc.verbose, mc.conv_tol = 0, 1e-10
+        if solver is not None:
+            mc.fcisolver = solver
+        mc.fcisolver.conv_tol = 1e-12
+        mc.kernel()
+        return mc
+
+    expected = computed_once("water CASSCF(6,6)", lambda: float(casscf(None).e_tot))
+    with World(comm, scratch=shared_tmp_path, memory="300MB") as world:
+        solver = FCISolver(comm=world, threads=1)
+        mc = casscf(solver)
+        assert mc.converged
+        assert mc.e_tot == pytest.approx(expected, abs=1e-8)
+        energies = comm.allgather(float(mc.e_cas))
+        assert max(energies) - min(energies) < 1e-12
+        one, two = solver.make_rdm12(mc.ci, 6, 6)
+        assert one.trace() == pytest.approx(6) and np.einsum("ppqq", two) == pytest.approx(30)
+        assert solver.spin_square(mc.ci, 6, 6)[0] == pytest.approx(0, abs=1e-6)
+        for each in solver.make_rdm1s(mc.ci, 6, 6):
+            assert abs(comm.bcast(each) - each).max() < 1e-12
+        solver.close()

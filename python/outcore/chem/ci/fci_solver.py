@@ -62,6 +62,27 @@ class CIVector:
         if index != 0:
             raise IndexError(index)
 
+    @property
+    def size(self) -> int:
+        """Refused, as all that takes a state for an array is."""
+        raise self._no_array()
+
+    def ravel(self, *_: Any, **__: Any) -> Any:
+        raise self._no_array()
+
+    def reshape(self, *_: Any, **__: Any) -> Any:
+        raise self._no_array()
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise self._no_array()
+
+    def _no_array(self) -> OutcoreError:
+        detail = (
+            "it is no array in memory, as mc.newton(), NEVPT2, densities of three particles and what else works on "
+            "its elements want; CASSCF's mc1step (the default) works without"
+        )
+        return OutcoreError(errno.ENOTSUP, f"elements of {self}", detail=detail)
+
     def densities(self, other: CIVector | None = None) -> Densities:
         """Densities of the state, or between it (bra) and another; orbitals as PySCF has them."""
         if other is not None and other._ci is not self._ci:
@@ -219,11 +240,7 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         wfnsym: Any,
     ) -> tuple[Any, Any]:
         if isinstance(self, addons.SpinPenaltyFCISolver):
-            raise OutcoreError(
-                errno.ENOTSUP,
-                "FCISolver",
-                detail="fix_spin has no effect on it; set its attribute spin to 2S",
-            )
+            self.fix_spin_()
         h1e, eri, norb, nelec, ecore = problem
         electrons = self._electrons(nelec)
         self._sweep(ci0)
@@ -453,6 +470,22 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
             "FCISolver",
             detail="its vectors are no arrays; use CASSCF's mc1step (the default), not mc.newton()",
         )
+
+    def fix_spin_(self, *_: Any, **__: Any) -> Any:
+        """Refused."""
+        raise OutcoreError(
+            errno.ENOTSUP, "FCISolver", detail="fix_spin has no effect on it; set its attribute spin to 2S"
+        )
+
+    fix_spin = fix_spin_
+
+    def make_rdm123(self, *_: Any, **__: Any) -> Any:
+        """Refused."""
+        raise OutcoreError(
+            errno.ENOTSUP, "FCISolver", detail="there are densities of one and two particles, not of three"
+        )
+
+    make_rdm3 = make_rdm123
 
     # ---- life ----
 

@@ -315,3 +315,38 @@ def test_what_has_no_effect_is_refused(water, solver):
             mc.fcisolver.make_rdm1(mc.ci, orbitals, electrons)
     with pytest.raises(OutcoreError, match=r"not mc.newton\(\)"):
         mc.fcisolver.gen_linkstr(4, 4)
+    for refused in (mc.fcisolver.fix_spin_, mc.fcisolver.make_rdm123, mc.fcisolver.make_rdm3):
+        with pytest.raises(OutcoreError, match=r"spin to 2S|not of three"):
+            refused()
+
+
+def test_what_works_on_elements_is_refused_by_name(water, solver):
+    from pyscf import mrpt
+
+    casci, newton, averaged = (getattr(mcscf, each)(water, 4, 4) for each in ("CASCI", "CASSCF", "CASSCF"))
+    for each in (casci, newton, averaged):
+        each.verbose, each.fcisolver = 0, solver(water)
+    casci.kernel()
+    averaged = averaged.state_average([0.5, 0.5])
+    averaged.kernel()
+    for work in (
+        mrpt.NEVPT(casci).kernel,
+        newton.newton().kernel,
+        lambda: averaged.nuc_grad_method().kernel(state=0),
+        lambda: mcscf.spin_square(casci),
+        lambda: np.asarray(casci.ci),
+    ):
+        with pytest.raises(
+            OutcoreError, match=r"elements of <state 0 of .*it is no array in memory, as mc.newton"
+        ):
+            work()
+
+
+def test_a_large_active_space_has_the_energy_of_pyscf(solver):
+    """CASSCF(10,10), for which PySCF 2.14 with its own solver takes a minute."""
+    mf = mean_field(N2, symmetry="D2h")
+    mc = mcscf.CASSCF(mf, 10, 10)
+    mc.verbose, mc.fcisolver = 0, solver(mf, precision="mixed", memory="300MB")
+    mc.conv_tol, mc.fcisolver.conv_tol = 1e-9, 1e-11
+    assert mc.kernel()[0] == pytest.approx(-109.053768126876, abs=1e-8) and mc.converged
+    assert mc.ci.determinants == 8072
