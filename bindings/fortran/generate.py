@@ -1,8 +1,8 @@
 """Writes the Fortran modules: generate.py HEADERS OUTPUT.
 
 The interfaces of the C functions come from the headers in the folder HEADERS. The modules are the *.f90.in beside
-this file, in the order of MODULES; lines between `!@each` and `!@end` are repeated for every kind of element, or for
-those that `!@each` names.
+this file, in the order of MODULES; lines between `!@each` and `!@end` are repeated for every kind of element, or
+for those that `!@each` names.
 """
 
 from __future__ import annotations
