@@ -162,6 +162,29 @@ void def_moves(Class& cls) {
       "the panel\nhas.");
 }
 
+/// (place in a file, memory) of what a panel has of each row.
+nb::list ranges_of(const nb::object& panel, const Indices& bases, const Indices& pitches) {
+  const Panel& self = nb::cast<const Panel&>(panel);
+  const auto groups = std::size_t(self.space().orbitals.groups());
+  if (bases.size() != groups || pitches.size() != groups)
+    throw nb::value_error("bases and pitches: one for each irrep");
+  nb::list found;
+  for (std::int64_t place = 0; place < std::int64_t(self.rows().size()); ++place) {
+    const std::int64_t row = self.rows()[std::size_t(place)];
+    const auto irrep = self.row_strings().irrep(row);
+    const auto strip = self.strip(place);
+    const std::int64_t offset = bases.data()[irrep] +
+                                (row - self.row_strings().offset(irrep)) * pitches.data()[irrep] +
+                                strip.first_byte;
+    const auto memory = [&]<class Real>(Real) {
+      return nb::cast(nb::ndarray<Real, nb::numpy, nb::ndim<1>>(
+          reinterpret_cast<Real*>(strip.data), {std::size_t(strip.bytes) / sizeof(Real)}, panel));
+    };
+    found.append(nb::make_tuple(offset, self.single() ? memory(float{}) : memory(double{})));
+  }
+  return found;
+}
+
 nb::class_<Panel> panel_class(nb::module_& module) {
   return nb::class_<Panel>(
       module, "CIPanel",
@@ -196,6 +219,17 @@ void bind_panel(nb::class_<Panel>& cls) {
       .def_prop_ro(
           "rows", [](const Panel& self) { return new_array(self.rows()); }, nb::rv_policy::move,
           "int64: all rows, ascending.")
+      .def(
+          "ranges",
+          [](const nb::object& self, const Indices& bases, const Indices& pitches) {
+            return ranges_of(self, bases, pitches);
+          },
+          "bases"_a, "pitches"_a,
+          "For each row (offset in bytes, array): what the panel has of it, up to the next unit, where rows "
+          "lie in a "
+          "file.\nbases, pitches: int64, by irrep of rows: of the first row in bytes, and from a row to the "
+          "next. "
+          "Arrays are of\nuse until the panel is assigned anew.")
       .def_prop_ro("nbytes", &Panel::nbytes)
       .def("clear", &Panel::clear, "threads"_a = 1, nb::call_guard<nb::gil_scoped_release>(),
            "All elements 0.");

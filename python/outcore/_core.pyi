@@ -898,6 +898,19 @@ class CIPanel:
     def rows(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
         """int64: all rows, ascending."""
 
+    def ranges(
+        self,
+        bases: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        pitches: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> list:
+        """
+        For each row (offset in bytes, array): what the panel has of it, up to the next unit, where rows lie in a file.
+        bases, pitches: int64, by irrep of rows: of the first row in bytes, and from a row to the next. Arrays are of
+        use until the panel is assigned anew.
+        """
+
     @property
     def nbytes(self) -> int: ...
     def clear(self, threads: int = 1) -> None:

@@ -53,7 +53,14 @@ def solve(world, given, kind, elements, *, slots=1, ordered=False, checkpoint=No
 
 @pytest.mark.parametrize(
     ("nodes", "kind", "elements", "slots", "parity"),
-    [("hosts", "global", 1900, 1, 1), ("hosts", "disk", 600, 2, 1), ("processes", "disk", 20000, 1, 0)],
+    [
+        ("hosts", "global", 1900, 1, 1),
+        ("hosts", "disk", 600, 2, 1),
+        ("processes", "disk", 20000, 1, 0),
+        ("hosts", "strips", 6 * 576, 2, 1),
+        ("processes", "strips", 20 * 576, 1, 1),
+        ("processes", "strips", 20 * 576, 2, 0),
+    ],
 )
 def test_energies_are_pyscfs_on_every_process(
     comm, computed_once, given, shared_tmp_path, nodes, kind, elements, slots, parity
@@ -66,7 +73,7 @@ def test_energies_are_pyscfs_on_every_process(
         assert len(set(comm.allgather(float(solved.energies[0])))) == 1
         if parity:
             assert np.array_equal(dense, dense.T)
-        assert solved.moved.read + solved.moved.added == sum(solved.plan.product_bytes) * solved.products
+        assert solved.moved.read + solved.moved.added == sum(solved.plan.product_bytes[:2]) * solved.products
 
 
 def test_ordered_sums_are_those_of_one_process_bit_by_bit(comm, given, shared_tmp_path):
@@ -78,6 +85,17 @@ def test_ordered_sums_are_those_of_one_process_bit_by_bit(comm, given, shared_tm
             assert len(solved.plan.tasks("float64")) == len(expected.plan.tasks("float64"))
             assert solved.energies[0] == expected.energies[0]
             assert np.array_equal(dense, vector)
+
+
+def test_ordered_sums_in_strips_are_those_of_one_process_bit_by_bit(comm, given, shared_tmp_path):
+    elements = 20 * 576
+    with World("self", scratch=shared_tmp_path, memory="300MB") as alone:
+        expected, vector = solve(alone, given, "strips", elements, ordered=True)
+    with World(comm, scratch=shared_tmp_path, memory="300MB") as world:
+        solved, dense = solve(world, given, "strips", elements, slots=2, ordered=True)
+        assert len(solved.plan.tasks("float64")) == len(expected.plan.tasks("float64")) > 1
+        assert solved.energies[0] == expected.energies[0]
+        assert np.array_equal(dense, vector)
 
 
 def test_too_little_memory_is_refused_at_all(comm, given, shared_tmp_path):

@@ -50,7 +50,7 @@ class Forecast:
     def passes(self) -> float:
         """How often a whole vector is read in one product."""
         word = np.dtype(self.plan.work_type).itemsize
-        return self.plan.product_bytes[0] / (self.plan.tiling.elements * word)
+        return self.plan.product_bytes.read / (self.plan.tiling.elements * word)
 
     def rows(self) -> list[tuple[str, str]]:
         """For people: names and values."""
@@ -108,7 +108,7 @@ class Forecast:
 
     def against(self, solved: Solved, seconds: float) -> str:
         """The line of a run that is done, which took so many seconds."""
-        predicted = sum(self.plan.product_bytes) * solved.products
+        predicted = (self.plan.product_bytes.read + self.plan.product_bytes.added) * solved.products
         moved = solved.moved.read + solved.moved.added
         return (
             f"predicted / actual: moved in products {predicted / 1e6:.0f} / {moved / 1e6:.0f} MB, "
@@ -132,9 +132,8 @@ def forecast(
     with world.together("estimate of a CI"):
         kernel = solver.make_kernel(space, hamiltonian)
         flops = roots * product_flops(space, kernel)
-        read, written = (roots * each for each in plan.product_bytes)
-        if plan.kind == "disk":  # what is added to is read, but for the first time
-            read += written - roots * plan.tiling.elements * np.dtype(plan.work_type).itemsize
+        moved = plan.product_bytes
+        read, written = roots * (moved.read + moved.again), roots * moved.added
         passes_read, passes_written = plan.pass_bytes
         workers = options.threads * world.size
         rate = machine.gemm(*_GEMM, options.threads, plan.work_type)

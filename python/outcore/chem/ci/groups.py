@@ -271,6 +271,42 @@ class _Joined:
         )
 
 
+def make_bands(tiling: Tiling, limit: int, layout: Layout) -> list[Task] | None:
+    """Whole rows of the vector, each row once, at most `limit` elements in a panel of this layout: as many rows of
+    tiles as fit, or parts of one. None if a row does not fit."""
+    space, nothing = tiling.space, np.zeros(0, np.int64)
+    irreps = np.searchsorted(space.alpha.offsets, tiling.rows[:-1], side="right") - 1
+    widths = np.array(space.counts[1], np.int64)[irreps ^ space.irrep]
+    rooms = layout.room(np.zeros(len(widths), np.int64), widths)
+    bands: list[Task] = []
+    rows: list[range] = []
+    left = limit
+
+    def end() -> None:
+        if rows:
+            some = np.concatenate([np.arange(each.start, each.stop, dtype=np.int64) for each in rows])
+            bands.append(Task(range(0), some, nothing, nothing, float(len(some))))
+        rows.clear()
+
+    for begin, last, width, room in zip(tiling.rows[:-1], tiling.rows[1:], widths, rooms, strict=True):
+        if not width:
+            continue
+        most = limit // int(room)
+        if most < 1:
+            return None
+        if (last - begin) * int(room) > left:
+            end()
+            left = limit
+        for first in range(begin, last, most):
+            if first > begin:
+                end()
+                left = limit
+            rows.append(range(first, min(first + most, last)))
+            left -= len(rows[-1]) * int(room)
+    end()
+    return bands
+
+
 def _slabs(space: Space, limit: int, layout: Layout, *, transposed: bool) -> list[Task] | None:
     """Whole rows, as many as fit."""
     rows, columns = (space.beta, space.alpha) if transposed else (space.alpha, space.beta)

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import errno
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import comb
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from outcore.base.errors import OutcoreError
-from outcore.chem.ci.groups import make_tasks
+from outcore.chem.ci import strips
+from outcore.chem.ci.groups import Layout, make_bands, make_tasks
 from outcore.chem.ci.passes import AHEAD as PASS_AHEAD
 from outcore.chem.ci.sigma import tiles_ahead
 
@@ -34,6 +34,21 @@ _BLAS_BYTES = 8 * _MIB  # of a thread
 _STRING_BYTES = 160  # lists and flags of planning and of the kernel, for each string
 
 
+class ProductBytes(NamedTuple):
+    """read, added: from vectors and strips and to them. again: what is read to be added to, but for tiles that
+    nothing was added to before."""
+
+    read: int
+    added: int
+    again: int
+
+
+class _Product(NamedTuple):
+    tasks: list[Task]
+    bands: list[Task] | None
+    moved: ProductBytes
+
+
 @dataclass(frozen=True)
 class Plan:
     """Bytes are of one process, unless they say otherwise."""
@@ -51,7 +66,7 @@ class Plan:
     vector_bytes: int  # in memory
     fixed_bytes: int
     limit: str
-    _made: dict[str, list[Task]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _made: dict[str, _Product] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def memory_bytes(self) -> int:
@@ -86,7 +101,13 @@ class Plan:
         """On the disks for scratch, of all processes."""
         if self.kind != "disk":
             return 0
-        return self.work_bytes + (0 if self.states_on_disk else self._states_bytes(1))
+        return self.work_bytes + self._strip_bytes + (0 if self.states_on_disk else self._states_bytes(1))
+
+    @property
+    def _strip_bytes(self) -> int:
+        """Of those of one precision at a time."""
+        types = {self.work_type, "float64"}
+        return max(2 * strips.file_bytes(self.space, each) if self.bands(each) else 0 for each in types)
 
     @property
     def disk_bytes(self) -> int:
@@ -99,26 +120,63 @@ class Plan:
 
     def tasks(self, dtype: str) -> list[Task]:
         """Of a product in this precision."""
+        return self._product(dtype).tasks
+
+    def bands(self, dtype: str) -> list[Task] | None:
+        """Of whole rows, if products in this precision go through strips; see strips.py."""
+        return self._product(dtype).bands
+
+    @property
+    def product_bytes(self) -> ProductBytes:
+        """Of one product in double precision ("mixed": single), of all processes."""
+        return self._product(self.work_type).moved
+
+    def _product(self, dtype: str) -> _Product:
+        """Through tiles, or through strips where that moves less."""
         if dtype not in self._made:
-            self._made[dtype] = self._tasks(dtype)
+            by_tiles = self._by_tiles(dtype)
+            by_strips = self._by_strips(dtype) if self.kind == "disk" else None
+            less = by_strips is not None and sum(by_strips.moved) < sum(by_tiles.moved)
+            self._made[dtype] = by_strips if by_strips is not None and less else by_tiles
         return self._made[dtype]
 
-    def _tasks(self, dtype: str) -> list[Task]:
-        slots = 2 if self.overlaps else 1
-        limit = (self.panel_bytes - slots * _PANELS * _PAGE_BYTES) // (2 * slots * np.dtype(dtype).itemsize)
-        share = 1.0 if self.processes == 1 else 1.0 / (_TASKS_OF_A_PROCESS * self.processes)
-        found = make_tasks(self.space, limit, share)
+    def _by_tiles(self, dtype: str) -> _Product:
+        found = self._tasks(dtype, Layout())
         assert found is not None, "the plan was made for panels that do not fit"
-        return found
+        word = np.dtype(dtype).itemsize
+        moved = word * self._in_tiles(found)
+        again = max(moved - word * self.tiling.elements, 0) if self.kind == "disk" else 0
+        return _Product(found, None, ProductBytes(moved, moved, again))
 
-    @cached_property
-    def product_bytes(self) -> tuple[int, int]:
-        """Of one product in double precision ("mixed": single), of all processes: read from x, added to H x."""
-        word = np.dtype(self.work_type).itemsize
-        moved = sum(
-            int(self.tiling.sizes[task.tiles(self.tiling)].sum()) for task in self.tasks(self.work_type)
+    def _by_strips(self, dtype: str) -> _Product | None:
+        layout = strips.layout(dtype)
+        tasks = self._tasks(dtype, layout)
+        bands = make_bands(self.tiling, self._limit(dtype), layout)
+        if tasks is None or bands is None:
+            return None
+        word, whole = np.dtype(dtype).itemsize, strips.file_bytes(self.space, dtype)
+        rows = sum(strips.task_bytes(self.space, task, dtype) for task in tasks if not task.transposed)
+        tiles = word * (self._in_tiles(bands) + self._in_tiles([task for task in tasks if task.transposed]))
+        # x: tiles, rows. T: rows, but for those that nothing was added to before, and all rows in the end.
+        return _Product(
+            tasks,
+            bands,
+            ProductBytes(tiles + 2 * rows, whole + rows + tiles, tiles - word * self.tiling.elements),
         )
-        return moved * word, moved * word
+
+    def _in_tiles(self, tasks: list[Task]) -> int:
+        """Elements of the tiles that tasks move."""
+        return sum(int(self.tiling.sizes[task.tiles(self.tiling)].sum()) for task in tasks)
+
+    def _tasks(self, dtype: str, layout: Layout) -> list[Task] | None:
+        share = 1.0 if self.processes == 1 else 1.0 / (_TASKS_OF_A_PROCESS * self.processes)
+        return make_tasks(self.space, self._limit(dtype), share, layout)
+
+    def _limit(self, dtype: str) -> int:
+        """Elements of a panel."""
+        slots = 2 if self.overlaps else 1
+        panels = self.panel_bytes - slots * _PANELS * _PAGE_BYTES
+        return panels // (2 * slots * np.dtype(dtype).itemsize)
 
     @property
     def pass_bytes(self) -> tuple[int, int]:
@@ -130,7 +188,8 @@ class Plan:
     def in_words(self) -> str:
         where = {"memory": "in memory", "global": "in the memory of all processes", "disk": "on disk"}
         kept = ", states on disk" if self.states_on_disk and self.kind != "disk" else ""
-        return f"vectors {where[self.kind]}{kept}"
+        through = ", products through strips of rows" if self.bands(self.work_type) else ""
+        return f"vectors {where[self.kind]}{kept}{through}"
 
 
 def _arrays(options: Options, roots: int, kind: str, states_on_disk: bool) -> int:
@@ -186,6 +245,7 @@ def make_plan(
     tile = tiling.largest * _DOUBLE
     places = 2 * roots * options.vectors + roots
     in_products = 2 * tiles_ahead(tiling, "float32" if mixed else "float64") * tile
+    in_products = max(in_products, strips.buffer_bytes(space, "float64"))
     in_passes = (threads + PASS_AHEAD) * places * tile
     sums = 8 * len(tiling) * (3 * roots * 5 * roots + 2 * roots)
     fixed = kernel + in_products + sums

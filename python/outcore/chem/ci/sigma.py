@@ -9,6 +9,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ import numpy as np
 
 from outcore import _core
 from outcore.arrays.global_array import GlobalArray
+from outcore.chem.ci.strips import UNIT_BYTES, Strips
 from outcore.parallel import team
 from outcore.parallel.prefetch import Prefetch
 from outcore.parallel.tasks import tasks_of
@@ -32,12 +34,14 @@ if TYPE_CHECKING:
 _AHEAD_BYTES = 4 << 20  # under way while a tile is put into panels
 _CALL_FLOPS = 1e10  # of a thread in one call of the kernel, in which Ctrl-C is not heard
 _POLL_S = 0.001
+_LINE_BYTES = 64  # of rows of panels that tiles are put into
 _FAILED = 1 << 40  # turns: nobody waits any more
 
 
 @dataclass
 class Moved:
-    """Bytes between vectors and panels, and seconds that tasks waited for them, of this process or of several."""
+    """Bytes from vectors and strips and to them, and seconds that tasks waited for them, of this process or of
+    several."""
 
     read: int = 0
     added: int = 0
@@ -51,11 +55,11 @@ class Moved:
 
 
 class _Slot:
-    """Panels of a task, of x and of the product. Their memory is kept for the next one, as long as those of x have
-    no more than `most` elements together."""
+    """Panels of a task, of x and of the product, whose rows are in units of `unit` bytes. Their memory is kept for
+    the next one, as long as those of x have no more than `most` elements together."""
 
-    def __init__(self, kernel: Any, dtype: str, most: int) -> None:
-        self._kernel, self._dtype, self._most = kernel, dtype, most
+    def __init__(self, kernel: Any, dtype: str, most: int, unit: int) -> None:
+        self._kernel, self._dtype, self._most, self._unit = kernel, dtype, most, unit
         self._panels: dict[bool, tuple[Any, Any]] = {}  # transposed or not
         self._room: dict[bool, int] = {}  # elements that a panel of x has memory for
         self.number = -1
@@ -76,7 +80,8 @@ class _Slot:
                 panel.assign(*rows)
         else:
             x, t = (
-                _core.CIPanel(self._kernel, *rows, self._dtype, transposed=task.transposed) for _ in range(2)
+                _core.CIPanel(self._kernel, *rows, self._dtype, transposed=kind, unit=self._unit)
+                for _ in range(2)
             )
             self._panels[kind] = x, t
 
@@ -95,8 +100,9 @@ def tiles_ahead(tiling: Tiling, dtype: str) -> int:
 
 class Sigma:
     """Adds H x to y. `threads` of each process compute; two sets of panels if it `overlaps` moving with computing.
-    `tasks` makes them for a precision, the same at all processes. `ordered`: sums are made in the same order
-    whatever processes do, with one thread each.
+    `tasks` makes them for a precision, the same at all processes. `bands` makes tasks of whole rows of the vector,
+    or None: then tasks move tiles, else rows of strips, between which and tiles these bands are moved before and
+    after. `ordered`: sums are made in the same order whatever processes do, with one thread each.
 
     Making it and `apply` are collective.
     """
@@ -107,12 +113,14 @@ class Sigma:
         kernel: Any,
         tiling: Tiling,
         tasks: Callable[[str], list[Task]],
+        bands: Callable[[str], list[Task] | None] = lambda _: None,
         *,
         threads: int = 1,
         overlaps: bool = True,
         ordered: bool = False,
     ) -> None:
-        self.world, self.kernel, self.tiling, self._make_tasks = world, kernel, tiling, tasks
+        self.world, self.kernel, self.tiling = world, kernel, tiling
+        self._make_tasks, self._make_bands = tasks, bands
         self.threads = 1 if ordered else threads
         self.overlaps, self.ordered = overlaps, ordered
         self.moved, self.products = Moved(), 0  # since it was made
@@ -120,34 +128,56 @@ class Sigma:
         self._turn = GlobalArray(world, (1,), "int64") if ordered and world.size > 1 else None
         self._slots: list[_Slot] = []
         self._type, self.tasks = "", list["Task"]()
+        self._bands: list[Task] | None = None
+        self._strips: Strips | None = None
         self._movers, self._stopped = 1, False
 
     def apply(self, x: Place, y: Place) -> None:
         """Adds H x to y, whose types are those of x. Raises OutcoreError, at all processes."""
-        self._counter.reset()
         if self._turn is not None:
             self._turn.local[...] = 0
             self._turn.sync()
         if self._type != x.vectors.dtype.name:
-            self._type = x.vectors.dtype.name
-            with self.world.together("tasks of products", self._type):
-                self._slots.clear()
-                self.tasks = self._make_tasks(self._type)
-                space = self.tiling.space
-                most = max(task.elements(space) for task in self.tasks)
-                slots = 2 if self.overlaps and len(self.tasks) > 1 else 1
-                self._slots = [_Slot(self.kernel, self._type, most) for _ in range(slots)]
+            self._prepare(x.vectors.dtype.name)
         self.products, self._stopped = self.products + 1, False
-        with self.world.together("product with the CI Hamiltonian"):
+        if self._strips is not None:
+            self._strips.clear()
+            self._collectively("spread a CI vector", partial(self._spread, x))
+        self._collectively("product with the CI Hamiltonian", partial(self._work, x, y))
+        if self._strips is not None:
+            self._collectively("gather a CI product", partial(self._gather, y))
+        y.vectors.sync()
+
+    def _prepare(self, dtype: str) -> None:
+        """For products in this precision."""
+        if self._strips is not None:
+            self._strips.close()
+        self._type, self._strips = "", None
+        with self.world.together("tasks of products", dtype):
+            self._slots.clear()
+            self.tasks, self._bands = self._make_tasks(dtype), self._make_bands(dtype)
+            unit = _LINE_BYTES if self._bands is None else UNIT_BYTES
+            most = max(task.elements(self.tiling.space) for task in [*self.tasks, *(self._bands or [])])
+            slots = 2 if self.overlaps and len(self.tasks) > 1 else 1
+            self._slots = [_Slot(self.kernel, dtype, most, unit) for _ in range(slots)]
+        if self._bands is not None:
+            self._strips = Strips(self.world, self.tiling.space, dtype)
+        self._type = dtype
+
+    def _collectively(self, what: str, do: Callable[[], None]) -> None:
+        self._counter.reset()
+        for slot in self._slots:
+            slot.task = None
+        with self.world.together(what):
             try:
                 with team.blas_of_one_thread():
-                    self._work(x, y)
-            except BaseException:
+                    do()
+            except BaseException:  # movers, which are waited for, and other processes need not go on
+                self._stopped = True
                 self._counter.next(_FAILED)
                 if self._turn is not None:
                     self._turn.read_increment(0, _FAILED)
                 raise
-        y.vectors.sync()
 
     @property
     def waited_seconds(self) -> float:
@@ -161,6 +191,8 @@ class Sigma:
     def close(self) -> None:
         """Gives back panels. Collective."""
         self._slots.clear()
+        if self._strips is not None:
+            self._strips.close()
         if self._turn is not None:
             self._turn.close()
 
@@ -168,11 +200,8 @@ class Sigma:
 
     def _work(self, x: Place, y: Place) -> None:
         numbers = tasks_of(self._counter, len(self.tasks))
-        for slot in self._slots:
-            slot.task = None
         # Moving does not overlap with computing in one set of panels: then all threads move.
-        self._movers = self.threads if len(self._slots) == 1 else 1
-        with ThreadPoolExecutor(1) as mover, ThreadPoolExecutor(self._movers) as self._sharing:
+        with self._moving(self.threads if len(self._slots) == 1 else 1), ThreadPoolExecutor(1) as mover:
             try:
                 which = 0
                 coming = mover.submit(self._move, x, y, which, numbers)
@@ -186,9 +215,39 @@ class Sigma:
                         coming = mover.submit(self._move, x, y, which, numbers)
                 for slot in self._slots:
                     self._arrived(mover.submit(self._unload, y, slot))
-            except BaseException:  # movers, which are waited for, need not go on
+            except BaseException:
                 self._stopped = True
                 raise
+
+    @contextmanager
+    def _moving(self, movers: int) -> Iterator[None]:
+        """So many threads share what is moved between tiles and panels."""
+        self._movers = movers
+        with ThreadPoolExecutor(movers) as self._sharing:
+            yield
+
+    def _spread(self, x: Place) -> None:
+        """x from tiles into strips."""
+        slot = self._slots[0]
+        assert self._bands is not None and self._strips is not None
+        with self._moving(self.threads):
+            for number in tasks_of(self._counter, len(self._bands)):
+                slot.take(number, self._bands[number], self.tiling)
+                self._load_from_tiles(x, slot)
+                self.moved.added += self._strips.write_x(slot.panels[0], self._is_stopped)
+
+    def _gather(self, y: Place) -> None:
+        """T from strips into tiles."""
+        slot = self._slots[0]
+        assert self._bands is not None and self._strips is not None
+        with self._moving(self.threads):
+            for number in tasks_of(self._counter, len(self._bands)):
+                slot.take(number, self._bands[number], self.tiling)
+                self.moved.read += self._strips.read_t(slot.panels[1], self._is_stopped)
+                self._unload_to_tiles(y, slot)
+
+    def _is_stopped(self) -> bool:
+        return self._stopped
 
     def _arrived(self, coming: Future[Any]) -> Any:
         asked = time.perf_counter()
@@ -228,6 +287,13 @@ class Sigma:
     def _load(self, x: Place, slot: _Slot) -> None:
         assert slot.task is not None
         slot.panels[1].clear(self._movers)
+        if self._strips is not None and not slot.task.transposed:
+            self.moved.read += self._strips.read_x(slot.panels[0], self._is_stopped)
+        else:
+            self._load_from_tiles(x, slot)
+
+    def _load_from_tiles(self, x: Place, slot: _Slot) -> None:
+        assert slot.task is not None
         numbers = slot.task.tiles(self.tiling)
         self._in_shares(numbers, partial(self._load_tiles, x, slot))
         self.moved.read += int(self.tiling.sizes[numbers].sum()) * x.vectors.dtype.itemsize
@@ -266,17 +332,26 @@ class Sigma:
             panel.load(column, row, values, transpose=True, scale=float(parity))
 
     def _unload(self, y: Place, slot: _Slot) -> None:
-        """Adds T, and of a folded vector T + parity T^T."""
+        """Adds what was computed to the product."""
         if slot.task is None:
             return
         if self._turn is not None and not self._wait_for_turn(slot.number):
             return
-        numbers = slot.task.tiles(self.tiling)
-        self._in_shares(numbers, partial(self._unload_tiles, y, slot))
-        self.moved.added += int(self.tiling.sizes[numbers].sum()) * y.vectors.dtype.itemsize
+        if self._strips is not None and not slot.task.transposed:
+            read, written = self._strips.add_t(slot.panels[1], self._is_stopped)
+            self.moved.read, self.moved.added = self.moved.read + read, self.moved.added + written
+        else:
+            self._unload_to_tiles(y, slot)
         if self._turn is not None:
             self._turn.read_increment(0, 1)
         slot.task = None
+
+    def _unload_to_tiles(self, y: Place, slot: _Slot) -> None:
+        """Adds T, and of a folded vector T + parity T^T."""
+        assert slot.task is not None
+        numbers = slot.task.tiles(self.tiling)
+        self._in_shares(numbers, partial(self._unload_tiles, y, slot))
+        self.moved.added += int(self.tiling.sizes[numbers].sum()) * y.vectors.dtype.itemsize
 
     def _unload_tiles(self, y: Place, slot: _Slot, numbers: list[int], depth: int) -> None:
         buffers = [np.empty(self.tiling.largest, y.vectors.dtype) for _ in range(depth)]

@@ -183,6 +183,7 @@ def solve(
         kernel,
         chosen.tiling,
         chosen.tasks,
+        chosen.bands,
         threads=options.threads,
         overlaps=chosen.overlaps,
         ordered=ordered,

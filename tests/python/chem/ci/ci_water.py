@@ -65,7 +65,8 @@ def space(found, parity=1):
 
 
 def small_plan(problem, kind, elements, *, slots=1, processes=1, kept=False, roots=1, side=24, **options):
-    """Tasks with at most so many elements of x in their panels."""
+    """Tasks with at most so many elements of x in their panels. Kind "strips": on disk, with products through
+    strips, whose rows take 576 elements of a panel and more."""
     made = plan.make_plan(
         problem,
         Tiling(problem, side),
@@ -76,4 +77,9 @@ def small_plan(problem, kind, elements, *, slots=1, processes=1, kept=False, roo
         states_on_disk=kept,
     )
     panels = slots * (2 * (2 << 20) + 2 * 8 * elements)
-    return dataclasses.replace(made, kind=kind, overlaps=slots == 2, panel_bytes=panels, cache_bytes=1 << 20)
+    through_strips, kind = kind == "strips", "disk" if kind == "strips" else kind
+    made = dataclasses.replace(made, kind=kind, overlaps=slots == 2, panel_bytes=panels, cache_bytes=1 << 20)
+    for dtype in ("float64", "float32") if through_strips else ():
+        made._made[dtype] = made._by_strips(dtype)
+        assert made.bands(dtype)
+    return made

@@ -10,7 +10,7 @@ from pyscf.fci import cistring, direct_spin1
 
 import outcore
 from outcore import _core
-from outcore.chem.ci import groups, vector
+from outcore.chem.ci import groups, strips, vector
 from outcore.chem.ci import sigma as sigma_module
 from outcore.chem.ci.passes import Place
 from outcore.chem.ci.sigma import Sigma
@@ -92,14 +92,15 @@ def make(name):
     return space, one, two, kernel
 
 
-def least_limit(space):
+def least_limit(space, layout=None):
     """Elements of the smallest panels that work."""
     low, high = 0, 1
-    while groups.make_tasks(space, high) is None:
+    while groups.make_tasks(space, high, layout=layout) is None:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if groups.make_tasks(space, middle) is None else (low, middle)
+        fits = groups.make_tasks(space, middle, layout=layout) is not None
+        low, high = (low, middle) if fits else (middle, high)
     return high
 
 
@@ -225,3 +226,66 @@ def test_bytes_are_those_of_the_tasks(tmp_path):
             sigma.apply(Place(vectors, 0), Place(vectors, 1))
         bytes_of_tiles = 8 * sum(int(tiling.sizes[task.tiles(tiling)].sum()) for task in tasks)
         assert sigma.moved.read == sigma.moved.added == bytes_of_tiles
+
+
+def strip_work(space, tiling, dtype, times):
+    """Tasks and bands of panels that are so many times as large as the smallest."""
+    layout = strips.layout(dtype)
+    limit = times * least_limit(space, layout)
+    return groups.make_tasks(space, limit, layout=layout), groups.make_bands(tiling, limit, layout)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", CASES)
+def test_products_through_strips_are_those_of_pyscf(name, dtype, tmp_path):
+    """With the bytes that the plan says."""
+    space, one, two, kernel = make(name)
+    dense = random_vector(space)
+    expected = reference(space, one, two, dense)
+    word = np.dtype(dtype).itemsize
+    with outcore.World("self", scratch=tmp_path, memory="256MB") as world:
+        for times, overlaps, side in ((1, True, 8), (1, False, 32), (3, True, 8), (1000, False, 8)):
+            tiling = Tiling(space, side)
+            tasks, bands = strip_work(space, tiling, dtype, times)
+            sigma = Sigma(
+                world,
+                kernel,
+                tiling,
+                lambda _, t=tasks: t,
+                lambda _, b=bands: b,
+                threads=2,
+                overlaps=overlaps,
+            )
+            with vector.make(world, tiling, "disk", count=3, dtype=dtype, cache_bytes=1 << 20) as vectors:
+                put(vectors, dense)
+                for result in (1, 2):  # strips are used again
+                    sigma.apply(Place(vectors, 0), Place(vectors, result))
+                    found = vectors.dense(result)
+                    tolerance = 1e-11 if dtype == "float64" else 1e-5
+                    assert abs(found - expected).max() < tolerance * abs(expected).max()
+                    if space.parity:
+                        assert np.array_equal(found, space.parity * found.T)
+            sigma.close()
+            rows = sum(strips.task_bytes(space, task, dtype) for task in tasks if not task.transposed)
+            moved_tiles = [*bands, *(task for task in tasks if task.transposed)]
+            tiles = word * sum(int(tiling.sizes[task.tiles(tiling)].sum()) for task in moved_tiles)
+            whole = strips.file_bytes(space, dtype)
+            assert sigma.moved.read == 2 * (tiles + 2 * rows)
+            assert sigma.moved.added == 2 * (whole + rows + tiles)
+
+
+@pytest.mark.parametrize("side", [8, 24])
+@pytest.mark.parametrize("name", CASES)
+def test_bands_are_all_rows_once(name, side):
+    space = make(name)[0]
+    tiling, layout = Tiling(space, side), strips.layout("float64")
+    widths = np.array(space.counts[1])[np.arange(space.groups) ^ space.irrep]
+    heights = np.diff(space.alpha.offsets)
+    row = max(int(layout.room(np.zeros(1, int), width)[0]) for width in widths)
+    for limit in (row, 3 * row, 1000 * row):
+        bands = groups.make_bands(tiling, limit, layout)
+        rows = np.concatenate([band.home for band in bands])
+        assert len(rows) == len(set(rows.tolist())) == heights[widths > 0].sum()
+        assert all(band.elements(space, layout) <= limit for band in bands)
+    assert len(bands) == 1
+    assert groups.make_bands(tiling, row - 1, layout) is None

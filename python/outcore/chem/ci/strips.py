@@ -1,0 +1,184 @@
+"""Rows of a vector x and of a product T on disk, for tasks that would move much more of tiles than they need.
+
+Of a folded vector both halves are there. Rows of a sector lie one after another, from multiples of `UNIT_BYTES`
+on, so a task moves its rows, each from the column on that it needs, and little else. T is zero until it is added
+to: what was never added to is not read. Both are scratch.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.arrays.global_array import GlobalArray
+from outcore.chem.ci.groups import Layout
+from outcore.files.shared_file import SharedFile
+from outcore.job.collective import Closing
+from outcore.parallel.prefetch import Prefetch
+
+if TYPE_CHECKING:
+    from outcore.chem.ci.groups import Task
+    from outcore.chem.ci.space import Integers, Space
+    from outcore.job.world import World
+    from outcore.parallel.prefetch import Waitable
+
+UNIT_BYTES = 4096  # of direct I/O
+BATCH_BYTES = 2 << 20  # of one request
+_APART_BYTES = 512  # of rows in a panel: see chem/ci/panel.cpp
+_READS, _WRITES = 2, 2  # under way, beside one that is worked on
+
+Range = tuple[int, Any]  # a place in a file, and a part of a panel's row
+Stopped = Callable[[], bool]
+
+
+def layout(dtype: str) -> Layout:
+    """Of panels whose rows are moved to and from strips."""
+    word = np.dtype(dtype).itemsize
+    return Layout(UNIT_BYTES // word, _APART_BYTES // word)
+
+
+def task_bytes(space: Space, task: Task, dtype: str) -> int:
+    """Of the rows of a task that move, in one direction."""
+    word = np.dtype(dtype).itemsize
+    return word * task.elements(space, Layout(UNIT_BYTES // word))
+
+
+def _pitches(space: Space, dtype: str) -> Integers:
+    """Bytes from a row to the next, by irrep."""
+    widths = np.array(space.counts[1], np.int64)[np.arange(space.groups) ^ space.irrep]
+    found: Integers = -(-widths * np.dtype(dtype).itemsize // UNIT_BYTES) * UNIT_BYTES
+    return found
+
+
+def file_bytes(space: Space, dtype: str) -> int:
+    """Of x, or of T."""
+    return int(np.array(space.counts[0], np.int64) @ _pitches(space, dtype))
+
+
+def buffer_bytes(space: Space, dtype: str) -> int:
+    """Of a process that adds to T."""
+    return (_READS + 1) * (BATCH_BYTES + int(_pitches(space, dtype).max()))
+
+
+class Strips(Closing):
+    """Of one x and one T at a time, of this type. Making it, `clear` and `close` are collective; the rest is for
+    each process alone, one thread at a time, and ends early once it is `stopped`. Panels are those of `layout`.
+    Methods return bytes that were moved. Errors are those of SharedFile."""
+
+    def __init__(self, world: World, space: Space, dtype: str) -> None:
+        self._offsets = space.alpha.offsets
+        self._pitches = _pitches(space, dtype)
+        sizes = np.diff(self._offsets) * self._pitches
+        self._bases: Integers = np.cumsum(sizes) - sizes
+        self._x, self._t = (
+            SharedFile(
+                world, name, soft_limit=int(sizes.sum()), typical_request=max(int(self._pitches.max()), 1)
+            )
+            for name in ("CI vector", "CI product")
+        )
+        # Of each row of T: the byte from which on it was added to.
+        self._reached = GlobalArray(world, (len(space.alpha.strings),), "int64")
+        self._locks = [world.lock() for _ in range(space.groups)] if world.size > 1 else []
+
+    def clear(self) -> None:
+        """T is zero."""
+        self._reached.local[...] = self._pitches.max()
+        self._reached.sync()
+
+    def close(self) -> None:
+        for each in (self._x, self._t, self._reached):
+            each.close()
+
+    def write_x(self, panel: Any, stopped: Stopped) -> int:
+        """The rows of a panel."""
+        return _move(self._x.writev_async, self._ranges(panel), stopped)
+
+    def read_x(self, panel: Any, stopped: Stopped) -> int:
+        """All that a panel has."""
+        return _move(self._x.readv_async, self._ranges(panel), stopped)
+
+    def read_t(self, panel: Any, stopped: Stopped) -> int:
+        """All that a panel has, which was added to."""
+        return _move(self._t.readv_async, self._ranges(panel), stopped)
+
+    def add_t(self, panel: Any, stopped: Stopped) -> tuple[int, int]:
+        """Adds the rows of a panel, which are changed. Returns bytes read, and written."""
+        rows, ranges = panel.rows, self._ranges(panel)
+        read = written = 0
+        for irrep, (first, last) in enumerate(pairwise(np.searchsorted(rows, self._offsets))):
+            if first < last and not stopped():
+                with self._locks[irrep] if self._locks else nullcontext():
+                    moved = self._add_to_sector(irrep, rows[first:last], ranges[first:last], stopped)
+                read, written = read + moved[0], written + moved[1]
+        return read, written
+
+    def _add_to_sector(
+        self, irrep: int, rows: Integers, ranges: list[Range], stopped: Stopped
+    ) -> tuple[int, int]:
+        box, mine = np.s_[int(rows[0]) : int(rows[-1]) + 1], rows - rows[0]
+        reached = self._reached.get(box)
+        begins = np.array([offset for offset, _ in ranges], np.int64)
+        begins -= self._bases[irrep] + (rows - self._offsets[irrep]) * self._pitches[irrep]
+        skipped = np.maximum(reached[mine] - begins, 0)  # bytes that nobody has added to yet
+        sums: list[list[tuple[Any, Any]]] = [[] for _ in range(_READS + 1)]
+        read = written = 0
+
+        def start(batch: range, slot: int) -> Waitable | None:
+            sums[slot], asked = [], []
+            for k in batch:
+                offset, values = ranges[k]
+                if skipped[k] < values.nbytes:
+                    part = values[skipped[k] // values.itemsize :]
+                    sums[slot].append((part, np.empty_like(part)))
+                    asked.append((offset + int(skipped[k]), sums[slot][-1][1]))
+            return self._t.readv_async(asked) if asked else None
+
+        writes: deque[Waitable] = deque()
+        with Prefetch(_batches(ranges), start, _READS + 1) as ahead:
+            for batch, slot in ahead.in_order():
+                if stopped():
+                    break
+                for part, old in sums[slot]:
+                    np.add(part, old, out=part)
+                    read += old.nbytes
+                if len(writes) == _WRITES:
+                    written += writes.popleft().wait()
+                writes.append(self._t.writev_async([ranges[k] for k in batch]))
+        written += sum(each.wait() for each in writes)
+        reached[mine] = np.minimum(reached[mine], begins)
+        self._reached.put(box, reached)
+        return read, written
+
+    def _ranges(self, panel: Any) -> list[Range]:
+        found: list[Range] = panel.ranges(self._bases, self._pitches)
+        return found
+
+
+def _batches(ranges: list[Range]) -> Iterator[range]:
+    """Of neighbours in the list."""
+    first = size = 0
+    for k, (_, values) in enumerate(ranges):
+        if size and size + values.nbytes > BATCH_BYTES:
+            yield range(first, k)
+            first, size = k, 0
+        size += values.nbytes
+    if first < len(ranges):
+        yield range(first, len(ranges))
+
+
+def _move(begin: Callable[[list[Range]], Waitable], ranges: list[Range], stopped: Stopped) -> int:
+    moved, under_way = 0, deque["Waitable"]()
+    for batch in _batches(ranges):
+        if stopped():
+            break
+        if len(under_way) == _READS:
+            moved += under_way.popleft().wait()
+        under_way.append(begin(ranges[batch.start : batch.stop]))
+    for each in under_way:
+        moved += each.wait()
+    return moved
