@@ -118,20 +118,23 @@ def test_states_are_found_by_all(comm, given, shared_tmp_path):
 
 def test_casscf_is_that_of_one_process(comm, computed_once, shared_tmp_path):
     import pyscf
-    from pyscf import mcscf
+    from pyscf import lib, mcscf
 
     from outcore.chem.ci import FCISolver
+    from outcore.parallel.team import blas_of_one_thread
 
     def casscf(solver):
         mol = pyscf.M(
             atom="O 0 0 0; H 0 0.757 0.587; H 0 -0.757 0.587", basis="6-31g", symmetry=True, verbose=0
         )
-        mc = mcscf.CASSCF(mol.RHF().run(conv_tol=1e-12), 6, 6)
+        with lib.with_omp_threads(1), blas_of_one_thread():
+            mc = mcscf.CASSCF(mol.RHF().run(conv_tol=1e-12), 6, 6)
         mc.verbose, mc.conv_tol = 0, 1e-10
         if solver is not None:
             mc.fcisolver = solver
         mc.fcisolver.conv_tol = 1e-12
-        mc.kernel()
+        with lib.with_omp_threads(1), blas_of_one_thread():
+            mc.kernel()
         return mc
 
     expected = computed_once("water CASSCF(6,6)", lambda: float(casscf(None).e_tot))
