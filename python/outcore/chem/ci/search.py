@@ -75,6 +75,10 @@ class Iteration:
     seconds: float
     waited_seconds: float
 
+    def lowered(self, by: float) -> Iteration:
+        """The same with lower energies: of a Hamiltonian without a shift."""
+        return replace(self, energies=self.energies - by)
+
 
 @dataclass
 class Found:

@@ -209,29 +209,30 @@ def solve(
             for root in range(roots):
                 made.clear(roots + root)
 
+    raised = spin_shift * _raised(space, spin)
+
     def told(iteration: Iteration, current: Vectors) -> None:
         if kept is not None:
             kept.keep(iteration, current)
         if on_iteration is not None:
-            on_iteration(iteration, current)
+            on_iteration(iteration.lowered(raised), current)
 
     search = Search(world, chosen.tiling, sigma, options, make, make_states, told)
     result = search.run(made, multiplied=before is not None and before.multiplied)
     sigma.close()
     if spin is not None and result.converged and not hamiltonian.unrestricted:
         spins.check(result.states, roots, spin)
-    last = result.last
-    shift = spin_shift * _raised(space, spin) + -hamiltonian.core_energy
-    energies = last.energies - shift
+    iterations = [each.lowered(raised) for each in result.iterations]
+    last = iterations[-1]
     return Solved(
         space,
         chosen.tiling,
         hamiltonian,
-        energies,
+        last.energies + hamiltonian.core_energy,
         last.residuals,
-        bounds.of(result.iterations, -shift),
+        bounds.of(iterations, hamiltonian.core_energy),
         result.converged,
-        result.iterations,
+        iterations,
         result.states,
         chosen,
         Moved.sum(world.gather(sigma.moved)),

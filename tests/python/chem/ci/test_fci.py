@@ -51,6 +51,17 @@ def test_states_have_the_energies_of_pyscf(water, irrep, spin):
     np.testing.assert_allclose(energies, expected, atol=1e-8)
 
 
+@pytest.mark.parametrize("folded", [None, False])
+def test_energies_of_iterations_are_without_the_shift(water, folded):
+    told = []
+    with FCI(water, frozen=1, spin=2, irrep="B1", folded=folded, spin_shift=0.3, **TIGHT) as ci:
+        ci.on_iteration = lambda iteration, _: told.append(iteration.energies[0])
+        found = ci.kernel()
+        for last in (told[-1], ci.solved.iterations[-1].energies[0]):
+            assert last + ci.hamiltonian.core_energy == pytest.approx(found, abs=1e-12)
+        assert abs(ci.solved.bounds[0].extrapolated - found) < 1e-12
+
+
 def test_one_root_is_a_number(water):
     with FCI(water, frozen="auto", **TIGHT) as ci:
         found = ci.kernel()

@@ -320,6 +320,23 @@ def test_a_disk_that_fills_leaves_the_states_before(given, energy, small_disk, t
     assert solved.energies[0] == pytest.approx(energy, abs=1e-10)
 
 
+def test_scratch_that_fills_leaves_the_states_before(given, energy, small_disk, tmp_path):
+    kept, filler = tmp_path / "kept", small_disk / "filler"
+
+    def fill(iteration, states):
+        if iteration.number == 2:
+            with suppress(OSError), filler.open("wb", buffering=0) as file:
+                while file.write(b"x" * 4096):
+                    pass
+
+    with pytest.raises(OutcoreError, match=f"{small_disk}.*No space left on device"):
+        solve(given, small_disk, "disk", 2500, checkpoint=kept, vectors=8, on_iteration=fill)
+    filler.unlink()
+    solved, _ = solve(given, small_disk, "disk", 2500, checkpoint=kept, vectors=8)
+    assert solved.kept_iteration >= 2
+    assert solved.energies[0] == pytest.approx(energy, abs=1e-10)
+
+
 def test_states_need_no_room_twice(given, small_disk, tmp_path, monkeypatch):
     kept, filler = small_disk / "kept", small_disk / "filler"
     first, _ = solve(given, tmp_path, checkpoint=kept, max_iterations=3)
