@@ -134,3 +134,20 @@ def test_persistent_arrays_are_opened_by_any_number_of_processes(world, shared_t
         assert a.metadata == {"cycle": 3}
         assert np.array_equal(a.to_numpy(), Array.from_numpy(alone, x, layout).to_numpy())
     comm.Barrier()
+
+
+@pytest.mark.parametrize("where", PLACES)
+def test_hdf5_there_and_back(world, paths, where):
+    layout = LAYOUTS["antisymmetric"]
+    x = reference(layout, "float64")
+    path = paths.new()
+    with Array.from_numpy(world, x, layout, "global") as array:
+        array.to_hdf5(path, "t")
+        with pytest.raises(OutcoreError) as caught:
+            array.to_hdf5(path, "t")
+        assert caught.value.errno == errno.EEXIST
+    with Array.from_hdf5(world, path, "t", where=where) as back:
+        assert back.layout == layout
+        assert np.allclose(back.to_numpy(), x)
+    with pytest.raises(OutcoreError):
+        Array.from_hdf5(world, path, "t", Layout([O, O, V, V], None, "symmetric(0,1)"), where=where)

@@ -10,9 +10,17 @@ EXTRAS = {
     "chem": ("pyscf>=2.5", "scipy>=1.11"),
     "plot": ("matplotlib>=3.8",),
     "hdf5": ("h5py>=3.9",),
+    "zarr": ("zarr>=3",),
     "peers": ("h5py>=3.11", "tensorstore>=0.1.70", "zarr>=3"),
 }
-_EXTRA_OF = {"pyscf": "chem", "scipy": "chem", "mpi4py": "mpi", "matplotlib": "plot", "h5py": "hdf5"}
+_EXTRA_OF = {
+    "pyscf": "chem",
+    "scipy": "chem",
+    "mpi4py": "mpi",
+    "matplotlib": "plot",
+    "h5py": "hdf5",
+    "zarr": "zarr",
+}
 
 
 def install(extra: str) -> str:

@@ -50,11 +50,11 @@ def export_array(array: DiskArray, file: str | os.PathLike[str], dataset: str, *
     the like. Then there is no dataset.
     """
     world = array.world
-    with _opened(world, file, "a") as target:
+    with opened(world, file, "a") as target:
         with world.together("make a dataset of HDF5", dataset, options):
             arguments.text("dataset", dataset)
             if target is not None:
-                with _translated("make a dataset", file):
+                with translated("make a dataset", file):
                     _make_dataset(target, dataset, array, options)
         try:
             _copy_out(array, target, dataset, file)
@@ -71,7 +71,7 @@ def _copy_out(array: DiskArray, target: Any, dataset: str, file: str | os.PathLi
         array.read_all(_or_nothing(piece, array), box if piece is not None else None)
         with array.world.together("write to HDF5"):
             if target is not None:
-                with _translated("write", file):
+                with translated("write", file):
                     target[dataset][box] = piece
 
 
@@ -91,13 +91,13 @@ def import_array(
     EINVAL (no elements, or such as disk arrays do not have: strings, records, references; the message says what it
     is), ENOTSUP (compressed by what h5py does not have here).
     """
-    with _opened(world, file, "r") as source:
+    with opened(world, file, "r") as source:
         facts: Any = None
         with world.together("find a dataset of HDF5", dataset):
             arguments.text("dataset", dataset)
             inspect.signature(DiskArray).bind_partial(**options)  # TypeError for one that it does not have
             if source is not None:
-                facts = _facts(source, file, dataset)
+                facts = facts_of(source, file, dataset)
         shape, dtype, metadata = world.broadcast(facts)
         array = DiskArray(world, shape, dtype, path=path, metadata=metadata, **options)
         try:
@@ -113,14 +113,14 @@ def _fill(array: DiskArray, source: Any, dataset: str, file: str | os.PathLike[s
         piece = None
         with array.world.together("read from HDF5"):
             if source is not None:
-                with _translated("read", file):
+                with translated("read", file):
                     found = source[dataset]
                     elements = found[box] if found.shape else found[()]
                     piece = np.asarray(elements).astype(array.dtype, copy=False).reshape(_shape(box))
         array.write_all(_or_nothing(piece, array), box if piece is not None else None)
 
 
-class _opened:
+class opened:
     """The HDF5 file at the first process, None at the others; problems are everybody's."""
 
     def __init__(self, world: World, file: str | os.PathLike[str], mode: str) -> None:
@@ -136,7 +136,7 @@ class _opened:
                     import h5py
                 except ImportError as error:
                     raise extras.missing(error, "use HDF5 files") or error from error
-                with _translated("open", self.file):
+                with translated("open", self.file):
                     self.handle = h5py.File(self.file, self.mode)
         return self.handle
 
@@ -145,7 +145,7 @@ class _opened:
             with suppress(OSError, RuntimeError, ValueError):
                 self._close()
             return
-        with self.world.together("close an HDF5 file"), _translated("close", self.file):
+        with self.world.together("close an HDF5 file"), translated("close", self.file):
             self._close()  # the others find it complete
 
     def _close(self) -> None:
@@ -153,7 +153,7 @@ class _opened:
             self.handle.close()
 
 
-class _translated:
+class translated:
     """Errors of h5py as ours."""
 
     def __init__(self, attempted: str, file: str | os.PathLike[str]) -> None:
@@ -190,7 +190,7 @@ def _make_dataset(target: Any, dataset: str, array: DiskArray, options: dict[str
         raise
 
 
-def _facts(source: Any, file: Any, dataset: str) -> tuple[tuple[int, ...], str, Any]:
+def facts_of(source: Any, file: Any, dataset: str) -> tuple[tuple[int, ...], str, Any]:
     """Shape, type and metadata of the array that a dataset becomes."""
     import h5py
 

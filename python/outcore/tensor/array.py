@@ -9,6 +9,7 @@ t.move("global")
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -28,6 +29,7 @@ from outcore.tensor.backends.global_memory import GlobalTiles
 from outcore.tensor.backends.node import NodeTiles
 from outcore.tensor.backends.process import NumpyTiles, ProcessTiles
 from outcore.tensor.backends.sections import SectionTiles
+from outcore.tensor.fits import Survey, check_fits
 from outcore.tensor.layout import Layout, Tile
 from outcore.tensor.numpy_like import NumpyLike
 from outcore.tensor.requests import Done, Then
@@ -86,7 +88,7 @@ class Array(NumpyLike, Closing):
         symmetry: Symmetry | str | Sequence[str] | None = None,
         sparsity: Sparsity = None,
         store_dtype: DTypeLike | None = None,
-        path: str | None = None,
+        path: str | os.PathLike[str] | None = None,
         distribution: Sequence[int] | None = None,
         **options: Any,
     ) -> None:
@@ -111,7 +113,7 @@ class Array(NumpyLike, Closing):
         self,
         where: str,
         *,
-        path: str | None = None,
+        path: str | os.PathLike[str] | None = None,
         distribution: Sequence[int] | None = None,
         metadata: Any = None,
         **options: Any,
@@ -136,7 +138,9 @@ class Array(NumpyLike, Closing):
     # ---- from something else ----
 
     @classmethod
-    def open(cls, world: World, path: str, *, read_only: bool = True, **caches: Any) -> Self:
+    def open(
+        cls, world: World, path: str | os.PathLike[str], *, read_only: bool = True, **caches: Any
+    ) -> Self:
         """A persistent array, made by any number of processes, in the state that was committed last. `caches` are
         those of BlockSparseArray.open. Collective.
 
@@ -242,12 +246,38 @@ class Array(NumpyLike, Closing):
         options.setdefault("store_dtype", None)
         array = cls(world, layout, dtype, where, **options)
         with world.together("take elements of a NumPy array"):
-            _check_fits(values, array._layout, tolerance)
+            check_fits(values, array._layout, tolerance)
         array._fill_new(
             lambda number: np.ascontiguousarray(values[array._layout.box(array._layout.stored[number])]),
             "from_numpy",
         )
         return array
+
+    @classmethod
+    def from_hdf5(cls, world: World, file: Any, dataset: str, layout: Any = None, **options: Any) -> Array:
+        """A new array with the elements of a dataset of an HDF5 file: `tensor.files.from_hdf5`. Collective."""
+        from outcore.tensor import files
+
+        return files.from_hdf5(world, file, dataset, layout, **options)
+
+    @classmethod
+    def from_zarr(cls, world: World, path: Any, layout: Any = None, **options: Any) -> Array:
+        """A new array with the elements of a zarr array: `tensor.files.from_zarr`. Collective."""
+        from outcore.tensor import files
+
+        return files.from_zarr(world, path, layout, **options)
+
+    def to_hdf5(self, file: Any, dataset: str, **options: Any) -> None:
+        """Writes all of it, dense, into a new dataset of an HDF5 file: `tensor.files.to_hdf5`. Collective."""
+        from outcore.tensor import files
+
+        files.to_hdf5(self, file, dataset, **options)
+
+    def to_zarr(self, path: Any, **options: Any) -> None:
+        """Writes all of it, dense, into a new zarr array: `tensor.files.to_zarr`. Collective."""
+        from outcore.tensor import files
+
+        files.to_zarr(self, path, **options)
 
     # ---- what it is ----
 
@@ -423,7 +453,7 @@ class Array(NumpyLike, Closing):
     def check_symmetry(self, tolerance: float | None = None) -> None:
         """Raises OutcoreError EINVAL, at all processes, if a tile that the symmetry maps to itself differs from its
         image by more than `tolerance`; None: by more than rounding makes of the largest element. Collective."""
-        survey = _Survey(self._layout)
+        survey = Survey(self._layout)
         if self._layout.symmetry:
             self.sync()
             with self._world.together("check the symmetry of an extended array"):
@@ -441,7 +471,7 @@ class Array(NumpyLike, Closing):
         return type(self).wrap(self._world, other, self._layout.tilings)
 
     def _fill(self, tiles: Callable[[list[int]], Iterable[tuple[int, Values]]], what: str) -> None:
-        survey = _Survey(self._layout)
+        survey = Survey(self._layout)
         with self._world.together(f"fill an extended array ({what})"):
             for number, values in tiles(self._backend.filled()):
                 survey.see(number, values)
@@ -600,84 +630,3 @@ def _layout_of_sparse(array: BlockSparseArray, given: Layout | Sequence[Tiling |
     if [list(axis.cuts) for axis in layout.tilings] != array.tilings or layout.stored != array.tiles:
         raise ValueError(f"{layout!r} does not store the tiles of {array!r}")
     return layout
-
-
-# ---- whether elements fit ----
-
-
-class _Survey:
-    """By how much tiles differ from what the symmetry, which maps them to themselves, makes of them."""
-
-    def __init__(self, layout: Layout) -> None:
-        self._layout = layout
-        self._largest = 0.0  # of all elements
-        self._worst: tuple[float, Tile, tuple[int, ...]] = (0.0, (), ())
-
-    def see(self, number: int, values: Values) -> None:
-        if not self._layout.symmetry:
-            return
-        tile = self._layout.stored[number]
-        self._largest = max(self._largest, _largest_finite(values))
-        for permutation, sign in self._layout.own_symmetry(tile):
-            difference = _largest_difference(values, np.transpose(values, permutation), sign)
-            self._worst = max(self._worst, (difference, tile, permutation))
-
-    def judge(self, array: Array, tolerance: float | None = None) -> None:
-        """Collective. Raises OutcoreError EINVAL at all processes."""
-        if not self._layout.symmetry:
-            return
-        found = array.world.gather((self._largest, self._worst))
-        largest, (difference, tile, permutation) = max(f[0] for f in found), max(f[1] for f in found)
-        if difference > (largest * _rounding(array.store_dtype) if tolerance is None else tolerance):
-            error = OutcoreError(
-                errno.EINVAL,
-                f"take tile {tile} of {array!r}",
-                detail=f"it does not have the symmetry of axes {permutation}: it differs by {difference:.3g}",
-            )
-            error.collective = True
-            raise error
-
-
-def _check_fits(values: Values, layout: Layout, tolerance: float | None) -> None:
-    if values.shape != layout.shape:
-        raise ValueError(f"an array of shape {values.shape} for {layout!r}")
-    limit = _largest_finite(values) * _rounding(values.dtype) if tolerance is None else tolerance
-    numbers = layout.numbers
-    for tile in np.ndindex(*layout.grid):
-        if tile in numbers:
-            continue
-        found = values[layout.box(tile)]
-        stored, axes, sign = layout.canonical(tile)
-        if stored is None:
-            difference = _largest_difference(found, np.zeros((), values.dtype), 1)
-            what = "its layout has no such tile"
-        else:
-            difference = _largest_difference(found, np.transpose(values[layout.box(stored)], axes), sign)
-            what = f"the symmetry makes it {'minus ' * (sign < 0)}tile {stored} with axes {axes}"
-        if difference > limit:
-            raise OutcoreError(
-                errno.EINVAL,
-                f"take tile {tile} of a NumPy array",
-                detail=f"{what}; it differs by {difference:.3g}, more than {limit:.3g}",
-            )
-
-
-def _largest_difference(a: Values, b: Values, sign: int) -> float:
-    """Of a and sign * b; where both are no numbers, or infinite, none."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        difference = np.abs(a - b if sign > 0 else a + b)
-        strange = ~np.isfinite(difference)
-        if strange.any():
-            same = (a == sign * b) | (np.isnan(a) & np.isnan(b))
-            difference = np.where(strange, np.where(same, 0, np.inf), difference)
-    return float(difference.max(initial=0))
-
-
-def _largest_finite(values: Values) -> float:
-    sizes = np.abs(values)
-    return float(sizes.max(initial=0, where=np.isfinite(sizes)))
-
-
-def _rounding(dtype: np.dtype[Any]) -> float:
-    """A generous bound of what rounding makes of elements that come out of sums, relative to the largest."""
-    return float(np.finfo(dtype).eps) * 1e4

@@ -1,0 +1,203 @@
+"""Extended arrays from and to HDF5 and zarr, for exchange with other programs: dense there, with what zeros and
+symmetry make of the tiles. All of it is collective; the first process reads and writes."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.base import extras
+from outcore.base.errors import OutcoreError
+from outcore.job import arguments
+from outcore.keep import hdf5
+from outcore.tensor.array import Array, as_layout, element_type, tiled
+from outcore.tensor.fits import check_fits
+from outcore.tensor.layout import Layout
+from outcore.tensor.numpy_like import ahead
+from outcore.tensor.tiling import Tiling
+
+if TYPE_CHECKING:
+    from outcore.job.world import World
+
+_LAYOUT = "outcore layout"  # attribute of what was exported
+
+PathLike = str | os.PathLike[str]
+
+
+def to_hdf5(array: Array, file: PathLike, dataset: str, **options: Any) -> None:
+    """Writes all of an array into a new dataset of an HDF5 file, which is made if it is not there. `options` are
+    those of h5py's create_dataset; without `chunks` these are as large as the largest tiles.
+
+    Raises OutcoreError, the same at all processes: EEXIST (there is such a dataset), EINVAL (options), ENOSPC and
+    the like. Then there is no dataset.
+    """
+    array.sync()
+    with (
+        hdf5.opened(array.world, file, "a") as target,
+        array.world.together("write an HDF5 dataset", dataset),
+    ):
+        arguments.text("dataset", dataset)
+        if target is not None:
+            with hdf5.translated("write a dataset", file):
+                if dataset in target:
+                    raise OutcoreError(errno.EEXIST, f"write dataset '{dataset}'", path=file)
+                options.setdefault("chunks", _chunks(array.layout))
+                try:
+                    _write(array, target.create_dataset(dataset, array.shape, array.dtype, **options))
+                except BaseException:
+                    with suppress(OSError, RuntimeError, ValueError, KeyError):
+                        del target[dataset]
+                    raise
+
+
+def from_hdf5(
+    world: World,
+    file: PathLike,
+    dataset: str,
+    layout: Layout | Sequence[Tiling | int] | None = None,
+    where: str = "auto",
+    *,
+    tolerance: float | None = None,
+    **options: Any,
+) -> Array:
+    """A new array with the elements of a dataset. Without `layout` it is that of the array that was written, or
+    dense. `tolerance` is that of Array.from_numpy, `options` are those of Array.
+
+    Raises OutcoreError, the same at all processes: ENOENT (no such file or dataset), EINVAL (elements that arrays
+    do not have, or that the layout cannot hold).
+    """
+    with hdf5.opened(world, file, "r") as source:
+
+        def found() -> Any:
+            if dataset not in source:
+                raise OutcoreError(errno.ENOENT, f"read dataset '{dataset}'", path=file)
+            return source[dataset]
+
+        return _read(world, source is not None, found, lambda: hdf5.translated("read", file), layout, where,
+                     tolerance, options)  # fmt: skip
+
+
+def to_zarr(array: Array, path: PathLike, **options: Any) -> None:
+    """Writes all of an array into a new zarr array at `path`. `options` are those of zarr.create_array; without
+    `chunks` these are as large as the largest tiles. Raises as `to_hdf5`."""
+    array.sync()
+    with array.world.together_with("write a zarr array", lambda: (arguments.path("path", path),)):
+        if array.world.rank == 0:
+            with _zarr("write a zarr array", path) as zarr:
+                if os.path.exists(path) and not options.get("overwrite"):
+                    raise OutcoreError(errno.EEXIST, "write a zarr array", path=path)
+                options.setdefault("chunks", _chunks(array.layout))
+                _write(
+                    array,
+                    zarr.create_array(store=os.fspath(path), shape=array.shape, dtype=array.dtype, **options),
+                )
+
+
+def from_zarr(
+    world: World,
+    path: PathLike,
+    layout: Layout | Sequence[Tiling | int] | None = None,
+    where: str = "auto",
+    *,
+    tolerance: float | None = None,
+    **options: Any,
+) -> Array:
+    """A new array with the elements of a zarr array. The rest is as for `from_hdf5`."""
+    with world.together_with("read a zarr array", lambda: (arguments.path("path", path),)):
+        pass
+
+    def found() -> Any:
+        with _zarr("read a zarr array", path) as zarr:
+            return zarr.open_array(os.fspath(path), mode="r")
+
+    def translated() -> AbstractContextManager[Any]:
+        return _zarr("read a zarr array", path)
+
+    return _read(world, world.rank == 0, found, translated, layout, where, tolerance, options)
+
+
+# ---- what they have in common ----
+
+
+def _write(array: Array, target: Any) -> None:
+    """At the process that writes."""
+    target.attrs[_LAYOUT] = json.dumps(array.layout.as_json())
+    tiles = (tile for tile in np.ndindex(*array.layout.grid) if array.layout.there[tile])
+    for tile, (values,) in ahead(tiles, [array]):
+        target[array.layout.box(tile)] = values
+
+
+def _read(
+    world: World,
+    reads: bool,
+    found: Callable[[], Any],
+    translated: Callable[[], AbstractContextManager[Any]],
+    layout: Layout | Sequence[Tiling | int] | None,
+    where: str,
+    tolerance: float | None,
+    options: dict[str, Any],
+) -> Array:
+    source: Any = None
+    facts: Any = None
+    with world.together("read an array"):
+        if reads:
+            with translated():
+                source = found()
+                wanted = _layout_of(source) if layout is None else as_layout(layout)
+                check_fits(source, wanted, tolerance)
+                facts = wanted, element_type(source.dtype)
+    its_layout, dtype = world.broadcast(facts)
+    # One process puts what it reads, which copies of others do not see.
+    first = where if where in ("auto", "global", "disk") else "global"
+    array = Array(world, its_layout, dtype, first, **options)
+    try:
+        with world.together("read tiles of an array"):
+            if reads:
+                with translated():
+                    for tile in its_layout.stored:
+                        array.put_tile(tile, np.ascontiguousarray(source[its_layout.box(tile)], dtype))
+        array.check_symmetry(tolerance)
+        return array if first == where else array.move(where)
+    except OutcoreError:
+        array.close()
+        raise
+
+
+def _layout_of(source: Any) -> Layout:
+    text = source.attrs.get(_LAYOUT)
+    if text is None:
+        if not source.shape or 0 in source.shape:
+            raise ValueError(f"it has the shape {source.shape}; an array has one element at least")
+        return Layout(tiled(source.shape, np.dtype(source.dtype).itemsize))
+    try:
+        return Layout.from_json(json.loads(text))
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise ValueError(f"its attribute '{_LAYOUT}': {error}") from error
+
+
+def _chunks(layout: Layout) -> tuple[int, ...]:
+    return tuple(max(axis.sizes) for axis in layout.tilings)
+
+
+@contextmanager
+def _zarr(attempted: str, path: PathLike) -> Iterator[Any]:
+    """Its module; its errors as ours."""
+    try:
+        import zarr
+    except ImportError as error:
+        raise extras.missing(error, "use zarr arrays") or error from error
+    try:
+        yield zarr
+    except OutcoreError:
+        raise
+    except FileNotFoundError as error:
+        raise OutcoreError(errno.ENOENT, attempted, path=path, detail=str(error)) from error
+    except (OSError, RuntimeError, ValueError, KeyError, TypeError) as error:
+        number = getattr(error, "errno", None) or errno.EINVAL
+        raise OutcoreError(number, attempted, path=path, detail=str(error)) from error
