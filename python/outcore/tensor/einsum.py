@@ -7,31 +7,18 @@ print(outcore.einsum.plan("ijcd,Qac,Qbd->ijab", t2, bvv, bvv))   # what it would
 from __future__ import annotations
 
 import errno
-import math
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from outcore.arrays.disk_array import DiskArray
-from outcore.arrays.global_array import GlobalArray
 from outcore.base.errors import OutcoreError
-from outcore.job import world as world_module
-from outcore.job.resources import parse_bytes
 from outcore.job.world import World
-from outcore.tensor import rates as rates_module
-from outcore.tensor.execute import Product
-from outcore.tensor.expression import Expression, parse
-from outcore.tensor.operands import Facts, LocalOperand, OnesOperand, Operand, operand, plain
-from outcore.tensor.plan import Plan, contract, described, problems
-from outcore.tensor.product_plan import Amounts, Planned
+from outcore.tensor.contraction import Contraction, Progress, fill_zero, rates_of
+from outcore.tensor.extended import ExtendedOperand
+from outcore.tensor.plan import Plan
+from outcore.tensor.product_plan import Amounts
 from outcore.tensor.rates import Rates
-
-Progress = Callable[[float], None]
-_SHARE = 0.75  # of what is left of the budget, if the caller names no memory
-_LOCAL_BYTES = 256 << 20  # of a NumPy result that nobody asked for on disk
+from outcore.tensor.symmetry import Symmetry
 
 
 @dataclass(frozen=True)
@@ -72,6 +59,8 @@ class Einsum:
         world: World | None = None,
         threads: int | None = None,
         progress: Progress | None = None,
+        symmetry: str | Sequence[str] | Symmetry | None = None,
+        symmetrize: bool = False,
     ) -> Any:
         """Contracts arrays as `numpy.einsum` does; returns the result. Collective over the world of the arrays.
 
@@ -79,8 +68,9 @@ class Einsum:
             subscripts: as for `numpy.einsum`, in its form with text.
             operands: arrays of NumPy (the same at all processes), GlobalArray, DiskArray, NodeArray,
                 BlockSparseArray, Array.
-            out: where the result goes, none of the operands; None: an array of NumPy if all operands are, else a
-                new GlobalArray if the memory holds it, else a new DiskArray (scratch).
+            out: where the result goes, none of the operands; None: an array of NumPy if all operands are; a new
+                Array if one of them is, or if `symmetry` is given; else a new GlobalArray if the memory holds it,
+                or a new DiskArray (scratch).
             accumulate: add to what is in `out`.
             scale: of the product.
             memory: of each process, for panels and intermediate arrays: bytes, or text such as "2GB"; None: three
@@ -89,17 +79,53 @@ class Einsum:
             world: if no array says which; None then: this process alone.
             threads: of each process; None: its share of the cores.
             progress: called with the fraction that is done, now and then.
+            symmetry: of a new result, as of Array: tiles that follow from others are not computed.
+            symmetrize: the result is the sum over all permutations of its symmetry, each with its sign, of what the
+                subscripts say. Without it the result must have the symmetry whatever the elements are.
 
         Raises (the same at all processes):
             OutcoreError: EINVAL (subscripts, shapes, tilings, a plan for other arrays, a result that is an
             operand), ENOMEM (memory too small: says what is needed), ENOSPC, and what reading and writing raise.
         """
-        job = _Job(subscripts, operands, out, world, memory, threads)
-        rates = _rates(job)
+        job = Contraction(
+            subscripts,
+            operands,
+            out,
+            world,
+            memory,
+            threads,
+            symmetry=symmetry,
+            symmetrize=symmetrize,
+        )
+        rates = rates_of(job)
+        if symmetrize:
+            if plan is not None:
+                raise OutcoreError(errno.EINVAL, f"einsum '{subscripts}'", detail="symmetrize takes no plan")
+            return self._symmetrized(job, operands, rates, accumulate, scale)
         chosen = job.check(plan) if plan is not None else job.make_plan(rates)
         result, counted = job.run(chosen, accumulate=accumulate, scale=scale, progress=progress)
         self.last = Counted(chosen, counted)
         return result
+
+    def _symmetrized(
+        self, job: Contraction, operands: Sequence[Any], rates: Rates, accumulate: bool, scale: complex
+    ) -> Any:
+        """One contraction for each permutation, each of the tiles that are stored alone."""
+        if not isinstance(job.out, ExtendedOperand):
+            raise OutcoreError(errno.EINVAL, f"einsum '{job.expression}'", detail="symmetrize needs an Array")
+        if not accumulate:
+            fill_zero(job.world, job.out)
+        output = job.expression.output
+        for permutation, sign in job.out.array.layout.symmetry.elements.items():
+            turned = "".join(output[axis] for axis in permutation)
+            subscripts = f"{','.join(job.expression.inputs)}->{turned}"
+            each = Contraction(
+                subscripts, operands, job.out.array, job.world, job.memory_bytes, job.threads, symmetrize=True
+            )
+            plan = each.make_plan(rates)
+            _, counted = each.run(plan, accumulate=True, scale=sign * scale, progress=None)
+            self.last = Counted(plan, counted)
+        return job.out.array
 
     def plan(
         self,
@@ -110,223 +136,22 @@ class Einsum:
         world: World | None = None,
         threads: int | None = None,
         rates: Rates | None = None,
+        symmetry: str | Sequence[str] | Symmetry | None = None,
+        symmetrize: bool = False,
     ) -> Plan:
-        """What a call with these arguments would do; nothing is moved. Collective, unless `rates` are given."""
-        job = _Job(subscripts, operands, out, world, memory, threads, creates=False)
-        return job.make_plan(_rates(job) if rates is None else rates)
-
-
-class _Job:
-    """The arguments of a call, checked."""
-
-    def __init__(
-        self,
-        subscripts: str,
-        operands: Sequence[Any],
-        out: Any,
-        world: World | None,
-        memory: int | str | None,
-        threads: int | None,
-        *,
-        creates: bool = True,
-    ) -> None:
-        self.inputs = [operand(each) for each in operands]
-        self.expression: Expression = parse(subscripts, [each.facts.shape for each in self.inputs])
-        target = None if out is None else operand(out)
-        worlds = [each.world for each in [*self.inputs, *([] if target is None else [target])] if each.world]
-        if any(each is not worlds[0] for each in worlds):
-            raise OutcoreError(errno.EINVAL, self._what, detail="the arrays are of different worlds")
-        self.world = worlds[0] if worlds else world if world is not None else world_module.shared(None)
-        self.threads = rates_module.threads_of(self.world) if threads is None else threads
-        free = self.world.budget.limit_bytes - self.world.budget.used_bytes
-        self.memory_bytes = int(free * _SHARE) if memory is None else parse_bytes(memory)
-        self._check_aliases(operands, out)
-        self.result = out
-        self.out = self._new(creates) if target is None else target
-        if self.out.facts.shape != self._shape:
-            raise OutcoreError(
-                errno.EINVAL,
-                self._what,
-                detail=f"the result has shape {self._shape}, `out` {self.out.facts.shape}",
-            )
-        dtype = np.result_type(*(each.facts.dtype for each in self.inputs))
-        if not np.can_cast(dtype, self.out.facts.dtype, "same_kind"):
-            raise OutcoreError(
-                errno.EINVAL,
-                self._what,
-                detail=f"a result of type {dtype} into `out` of {self.out.facts.dtype}",
-            )
-
-    @property
-    def _shape(self) -> tuple[int, ...]:
-        return self.expression.shape(self.expression.output)
-
-    @property
-    def _what(self) -> str:
-        return f"einsum '{self.expression}'"
-
-    @property
-    def facts(self) -> list[Facts]:
-        return [each.facts for each in [*self.inputs, self.out]]
-
-    def _check_aliases(self, operands: Sequence[Any], out: Any) -> None:
-        for number, each in enumerate(operands):
-            both = isinstance(out, np.ndarray) and isinstance(each, np.ndarray)
-            if out is not None and (each is out or (both and np.may_share_memory(out, each))):
-                raise OutcoreError(errno.EINVAL, self._what, detail=f"the result is operand {number}")
-
-    def _new(self, creates: bool) -> Operand:
-        """Of a result that the caller has not made."""
-        shape = self._shape
-        dtype = np.result_type(*(each.facts.dtype for each in self.inputs))
-        if all(isinstance(each, LocalOperand) for each in self.inputs):
-            self.result = np.zeros(shape, dtype) if creates else None
-            return _Nothing(plain(shape, dtype, "process")) if not creates else operand(self.result)
-        if shape == ():
-            self.result = np.zeros(shape, dtype)
-            return operand(self.result)
-        nbytes = math.prod(shape) * dtype.itemsize
-        in_memory = nbytes / self.world.size <= self.memory_bytes / 4
-        if not creates:
-            return _Nothing(plain(shape, dtype, "global" if in_memory else "disk"))
-        self.result = (
-            GlobalArray(self.world, shape, dtype) if in_memory else DiskArray(self.world, shape, dtype)
+        """What a call with these arguments would do; nothing is moved. Collective. `rates`: of another machine."""
+        job = Contraction(
+            subscripts,
+            operands,
+            out,
+            world,
+            memory,
+            threads,
+            creates=False,
+            symmetry=symmetry,
+            symmetrize=symmetrize,
         )
-        if in_memory:
-            self.memory_bytes -= nbytes // self.world.size
-        return operand(self.result)
-
-    def make_plan(self, rates: Rates) -> Plan:
-        if 0 in self.expression.extents.values():
-            return Plan(str(self.expression), tuple(map(described, self.facts)), (), self.memory_bytes, rates)
-        return contract(self.expression, self.facts, self.memory_bytes, rates)
-
-    def check(self, plan: Plan) -> Plan:
-        found = tuple(map(described, self.facts))
-        given, here = "; ".join(plan.operands), "; ".join(found)
-        if plan.expression != str(self.expression) or plan.operands != found:
-            raise OutcoreError(
-                errno.EINVAL,
-                self._what,
-                detail=f"the plan is for '{plan.expression}' of {given}; here are {here}",
-            )
-        return plan
-
-    def run(
-        self, plan: Plan, *, accumulate: bool, scale: complex, progress: Progress | None
-    ) -> tuple[Any, Amounts]:
-        total = Amounts()
-        arrays: list[Operand] = [*self.inputs]
-        with ExitStack() as temporary:
-            for number, (statement, problem) in enumerate(
-                zip(plan.statements, problems(plan, self.expression, self.facts), strict=True)
-            ):
-                last = number == len(plan.statements) - 1
-                target = self.out if last else self._intermediate(problem.out, temporary)
-                right = (
-                    OnesOperand(problem.right.shape, problem.right.dtype)
-                    if statement.right < 0
-                    else arrays[statement.right]
-                )
-                planned = Planned(problem, statement.plan)
-                total = total + carry_out(
-                    self.world,
-                    planned,
-                    (arrays[statement.left], right, target),
-                    scale=scale if last else 1,
-                    add=accumulate and last,
-                    threads=self.threads,
-                    progress=_part(progress, number, len(plan.statements)),
-                )
-                arrays.append(target)
-        if not plan.statements and not accumulate and self.out.facts.bytes:
-            _fill_zero(self.world, self.out)
-        result = self.result
-        if isinstance(result, np.ndarray) and result.shape == () and self.expression.output == "":
-            return result[()], total
-        return result, total
-
-    def _intermediate(self, facts: Facts, temporary: ExitStack) -> Operand:
-        if facts.where == "process":
-            return LocalOperand(np.empty(facts.shape, facts.dtype))
-        kind = DiskArray if facts.where == "disk" else GlobalArray
-        return operand(temporary.enter_context(kind(self.world, facts.shape, facts.dtype)))
-
-
-class _Nothing(Operand):
-    """Of a result that is only planned."""
-
-    def __init__(self, facts: Facts) -> None:
-        self.facts = facts
-
-    def get(self, box: Any, out: Any) -> Any:
-        raise OutcoreError(errno.EBADF, "read a planned array")
-
-    def put(self, box: Any, value: Any, *, add: bool) -> Any:
-        raise OutcoreError(errno.EBADF, "write a planned array")
-
-
-def carry_out(
-    world: World,
-    planned: Planned,
-    arrays: tuple[Operand, Operand, Operand],
-    *,
-    scale: complex = 1,
-    add: bool = False,
-    threads: int = 1,
-    progress: Progress | None = None,
-) -> Amounts:
-    """One product, on all processes; what it has counted over all. Collective. Workspace is accounted to the
-    budget."""
-    left, right, out = arrays
-    many = world.size > 1
-    local = out if many and isinstance(out, LocalOperand) and out.facts.where == "process" else None
-    target = out
-    if local is not None:
-        target = LocalOperand(np.zeros(local.facts.shape, local.facts.dtype))
-    counter = world.counter() if many else None
-    reserved = planned.plan.workspace_bytes
-    mine = Amounts()
-    with world.together("einsum", planned.plan.product):
-        world.budget.reserve(reserved, f"workspace of einsum '{planned.plan.product}'")
-        try:
-            run = Product(
-                planned, left, right, target, scale=scale, add=add and local is None, threads=threads
-            )
-            mine = run.run(counter, progress if world.rank == 0 else None)
-        finally:
-            world.budget.release(reserved)
-    target.sync()
-    if local is not None:
-        total = world.all_reduce(target.array) if isinstance(target, LocalOperand) else None
-        local.array[...] = total + local.array if add else total
-    if not many:
-        return mine
-    values = world.all_reduce(np.array(mine.values())).tolist()
-    values[-1] = float(world.all_reduce(mine.seconds, "max"))
-    return Amounts(*values)
-
-
-def _rates(job: _Job) -> Rates:
-    dtype = np.result_type(*(each.dtype for each in job.facts))
-    if dtype.kind not in "fc" or dtype.itemsize > 16:
-        dtype = np.dtype(np.float64)
-    return rates_module.measured(job.world, job.threads, dtype)
-
-
-def _part(progress: Progress | None, number: int, count: int) -> Progress | None:
-    if progress is None:
-        return None
-    return lambda fraction: progress((number + fraction) / count)
-
-
-def _fill_zero(world: World, out: Operand) -> None:
-    box = [(0, extent) for extent in out.facts.shape]
-    with world.together("fill with zeros"):
-        if world.rank == 0 or out.facts.where == "process":
-            for request in out.put(box, np.zeros(out.facts.shape, out.facts.dtype), add=False):
-                request.wait()
-    out.sync()
+        return job.make_plan(rates_of(job) if rates is None else rates)
 
 
 einsum = Einsum()

@@ -56,8 +56,14 @@ class Facts:
 
     @property
     def bytes(self) -> int:
-        """Of all elements, as if all were stored."""
-        return int(np.prod(self.shape, dtype=np.int64)) * self.item_bytes
+        """Of all elements that are stored."""
+        mask = self.readable if self.stored is None else self.stored
+        if mask is None:
+            return int(np.prod(self.shape, dtype=np.int64)) * self.item_bytes
+        sizes: Any = np.ones((), np.int64)
+        for cuts in self.tiles:
+            sizes = np.multiply.outer(sizes, np.diff(cuts or (0,)))
+        return int((sizes * mask).sum()) * self.item_bytes
 
 
 class Operand(ABC):
@@ -242,10 +248,8 @@ class OnesOperand(Operand):
         raise OutcoreError(errno.EROFS, "write ones")
 
 
-def operand(array: Any) -> Operand:
-    """Raises TypeError for what is no array."""
-    if isinstance(array, Operand):
-        return array
+def plain_operand(array: Any) -> Operand:
+    """Of all kinds but `outcore.Array`. Raises TypeError for what is no array."""
     if isinstance(array, np.ndarray):
         return LocalOperand(array)
     if isinstance(array, DiskArrayAccess | GlobalArray):

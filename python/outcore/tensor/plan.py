@@ -8,16 +8,17 @@ from __future__ import annotations
 import errno
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from outcore.base.errors import OutcoreError
-from outcore.tensor.canonical import Binary, binary, size
+from outcore.tensor.canonical import Binary, binary
+from outcore.tensor.cells import Cuts
 from outcore.tensor.expression import Expression
 from outcore.tensor.geometry import Problem
-from outcore.tensor.operands import Facts, Where, plain
+from outcore.tensor.operands import Facts, Mask, Where, plain
 from outcore.tensor.order import Cost, Pair, order
 from outcore.tensor.product_plan import Amounts, ProductPlan, make_plan
 from outcore.tensor.rates import Rates
@@ -209,10 +210,12 @@ def contract(
         taken = sum(in_memory.values())
         last = number == len(pairs) - 1
         product = product_of(pair, labels, expression.extents)
-        result = (
-            out if last else _intermediate(expression, pair.out, dtype, rates, memory_bytes * _KEPT - taken)
-        )
         right = _ones(product, expression, arrays[pair.left].dtype) if pair.right < 0 else arrays[pair.right]
+        result = out
+        if not last:
+            result = intermediate(product, expression, arrays[pair.left], right, dtype)
+            in_reach = result.bytes / rates.processes <= memory_bytes * _KEPT - taken
+            result = replace(result, where=_memory(rates.processes) if in_reach else "disk")
         extents = {label: expression.extents[label] for label in "".join(product.groups)}
         problem = Problem(product, extents, arrays[pair.left], right, result)
         share = 0
@@ -253,14 +256,37 @@ def _ones(product: Binary, expression: Expression, dtype: np.dtype[Any]) -> Fact
     return plain(expression.shape(product.right), dtype, "process")
 
 
-def _intermediate(
-    expression: Expression, labels: str, dtype: np.dtype[Any], rates: Rates, free_bytes: float
+def _memory(processes: int) -> Where:
+    return "process" if processes == 1 else "global"
+
+
+def intermediate(
+    product: Binary, expression: Expression, left: Facts, right: Facts, dtype: np.dtype[Any]
 ) -> Facts:
-    nbytes = size(labels, expression.extents) * dtype.itemsize
-    where: Where = "disk"
-    if nbytes / rates.processes <= free_bytes:
-        where = "process" if rates.processes == 1 else "global"
-    return plain(expression.shape(labels), dtype, where)
+    """Of the result of a product that is used within the expression: with tiles if every axis has some and not all
+    tiles can be there. The caller says where it lies."""
+    found = plain(expression.shape(product.out), dtype, "process")
+    tiles, mask = result_tiles((product.left, product.right), product.out, (left, right))
+    if mask is None or mask.all() or any(cuts is None for cuts in tiles):
+        return found
+    return replace(found, tiles=tiles, readable=mask, stored=mask)
+
+
+def result_tiles(
+    inputs: Sequence[str], output: str, facts: Sequence[Facts]
+) -> tuple[tuple[Cuts | None, ...], Mask | None]:
+    """The tiles of a result, None for axes that have none, and which of them are not zero; None: all."""
+    cuts: dict[str, Cuts] = {}
+    for labels, each in zip(inputs, facts, strict=True):
+        cuts.update({label: tile for label, tile in zip(labels, each.tiles, strict=True) if tile is not None})
+    tiles = tuple(cuts.get(label) for label in output)
+    if all(each.readable is None for each in facts):
+        return tiles, None
+    masks = []
+    for labels, each in zip(inputs, facts, strict=True):
+        grid = [len(cuts[label]) - 1 if label in cuts else 1 for label in labels]
+        masks.append(np.ones(grid) if each.readable is None else each.readable.astype(float))
+    return tiles, np.einsum(f"{','.join(inputs)}->{output}", *masks, optimize=True) > 0
 
 
 def problems(plan: Plan, expression: Expression, facts: Sequence[Facts]) -> list[Problem]:
@@ -272,14 +298,15 @@ def problems(plan: Plan, expression: Expression, facts: Sequence[Facts]) -> list
         left, right, out = statement.labels
         product = binary(left, right, out, expression.extents)
         extents = {label: expression.extents[label] for label in "".join(product.groups)}
-        target = facts[-1]
-        if statement.where is not None:
-            target = plain(expression.shape(out), dtype, statement.where)
         other = (
             _ones(product, expression, arrays[statement.left].dtype)
             if statement.right < 0
             else arrays[statement.right]
         )
+        target = facts[-1]
+        if statement.where is not None:
+            target = intermediate(product, expression, arrays[statement.left], other, dtype)
+            target = replace(target, where=statement.where)
         result.append(Problem(product, extents, arrays[statement.left], other, target))
         arrays.append(target)
     return result

@@ -173,21 +173,10 @@ def _unit(geometry: Geometry, choice: Choice, rates: Rates) -> int:
 def bound(problem: Problem, geometry: Geometry, memory_bytes: float) -> float:
     """Bytes that must move between disk and memory."""
 
-    def once(index: int) -> float:
-        facts = problem.arrays[index][1]
-        if facts.where != "disk":
-            return 0.0
-        mask = facts.stored if index == 2 or facts.stored is not None else facts.readable
-        if mask is None:
-            return float(facts.bytes)
-        sizes: Any = np.ones((), np.float64)
-        for cuts in facts.tiles:
-            sizes = np.multiply.outer(sizes, np.diff(cuts or ()))
-        return float((sizes * mask).sum()) * facts.item_bytes
-
+    moved = Moved(*(float(facts.bytes) if facts.where == "disk" else 0.0 for _, facts in problem.arrays))
     multiplications = exact_multiplications(geometry)
     words = [facts.item_bytes for _, facts in problem.arrays]
-    return least_bytes(multiplications, Moved(once(0), once(1), once(2)), memory_bytes, min(words))
+    return least_bytes(multiplications, moved, memory_bytes, min(words))
 
 
 def exact_multiplications(geometry: Geometry) -> float:

@@ -219,7 +219,7 @@ def test_bad_arguments_are_refused(world, call, number, words):
 
 
 def test_an_array_of_another_kind_is_refused():
-    with pytest.raises(TypeError, match="dict is no array"):
+    with pytest.raises(OutcoreError, match="dict is no array"):
         einsum("i->i", {})
 
 
@@ -242,3 +242,76 @@ def _huge(left, right):
     statement = plan.statements[0]
     product = replace(statement.plan, workspace_bytes=10**12)
     return replace(plan, statements=(replace(statement, plan=product),))
+
+
+# ---- extended arrays ----
+
+
+def extended(world, shape, tile, seed, where="disk", **options):
+    tilings = [outcore.Tiling(extent, tile=tile) for extent in shape]
+    layout = outcore.Layout(tilings, **options)
+    raw = np.random.default_rng(seed).standard_normal(shape)
+    values = sum(sign * np.transpose(raw, axes) for axes, sign in layout.symmetry.elements.items())
+    for tile_index in np.ndindex(*layout.grid):
+        if not layout.there[tile_index]:
+            values[layout.box(tile_index)] = 0
+    return outcore.Array.from_numpy(world, values, layout, where=where), values
+
+
+@pytest.mark.parametrize("where", ["process", "node", "global", "disk"])
+def test_extended_arrays_with_symmetry(world, where):
+    t, t_values = extended(world, (5, 5, 7, 7), 3, 1, where, symmetry="pair")
+    b, b_values = extended(world, (4, 7, 7), 3, 2, where)
+    expected = np.einsum("ijcd,Qac,Qbd->ijab", t_values, b_values, b_values, optimize=True)
+    found = einsum("ijcd,Qac,Qbd->ijab", t, b, b, memory="200kB", symmetry="pair")
+    assert isinstance(found, outcore.Array)
+    assert found.layout.symmetry == t.layout.symmetry
+    np.testing.assert_allclose(found.to_numpy(), expected, rtol=1e-11, atol=1e-11)
+    for array in (t, b, found):
+        array.close()
+
+
+def test_half_of_a_symmetric_result_is_computed(world):
+    a, values = extended(world, (600, 400), 50, 3)
+    with einsum("ik,jk->ij", a, a, symmetry="symmetric(0,1)", memory="500kB") as found:
+        np.testing.assert_allclose(found.to_numpy(), values @ values.T, rtol=1e-11, atol=1e-11)
+        assert einsum.last.actual.flops < 0.75 * 2 * 600 * 600 * 400
+    a.close()
+
+
+def test_a_symmetry_that_the_result_need_not_have_is_refused_or_made(world):
+    a, a_values = extended(world, (8, 6), 3, 4)
+    b, b_values = extended(world, (6, 8), 3, 5)
+    with pytest.raises(OutcoreError, match=r"need not have the symmetry .* \(1, 0\)") as caught:
+        einsum("ik,kj->ij", a, b, symmetry="antisymmetric(0,1)")
+    assert caught.value.errno == errno.EINVAL
+    product = a_values @ b_values
+    with einsum("ik,kj->ij", a, b, symmetry="antisymmetric(0,1)", symmetrize=True) as found:
+        np.testing.assert_allclose(found.to_numpy(), product - product.T, rtol=1e-11, atol=1e-11)
+        einsum("ik,kj->ij", a, b, out=found, symmetrize=True, accumulate=True, scale=2)
+        np.testing.assert_allclose(found.to_numpy(), 3 * (product - product.T), rtol=1e-11, atol=1e-11)
+    a.close()
+    b.close()
+
+
+def test_zero_tiles_of_operands_are_those_of_the_result_and_of_what_is_between(world):
+    random = np.random.default_rng(6)
+    arrays = [extended(world, (8, 8), 2, seed, sparsity=random.random((4, 4)) < 0.3) for seed in (7, 8, 9)]
+    expected = np.linalg.multi_dot([values for _, values in arrays])
+    with einsum("ij,jk,kl->il", *(array for array, _ in arrays), memory="8kB") as found:
+        np.testing.assert_allclose(found.to_numpy(), expected, rtol=1e-11, atol=1e-11)
+        assert not found.layout.there.all()
+    for array, _ in arrays:
+        array.close()
+
+
+def test_single_precision_in_store_is_read_as_double(world):
+    values = np.random.default_rng(10).standard_normal((12, 12))
+    stored = outcore.Array.from_numpy(
+        world, values, [outcore.Tiling(12, tile=5)] * 2, where="disk", store_dtype="float32"
+    )
+    found = einsum("ik,kj->ij", stored, values)
+    np.testing.assert_allclose(found.to_numpy(), values @ values, rtol=1e-5, atol=1e-5)
+    assert einsum.last.plan.predicted.disk_read == 4 * 12 * 12
+    stored.close()
+    found.close()

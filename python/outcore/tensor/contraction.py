@@ -1,0 +1,333 @@
+"""A contraction with its arrays: checked, planned, carried out. Collective over the world of the arrays."""
+
+from __future__ import annotations
+
+import errno
+import math
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+
+from outcore.arrays.disk_array import DiskArray
+from outcore.arrays.global_array import GlobalArray
+from outcore.base.errors import OutcoreError
+from outcore.job import world as world_module
+from outcore.job.resources import parse_bytes
+from outcore.job.world import World
+from outcore.tensor import rates as rates_module
+from outcore.tensor.array import Array as ExtendedArray
+from outcore.tensor.array import tiled
+from outcore.tensor.execute import Product
+from outcore.tensor.expression import Expression, parse
+from outcore.tensor.extended import ExtendedOperand, layout_facts, operand
+from outcore.tensor.layout import Layout
+from outcore.tensor.operands import Facts, LocalOperand, OnesOperand, Operand, Where, plain
+from outcore.tensor.plan import Plan, contract, described, problems, result_tiles
+from outcore.tensor.product_plan import Amounts, Planned
+from outcore.tensor.rates import Rates
+from outcore.tensor.result_symmetry import factors, missing
+from outcore.tensor.symmetry import Symmetry
+from outcore.tensor.tiling import Tiling
+
+Progress = Callable[[float], None]
+_SHARE = 0.75  # of what is left of the budget, if the caller names no memory
+
+
+class Contraction:
+    """The arguments of a call, checked."""
+
+    def __init__(
+        self,
+        subscripts: str,
+        operands: Sequence[Any],
+        out: Any,
+        world: World | None,
+        memory: int | str | None,
+        threads: int | None,
+        *,
+        creates: bool = True,
+        symmetry: str | Sequence[str] | Symmetry | None = None,
+        symmetrize: bool = False,
+    ) -> None:
+        self._arrays, self.result = list(operands), out
+        self.world = _world_of([*operands, out], world)
+        self.threads = rates_module.threads_of(self.world) if threads is None else threads
+        self._symmetry = Symmetry(0)
+        self._make: Callable[[], Any] | None = None  # the result, if the caller has not made it
+
+        def bring() -> tuple[Any, ...]:
+            self.inputs = [operand(each) for each in operands]
+            self.expression: Expression = parse(subscripts, [each.facts.shape for each in self.inputs])
+            self.memory_bytes = 0 if memory is None else parse_bytes(memory)
+            self._check_aliases(operands, out)
+            if out is not None and symmetry is not None:
+                raise OutcoreError(errno.EINVAL, self._what, detail="`out` has its symmetry; give no other")
+            told = [described(each.facts) for each in self.inputs]
+            return str(self.expression), self.memory_bytes, self.threads, symmetrize, told
+
+        with self.world.together_with("einsum", bring):
+            pass
+        if memory is None:
+            free = self.world.budget.limit_bytes - self.world.budget.used_bytes
+            self.memory_bytes = int(self.world.all_reduce(free, "min") * _SHARE)
+        with self.world.together("the result of einsum"):
+            self.out = self._new(symmetry) if out is None else operand(out)
+            self._check_out()
+            if not symmetrize:
+                self._check_symmetry()
+        if creates and self._make is not None:
+            self.result = self._make()
+            self.out = operand(self.result)
+
+    def _check_out(self) -> None:
+        if self.out.facts.shape != self._shape:
+            raise OutcoreError(
+                errno.EINVAL,
+                self._what,
+                detail=f"the result has shape {self._shape}, `out` {self.out.facts.shape}",
+            )
+        dtype = self._dtype
+        if not np.can_cast(dtype, self.out.facts.dtype, "same_kind"):
+            raise OutcoreError(
+                errno.EINVAL,
+                self._what,
+                detail=f"a result of type {dtype} into `out` of {self.out.facts.dtype}",
+            )
+        if isinstance(self.out, ExtendedOperand):
+            self._symmetry = self.out.array.layout.symmetry
+
+    @property
+    def _dtype(self) -> np.dtype[Any]:
+        return np.result_type(*(each.facts.dtype for each in self.inputs))
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return self.expression.shape(self.expression.output)
+
+    @property
+    def _what(self) -> str:
+        return f"einsum '{self.expression}'"
+
+    @property
+    def facts(self) -> list[Facts]:
+        return [each.facts for each in [*self.inputs, self.out]]
+
+    def _check_aliases(self, operands: Sequence[Any], out: Any) -> None:
+        for number, each in enumerate(operands):
+            both = isinstance(out, np.ndarray) and isinstance(each, np.ndarray)
+            if out is not None and (each is out or (both and np.may_share_memory(out, each))):
+                raise OutcoreError(errno.EINVAL, self._what, detail=f"the result is operand {number}")
+
+    def _check_symmetry(self) -> None:
+        """Raises OutcoreError (EINVAL) if the result need not have the symmetry of `out`."""
+        if not self._symmetry:
+            return
+        symmetries = [
+            each.array.layout.symmetry
+            if isinstance(each, ExtendedOperand)
+            else Symmetry(len(each.facts.shape))
+            for each in self.inputs
+        ]
+        wrong = missing(self.expression, factors(self.expression, self._arrays, symmetries), self._symmetry)
+        if wrong is not None:
+            raise OutcoreError(
+                errno.EINVAL,
+                self._what,
+                detail=f"the result need not have the symmetry of `out` that permutes axes as {wrong}; "
+                "symmetrize=True makes it so",
+            )
+
+    def _new_extended(self, symmetry: Any) -> Operand:
+        """With the tiles of the operands; of other axes tiles of moderate size, equal ones for equal extents."""
+        inputs, dtype = self.expression.inputs, self._dtype
+        cuts, mask = result_tiles(inputs, self.expression.output, [each.facts for each in self.inputs])
+        own = {tile.size: tile for tile in tiled(self._shape, dtype.itemsize)}
+        tilings = [
+            own[extent] if tile is None else Tiling(extent, tile)
+            for extent, tile in zip(self._shape, cuts, strict=True)
+        ]
+        found = Symmetry.parse(symmetry, len(self._shape))
+        if any(tile is None for tile in cuts):
+            mask = None
+        if mask is not None:
+            for permutation in found.elements:
+                mask = mask | np.transpose(mask, permutation)
+        layout = Layout(tilings, mask, found)
+        where = self._place(layout.elements * dtype.itemsize)
+        self._symmetry = found
+        self._make = lambda: ExtendedArray(self.world, layout, dtype, where=where)
+        return _Nothing(layout_facts(layout, dtype, where, dtype.itemsize))
+
+    def _place(self, nbytes: int) -> Where:
+        """Of a new array, for which memory is taken from what there is to plan with."""
+        if nbytes / self.world.size > self.memory_bytes / 4:
+            return "disk"
+        self.memory_bytes -= nbytes // self.world.size
+        return "process" if self.world.size == 1 else "global"
+
+    def _new(self, symmetry: Any) -> Operand:
+        """Of a result that the caller has not made."""
+        shape, dtype, world = self._shape, self._dtype, self.world
+        if shape and (symmetry is not None or any(isinstance(each, ExtendedOperand) for each in self.inputs)):
+            return self._new_extended(symmetry)
+        if shape == () or all(isinstance(each, LocalOperand) for each in self.inputs):
+            self._make = lambda: np.zeros(shape, dtype)
+            return _Nothing(plain(shape, dtype, "process"))
+        where = self._place(math.prod(shape) * dtype.itemsize)
+        kind = DiskArray if where == "disk" else GlobalArray
+        self._make = lambda: kind(world, shape, dtype)
+        return _Nothing(plain(shape, dtype, "disk" if where == "disk" else "global"))
+
+    def make_plan(self, rates: Rates) -> Plan:
+        if 0 in self.expression.extents.values():
+            return Plan(str(self.expression), tuple(map(described, self.facts)), (), self.memory_bytes, rates)
+        return contract(self.expression, self.facts, self.memory_bytes, rates)
+
+    def check(self, plan: Plan) -> Plan:
+        found = tuple(map(described, self.facts))
+        given, here = "; ".join(plan.operands), "; ".join(found)
+        if plan.expression != str(self.expression) or plan.operands != found:
+            raise OutcoreError(
+                errno.EINVAL,
+                self._what,
+                detail=f"the plan is for '{plan.expression}' of {given}; here are {here}",
+            )
+        return plan
+
+    def run(
+        self, plan: Plan, *, accumulate: bool, scale: complex, progress: Progress | None
+    ) -> tuple[Any, Amounts]:
+        total = Amounts()
+        arrays: list[Operand] = [*self.inputs]
+        with ExitStack() as temporary:
+            for number, (statement, problem) in enumerate(
+                zip(plan.statements, problems(plan, self.expression, self.facts), strict=True)
+            ):
+                last = number == len(plan.statements) - 1
+                target = self.out if last else self._intermediate(problem.out, temporary)
+                right = (
+                    OnesOperand(problem.right.shape, problem.right.dtype)
+                    if statement.right < 0
+                    else arrays[statement.right]
+                )
+                planned = Planned(problem, statement.plan)
+                total = total + carry_out(
+                    self.world,
+                    planned,
+                    (arrays[statement.left], right, target),
+                    scale=scale if last else 1,
+                    add=accumulate and last,
+                    threads=self.threads,
+                    progress=_part(progress, number, len(plan.statements)),
+                )
+                arrays.append(target)
+        if not plan.statements and not accumulate and self.out.facts.bytes:
+            fill_zero(self.world, self.out)
+        result = self.result
+        if isinstance(result, np.ndarray) and result.shape == () and self.expression.output == "":
+            return result[()], total
+        return result, total
+
+    def _intermediate(self, facts: Facts, temporary: ExitStack) -> Operand:
+        if facts.stored is not None:
+            tilings = [Tiling(cuts[-1], cuts) for cuts in facts.tiles if cuts is not None]
+            layout = Layout(tilings, facts.stored)
+            tiled = ExtendedArray(self.world, layout, facts.dtype, where=facts.where)
+            return operand(temporary.enter_context(tiled))
+        if facts.where == "process":
+            return LocalOperand(np.empty(facts.shape, facts.dtype))
+        kind = DiskArray if facts.where == "disk" else GlobalArray
+        return operand(temporary.enter_context(kind(self.world, facts.shape, facts.dtype)))
+
+
+def _world_of(arrays: Sequence[Any], given: World | None) -> World:
+    """That of the arrays. Raises OutcoreError (EINVAL) if they have different ones."""
+    worlds = [found for each in arrays if isinstance(found := getattr(each, "world", None), World)]
+    if any(each is not worlds[0] for each in worlds):
+        raise OutcoreError(errno.EINVAL, "einsum", detail="the arrays are of different worlds")
+    return worlds[0] if worlds else given if given is not None else world_module.shared(None)
+
+
+class _Nothing(Operand):
+    """Of a result that is only planned."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+
+    def get(self, box: Any, out: Any) -> Any:
+        raise OutcoreError(errno.EBADF, "read a planned array")
+
+    def put(self, box: Any, value: Any, *, add: bool) -> Any:
+        raise OutcoreError(errno.EBADF, "write a planned array")
+
+
+def carry_out(
+    world: World,
+    planned: Planned,
+    arrays: tuple[Operand, Operand, Operand],
+    *,
+    scale: complex = 1,
+    add: bool = False,
+    threads: int = 1,
+    progress: Progress | None = None,
+) -> Amounts:
+    """One product, on all processes; what it has counted over all. Collective. Workspace is accounted to the
+    budget."""
+    left, right, out = arrays
+    many = world.size > 1
+    local = out if many and isinstance(out, LocalOperand) and out.facts.where == "process" else None
+    target = out
+    if local is not None:
+        target = LocalOperand(np.zeros(local.facts.shape, local.facts.dtype))
+    counter = world.counter() if many else None
+    reserved = planned.plan.workspace_bytes
+    mine = Amounts()
+    with world.together("einsum", planned.plan.product):
+        world.budget.reserve(reserved, f"workspace of einsum '{planned.plan.product}'")
+        try:
+            run = Product(
+                planned, left, right, target, scale=scale, add=add and local is None, threads=threads
+            )
+            mine = run.run(counter, progress if world.rank == 0 else None)
+        finally:
+            world.budget.release(reserved)
+    target.sync()
+    if local is not None:
+        total = world.all_reduce(target.array) if isinstance(target, LocalOperand) else None
+        local.array[...] = total + local.array if add else total
+    if not many:
+        return mine
+    values = world.all_reduce(np.array(mine.values())).tolist()
+    values[-1] = float(world.all_reduce(mine.seconds, "max"))
+    return Amounts(*values)
+
+
+def rates_of(job: Contraction) -> Rates:
+    dtype = np.result_type(*(each.dtype for each in job.facts))
+    if dtype.kind not in "fc" or dtype.itemsize > 16:
+        dtype = np.dtype(np.float64)
+    return rates_module.measured(job.world, job.threads, dtype)
+
+
+def _part(progress: Progress | None, number: int, count: int) -> Progress | None:
+    if progress is None:
+        return None
+    return lambda fraction: progress((number + fraction) / count)
+
+
+def fill_zero(world: World, out: Operand) -> None:
+    """Collective."""
+    box = [(0, extent) for extent in out.facts.shape]
+    if isinstance(out, ExtendedOperand):
+        with world.together("fill with zeros"):
+            for tile in out.array.own_tiles():
+                out.array.put_tile(tile, np.zeros(out.array.layout.tile_shape(tile), out.facts.dtype))
+        out.sync()
+        return
+    with world.together("fill with zeros"):
+        if world.rank == 0 or out.facts.where == "process":
+            for request in out.put(box, np.zeros(out.facts.shape, out.facts.dtype), add=False):
+                request.wait()
+    out.sync()
