@@ -46,7 +46,7 @@ int communicator_of_job() {
 /// Transport of the job: that of MPI_COMM_WORLD, or of this process alone if nothing says that there are
 /// more.
 std::unique_ptr<transport::Transport> transport_of_job() {
-  if (dlsym(RTLD_DEFAULT, "MPI_Init_thread")) return transport::mpi(communicator_of_job());
+  if (dlsym(RTLD_DEFAULT, "MPI_Get_library_version")) return transport::mpi(communicator_of_job());
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS"})
     if (const char* const count = std::getenv(name); count && std::atoi(count) > 1)
       throw Error(ENOTSUP, {.attempted = "make the world of a job",

@@ -1,0 +1,364 @@
+// EAF: exclusive access files by their classic names, for C and Fortran.
+
+#include "outcore/compat/eaf.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "compat/shared.hpp"
+
+namespace outcore::compat {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// The codes of the original, and its words for them.
+enum Code {
+  eof = -10001,
+  open_failed = -10004,
+  close_failed = -10005,
+  invalid_fd = -10006,
+  write_failed = -10007,
+  awrite_failed = -10008,
+  read_failed = -10009,
+  aread_failed = -10010,
+  wait_failed = -10011,
+  probe_failed = -10012,
+  unlink_failed = -10013,
+  stat_failed = -10015,
+  fractional_offset = -10018,
+  truncate_failed = -10019,
+  length_failed = -10020
+};
+
+struct Statistic {
+  std::int64_t calls = 0, bytes = 0;
+  double seconds = 0;
+};
+
+struct File {
+  std::string path;
+  int type = EAF_RW;
+  std::mutex mutex;
+  Statistic write, read, awrite, aread, wait;
+};
+
+struct Pending {
+  int fd = 0;
+  std::int64_t request = 0, bytes = 0;
+  bool reads = false;
+};
+
+auto& files = *new Numbered<std::shared_ptr<File>>;
+auto& requests = *new Numbered<Pending>;
+
+/// Counts a call while it lives.
+class Counted {
+ public:
+  Counted(File& file, Statistic& statistic, std::int64_t bytes)
+      : file_(file), statistic_(statistic), bytes_(bytes), begin_(Clock::now()) {}
+  ~Counted() {
+    const std::lock_guard guard(file_.mutex);
+    ++statistic_.calls;
+    statistic_.bytes += bytes_;
+    statistic_.seconds += std::chrono::duration<double>(Clock::now() - begin_).count();
+  }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+ private:
+  File& file_;
+  Statistic& statistic_;
+  std::int64_t bytes_;
+  Clock::time_point begin_;
+};
+
+int not_open(int fd) {
+  return failed(invalid_fd, "EAF: no file " + std::to_string(fd) + " is open");
+}
+
+/// Checks what a transfer is given. Returns a code.
+int check(const std::shared_ptr<File>& file, int fd, double offset, int forbidden) {
+  if (!file) return not_open(fd);
+  if (!(std::floor(offset) == offset) || offset < 0 || offset > 9e15)
+    return failed(fractional_offset, "EAF: offset " + std::to_string(offset) + " of " + file->path +
+                                         " is no whole number from 0 on");
+  if (file->type == forbidden)
+    return failed(
+        forbidden == EAF_R ? write_failed : read_failed,
+        "EAF: " + file->path + " was opened " + (forbidden == EAF_R ? "to read" : "to write") + " only");
+  return EAF_OK;
+}
+
+int end_of_file(const File& file, std::int64_t moved, std::int64_t wanted) {
+  return failed(eof, "EAF: end of " + file.path + " after " + std::to_string(moved) + " of " +
+                         std::to_string(wanted) + " bytes");
+}
+
+int begin(int fd, double offset, void* buffer, std::size_t bytes, int* id, bool reads) {
+  const auto file = files.get(fd).value_or(nullptr);
+  if (const int code = check(file, fd, offset, reads ? EAF_W : EAF_R)) return code;
+  const Counted counted(*file, reads ? file->aread : file->awrite, static_cast<std::int64_t>(bytes));
+  const auto at = static_cast<std::int64_t>(offset), size = static_cast<std::int64_t>(bytes);
+  std::int64_t request = 0;
+  const int code = reads ? oc_eaf_read_async(fd, at, buffer, size, &request)
+                         : oc_eaf_write_async(fd, at, buffer, size, &request);
+  if (code) return failed(reads ? aread_failed : awrite_failed);
+  *id = requests.add({fd, request, size, reads});
+  return EAF_OK;
+}
+
+/// The file system that a path is on: of the directory itself if it is one, else of the one that it is in.
+std::string directory_of(const std::string& path) {
+  struct stat found{};
+  if (!path.empty() && stat(path.c_str(), &found) == 0 && S_ISDIR(found.st_mode)) return path;
+  return split_path(path).directory;
+}
+
+}  // namespace
+}  // namespace outcore::compat
+
+using namespace outcore::compat;
+
+OUTCORE_CLASSIC int EAF_Open(const char* fname, int type, int* fd) {
+  const auto [directory, name] = split_path(fname ? fname : "");
+  if (type != EAF_RW && type != EAF_R && type != EAF_W)
+    return failed(open_failed, "EAF: the type of opening is none of EAF_RW, EAF_R, EAF_W");
+  if (type == EAF_R && access(fname, F_OK) != 0)
+    return failed(open_failed, std::string("EAF: open ") + fname + " to read: " + std::strerror(errno));
+  oc_eaf_options options{};
+  options.size = sizeof options;
+  options.scratch = directory.c_str();
+  options.keep = 1;
+  int opened = 0;
+  if (oc_eaf_open(name.c_str(), &options, &opened)) return failed(open_failed);
+  if (type == EAF_W && oc_eaf_truncate(opened, 0)) {
+    failed(open_failed);
+    oc_eaf_close(opened);
+    return open_failed;
+  }
+  auto file = std::make_shared<File>();
+  file->path = fname;
+  file->type = type;
+  files.put(opened, std::move(file));
+  *fd = opened;
+  return EAF_OK;
+}
+
+OUTCORE_CLASSIC int EAF_Close(int fd) {
+  if (!files.take(fd)) return not_open(fd);
+  return oc_eaf_close(fd) ? failed(close_failed) : EAF_OK;
+}
+
+OUTCORE_CLASSIC int EAF_Delete(const char* fname) {
+  if (unlink(fname) == 0 || errno == ENOENT) return EAF_OK;
+  return failed(unlink_failed, std::string("EAF: delete ") + fname + ": " + std::strerror(errno));
+}
+
+OUTCORE_CLASSIC int EAF_Write(int fd, eaf_off_t offset, const void* buf, size_t bytes) {
+  const auto file = files.get(fd).value_or(nullptr);
+  if (const int code = check(file, fd, offset, EAF_R)) return code;
+  const Counted counted(*file, file->write, static_cast<std::int64_t>(bytes));
+  const int code = oc_eaf_write(fd, static_cast<std::int64_t>(offset), buf, static_cast<std::int64_t>(bytes));
+  return code ? failed(write_failed) : EAF_OK;
+}
+
+OUTCORE_CLASSIC int EAF_Read(int fd, eaf_off_t offset, void* buf, size_t bytes) {
+  const auto file = files.get(fd).value_or(nullptr);
+  if (const int code = check(file, fd, offset, EAF_W)) return code;
+  const Counted counted(*file, file->read, static_cast<std::int64_t>(bytes));
+  std::int64_t moved = 0;
+  if (oc_eaf_read(fd, static_cast<std::int64_t>(offset), buf, static_cast<std::int64_t>(bytes), &moved))
+    return failed(read_failed);
+  const auto wanted = static_cast<std::int64_t>(bytes);
+  return moved < wanted ? end_of_file(*file, moved, wanted) : EAF_OK;
+}
+
+OUTCORE_CLASSIC int EAF_Awrite(int fd, eaf_off_t offset, const void* buf, size_t bytes, int* req_id) {
+  return begin(fd, offset, const_cast<void*>(buf), bytes, req_id, false);
+}
+
+OUTCORE_CLASSIC int EAF_Aread(int fd, eaf_off_t offset, void* buf, size_t bytes, int* req_id) {
+  return begin(fd, offset, buf, bytes, req_id, true);
+}
+
+OUTCORE_CLASSIC int EAF_Wait(int fd, int id) {
+  const auto found = requests.take(id);
+  if (!found) return failed(wait_failed, "EAF: there is no request " + std::to_string(id));
+  const auto file = files.get(found->fd).value_or(nullptr);
+  std::int64_t moved = 0;
+  int code = 0;
+  if (file) {
+    const Counted counted(*file, file->wait, 0);
+    code = oc_wait(found->request, &moved);
+  } else {
+    code = oc_wait(found->request, &moved);
+  }
+  static_cast<void>(fd);
+  if (code) return failed(found->reads ? aread_failed : awrite_failed);
+  if (found->reads && moved < found->bytes) {
+    File closed;
+    return end_of_file(file ? *file : closed, moved, found->bytes);
+  }
+  return EAF_OK;
+}
+
+OUTCORE_CLASSIC int EAF_Probe(int id, int* status) {
+  const auto found = requests.get(id);
+  int done = 0;
+  if (!found) return failed(probe_failed, "EAF: there is no request " + std::to_string(id));
+  if (oc_test(found->request, &done)) return failed(probe_failed);
+  *status = !done;
+  return EAF_OK;
+}
+
+OUTCORE_CLASSIC int EAF_Length(int fd, eaf_off_t* length) {
+  std::int64_t bytes = 0;
+  if (!files.get(fd)) return not_open(fd);
+  if (oc_eaf_length(fd, &bytes)) return failed(length_failed);
+  *length = static_cast<double>(bytes);
+  return EAF_OK;
+}
+
+OUTCORE_CLASSIC int EAF_Truncate(int fd, eaf_off_t length) {
+  const auto file = files.get(fd).value_or(nullptr);
+  if (const int code = check(file, fd, length, EAF_R)) return code;
+  return oc_eaf_truncate(fd, static_cast<std::int64_t>(length)) ? failed(truncate_failed) : EAF_OK;
+}
+
+OUTCORE_CLASSIC int EAF_Stat(const char* path, long* avail_kb, char* fstype, int fslen) {
+  std::int64_t bytes = 0;
+  if (oc_eaf_stat(directory_of(path).c_str(), &bytes, fstype,
+                  static_cast<std::size_t>(fslen > 0 ? fslen : 0)))
+    return failed(stat_failed);
+  *avail_kb = static_cast<long>(bytes / 1024);
+  return EAF_OK;
+}
+
+OUTCORE_CLASSIC int EAF_Eof(int code) {
+  return code != eof;
+}
+
+OUTCORE_CLASSIC void EAF_Errmsg(int code, char* msg) {
+  hand_out_c(error_text(code), msg, 80);
+}
+
+OUTCORE_CLASSIC void EAF_Print_stats(int fd) {
+  const auto file = files.get(fd).value_or(nullptr);
+  std::int64_t length = 0;
+  if (!file || oc_eaf_length(fd, &length)) return;
+  const std::lock_guard guard(file->mutex);
+  const Statistic* const all[] = {&file->write, &file->read, &file->awrite, &file->aread, &file->wait};
+  std::printf("\nEAF file %d: \"%s\" size=%lld bytes\n", fd, file->path.c_str(),
+              static_cast<long long>(length));
+  std::printf("%10s%12s%12s%12s%12s%12s\n", "", "write", "read", "awrite", "aread", "wait");
+  std::printf("%10s", "calls:");
+  for (const Statistic* each : all) std::printf("%12lld", static_cast<long long>(each->calls));
+  std::printf("\n%10s", "data(b):");
+  for (const Statistic* each : all) std::printf("%12.2e", static_cast<double>(each->bytes));
+  std::printf("\n%10s", "time(s):");
+  for (const Statistic* each : all) std::printf("%12.2e", each->seconds);
+  std::printf("\n\n");
+  std::fflush(stdout);
+}
+
+// ---- Fortran ----
+
+OUTCORE_CLASSIC Integer eaf_open_(const char* fname, const Integer* type, Integer* fd, std::size_t length) {
+  int opened = -1;
+  const int code = EAF_Open(text_of(fname, length).c_str(), static_cast<int>(*type), &opened);
+  *fd = opened;
+  return code;
+}
+
+OUTCORE_CLASSIC Integer eaf_close_(const Integer* fd) {
+  return EAF_Close(static_cast<int>(*fd));
+}
+
+OUTCORE_CLASSIC Integer eaf_delete_(const char* fname, std::size_t length) {
+  return EAF_Delete(text_of(fname, length).c_str());
+}
+
+OUTCORE_CLASSIC Integer eaf_write_(const Integer* fd, const double* offset, const void* buf,
+                                   const Integer* bytes) {
+  return EAF_Write(static_cast<int>(*fd), *offset, buf, static_cast<std::size_t>(*bytes));
+}
+
+OUTCORE_CLASSIC Integer eaf_read_(const Integer* fd, const double* offset, void* buf, const Integer* bytes) {
+  return EAF_Read(static_cast<int>(*fd), *offset, buf, static_cast<std::size_t>(*bytes));
+}
+
+OUTCORE_CLASSIC Integer eaf_awrite_(const Integer* fd, const double* offset, const void* buf,
+                                    const Integer* bytes, Integer* req_id) {
+  int id = -1;
+  const int code = EAF_Awrite(static_cast<int>(*fd), *offset, buf, static_cast<std::size_t>(*bytes), &id);
+  *req_id = id;
+  return code;
+}
+
+OUTCORE_CLASSIC Integer eaf_aread_(const Integer* fd, const double* offset, void* buf, const Integer* bytes,
+                                   Integer* req_id) {
+  int id = -1;
+  const int code = EAF_Aread(static_cast<int>(*fd), *offset, buf, static_cast<std::size_t>(*bytes), &id);
+  *req_id = id;
+  return code;
+}
+
+OUTCORE_CLASSIC Integer eaf_wait_(const Integer* fd, const Integer* id) {
+  return EAF_Wait(static_cast<int>(*fd), static_cast<int>(*id));
+}
+
+OUTCORE_CLASSIC Integer eaf_probe_(const Integer* id, Integer* status) {
+  int pending = 0;
+  const int code = EAF_Probe(static_cast<int>(*id), &pending);
+  *status = pending;
+  return code;
+}
+
+OUTCORE_CLASSIC Integer eaf_length_(const Integer* fd, double* length) {
+  return EAF_Length(static_cast<int>(*fd), length);
+}
+
+OUTCORE_CLASSIC Integer eaf_truncate_(const Integer* fd, const double* length) {
+  return EAF_Truncate(static_cast<int>(*fd), *length);
+}
+
+OUTCORE_CLASSIC Integer eaf_stat_(const char* path, Integer* avail_kb, char* fstype, std::size_t path_length,
+                                  std::size_t type_length) {
+  long kilobytes = 0;
+  char type[64] = "";
+  const int code = EAF_Stat(text_of(path, path_length).c_str(), &kilobytes, type, sizeof type);
+  if (code) return code;
+  hand_out(type, fstype, type_length);
+  *avail_kb = static_cast<Integer>(kilobytes);
+  return EAF_OK;
+}
+
+/// True at the end of the file, as the documentation has it for Fortran.
+OUTCORE_CLASSIC Integer eaf_eof_(const Integer* code) {
+  return *code == eof;
+}
+
+OUTCORE_CLASSIC void eaf_errmsg_(const Integer* code, char* msg, std::size_t length) {
+  hand_out(error_text(static_cast<int>(*code)), msg, length);
+}
+
+OUTCORE_CLASSIC void eaf_print_stats_(const Integer* fd) {
+  EAF_Print_stats(static_cast<int>(*fd));
+}
+
+/// Used by test programs: a random number, from a seed that is not 0; bytes of an INTEGER.
+OUTCORE_CLASSIC double eaf_util_random_(const Integer* seed) {
+  if (*seed) srandom(static_cast<unsigned>(*seed));
+  return static_cast<double>(random()) / 2147483648.0;
+}
+
+OUTCORE_CLASSIC Integer eaf_util_szint_() {
+  return sizeof(Integer);
+}

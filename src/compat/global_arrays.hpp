@@ -1,0 +1,28 @@
+// The library of Global Arrays that the program has linked, if any: what its C and Fortran interfaces both
+// stand on. Weak, so that programs without it can use the rest; indices are Fortran's, first axis fastest.
+#pragma once
+
+#include "compat/shared.hpp"
+
+extern "C" {
+using OutcoreGaInteger = outcore::compat::Integer;
+[[gnu::weak]] OutcoreGaInteger pnga_valid_handle(OutcoreGaInteger g_a);
+[[gnu::weak]] OutcoreGaInteger pnga_nodeid();
+[[gnu::weak]] OutcoreGaInteger pnga_nnodes();
+[[gnu::weak]] OutcoreGaInteger pnga_ndim(OutcoreGaInteger g_a);
+[[gnu::weak]] OutcoreGaInteger pnga_total_blocks(OutcoreGaInteger g_a);
+[[gnu::weak]] OutcoreGaInteger pnga_is_mirrored(OutcoreGaInteger g_a);
+[[gnu::weak]] void pnga_sync();
+[[gnu::weak]] void pnga_inquire(OutcoreGaInteger g_a, OutcoreGaInteger* type, OutcoreGaInteger* ndim,
+                                OutcoreGaInteger* dims);
+[[gnu::weak]] void pnga_distribution(OutcoreGaInteger g_a, OutcoreGaInteger process, OutcoreGaInteger* lo,
+                                     OutcoreGaInteger* hi);
+[[gnu::weak]] void pnga_access_ptr(OutcoreGaInteger g_a, OutcoreGaInteger* lo, OutcoreGaInteger* hi,
+                                   void* pointer, OutcoreGaInteger* ld);
+[[gnu::weak]] void pnga_release(OutcoreGaInteger g_a, OutcoreGaInteger* lo, OutcoreGaInteger* hi);
+[[gnu::weak]] void pnga_release_update(OutcoreGaInteger g_a, OutcoreGaInteger* lo, OutcoreGaInteger* hi);
+[[gnu::weak]] void pnga_get(OutcoreGaInteger g_a, OutcoreGaInteger* lo, OutcoreGaInteger* hi, void* memory,
+                            OutcoreGaInteger* ld);
+[[gnu::weak]] void pnga_put(OutcoreGaInteger g_a, OutcoreGaInteger* lo, OutcoreGaInteger* hi, void* memory,
+                            OutcoreGaInteger* ld);
+}

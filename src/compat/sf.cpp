@@ -1,0 +1,234 @@
+// SF: shared files by their classic names, for C and Fortran. Codes are 0 and the values of errno.
+
+#include "outcore/compat/sf.h"
+
+#include <cmath>
+#include <memory>
+
+#include "compat/shared.hpp"
+
+namespace outcore::compat {
+namespace {
+
+constexpr int done = -1;  // what a request becomes when it has been waited for
+
+struct File {
+  int handle = 0;  // of the C interface
+  std::string name;
+  bool open = true, writable = true;
+};
+
+auto& files = *new Numbered<std::shared_ptr<File>>;
+auto& requests = *new Numbered<std::int64_t>;
+
+int no_file(int handle) {
+  return failed(EBADF, "SF: there is no file " + std::to_string(handle));
+}
+
+/// A size or hint that may say "don't know" by being negative.
+std::int64_t hint_of(double bytes) {
+  return bytes > 0 ? static_cast<std::int64_t>(bytes) : 0;
+}
+
+bool whole(double number) {
+  return number >= 0 && number <= 9e15 && std::floor(number) == number;
+}
+
+int create(const std::string& path, double hard_limit, double soft_limit, double request, int* handle) {
+  const auto [directory, name] = split_path(path);
+  int world = 0;
+  if (const int code = world_of_job(directory, &world)) return code;
+  oc_sf_options options{};
+  options.size = sizeof options;
+  options.hard_limit_bytes = hint_of(hard_limit);
+  options.soft_limit_bytes = hint_of(soft_limit);
+  options.typical_request_bytes = hint_of(request);
+  int made = 0;
+  if (const int code = oc_sf_create(world, name.c_str(), &options, &made)) return failed(code);
+  *handle = files.add(std::make_shared<File>(File{made, path}));
+  return OC_OK;
+}
+
+int begin(int handle, double offset, double bytes, char* buffer, int* id, bool reads) {
+  const auto file = files.get(handle).value_or(nullptr);
+  if (!file) return no_file(handle);
+  if (!file->open) return failed(EBADF, "SF: " + file->name + " is closed: sf_open opens it again");
+  if (!reads && !file->writable)
+    return failed(EROFS, "SF: " + file->name + " is to be read only, since sf_rwtor");
+  if (!whole(offset) || !whole(bytes))
+    return failed(EINVAL, "SF: offset " + std::to_string(offset) + " or size " + std::to_string(bytes) +
+                              " of " + file->name + " is no whole number from 0 on");
+  const auto at = static_cast<std::int64_t>(offset), size = static_cast<std::int64_t>(bytes);
+  std::int64_t request = 0;
+  const int code = reads ? oc_sf_read_async(file->handle, at, buffer, size, &request)
+                         : oc_sf_write_async(file->handle, at, buffer, size, &request);
+  if (code) return failed(code);
+  *id = requests.add(request);
+  return OC_OK;
+}
+
+/// Runs a call on a file.
+template <class Body>
+int on(int handle, Body body) {
+  const auto file = files.get(handle).value_or(nullptr);
+  if (!file) return no_file(handle);
+  const int code = body(*file);
+  return code ? failed(code) : OC_OK;
+}
+
+}  // namespace
+}  // namespace outcore::compat
+
+using namespace outcore::compat;
+
+OUTCORE_CLASSIC int SF_Create(char* fname, SFsize_t hard_limit, SFsize_t soft_limit, SFsize_t req_size,
+                              int* handle) {
+  return create(fname, hard_limit, soft_limit, req_size, handle);
+}
+
+OUTCORE_CLASSIC int SF_Create_suffix(char* fname, SFsize_t hard_limit, SFsize_t soft_limit, SFsize_t req_size,
+                                     int* handle, int suffix) {
+  return create(std::string(fname) + "." + std::to_string(suffix), hard_limit, soft_limit, req_size, handle);
+}
+
+OUTCORE_CLASSIC int SF_Destroy(int handle) {
+  const auto file = files.take(handle).value_or(nullptr);
+  if (!file) return no_file(handle);
+  const int code = oc_sf_destroy(file->handle);
+  return code ? failed(code) : OC_OK;
+}
+
+OUTCORE_CLASSIC int SF_Rwtor(int handle) {
+  return on(handle, [](File& file) {
+    file.writable = false;
+    return oc_sf_sync(file.handle);
+  });
+}
+
+OUTCORE_CLASSIC int SF_Open(int handle) {
+  return on(handle, [](File& file) {
+    file.open = true;
+    return OC_OK;
+  });
+}
+
+/// What was written stays, for SF_Open.
+OUTCORE_CLASSIC int SF_Close(int handle) {
+  return on(handle, [](File& file) {
+    file.open = false;
+    return oc_sf_sync(file.handle);
+  });
+}
+
+OUTCORE_CLASSIC int SF_Fsync(int handle) {
+  return on(handle, [](File& file) { return oc_sf_sync(file.handle); });
+}
+
+OUTCORE_CLASSIC int SF_Write(int handle, SFsize_t offset, SFsize_t bytes, char* buffer, int* req_id) {
+  return begin(handle, offset, bytes, buffer, req_id, false);
+}
+
+OUTCORE_CLASSIC int SF_Read(int handle, SFsize_t offset, SFsize_t bytes, char* buffer, int* req_id) {
+  return begin(handle, offset, bytes, buffer, req_id, true);
+}
+
+OUTCORE_CLASSIC int SF_Wait(int* req_id) {
+  if (*req_id == done) return OC_OK;
+  const auto request = requests.take(*req_id);
+  if (!request) return failed(EINVAL, "SF: there is no request " + std::to_string(*req_id));
+  *req_id = done;
+  const int code = oc_wait(*request, nullptr);
+  return code ? failed(code) : OC_OK;
+}
+
+OUTCORE_CLASSIC int SF_Waitall(int* list, int num) {
+  int first = OC_OK;
+  std::string text;
+  for (int i = 0; i < num; ++i) {
+    const int code = SF_Wait(&list[i]);
+    if (code == OC_OK || first != OC_OK) continue;
+    first = code;
+    text = error_text(code);
+  }
+  return first ? failed(first, text) : OC_OK;
+}
+
+OUTCORE_CLASSIC void SF_Errmsg(int code, char* msg) {
+  hand_out_c(error_text(code), msg, 80);
+}
+
+// ---- Fortran ----
+
+OUTCORE_CLASSIC Integer sf_create_(const char* fname, const double* hard_limit, const double* soft_limit,
+                                   const double* req_size, Integer* handle, std::size_t length) {
+  int made = -1;
+  const int code = create(text_of(fname, length), *hard_limit, *soft_limit, *req_size, &made);
+  *handle = made;
+  return code;
+}
+
+OUTCORE_CLASSIC Integer sf_create_suffix_(const char* fname, const double* hard_limit,
+                                          const double* soft_limit, const double* req_size, Integer* handle,
+                                          const Integer* suffix, std::size_t length) {
+  int made = -1;
+  std::string name = text_of(fname, length);
+  const int code =
+      SF_Create_suffix(name.data(), *hard_limit, *soft_limit, *req_size, &made, static_cast<int>(*suffix));
+  *handle = made;
+  return code;
+}
+
+OUTCORE_CLASSIC Integer sf_destroy_(const Integer* handle) {
+  return SF_Destroy(static_cast<int>(*handle));
+}
+OUTCORE_CLASSIC Integer sf_rwtor_(const Integer* handle) {
+  return SF_Rwtor(static_cast<int>(*handle));
+}
+OUTCORE_CLASSIC Integer sf_open_(const Integer* handle) {
+  return SF_Open(static_cast<int>(*handle));
+}
+OUTCORE_CLASSIC Integer sf_close_(const Integer* handle) {
+  return SF_Close(static_cast<int>(*handle));
+}
+OUTCORE_CLASSIC Integer sf_fsync_(const Integer* handle) {
+  return SF_Fsync(static_cast<int>(*handle));
+}
+
+OUTCORE_CLASSIC Integer sf_write_(const Integer* handle, const double* offset, const double* bytes,
+                                  char* buffer, Integer* req_id) {
+  int id = done;
+  const int code = begin(static_cast<int>(*handle), *offset, *bytes, buffer, &id, false);
+  *req_id = id;
+  return code;
+}
+
+OUTCORE_CLASSIC Integer sf_read_(const Integer* handle, const double* offset, const double* bytes,
+                                 char* buffer, Integer* req_id) {
+  int id = done;
+  const int code = begin(static_cast<int>(*handle), *offset, *bytes, buffer, &id, true);
+  *req_id = id;
+  return code;
+}
+
+OUTCORE_CLASSIC Integer sf_wait_(Integer* req_id) {
+  int id = static_cast<int>(*req_id);
+  const int code = SF_Wait(&id);
+  *req_id = id;
+  return code;
+}
+
+OUTCORE_CLASSIC Integer sf_waitall_(Integer* list, const Integer* num) {
+  int first = OC_OK;
+  std::string text;
+  for (Integer i = 0; i < *num; ++i) {
+    const auto code = static_cast<int>(sf_wait_(&list[i]));
+    if (code == OC_OK || first != OC_OK) continue;
+    first = code;
+    text = error_text(code);
+  }
+  return first ? failed(first, text) : OC_OK;
+}
+
+OUTCORE_CLASSIC void sf_errmsg_(const Integer* code, char* msg, std::size_t length) {
+  hand_out(error_text(static_cast<int>(*code)), msg, length);
+}

@@ -1,0 +1,99 @@
+// What the classic names share: Fortran's integers and texts, errors, numbers of requests, worlds.
+#pragma once
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "outcore/outcore.h"
+
+/// What is exported by name.
+#define OUTCORE_CLASSIC extern "C" OUTCORE_API
+
+namespace outcore::compat {
+
+#ifdef OUTCORE_PARIO_INTEGER4
+using Integer = std::int32_t;
+#else
+using Integer = std::int64_t;  ///< Fortran's INTEGER and LOGICAL, as Global Arrays was built with
+#endif
+
+/// A text of Fortran, without the blanks at its end.
+[[nodiscard]] std::string text_of(const char* characters, std::size_t length);
+/// A text for Fortran: cut, or with blanks at its end.
+void hand_out(const std::string& text, char* place, std::size_t length);
+/// A text for C in memory of `size` bytes, with its final 0.
+void hand_out_c(const std::string& text, char* place, std::size_t size);
+
+/// Keeps the text of a failure of this thread, prints it if that was asked for, and returns the code.
+int failed(int code, const std::string& text);
+/// A failure of the C interface: its text, under a code of the caller.
+int failed(int code);
+/// The text of the last failure in this thread if it had this code; else that of the code, empty if it is
+/// none.
+[[nodiscard]] std::string error_text(int code);
+void print_errors(bool on);  ///< to the standard error output
+
+/// Things known by positive numbers. Thread-safe.
+template <class Thing>
+class Numbered {
+ public:
+  int add(Thing thing) {
+    const std::lock_guard guard(mutex_);
+    do last_ = last_ == std::numeric_limits<int>::max() ? 1 : last_ + 1;
+    while (things_.contains(last_));
+    things_.emplace(last_, std::move(thing));
+    return last_;
+  }
+  void put(int number, Thing thing) {
+    const std::lock_guard guard(mutex_);
+    things_.insert_or_assign(number, std::move(thing));
+  }
+  std::optional<Thing> get(int number) {
+    const std::lock_guard guard(mutex_);
+    const auto found = things_.find(number);
+    return found == things_.end() ? std::nullopt : std::optional(found->second);
+  }
+  std::optional<Thing> take(int number) {
+    const std::lock_guard guard(mutex_);
+    const auto found = things_.find(number);
+    if (found == things_.end()) return std::nullopt;
+    std::optional<Thing> thing(std::move(found->second));
+    things_.erase(found);
+    return thing;
+  }
+  /// Calls `visit(number, thing)` for all, under the lock.
+  template <class Visit>
+  void for_each(Visit visit) {
+    const std::lock_guard guard(mutex_);
+    for (auto& [number, thing] : things_) visit(number, thing);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<int, Thing> things_;
+  int last_ = 0;
+};
+
+/// Directory and name of a path; the directory of a bare name is ".".
+struct SplitPath {
+  std::string directory, name;
+};
+[[nodiscard]] SplitPath split_path(const std::string& path);
+
+/// The world of the job with a scratch directory (empty: the default one), made when it is asked for first.
+/// Collective then. Returns a code.
+int world_of_job(const std::string& scratch, int* world);
+/// Closes it. Collective.
+int close_world_of_job(const std::string& scratch);
+
+/// Waits for all transfers that use memory of Global Arrays, which is about to be freed.
+void finish_transfers() noexcept;
+
+}  // namespace outcore::compat

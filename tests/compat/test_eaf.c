@@ -1,0 +1,128 @@
+/* Exclusive access files by their classic names: what every function returns. */
+#define _DEFAULT_SOURCE /* mkdtemp */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "outcore/compat/eaf.h"
+#include "support/c_check.h"
+
+static char directory[] = "/var/tmp/outcore-test-XXXXXX";
+
+static const char* path_of(const char* name) {
+  static char path[1024];
+  snprintf(path, sizeof path, "%s/%s", directory, name);
+  return path;
+}
+
+static void writes_reads_and_opens_again(void) {
+  double out[1000], in[1000] = {0}, length = -1;
+  int fd = -1, i, again = -1;
+  for (i = 0; i < 1000; ++i) out[i] = i;
+  EXPECT(EAF_Open(path_of("ints"), EAF_RW, &fd) == EAF_OK);
+  EXPECT(EAF_Write(fd, 80, out, sizeof out) == EAF_OK);
+  EXPECT(EAF_Read(fd, 80, in, sizeof in) == EAF_OK && memcmp(in, out, sizeof in) == 0);
+  EXPECT(EAF_Length(fd, &length) == EAF_OK && length == 8080);
+  EXPECT(EAF_Close(fd) == EAF_OK && EAF_Close(fd) != EAF_OK);
+  memset(in, 0, sizeof in);
+  EXPECT(EAF_Open(path_of("ints"), EAF_R, &again) == EAF_OK);
+  EXPECT(EAF_Read(again, 80, in, sizeof in) == EAF_OK && memcmp(in, out, sizeof in) == 0);
+  EXPECT(EAF_Write(again, 0, out, 8) != EAF_OK); /* it is to be read only */
+  EXPECT(EAF_Close(again) == EAF_OK);
+  EXPECT(EAF_Open(path_of("ints"), EAF_W, &fd) == EAF_OK);
+  EXPECT(EAF_Length(fd, &length) == EAF_OK && length == 0); /* it is empty again */
+  EXPECT(EAF_Read(fd, 0, in, 8) != EAF_OK);
+  EXPECT(EAF_Truncate(fd, 500) == EAF_OK && EAF_Length(fd, &length) == EAF_OK && length == 500);
+  EXPECT(EAF_Close(fd) == EAF_OK);
+  EXPECT(access(path_of("ints"), F_OK) == 0 && EAF_Delete(path_of("ints")) == EAF_OK);
+  EXPECT(access(path_of("ints"), F_OK) != 0 && EAF_Delete(path_of("ints")) == EAF_OK);
+  EXPECT(EAF_Open(path_of("ints"), EAF_RW, &fd) == EAF_OK && EAF_Length(fd, &length) == EAF_OK &&
+         length == 0);
+  EXPECT(EAF_Close(fd) == EAF_OK && EAF_Delete(path_of("ints")) == EAF_OK);
+}
+
+static void requests(void) {
+  enum { count = 300, record = 5000 };
+  char *out = malloc(count * record), *in = calloc(count, record), byte;
+  int fd = -1, ids[count], i, status = -1;
+  for (i = 0; i < count * record; ++i) out[i] = (char)(i * 7 + i / 1000);
+  EXPECT(EAF_Open(path_of("many"), EAF_RW, &fd) == EAF_OK);
+  for (i = 0; i < count; ++i)
+    EXPECT(EAF_Awrite(fd, (double)i * record, out + i * record, record, &ids[i]) == EAF_OK);
+  for (i = count; i-- > 0;) EXPECT(EAF_Wait(fd, ids[i]) == EAF_OK);
+  for (i = 0; i < count; ++i)
+    EXPECT(EAF_Aread(fd, (double)i * record, in + i * record, record, &ids[i]) == EAF_OK);
+  do EXPECT(EAF_Probe(ids[3], &status) == EAF_OK);
+  while (status != 0);
+  for (i = 0; i < count; ++i) EXPECT(EAF_Wait(fd, ids[i]) == EAF_OK);
+  EXPECT(memcmp(in, out, count * record) == 0);
+  EXPECT(EAF_Wait(fd, ids[0]) != EAF_OK && EAF_Probe(ids[0], &status) != EAF_OK);
+  /* The error of a request reaches the wait. */
+  EXPECT(EAF_Aread(fd, (double)count * record - 1, in, 2, &ids[0]) == EAF_OK);
+  i = EAF_Wait(fd, ids[0]);
+  EXPECT(i != EAF_OK && EAF_Eof(i) == 0);
+  EXPECT(EAF_Aread(fd, 0, &byte, 1, &ids[0]) == EAF_OK && EAF_Close(fd) == EAF_OK);
+  EXPECT(EAF_Wait(fd, ids[0]) == EAF_OK && byte == out[0]);
+  EXPECT(EAF_Delete(path_of("many")) == EAF_OK);
+  free(out);
+  free(in);
+}
+
+static void errors(void) {
+  char message[80], buffer[16] = "", type[16] = "";
+  long kilobytes = -1;
+  double length;
+  int fd = -1, code, id;
+  EXPECT(EAF_Open(path_of("no/such/file"), EAF_RW, &fd) != EAF_OK);
+  EXPECT(EAF_Open(path_of("nothing"), EAF_R, &fd) != EAF_OK);
+  EXPECT(EAF_Open(path_of("errors"), 7, &fd) != EAF_OK);
+  EXPECT(EAF_Open(path_of("errors"), EAF_RW, &fd) == EAF_OK);
+  EXPECT(EAF_Write(fd, 0, "0123456789", 10) == EAF_OK);
+  code = EAF_Read(fd, 4, buffer, 10);
+  EXPECT(code != EAF_OK && EAF_Eof(code) == 0 && memcmp(buffer, "456789", 6) == 0);
+  EAF_Errmsg(code, message);
+  EXPECT(strstr(message, "end of") != NULL && strlen(message) < 80);
+  EXPECT(EAF_Eof(EAF_OK) != 0);
+  EAF_Errmsg(-77777, message);
+  EXPECT(strcmp(message, "") == 0);
+  EXPECT(EAF_Write(fd, 0.5, buffer, 1) != EAF_OK && EAF_Read(fd, -1, buffer, 1) != EAF_OK);
+  EXPECT(EAF_Aread(fd, 0.5, buffer, 1, &id) != EAF_OK && EAF_Truncate(fd, -3) != EAF_OK);
+  EXPECT(EAF_Write(fd + 99, 0, buffer, 1) != EAF_OK && EAF_Length(-1, &length) != EAF_OK);
+  EXPECT(EAF_Stat(directory, &kilobytes, type, sizeof type) == EAF_OK && kilobytes > 0 && strlen(type) > 1);
+  EXPECT(EAF_Stat(path_of("errors"), &kilobytes, type, sizeof type) == EAF_OK);
+  EXPECT(EAF_Stat("/no/such/directory/", &kilobytes, type, sizeof type) != EAF_OK);
+  EAF_Print_stats(fd);
+  EAF_Print_stats(fd + 99);
+  EXPECT(EAF_Close(fd) == EAF_OK && EAF_Delete(path_of("errors")) == EAF_OK);
+}
+
+/* Names of any length, up to what the file system has. */
+static void long_names(void) {
+  char name[2048], part[201];
+  int fd = -1, depth;
+  memset(part, 'd', 200);
+  part[200] = 0;
+  strcpy(name, directory);
+  for (depth = 0; depth < 7; ++depth) {
+    strcat(strcat(name, "/"), part);
+    EXPECT(mkdir(name, 0700) == 0);
+  }
+  strcat(name, "/file");
+  EXPECT(strlen(name) > 1400 && EAF_Open(name, EAF_RW, &fd) == EAF_OK);
+  EXPECT(EAF_Write(fd, 0, "x", 1) == EAF_OK && EAF_Close(fd) == EAF_OK && EAF_Delete(name) == EAF_OK);
+}
+
+int main(void) {
+  char command[200];
+  if (!mkdtemp(directory)) return 1;
+  writes_reads_and_opens_again();
+  requests();
+  errors();
+  long_names();
+  snprintf(command, sizeof command, "rm -rf %s", directory);
+  if (system(command) != 0) return 1;
+  printf("%d failed\n", failures);
+  return failures != 0;
+}
