@@ -8,6 +8,7 @@
 
 #include "bindings.hpp"
 #include "chem/ci/kernel.hpp"
+#include "chem/ci/vector_tiles.hpp"
 #include "outcore/error.hpp"
 
 namespace nb = nanobind;
@@ -162,6 +163,42 @@ void def_moves(Class& cls) {
       "the panel\nhas.");
 }
 
+using Places = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class Element>
+using Whole = nb::ndarray<Element, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+std::span<const chem::ci::TilePlace> places_of(const Places& tiles) {
+  static_assert(sizeof(chem::ci::TilePlace) == 5 * sizeof(std::int64_t));
+  if (tiles.shape(1) != 5) throw nb::value_error("tiles must be [tiles][5]");
+  return {reinterpret_cast<const chem::ci::TilePlace*>(tiles.data()), tiles.shape(0)};
+}
+
+template <class Class, class Element>
+void def_tiles(Class& cls) {
+  cls.def(
+      "load_tiles",
+      [](Panel& self, const Whole<const Element>& vector, const Places& tiles, int parity, int threads) {
+        const auto places = places_of(tiles);
+        const std::span<const Element> values{vector.data(), vector.size()};
+        nb::gil_scoped_release release;
+        chem::ci::load_tiles(self, values, places, parity, threads);
+      },
+      "vector"_a.noconvert(), "tiles"_a, "parity"_a, "threads"_a = 1,
+      "What the panel has of tiles of a vector, which lie one after another; parity 1 or -1: of a folded "
+      "one. "
+      "tiles:\nint64 [tiles][5], elements before the tile, indices of its first strings, shape.");
+  cls.def(
+      "add_to_tiles",
+      [](const Panel& self, const Whole<Element>& vector, const Places& tiles, int parity, int threads) {
+        const auto places = places_of(tiles);
+        const std::span<Element> values{vector.data(), vector.size()};
+        nb::gil_scoped_release release;
+        chem::ci::add_to_tiles(self, values, places, parity, threads);
+      },
+      "vector"_a.noconvert(), "tiles"_a, "parity"_a, "threads"_a = 1,
+      "vector += T, the panel, in these tiles; of a folded vector T + parity T^T. Else as load_tiles.");
+}
+
 /// (place in a file, memory) of what a panel has of each row.
 nb::list ranges_of(const nb::object& panel, const Indices& bases, const Indices& pitches) {
   const Panel& self = nb::cast<const Panel&>(panel);
@@ -235,6 +272,8 @@ void bind_panel(nb::class_<Panel>& cls) {
            "All elements 0.");
   def_moves<nb::class_<Panel>, double>(cls);
   def_moves<nb::class_<Panel>, float>(cls);
+  def_tiles<nb::class_<Panel>, double>(cls);
+  def_tiles<nb::class_<Panel>, float>(cls);
 }
 
 double* checked(const Sums& sums, const Kernel& kernel) {

@@ -962,6 +962,59 @@ class CIPanel:
         has.
         """
 
+    @overload
+    def load_tiles(
+        self,
+        vector: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        tiles: Annotated[
+            NDArray[numpy.int64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        parity: int,
+        threads: int = 1,
+    ) -> None: ...
+    @overload
+    def load_tiles(
+        self,
+        vector: Annotated[
+            NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        tiles: Annotated[
+            NDArray[numpy.int64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        parity: int,
+        threads: int = 1,
+    ) -> None:
+        """
+        What the panel has of tiles of a vector, which lie one after another; parity 1 or -1: of a folded one. tiles:
+        int64 [tiles][5], elements before the tile, indices of its first strings, shape.
+        """
+
+    @overload
+    def add_to_tiles(
+        self,
+        vector: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+        tiles: Annotated[
+            NDArray[numpy.int64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        parity: int,
+        threads: int = 1,
+    ) -> None: ...
+    @overload
+    def add_to_tiles(
+        self,
+        vector: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+        tiles: Annotated[
+            NDArray[numpy.int64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        parity: int,
+        threads: int = 1,
+    ) -> None:
+        """
+        vector += T, the panel, in these tiles; of a folded vector T + parity T^T. Else as load_tiles.
+        """
+
 class CIKernel:
     """
     Products of a Hamiltonian with parts of vectors C[alpha, beta].

@@ -19,6 +19,7 @@ import numpy as np
 from outcore import _core
 from outcore.arrays.global_array import GlobalArray
 from outcore.chem.ci.strips import UNIT_BYTES, Strips
+from outcore.chem.ci.vector import MemoryVectors
 from outcore.parallel import team
 from outcore.parallel.prefetch import Prefetch
 from outcore.parallel.tasks import tasks_of
@@ -295,7 +296,11 @@ class Sigma:
     def _load_from_tiles(self, x: Place, slot: _Slot) -> None:
         assert slot.task is not None
         numbers = slot.task.tiles(self.tiling)
-        self._in_shares(numbers, partial(self._load_tiles, x, slot))
+        if isinstance(x.vectors, MemoryVectors):
+            places, values = self.tiling.places[numbers], x.vectors.values(x.index)
+            slot.panels[0].load_tiles(values, places, self.tiling.parity, self._movers)
+        else:
+            self._in_shares(numbers, partial(self._load_tiles, x, slot))
         self.moved.read += int(self.tiling.sizes[numbers].sum()) * x.vectors.dtype.itemsize
 
     def _in_shares(self, numbers: Integers, move: Callable[[list[int], int], None]) -> None:
@@ -306,13 +311,13 @@ class Sigma:
             done.result()
 
     def _load_tiles(self, x: Place, slot: _Slot, numbers: list[int], depth: int) -> None:
-        buffers = [self._buffer(x) for _ in range(depth)]
+        buffers = [np.empty(self.tiling.largest, x.vectors.dtype) for _ in range(depth)]
         arrived: list[Any] = [None] * depth
 
         def start(number: int, place: int) -> Any:
-            arrived[place] = x.vectors.get_async(
-                x.index, self.tiling[number], self._part(buffers[place], number)
-            )
+            tile = self.tiling[number]
+            values = buffers[place][: tile.size].reshape(tile.shape)
+            arrived[place] = x.vectors.get_async(x.index, tile, values)
             return arrived[place]
 
         with Prefetch(numbers, start, depth) as ahead:
@@ -350,7 +355,11 @@ class Sigma:
         """Adds T, and of a folded vector T + parity T^T."""
         assert slot.task is not None
         numbers = slot.task.tiles(self.tiling)
-        self._in_shares(numbers, partial(self._unload_tiles, y, slot))
+        if isinstance(y.vectors, MemoryVectors):
+            places, values = self.tiling.places[numbers], y.vectors.values(y.index)
+            slot.panels[1].add_to_tiles(values, places, self.tiling.parity, self._movers)
+        else:
+            self._in_shares(numbers, partial(self._unload_tiles, y, slot))
         self.moved.added += int(self.tiling.sizes[numbers].sum()) * y.vectors.dtype.itemsize
 
     def _unload_tiles(self, y: Place, slot: _Slot, numbers: list[int], depth: int) -> None:
@@ -391,13 +400,3 @@ class Sigma:
                 return False
             time.sleep(_POLL_S)
         return turn < _FAILED
-
-    def _buffer(self, place: Place) -> Array | None:
-        """Vectors in memory need none."""
-        if place.vectors.kind == "memory":
-            return None
-        return np.empty(self.tiling.largest, place.vectors.dtype)
-
-    def _part(self, buffer: Array | None, number: int) -> Array | None:
-        tile = self.tiling[number]
-        return None if buffer is None else buffer[: tile.size].reshape(tile.shape)

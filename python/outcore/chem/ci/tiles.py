@@ -108,6 +108,23 @@ class Tiling:
         (r, r_end), (c, c_end) = self.rows[row : row + 2], self.columns[column : column + 2]
         return Tile(number, row, column, (r, c), (r_end - r, c_end - c))
 
+    @cached_property
+    def places(self) -> Integers:
+        """[tile] = (elements before it, indices of its first strings, its shape), for kernels."""
+        rows, columns = np.asarray(self.rows), np.asarray(self.columns)
+        row, column = self.index.T
+        found: Integers = np.stack(
+            [
+                self.offsets[:-1],
+                rows[row],
+                columns[column],
+                rows[row + 1] - rows[row],
+                columns[column + 1] - columns[column],
+            ],
+            axis=1,
+        ).astype(np.int64)
+        return found
+
     def numbers(self, rows: Integers, columns: Integers) -> Integers:
         """Of the tiles that hold elements with these indices; -1: in the other half of a folded vector."""
         places = (

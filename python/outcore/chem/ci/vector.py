@@ -129,6 +129,10 @@ class MemoryVectors(Vectors):
             raise ValueError(f"vectors of {world.size} processes in the memory of one")
         self._values: list[Array] = [np.zeros(tiling.elements, dtype) for _ in range(count)]
 
+    def values(self, vector: int) -> Array:
+        """All tiles, one after another, as `Tiling.offsets` has them."""
+        return self._values[vector]
+
     def _view(self, vector: int, tile: Tile) -> Array:
         begin = int(self.tiling.offsets[tile.number])
         return self._values[vector][begin : begin + tile.size].reshape(tile.shape)

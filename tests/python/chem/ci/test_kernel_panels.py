@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -157,3 +158,62 @@ def test_a_panel_is_used_again() -> None:
     panel.unload(0, 0, found)
     assert found[:3, 5:].all()
     assert found.sum() == 15
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("parity", [1, -1])
+def test_tiles_of_a_folded_vector_at_once(dtype: Any, parity: int) -> None:
+    """They are those that are moved one by one."""
+    rng = np.random.default_rng(12)
+    irreps = irreps_of([4, 3])
+    one, two = random_one(irreps, rng), random_two(irreps, rng)
+    kernel = CIKernel(irreps, 2, 3, 3, 0, parity, one, two)
+    offsets = kernel.alpha_strings.offsets
+    tiles, vector = [], []
+    for g in range(2):
+        cuts = [*range(offsets[g], offsets[g + 1], 5), int(offsets[g + 1])]
+        for i in range(len(cuts) - 1):
+            for j in range(i + 1):
+                shape = cuts[i + 1] - cuts[i], cuts[j + 1] - cuts[j]
+                tiles.append([sum(len(each) for each in vector), cuts[i], cuts[j], *shape])
+                block = rng.standard_normal(shape).astype(dtype)
+                vector.append((block + parity * block.T if i == j else block).ravel())
+    places, values = np.array(tiles, np.int64), np.concatenate(vector)
+    rows = np.arange(0, offsets[2], 2)
+    alone, together = (CIPanel(kernel, NOTHING, rows, begins_of(rows, offsets), dtype) for _ in range(2))
+    for panel in (alone, together):
+        panel.clear()
+    together.load_tiles(values, places, parity, 3)
+    expected, count = np.zeros_like(values), int(offsets[2])
+    for offset, row, column, height, width in tiles:
+        tile = values[offset : offset + height * width].reshape(height, width)
+        alone.load(row, column, tile)
+        if row != column:
+            alone.load(column, row, tile, transpose=True, scale=parity)
+    dense = [np.zeros((count, count), dtype) for _ in range(2)]
+    for panel, into in zip((alone, together), dense, strict=True):
+        for a, b in pairwise(offsets):
+            panel.unload(a, a, into[a:b, a:b])
+    np.testing.assert_array_equal(*dense)
+    assert np.count_nonzero(dense[0]) > 0
+    found = np.zeros_like(values)
+    together.add_to_tiles(found, places, parity, 3)
+    both = dense[0] + parity * dense[0].T
+    for offset, row, column, height, width in tiles:
+        part = slice(offset, offset + height * width)
+        expected[part] = both[row : row + height, column : column + width].ravel()
+    np.testing.assert_array_equal(found, expected)
+    wrong = places.copy()
+    wrong[-1, 0] += 1
+    refused("is not in a vector", lambda: together.load_tiles(values, wrong, parity))
+    refused("is not in a vector", lambda: together.add_to_tiles(values, wrong, parity))
+    wrong[-1] = places[0]
+    wrong[-1, 3] -= 1
+    refused("is no square", lambda: together.load_tiles(values, wrong, parity))
+    refused(r"\[tiles\]\[5\]", lambda: together.load_tiles(values, places[:, :4].copy(), parity))
+
+
+def begins_of(rows: Any, offsets: Any) -> Any:
+    """A first column for each row of a state of irrep 0."""
+    irreps = np.searchsorted(offsets, rows, side="right") - 1
+    return offsets[irreps] + rows % 7
