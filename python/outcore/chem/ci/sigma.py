@@ -143,10 +143,10 @@ class Sigma:
         self.products, self._stopped = self.products + 1, False
         if self._strips is not None:
             self._strips.clear()
-            self._collectively("spread a CI vector", partial(self._spread, x))
+            self._collectively("spread a CI vector", partial(self._waiting, self._spread, x))
         self._collectively("product with the CI Hamiltonian", partial(self._work, x, y))
         if self._strips is not None:
-            self._collectively("gather a CI product", partial(self._gather, y))
+            self._collectively("gather a CI product", partial(self._waiting, self._gather, y))
         y.vectors.sync()
 
     def _prepare(self, dtype: str) -> None:
@@ -226,6 +226,12 @@ class Sigma:
         self._movers = movers
         with ThreadPoolExecutor(movers) as self._sharing:
             yield
+
+    def _waiting(self, move: Callable[[Place], None], place: Place) -> None:
+        """Nothing computes beside it."""
+        begun = time.perf_counter()
+        move(place)
+        self.moved.waited_seconds += time.perf_counter() - begun
 
     def _spread(self, x: Place) -> None:
         """x from tiles into strips."""

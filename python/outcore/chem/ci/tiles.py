@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from outcore.chem.ci.space import Integers, Masks, Space, StringList
 
-_LEAST_SIDE, _MOST_SIDE = 128, 256  # strings of a tile, at most
-_TILES = 10_000  # about as many: more take longer to ask for than to move, fewer move more than is needed
+_LEAST_SIDE, _MOST_SIDE = 128, 352  # strings of a tile, at most
+_TILES = 1_500  # about as many: more take longer to ask for than to move, fewer move more than is needed
 
 
 def side_of(space: Space) -> int:
