@@ -34,7 +34,11 @@ def test_be2_has_the_determinants_of_the_published_calculation():
 
 @pytest.mark.parametrize(
     ("counts", "electrons", "determinants"),
-    [([11, 2, 4, 7], 5, 451_681_246), ([6, 1, 3, 3, 1, 6, 3, 3], 5, 540_924_024)],
+    [
+        ([11, 2, 4, 7], 5, 451_681_246),
+        ([6, 1, 3, 3, 1, 6, 3, 3], 5, 540_924_024),
+        ([10, 2, 4, 7], 4, 19_604_169),
+    ],
 )
 def test_published_numbers_of_determinants(counts, electrons, determinants):
     assert Space(of_counts(counts), electrons, electrons).determinants == determinants
