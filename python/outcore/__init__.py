@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from outcore.tensor.array import Array as Array
     from outcore.tensor.einsum import einsum as einsum
     from outcore.tensor.layout import Layout as Layout
+    from outcore.tensor.program import Program as Program
     from outcore.tensor.sparsity import Labels as Labels
     from outcore.tensor.symmetry import Symmetry as Symmetry
     from outcore.tensor.tiling import Space as Space
@@ -50,6 +51,7 @@ _PUBLIC = {
     "NodeArray": "outcore.arrays.node_array",
     "NotConverged": "outcore.base.errors",
     "OutcoreError": "outcore.base.errors",
+    "Program": "outcore.tensor.program",
     "RecordFile": "outcore.files.shared_file",
     "Request": "outcore._core",
     "SharedFile": "outcore.files.shared_file",
@@ -76,6 +78,7 @@ __all__ = [
     "NodeArray",
     "NotConverged",
     "OutcoreError",
+    "Program",
     "RecordFile",
     "Request",
     "SharedFile",

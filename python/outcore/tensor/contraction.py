@@ -180,10 +180,10 @@ class Contraction:
         self._make = lambda: kind(world, shape, dtype)
         return _Nothing(plain(shape, dtype, "disk" if where == "disk" else "global"))
 
-    def make_plan(self, rates: Rates) -> Plan:
+    def make_plan(self, rates: Rates, *, adds: bool = False) -> Plan:
         if 0 in self.expression.extents.values():
             return Plan(str(self.expression), tuple(map(described, self.facts)), (), self.memory_bytes, rates)
-        return contract(self.expression, self.facts, self.memory_bytes, rates)
+        return contract(self.expression, self.facts, self.memory_bytes, rates, adds=adds)
 
     def check(self, plan: Plan) -> Plan:
         found = tuple(map(described, self.facts))

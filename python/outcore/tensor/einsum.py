@@ -17,6 +17,7 @@ from outcore.tensor.contraction import Contraction, Progress, fill_zero, rates_o
 from outcore.tensor.extended import ExtendedOperand
 from outcore.tensor.plan import Plan
 from outcore.tensor.product_plan import Amounts
+from outcore.tensor.program import recording
 from outcore.tensor.rates import Rates
 from outcore.tensor.symmetry import Symmetry
 
@@ -66,8 +67,8 @@ class Einsum:
 
         Args:
             subscripts: as for `numpy.einsum`, in its form with text.
-            operands: arrays of NumPy (the same at all processes), GlobalArray, DiskArray, NodeArray,
-                BlockSparseArray, Array.
+            operands: variables of a Program, into which the call is recorded; or arrays of NumPy (the same at all
+                processes), GlobalArray, DiskArray, NodeArray, BlockSparseArray, Array.
             out: where the result goes, none of the operands; None: an array of NumPy if all operands are; a new
                 Array if one of them is, or if `symmetry` is given; else a new GlobalArray if the memory holds it,
                 or a new DiskArray (scratch).
@@ -87,6 +88,9 @@ class Einsum:
             OutcoreError: EINVAL (subscripts, shapes, tilings, a plan for other arrays, a result that is an
             operand), ENOMEM (memory too small: says what is needed), ENOSPC, and what reading and writing raise.
         """
+        program = recording([*operands, out])
+        if program is not None:
+            return program.einsum(subscripts, *operands, out=out, accumulate=accumulate, scale=scale)
         job = Contraction(
             subscripts,
             operands,
@@ -102,7 +106,7 @@ class Einsum:
             if plan is not None:
                 raise OutcoreError(errno.EINVAL, f"einsum '{subscripts}'", detail="symmetrize takes no plan")
             return self._symmetrized(job, operands, rates, accumulate, scale)
-        chosen = job.check(plan) if plan is not None else job.make_plan(rates)
+        chosen = job.check(plan) if plan is not None else job.make_plan(rates, adds=accumulate)
         result, counted = job.run(chosen, accumulate=accumulate, scale=scale, progress=progress)
         self.last = Counted(chosen, counted)
         return result
@@ -122,7 +126,7 @@ class Einsum:
             each = Contraction(
                 subscripts, operands, job.out.array, job.world, job.memory_bytes, job.threads, symmetrize=True
             )
-            plan = each.make_plan(rates)
+            plan = each.make_plan(rates, adds=True)
             _, counted = each.run(plan, accumulate=True, scale=sign * scale, progress=None)
             self.last = Counted(plan, counted)
         return job.out.array

@@ -158,7 +158,10 @@ class Product:
             request.wait()
         facts = self._out.operand.facts
         name = {"disk": "disk_written", "global": "network"}.get(facts.where, "copied")
-        self._moved[name] += self._out.bytes_of(panel, self._elements[2])
+        moved = self._out.bytes_of(panel, self._elements[2])
+        self._moved[name] += moved
+        if self._add and facts.where == "disk":
+            self._moved["disk_read"] += moved
 
     def _count_read(self, side: int, panel: tuple[int, ...]) -> None:
         facts = self._sides[side].operand.facts

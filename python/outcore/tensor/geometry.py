@@ -28,13 +28,14 @@ Flags = np.ndarray[tuple[int, int, int], np.dtype[np.bool_]]
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A product and the arrays in it."""
+    """A product and the arrays in it. `adds`: the result is added to what is there."""
 
     product: Binary
     extents: Mapping[str, int]
     left: Facts
     right: Facts
     out: Facts
+    adds: bool = False
 
     @cached_property
     def axes(self) -> dict[str, Axis]:

@@ -187,6 +187,7 @@ def contract(
     rates: Rates,
     *,
     choices: Sequence[Choice | None] | None = None,
+    adds: bool = False,
 ) -> Plan:
     """Plans an expression. Pure: nothing is read, and nothing but arguments decides.
 
@@ -194,6 +195,7 @@ def contract(
         facts: of each input and of the output.
         memory_bytes: of each process, for panels and intermediate arrays.
         choices: of each statement, instead of the best; None: the best.
+        adds: the result is added to what is there.
 
     Raises: OutcoreError ENOMEM (the smallest panels do not fit), EINVAL (tilings that do not match).
     """
@@ -217,7 +219,7 @@ def contract(
             in_reach = result.bytes / rates.processes <= memory_bytes * _KEPT - taken
             result = replace(result, where=_memory(rates.processes) if in_reach else "disk")
         extents = {label: expression.extents[label] for label in "".join(product.groups)}
-        problem = Problem(product, extents, arrays[pair.left], right, result)
+        problem = Problem(product, extents, arrays[pair.left], right, result, adds and last)
         share = 0
         if not last and result.where != "disk":
             share = -(-result.bytes // (rates.processes if result.where == "global" else 1))

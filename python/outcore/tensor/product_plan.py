@@ -173,7 +173,8 @@ def _unit(geometry: Geometry, choice: Choice, rates: Rates) -> int:
 def bound(problem: Problem, geometry: Geometry, memory_bytes: float) -> float:
     """Bytes that must move between disk and memory."""
 
-    moved = Moved(*(float(facts.bytes) if facts.where == "disk" else 0.0 for _, facts in problem.arrays))
+    left, right, out = (float(f.bytes) if f.where == "disk" else 0.0 for _, f in problem.arrays)
+    moved = Moved(left, right, 2 * out if problem.adds else out)
     multiplications = exact_multiplications(geometry)
     words = [facts.item_bytes for _, facts in problem.arrays]
     return least_bytes(multiplications, moved, memory_bytes, min(words))
@@ -215,6 +216,8 @@ def predict(planned: Planned, rates: Rates) -> Amounts:
                         first = first or count / (rates.read if facts.where == "disk" else rates.copy)
     written = float(geometry.elements(geometry.out, (0, 1, 2)).sum()) * problem.out.item_bytes
     amounts[names[problem.out.where] if problem.out.where != "disk" else "disk_written"] += written
+    if problem.adds and problem.out.where == "disk":
+        amounts["disk_read"] += written
     flops = 2.0 * geometry.multiplications
     seconds = _seconds(planned, rates, flops, amounts) + first
     return Amounts(**amounts, flops=flops, seconds=seconds)

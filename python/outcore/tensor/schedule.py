@@ -11,6 +11,7 @@ import errno
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from outcore.tensor.rates import Rates
 KEEPS: tuple[Keep, ...] = ("result", "left", "right")
 _DEPTH = 2  # panels of an operand that passes by: one used, one on its way
 _STEPS = 200_000  # more panels are not looked at
-_CANDIDATES = 48  # sizes of panels of a group
+_CELLS = 20_000  # of a group
 _STEP_S = 1e-4  # of the interpreter and of requests, for each step
 _SLOWER = 1.1  # of plans that take at most so much longer than the fastest the one is taken that moves least
 
@@ -56,7 +57,8 @@ class Choice:
         return make(problem, cuts, self.most, self.mixed)
 
 
-def sizes_of(axes: Sequence[Axis]) -> list[Size]:
+@lru_cache(maxsize=256)
+def sizes_of(axes: tuple[Axis, ...]) -> list[Size]:
     """From the largest to the smallest."""
     total = math.prod(axis.extent for axis in axes)
     targets = {max(1, math.ceil(total / parts)) for parts in _parts()}
@@ -64,7 +66,7 @@ def sizes_of(axes: Sequence[Axis]) -> list[Size]:
     for most in sorted(targets, reverse=True):
         for pieces in (1, 2, 3, 5):
             cut = cut_for(axes, most, pieces)
-            if len(cut.sizes) > _STEPS or (pieces > 1 and len(cut.sizes) == 1):
+            if math.prod(len(axis) - 1 for axis in cut.cuts) > _CELLS or (pieces > 1 and len(cut.sizes) == 1):
                 continue
             size = _size(cut, most, pieces)
             known = found.get(size.count)
@@ -72,8 +74,7 @@ def sizes_of(axes: Sequence[Axis]) -> list[Size]:
                 found[size.count] = size
             if size.largest > 0.9 * most:
                 break
-    result = sorted(found.values(), key=lambda size: size.count)
-    return result if len(result) <= _CANDIDATES else [*result[: _CANDIDATES - 1], result[-1]]
+    return sorted(found.values(), key=lambda size: size.count)
 
 
 def _size(cut: Cut, most: int, pieces: int) -> Size:
@@ -86,7 +87,7 @@ def _parts() -> Iterator[int]:
     parts = 1.0
     while parts < 1e5:
         yield int(parts)
-        parts = parts + 1 if parts < 12 else parts * 1.12
+        parts = parts + 1 if parts < 8 else parts * 1.2
 
 
 def search(problem: Problem, memory_bytes: float, rates: Rates) -> Choice:
@@ -95,37 +96,77 @@ def search(problem: Problem, memory_bytes: float, rates: Rates) -> Choice:
 
     Raises: OutcoreError (ENOMEM) if not even the smallest panels fit: says what they take.
     """
-    arrays = (problem.left, problem.right, problem.out)
-    sparse = any(facts.readable is not None or facts.stored is not None for facts in arrays)
-    found = [
-        options
-        for mixed in ((False, True) if sparse else (False,))
-        for batch in _batches(problem, memory_bytes)
-        for options in _options(problem, memory_bytes, rates, batch, mixed)
-    ]
-    fastest = min(float(options.seconds.min()) for options in found)
-    if math.isinf(fastest):
+    found = _all_options(problem, memory_bytes, rates)
+    point = _chosen(found, problem, memory_bytes)
+    if point is None:
         raise OutcoreError(
             errno.ENOMEM,
             f"plan einsum '{problem.product}'",
             detail=f"the smallest panels take {min(options.least for options in found) / 1e6:.3g} MB, of memory "
             f"there are {memory_bytes / 1e6:.3g} MB",
         )
-    limit = fastest * (_SLOWER if any(facts.where == "disk" for facts in arrays) else 1.0)
-    best: tuple[float, float, Choice] | None = None
-    for options in found:
-        moved = np.where(options.seconds <= limit, options.moved, np.inf)
+    return point.choice
+
+
+@dataclass(frozen=True)
+class Point:
+    """What a choice takes: memory of a process, seconds, and bytes of disk and network."""
+
+    workspace_bytes: float
+    seconds: float
+    moved: float
+    choice: Choice
+
+
+def trade(problem: Problem, levels: Sequence[float], rates: Rates) -> list[Point]:
+    """The best choice for each of some amounts of memory, rising; of those that are better than all with less."""
+    result: list[Point] = []
+    fixed = None if problem.product.batch else _all_options(problem, max(levels), rates)
+    for level in levels:
+        found = _all_options(problem, level, rates) if fixed is None else fixed
+        point = _chosen(found, problem, level)
+        if point is None:
+            continue
+        last = result[-1] if result else None
+        if last is None or point.seconds < 0.999 * last.seconds or point.moved < 0.999 * last.moved:
+            result.append(point)
+    return result
+
+
+def _all_options(problem: Problem, memory_bytes: float, rates: Rates) -> list[_Options]:
+    arrays = (problem.left, problem.right, problem.out)
+    sparse = any(facts.readable is not None or facts.stored is not None for facts in arrays)
+    return [
+        options
+        for mixed in ((False, True) if sparse else (False,))
+        for batch in _batches(problem, memory_bytes)
+        for options in _options(problem, rates, batch, mixed)
+    ]
+
+
+def _chosen(found: Sequence[_Options], problem: Problem, memory_bytes: float) -> Point | None:
+    """The best of what fits; None if nothing does."""
+    seconds = [np.where(each.memory <= memory_bytes, each.seconds, np.inf) for each in found]
+    fastest = min(float(each.min()) for each in seconds)
+    if math.isinf(fastest):
+        return None
+    on_disk = any(facts.where == "disk" for _, facts in problem.arrays)
+    limit = fastest * (_SLOWER if on_disk else 1.0)
+    best: tuple[tuple[float, float], Point] | None = None
+    for options, times in zip(found, seconds, strict=True):
+        moved = np.where(times <= limit, options.moved, np.inf)
         index = np.unravel_index(int(moved.argmin()), moved.shape)
-        key = float(moved[index]), float(options.seconds[index])
-        if math.isfinite(key[0]) and (best is None or key < best[:2]):
-            best = *key, options.choice(tuple(int(x) for x in index))
+        key = float(moved[index]), float(times[index])
+        if math.isfinite(key[0]) and (best is None or key < best[0]):
+            choice = options.choice(tuple(int(x) for x in index))
+            best = key, Point(float(options.memory[index]), key[1], key[0], choice)
     assert best is not None
-    return best[2]
+    return best[1]
 
 
 def _batches(problem: Problem, memory_bytes: float) -> list[Size]:
     """As many matrices at a time as fit in whole, or one."""
-    sizes = sizes_of(problem.group(problem.product.batch))
+    sizes = sizes_of(tuple(problem.group(problem.product.batch)))
     _, m, n, k = problem.product.sizes(problem.extents)
     whole = (m * n + _DEPTH * (m * k + k * n)) * word_bytes(problem)
     fits = [size for size in sizes if size.largest * whole <= memory_bytes]
@@ -142,7 +183,7 @@ Grid = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 @dataclass(frozen=True, eq=False)
 class _Options:
     """All sizes of panels of rows, columns and inner indices, for one batch and one operand kept: seconds (infinite
-    where they do not fit), bytes of disk and network, and what the smallest take of memory."""
+    where there are too many), bytes of disk and network, and of memory; what the smallest take of that."""
 
     keep: Keep
     mixed: bool
@@ -150,6 +191,7 @@ class _Options:
     sizes: tuple[list[Size], list[Size], list[Size]]
     seconds: Grid
     moved: Grid
+    memory: Grid
     least: float
 
     def choice(self, index: tuple[int, ...]) -> Choice:
@@ -158,9 +200,7 @@ class _Options:
         return Choice(self.keep, self.mixed, most, pieces)  # type: ignore[arg-type]
 
 
-def _options(
-    problem: Problem, memory_bytes: float, rates: Rates, batch: Size, mixed: bool
-) -> Iterator[_Options]:
+def _options(problem: Problem, rates: Rates, batch: Size, mixed: bool) -> Iterator[_Options]:
     sizes = [_sizes_with_zeros(problem, group, batch, mixed) for group in (1, 2, 3)]
     shapes = ((-1, 1, 1), (1, -1, 1), (1, 1, -1))
     a, w, c = (
@@ -182,9 +222,9 @@ def _options(
         left, right, units = _times(keep, ta, tb, tc, batch.count, rates.processes)
         seconds, moved = _seconds(problem, rates, (left, right), (a, w, c), units)
         seconds = seconds + steps * (_STEP_S / rates.processes)
-        seconds = np.where((memory <= memory_bytes) & (steps <= _STEPS), seconds, np.inf)
+        seconds = np.where(steps <= _STEPS, seconds, np.inf)
         yield _Options(
-            keep, mixed, batch, (sizes[0], sizes[1], sizes[2]), seconds, moved, float(memory.min())
+            keep, mixed, batch, (sizes[0], sizes[1], sizes[2]), seconds, moved, memory, float(memory.min())
         )
 
 
@@ -196,7 +236,7 @@ def word_bytes(problem: Problem) -> int:
 def _sizes_with_zeros(problem: Problem, group: int, batch: Size, mixed: bool) -> list[Size]:
     """Of panels as they are when cells of different classes are kept apart."""
     axes = problem.group(problem.product.groups[group])
-    sizes = sizes_of(axes)
+    sizes = sizes_of(tuple(axes))
     if mixed or all(axis.mergeable for axis in axes):
         return sizes
     result = []
@@ -253,7 +293,7 @@ def _seconds(
         problem.arrays,
         (b * m * k, b * k * n, b * m * n),
         density,
-        (*times, np.ones_like(units)),
+        (*times, np.full_like(units, 2 if problem.adds else 1)),
         (rates.read, rates.read, rates.write),
         strict=True,
     ):

@@ -1,0 +1,424 @@
+"""Whole programs of contractions, recorded first, then planned and run as one.
+
+with outcore.Program(world, memory="1GB") as p:
+    t, b = p.input(t2, "t2"), p.input(bvv, "B")
+    r = p.output(p.array((o, o, v, v)), "r")
+    for _ in p.iterate(10):
+        w = outcore.einsum("Qac,Qbd->acbd", b, b)
+        outcore.einsum("ijcd,acbd->ijab", t, w, out=r)
+        r += 0.5 * t
+print(p.plan())
+p.run()
+r.result[:2]
+
+Nothing runs inside of the block: what is written there is recorded. The plan decides where each array lies.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from outcore.base.errors import OutcoreError
+from outcore.job.resources import parse_bytes
+from outcore.tensor.expression import parse
+from outcore.tensor.extended import layout_facts, operand
+from outcore.tensor.layout import Layout
+from outcore.tensor.operands import Facts, Where, plain
+from outcore.tensor.plan import result_tiles
+from outcore.tensor.tiling import Tiling
+
+if TYPE_CHECKING:
+    from outcore.job.world import World
+    from outcore.tensor.place import ProgramPlan
+    from outcore.tensor.program_run import ProgramReport
+
+Function = Callable[..., Any]
+Progress = Callable[[float, str], None]  # of the fraction that is done, and the statement under way
+
+
+class Linear:
+    """A sum of arrays of a program, each times a number, until it is assigned or used."""
+
+    def __init__(self, terms: Sequence[tuple[complex, Variable]]) -> None:
+        self.terms = tuple(terms)
+
+    def __add__(self, other: Variable | Linear) -> Linear:
+        return Linear([*self.terms, *as_linear(other).terms])
+
+    def __sub__(self, other: Variable | Linear) -> Linear:
+        return self + -as_linear(other)
+
+    def __mul__(self, number: complex) -> Linear:
+        return Linear([(factor * number, variable) for factor, variable in self.terms])
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Linear:
+        return self * -1
+
+
+@dataclass(eq=False)
+class Variable:
+    """An array of a program. `result` is the array itself, of outputs, after a run.
+
+    Attributes:
+        source: the array of the caller; None: the program makes it.
+        layout: of tiles; None: without tiles.
+    """
+
+    program: Program
+    number: int
+    name: str
+    facts: Facts
+    source: Any = None
+    layout: Layout | None = None
+    is_output: bool = False
+    result: Any = field(default=None, repr=False)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.facts.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.facts.dtype
+
+    def __add__(self, other: Variable | Linear) -> Linear:
+        return as_linear(self) + other
+
+    def __sub__(self, other: Variable | Linear) -> Linear:
+        return as_linear(self) - other
+
+    def __mul__(self, number: complex) -> Linear:
+        return as_linear(self) * number
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Linear:
+        return as_linear(self) * -1
+
+    def __iadd__(self, other: Variable | Linear) -> Self:
+        self.program.combine(as_linear(other), out=self, accumulate=True)
+        return self
+
+    def __isub__(self, other: Variable | Linear) -> Self:
+        self.program.combine(-as_linear(other), out=self, accumulate=True)
+        return self
+
+    def __setitem__(self, index: Any, value: Variable | Linear) -> None:
+        """`x[...] = sum`: all of it."""
+        if index is not Ellipsis:
+            raise OutcoreError(errno.EINVAL, f"assign to {self.name}", detail="all of it: x[...] = y")
+        self.program.combine(as_linear(value), out=self)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+def as_linear(value: Variable | Linear) -> Linear:
+    return value if isinstance(value, Linear) else Linear([(1, value)])
+
+
+@dataclass(frozen=True)
+class Contract:
+    """out = scale times a contraction, or added to what is there."""
+
+    subscripts: str
+    operands: tuple[Variable, ...]
+    out: Variable
+    accumulate: bool
+    scale: complex
+
+    def __str__(self) -> str:
+        names = ", ".join(each.name for each in self.operands)
+        factor = "" if self.scale == 1 else f"{self.scale} "
+        return f"{self.out.name} {'+=' if self.accumulate else '='} {factor}{self.subscripts} ({names})"
+
+
+@dataclass(frozen=True)
+class Map:
+    """Each tile of out = function(box, tiles of operands), or added to what is there."""
+
+    function: Function
+    operands: tuple[Variable, ...]
+    out: Variable
+    accumulate: bool
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.out.name} {'+=' if self.accumulate else '='} {self.text}"
+
+
+Statement = Contract | Map
+
+
+@dataclass
+class Loop:
+    """Statements first .. last - 1, `count` times at most; `until(iteration)` after each ends it if it is true."""
+
+    first: int
+    last: int
+    count: int
+    until: Callable[[int], bool] | None
+
+
+_active: list[Program] = []
+
+
+class Program:
+    """Statements over arrays, planned as a whole. Recording, `plan` and `run` are collective: all processes
+    do the same.
+
+    Args:
+        world: the processes.
+        memory: of each process, for arrays and panels: bytes or as "1GB"; None: three quarters of what is left of
+            the budget.
+        disk: bytes of all disks together that the program may fill; None: what is free is not asked.
+        checkpoint: a directory in which finished statements are kept, so that a killed run can go on, on any
+            number of processes and with any memory; None: nothing is kept.
+        every: seconds between two checkpoints, at least.
+
+    Raises OutcoreError EINVAL for statements that do not fit, when they are recorded.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        *,
+        memory: int | str | None = None,
+        disk: int | str | None = None,
+        checkpoint: Any = None,
+        every: float = 60.0,
+    ) -> None:
+        self.world = world
+        self.memory = None if memory is None else parse_bytes(memory)
+        self.disk = None if disk is None else parse_bytes(disk)
+        self.checkpoint, self.every = checkpoint, every
+        self.variables: list[Variable] = []
+        self.statements: list[Statement] = []
+        self.loops: list[Loop] = []
+        self.report: ProgramReport | None = None
+        self._values: dict[int, Any] = {}
+
+    # ---- recording ----
+
+    def __enter__(self) -> Self:
+        _active.append(self)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        _active.remove(self)
+
+    def input(self, array: Any, name: str | None = None) -> Variable:
+        """An array of the caller, of any kind that `einsum` takes. Statements may change it."""
+        found = operand(array)
+        return self._variable(name, found.facts, source=array, layout=getattr(array, "layout", None))
+
+    def array(
+        self, shape: Sequence[int] | Layout, dtype: Any = "float64", name: str | None = None
+    ) -> Variable:
+        """An array that the program makes, zero at first, of a shape or a layout of tiles."""
+        if isinstance(shape, Layout):
+            facts = layout_facts(shape, np.dtype(dtype), "disk", np.dtype(dtype).itemsize)
+            return self._variable(name, facts, layout=shape)
+        where: Where = "disk" if len(shape) else "process"
+        return self._variable(name, plain(tuple(shape), np.dtype(dtype), where))
+
+    def output(self, variable: Variable, name: str | None = None) -> Variable:
+        """Marks what is there after a run, as `variable.result`; the caller closes it."""
+        variable.is_output = True
+        variable.name = name or variable.name
+        return variable
+
+    def iterate(self, count: int, until: Callable[[int], bool] | None = None) -> Iterator[int]:
+        """The statements in the body of `for _ in p.iterate(n):` are recorded once and run so many times;
+        `until`, the
+        same at all processes, may look at numbers by `value`."""
+        first = len(self.statements)
+        yield 0
+        self.loops.append(Loop(first, len(self.statements), count, until))
+
+    def einsum(
+        self,
+        subscripts: str,
+        *operands: Any,
+        out: Variable | None = None,
+        accumulate: bool = False,
+        scale: complex = 1,
+    ) -> Variable:
+        """Records a contraction; `outcore.einsum` of variables does. Other operands become inputs."""
+        found = [self._operand(each) for each in operands]
+        expression = parse(subscripts, [each.shape for each in found])
+        shape = expression.shape(expression.output)
+        if out is None:
+            dtype = np.result_type(*(each.dtype for each in found))
+            tiles, mask = result_tiles(expression.inputs, expression.output, [each.facts for each in found])
+            if shape and mask is not None and all(tile is not None for tile in tiles):
+                out = self.array(Layout([Tiling(tile[-1], tile) for tile in tiles if tile], mask), dtype)
+            else:
+                out = self._variable(None, plain(shape, dtype, "disk" if shape else "process"))
+        if out.shape != shape:
+            raise OutcoreError(
+                errno.EINVAL,
+                f"einsum '{subscripts}'",
+                detail=f"the result has shape {shape}, `out` {out.shape}",
+            )
+        if any(each is out for each in found):
+            detail = f"the result, {out.name}, is an operand"
+            raise OutcoreError(errno.EINVAL, f"einsum '{subscripts}'", detail=detail)
+        self.statements.append(Contract(str(expression), tuple(found), out, accumulate, scale))
+        return out
+
+    def combine(self, value: Linear, out: Variable | None = None, *, accumulate: bool = False) -> Variable:
+        """Records out = sum of arrays, or adds it to what is there."""
+        factors = tuple(factor for factor, _ in value.terms)
+
+        def add(box: Any, *blocks: Any) -> Any:
+            total = factors[0] * blocks[0]
+            for factor, block in zip(factors[1:], blocks[1:], strict=True):
+                total += factor * block
+            return total
+
+        text = " + ".join(f"{factor:g} {v.name}" if factor != 1 else v.name for factor, v in value.terms)
+        return self.map(add, *(v for _, v in value.terms), out=out, accumulate=accumulate, text=text)
+
+    def map(
+        self,
+        function: Function,
+        *operands: Any,
+        out: Variable | None = None,
+        accumulate: bool = False,
+        text: str | None = None,
+    ) -> Variable:
+        """Records function(box, *blocks) for every box of arrays of one shape: the block of the result. It
+        may be called
+        for boxes of any size and in any thread. `box` is a tuple of slices."""
+        found = [self._operand(each) for each in operands]
+        if out is None:
+            dtype = np.result_type(*(each.dtype for each in found))
+            out = self._variable(None, plain(found[0].shape, dtype, "disk"))
+        for each in found:
+            if each.shape != out.shape:
+                detail = f"{each.name} has shape {each.shape}, {out.name} {out.shape}"
+                raise OutcoreError(errno.EINVAL, "record a program", detail=detail)
+        name = text or str(getattr(function, "__name__", "function"))
+        self.statements.append(Map(function, tuple(found), out, accumulate, name))
+        return out
+
+    def _operand(self, value: Any) -> Variable:
+        if isinstance(value, Linear):
+            return self.combine(value)
+        if isinstance(value, Variable):
+            if value.program is not self:
+                raise OutcoreError(errno.EINVAL, "record a program", detail=f"{value.name} is of another one")
+            return value
+        for known in self.variables:
+            if known.source is value:
+                return known
+        return self.input(value)
+
+    def _variable(self, name: str | None, facts: Facts, **more: Any) -> Variable:
+        number = len(self.variables)
+        variable = Variable(self, number, name or f"x{number}", facts, **more)
+        self.variables.append(variable)
+        return variable
+
+    # ---- what is known of it ----
+
+    def uses(self, variable: Variable) -> list[int]:
+        """Statements that read or write it."""
+        return [
+            number
+            for number, each in enumerate(self.statements)
+            if each.out is variable or any(other is variable for other in each.operands)
+        ]
+
+    def repeats(self, statement: int) -> int:
+        """How often a statement runs, at most."""
+        result = 1
+        for loop in self.loops:
+            if loop.first <= statement < loop.last:
+                result *= loop.count
+        return result
+
+    def life(self, variable: Variable) -> tuple[int, int] | None:
+        """The first and the last statement in whose time an array is needed; None: it never is. What is
+        carried from
+        one iteration to the next, or comes from before a loop, lives through all of it."""
+        uses = self.uses(variable)
+        if not uses:
+            return (0, len(self.statements) - 1) if variable.is_output else None
+        first, last = uses[0], uses[-1]
+        for loop in sorted(self.loops, key=lambda each: each.last - each.first):
+            if first < loop.last and last >= loop.first and not self._is_within(variable, uses, loop):
+                first, last = min(first, loop.first), max(last, loop.last - 1)
+        if variable.is_output:
+            last = len(self.statements) - 1
+        return first, last
+
+    def _is_within(self, variable: Variable, uses: Sequence[int], loop: Loop) -> bool:
+        """Whether each iteration makes it anew and nothing else needs it."""
+        if (
+            variable.source is not None
+            or variable.is_output
+            or not all(loop.first <= u < loop.last for u in uses)
+        ):
+            return False
+        first = self.statements[uses[0]]
+        read = any(other is variable for other in first.operands)
+        return first.out is variable and not read and not first.accumulate
+
+    def text(self) -> str:
+        """The statements, as they were recorded."""
+        lines = []
+        for number, each in enumerate(self.statements):
+            depth = sum(loop.first <= number < loop.last for loop in self.loops)
+            lines += [
+                "  " * (depth - 1) + f"up to {loop.count} times:"
+                for loop in self.loops
+                if loop.first == number
+            ]
+            lines.append("  " * depth + str(each))
+        return "\n".join(lines)
+
+    # ---- planning and running ----
+
+    def plan(self, rates: Any = None) -> ProgramPlan:
+        """Where each array lies and how each statement runs. Collective."""
+        from outcore.tensor import place
+
+        return place.plan_program(self, rates)
+
+    def run(
+        self, *, plan: Any = None, restart: bool = False, progress: Progress | None = None
+    ) -> ProgramReport:
+        """Carries out all statements. `restart`: goes on from `checkpoint`, if something is there.
+        `progress` is called
+        with the fraction that is done and the statement under way. Collective."""
+        from outcore.tensor import program_run
+
+        self.report = program_run.run(self, self.plan() if plan is None else plan, restart, progress)
+        return self.report
+
+    def value(self, variable: Variable) -> Any:
+        """The present value of an array without axes, while a program runs or after it."""
+        array = self._values.get(variable.number)
+        if array is None:
+            raise OutcoreError(errno.EINVAL, f"value of {variable.name}", detail="it was not computed")
+        return array[()]
+
+
+def recording(values: Sequence[Any]) -> Program | None:
+    """The program that one of these is a variable of."""
+    for each in itertools.chain(values):
+        if isinstance(each, Variable):
+            return each.program
+        if isinstance(each, Linear):
+            return each.terms[0][1].program
+    return None

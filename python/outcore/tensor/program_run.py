@@ -1,0 +1,446 @@
+"""Runs a planned program: makes arrays when they are needed, frees them when they are not, keeps what is
+finished."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from outcore.arrays.disk_array import DiskArray
+from outcore.arrays.global_array import GlobalArray
+from outcore.base.errors import OutcoreError
+from outcore.keep import checkpoint
+from outcore.parallel import tasks as dealt
+from outcore.tensor.array import Array as ExtendedArray
+from outcore.tensor.cells import Axis, cut_for
+from outcore.tensor.contraction import Contraction
+from outcore.tensor.extended import operand
+from outcore.tensor.operands import Box, LocalOperand, Operand, slices
+from outcore.tensor.place import ProgramPlan
+from outcore.tensor.product_plan import Amounts
+from outcore.tensor.program import Contract, Loop, Map, Program, Variable
+
+Progress = Callable[[float, str], None]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One statement, each time that it ran."""
+
+    text: str
+    predicted_seconds: float
+    predicted_bytes: float
+    seconds: float
+    moved_bytes: float
+
+
+@dataclass(frozen=True)
+class ProgramReport:
+    """What a run has taken beside what was predicted; bytes are of disk and network, of all processes."""
+
+    statements: tuple[Ran, ...]
+    plan: ProgramPlan
+    restarted: bool
+
+    @property
+    def seconds(self) -> float:
+        return sum(each.seconds for each in self.statements)
+
+    @property
+    def moved_bytes(self) -> float:
+        return sum(each.moved_bytes for each in self.statements)
+
+    def __str__(self) -> str:
+        lines = [f"  {'predicted':>10s} {'was':>10s}   {'predicted':>11s} {'was':>11s}  statement"]
+        for each in self.statements:
+            lines.append(
+                f"  {each.predicted_seconds:8.3g} s {each.seconds:8.3g} s   {each.predicted_bytes / 1e6:8.1f} MB "
+                f"{each.moved_bytes / 1e6:8.1f} MB  {each.text}"
+            )
+        lines.append(f"  in all {self.seconds:.3g} s, {self.moved_bytes / 1e6:.1f} MB moved")
+        return "\n".join(lines)
+
+
+def run(program: Program, plan: ProgramPlan, restart: bool, progress: Progress | None) -> ProgramReport:
+    """Collective. After an error arrays of the program are gone; what was kept last is there."""
+    world = program.world
+    with world.together("run a program", plan.text, restart, program.checkpoint is None):
+        if plan.text != program.text():
+            raise OutcoreError(errno.EINVAL, "run a program", detail="the plan is of another program")
+        if restart and program.checkpoint is None:
+            raise OutcoreError(errno.EINVAL, "run a program", detail="restart=True needs a checkpoint")
+    running = _Run(program, plan, progress)
+    try:
+        restarted = restart and running.restore()
+        running.work()
+    except BaseException:
+        running.abandon()
+        raise
+    return ProgramReport(tuple(running.ran), plan, restarted)
+
+
+class _Run:
+    def __init__(self, program: Program, plan: ProgramPlan, progress: Progress | None) -> None:
+        self.program, self.plan, self.progress = program, plan, progress
+        self.world = program.world
+        self.arrays: dict[int, Any] = {}
+        self.operands: dict[int, Operand] = {}
+        self.next = 0  # statement
+        self.rounds: dict[int, int] = {}  # of loops that are under way, by number
+        self.ran: list[Ran] = []
+        self._saved = time.monotonic()
+        self._done_seconds = 0.0
+        self._lives = {v.number: program.life(v) for v in program.variables}
+
+    # ---- the order of statements ----
+
+    def work(self) -> None:
+        program = self.program
+        while self.next < len(program.statements):
+            if self._skips_empty_loop():
+                continue
+            number = self.next
+            self._tell(number)
+            self._statement(number)
+            self._go_on(number)
+            self._keep(finished=False)
+        for variable in program.variables:
+            if variable.is_output:
+                self._operand(variable)  # of one that no statement needed
+                own = variable.source is None
+                variable.result = self.arrays.pop(variable.number) if own else variable.source
+        self._keep(finished=True)
+        self._free(lambda variable: True)
+
+    def _skips_empty_loop(self) -> bool:
+        for loop in self.program.loops:
+            if loop.count <= 0 and loop.first == self.next and loop.last > loop.first:
+                self.next = loop.last
+                return True
+        return False
+
+    def _go_on(self, number: int) -> None:
+        """What comes after a statement; frees what nothing needs any more."""
+        self.next = number + 1
+        back: Loop | None = None
+        for which, loop in sorted(enumerate(self.program.loops), key=lambda each: -each[1].first):
+            if loop.last != number + 1 or loop.first == loop.last:
+                continue
+            done = self.rounds.get(which, 0) + 1
+            if done < loop.count and not self._ends(loop, done - 1):
+                self.rounds[which] = done
+                self.next, back = loop.first, loop
+                break
+            self.rounds.pop(which, None)
+
+        def is_over(variable: Variable) -> bool:
+            life = self._lives[variable.number]
+            if variable.is_output or life is None or life[1] != number:
+                return False
+            return back is None or self.program._is_within(variable, self.program.uses(variable), back)
+
+        self._free(is_over)
+
+    def _ends(self, loop: Loop, iteration: int) -> bool:
+        if loop.until is None:
+            return False
+        answer = False
+        with self.world.together("until"):
+            answer = bool(loop.until(iteration))
+        return bool(self.world.all_reduce(int(answer), "max"))
+
+    def _tell(self, number: int) -> None:
+        if self.progress is not None and self.world.rank == 0:
+            total = self.plan.seconds
+            self.progress(
+                min(1.0, self._done_seconds / total) if total else 0.0, str(self.program.statements[number])
+            )
+
+    # ---- arrays ----
+
+    def _operand(self, variable: Variable) -> Operand:
+        found = self.operands.get(variable.number)
+        if found is None:
+            found = self.operands[variable.number] = self._made(variable)
+        return found
+
+    def _made(self, variable: Variable) -> Operand:
+        world = self.world
+        if variable.source is not None and variable.name not in self.plan.copied:
+            return operand(variable.source)
+        if not variable.shape:
+            array = self.arrays[variable.number] = np.zeros((), variable.dtype)
+            self.program._values[variable.number] = array
+            return LocalOperand(array)
+        where = "global" if variable.source is not None else self.plan.where[variable.name]
+        made: Any
+        if variable.layout is not None:
+            made = ExtendedArray(world, variable.layout, variable.dtype, where=where)
+        elif where == "disk":
+            made = DiskArray(world, variable.shape, variable.dtype)
+        else:
+            made = GlobalArray(world, variable.shape, variable.dtype)
+        self.arrays[variable.number] = made
+        if variable.source is not None:
+            with world.together("copy an array into memory", variable.name):
+                patch = made.patch
+                if made.local.size:
+                    box = [(side.start, side.stop) for side in patch]
+                    for request in operand(variable.source).get(box, made.local):
+                        request.wait()
+            made.sync()
+        if isinstance(made, GlobalArray) and world.size == 1:
+            return LocalOperand(made.local)
+        return operand(made)
+
+    def _free(self, is_over: Callable[[Variable], bool]) -> None:
+        for variable in self.program.variables:
+            if is_over(variable):
+                self.operands.pop(variable.number, None)
+                array = self.arrays.pop(variable.number, None)
+                if array is not None and not isinstance(array, np.ndarray):
+                    array.close()
+
+    def abandon(self) -> None:
+        """After an error: the arrays vanish with the job, or when the world is closed."""
+        self.operands.clear()
+        self.arrays.clear()
+
+    # ---- one statement ----
+
+    def _statement(self, number: int) -> None:
+        statement, placed = self.program.statements[number], self.plan.statements[number]
+        begun = time.perf_counter()
+        if isinstance(statement, Contract):
+            amounts = self._contract(statement, placed.memory_bytes)
+        else:
+            amounts = _Mapped(self, statement, placed.memory_bytes).run()
+        seconds = float(self.world.all_reduce(time.perf_counter() - begun, "max"))
+        self._done_seconds += placed.seconds
+        self.ran.append(
+            Ran(str(statement), placed.seconds, placed.moved_bytes, seconds, amounts.disk + amounts.network)
+        )
+
+    def _contract(self, statement: Contract, memory_bytes: int) -> Amounts:
+        job = Contraction(
+            statement.subscripts,
+            [self._operand(each) for each in statement.operands],
+            self._operand(statement.out),
+            self.world,
+            memory_bytes,
+            self.plan.rates.threads,
+        )
+        plan = job.make_plan(self.plan.rates, adds=statement.accumulate)
+        _, amounts = job.run(plan, accumulate=statement.accumulate, scale=statement.scale, progress=None)
+        return amounts
+
+    # ---- what is kept ----
+
+    def _keep(self, *, finished: bool) -> None:
+        path = self.program.checkpoint
+        if path is None:
+            return
+        due = finished or time.monotonic() - self._saved >= self.program.every
+        if not self.world.all_reduce(int(due), "max"):
+            return
+        arrays: dict[str, Any] = {}
+        packed: list[Any] = []
+        for variable in self._to_keep():
+            array = self._array(variable)
+            if isinstance(array, ExtendedArray):
+                array = _packed(array)
+                packed.append(array)
+            elif not variable.shape:
+                array = np.asarray(array).reshape(1)
+            arrays[f"v{variable.number}"] = array
+        meta = {
+            "what": "program of outcore",
+            "program": self._fingerprint(),
+            "next": self.next,
+            "rounds": {str(k): v for k, v in self.rounds.items()},
+        }
+        checkpoint.save(self.world, path, arrays, meta)
+        for array in packed:
+            array.close()
+        self._saved = time.monotonic()
+
+    def _array(self, variable: Variable) -> Any:
+        if variable.result is not None and variable.number not in self.arrays and variable.source is None:
+            return variable.result
+        return variable.source if variable.source is not None else self.arrays[variable.number]
+
+    def _to_keep(self) -> Iterator[Variable]:
+        """Arrays that the rest needs and that the program has changed."""
+        for variable in self.program.variables:
+            written = any(each.out is variable for each in self.program.statements)
+            is_there = (
+                variable.number in self.arrays or variable.source is not None or variable.result is not None
+            )
+            if written and is_there:
+                yield variable
+
+    def _fingerprint(self) -> str:
+        facts = [(v.name, v.shape, v.dtype.name) for v in self.program.variables]
+        return hashlib.sha256(repr((self.program.text(), facts)).encode()).hexdigest()
+
+    def restore(self) -> bool:
+        """Whether there was something to go on from."""
+        path = self.program.checkpoint
+        there = bool(self.world.all_reduce(int(os.path.exists(path)), "min"))
+        if not there:
+            return False
+        with checkpoint.load(self.world, path) as saved:
+            with self.world.together("go on with a program"):
+                meta = saved.meta if isinstance(saved.meta, dict) else {}
+                if meta.get("what") != "program of outcore" or meta.get("program") != self._fingerprint():
+                    raise OutcoreError(
+                        errno.EINVAL,
+                        "go on with a program",
+                        path=path,
+                        detail="what is kept is of another program",
+                    )
+                self.next = int(meta["next"])
+                self.rounds = {int(k): int(v) for k, v in meta["rounds"].items()}
+            for variable in self.program.variables:
+                name = f"v{variable.number}"
+                if name in saved:
+                    self._restored(variable, saved[name])
+        return True
+
+    def _restored(self, variable: Variable, kept: DiskArray) -> None:
+        target = self._operand(variable)
+        if isinstance(self._array(variable), ExtendedArray):
+            _unpack(kept, self._array(variable))
+            return
+        world = self.world
+        if not variable.shape:
+            value = kept[0]
+            self.arrays[variable.number][...] = value
+            return
+        cells = cut_for([Axis(str(i), n) for i, n in enumerate(variable.shape)], (8 << 20) // 8).cells
+        with world.together("restore an array", variable.name):
+            everyone = target.facts.where == "process"
+            mine = cells if everyone else cells[world.rank :: world.size]
+            for box in mine:
+                block = kept.get(slices(box))
+                for request in target.put(list(box), block, add=False):
+                    request.wait()
+        target.sync()
+
+
+def _packed(array: ExtendedArray) -> DiskArray:
+    """The stored tiles one after another. Collective."""
+    layout = array.layout
+    made = DiskArray(array.world, (max(1, layout.elements),), array.dtype)
+    with array.world.together("keep tiles"):
+        for tile in array.own_tiles():
+            first, last = layout.offsets[layout.numbers[tile] :][:2]
+            made.put(np.s_[int(first) : int(last)], np.asarray(array.get_tile(tile)).ravel())
+    made.flush()
+    return made
+
+
+def _unpack(kept: DiskArray, array: ExtendedArray) -> None:
+    layout = array.layout
+    with array.world.together("restore tiles"):
+        for tile in array.own_tiles():
+            first, last = layout.offsets[layout.numbers[tile] :][:2]
+            block = kept.get(np.s_[int(first) : int(last)])
+            array.put_tile(tile, block.reshape(layout.tile_shape(tile)))
+    array.sync()
+
+
+class _Mapped:
+    """A function of tiles, over all boxes of a result, which are dealt out to processes and threads."""
+
+    def __init__(self, running: _Run, statement: Map, memory_bytes: int) -> None:
+        self.world, self.statement, self.threads = running.world, statement, running.plan.rates.threads
+        self.out = running._operand(statement.out)
+        self.inputs = [running._operand(each) for each in statement.operands]
+        self.memory_bytes = memory_bytes
+        shape = statement.out.shape
+        fixed: list[Any] = [None] * len(shape)
+        whole = [True] * len(shape)
+        for each in [self.out, *self.inputs]:
+            for axis, cuts in enumerate(each.facts.tiles):
+                if cuts is not None:
+                    fixed[axis] = cuts
+                    whole[axis] &= each.facts.readable is None and each.facts.stored is None
+        axes = [
+            Axis(str(i), n, cuts, mergeable)
+            for i, (n, cuts, mergeable) in enumerate(zip(shape, fixed, whole, strict=True))
+        ]
+        word = max(each.facts.dtype.itemsize for each in [self.out, *self.inputs])
+        most = max(1, memory_bytes // ((len(self.inputs) + 2) * word * self.threads))
+        self.boxes = [
+            (number, list(box)) for number, box in enumerate(cut_for(axes, most).cells) if self._is_there(box)
+        ]
+
+    def _is_there(self, box: Box) -> bool:
+        stored = self.out.facts.stored
+        if stored is None:
+            return True
+        cuts = self.out.facts.tiles
+        tile = tuple(
+            axis.index(begin) for axis, (begin, _) in zip(cuts, box, strict=True) if axis is not None
+        )
+        return bool(stored[tile])
+
+    def run(self) -> Amounts:
+        world = self.world
+        moved = [0.0] * self.threads
+
+        def work(thread: int, task: int) -> None:
+            moved[thread] += self._one(self.boxes[task][1])
+
+        local = self.out.facts.where == "process" and world.size > 1
+        if local and self.statement.out.shape:
+            raise OutcoreError(
+                errno.ENOTSUP,
+                f"run '{self.statement}'",
+                detail="the result lies in the memory of each of several processes",
+            )
+        counter = None if local else world.counter()
+        with world.together("map", str(self.statement)):
+            world.budget.reserve(self.memory_bytes, f"blocks of '{self.statement}'")
+            try:
+                if counter is None:
+                    for number in range(len(self.boxes)):
+                        work(0, number)
+                else:
+                    dealt.each_task(counter, len(self.boxes), self.threads, work)
+            finally:
+                world.budget.release(self.memory_bytes)
+        self.out.sync()
+        return Amounts(disk_read=float(world.all_reduce(sum(moved))))
+
+    def _one(self, box: list[tuple[int, int]]) -> float:
+        """One box; the bytes of disk and network that it has moved."""
+        shape = [end - begin for begin, end in box]
+        moved = 0.0
+        blocks, requests = [], []
+        for each in self.inputs:
+            block = np.zeros(shape, each.facts.dtype)
+            requests += each.get(box, block)
+            blocks.append(block)
+            moved += block.nbytes if each.facts.where in ("disk", "global") else 0
+        for request in requests:
+            request.wait()
+        value = np.asarray(self.statement.function(slices(box), *blocks))
+        if value.shape != tuple(shape):
+            raise OutcoreError(
+                errno.EINVAL,
+                f"run '{self.statement}'",
+                detail=f"a block of shape {value.shape} for {tuple(shape)}",
+            )
+        value = value.astype(self.out.facts.dtype, copy=False, casting="same_kind")
+        for request in self.out.put(box, value, add=self.statement.accumulate):
+            request.wait()
+        return moved + (value.nbytes if self.out.facts.where in ("disk", "global") else 0)

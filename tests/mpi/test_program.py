@@ -1,0 +1,85 @@
+"""Programs on several processes: the same numbers in memory of any size; what many have kept one goes on with."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import outcore
+from outcore.base.errors import OutcoreError
+
+
+@pytest.fixture(params=["hosts", "processes"])
+def world(request, comm):
+    with outcore.World(comm, memory="100MB", nodes=request.param) as world:
+        yield world
+
+
+def recorded(world, t2, b, fails=False, **options):
+    def step(box, x):
+        if fails:
+            raise ValueError("stop here")
+        return x / (1 + abs(x))
+
+    layout = outcore.Layout(
+        [outcore.Tiling(4, tile=2)] * 2 + [outcore.Tiling(9, tile=4)] * 2, symmetry="pair"
+    )
+    with outcore.Program(world, **options) as p:
+        t, bb = p.input(t2, "t2"), p.input(b, "B")
+        r, y = p.output(p.array(t2.shape), "r"), p.output(p.array(layout), "y")
+        e = p.output(p.array(()), "e")
+        for _ in p.iterate(2):
+            s = outcore.einsum("ijcd,Qac,Qbd->ijab", t, bb, bb)
+            r += 0.5 * s - 0.25 * t
+            y += r
+            outcore.einsum("ijab,ijab->", r, r, out=e)
+        p.map(step, r, out=r, text="step")
+    return p, r, y, e
+
+
+def given():
+    random = np.random.default_rng(0)
+    t2 = random.standard_normal((4, 4, 9, 9))
+    return t2 + t2.transpose(1, 0, 3, 2), random.standard_normal((12, 9, 9))
+
+
+def check(world, p, r, y, e):
+    t2, b = given()
+    once = 0.5 * np.einsum("ijcd,Qac,Qbd->ijab", t2, b, b, optimize=True) - 0.25 * t2
+    np.testing.assert_allclose(r.result[...], 2 * once / (1 + abs(2 * once)), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(y.result.to_numpy(), 3 * once, rtol=1e-10, atol=1e-10)
+    assert p.value(e) == pytest.approx(4 * (once**2).sum())
+    world.barrier()
+    r.result.close()
+    y.result.close()
+
+
+@pytest.mark.parametrize("memory", ["60kB", "20MB"])
+def test_results_are_those_of_numpy(world, memory):
+    t2, b = given()
+    disk = outcore.DiskArray(world, b.shape)
+    disk.write_all(b)
+    p, r, y, e = recorded(world, t2, disk, memory=memory)
+    plan = p.plan()
+    assert world.gather(plan.as_json()) == [plan.as_json()] * world.size
+    p.run()
+    check(world, p, r, y, e)
+    disk.close()
+
+
+def test_what_many_processes_kept_fewer_go_on_with(world, comm, shared_tmp_path):
+    path = str(shared_tmp_path / "kept")
+    t2, b = given()
+    p, *_ = recorded(world, t2, b, fails=True, memory="20MB", checkpoint=path, every=0)
+    with pytest.raises(OutcoreError, match="stop here"):
+        p.run()
+    world.barrier()
+    alone = world.split(0 if world.rank == 0 else -1)
+    if alone is not None:
+        with alone:
+            p, r, y, e = recorded(alone, t2, b, memory="60kB", checkpoint=path, every=0)
+            report = p.run(restart=True)
+            assert report.restarted
+            assert len(report.statements) == 1
+            check(alone, p, r, y, e)
+    world.barrier()

@@ -1,0 +1,327 @@
+"""Programs: the same numbers as NumPy's in memory of any size, placements, lifetimes, and going on after a kill."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import outcore
+from outcore.base.errors import OutcoreError
+from outcore.tensor.place import ProgramPlan, _Solver
+from outcore.tensor.rates import ASSUMED
+
+
+@pytest.fixture
+def world():
+    with outcore.World("self", memory="200MB") as world:
+        yield world
+
+
+def arrays(o=4, v=9, q=12):
+    random = np.random.default_rng(0)
+    return random.standard_normal((o, o, v, v)), random.standard_normal((q, v, v))
+
+
+def recorded(world, t2, b, rounds=3, **options):
+    with outcore.Program(world, **options) as p:
+        t, bb = p.input(t2, "t2"), p.input(b, "B")
+        r = p.output(p.array(t.shape), "r")
+        e = p.output(p.array(()), "e")
+        for _ in p.iterate(rounds):
+            w = outcore.einsum("Qac,Qbd->acbd", bb, bb)
+            s = outcore.einsum("ijcd,acbd->ijab", t, w)
+            r += 0.5 * s - 0.25 * t
+            outcore.einsum("ijab,ijab->", r, r, out=e)
+        q = p.output(p.map(lambda box, x: 2 * x, r), "q")
+    return p, r, e, q
+
+
+def expected(t2, b, rounds=3):
+    w = np.einsum("Qac,Qbd->acbd", b, b)
+    return rounds * (0.5 * np.einsum("ijcd,acbd->ijab", t2, w, optimize=True) - 0.25 * t2)
+
+
+def close(*variables):
+    for variable in variables:
+        if not isinstance(variable.result, np.ndarray):
+            variable.result.close()
+
+
+@pytest.mark.parametrize("memory", ["20kB", "150kB", "20MB"])
+def test_results_are_those_of_numpy_in_memory_of_any_size(world, memory):
+    t2, b = arrays()
+    with outcore.DiskArray(world, b.shape) as on_disk:
+        on_disk.write_all(b)
+        p, r, e, q = recorded(world, t2, on_disk, memory=memory)
+        plan = p.plan()
+        report = p.run(plan=plan)
+        whole = expected(t2, b)
+        np.testing.assert_allclose(r.result[...], whole, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(q.result[...], 2 * whole, rtol=1e-10, atol=1e-10)
+        assert p.value(e) == pytest.approx((whole**2).sum())
+        assert len(report.statements) == 3 * 4 + 1
+        assert max(plan.memory) <= plan.memory_bytes
+        assert report.moved_bytes <= plan.moved_bytes * 1.02 + 1
+        assert plan.bound_bytes == b.nbytes
+        close(r, q)
+
+
+def test_what_fits_is_in_memory_and_what_does_not_is_on_disk(world):
+    t2, b = arrays()
+    p, *_ = recorded(world, t2, b, memory="50MB")
+    assert set(p.plan(ASSUMED).where.values()) == {"process"}
+    p, *_ = recorded(world, t2, b, memory="20kB")
+    assert p.plan(ASSUMED).where["r"] == "disk"
+
+
+def test_a_disk_array_that_is_read_again_and_again_is_copied_into_memory(world):
+    random = np.random.default_rng(1)
+    with outcore.DiskArray(world, (300, 300)) as a, outcore.DiskArray(world, (300, 20)) as x:
+        a.write_all(random.standard_normal((300, 300)))
+        x.write_all(random.standard_normal((300, 20)))
+        with outcore.Program(world, memory="10MB") as p:
+            matrix, y = p.input(a, "a"), p.output(p.array((300, 20)), "y")
+            for _ in p.iterate(50):
+                outcore.einsum("ij,jk->ik", matrix, x, out=y)
+        plan = p.plan(ASSUMED)
+        assert "a" in plan.copied
+        p.run(plan=plan)
+        np.testing.assert_allclose(y.result[...], a[...] @ x[...], rtol=1e-11, atol=1e-11)
+        close(y)
+
+
+def test_plans_are_values(world):
+    p, *_ = recorded(world, *arrays(), memory="1MB")
+    plan = p.plan(ASSUMED)
+    assert ProgramPlan.from_json(plan.as_json()) == plan
+    assert "in all" in plan.table()
+    with pytest.raises(OutcoreError, match="read the plan"):
+        ProgramPlan.from_json("{}")
+    other, *_ = recorded(world, *arrays(), rounds=2)
+    with pytest.raises(OutcoreError, match="the plan is of another program"):
+        other.run(plan=plan)
+
+
+def test_the_solver_finds_what_trying_everything_finds(world):
+    """Over all placements of four arrays and all points of each statement."""
+    n = 60
+    with outcore.DiskArray(world, (n, n)) as a, outcore.Program(world, memory=3 * 8 * n * n) as p:
+        matrix = p.input(a, "a")
+        x = outcore.einsum("ij,jk->ik", matrix, matrix)
+        y = outcore.einsum("ij,jk->ik", x, matrix)
+        p.output(outcore.einsum("ij,jk->ik", y, x), "z")
+    solver = _Solver(p, p.memory, ASSUMED)
+    plan = solver.solve()
+    ways = [solver.ways(statement) for statement in p.statements]
+    best = np.inf
+    for choice in itertools.product((False, True), repeat=len(solver.movable)):
+        inside = dict(zip(solver.movable, choice, strict=True))
+        total = sum(solver._cost_inside(number) for number, there in inside.items() if there)
+        for s, found in enumerate(ways):
+            held = sum(solver.share(k) for k in solver._living(s) if inside[k])
+            fits = [
+                way.seconds
+                for way in found
+                if all(inside[k] == there for k, there in way.inside.items())
+                and held + way.workspace_bytes <= p.memory
+            ]
+            total += min(fits, default=np.inf)
+        best = min(best, total)
+    found = plan.seconds + sum(
+        solver._cost_inside(k) for k, v in solver.movable.items() if v.name in plan.copied
+    )
+    assert found == pytest.approx(best, rel=0.01)
+
+
+def test_lives_end_with_the_last_use_and_cover_loops(world):
+    p, r, e, q = recorded(world, *arrays())
+    w, s = p.variables[4:6]
+    assert p.life(w) == (0, 1)  # made anew in each iteration
+    assert p.life(s) == (1, 2)
+    assert p.life(r) == (0, 4)
+    assert p.life(q) == (4, 4)
+    assert p.life(e) == (0, 4)
+
+
+def test_until_ends_a_loop(world):
+    t2 = arrays()[0]
+    seen = []
+    with outcore.Program(world) as p:
+        t = p.input(t2, "t")
+        r, n = p.output(p.array(t2.shape), "r"), p.array((), name="n")
+        for _ in p.iterate(100, until=lambda i: seen.append((i, float(p.value(n)))) or i == 3):
+            r += t
+            outcore.einsum("ijab,ijab->", r, r, out=n)
+    p.run()
+    np.testing.assert_allclose(r.result[...], 4 * t2)
+    assert [i for i, _ in seen] == [0, 1, 2, 3]
+    assert seen[1][1] == pytest.approx(4 * (t2**2).sum())
+    close(r)
+
+
+def test_loops_within_loops(world):
+    with outcore.Program(world) as p:
+        x, one = p.output(p.array((3,)), "x"), p.input(np.ones(3), "one")
+        for _ in p.iterate(4):
+            x += one
+            for _ in p.iterate(5):
+                x += 10 * one
+        for _ in p.iterate(0):
+            x += 1000 * one
+    p.run()
+    np.testing.assert_allclose(x.result[...], 4 * 51)
+    close(x)
+
+
+def test_tiles_and_symmetry(world):
+    t2 = arrays()[0]
+    t2 = t2 + t2.transpose(1, 0, 3, 2)
+    layout = outcore.Layout(
+        [outcore.Tiling(4, tile=2)] * 2 + [outcore.Tiling(9, tile=4)] * 2, symmetry="pair"
+    )
+    stored = outcore.Array.from_numpy(world, t2, layout, where="disk")
+    for memory in ("60kB", "20MB"):
+        with outcore.Program(world, memory=memory) as p:
+            t, r = p.input(stored, "t"), p.output(p.array(layout), "r")
+            r += 2 * t
+            d = p.map(lambda box, x: x / (1 + abs(x)), t, out=p.array(layout))
+            r -= d
+        p.run()
+        np.testing.assert_allclose(r.result.to_numpy(), 2 * t2 - t2 / (1 + abs(t2)), rtol=1e-12)
+        close(r)
+    stored.close()
+
+
+@pytest.mark.parametrize(
+    ("write", "words"),
+    [
+        (lambda p, t: outcore.einsum("ijab,ijab->ab", t, t, out=t), "the result has shape"),
+        (lambda p, t: outcore.einsum("ijab->ijab", t, out=t), "the result, t, is an operand"),
+        (lambda p, t: outcore.einsum("ijab,kl->ij", t), "2 operands, 1"),
+        (lambda p, t: p.map(lambda box, x: x, t, out=p.array((2, 2), name="u")), "t has shape"),
+        (lambda p, t: t.__setitem__(0, t), "all of it"),
+    ],
+)
+def test_what_does_not_fit_is_refused_when_it_is_recorded(world, write, words):
+    t2, _ = arrays()
+    with outcore.Program(world) as p:
+        t = p.input(t2, "t")
+        with pytest.raises(OutcoreError, match=words) as caught:
+            write(p, t)
+        assert caught.value.errno == errno.EINVAL
+
+
+def test_too_little_memory_and_disk_say_what_is_needed(world):
+    t2, b = arrays()
+    p, *_ = recorded(world, t2, b, memory=20)
+    with pytest.raises(OutcoreError, match=r"with all arrays on disk .* takes|no panels fit") as caught:
+        p.plan(ASSUMED)
+    assert caught.value.errno == errno.ENOMEM
+    p, *_ = recorded(world, t2, b, memory="30kB", disk="10kB")
+    with pytest.raises(OutcoreError, match=r"on disk there are 0\.01 MB") as caught:
+        p.plan(ASSUMED)
+    assert caught.value.errno == errno.ENOSPC
+
+
+def test_an_error_of_a_function_is_the_error_of_the_run(world):
+    def wrong(box, x):
+        raise ValueError("no such number")
+
+    with outcore.Program(world) as p:
+        p.output(p.map(wrong, np.ones((3, 3))), "x")
+    with pytest.raises(OutcoreError, match="no such number"):
+        p.run()
+
+
+# ---- going on ----
+
+PROGRAM = """
+import os, signal, sys
+import numpy as np
+import outcore
+
+def build(world, path, memory, dies_at):
+    count = [0]
+    def step(box, x):
+        count[0] += 1
+        if dies_at and count[0] == dies_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return x + 1
+    random = np.random.default_rng(5)
+    a = random.standard_normal((30, 30)) / 10
+    with outcore.Program(world, memory=memory, checkpoint=path, every=0) as p:
+        x = p.output(p.array((30, 30)), "x")
+        y = p.array(outcore.Layout([outcore.Tiling(30, tile=8)] * 2, symmetry="symmetric(0,1)"), name="y")
+        n = p.output(p.array(()), "n")
+        m = p.input(a, "a")
+        p.map(step, x, out=x, text="first")
+        for _ in p.iterate(2):
+            z = outcore.einsum("ij,jk->ik", m, x)
+            p.map(step, z, out=x, text="step")
+            outcore.einsum("ij,kj->ik", x, x, out=y, accumulate=True)
+            outcore.einsum("ij,ij->", x, x, out=n, accumulate=True)
+        w = p.output(outcore.einsum("ij,jk->ik", y, m), "w")
+    return p, x, n, w
+
+def reference():
+    random = np.random.default_rng(5)
+    a = random.standard_normal((30, 30)) / 10
+    x, y, n = np.ones((30, 30)), 0, 0.0
+    for _ in range(2):
+        x = a @ x + 1
+        y = y + x @ x.T
+        n += (x * x).sum()
+    return x, n, y @ a
+"""
+
+
+@pytest.mark.parametrize("dies_at", [1, 3])
+def test_a_killed_program_goes_on_with_any_memory(tmp_path, dies_at):
+    path = tmp_path / "kept"
+    code = PROGRAM + textwrap.dedent(f"""
+    with outcore.World("self", memory="100MB") as world:
+        p, *_ = build(world, {str(path)!r}, "20MB", {dies_at})
+        p.run()
+    """)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    names: dict = {}
+    exec(PROGRAM, names)
+    x_values, n_value, w_values = names["reference"]()
+    with outcore.World("self", memory="100MB") as world:
+        p, x, n, w = names["build"](world, str(path), "60kB", 0)
+        report = p.run(restart=True)
+        assert report.restarted == (dies_at > 1)
+        assert len(report.statements) < 10 or dies_at == 1
+        np.testing.assert_allclose(x.result[...], x_values, rtol=1e-11)
+        np.testing.assert_allclose(w.result[...], w_values, rtol=1e-11, atol=1e-11)
+        assert p.value(n) == pytest.approx(n_value)
+        close(x, w)
+        again, x, n, w = names["build"](world, str(path), "1MB", 0)
+        assert again.run(restart=True).statements == ()
+        np.testing.assert_allclose(w.result[...], w_values, rtol=1e-11, atol=1e-11)
+        close(x, w)
+
+
+def test_another_program_does_not_go_on_from_it(world, tmp_path):
+    path = str(tmp_path / "kept")
+    for text, fails in (("one", False), ("two", True)):
+        with outcore.Program(world, checkpoint=path) as p:
+            x = p.output(p.map(lambda box, a: a, np.ones(3), text=text), "x")
+        if fails:
+            with pytest.raises(OutcoreError, match="of another program"):
+                p.run(restart=True)
+        else:
+            p.run(restart=True)
+            close(x)
+    assert os.path.exists(path)
