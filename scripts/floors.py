@@ -60,7 +60,10 @@ PYTHON_FLOORS = (
     "tensor",
     "chem",
     "chem.ri",
-    "chem.ci chem.hf chem.mp2",
+    "chem.ci.small chem.ci.hamiltonian",  # what both kinds of CI need
+    "chem.ci.determinants",
+    "chem.ci.orbitals chem.ci.fcidump",
+    "chem.ci chem.mrci chem.hf chem.mp2",
     "cli",
     "chem.options",  # what stands from here on is put into the frame of all commands
     "chem.hf.view chem.ri.options chem.ci.options",

@@ -2,14 +2,13 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include <cerrno>
 #include <memory>
 #include <string>
 
 #include "bindings.hpp"
+#include "blas.hpp"
 #include "chem/ci/kernel.hpp"
 #include "chem/ci/vector_tiles.hpp"
-#include "outcore/error.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -45,24 +44,6 @@ chem::ci::View<Element> view_of(const Tile<Element>& tile, bool transpose) {
   const chem::ci::View<Element> view{tile.data(), std::int64_t(tile.shape(0)), std::int64_t(tile.shape(1)),
                                      tile.stride(0), tile.stride(1)};
   return transpose ? view.transposed() : view;
-}
-
-template <class Pointer>
-Pointer blas_function(const char* name) {
-  const nb::object table = nb::module_::import_("scipy.linalg.cython_blas").attr("__pyx_capi__");
-  const nb::object capsule = table[name];
-  const char* signature = PyCapsule_GetName(capsule.ptr());
-  void* pointer = PyCapsule_GetPointer(capsule.ptr(), signature);
-  if (!pointer) throw nb::python_error();
-  const std::string text = signature ? signature : "";
-  if (!text.starts_with("void (char *, char *, int *, int *, int *, "))  // sizes of another type, say
-    throw Error(ENOTSUP, {.attempted = std::string("use scipy's ") + name, .detail = "it is " + text});
-  return reinterpret_cast<Pointer>(pointer);
-}
-
-chem::ci::Blas scipy_blas() {
-  return {blas_function<chem::ci::Blas::Gemm<double>>("dgemm"),
-          blas_function<chem::ci::Blas::Gemm<float>>("sgemm")};
 }
 
 /// Whether an argument is a tuple, one of each spin, of so many.

@@ -1160,6 +1160,118 @@ def ci_dots(
 ) -> None:
     """Dot products [a][b] of tiles, added to `sums`. Any thread."""
 
+class MRCISpace:
+    """
+    Records of a multireference CI: internal determinants, each with its block of external orbitals; see
+    chem/ci/mrci_space.hpp.
+    """
+
+    def __init__(
+        self,
+        externals: Sequence[int],
+        internal_irreps: Sequence[int],
+        electrons: Sequence[int],
+        target: int,
+        parity: int,
+        kinds: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        alpha: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        beta: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    ) -> None:
+        """
+        externals: orbitals of each irrep. kinds (uint8: 0 none, 1 alpha, 2 beta, 3 one of each, 4 two alpha, 5 two
+        beta electrons are external), alpha, beta (uint64, internal strings): sorted in this order.
+        """
+
+    def __len__(self) -> int: ...
+    @property
+    def size(self) -> int:
+        """Elements of a vector."""
+
+    @property
+    def offsets(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """int64[records + 1]: where records begin in a vector, and its end."""
+
+    @property
+    def own(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
+        """
+        uint8[records]: 1 of those that are their own partner under the exchange of spins.
+        """
+
+    def fold(
+        self,
+        first: int,
+        last: int,
+        scale: float,
+        data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    ) -> None:
+        """
+        Records that are their own partner become scale (R + parity R^T), in place.
+        """
+
+class MRCITask:
+    """A piece of a product of the Hamiltonian with a vector."""
+
+    @property
+    def cost(self) -> float:
+        """About that many floating-point operations."""
+
+class MRCIKernel:
+    """
+    The Hamiltonian on vectors of a multireference CI, in tasks. Any thread, also several at a time; a BLAS of
+    one thread is expected.
+    """
+
+    def __init__(
+        self,
+        space: MRCISpace,
+        one: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        two: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        spin_shift: float = 0.0,
+        constant: float = 0.0,
+    ) -> None:
+        """
+        one [n][n], two [pq][rs] with p >= q: internal orbitals, then external ones by irrep (float64). Adds
+        constant + spin_shift * (S^2 - M(M+1)), M = |alpha - beta| / 2 (Eh).
+        """
+
+    def tasks(self, max_cost: float, max_elements: int = 0) -> list[MRCITask]:
+        """
+        All tasks; each at most of that cost, and of records of so many elements (0: any), if one hole is not more.
+        """
+
+    def records_of(self, task: MRCITask) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """Indices of the records that a task reads and adds to, ascending."""
+
+    def apply(
+        self,
+        task: MRCITask,
+        x: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        t: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+        offsets: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        shared: bool = False,
+    ) -> None:
+        """
+        Adds to t. offsets: where each record that the task meets begins in x and in t. shared: other threads add to t
+        as well.
+        """
+
+    def diagonal(
+        self,
+        first: int,
+        last: int,
+        elements: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    ) -> None:
+        """Diagonal elements of records first to last."""
+
+    @property
+    def integral_bytes(self) -> int: ...
+
 class Distribution:
     """
     Which process holds which elements of an array: a grid of processes over the dimensions, the last

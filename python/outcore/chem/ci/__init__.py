@@ -1,17 +1,18 @@
-"""Configuration interaction: all determinants of some orbitals.
+"""Configuration interaction: all determinants of some orbitals, or those that references reach.
 
-Names are loaded at first use: `outcore.chem.ci.FCI`.
+Names are loaded at first use: `outcore.chem.ci.FCI`, `outcore.chem.ci.MRCI`.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from outcore.chem.ci.fci import FCI as FCI
     from outcore.chem.ci.fci_solver import FCISolver as FCISolver
 
-__all__ = ["FCI", "FCISolver"]
+__all__ = ["FCI", "MRCI", "FCISolver"]
 
 
 def __getattr__(name: str) -> Any:
@@ -23,4 +24,6 @@ def __getattr__(name: str) -> Any:
         from outcore.chem.ci.fci_solver import FCISolver
 
         return FCISolver
+    if name == "MRCI":  # of a room that this one does not know
+        return import_module("outcore.chem.mrci").MRCI
     raise AttributeError(f"module 'outcore.chem.ci' has no attribute '{name}'")

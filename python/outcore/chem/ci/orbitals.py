@@ -186,7 +186,7 @@ def _taken(
     for each in sorted_ones:
         c, ids = each[:, : lowest + count], np.zeros(lowest + count, np.int64)
         if labelled is not None:
-            c, ids = _label(labelled, c, overlap)
+            c, ids = label_orbitals(labelled, c, overlap)
         cores.append(np.ascontiguousarray(c[:, :lowest]))
         actives.append(np.ascontiguousarray(c[:, lowest:]))
         irreps.append(ids[lowest:])
@@ -235,7 +235,7 @@ def with_symmetry(mol: Mole, group: str | None) -> Mole | None:
     return None if labelled.groupname == "C1" else labelled
 
 
-def _label(mol: Mole, coefficients: Matrix, overlap: Matrix) -> tuple[Matrix, Integers]:
+def label_orbitals(mol: Mole, coefficients: Matrix, overlap: Matrix) -> tuple[Matrix, Integers]:
     """Orbitals exactly of their irreps, and these."""
     parts = []
     for basis in mol.symm_orb:

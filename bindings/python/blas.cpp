@@ -1,0 +1,35 @@
+#include "blas.hpp"
+
+#include <nanobind/nanobind.h>
+
+#include <cerrno>
+#include <string>
+
+#include "outcore/error.hpp"
+
+namespace nb = nanobind;
+
+namespace outcore::python {
+namespace {
+
+template <class Pointer>
+Pointer blas_function(const char* name) {
+  const nb::object table = nb::module_::import_("scipy.linalg.cython_blas").attr("__pyx_capi__");
+  const nb::object capsule = table[name];
+  const char* signature = PyCapsule_GetName(capsule.ptr());
+  void* pointer = PyCapsule_GetPointer(capsule.ptr(), signature);
+  if (!pointer) throw nb::python_error();
+  const std::string text = signature ? signature : "";
+  if (!text.starts_with("void (char *, char *, int *, int *, int *, "))  // sizes of another type, say
+    throw Error(ENOTSUP, {.attempted = std::string("use scipy's ") + name, .detail = "it is " + text});
+  return reinterpret_cast<Pointer>(pointer);
+}
+
+}  // namespace
+
+chem::ci::Blas scipy_blas() {
+  return {blas_function<chem::ci::Blas::Gemm<double>>("dgemm"),
+          blas_function<chem::ci::Blas::Gemm<float>>("sgemm")};
+}
+
+}  // namespace outcore::python

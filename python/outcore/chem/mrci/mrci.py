@@ -1,0 +1,344 @@
+"""Multireference CI with single and double excitations, of a CASSCF object or of the integrals in a file.
+
+with outcore.chem.mrci.MRCI(mc, memory="1GB") as ci:
+    energy = ci.kernel()
+    print(ci.corrections().davidson)
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from outcore import _core
+from outcore.base.errors import OutcoreError
+from outcore.chem.mrci import orbitals, reference_states, references, size_consistency, solver
+from outcore.chem.mrci.operator import MemoryOperator
+from outcore.chem.mrci.records import Functions, Records
+from outcore.chem.mrci.size_consistency import FUNCTIONALS, Corrections
+from outcore.chem.mrci.vectors import Layout
+from outcore.job import launch
+from outcore.job.processes import JOB, make_world
+from outcore.job.resources import parse_bytes
+from outcore.job.world import World
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+    from outcore.chem.mrci.orbitals import Correlated
+    from outcore.chem.mrci.solver import Iteration
+
+SPIN_SHIFT = 0.05  # Hartree
+_FOLDED = (0, 2)  # 2S of states whose vectors have as many alpha as beta electrons
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Raises OutcoreError (EINVAL) for what is out of range.
+
+    references: "symmetry": all configurations of the active space that multiply to the irrep of the state; "all":
+        of any irrep; a path: those that a file lists; a number: those of this weight in the reference vector.
+    functional: "ci", "acpf" or "aqcc".
+    residual: norm below which a root is converged (Hartree).
+    """
+
+    references: str | float | Path = "symmetry"
+    functional: str = "ci"
+    residual: float = 1e-6
+    max_cycle: int = 50
+    vectors: int = 6
+
+    def __post_init__(self) -> None:
+        wrong = (
+            (
+                self.functional not in FUNCTIONALS,
+                f"functional '{self.functional}' is none of {', '.join(FUNCTIONALS)}",
+            ),
+            (not 0 < self.residual < 1, f"a residual of {self.residual:g}; it is between 0 and 1"),
+            (self.max_cycle < 1, f"{self.max_cycle} iterations"),
+            (not 3 <= self.vectors <= 32, f"{self.vectors} vectors; there may be 3 to 32"),
+            (
+                isinstance(self.references, float) and not 0 < self.references < 1,
+                f"references of a weight of {self.references}; it is between 0 and 1",
+            ),
+        )
+        for is_wrong, detail in wrong:
+            if is_wrong:
+                raise OutcoreError(errno.EINVAL, "multireference CI", detail=detail)
+
+
+class MRCI:
+    """All single and double excitations from a list of references, uncontracted, on one or several processes; each
+    makes the same object and calls the same methods, which are collective.
+
+    Args:
+        mc: a CASCI or CASSCF object of PySCF that has run: orbitals, active space and reference vector are taken
+            from it.
+        frozen: number of lowest orbitals of its core that are not correlated, or "auto".
+        group: abelian point group that is used; default that of the molecule, if it was built with symmetry, else
+            none.
+        irrep: of the states, by its name; default that of the determinant of the mean field.
+        spin: 2S of the states; default that of the active space.
+        roots: number of states.
+        memory, scratch, threads, comm: as for DensityFitting.
+        settings: see `Settings`.
+
+    After `kernel`: `e_tot`, `e_reference` (Hartree; of several roots arrays), `converged`.
+    Raises OutcoreError, the same on all processes.
+    """
+
+    def __init__(
+        self,
+        mc: Any,
+        *,
+        frozen: int | str | None = None,
+        group: str | None = None,
+        irrep: str | int | None = None,
+        spin: int | None = None,
+        roots: int = 1,
+        memory: int | str | None = None,
+        scratch: str | None = None,
+        threads: int | None = None,
+        comm: Intracomm | World | None = JOB,
+        **settings: Any,
+    ) -> None:
+        self._set_up(memory, scratch, threads, comm, settings)
+        found = orbitals.of_active_space(mc, self.world, frozen=frozen, group=group)
+        self._choose(found, irrep, spin, roots, getattr(mc, "ci", None))
+
+    @classmethod
+    def from_mean_field(
+        cls,
+        mf: Any,
+        *,
+        inactive: int,
+        active: int,
+        frozen: int | str | None = None,
+        group: str | None = None,
+        irrep: str | int | None = None,
+        spin: int | None = None,
+        roots: int = 1,
+        memory: int | str | None = None,
+        scratch: str | None = None,
+        threads: int | None = None,
+        comm: Intracomm | World | None = JOB,
+        **settings: Any,
+    ) -> Self:
+        """Of a converged RHF or ROHF object: so many orbitals in the order of occupation and energy."""
+        self = cls.__new__(cls)
+        self._set_up(memory, scratch, threads, comm, settings)
+        found = orbitals.of_mean_field(
+            mf, self.world, frozen=frozen, inactive=inactive, active=active, group=group
+        )
+        self._choose(found, irrep, spin, roots)
+        return self
+
+    @classmethod
+    def from_fcidump(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        inactive: int,
+        active: int,
+        frozen: int = 0,
+        irrep: str | int | None = None,
+        spin: int | None = None,
+        roots: int = 1,
+        memory: int | str | None = None,
+        scratch: str | None = None,
+        threads: int | None = None,
+        comm: Intracomm | World | None = JOB,
+        **settings: Any,
+    ) -> Self:
+        """Of the integrals in a file, whose orbitals are frozen, inactive, active and external ones in this
+        order."""
+        self = cls.__new__(cls)
+        self._set_up(memory, scratch, threads, comm, settings)
+        found = orbitals.of_file(Path(path), self.world, inactive=inactive, active=active, frozen=frozen)
+        self._choose(found, irrep, spin, roots)
+        return self
+
+    def _set_up(
+        self, memory: int | str | None, scratch: str | None, threads: int | None, comm: Any, settings: Any
+    ) -> None:
+        self.settings = Settings(**settings)
+        self.memory_bytes = None if memory is None else parse_bytes(memory)
+        self.threads = threads or launch.threads_per_rank()
+        self._owns_world = not isinstance(comm, World)
+        self.world: World = comm if isinstance(comm, World) else make_world(comm, self.memory_bytes, scratch)
+        self.on_iteration: Callable[[Iteration], None] | None = None
+        self._found: solver.Found | None = None
+
+    def _choose(
+        self, found: Correlated, irrep: str | int | None, spin: int | None, roots: int, vector: Any = None
+    ) -> None:
+        self.orbitals = found
+        self.roots = roots
+        total = sum(found.electrons)
+        self.spin = abs(found.electrons[0] - found.electrons[1]) if spin is None else spin
+        if self.spin < 0 or self.spin > total or (total - self.spin) % 2:
+            raise _refused(f"{total} electrons cannot have 2S = {self.spin}")
+        if roots < 1:
+            raise _refused(f"{roots} roots")
+        self.irrep = found.irrep if irrep is None else found.number_of(irrep)
+        folded = self.spin in _FOLDED and total % 2 == 0
+        self.electrons = (
+            (total // 2, total // 2) if folded else ((total + self.spin) // 2, (total - self.spin) // 2)
+        )
+        self.records = Records(
+            found.orbitals,
+            self._references(vector),
+            self.electrons,
+            self.irrep,
+            0 if not folded else 1 if self.spin == 0 else -1,
+        )
+
+    def _references(self, vector: Any) -> Any:
+        wanted, found = self.settings.references, self.orbitals
+        if wanted in ("symmetry", "all"):
+            return references.of_space(found, self.irrep, symmetry=wanted == "symmetry")
+        if isinstance(wanted, float):
+            if not isinstance(vector, np.ndarray):
+                raise _refused("references by weight need the vector of one state: mc.ci is none")
+            return references.by_weight(found, vector, wanted)
+        listed: Any = None
+        with self.world.together("read references", str(wanted)):
+            listed = references.of_file(found, Path(wanted))
+        return listed
+
+    @property
+    def functions(self) -> Functions:
+        """How many configuration state functions the space has."""
+        return self.records.functions(self.spin)
+
+    # ---- energies ----
+
+    def kernel(self) -> Any:
+        """The energy (Hartree), of several roots an array. Roots that are not converged: see `converged`."""
+        self._drop()
+        found, settings = self.orbitals, self.settings
+        starts = reference_states.of(
+            found, self.records.references, self.electrons, self.irrep, self.spin, self.roots
+        )
+        self._references_found = starts
+        if settings.functional != "ci" and self.roots > 1:
+            raise _refused(f"{settings.functional.upper()} is of one state; take roots=1")
+        self._origin = float(starts.energies[0])
+        penalty = size_consistency.penalty(settings.functional, sum(self.electrons))
+        self.layout = Layout(self.records, penalty)
+        m = (self.electrons[0] - self.electrons[1]) / 2
+        shift = 0.0 if settings.functional != "ci" else SPIN_SHIFT
+        self._raised = shift * (self.spin / 2 * (self.spin / 2 + 1) - m * (m + 1))
+        kernel = _core.MRCIKernel(
+            self.layout.space, found.one, found.two, shift, found.core_energy - self._origin
+        )
+        operator = MemoryOperator(self.layout, kernel, self.threads)
+        options = solver.Options(
+            tolerance=settings.residual,
+            max_iterations=settings.max_cycle,
+            vectors=settings.vectors,
+            threads=self.threads,
+        )
+        search = solver.Search(self.world, self.layout, operator, options, self._told)
+        self._found = search.run(self._starts(operator))
+        return self.e_tot
+
+    def _told(self, iteration: Iteration) -> None:
+        if self.on_iteration is not None:
+            self.on_iteration(iteration)
+
+    def _starts(self, operator: MemoryOperator) -> list[Any]:
+        """The states of the references as vectors of the whole space."""
+        mine = np.flatnonzero(self.records.is_reference)
+        values = self._references_found.coefficients(self.records.alpha[mine], self.records.beta[mine])
+        vectors = []
+        for row in values:
+            vector = operator.make()
+            for block, (first, last) in enumerate(self.layout.blocks):
+                inside = (mine >= first) & (mine < last)
+                if inside.any() and block % self.world.size == self.world.rank:
+                    data = np.zeros(self.layout.size(block))
+                    at = self.layout.offsets[mine[inside]] - self.layout.offsets[first]
+                    data[at] = row[inside]
+                    vector.write(block, data)
+            vectors.append(vector)
+        return vectors
+
+    @property
+    def found(self) -> solver.Found:
+        """What the search has found. Raises OutcoreError before `kernel`."""
+        if self._found is None:
+            raise _refused("there are no states; run kernel() first")
+        return self._found
+
+    @property
+    def e_states(self) -> Any:
+        """Energies of all roots (Hartree)."""
+        return self.found.iterations[-1].energies - self._raised + self._origin
+
+    @property
+    def e_tot(self) -> Any:
+        """The energy (Hartree), of several roots an array."""
+        energies = self.e_states
+        return float(energies[0]) if len(energies) == 1 else energies
+
+    @property
+    def e_reference(self) -> Any:
+        """The energy of the references alone (Hartree), of several roots an array."""
+        energies = self._references_found.energies
+        return float(energies[0]) if len(energies) == 1 else energies
+
+    @property
+    def converged(self) -> bool:
+        """All roots are."""
+        return self.found.converged
+
+    def reference_weight(self, root: int = 0) -> float:
+        """Sum of squares of the coefficients of references."""
+        layout, inside = self.layout, self.records.is_reference
+        sums = np.zeros(2)
+        for block in range(self.world.rank, len(layout.blocks), self.world.size):
+            first, last = layout.blocks[block]
+            squares = layout.weights(block) * self.found.states[root].read(block) ** 2
+            of_references = np.repeat(inside[first:last], self.records.sizes[first:last])
+            sums += squares[of_references].sum(), squares.sum()
+        total = self.world.all_reduce(sums)
+        return float(total[0] / total[1])
+
+    def corrections(self, root: int = 0) -> Corrections:
+        """For the lack of size consistency, of a CI."""
+        if self.settings.functional != "ci":
+            raise _refused(f"{self.settings.functional.upper()} has no corrections")
+        correlation = float(self.e_states[root] - self._references_found.energies[root])
+        return size_consistency.corrections(correlation, self.reference_weight(root), sum(self.electrons))
+
+    # ---- end ----
+
+    def _drop(self) -> None:
+        if self._found is not None:
+            for each in (*self._found.states, *self._found.multiplied):
+                each.close()
+            self._found = None
+
+    def close(self) -> None:
+        """Frees vectors. May be repeated. Collective."""
+        self._drop()
+        if self._owns_world and not self.world.closed:
+            self.world.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if not isinstance(error, KeyboardInterrupt):
+            self.close()
+
+
+def _refused(detail: str) -> OutcoreError:
+    return OutcoreError(errno.EINVAL, "multireference CI", detail=detail)

@@ -1,0 +1,100 @@
+"""States of the references alone, with which a multireference CI begins and to which it is compared."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outcore.base.errors import OutcoreError
+from outcore.chem.ci import determinants
+from outcore.chem.ci import hamiltonian as hamiltonians
+from outcore.chem.mrci import configurations
+from outcore.chem.mrci.configurations import Configurations, Masks
+
+if TYPE_CHECKING:
+    from outcore.chem.mrci.orbitals import Correlated
+
+Matrix = NDArray[np.float64]
+
+MAX_DETERMINANTS = 4000  # whose Hamiltonian is a matrix in memory
+_PURE = 0.05  # <S^2> of states of the spin that is looked for differs by less
+
+
+@dataclass(frozen=True)
+class ReferenceStates:
+    """energies: Hartree. vectors: [state][determinant]."""
+
+    energies: Matrix
+    vectors: Matrix
+    alpha: Masks
+    beta: Masks
+
+    def coefficients(self, alpha: Masks, beta: Masks) -> Matrix:
+        """[state][determinant] of some of the determinants, in another order."""
+        where = {
+            (a, b): i for i, (a, b) in enumerate(zip(self.alpha.tolist(), self.beta.tolist(), strict=True))
+        }
+        found = [where[a, b] for a, b in zip(alpha.tolist(), beta.tolist(), strict=True)]
+        return np.ascontiguousarray(self.vectors[:, found])
+
+
+def of(
+    found: Correlated,
+    references: Configurations,
+    electrons: tuple[int, int],
+    irrep: int,
+    spin: int,
+    roots: int,
+) -> ReferenceStates:
+    """The lowest states of 2S = spin. Raises OutcoreError: EFBIG (too many references), EINVAL (fewer states)."""
+    labels = configurations.irreps(references, found.orbitals.internal)
+    alpha, beta = configurations.determinants(references[labels == irrep], *electrons)
+    if len(alpha) > MAX_DETERMINANTS:
+        raise OutcoreError(
+            errno.EFBIG,
+            "multireference CI",
+            detail=f"{len(alpha)} determinants of the references; there may be {MAX_DETERMINANTS}: take fewer "
+            "references (a file, or a threshold), or fewer active orbitals",
+        )
+    u = len(found.orbitals.internal)
+    inner = hamiltonians.make(
+        found.one[:u, :u], found.two[: u * (u + 1) // 2, : u * (u + 1) // 2], core_energy=found.core_energy
+    )
+    energies, vectors = np.linalg.eigh(determinants.matrix(inner, alpha, beta)) if len(alpha) else _none()
+    squares = determinants.spin_square(alpha, beta) if len(alpha) else np.zeros((0, 0))
+    energies, vectors = _of_one_spin(energies, vectors, squares)
+    wanted = spin / 2 * (spin / 2 + 1)
+    pure = np.abs(np.einsum("ji,jk,ki->i", vectors, squares, vectors, optimize=True) - wanted) < _PURE
+    if pure.sum() < roots:
+        raise OutcoreError(
+            errno.EINVAL,
+            "multireference CI",
+            detail=f"the references have {int(pure.sum())} states of irrep {found.names[irrep]} and 2S = "
+            f"{spin}, not "
+            f"{roots}",
+        )
+    return ReferenceStates(
+        energies[pure][:roots], np.ascontiguousarray(vectors[:, pure].T[:roots]), alpha, beta
+    )
+
+
+def _none() -> tuple[Matrix, Matrix]:
+    return np.zeros(0), np.zeros((0, 0))
+
+
+def _of_one_spin(energies: Matrix, vectors: Matrix, squares: Matrix) -> tuple[Matrix, Matrix]:
+    """States that are degenerate may be mixed: those of one spin each."""
+    first = 0
+    while first < len(energies):
+        last = first + 1
+        while last < len(energies) and energies[last] - energies[first] < 1e-7:
+            last += 1
+        if last - first > 1:
+            part = vectors[:, first:last]
+            vectors[:, first:last] = part @ np.linalg.eigh(part.T @ squares @ part)[1]
+        first = last
+    return energies, vectors

@@ -1,0 +1,104 @@
+"""Which configurations are the references of a multireference CI."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outcore.base.errors import OutcoreError
+from outcore.chem.mrci import configurations
+from outcore.chem.mrci.configurations import Configurations
+
+if TYPE_CHECKING:
+    from outcore.chem.mrci.orbitals import Correlated
+
+MAX_REFERENCES = 1_000_000
+
+
+def of_space(found: Correlated, irrep: int, *, symmetry: bool) -> Configurations:
+    """All of the active space; with `symmetry` those whose orbitals multiply to the irrep of the state.
+
+    Raises OutcoreError: EFBIG (more than MAX_REFERENCES)."""
+    choice, total = found.choice, sum(found.electrons)
+    left = total - 2 * choice.inactive
+    count = configurations.count_every(choice.active, left)
+    if count > MAX_REFERENCES:
+        raise OutcoreError(
+            errno.EFBIG,
+            "list references",
+            detail=f"{left} electrons in {choice.active} active orbitals have {count} configurations; at most "
+            f"{MAX_REFERENCES} can be listed: take fewer orbitals, or references from a file or by a threshold",
+        )
+    every = configurations.every(range(choice.inactive, choice.internal), left, (1 << choice.inactive) - 1)
+    if symmetry:
+        every = every[configurations.irreps(every, found.orbitals.internal) == irrep]
+    return every
+
+
+def of_file(found: Correlated, path: Path) -> Configurations:
+    """One line each: 0, 1 or 2 electrons of every active orbital, such as 222000; what follows # is a comment.
+
+    Raises OutcoreError (EINVAL), with the line."""
+    choice, listed = found.choice, []
+    wanted = sum(found.electrons) - 2 * choice.inactive
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        text = "".join(line.partition("#")[0].split())
+        if not text:
+            continue
+        where = f"line {number}: '{text}'"
+        if set(text) - set("012"):
+            raise _refused(path, f"{where} is more than the digits 0, 1 and 2")
+        if len(text) != choice.active:
+            raise _refused(path, f"{where} has {len(text)} orbitals; {choice.active} are active")
+        occupation = [int(each) for each in text]
+        if sum(occupation) != wanted:
+            raise _refused(path, f"{where} has {sum(occupation)} electrons; {wanted} are active")
+        listed.append(configurations.of_occupation([2] * choice.inactive + occupation))
+    if not listed:
+        raise _refused(path, "it lists no reference")
+    return np.unique(np.array(listed, np.uint64))
+
+
+def by_weight(found: Correlated, vector: NDArray[np.float64], threshold: float) -> Configurations:
+    """Those whose determinants have at least this weight together in a vector [alpha string][beta string] of
+    the active space, strings in the order of their values.
+
+    Raises OutcoreError (EINVAL)."""
+    choice = found.choice
+    counts = [each - choice.inactive for each in found.electrons]
+    strings = [_strings(choice.active, each) for each in counts]
+    if vector.shape != (len(strings[0]), len(strings[1])):
+        raise OutcoreError(
+            errno.EINVAL,
+            "choose references by weight",
+            detail=f"a vector of shape {vector.shape} is none of {counts[0]} alpha and {counts[1]} beta "
+            f"electrons in "
+            f"{choice.active} orbitals",
+        )
+    core, shift = np.uint64((1 << choice.inactive) - 1), np.uint64(choice.inactive)
+    alpha, beta = (core | each << shift for each in strings)
+    every = configurations.of_strings(alpha[:, None], beta).ravel()
+    kept, where = np.unique(every, return_inverse=True)
+    weights = np.bincount(where.ravel(), (vector**2).ravel()) / float((vector**2).sum())
+    if not (weights >= threshold).any():
+        raise OutcoreError(
+            errno.EINVAL,
+            "choose references by weight",
+            detail=f"no configuration has a weight of {threshold:g}; the largest is {weights.max():.4f}",
+        )
+    return kept[weights >= threshold]
+
+
+def _strings(orbitals: int, electrons: int) -> NDArray[np.uint64]:
+    """By value."""
+    masks = np.arange(1 << orbitals, dtype=np.uint64)
+    chosen: NDArray[np.uint64] = masks[np.bitwise_count(masks) == electrons]
+    return chosen
+
+
+def _refused(path: Path, detail: str) -> OutcoreError:
+    return OutcoreError(errno.EINVAL, f"read references from {path}", detail=detail)

@@ -1,0 +1,50 @@
+"""What a truncated CI lacks: corrections of its energy, and functionals in its place."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+FUNCTIONALS = ("ci", "acpf", "aqcc")
+
+
+def penalty(functional: str, electrons: int) -> float:
+    """The weight of all but the references in the norm of a functional."""
+    n = electrons
+    if functional == "acpf":
+        return 2.0 / n
+    if functional == "aqcc":
+        return 1.0 - (n - 3) * (n - 2) / (n * (n - 1))
+    return 1.0
+
+
+@dataclass(frozen=True)
+class Corrections:
+    """Hartree, to be added to the energy of a CI."""
+
+    davidson: float
+    renormalised: float
+    pople: float
+    meissner: float
+
+
+def corrections(correlation: float, weight: float, electrons: int) -> Corrections:
+    """correlation: the energy of the CI above that of the references. weight: sum of squares of the
+    coefficients of the references in the CI. electrons: that are correlated."""
+    n, missing = electrons, 1.0 - weight
+    if not 0 < weight <= 1:
+        return Corrections(math.nan, math.nan, math.nan, math.nan)
+    meissner = correlation * missing / weight * (n - 2) * (n - 3) / (n * (n - 1))
+    return Corrections(
+        correlation * missing, correlation * missing / weight, _pople(correlation, weight, n), meissner
+    )
+
+
+def _pople(correlation: float, weight: float, n: int) -> float:
+    if weight <= 0.5:  # the angle has no tangent
+        return math.nan
+    if weight > 1 - 1e-12:
+        return 0.0
+    angle = math.acos(math.sqrt(weight))
+    tangent, secant = math.tan(2 * angle), 1 / math.cos(2 * angle)
+    return correlation * ((math.sqrt(n * n + 2 * n * tangent**2) - n) / (2 * (secant - 1)) - 1)

@@ -1,0 +1,295 @@
+"""The lowest states of a multireference CI, by Davidson's method.
+
+The small space holds vectors v, with H v of each. In each iteration the states of the small space are found, and
+corrected by their residuals; when the space is full it shrinks to the states and the directions in which they were
+corrected before. With a metric that is not 1 for all determinants the states are those of ACPF or AQCC.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from outcore.base.errors import NotConverged
+from outcore.chem.ci.small import Matrix, ritz
+from outcore.parallel import team
+
+if TYPE_CHECKING:
+    from outcore.chem.mrci.vectors import Array, Layout, Vector
+    from outcore.job.world import World
+
+SMALLEST = 0.05  # Hartree: denominators of corrections are not nearer to zero
+_CLOSINGS = 3  # times that a converged search is begun anew because its residuals were not
+
+
+class Operator(Protocol):
+    """H without its reference energy."""
+
+    waited_seconds: float
+
+    def make(self) -> Vector: ...
+    def apply(self, x: Vector, y: Vector) -> float:
+        """Adds H x to y, which is zero; returns <x|H|x>, exact of what is stored of x. Collective."""
+
+    def diagonal(self, block: int) -> Array: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """tolerance: norm of residuals (Hartree). vectors: of the small space, for each state, at least 3."""
+
+    tolerance: float = 1e-6
+    max_iterations: int = 50
+    vectors: int = 6
+    threads: int = 1
+    exact: bool = True  # vectors are stored as they are
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """energies: Hartree, above the reference energy. seconds: since the iteration before."""
+
+    number: int
+    energies: Matrix
+    residuals: Matrix
+    seconds: float
+    waited_seconds: float
+
+
+@dataclass
+class Found:
+    states: list[Vector]
+    multiplied: list[Vector]
+    iterations: list[Iteration]
+    converged: bool
+
+
+class Search:
+    """`on_iteration` is called with each iteration, and the states as they are then if they were just written."""
+
+    def __init__(
+        self,
+        world: World,
+        layout: Layout,
+        operator: Operator,
+        options: Options,
+        on_iteration: Callable[[Iteration], None] | None = None,
+        keep: Callable[[list[Vector], Iteration], None] | None = None,
+    ) -> None:
+        self.world, self.layout, self.operator, self.options = world, layout, operator, options
+        self._on_iteration, self._keep = on_iteration, keep
+        self._vectors: list[Vector] = []
+        self._multiplied: list[Vector] = []
+        self._new: list[Vector] = []  # corrections that H was not applied to yet
+        self._iterations: list[Iteration] = []
+
+    def run(self, states: list[Vector]) -> Found:
+        """From independent start vectors, which are the search's from now on. Collective."""
+        self._count = len(states)
+        self._since = time.perf_counter()
+        self._before = 0.0
+        closings = 0
+        try:
+            self._start(states)
+            while True:
+                self._correct()
+                if self._converged() and not self.options.exact and closings < _CLOSINGS:
+                    closings += 1
+                    if not self._closes():
+                        continue
+                if self._converged() or len(self._iterations) >= self.options.max_iterations:
+                    break
+                self._expand()
+        except Exception:
+            self.close()
+            raise
+        self._drop_new()
+        self._shrink(self._states, keep_directions=False)
+        k = self._count
+        return Found(self._vectors[:k], self._multiplied[:k], self._iterations, self._converged())
+
+    def close(self) -> None:
+        for each in (*self._vectors, *self._multiplied, *self._new):
+            each.close()
+        self._vectors, self._multiplied, self._new = [], [], []
+
+    def _drop_new(self) -> None:
+        for each in self._new:
+            each.close()
+        self._new = []
+
+    # ---- the small problem ----
+
+    def _start(self, states: list[Vector]) -> None:
+        self._vectors, self._multiplied = states, []
+        for each in states:
+            self._multiplied.append(self.operator.make())
+            self.operator.apply(each, self._multiplied[-1])
+        self._overlap, self._hamiltonian = self._products(range(len(states)))
+        self._solve()
+
+    def _solve(self) -> None:
+        found = ritz(self._overlap, self._hamiltonian, self._count)
+        self._energies, self._states = found.energies, found.coefficients
+
+    def _products(self, rows: range) -> tuple[Matrix, Matrix]:
+        """Overlaps and H of these vectors with all."""
+        layout, m = self.layout, len(self._vectors)
+        sums = np.zeros((2, len(rows), m))
+
+        def work(block: int) -> Matrix:
+            x = np.array([each.read(block) for each in self._vectors])
+            hx = np.array([each.read(block) for each in self._multiplied])
+            left = x[rows.start : rows.stop]
+            return np.array([(left * layout.metric(block)) @ x.T, (left * layout.weights(block)) @ hx.T])
+
+        for each in self._each_block(work):
+            sums += each
+        overlap, hamiltonian = self.world.all_reduce(sums)
+        if len(rows) == m:
+            hamiltonian = (hamiltonian + hamiltonian.T) / 2
+        return overlap, hamiltonian
+
+    def _each_block(self, work: Callable[[int], Matrix]) -> list[Matrix]:
+        """Results of this process's blocks, in their order."""
+        mine = range(self.world.rank, len(self.layout.blocks), self.world.size)
+        found: dict[int, Matrix] = {}
+
+        def do(_thread: int, block: int) -> None:
+            found[block] = work(block)
+
+        team.each(mine, self.options.threads, do)
+        return [found[block] for block in mine]
+
+    # ---- one iteration ----
+
+    def _correct(self) -> None:
+        """Residuals of the states, and corrections of those that have not converged, as new vectors."""
+        k, layout = self._count, self.layout
+        new = [self.operator.make() for _ in range(k)]
+        energies, c = self._energies[:, None], self._states
+        norms = np.zeros(k)
+
+        def work(block: int) -> Matrix:
+            x = c @ np.array([each.read(block) for each in self._vectors])
+            hx = c @ np.array([each.read(block) for each in self._multiplied])
+            weights, metric = layout.weights(block), layout.metric(block)
+            scale = metric / weights
+            residual = hx - energies * (scale * x)
+            gap = self.operator.diagonal(block) - energies * scale
+            gap = np.where(np.abs(gap) < SMALLEST, np.copysign(SMALLEST, gap), gap)
+            for i in range(k):
+                correction = -residual[i] / gap[i]
+                layout.fold(block, 0.5, correction)
+                new[i].write(block, correction)
+            squares: Matrix = (residual**2 * (weights / scale)).sum(1)
+            return squares
+
+        for each in self._each_block(work):
+            norms += each
+        residuals = np.sqrt(self.world.all_reduce(norms))
+        self._new = new
+        self._record(residuals)
+
+    def _record(self, residuals: Matrix) -> None:
+        now = time.perf_counter()
+        waited = self.operator.waited_seconds
+        iteration = Iteration(
+            len(self._iterations) + 1,
+            self._energies.copy(),
+            residuals,
+            now - self._since,
+            waited - self._before,
+        )
+        self._since, self._before = now, waited
+        self._iterations.append(iteration)
+        if not np.isfinite(residuals).all():
+            raise NotConverged(
+                None, "multireference CI", detail=f"iteration {iteration.number} gave no number"
+            )
+        if self._on_iteration is not None:
+            self._on_iteration(iteration)
+
+    def _converged(self) -> bool:
+        return bool((self._iterations[-1].residuals < self.options.tolerance).all())
+
+    def _expand(self) -> None:
+        """H of the corrections, and the states of the larger space."""
+        active = [
+            i for i in range(self._count) if self._iterations[-1].residuals[i] >= self.options.tolerance
+        ]
+        for i, each in enumerate(self._new):
+            if i not in active:
+                each.close()
+        if len(self._vectors) + len(active) > self.options.vectors * self._count:
+            self._shrink(self._states, keep_directions=len(self._vectors) > self._count)
+            if self._keep is not None:
+                self._keep(self._vectors[: self._count], self._iterations[-1])
+        m = len(self._vectors)
+        for i in active:
+            self._vectors.append(self._new[i])
+            self._multiplied.append(self.operator.make())
+            self.operator.apply(self._vectors[-1], self._multiplied[-1])
+        self._new = []
+        overlap, hamiltonian = self._products(range(m, len(self._vectors)))
+        self._overlap = _bordered(self._overlap, overlap)
+        self._hamiltonian = _bordered(self._hamiltonian, hamiltonian)
+        self._solve()
+
+    def _shrink(self, states: Matrix, *, keep_directions: bool) -> None:
+        """The small space becomes that of its states, and of what they have beside the first vectors."""
+        k, m = self._count, len(self._vectors)
+        rows = states
+        if keep_directions:
+            rest = states.copy()
+            rest[:, :k] = 0
+            rows = np.concatenate([states, rest])
+        count = len(rows)
+
+        def work(block: int) -> Matrix:
+            for group in (self._vectors, self._multiplied):
+                made = rows @ np.array([each.read(block) for each in group])
+                for each, data in zip(group, made, strict=False):
+                    each.write(block, data)
+            return np.zeros(0)
+
+        while len(self._vectors) < count:  # of the first iteration
+            self._vectors.append(self.operator.make())
+            self._multiplied.append(self.operator.make())
+            rows = np.pad(rows, ((0, 0), (0, 1)))
+        self._each_block(work)
+        for each in (*self._vectors[count:], *self._multiplied[count:]):
+            each.close()
+        del self._vectors[count:], self._multiplied[count:]
+        rows = rows[:, :m]
+        self._overlap = rows @ self._overlap @ rows.T
+        self._hamiltonian = rows @ self._hamiltonian @ rows.T
+        self._states = np.eye(k, count)
+        if self.world.size > 1:
+            self.world.barrier()
+
+    def _closes(self) -> bool:
+        """H of the states anew, as they are stored; whether they are still converged."""
+        self._drop_new()
+        self._shrink(self._states, keep_directions=False)
+        for each in self._multiplied:
+            each.close()
+        self._start(self._vectors)
+        self._correct()
+        return self._converged()
+
+
+def _bordered(known: Matrix, rows: Matrix) -> Matrix:
+    """A symmetric matrix with more rows, the last ones."""
+    m, size = len(known), rows.shape[1]
+    found = np.zeros((size, size))
+    found[:m, :m] = known
+    found[m:] = rows
+    found[:m, m:] = rows[:, :m].T
+    own = rows[:, m:]
+    found[m:, m:] = (own + own.T) / 2
+    return found

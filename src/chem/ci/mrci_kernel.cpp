@@ -1,0 +1,359 @@
+#include "chem/ci/mrci_kernel.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <stdexcept>
+
+#include "chem/ci/aligned.hpp"
+#include "chem/ci/strings.hpp"
+
+namespace outcore::chem::ci {
+namespace {
+
+constexpr std::int64_t batch_elements = std::int64_t{1} << 18;  // of a panel of lines
+constexpr std::int64_t max_batch = 128;
+constexpr double cost_of_element = 8;  // gathered and added back, in operations
+
+}  // namespace
+
+/// One thread's memory, and what it does with holes.
+class MrciKernel::Worker {
+ public:
+  Worker(const MrciKernel& kernel, std::span<const double> x, std::span<double> t,
+         std::span<const std::int64_t> offsets, bool shared)
+      : kernel_(kernel),
+        space_(*kernel.space_),
+        reacher_(space_, kernel.pairs_),
+        x_(x),
+        t_(t),
+        offsets_(offsets),
+        shared_(shared) {}
+
+  void lines(const Holes& of, std::int64_t first, std::int64_t last);
+  void spectators(const Holes& of, const Hole& hole);
+
+ private:
+  /// Where a record begins in x and t.
+  [[nodiscard]] std::int64_t offset_of(const Segment& segment) const {
+    const std::int64_t at = offsets_[std::size_t(segment.record)];
+    const auto end = std::int64_t(std::min(x_.size(), t_.size()));
+    if (at < 0 || at + space_.record(segment.record).size > end)
+      throw std::out_of_range("a record of the task is not there");
+    return at;
+  }
+  void gather_all(double* panel) {
+    for (const Segment& each : reach_.segments)
+      gather(each, space_.externals(), space_.record(each.record).irrep, x_.data() + offset_of(each), panel,
+             reach_.columns);
+  }
+  void scatter_all(const double* panel) {
+    for (const Segment& each : reach_.segments) {
+      std::unique_lock<std::mutex> lock;
+      if (shared_) lock = std::unique_lock(kernel_.locks_[std::size_t(each.record) % kernel_.locks_.size()]);
+      scatter(each, space_.externals(), space_.record(each.record).irrep, panel, reach_.columns,
+              t_.data() + offset_of(each));
+    }
+  }
+  void multiply_opposite(const OppositePairs& pairs, int lines);
+  void add_external(const OppositePairs& pairs, int lines);
+
+  const MrciKernel& kernel_;
+  const MrciSpace& space_;
+  Reacher reacher_;
+  std::span<const double> x_;
+  std::span<double> t_;
+  std::span<const std::int64_t> offsets_;
+  bool shared_;
+  Reach reach_;
+  Aligned<double> d_, e_, part_, even_, odd_, even_product_, odd_product_;
+};
+
+MrciKernel::MrciKernel(std::shared_ptr<const MrciSpace> space, const MrciIntegrals& integrals, Blas blas)
+    : space_(std::move(space)), blas_(blas), constant_(integrals.constant) {
+  if (integrals.alpha_electrons + integrals.beta_electrons < 2)
+    throw std::invalid_argument("a multireference CI needs two electrons");
+  if (integrals.orbitals != space_->orbitals()) throw std::invalid_argument("integrals of other orbitals");
+  for (int g = 0; g < space_->externals().groups(); ++g) {
+    pairs_.opposite.emplace_back(*space_, g, integrals);
+    pairs_.same.emplace_back(*space_, g, integrals);
+  }
+  holes_ = list_holes(*space_);
+  const int n = integrals.orbitals;
+  for (int p = 0; p < n; ++p) {
+    one_.push_back(integrals.one[std::size_t(p) * std::size_t(n + 1)]);
+    for (int q = 0; q < n; ++q) {
+      coulomb_.push_back(integrals.bare(p, p, q, q));
+      exchange_.push_back(integrals.bare(p, q, p, q));
+    }
+  }
+}
+
+std::int64_t MrciKernel::integral_bytes() const noexcept {
+  std::size_t elements = 0;
+  for (const auto& each : pairs_.opposite)
+    elements +=
+        each.matrix.size() + each.to_external.size() + each.even_matrix.size() + each.odd_matrix.size();
+  for (const auto& each : pairs_.same) elements += each.matrix.size();
+  return std::int64_t(elements * sizeof(double));
+}
+
+// ---- tasks ----
+
+double MrciKernel::cost_of(const Holes& of, const Hole& hole) const {
+  const Externals& externals = space_->externals();
+  if (of.part == Part::opposite) {
+    const OppositePairs& pairs = pairs_.opposite[std::size_t(of.irrep)];
+    const double mixed = pairs.mixed, external = pairs.external;
+    return 2 * mixed * mixed + 4 * mixed * external + external * external +
+           cost_of_element * (mixed + external);
+  }
+  if (of.part == Part::same) {
+    const EqualPairs& pairs = pairs_.same[std::size_t(of.irrep)];
+    const double all = pairs.mixed + pairs.external;
+    return 2 * all * all + cost_of_element * all;
+  }
+  const int u = space_->internals(), outside = externals.count();
+  const double empty_first = u - std::popcount(hole.first), empty_second = u - std::popcount(hole.second);
+  const double g = externals.groups();
+  if (is_whole(of.part)) {
+    const double rows =
+        (is_opposite(of.part) ? empty_first * empty_second : empty_first * empty_first / 2) / g;
+    return (2 * rows + cost_of_element) * rows * outside * outside;
+  }
+  const double rows =
+      outside * (of.part == Part::opposite_first ? empty_first + empty_second : empty_first) / g;
+  return (2 * rows + cost_of_element) * rows * outside;
+}
+
+std::vector<MrciTask> MrciKernel::tasks(double max_cost, std::int64_t max_elements) const {
+  std::vector<MrciTask> found;
+  const Reacher reacher(*space_, pairs_);
+  Reach reach;
+  std::vector<std::int64_t> records, more;
+  for (std::size_t list = 0; list < holes_.size(); ++list) {
+    const Holes& of = holes_[list];
+    MrciTask task{std::int32_t(list), 0, 0, 0};
+    records.clear();
+    std::int64_t elements = 0;
+    for (std::int64_t i = 0; i < std::int64_t(of.holes.size()); ++i) {
+      const Hole& hole = of.holes[std::size_t(i)];
+      const double cost = cost_of(of, hole);
+      std::int64_t added = 0;
+      if (max_elements > 0) {
+        more.clear();
+        touched(reacher, of, hole, reach, more);
+        for (std::int64_t each : more)
+          if (!std::binary_search(records.begin(), records.end(), each)) added += space_->record(each).size;
+      }
+      if (task.last > task.first &&
+          (task.cost + cost > max_cost || (max_elements > 0 && elements + added > max_elements))) {
+        found.push_back(task);
+        task = {std::int32_t(list), i, i, 0};
+        records.clear();
+        elements = 0;
+        for (std::int64_t each : more) elements += space_->record(each).size;
+      } else {
+        elements += added;
+      }
+      if (max_elements > 0) {
+        const auto middle = std::int64_t(records.size());
+        records.insert(records.end(), more.begin(), more.end());
+        std::inplace_merge(records.begin(), records.begin() + middle, records.end());
+        records.erase(std::unique(records.begin(), records.end()), records.end());
+      }
+      task.last = i + 1;
+      task.cost += cost;
+    }
+    found.push_back(task);
+  }
+  return found;
+}
+
+void MrciKernel::touched(const Reacher& reacher, const Holes& of, const Hole& hole, Reach& reach,
+                         std::vector<std::int64_t>& records) const {
+  const auto take = [&] {
+    for (const Segment& each : reach.segments) records.push_back(each.record);
+  };
+  if (is_line(of.part)) {
+    reach.clear(0, of.irrep);
+    reacher.add_line(of, hole, 0, reach);
+    take();
+  } else {
+    for (int g = 0; g < space_->externals().groups(); ++g) {
+      reacher.find(of, hole, g, reach);
+      take();
+    }
+  }
+  std::sort(records.begin(), records.end());
+  records.erase(std::unique(records.begin(), records.end()), records.end());
+}
+
+std::vector<std::int64_t> MrciKernel::records_of(const MrciTask& task) const {
+  const Holes& of = holes_.at(std::size_t(task.holes));
+  const Reacher reacher(*space_, pairs_);
+  Reach reach;
+  std::vector<std::int64_t> found, more;
+  for (std::int64_t i = task.first; i < task.last; ++i) {
+    more.clear();
+    touched(reacher, of, of.holes.at(std::size_t(i)), reach, more);
+    found.insert(found.end(), more.begin(), more.end());
+  }
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
+void MrciKernel::apply(const MrciTask& task, std::span<const double> x, std::span<double> t,
+                       std::span<const std::int64_t> offsets, bool shared) const {
+  const Holes& of = holes_.at(std::size_t(task.holes));
+  if (task.first < 0 || task.last > std::int64_t(of.holes.size())) throw std::out_of_range("holes of a task");
+  Worker worker(*this, x, t, offsets, shared);
+  if (is_line(of.part)) {
+    worker.lines(of, task.first, task.last);
+    return;
+  }
+  for (std::int64_t i = task.first; i < task.last; ++i) worker.spectators(of, of.holes[std::size_t(i)]);
+}
+
+// ---- products ----
+
+void MrciKernel::Worker::lines(const Holes& of, std::int64_t first, std::int64_t last) {
+  const bool opposite = of.part == Part::opposite;
+  const auto at = std::size_t(of.irrep);
+  const std::int64_t length = opposite
+                                  ? kernel_.pairs_.opposite[at].mixed + kernel_.pairs_.opposite[at].external
+                                  : kernel_.pairs_.same[at].mixed + kernel_.pairs_.same[at].external;
+  if (length == 0) return;
+  const std::int64_t batch = std::clamp<std::int64_t>(batch_elements / length, 1, max_batch);
+  for (std::int64_t begin = first; begin < last; begin += batch) {
+    const std::int64_t count = std::min(batch, last - begin);
+    d_.assign(std::size_t(count * length), 0.0);
+    e_.resize(std::size_t(count * length));
+    reach_.clear(int(length), of.irrep);
+    for (std::int64_t i = 0; i < count; ++i)
+      reacher_.add_line(of, of.holes[std::size_t(begin + i)], i * length, reach_);
+    gather_all(d_.data());
+    for (std::int64_t i = 0; i < count; ++i) {
+      const Hole& hole = of.holes[std::size_t(begin + i)];
+      if (!opposite || space_.parity() == 0 || hole.first != hole.second) continue;
+      for (std::int64_t j = i * length; j < (i + 1) * length; ++j) d_[std::size_t(j)] *= 0.5;
+    }
+    if (opposite) {
+      multiply_opposite(kernel_.pairs_.opposite[at], int(count));
+    } else {
+      kernel_.blas_.multiply<double>(int(count), int(length), int(length), d_.data(), int(length),
+                                     kernel_.pairs_.same[at].matrix.data(), int(length), e_.data(),
+                                     int(length));
+    }
+    scatter_all(e_.data());
+  }
+}
+
+void MrciKernel::Worker::multiply_opposite(const OppositePairs& pairs, int lines) {
+  const Blas& blas = kernel_.blas_;
+  const int mixed = pairs.mixed, external = pairs.external, length = mixed + external;
+  if (mixed > 0)
+    blas.multiply<double>(lines, mixed, mixed, d_.data(), length, pairs.matrix.data(), mixed, e_.data(),
+                          length);
+  if (external == 0) return;
+  if (mixed > 0) {
+    blas.add_products<double>(lines, mixed, external, d_.data() + mixed, length, pairs.to_external.data(),
+                              external, e_.data(), length);
+    blas.multiply<double>(lines, external, mixed, d_.data(), length, pairs.to_external.data(), external,
+                          e_.data() + mixed, length);
+  } else {
+    std::fill(e_.begin(), e_.begin() + std::ptrdiff_t(lines) * length, 0.0);
+  }
+  add_external(pairs, lines);
+}
+
+/// Sums and differences of external pairs, whose integrals are separate and smaller.
+void MrciKernel::Worker::add_external(const OppositePairs& pairs, int lines) {
+  const Blas& blas = kernel_.blas_;
+  const Externals& externals = space_.externals();
+  const int length = pairs.mixed + pairs.external;
+  even_.resize(std::size_t(lines) * std::size_t(pairs.even));
+  odd_.resize(std::size_t(lines) * std::size_t(pairs.odd));
+  even_product_.resize(even_.size());
+  odd_product_.resize(odd_.size());
+  // Calls each(here, there, even, odd) for pairs c >= d: positions in a line, and in lines of sums and
+  // differences.
+  const auto each_pair = [&](const auto& each) {
+    std::int64_t even = 0, odd = 0;
+    for (int g = 0; g < externals.groups(); ++g) {
+      const int h = g ^ pairs.irrep;
+      if (h > g) continue;
+      const int m = externals.count(g), n = externals.count(h);
+      const std::int64_t here = externals.mixed(pairs.irrep, g), there = externals.mixed(pairs.irrep, h);
+      for (int c = 0; c < m; ++c)
+        for (int d = 0; d < (g == h ? c + 1 : n); ++d) {
+          const bool equal = g == h && c == d;
+          each(here + std::int64_t(c) * n + d, there + std::int64_t(d) * m + c, even++, equal ? -1 : odd++);
+        }
+    }
+  };
+  for (int line = 0; line < lines; ++line) {
+    const double* const d = d_.data() + std::int64_t(line) * length + pairs.mixed;
+    double* const sums = even_.data() + std::int64_t(line) * pairs.even;
+    double* const differences = odd_.data() + std::int64_t(line) * pairs.odd;
+    each_pair([&](std::int64_t here, std::int64_t there, std::int64_t even, std::int64_t odd) {
+      sums[even] = d[here] + d[there];
+      if (odd >= 0) differences[odd] = d[here] - d[there];
+    });
+  }
+  if (pairs.even > 0)
+    blas.multiply<double>(lines, pairs.even, pairs.even, even_.data(), pairs.even, pairs.even_matrix.data(),
+                          pairs.even, even_product_.data(), pairs.even);
+  if (pairs.odd > 0)
+    blas.multiply<double>(lines, pairs.odd, pairs.odd, odd_.data(), pairs.odd, pairs.odd_matrix.data(),
+                          pairs.odd, odd_product_.data(), pairs.odd);
+  for (int line = 0; line < lines; ++line) {
+    double* const e = e_.data() + std::int64_t(line) * length + pairs.mixed;
+    const double* const sums = even_product_.data() + std::int64_t(line) * pairs.even;
+    const double* const differences = odd_product_.data() + std::int64_t(line) * pairs.odd;
+    each_pair([&](std::int64_t here, std::int64_t there, std::int64_t even, std::int64_t odd) {
+      if (odd < 0) {
+        e[here] += sums[even];
+      } else {
+        e[here] += sums[even] + differences[odd];
+        e[there] += sums[even] - differences[odd];
+      }
+    });
+  }
+}
+
+void MrciKernel::Worker::spectators(const Holes& of, const Hole& hole) {
+  for (int g = 0; g < space_.externals().groups(); ++g) {
+    reacher_.find(of, hole, g, reach_);
+    if (reach_.row_count == 0) continue;
+    const int rows = reach_.row_count, columns = reach_.columns;
+    const auto size = std::size_t(rows) * std::size_t(columns);
+    if (d_.size() < size) d_.resize(size);
+    if (e_.size() < size) e_.resize(size);
+    gather_all(d_.data());
+    if (of.part == Part::opposite_both && space_.parity() != 0 && hole.first == hole.second)
+      for (std::size_t i = 0; i < size; ++i) d_[i] *= 0.5;
+    const auto at = std::size_t(reach_.irrep);
+    const bool opposite = is_opposite(of.part);
+    const OppositePairs& mixed = kernel_.pairs_.opposite[at];
+    const EqualPairs& same = kernel_.pairs_.same[at];
+    const double* const matrix = opposite ? mixed.matrix.data() : same.matrix.data();
+    const auto width = std::size_t(opposite ? mixed.mixed : same.mixed + same.external);
+    part_.resize(std::size_t(rows) * std::size_t(rows));
+    double* to = part_.data();
+    for (const Rows& from : reach_.rows)
+      for (int r = 0; r < from.count; ++r) {
+        const double* const row = matrix + std::size_t(from.first + r) * width;
+        for (const Rows& each : reach_.rows) {
+          std::copy_n(row + each.first, each.count, to);
+          to += each.count;
+        }
+      }
+    kernel_.blas_.multiply<double>(rows, columns, rows, part_.data(), rows, d_.data(), columns, e_.data(),
+                                   columns);
+    scatter_all(e_.data());
+  }
+}
+
+}  // namespace outcore::chem::ci

@@ -1,0 +1,60 @@
+// The product of the Hamiltonian with a vector of a multireference CI, hole by hole.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "chem/ci/blas.hpp"
+#include "chem/ci/mrci_reach.hpp"
+
+namespace outcore::chem::ci {
+
+/// Some holes of one part.
+struct MrciTask {
+  std::int32_t holes;  ///< which list
+  std::int64_t first, last;
+  double cost;  ///< about that many operations
+};
+
+/// H C = sum of all tasks; folded, C = P C^T, it is T + P T^T, of which tasks add T to the records that there
+/// are: each record that is its own partner has to be folded (MrciSpace::fold with scale 1) when all is
+/// added. Any thread, several calls at a time.
+class OUTCORE_SIBLING MrciKernel {
+ public:
+  /// Throws std::invalid_argument for fewer than two electrons.
+  MrciKernel(std::shared_ptr<const MrciSpace> space, const MrciIntegrals& integrals, Blas blas);
+
+  [[nodiscard]] const MrciSpace& space() const noexcept { return *space_; }
+  [[nodiscard]] const std::shared_ptr<const MrciSpace>& shared_space() const noexcept { return space_; }
+  /// Work in pieces of at most that cost; with `max_elements` also of so many elements of records together,
+  /// if one hole does not have more.
+  [[nodiscard]] std::vector<MrciTask> tasks(double max_cost, std::int64_t max_elements) const;
+  /// Indices of the records that a task reads, and adds to: ascending.
+  [[nodiscard]] std::vector<std::int64_t> records_of(const MrciTask& task) const;
+  /// Adds to t. Record r begins at offsets[r] of x and of t. `shared`: other calls add to the same t
+  /// meanwhile. Throws std::out_of_range for a record of the task that is not within x and t.
+  void apply(const MrciTask& task, std::span<const double> x, std::span<double> t,
+             std::span<const std::int64_t> offsets, bool shared) const;
+  /// Diagonal elements of the Hamiltonian of records [first, last), one after another.
+  void diagonal(std::int64_t first, std::int64_t last, double* elements) const;
+  [[nodiscard]] std::int64_t integral_bytes() const noexcept;
+
+ private:
+  class Worker;
+  class Levels;
+  [[nodiscard]] double cost_of(const Holes& of, const Hole& hole) const;
+  void touched(const Reacher& reacher, const Holes& of, const Hole& hole, Reach& reach,
+               std::vector<std::int64_t>& records) const;
+
+  std::shared_ptr<const MrciSpace> space_;
+  Blas blas_;
+  MrciPairs pairs_;
+  std::vector<Holes> holes_;
+  double constant_;
+  std::vector<double> one_, coulomb_, exchange_;  // [n], [n][n], [n][n]
+  mutable std::array<std::mutex, 1024> locks_;
+};
+
+}  // namespace outcore::chem::ci

@@ -1,0 +1,131 @@
+#include "chem/ci/mrci_pairs.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace outcore::chem::ci {
+namespace {
+
+std::size_t pair_of(int p, int q) noexcept {
+  if (p < q) std::swap(p, q);
+  return std::size_t(p) * (std::size_t(p) + 1) / 2 + std::size_t(q);
+}
+
+struct Pair {
+  int q, s;
+};
+
+/// External pairs c, d of an irrep as records of `alpha_beta` have them.
+std::vector<Pair> external_pairs(const MrciSpace& space, int irrep) {
+  const Externals& externals = space.externals();
+  std::vector<Pair> found;
+  for (int g = 0; g < externals.groups(); ++g)
+    for (int c = 0; c < externals.count(g); ++c)
+      for (int d = 0; d < externals.count(g ^ irrep); ++d)
+        found.push_back(
+            {space.internals() + externals.first(g) + c, space.internals() + externals.first(g ^ irrep) + d});
+  return found;
+}
+
+/// Those with c > d as records of `alpha_alpha` have them, or those with c >= d.
+std::vector<Pair> ordered_pairs(const MrciSpace& space, int irrep, bool equal) {
+  std::vector<Pair> found;
+  for (const Pair& each : external_pairs(space, irrep))
+    if (each.q > each.s || (equal && each.q == each.s)) found.push_back(each);
+  return found;
+}
+
+}  // namespace
+
+double MrciIntegrals::bare(int p, int q, int r, int s) const noexcept {
+  return pairs[pair_of(p, q) * pair_of(orbitals, 0) + pair_of(r, s)];
+}
+
+double MrciIntegrals::operator()(int p, int q, int r, int s) const noexcept {
+  double sum = bare(p, q, r, s);
+  const double others = alpha_electrons + beta_electrons - 1;
+  if (r == s) sum += one[std::size_t(p) * std::size_t(orbitals) + std::size_t(q)] / others;
+  if (p == q) sum += one[std::size_t(r) * std::size_t(orbitals) + std::size_t(s)] / others;
+  if (p == q && r == s) sum += 2 * constant / (others * (others + 1));
+  return sum;
+}
+
+double MrciIntegrals::opposite(int p, int q, int r, int s) const noexcept {
+  double sum = (*this)(p, q, r, s);
+  if (spin_shift == 0) return sum;
+  // S^2 - M (M + 1) = the lower number of electrons - sum_pq a+_p a_q b+_q b_p
+  if (p == s && q == r) sum -= spin_shift;
+  if (p == q && r == s) sum += spin_shift / std::max(alpha_electrons, beta_electrons);
+  return sum;
+}
+
+OppositePairs::OppositePairs(const MrciSpace& space, int irrep, const MrciIntegrals& v)
+    : irrep(irrep), u(space.internals()), internal_(std::size_t(u * u), -1) {
+  const Externals& externals = space.externals();
+  std::vector<Pair> pairs;
+  for (int q = 0; q < u; ++q)
+    for (int s = 0; s < u; ++s)
+      if ((space.irrep(q) ^ space.irrep(s)) == irrep) {
+        internal_[std::size_t(q * u + s)] = int(pairs.size());
+        pairs.push_back({q, s});
+      }
+  for (int s = 0; s < u; ++s) {
+    const int g = irrep ^ space.irrep(s);
+    first_.push_back(int(pairs.size()));
+    for (int c = 0; c < externals.count(g); ++c) pairs.push_back({u + externals.first(g) + c, s});
+  }
+  for (int q = 0; q < u; ++q) {
+    const int g = irrep ^ space.irrep(q);
+    second_.push_back(int(pairs.size()));
+    for (int d = 0; d < externals.count(g); ++d) pairs.push_back({q, u + externals.first(g) + d});
+  }
+  mixed = int(pairs.size());
+  const auto outer = external_pairs(space, irrep);
+  external = int(outer.size());
+  matrix.reserve(pairs.size() * pairs.size());
+  to_external.reserve(pairs.size() * outer.size());
+  for (const Pair& from : pairs) {
+    for (const Pair& to : pairs) matrix.push_back(v.opposite(to.q, from.q, to.s, from.s));
+    for (const Pair& to : outer) to_external.push_back(v.opposite(to.q, from.q, to.s, from.s));
+  }
+  const auto even_pairs = ordered_pairs(space, irrep, true), odd_pairs = ordered_pairs(space, irrep, false);
+  even = int(even_pairs.size());
+  odd = int(odd_pairs.size());
+  even_matrix.reserve(even_pairs.size() * even_pairs.size());
+  for (const Pair& from : even_pairs)
+    for (const Pair& to : even_pairs)
+      even_matrix.push_back((from.q == from.s ? 0.25 : 0.5) * (v.opposite(to.q, from.q, to.s, from.s) +
+                                                               v.opposite(to.q, from.s, to.s, from.q)));
+  odd_matrix.reserve(odd_pairs.size() * odd_pairs.size());
+  for (const Pair& from : odd_pairs)
+    for (const Pair& to : odd_pairs)
+      odd_matrix.push_back(0.5 *
+                           (v.opposite(to.q, from.q, to.s, from.s) - v.opposite(to.q, from.s, to.s, from.q)));
+}
+
+EqualPairs::EqualPairs(const MrciSpace& space, int irrep, const MrciIntegrals& v)
+    : irrep(irrep), u(space.internals()), internal_(std::size_t(u * u), -1) {
+  const Externals& externals = space.externals();
+  std::vector<Pair> pairs;
+  for (int q = 0; q < u; ++q)
+    for (int s = 0; s < q; ++s)
+      if ((space.irrep(q) ^ space.irrep(s)) == irrep) {
+        internal_[std::size_t(q * u + s)] = int(pairs.size());
+        pairs.push_back({q, s});
+      }
+  for (int s = 0; s < u; ++s) {
+    const int g = irrep ^ space.irrep(s);
+    first_.push_back(int(pairs.size()));
+    for (int c = 0; c < externals.count(g); ++c) pairs.push_back({u + externals.first(g) + c, s});
+  }
+  mixed = int(pairs.size());
+  const auto outer = ordered_pairs(space, irrep, false);
+  external = int(outer.size());
+  pairs.insert(pairs.end(), outer.begin(), outer.end());
+  matrix.reserve(pairs.size() * pairs.size());
+  for (const Pair& from : pairs)
+    for (const Pair& to : pairs)
+      matrix.push_back(v(to.q, from.q, to.s, from.s) - v(to.q, from.s, to.s, from.q));
+}
+
+}  // namespace outcore::chem::ci

@@ -1,0 +1,45 @@
+"""A multireference CI as a matrix over all its determinants."""
+
+from __future__ import annotations
+
+import numpy as np
+from ci_cases import integrals
+
+from outcore import _core
+from outcore.chem.ci import determinants
+from outcore.chem.ci import hamiltonian as hamiltonians
+from outcore.chem.mrci import configurations
+from outcore.chem.mrci.records import Orbitals, Records
+
+
+class Case:
+    """Random integrals of internal and external orbitals with these irreps."""
+
+    def __init__(
+        self, internal, external, groups, electrons, irrep=0, parity=0, inactive=0, seed=1, shift=0.0
+    ):
+        self.orbitals = Orbitals(tuple(internal), tuple(external), groups)
+        labels = [*internal, *external]
+        self.one, self.two = integrals(len(labels), seed, labels)
+        active = range(inactive, len(internal))
+        references = configurations.every(active, sum(electrons) - 2 * inactive, (1 << inactive) - 1)
+        self.records = Records(self.orbitals, references, electrons, irrep, parity)
+        self.space = self.records.native()
+        p, q = np.tril_indices(len(labels))
+        self.packed = np.ascontiguousarray(self.two[p, q][:, p, q])
+        self.kernel = _core.MRCIKernel(self.space, self.one, self.packed, shift)
+
+    def strings(self):
+        parts = [self.records.strings(each) for each in range(len(self.records))]
+        return np.concatenate([a for a, _ in parts]), np.concatenate([b for _, b in parts])
+
+    def matrix(self):
+        hamiltonian = hamiltonians.make(self.one, self.two)
+        return determinants.matrix(hamiltonian, *self.strings())
+
+    def apply(self, x, max_cost=1e4):
+        t = np.zeros_like(x)
+        for task in self.kernel.tasks(max_cost):
+            self.kernel.apply(task, x, t, self.space.offsets[:-1])
+        self.space.fold(0, len(self.space), 1.0, t)
+        return t

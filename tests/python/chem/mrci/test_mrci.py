@@ -1,0 +1,204 @@
+"""Energies: of the three definitions, of PySCF's CISD and full CI, of OpenMolcas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from mrci_molecules import N2, WATER, mean_field
+
+from outcore.base.errors import OutcoreError
+from outcore.chem.mrci import MRCI
+
+pytest.importorskip("pyscf")
+
+
+def n2(**settings):
+    return MRCI.from_mean_field(mean_field(N2), frozen=2, inactive=2, active=6, comm=None, **settings)
+
+
+def water(inactive=1, active=6, **settings):
+    return MRCI.from_mean_field(mean_field(WATER), inactive=inactive, active=active, comm=None, **settings)
+
+
+@pytest.mark.parametrize(
+    ("references", "determinants", "energy"),
+    [("all", 50550, -109.0968643780), ("symmetry", 24742, -109.0960369087)],
+)
+def test_definitions(references, determinants, energy):
+    with n2(references=references) as ci:
+        assert ci.records.determinants == determinants
+        assert ci.kernel() == pytest.approx(energy, abs=2e-9)
+        assert ci.converged
+        assert ci.e_reference == pytest.approx(-108.9466697244, abs=2e-9)
+
+
+@pytest.mark.parametrize(
+    ("references", "determinants", "energy"),
+    [("all", 18989, -76.1160042448), ("symmetry", 16093, -76.1160029238)],
+)
+def test_definitions_of_water(references, determinants, energy):
+    with water(references=references) as ci:
+        assert ci.records.determinants == determinants
+        assert ci.kernel() == pytest.approx(energy, abs=2e-9)
+
+
+def test_cisd():
+    from pyscf import ci as pyscf_ci
+
+    with water(inactive=5, active=0) as ci:
+        assert ci.records.determinants == 679
+        assert ci.kernel() == pytest.approx(
+            pyscf_ci.CISD(mean_field(WATER)).run(conv_tol=1e-12).e_tot, abs=1e-9
+        )
+
+
+def test_everything_active_is_full_ci():
+    from outcore.chem.ci import FCI
+
+    atoms = "Li 0 0 0; H 0 0 1.6"
+    with FCI(mean_field(atoms), frozen=1, comm=None) as full:
+        wanted = full.kernel()
+    with MRCI.from_mean_field(mean_field(atoms), frozen=1, inactive=0, active=10, comm=None) as ci:
+        assert len(ci.records.orbitals.external) == 0
+        assert ci.kernel() == pytest.approx(wanted, abs=1e-10)
+        assert ci.e_reference == pytest.approx(wanted, abs=1e-10)
+
+
+def test_a_triplet():
+    """Of two electrons the space is that of full CI, whatever is active."""
+    from outcore.chem.ci import FCI
+
+    h2 = mean_field("H 0 0 0; H 0 0 1.2", "cc-pvdz")
+    with FCI(h2, spin=2, irrep="B1u", comm=None) as full:
+        wanted = full.kernel()
+    with MRCI.from_mean_field(h2, inactive=0, active=2, spin=2, irrep="B1u", comm=None) as ci:
+        assert ci.kernel() == pytest.approx(wanted, abs=1e-9)
+
+
+def test_a_doublet():
+    from outcore.chem.ci import FCI
+
+    li = mean_field("Li 0 0 0", "cc-pvdz", spin=1)
+    with FCI(li, comm=None) as full:
+        wanted = full.kernel()
+    with MRCI.from_mean_field(li, inactive=0, active=len(li.mo_energy), comm=None) as ci:
+        assert ci.kernel() == pytest.approx(wanted, abs=1e-9)
+
+
+def test_several_roots():
+    from outcore.chem.ci import FCI
+
+    h2 = mean_field("H 0 0 0; H 0 0 1.2", "cc-pvdz")
+    with FCI(h2, roots=2, comm=None) as full:
+        wanted = full.kernel()
+    with MRCI.from_mean_field(h2, inactive=0, active=2, roots=2, comm=None) as ci:
+        np.testing.assert_allclose(ci.kernel(), wanted, atol=1e-9)
+
+
+def test_a_casscf_object():
+    from pyscf import mcscf
+
+    mc = mcscf.CASSCF(mean_field(WATER), 4, 4).run(conv_tol=1e-11, verbose=0)
+    with MRCI(mc, frozen=1, comm=None) as ci:
+        assert ci.orbitals.choice.inactive == 2
+        assert ci.kernel() < mc.e_tot - 0.01
+        assert ci.e_reference == pytest.approx(mc.e_tot, abs=1e-9)
+
+
+def test_references_by_weight():
+    from pyscf import mcscf
+
+    mc = mcscf.CASCI(mean_field(WATER), 4, 4).run(verbose=0)
+    with MRCI(mc, references=0.9, comm=None) as one, MRCI(mc, references=1e-12, comm=None) as many:
+        assert len(one.records.references) == 1
+        assert 1 < len(many.records.references) <= 12
+    with pytest.raises(OutcoreError, match="no configuration has a weight of 0"):
+        MRCI(mc, references=0.9995, comm=None)
+
+
+def test_references_of_a_file(tmp_path):
+    path = tmp_path / "references"
+    path.write_text("# the determinant of the SCF\n2 2 2 0 0 0\n")
+    with n2(references=path) as one:
+        assert len(one.records.references) == 1
+        assert one.kernel() == pytest.approx(-109.0757, abs=2e-2)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "it lists no reference"),
+        ("22200\n", "line 1: '22200' has 5 orbitals; 6 are active"),
+        ("222000\n221000", "line 2: '221000' has 5 electrons; 6 are active"),
+        ("22200x", "more than the digits"),
+    ],
+)
+def test_files_that_are_refused(tmp_path, text, message):
+    path = tmp_path / "references"
+    path.write_text(text)
+    with pytest.raises(OutcoreError, match=message):
+        n2(references=path)
+
+
+def test_integrals_of_a_file(tmp_path):
+    from pyscf.tools import fcidump
+
+    path = str(tmp_path / "FCIDUMP")
+    fcidump.from_scf(mean_field(WATER), path, tol=1e-15)
+    with MRCI.from_fcidump(path, inactive=0, active=6, frozen=1, references="all", comm=None) as ci:
+        found = ci.kernel()
+    with MRCI.from_mean_field(
+        mean_field(WATER), inactive=0, active=6, frozen=1, references="all", comm=None
+    ) as ci:
+        assert ci.kernel() == pytest.approx(found, abs=1e-9)
+
+
+def test_functionals_lie_below_the_ci():
+    """ACPF and AQCC of two electrons: of full CI there is nothing to correct by AQCC."""
+    with n2(functional="acpf") as acpf, n2(functional="aqcc") as aqcc:
+        assert acpf.kernel() < aqcc.kernel() < -109.0960369087
+    h2 = mean_field("H 0 0 0; H 0 0 1.2", "cc-pvdz")
+    with (
+        MRCI.from_mean_field(h2, inactive=0, active=2, functional="aqcc", comm=None) as aqcc,
+        MRCI.from_mean_field(h2, inactive=0, active=2, comm=None) as ci,
+    ):
+        assert aqcc.kernel() == pytest.approx(ci.kernel(), abs=1e-9)
+
+
+def test_corrections():
+    with n2() as ci:
+        ci.kernel()
+        weight, found = ci.reference_weight(), ci.corrections()
+        correlation = ci.e_tot - ci.e_reference
+    assert weight == pytest.approx(0.94615, abs=1e-4)
+    assert found.davidson == pytest.approx(correlation * (1 - weight))
+    assert found.renormalised == pytest.approx(found.davidson / weight)
+    assert found.davidson < found.pople < found.meissner < 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"active": 40}, "orbitals, but there are"),
+        ({"inactive": 6}, "6 inactive orbitals for 5 alpha"),
+        ({"inactive": 1, "active": 1}, "1 active orbitals cannot hold 4 alpha"),
+        ({"spin": 1}, "10 electrons cannot have 2S = 1"),
+        ({"irrep": "E"}, "irrep E"),
+        ({"functional": "cepa"}, "is none of ci, acpf, aqcc"),
+        ({"roots": 0}, "0 roots"),
+        ({"residual": 0.0}, "a residual of 0"),
+    ],
+)
+def test_what_cannot_be(settings, message):
+    with pytest.raises(OutcoreError, match=message):
+        water(**settings)
+
+
+def test_more_roots_than_references():
+    with water(inactive=5, active=0, roots=2) as ci, pytest.raises(OutcoreError, match="have 1 states"):
+        ci.kernel()
+
+
+def test_states_before_the_search():
+    with water() as ci, pytest.raises(OutcoreError, match=r"run kernel\(\) first"):
+        _ = ci.e_tot

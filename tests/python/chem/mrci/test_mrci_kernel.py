@@ -1,0 +1,167 @@
+"""Products with the Hamiltonian against Slater's and Condon's rules."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from mrci_dense import Case
+
+from outcore import _core
+from outcore.chem.ci import determinants
+
+CASES = {
+    "one irrep": {"internal": [0, 0, 0], "external": [0, 0, 0], "groups": 1, "electrons": (2, 2)},
+    "odd": {"internal": [0, 1, 0], "external": [0, 0, 1, 1], "groups": 2, "electrons": (2, 1)},
+    "core": {
+        "internal": [0, 1, 0, 1],
+        "external": [0, 0, 1, 1],
+        "groups": 2,
+        "electrons": (2, 2),
+        "irrep": 1,
+        "inactive": 1,
+    },
+    "four irreps": {
+        "internal": [0, 1, 2, 3],
+        "external": [0, 0, 1, 2, 2, 3],
+        "groups": 4,
+        "electrons": (3, 2),
+        "irrep": 2,
+        "inactive": 1,
+    },
+    "six electrons": {
+        "internal": [0, 1, 2, 3, 0],
+        "external": [0, 0, 1, 2, 3],
+        "groups": 4,
+        "electrons": (3, 3),
+        "inactive": 2,
+    },
+    "two electrons": {"internal": [0, 0], "external": [0, 0, 0], "groups": 1, "electrons": (1, 1)},
+    "one spin": {"internal": [0, 0], "external": [0, 0, 0], "groups": 1, "electrons": (2, 0)},
+    "beta only": {"internal": [0, 0], "external": [0, 0, 0], "groups": 1, "electrons": (0, 3)},
+    "no external": {"internal": [0, 1, 0], "external": [], "groups": 2, "electrons": (2, 1)},
+}
+
+
+@pytest.fixture(params=CASES)
+def arguments(request):
+    return CASES[request.param]
+
+
+def random_vector(case, seed=0):
+    x = np.random.default_rng(seed).standard_normal(case.space.size)
+    case.space.fold(0, len(case.space), 0.5, x)
+    return x
+
+
+def test_product(arguments):
+    case = Case(**arguments)
+    x = random_vector(case)
+
+    np.testing.assert_allclose(case.apply(x), case.matrix() @ x, atol=1e-11)
+
+
+def test_tasks_of_any_size_give_the_same(arguments):
+    case = Case(**arguments)
+    x = random_vector(case)
+
+    np.testing.assert_allclose(case.apply(x, 1.0), case.apply(x, 1e12), atol=1e-11)
+
+
+def test_diagonal(arguments):
+    case = Case(**arguments)
+    found = np.empty(case.space.size)
+    case.kernel.diagonal(0, len(case.space), found)
+
+    np.testing.assert_allclose(found, np.diagonal(case.matrix()), atol=1e-12)
+
+
+def test_spin_shift(arguments):
+    case, shifted = Case(**arguments), Case(**arguments, shift=0.3)
+    x = random_vector(case)
+    m = abs(arguments["electrons"][0] - arguments["electrons"][1]) / 2
+    squared = determinants.spin_square(*case.strings()) @ x
+
+    difference = shifted.apply(x) - case.apply(x)
+    np.testing.assert_allclose(difference, 0.3 * (squared - m * (m + 1) * x), atol=1e-11)
+
+
+@pytest.mark.parametrize("parity", [1, -1])
+@pytest.mark.parametrize("name", [name for name, each in CASES.items() if len(set(each["electrons"])) == 1])
+def test_folded_product(name, parity):
+    folded, whole = Case(**CASES[name], parity=parity), Case(**CASES[name])
+    x = random_vector(folded)
+    where = {pair: i for i, pair in enumerate(zip(*(each.tolist() for each in whole.strings()), strict=True))}
+    here = [where[pair] for pair in zip(*(each.tolist() for each in folded.strings()), strict=True)]
+    there = [where[b, a] for a, b in zip(*(each.tolist() for each in folded.strings()), strict=True)]
+    full = np.zeros(whole.space.size)
+    full[there] = parity * x
+    full[here] = x
+
+    np.testing.assert_allclose(folded.apply(x), (whole.matrix() @ full)[here], atol=1e-11)
+
+
+def test_a_constant_is_added():
+    case = Case(**CASES["core"])
+    x = random_vector(case)
+    moved = _core.MRCIKernel(case.space, case.one, case.packed, constant=-1.5)
+    t = np.zeros_like(x)
+    for task in moved.tasks(1e4):
+        moved.apply(task, x, t, case.space.offsets[:-1])
+
+    np.testing.assert_allclose(t, case.apply(x) - 1.5 * x, atol=1e-11)
+
+
+def test_a_task_needs_only_its_records():
+    case = Case(**CASES["six electrons"])
+    x, whole = random_vector(case), np.zeros(case.space.size)
+    offsets, sizes = case.space.offsets[:-1], case.records.sizes
+    for task in case.kernel.tasks(1e4, 200):
+        records = case.kernel.records_of(task)
+        here = np.full(len(sizes), -1)
+        here[records] = np.concatenate([[0], np.cumsum(sizes[records])[:-1]])
+        part = np.concatenate([x[offsets[r] : offsets[r] + sizes[r]] for r in records])
+        t = np.zeros_like(part)
+        case.kernel.apply(task, part, t, here)
+        for r in records:
+            whole[offsets[r] : offsets[r] + sizes[r]] += t[here[r] : here[r] + sizes[r]]
+
+    np.testing.assert_allclose(whole, case.apply(x), atol=1e-11)
+
+
+def test_tasks_have_few_elements():
+    case = Case(**CASES["six electrons"])
+    for task in case.kernel.tasks(1e12, 300):
+        assert case.records.sizes[case.kernel.records_of(task)].sum() <= 300
+
+
+def test_records_that_are_not_there_are_refused():
+    case = Case(**CASES["core"])
+    x = random_vector(case)
+    with pytest.raises(IndexError, match="a record of the task is not there"):
+        case.kernel.apply(case.kernel.tasks(1e12)[0], x, np.zeros_like(x), np.full(len(case.space), -1))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kinds": np.array([6], np.uint8)}, "a kind of record that there is not"),
+        ({"alpha": np.array([1], np.uint64)}, "wrong number of electrons"),
+        ({"target": 1}, "a record without elements"),
+        ({"target": 2}, "target is no irrep"),
+        ({"parity": 2}, "parity must be 1, -1 or 0"),
+    ],
+)
+def test_spaces_that_cannot_be(change, message):
+    given = {
+        "externals": [1, 1],
+        "internal_irreps": [0, 1],
+        "electrons": (2, 1),
+        "target": 0,
+        "parity": 0,
+        "kinds": np.array([0], np.uint8),
+        "alpha": np.array([3], np.uint64),
+        "beta": np.array([2], np.uint64),
+    }
+    _core.MRCISpace(**given)
+    with pytest.raises(ValueError, match=message):
+        _core.MRCISpace(**(given | change))
