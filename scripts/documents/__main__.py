@@ -22,6 +22,7 @@ PART = re.compile(r"<!-- generated: ([a-z-]+)(?: ([^>\n]+?))? -->\n(.*?)<!-- end
 
 KINDS: dict[str, Callable[[Path, str], str]] = {
     "result": results.result,
+    "iterations": results.iterations,
     "summary": results.summary,
     "chemio": results.chemio,
     "passion": results.passion,

@@ -105,6 +105,37 @@ def result(root: Path, argument: str) -> str:
     return "\n".join(lines)
 
 
+def iterations(root: Path, name: str) -> str:
+    """Claims of a benchmark whose names end in `run R, iteration N`, one table for each name before that."""
+    found = load(root, name)
+    if found is None:
+        return missing(name)
+    tables: dict[str, list[str]] = {}
+    for claim in found["claims"]:
+        match = re.fullmatch(r"(.*), run (\d+), iteration (\d+)", claim["name"])
+        if match is None:
+            continue
+        rows = tables.setdefault(match[1], [])
+        told = re.fullmatch(r"energy (\S+) Eh, residual (\S+) Eh, (\d+) % of it waiting", claim["how"])
+        assert told is not None, claim["how"]
+        cells = [match[2], match[3], told[1], told[2], f"{claim['value']:.0f}", f"{told[3]} %"]
+        rows.append("| " + " | ".join(cells) + " |")
+    lines = [origin(found)]
+    head = [
+        "| run | iteration | energy, Eh | residual, Eh | s | waiting for the disk |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    for title, rows in tables.items():
+        of_all = [
+            f"{claim['name'].removeprefix(title + ': ')}: {value_of(claim)}"
+            + (f" ({claim['peer']})" if claim["peer"] else "")
+            for claim in found["claims"]
+            if claim["name"].startswith(title + ": ")
+        ]
+        lines += ["", f"**{title}**", "", *head, *rows, "", *(f"- {each}" for each in of_all)]
+    return "\n".join(lines)
+
+
 def summary(root: Path, _: str) -> str:
     """The five numbers of the README."""
     lines = ["| measured | result | benchmark |", "|---|---|---|"]

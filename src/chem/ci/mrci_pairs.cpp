@@ -59,28 +59,28 @@ double MrciIntegrals::opposite(int p, int q, int r, int s) const noexcept {
   return sum;
 }
 
-OppositePairs::OppositePairs(const MrciSpace& space, int irrep, const MrciIntegrals& v)
-    : irrep(irrep), u(space.internals()), internal_(std::size_t(u * u), -1) {
+OppositePairs::OppositePairs(const MrciSpace& space, int of_irrep, const MrciIntegrals& v)
+    : irrep(of_irrep), u(space.internals()), internal_(std::size_t(u * u), -1) {
   const Externals& externals = space.externals();
   std::vector<Pair> pairs;
   for (int q = 0; q < u; ++q)
     for (int s = 0; s < u; ++s)
-      if ((space.irrep(q) ^ space.irrep(s)) == irrep) {
+      if ((space.irrep(q) ^ space.irrep(s)) == of_irrep) {
         internal_[std::size_t(q * u + s)] = int(pairs.size());
         pairs.push_back({q, s});
       }
   for (int s = 0; s < u; ++s) {
-    const int g = irrep ^ space.irrep(s);
+    const int g = of_irrep ^ space.irrep(s);
     first_.push_back(int(pairs.size()));
     for (int c = 0; c < externals.count(g); ++c) pairs.push_back({u + externals.first(g) + c, s});
   }
   for (int q = 0; q < u; ++q) {
-    const int g = irrep ^ space.irrep(q);
+    const int g = of_irrep ^ space.irrep(q);
     second_.push_back(int(pairs.size()));
     for (int d = 0; d < externals.count(g); ++d) pairs.push_back({q, u + externals.first(g) + d});
   }
   mixed = int(pairs.size());
-  const auto outer = external_pairs(space, irrep);
+  const auto outer = external_pairs(space, of_irrep);
   external = int(outer.size());
   matrix.reserve(pairs.size() * pairs.size());
   to_external.reserve(pairs.size() * outer.size());
@@ -88,7 +88,8 @@ OppositePairs::OppositePairs(const MrciSpace& space, int irrep, const MrciIntegr
     for (const Pair& to : pairs) matrix.push_back(v.opposite(to.q, from.q, to.s, from.s));
     for (const Pair& to : outer) to_external.push_back(v.opposite(to.q, from.q, to.s, from.s));
   }
-  const auto even_pairs = ordered_pairs(space, irrep, true), odd_pairs = ordered_pairs(space, irrep, false);
+  const auto even_pairs = ordered_pairs(space, of_irrep, true),
+             odd_pairs = ordered_pairs(space, of_irrep, false);
   even = int(even_pairs.size());
   odd = int(odd_pairs.size());
   even_matrix.reserve(even_pairs.size() * even_pairs.size());
@@ -103,23 +104,23 @@ OppositePairs::OppositePairs(const MrciSpace& space, int irrep, const MrciIntegr
                            (v.opposite(to.q, from.q, to.s, from.s) - v.opposite(to.q, from.s, to.s, from.q)));
 }
 
-EqualPairs::EqualPairs(const MrciSpace& space, int irrep, const MrciIntegrals& v)
-    : irrep(irrep), u(space.internals()), internal_(std::size_t(u * u), -1) {
+EqualPairs::EqualPairs(const MrciSpace& space, int of_irrep, const MrciIntegrals& v)
+    : irrep(of_irrep), u(space.internals()), internal_(std::size_t(u * u), -1) {
   const Externals& externals = space.externals();
   std::vector<Pair> pairs;
   for (int q = 0; q < u; ++q)
     for (int s = 0; s < q; ++s)
-      if ((space.irrep(q) ^ space.irrep(s)) == irrep) {
+      if ((space.irrep(q) ^ space.irrep(s)) == of_irrep) {
         internal_[std::size_t(q * u + s)] = int(pairs.size());
         pairs.push_back({q, s});
       }
   for (int s = 0; s < u; ++s) {
-    const int g = irrep ^ space.irrep(s);
+    const int g = of_irrep ^ space.irrep(s);
     first_.push_back(int(pairs.size()));
     for (int c = 0; c < externals.count(g); ++c) pairs.push_back({u + externals.first(g) + c, s});
   }
   mixed = int(pairs.size());
-  const auto outer = ordered_pairs(space, irrep, false);
+  const auto outer = ordered_pairs(space, of_irrep, false);
   external = int(outer.size());
   pairs.insert(pairs.end(), outer.begin(), outer.end());
   matrix.reserve(pairs.size() * pairs.size());
