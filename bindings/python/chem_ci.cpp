@@ -180,14 +180,17 @@ void def_tiles(Class& cls) {
       "vector += T, the panel, in these tiles; of a folded vector T + parity T^T. Else as load_tiles.");
 }
 
-/// (place in a file, memory) of what a panel has of each row.
-nb::list ranges_of(const nb::object& panel, const Indices& bases, const Indices& pitches) {
+/// (place in a file, memory) of what a panel has of rows.
+nb::list ranges_of(const nb::object& panel, const Indices& bases, const Indices& pitches, std::int64_t first,
+                   std::int64_t last) {
   const Panel& self = nb::cast<const Panel&>(panel);
   const auto groups = std::size_t(self.space().orbitals.groups());
   if (bases.size() != groups || pitches.size() != groups)
     throw nb::value_error("bases and pitches: one for each irrep");
+  if (first < 0 || last < first || last > std::int64_t(self.rows().size()))
+    throw nb::value_error("not the places of rows of this panel");
   nb::list found;
-  for (std::int64_t place = 0; place < std::int64_t(self.rows().size()); ++place) {
+  for (std::int64_t place = first; place < last; ++place) {
     const std::int64_t row = self.rows()[std::size_t(place)];
     const auto irrep = self.row_strings().irrep(row);
     const auto strip = self.strip(place);
@@ -239,15 +242,14 @@ void bind_panel(nb::class_<Panel>& cls) {
           "int64: all rows, ascending.")
       .def(
           "ranges",
-          [](const nb::object& self, const Indices& bases, const Indices& pitches) {
-            return ranges_of(self, bases, pitches);
-          },
-          "bases"_a, "pitches"_a,
-          "For each row (offset in bytes, array): what the panel has of it, up to the next unit, where rows "
-          "lie in a "
-          "file.\nbases, pitches: int64, by irrep of rows: of the first row in bytes, and from a row to the "
-          "next. "
-          "Arrays are of\nuse until the panel is assigned anew.")
+          [](const nb::object& self, const Indices& bases, const Indices& pitches, std::int64_t first,
+             std::int64_t last) { return ranges_of(self, bases, pitches, first, last); },
+          "bases"_a, "pitches"_a, "first"_a, "last"_a,
+          "For rows[first:last] (offset in bytes, array): what the panel has of each, up to the next unit, "
+          "where rows "
+          "lie in a\nfile. bases, pitches: int64, by irrep of rows: of the first row in bytes, and from a "
+          "row to the "
+          "next. Arrays are of\nuse until the panel is assigned anew.")
       .def_prop_ro("nbytes", &Panel::nbytes)
       .def("clear", &Panel::clear, "threads"_a = 1, nb::call_guard<nb::gil_scoped_release>(),
            "All elements 0.");

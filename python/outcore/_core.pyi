@@ -904,10 +904,12 @@ class CIPanel:
         pitches: Annotated[
             NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
+        first: int,
+        last: int,
     ) -> list:
         """
-        For each row (offset in bytes, array): what the panel has of it, up to the next unit, where rows lie in a file.
-        bases, pitches: int64, by irrep of rows: of the first row in bytes, and from a row to the next. Arrays are of
+        For rows[first:last] (offset in bytes, array): what the panel has of each, up to the next unit, where rows lie in a
+        file. bases, pitches: int64, by irrep of rows: of the first row in bytes, and from a row to the next. Arrays are of
         use until the panel is assigned anew.
         """
 

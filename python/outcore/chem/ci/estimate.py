@@ -48,7 +48,7 @@ class Forecast:
 
     @property
     def passes(self) -> float:
-        """How often a whole vector is read in one product."""
+        """What is read in one product, in bytes of a stored vector."""
         word = np.dtype(self.plan.work_type).itemsize
         return self.plan.product_bytes.read / (self.plan.tiling.elements * word)
 
@@ -65,7 +65,7 @@ class Forecast:
             ("determinants", f"{space.determinants}"),
             ("blocks", ", ".join(blocks)),
             ("vectors", f"{plan.in_words}, {plan.tiling.elements} elements each, {len(plan.tiling)} tiles"),
-            ("tasks of a product", f"{tasks}, {self.passes:.2f} times a stored vector is read"),
+            ("tasks of a product", f"{tasks}, {self.passes:.2f} times the bytes of a stored vector are read"),
             ("memory", f"{self.memory_bytes / 1e6:.0f} MB beside what processes hold"),
             ("disk", f"{self.disk_bytes / 1e6:.0f} MB"),
             (

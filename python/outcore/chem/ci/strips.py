@@ -8,7 +8,7 @@ to: what was never added to is not read. Both are scratch.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -96,51 +96,62 @@ class Strips(Closing):
 
     def write_x(self, panel: Any, stopped: Stopped) -> int:
         """The rows of a panel."""
-        return _move(self._x.writev_async, self._ranges(panel), stopped)
+        return self._move(self._x.writev_async, panel, stopped)
 
     def read_x(self, panel: Any, stopped: Stopped) -> int:
         """All that a panel has."""
-        return _move(self._x.readv_async, self._ranges(panel), stopped)
+        return self._move(self._x.readv_async, panel, stopped)
 
     def read_t(self, panel: Any, stopped: Stopped) -> int:
         """All that a panel has, which was added to."""
-        return _move(self._t.readv_async, self._ranges(panel), stopped)
+        return self._move(self._t.readv_async, panel, stopped)
+
+    def _move(self, begin: Callable[[list[Range]], Waitable], panel: Any, stopped: Stopped) -> int:
+        moved, under_way = 0, deque["Waitable"]()
+        for batches in self._batches(panel.rows):
+            for batch in batches:
+                if stopped():
+                    break
+                if len(under_way) == _READS:
+                    moved += under_way.popleft().wait()
+                under_way.append(begin(self._ranges(panel, batch)))
+        for each in under_way:
+            moved += each.wait()
+        return moved
 
     def add_t(self, panel: Any, stopped: Stopped) -> tuple[int, int]:
         """Adds the rows of a panel, which are changed. Returns bytes read, and written."""
-        rows, ranges = panel.rows, self._ranges(panel)
         read = written = 0
-        for irrep, (first, last) in enumerate(pairwise(np.searchsorted(rows, self._offsets))):
-            if first < last and not stopped():
+        for irrep, batches in enumerate(self._batches(panel.rows)):
+            if batches and not stopped():
                 with self._locks[irrep] if self._locks else nullcontext():
-                    moved = self._add_to_sector(irrep, rows[first:last], ranges[first:last], stopped)
+                    moved = self._add_to_sector(irrep, batches, panel, stopped)
                 read, written = read + moved[0], written + moved[1]
         return read, written
 
     def _add_to_sector(
-        self, irrep: int, rows: Integers, ranges: list[Range], stopped: Stopped
+        self, irrep: int, batches: list[range], panel: Any, stopped: Stopped
     ) -> tuple[int, int]:
-        box, mine = np.s_[int(rows[0]) : int(rows[-1]) + 1], rows - rows[0]
-        reached = self._reached.get(box)
-        begins = np.array([offset for offset, _ in ranges], np.int64)
-        begins -= self._bases[irrep] + (rows - self._offsets[irrep]) * self._pitches[irrep]
-        skipped = np.maximum(reached[mine] - begins, 0)  # bytes that nobody has added to yet
+        rows: Integers = panel.rows
+        ranges: list[list[Range]] = [[] for _ in range(_READS + 1)]
         sums: list[list[tuple[Any, Any]]] = [[] for _ in range(_READS + 1)]
         read = written = 0
 
         def start(batch: range, slot: int) -> Waitable | None:
+            ranges[slot] = self._ranges(panel, batch)
+            skipped = self._reach(irrep, rows[batch.start : batch.stop], ranges[slot])
             sums[slot], asked = [], []
-            for k in batch:
-                offset, values = ranges[k]
-                if skipped[k] < values.nbytes:
-                    part = values[skipped[k] // values.itemsize :]
-                    sums[slot].append((part, np.empty_like(part)))
-                    asked.append((offset + int(skipped[k]), sums[slot][-1][1]))
+            for (offset, values), skip in zip(ranges[slot], skipped.tolist(), strict=True):
+                if skip < values.nbytes:
+                    part = values[skip // values.itemsize :]
+                    old = np.empty_like(part)
+                    sums[slot].append((part, old))
+                    asked.append((offset + skip, old))
             return self._t.readv_async(asked) if asked else None
 
         writes: deque[Waitable] = deque()
-        with Prefetch(_batches(ranges), start, _READS + 1) as ahead:
-            for batch, slot in ahead.in_order():
+        with Prefetch(batches, start, _READS + 1) as ahead:
+            for _, slot in ahead.in_order():
                 if stopped():
                     break
                 for part, old in sums[slot]:
@@ -148,37 +159,32 @@ class Strips(Closing):
                     read += old.nbytes
                 if len(writes) == _WRITES:
                     written += writes.popleft().wait()
-                writes.append(self._t.writev_async([ranges[k] for k in batch]))
-        written += sum(each.wait() for each in writes)
-        reached[mine] = np.minimum(reached[mine], begins)
-        self._reached.put(box, reached)
+                writes.append(self._t.writev_async(ranges[slot]))
+        for each in writes:
+            written += each.wait()
         return read, written
 
-    def _ranges(self, panel: Any) -> list[Range]:
-        found: list[Range] = panel.ranges(self._bases, self._pitches)
+    def _reach(self, irrep: int, rows: Integers, ranges: list[Range]) -> Integers:
+        """Notes what is added to. Returns how many bytes of each range nobody has added to before, its first."""
+        box, mine = np.s_[int(rows[0]) : int(rows[-1]) + 1], rows - rows[0]
+        begins = np.array([offset for offset, _ in ranges], np.int64)
+        begins -= self._bases[irrep] + (rows - self._offsets[irrep]) * self._pitches[irrep]
+        reached = self._reached.get(box)
+        skipped: Integers = np.maximum(reached[mine] - begins, 0)
+        reached[mine] = np.minimum(reached[mine], begins)
+        self._reached.put(box, reached)
+        return skipped
+
+    def _batches(self, rows: Integers) -> list[list[range]]:
+        """For each irrep, places in the list of rows that move together."""
+        found = []
+        for (first, last), pitch in zip(
+            pairwise(np.searchsorted(rows, self._offsets).tolist()), self._pitches.tolist(), strict=True
+        ):
+            count = max(BATCH_BYTES // max(pitch, 1), 1)
+            found.append([range(k, min(k + count, last)) for k in range(first, last, count)])
         return found
 
-
-def _batches(ranges: list[Range]) -> Iterator[range]:
-    """Of neighbours in the list."""
-    first = size = 0
-    for k, (_, values) in enumerate(ranges):
-        if size and size + values.nbytes > BATCH_BYTES:
-            yield range(first, k)
-            first, size = k, 0
-        size += values.nbytes
-    if first < len(ranges):
-        yield range(first, len(ranges))
-
-
-def _move(begin: Callable[[list[Range]], Waitable], ranges: list[Range], stopped: Stopped) -> int:
-    moved, under_way = 0, deque["Waitable"]()
-    for batch in _batches(ranges):
-        if stopped():
-            break
-        if len(under_way) == _READS:
-            moved += under_way.popleft().wait()
-        under_way.append(begin(ranges[batch.start : batch.stop]))
-    for each in under_way:
-        moved += each.wait()
-    return moved
+    def _ranges(self, panel: Any, batch: range) -> list[Range]:
+        found: list[Range] = panel.ranges(self._bases, self._pitches, batch.start, batch.stop)
+        return found
