@@ -1,5 +1,6 @@
 # find_package(outcore): the target outcore::outcore, the shared library with its headers. Where the project has Fortran
-# enabled also outcore::fortran, the modules, compiled with the flags of the project.
+# enabled also outcore::fortran, the modules, compiled with the flags of the project. outcore::pario has the classic names
+# of EAF, SF, DRA and ELIO, outcore::pario_integer4 the same for INTEGER of 4 bytes.
 include(CMakeFindDependencyMacro)
 find_dependency(Threads)
 include("${CMAKE_CURRENT_LIST_DIR}/outcoreTargets.cmake")

@@ -42,7 +42,7 @@ PUBLIC = {
     "file": "exclusive_file record_file shared_file",
     "capi": "outcore c/call c/dra c/eaf c/element_type c/error c/file_hints c/ga c/request c/rf c/sf c/sparse"
     " c/version c/world",
-    "compat": "compat/chemio compat/dra compat/eaf compat/sf",
+    "compat": "compat/chemio compat/dra compat/eaf compat/elio compat/sf",
 }
 
 # A room is a module below outcore, and all that is in it unless another line names that.

@@ -28,6 +28,14 @@ def libs() -> str:
     return f"-L{LIBRARY} -Wl,-rpath,{LIBRARY} -loutcore"
 
 
+def pario_flags(integer4: bool) -> str:
+    """What a program of Global Arrays needs, before -lga."""
+    name = "outcore_pario_integer4" if integer4 else "outcore_pario"
+    return (
+        f"-I{INCLUDE / 'outcore' / 'compat'} {cflags()} {libs().replace('-loutcore', f'-l{name} -loutcore')}"
+    )
+
+
 def fortran_modules(compiler: str, integer8: bool) -> Path:
     """The directory with the modules for a compiler and a size of INTEGER, which are compiled when asked for first.
 
@@ -42,7 +50,7 @@ def fortran_modules(compiler: str, integer8: bool) -> Path:
             place = Path(made) / "modules"
             place.mkdir()
             for command in (
-                [compiler, "-O2", "-fPIC", *_integer8(integer8), "-c", str(FORTRAN), "-o", "outcore.o"],
+                [compiler, "-O1", "-fPIC", *_integer8(integer8), "-c", str(FORTRAN), "-o", "outcore.o"],
                 ["ar", "rc", "liboutcore_fortran.a", "outcore.o"],
             ):
                 answer = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
@@ -71,6 +79,13 @@ def command(
     integer8: Annotated[
         bool, typer.Option("--integer8", help="For programs compiled with -fdefault-integer-8.")
     ] = False,
+    pario: Annotated[
+        bool,
+        typer.Option("--pario", help="Flags for the classic names of EAF, SF, DRA and ELIO: before -lga."),
+    ] = False,
+    pario4: Annotated[
+        bool, typer.Option("--pario4", help="The same for Global Arrays with INTEGER of 4 bytes.")
+    ] = False,
     version_: Annotated[bool, typer.Option("--version", help="Version of Outcore.")] = False,
 ) -> None:
     """Print flags to compile and link with Outcore: cc prog.c $(outcore config --cflags --libs), or
@@ -86,8 +101,11 @@ def command(
             wanted.append(" ".join([f"-I{modules}", *_integer8(integer8)]))
         if flibs_:
             wanted.append(f"-L{modules} -loutcore_fortran {libs()}")
+    wanted += [pario_flags(integer4) for chosen, integer4 in ((pario, False), (pario4, True)) if chosen]
     if version_:
         wanted.append(version("outcore"))
     if not wanted:
-        raise typer.BadParameter("say what to print: --cflags, --libs, --fflags, --flibs or --version")
+        raise typer.BadParameter(
+            "say what to print: --cflags, --libs, --fflags, --flibs, --pario or --version"
+        )
     print(*wanted)

@@ -171,6 +171,15 @@ def test_config_compiles_a_program(tmp_path):
     assert subprocess.run([tmp_path / "program"], check=False).returncode == 0
 
 
+@pytest.mark.parametrize("option", ["--pario", "--pario4"])
+def test_config_has_the_classic_names(tmp_path, option):
+    flags = outcore("config", option).stdout.split()
+    source = tmp_path / "program.c"
+    source.write_text("#include <sf.h>\nint main(void) { return SF_Destroy(1) == 0; }\n")
+    subprocess.run(["cc", source, "-o", tmp_path / "program", *flags], check=True)
+    assert subprocess.run([tmp_path / "program"], check=False).returncode == 0
+
+
 def test_config_needs_to_know_what():
     assert outcore("config").returncode == 2
 

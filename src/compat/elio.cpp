@@ -1,0 +1,264 @@
+// ELIO: elementary I/O by its classic names. Files may be shared with other processes, and by its descriptor
+// with the program, so nothing of them is kept in memory: each call is one of the system, a nonblocking one
+// by a thread.
+
+#include "outcore/compat/elio.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <future>
+#include <memory>
+
+#include "compat/shared.hpp"
+
+namespace outcore::compat {
+namespace {
+
+/// The codes of the original.
+enum Code {
+  write_failed = -1999,
+  awrite_failed = -1998,
+  read_failed = -1997,
+  aread_failed = -1996,
+  no_request = -1994,
+  wrong_mode = -1993,
+  no_directory = -1992,
+  stat_failed = -1991,
+  open_failed = -1990,
+  delete_failed = -1987,
+  close_failed = -1986,
+  name_too_long = -1983,
+  no_number = -1981,
+  truncate_failed = -1978,
+  end_of_file = -1977,
+  sync_failed = -1976
+};
+
+struct Answer {
+  std::int64_t moved = 0;
+  int error = 0;  ///< of the system
+};
+
+struct Pending {
+  std::shared_ptr<std::future<Answer>> answer;
+  std::int64_t wanted = 0;
+  std::string attempted;
+  bool reads = false;
+};
+
+auto& requests = *new Numbered<Pending>;
+
+int refused(int code, const std::string& attempted, int error) {
+  return failed(code, "ELIO: " + attempted + ": " + std::strerror(error));
+}
+
+std::string attempt(const char* verb, const fd_struct& file, double offset, std::int64_t bytes) {
+  return std::string(verb) + " " + std::to_string(bytes) + " bytes at offset " + std::to_string(offset) +
+         " of " + file.name;
+}
+
+/// All bytes, but those of a read behind the end.
+template <class Call>
+Answer transfer(Call call, std::int64_t offset, std::int64_t bytes) {
+  Answer answer;
+  while (answer.moved < bytes) {
+    const auto moved =
+        call(answer.moved, static_cast<std::size_t>(bytes - answer.moved), offset + answer.moved);
+    if (moved < 0 && errno == EINTR) continue;
+    if (moved < 0) answer.error = errno;
+    if (moved <= 0) break;
+    answer.moved += moved;
+  }
+  return answer;
+}
+
+Answer read(int descriptor, std::int64_t offset, void* memory, std::int64_t bytes) {
+  return transfer(
+      [&](std::int64_t done, std::size_t left, std::int64_t at) {
+        return pread(descriptor, static_cast<char*>(memory) + done, left, at);
+      },
+      offset, bytes);
+}
+
+Answer write(int descriptor, std::int64_t offset, const void* memory, std::int64_t bytes) {
+  return transfer(
+      [&](std::int64_t done, std::size_t left, std::int64_t at) {
+        return pwrite(descriptor, static_cast<const char*>(memory) + done, left, at);
+      },
+      offset, bytes);
+}
+
+/// Whether a transfer can be: 0, or the code of its failure.
+int check(Fd_t fd, double offset, std::int64_t bytes, bool reads) {
+  if (!fd) return refused(reads ? read_failed : write_failed, "use a file", EBADF);
+  if (!(std::floor(offset) == offset) || offset < 0 || offset > 9e15 || bytes < 0)
+    return refused(no_number, attempt(reads ? "read" : "write", *fd, offset, bytes), EINVAL);
+  if (fd->type == (reads ? ELIO_W : ELIO_R))
+    return refused(wrong_mode, attempt(reads ? "read" : "write", *fd, offset, bytes), EACCES);
+  return ELIO_OK;
+}
+
+template <class Work>
+int begin(Fd_t fd, double offset, std::int64_t bytes, io_request_t* id, bool reads, Work work) {
+  if (const int code = check(fd, offset, bytes, reads)) return code;
+  const std::string attempted = attempt(reads ? "read" : "write", *fd, offset, bytes);
+  // Its own, so that the file may be closed meanwhile.
+  const int descriptor = fcntl(fd->fd, F_DUPFD_CLOEXEC, 0);
+  if (descriptor < 0) return refused(reads ? aread_failed : awrite_failed, attempted, errno);
+  try {
+    auto answer = std::make_shared<std::future<Answer>>(std::async(std::launch::async, [descriptor, work] {
+      const Answer its = work(descriptor);
+      close(descriptor);
+      return its;
+    }));
+    *id = requests.add({std::move(answer), bytes, attempted, reads});
+    return ELIO_OK;
+  } catch (const std::system_error& error) {  // no thread
+    close(descriptor);
+    return refused(reads ? aread_failed : awrite_failed, attempted, error.code().value());
+  }
+}
+
+}  // namespace
+}  // namespace outcore::compat
+
+using namespace outcore::compat;
+
+OUTCORE_CLASSIC Fd_t elio_open(const char* fname, int type, int mode) {
+  int flags = 0;
+  switch (type) {
+    case ELIO_R:
+      flags = O_RDONLY;
+      break;
+    case ELIO_W:
+      flags = O_WRONLY | O_CREAT | O_TRUNC;
+      break;
+    case ELIO_RW:
+      flags = O_RDWR | O_CREAT;
+      break;
+    default:
+      refused(wrong_mode, std::string("open ") + fname, EINVAL);
+      return nullptr;
+  }
+  const int descriptor = open(fname, flags | O_CLOEXEC, 0666);
+  if (descriptor < 0) {
+    refused(open_failed, std::string("open ") + fname, errno);
+    return nullptr;
+  }
+  char* const name = strdup(fname);
+  if (!name) {
+    close(descriptor);
+    return nullptr;
+  }
+  return new fd_struct{descriptor, ELIO_UFS, mode, type, name, 0, nullptr};
+}
+
+OUTCORE_CLASSIC int elio_close(Fd_t fd) {
+  if (!fd) return refused(close_failed, "close a file", EBADF);
+  const std::unique_ptr<fd_struct> file(fd);
+  const std::string name = file->name;
+  std::free(file->name);
+  return close(file->fd) == 0 ? ELIO_OK : refused(close_failed, "close " + name, errno);
+}
+
+OUTCORE_CLASSIC int elio_delete(const char* filename) {
+  return unlink(filename) == 0 ? ELIO_OK : refused(delete_failed, std::string("delete ") + filename, errno);
+}
+
+OUTCORE_CLASSIC Size_t elio_read(Fd_t fd, Off_t offset, void* buf, Size_t bytes) {
+  if (const int code = check(fd, offset, bytes, true)) return code;
+  const Answer answer = read(fd->fd, static_cast<std::int64_t>(offset), buf, bytes);
+  return answer.error ? refused(read_failed, attempt("read", *fd, offset, bytes), answer.error)
+                      : answer.moved;
+}
+
+OUTCORE_CLASSIC Size_t elio_write(Fd_t fd, Off_t offset, const void* buf, Size_t bytes) {
+  if (const int code = check(fd, offset, bytes, false)) return code;
+  const Answer answer = write(fd->fd, static_cast<std::int64_t>(offset), buf, bytes);
+  return answer.error ? refused(write_failed, attempt("write", *fd, offset, bytes), answer.error)
+                      : answer.moved;
+}
+
+OUTCORE_CLASSIC int elio_aread(Fd_t fd, Off_t offset, void* buf, Size_t bytes, io_request_t* req_id) {
+  return begin(fd, offset, bytes, req_id, true, [=](int descriptor) {
+    return read(descriptor, static_cast<std::int64_t>(offset), buf, bytes);
+  });
+}
+
+OUTCORE_CLASSIC int elio_awrite(Fd_t fd, Off_t offset, const void* buf, Size_t bytes, io_request_t* req_id) {
+  return begin(fd, offset, bytes, req_id, false, [=](int descriptor) {
+    return write(descriptor, static_cast<std::int64_t>(offset), buf, bytes);
+  });
+}
+
+OUTCORE_CLASSIC int elio_wait(io_request_t* id) {
+  if (*id == ELIO_DONE) return ELIO_OK;
+  const auto found = requests.take(static_cast<int>(*id));
+  if (!found) return refused(no_request, "wait for request " + std::to_string(*id), EINVAL);
+  *id = ELIO_DONE;
+  const Answer answer = found->answer->get();
+  if (answer.error)
+    return refused(found->reads ? aread_failed : awrite_failed, found->attempted, answer.error);
+  if (answer.moved < found->wanted)
+    return failed(end_of_file, "ELIO: " + found->attempted + ": end of file after " +
+                                   std::to_string(answer.moved) + " bytes");
+  return ELIO_OK;
+}
+
+OUTCORE_CLASSIC int elio_probe(io_request_t* id, int* status) {
+  *status = ELIO_DONE;
+  if (*id == ELIO_DONE) return ELIO_OK;
+  const auto found = requests.get(static_cast<int>(*id));
+  if (!found) return refused(no_request, "probe request " + std::to_string(*id), EINVAL);
+  if (found->answer->wait_for(std::chrono::seconds(0)) != std::future_status::ready) *status = ELIO_PENDING;
+  return ELIO_OK;
+}
+
+OUTCORE_CLASSIC int elio_length(Fd_t fd, Off_t* length) {
+  struct stat found{};
+  if (!fd || fstat(fd->fd, &found) != 0) return refused(stat_failed, "ask for a length", fd ? errno : EBADF);
+  *length = static_cast<double>(found.st_size);
+  return ELIO_OK;
+}
+
+OUTCORE_CLASSIC int elio_truncate(Fd_t fd, Off_t length) {
+  if (const int code = check(fd, length, 0, false)) return code;
+  if (ftruncate(fd->fd, static_cast<std::int64_t>(length)) == 0) return ELIO_OK;
+  return refused(truncate_failed, std::string("truncate ") + fd->name, errno);
+}
+
+OUTCORE_CLASSIC int elio_fsync(Fd_t fd) {
+  if (fd && fsync(fd->fd) == 0) return ELIO_OK;
+  return refused(sync_failed, "put a file on stable storage", fd ? errno : EBADF);
+}
+
+OUTCORE_CLASSIC int elio_stat(char* fname, stat_t* statinfo) {
+  struct statvfs found{};
+  if (statvfs(fname, &found) != 0)
+    return refused(stat_failed, std::string("ask for the file system of ") + fname, errno);
+  statinfo->fs = ELIO_UFS;
+  statinfo->avail = static_cast<avail_t>(found.f_bavail) * found.f_frsize / 1024;
+  return ELIO_OK;
+}
+
+OUTCORE_CLASSIC int elio_dirname(const char* fname, char* statinfo, int len) {
+  const std::string directory = split_path(fname).directory;
+  if (len <= 0 || directory.size() >= static_cast<std::size_t>(len))
+    return refused(name_too_long, "find the directory of " + std::string(fname), ENAMETOOLONG);
+  hand_out_c(directory, statinfo, static_cast<std::size_t>(len));
+  return ELIO_OK;
+}
+
+OUTCORE_CLASSIC void elio_errmsg(int code, char* msg) {
+  hand_out_c(error_text(code), msg, 80);
+}
+
+// Of the original's own use, and of its test programs.
+OUTCORE_CLASSIC void elio_init() {}
+OUTCORE_CLASSIC void elio_errors_fatal(int /*on*/) {}
