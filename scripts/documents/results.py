@@ -126,13 +126,12 @@ def iterations(root: Path, name: str) -> str:
         "|---|---:|---:|---:|---:|---:|",
     ]
     for title, rows in tables.items():
-        of_all = [
-            f"{claim['name'].removeprefix(title + ': ')}: {value_of(claim)}"
-            + (f" ({claim['peer']})" if claim["peer"] else "")
-            for claim in found["claims"]
-            if claim["name"].startswith(title + ": ")
-        ]
-        lines += ["", f"**{title}**", "", *head, *rows, "", *(f"- {each}" for each in of_all)]
+        lines += ["", f"**{title}**", "", *head, *rows]
+    lines.append("")
+    for claim in found["claims"]:
+        if ", iteration " not in claim["name"] and not claim["name"].endswith("energy"):
+            peer = f" ({claim['peer']})" if claim["peer"] else ""
+            lines.append(f"- {claim['name']}: {value_of(claim)}{peer}")
     return "\n".join(lines)
 
 
