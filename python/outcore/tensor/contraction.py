@@ -231,6 +231,8 @@ class Contraction:
         return result, total
 
     def _intermediate(self, facts: Facts, temporary: ExitStack) -> Operand:
+        if not facts.shape:  # at each process, which are added up
+            return LocalOperand(np.empty(facts.shape, facts.dtype))
         if facts.stored is not None:
             tilings = [Tiling(cuts[-1], cuts) for cuts in facts.tiles if cuts is not None]
             layout = Layout(tilings, facts.stored)

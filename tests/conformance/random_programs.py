@@ -1,0 +1,436 @@
+"""Programs of random statements over extended arrays, each of which is compared with NumPy as it is carried out.
+
+A seed makes axes with tilings and labels, and a pool of arrays of all kinds: symmetric and not, with all tiles or
+some, of four types, wherever arrays can lie. Statements contract several of them, add, scale, move, reduce. What
+they make joins the pool. All processes of a world run the same program.
+"""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import outcore
+from outcore import (
+    Array,
+    BlockSparseArray,
+    DiskArray,
+    GlobalArray,
+    Labels,
+    Layout,
+    OutcoreError,
+    Symmetry,
+    Tiling,
+)
+
+DTYPES = ("float64", "float64", "float64", "float32", "complex128", "complex64")
+PLACES = ("auto", "process", "node", "global", "disk")
+MOST = 9  # arrays in the pool
+LARGEST = 3000  # elements of an array
+
+
+@dataclass
+class Member:
+    """An array, what NumPy has in its place, and the axes by their numbers. `is_extended`: of class Array."""
+
+    array: Any
+    shadow: np.ndarray
+    axes: tuple[int, ...]
+
+    @property
+    def is_extended(self):
+        return isinstance(self.array, Array)
+
+
+def name_of(array):
+    return f"NumPy {array.dtype} {array.shape}" if isinstance(array, np.ndarray) else repr(array)
+
+
+def tilings_of(array):
+    """Of each axis of an array that has tiles."""
+    if isinstance(array, Array):
+        return array.layout.tilings
+    return [Tiling(cuts[-1], cuts) for cuts in array.tilings] if isinstance(array, BlockSparseArray) else []
+
+
+def equal_tilings(a, b):
+    return a.array.layout.tilings == b.array.layout.tilings
+
+
+class RandomProgram:
+    def __init__(self, world, seed):
+        self.world, self.seed = world, seed
+        self.random = np.random.default_rng(seed)
+        self.axes = [self._axis() for _ in range(3)]
+        self.pool: list[Member] = []
+        self.said: list[str] = []  # statements, for who looks at a failure
+        self.refused = 0
+
+    # ---- chance ----
+
+    def chance(self, probability):
+        return bool(self.random.random() < probability)
+
+    def one_of(self, choices):
+        return choices[int(self.random.integers(len(choices)))]
+
+    # ---- arrays ----
+
+    def _axis(self):
+        size = int(self.random.integers(1, 10))
+        inner = [i for i in range(1, size) if self.chance(0.35)]
+        cuts = [0, *inner, size]
+        irreps = [int(i) for i in self.random.integers(0, 2, len(cuts) - 1)]
+        return Tiling(size, cuts, irreps=irreps)
+
+    def _symmetry(self, axes):
+        """Of an array with these axes."""
+        words, free = [], list(range(len(axes)))
+        half = len(axes) // 2
+        halves = [axes[:half], axes[half:]] if len(axes) % 2 == 0 else []
+        if half > 1 and all(len(set(each)) == 1 for each in halves) and self.chance(0.3):
+            words.append("pair")
+        while self.chance(0.5):
+            equal = [(i, j) for i in free for j in free if i < j and axes[i] == axes[j]]
+            if not equal:
+                break
+            i, j = self.one_of(equal)
+            words.append(f"{self.one_of(['symmetric', 'antisymmetric'])}({i},{j})")
+            free = [k for k in free if k not in (i, j)]
+        try:
+            return Symmetry.parse(words, len(axes))
+        except ValueError:  # such an array could only be zero
+            return Symmetry(len(axes))
+
+    def layout(self, axes, *, symmetric=True, sparse=True):
+        tilings = [self.axes[axis] for axis in axes]
+        symmetry = self._symmetry(axes) if symmetric else Symmetry(len(axes))
+        sparsity: Any = None
+        if sparse and self.chance(0.25):
+            sparsity = Labels(irrep=int(self.random.integers(2)))
+        elif sparse and self.chance(0.25):
+            sparsity = self.random.random([len(tiling) for tiling in tilings]) < 0.6
+            for permutation in symmetry.elements:
+                sparsity = sparsity | np.transpose(sparsity, permutation)
+        return Layout(tilings, sparsity, symmetry)
+
+    def values(self, layout, dtype):
+        """Elements that the layout can hold."""
+        whole = self.random.uniform(-1, 1, layout.shape)
+        if np.dtype(dtype).kind == "c":
+            whole = whole + 1j * self.random.uniform(-1, 1, layout.shape)
+        whole = whole.astype(dtype)
+        result = np.zeros(layout.shape, dtype)
+        for permutation, sign in layout.symmetry.elements.items():
+            result += sign * np.transpose(whole, permutation)
+        for tile in np.ndindex(*layout.grid):
+            stored, axes, sign = layout.canonical(tile)
+            result[layout.box(tile)] = (
+                0 if stored is None else sign * np.transpose(result[layout.box(stored)].copy(), axes)
+            )
+        return result
+
+    def some_axes(self, rank=None):
+        rank = int(self.random.integers(1, 5)) if rank is None else rank
+        while True:
+            axes = tuple(int(a) for a in self.random.integers(0, len(self.axes), rank))
+            if np.prod([self.axes[a].size for a in axes]) <= LARGEST:
+                return axes
+            rank = max(1, rank - 1)
+
+    def new(self, axes=None, *, extended=False, dtype=None):
+        axes = self.some_axes() if axes is None else axes
+        dtype = self.one_of(DTYPES) if dtype is None else dtype
+        kind = (
+            "extended" if extended else self.one_of(["extended"] * 6 + ["numpy", "disk", "global", "sparse"])
+        )
+        dense = kind in ("numpy", "disk", "global")
+        layout = self.layout(axes, symmetric=kind == "extended", sparse=not dense)
+        shadow = self.values(layout, dtype)
+        self.say(f"new {kind} {axes} {dtype} {layout!r} {layout.symmetry!r}")
+        array: Any = shadow.copy()
+        if kind == "extended":
+            if self.chance(0.1):
+                array = Array.generated(self.world, layout, lambda box: shadow[box], dtype)
+            else:
+                array = Array.from_numpy(self.world, shadow, layout, self.one_of(PLACES))
+        elif kind == "sparse":
+            cuts = [list(axis.cuts) for axis in layout.tilings]
+            array = BlockSparseArray(self.world, cuts, layout.there, dtype)
+            for tile in array.own_tiles:
+                array.put_tile(tile, shadow[layout.box(tile)])
+            with self.world.together("put tiles"):
+                array.sync()
+        elif kind != "numpy":
+            array = (DiskArray if kind == "disk" else GlobalArray)(self.world, layout.shape, dtype)
+            if self.world.rank == 0:
+                array[...] = shadow
+            with self.world.together("put elements"):
+                if kind == "disk":
+                    array.sync()
+            if kind == "global":
+                array.sync()
+        return self.join(Member(array, shadow, axes))
+
+    def join(self, member):
+        self.pool.append(member)
+        if len(self.pool) > MOST:
+            self.drop(self.pool[int(self.random.integers(len(self.pool) - 1))])
+        return member
+
+    def drop(self, member):
+        self.pool = [each for each in self.pool if each is not member]
+        if not isinstance(member.array, np.ndarray):
+            member.array.close()
+
+    # ---- what is found ----
+
+    def whole(self, array):
+        """All elements, at this process; nothing changes before all have them."""
+        if isinstance(array, np.ndarray | np.generic | complex | float):
+            return np.asarray(array)
+        found = array.to_numpy() if hasattr(array, "to_numpy") else array[...]
+        self.world.all_reduce(0)
+        return found
+
+    def compare(self, found, exact, scale, dtype):
+        """`scale`: of what was added up, element by element."""
+        eps = float(np.finfo(dtype).eps)
+        wrong = np.abs(found - exact) > 100 * eps * scale + 1e-30
+        if np.any(wrong):
+            place = tuple(int(each[0]) for each in np.nonzero(np.atleast_1d(wrong)))
+            worst = np.abs(found - exact).max()
+            raise AssertionError(f"{self.story()}\nelement {place}: off by {worst}")
+
+    def took(self, array, exact, scale, axes):
+        """A result becomes a member; what NumPy has in its place is what was found, so that rounding does not add
+        up."""
+        found = self.whole(array)
+        self.compare(found, exact, scale, array.dtype)
+        member = Member(array, np.array(found), axes)
+        largest = np.abs(found).max(initial=0)
+        if largest > 100 and not (
+            isinstance(array, Array) and array.read_only and array.where == "generated"
+        ):
+            if isinstance(array, Array):
+                array *= 1 / 128  # exact
+                member.shadow = member.shadow / found.dtype.type(128)
+            else:
+                self.drop(member)
+                return None
+        return self.join(member)
+
+    def say(self, text):
+        self.said.append(text)
+
+    def story(self):
+        return f"seed {self.seed}, {self.world.size} processes:\n  " + "\n  ".join(self.said)
+
+    # ---- statements ----
+
+    def run(self, statements):
+        try:
+            for _ in range(3):
+                self.new()
+            for _ in range(statements):
+                kind = self.one_of(
+                    ["einsum"] * 6 + ["arithmetic", "in_place", "move", "reduce", "index", "rearrange", "new"]
+                )
+                getattr(self, kind)()
+        except Exception as error:
+            raise AssertionError(self.story()) from error
+        for member in list(self.pool):
+            self.drop(member)
+
+    def extended(self):
+        found = [each for each in self.pool if each.is_extended]
+        return self.one_of(found) if found else self.new(extended=True)
+
+    def einsum(self):
+        operands = [self.one_of(self.pool) for _ in range(int(self.random.integers(1, 4)))]
+        letters: dict[int, list[str]] = {}
+        subscripts = []
+        for member in operands:
+            word = ""
+            for axis in member.axes:
+                known = [c for c in letters.get(axis, []) if c not in word or self.chance(0.1)]
+                if known and self.chance(0.6):
+                    word += self.one_of(known)
+                else:
+                    letters.setdefault(axis, []).append(chr(ord("a") + sum(map(len, letters.values()))))
+                    word += letters[axis][-1]
+            subscripts.append(word)
+        of_axis = {letter: axis for axis, each in letters.items() for letter in each}
+        if np.prod([float(self.axes[axis].size) for axis in of_axis.values()]) > 3e5:
+            return
+        output = [letter for letter in of_axis if self.chance(0.5)]
+        self.random.shuffle(output)
+        while np.prod([self.axes[of_axis[letter]].size for letter in output]) > LARGEST:
+            output.pop()
+        output = output[:4]
+        text = f"{','.join(subscripts)}->{''.join(output)}"
+        axes = tuple(of_axis[letter] for letter in output)
+        tilings: dict[str, Tiling] = {}
+        differ = False
+        for word, member in zip(subscripts, operands, strict=True):
+            for letter, axis in zip(word, tilings_of(member.array), strict=False):
+                differ |= tilings.setdefault(letter, axis).cuts != axis.cuts
+        of_output = [tilings.get(letter, self.axes[of_axis[letter]]) for letter in output]
+        self._contract(text, operands, axes, of_output, differ)
+
+    def _contract(self, text, operands, axes, tilings, differ):
+        """differ: the same axis has different tilings in two operands, which may be refused."""
+        arrays = [each.array for each in operands]
+        shadows = [each.shadow for each in operands]
+        wide = [x.astype("complex128" if x.dtype.kind == "c" else "float64") for x in shadows]
+        exact, size = np.einsum(text, *wide), np.einsum(text, *[np.abs(x) for x in wide])
+        factor = self.one_of([1, 1, -0.5, 3.0])
+        exact, size = exact * factor, size * abs(factor)
+        options: dict[str, Any] = {"scale": factor}
+        if self.chance(0.5):
+            options["memory"] = int(10 ** self.random.uniform(3.5, 5.5))
+        if self.chance(0.3):
+            options["threads"] = 2
+        dtype = np.result_type(*shadows)
+        out = None
+        symmetry = self._symmetry(axes) if axes else None
+        if symmetry and self.chance(0.7):
+            options["symmetrize"] = True
+            if not all(tilings[i] == tilings[j] for p in symmetry.elements for i, j in enumerate(p)):
+                return
+            if self.chance(0.5) and all(each.is_extended for each in operands):
+                options["symmetry"] = symmetry
+            else:
+                where = self.one_of(["auto", "global", "disk"])
+                layout = Layout(tilings, None, symmetry)
+                options["out"] = out = Array(self.world, layout, dtype, where)
+            exact, size = (
+                sum((sign if signed else 1) * np.transpose(x, p) for p, sign in symmetry.elements.items())
+                for x, signed in ((exact, True), (size, False))
+            )
+        elif axes and self.chance(0.4):
+            out, before = self._target(tilings, dtype)
+            options["out"] = out
+            if self.chance(0.5):
+                options["accumulate"] = True
+                exact, size = exact + before, size + np.abs(before)
+        shown = {name: value for name, value in options.items() if name != "out"}
+        self.say(f"einsum {text} of {[*map(name_of, arrays)]} {shown} out={name_of(out)}")
+        result = self._call(text, arrays, options, differ)
+        if result is None:
+            return
+        if axes:
+            self.took(result, exact, size, axes)
+        else:
+            self.compare(np.asarray(result), exact, size, dtype)
+
+    def _call(self, text, arrays, options, differ):
+        """With as much memory as it takes; None if it was refused."""
+        try:
+            return outcore.einsum(text, *arrays, world=self.world, **options)
+        except OutcoreError as error:
+            self.say(f"  refused: {error}")
+            if error.errno == errno.EINVAL and differ:
+                return None
+            if error.errno != errno.ENOMEM or "memory" not in options:
+                raise
+        self.refused += 1
+        return outcore.einsum(text, *arrays, world=self.world, **(options | {"memory": None}))
+
+    def _target(self, tilings, dtype):
+        """A dense array that is there, and what it holds."""
+        layout = Layout(tilings)
+        before = self.values(layout, dtype)
+        kind = self.one_of(["extended", "extended", "numpy", "disk", "global"])
+        if kind == "numpy":
+            return before.copy(), before
+        if kind == "extended":
+            where = self.one_of(["auto", "global", "disk"])
+            return Array.from_numpy(self.world, before, layout, where), before
+        array = (DiskArray if kind == "disk" else GlobalArray)(self.world, layout.shape, dtype)
+        if self.world.rank == 0:
+            array[...] = before
+        with self.world.together("put elements"):
+            if kind == "disk":
+                array.sync()
+        if kind == "global":
+            array.sync()
+        return array, before
+
+    def arithmetic(self):
+        a = self.extended()
+        same = [each for each in self.pool if each.is_extended and equal_tilings(each, a)]
+        b = self.one_of(same)
+        name = self.one_of(["add", "subtract", "multiply", "number"])
+        self.say(f"{name} {a.array!r} {b.array!r}")
+        if name == "number":
+            found, exact = 2.5 * a.array, 2.5 * a.shadow
+        else:
+            function = getattr(np, name)
+            found = {"add": a.array.__add__, "subtract": a.array.__sub__, "multiply": a.array.__mul__}[name](
+                b.array
+            )
+            exact = function(a.shadow, b.shadow)
+        self.took(found, exact, np.abs(exact) + np.abs(a.shadow) + np.abs(b.shadow), a.axes)
+
+    def in_place(self):
+        a = self.extended()
+        if a.array.where == "generated":
+            return
+        same = [
+            each
+            for each in self.pool
+            if each.is_extended
+            and each.axes == a.axes
+            and each.array.dtype == a.array.dtype
+            and each.array.layout.tilings == a.array.layout.tilings
+            and not (each.array.layout.there & ~a.array.layout.there).any()
+            and a.array.layout.symmetry.elements.items() <= each.array.layout.symmetry.elements.items()
+        ]
+        b = self.one_of(same)
+        self.say(f"axpy {a.array!r} {b.array!r}")
+        exact = a.shadow - 0.25 * b.shadow
+        a.array.axpy(-0.25, b.array)
+        found = self.whole(a.array)
+        self.compare(found, exact, np.abs(a.shadow) + np.abs(b.shadow), a.array.dtype)
+        a.shadow = np.array(found)
+
+    def move(self):
+        a = self.extended()
+        if a.array.where == "generated":
+            return
+        where = self.one_of(PLACES)
+        self.say(f"move {a.array!r} {where}")
+        a.array.move(where)
+        assert np.array_equal(self.whole(a.array), a.shadow)
+
+    def reduce(self):
+        a = self.extended()
+        self.say(f"reduce {a.array!r}")
+        size = np.abs(a.shadow).sum()
+        self.compare(np.asarray(a.array.sum()), a.shadow.sum(dtype="complex128"), size, a.array.dtype)
+        self.compare(np.asarray(a.array.norm()), np.linalg.norm(a.shadow), size, a.array.dtype)
+        same = [each for each in self.pool if each.is_extended and equal_tilings(each, a)]
+        b = self.one_of(same)
+        product = a.shadow.astype("complex128") * b.shadow
+        self.compare(np.asarray(a.array.dot(b.array)), product.sum(), np.abs(product).sum(), "float32")
+
+    def index(self):
+        a = self.extended()
+        index = []
+        for extent in a.shadow.shape:
+            begin, end = sorted(int(i) for i in self.random.integers(-extent, extent + 1, 2))
+            index.append(self.one_of([slice(None), slice(begin, end), slice(None, None, -2), extent - 1]))
+        self.say(f"index {a.array!r} {index}")
+        assert np.array_equal(a.array[tuple(index)], a.shadow[tuple(index)])
+        self.world.all_reduce(0)
+
+    def rearrange(self):
+        a = self.extended()
+        order = tuple(int(i) for i in self.random.permutation(len(a.axes)))
+        self.say(f"transpose {a.array!r} {order}")
+        exact = a.shadow.transpose(order)
+        self.took(a.array.transpose(*order), exact, np.abs(exact), tuple(a.axes[i] for i in order))
