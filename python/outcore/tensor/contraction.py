@@ -17,21 +17,24 @@ from outcore.job import world as world_module
 from outcore.job.resources import parse_bytes
 from outcore.job.world import World
 from outcore.tensor import rates as rates_module
+from outcore.tensor.amounts import Amounts
 from outcore.tensor.array import Array as ExtendedArray
 from outcore.tensor.array import tiled
+from outcore.tensor.cells import Axis, cut_for
 from outcore.tensor.execute import Product
 from outcore.tensor.expression import Expression, parse
 from outcore.tensor.extended import ExtendedOperand, layout_facts, operand
 from outcore.tensor.layout import Layout
 from outcore.tensor.operands import Facts, LocalOperand, OnesOperand, Operand, Where, plain
 from outcore.tensor.plan import Plan, contract, described, problems, result_tiles
-from outcore.tensor.product_plan import Amounts, Planned
+from outcore.tensor.product_plan import Planned
 from outcore.tensor.rates import Rates
 from outcore.tensor.result_symmetry import factors, missing
 from outcore.tensor.symmetry import Symmetry
 from outcore.tensor.tiling import Tiling
 
 Progress = Callable[[float], None]
+_ZEROS = 1 << 18  # elements that are put at a time
 _SHARE = 0.75  # of what is left of the budget, if the caller names no memory
 
 
@@ -101,6 +104,12 @@ class Contraction:
     @property
     def _dtype(self) -> np.dtype[Any]:
         return np.result_type(*(each.facts.dtype for each in self.inputs))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the elements that are multiplied; float64 where rates are not known of the type."""
+        found = np.result_type(*(each.dtype for each in self.facts))
+        return found if found.kind in "fc" and found.itemsize <= 16 else np.dtype(np.float64)
 
     @property
     def _shape(self) -> tuple[int, ...]:
@@ -283,15 +292,19 @@ def carry_out(
     target = out
     if local is not None:
         target = LocalOperand(np.zeros(local.facts.shape, local.facts.dtype))
+    if planned.plan.choice.parts > 1:
+        if not add and local is None:
+            fill_zero(world, out)
+        add_parts = True
+    else:
+        add_parts = add and local is None
     counter = world.counter() if many else None
     reserved = planned.plan.workspace_bytes
     mine = Amounts()
     with world.together("einsum", planned.plan.product):
         world.budget.reserve(reserved, f"workspace of einsum '{planned.plan.product}'")
         try:
-            run = Product(
-                planned, left, right, target, scale=scale, add=add and local is None, threads=threads
-            )
+            run = Product(planned, left, right, target, scale=scale, add=add_parts, threads=threads)
             mine = run.run(counter, progress if world.rank == 0 else None)
         finally:
             world.budget.release(reserved)
@@ -307,10 +320,8 @@ def carry_out(
 
 
 def rates_of(job: Contraction) -> Rates:
-    dtype = np.result_type(*(each.dtype for each in job.facts))
-    if dtype.kind not in "fc" or dtype.itemsize > 16:
-        dtype = np.dtype(np.float64)
-    return rates_module.measured(job.world, job.threads, dtype)
+    """Of this machine, for the type of the elements. Collective."""
+    return rates_module.measured(job.world, job.threads, job.dtype)
 
 
 def _part(progress: Progress | None, number: int, count: int) -> Progress | None:
@@ -321,15 +332,21 @@ def _part(progress: Progress | None, number: int, count: int) -> Progress | None
 
 def fill_zero(world: World, out: Operand) -> None:
     """Collective."""
-    box = [(0, extent) for extent in out.facts.shape]
     if isinstance(out, ExtendedOperand):
         with world.together("fill with zeros"):
             for tile in out.array.own_tiles():
                 out.array.put_tile(tile, np.zeros(out.array.layout.tile_shape(tile), out.facts.dtype))
         out.sync()
         return
+    axes = [
+        Axis(str(i), n, cuts)
+        for i, (n, cuts) in enumerate(zip(out.facts.shape, out.facts.tiles, strict=True))
+    ]
+    cells = cut_for(axes, _ZEROS).cells
+    mine = cells if out.facts.where == "process" else cells[world.rank :: world.size]
     with world.together("fill with zeros"):
-        if world.rank == 0 or out.facts.where == "process":
-            for request in out.put(box, np.zeros(out.facts.shape, out.facts.dtype), add=False):
+        for box in mine:
+            zeros = np.zeros([end - begin for begin, end in box], out.facts.dtype)
+            for request in out.put(list(box), zeros, add=False):
                 request.wait()
     out.sync()

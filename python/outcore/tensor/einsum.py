@@ -13,12 +13,12 @@ from typing import Any
 
 from outcore.base.errors import OutcoreError
 from outcore.job.world import World
+from outcore.tensor.amounts import Amounts
 from outcore.tensor.contraction import Contraction, Progress, fill_zero, rates_of
 from outcore.tensor.extended import ExtendedOperand
 from outcore.tensor.plan import Plan
-from outcore.tensor.product_plan import Amounts
 from outcore.tensor.program import recording
-from outcore.tensor.rates import Rates
+from outcore.tensor.rates import Rates, learn
 from outcore.tensor.symmetry import Symmetry
 
 
@@ -108,6 +108,8 @@ class Einsum:
             return self._symmetrized(job, operands, rates, accumulate, scale)
         chosen = job.check(plan) if plan is not None else job.make_plan(rates, adds=accumulate)
         result, counted = job.run(chosen, accumulate=accumulate, scale=scale, progress=progress)
+        if job.world.rank == 0 and plan is None:
+            learn(chosen.rates, job.dtype.name, chosen.predicted, counted)
         self.last = Counted(chosen, counted)
         return result
 

@@ -18,11 +18,12 @@ import numpy as np
 
 from outcore.parallel import tasks as dealt
 from outcore.parallel import team
+from outcore.tensor.amounts import Amounts
 from outcore.tensor.gemm import add_product
 from outcore.tensor.geometry import Step, Task
 from outcore.tensor.operands import Array, Operand, Waitable
 from outcore.tensor.panel import Side
-from outcore.tensor.product_plan import Amounts, Held, Planned
+from outcore.tensor.product_plan import Held, Planned
 
 if TYPE_CHECKING:
     from outcore._core import Counter

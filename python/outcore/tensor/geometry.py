@@ -163,9 +163,10 @@ class Geometry:
 
     # ---- order ----
 
-    def tasks(self, keep: Keep) -> list[Task]:
+    def tasks(self, keep: Keep, parts: int = 1) -> list[Task]:
         """In the order in which one process takes them. Rows and columns turn back at their ends, inner indices in
-        every task, so that the panel that was used last is used again."""
+        every task, so that the panel that was used last is used again. `parts`: of each panel of the result so many
+        tasks, each with a range of inner indices."""
         inner_first: dict[bool, Sequence[int]] = {}
         count = self.steps.shape[3]
         inner_first[False], inner_first[True] = range(count), range(count - 1, -1, -1)
@@ -181,7 +182,10 @@ class Geometry:
                         Step(batch, rows, columns, k) for k in inner_first[len(result) % 2 == 1] if there[k]
                     ]
                     if task or self._stored(batch, rows, columns):
-                        result.append(task or [Step(batch, rows, columns, -1)])
+                        task = task or [Step(batch, rows, columns, -1)]
+                        count = min(parts, len(task))
+                        ends = [len(task) * i // count for i in range(count + 1)]
+                        result += [task[first:last] for first, last in itertools.pairwise(ends)]
         return result
 
     def _stored(self, batch: int, rows: int, columns: int) -> bool:

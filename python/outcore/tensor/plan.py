@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from outcore.base.errors import OutcoreError
+from outcore.tensor.amounts import Amounts
 from outcore.tensor.canonical import Binary, binary
 from outcore.tensor.cells import Cuts
 from outcore.tensor.expression import Expression
 from outcore.tensor.geometry import Problem
 from outcore.tensor.operands import Facts, Mask, Where, plain
 from outcore.tensor.order import Cost, Pair, order
-from outcore.tensor.product_plan import Amounts, ProductPlan, make_plan
+from outcore.tensor.product_plan import ProductPlan, make_plan
 from outcore.tensor.rates import Rates
 from outcore.tensor.schedule import Choice
 

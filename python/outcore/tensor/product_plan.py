@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from outcore.tensor.amounts import Amounts
 from outcore.tensor.bound import Moved, least_bytes
 from outcore.tensor.geometry import Geometry, Problem, Task
 from outcore.tensor.rates import Rates
@@ -19,35 +20,6 @@ _UNIT_S = 0.05  # of work that is dealt out at a time
 _UNITS = 8  # for each process, at least, if there are so many tasks
 _DEPTH, _MOST_DEPTH = 2, 4
 _FULL = 0.97  # of the memory: what is left is for pieces that are put
-
-
-@dataclass(frozen=True)
-class Amounts:
-    """What a product takes, over all processes; predicted or counted.
-
-    Attributes:
-        disk_read, disk_written, network, copied: bytes; `copied` from memory of the process or its node.
-        flops: two for each multiplication.
-        seconds: of the wall clock.
-    """
-
-    disk_read: float = 0.0
-    disk_written: float = 0.0
-    network: float = 0.0
-    copied: float = 0.0
-    flops: float = 0.0
-    seconds: float = 0.0
-
-    @property
-    def disk(self) -> float:
-        """Bytes read from and written to disk."""
-        return self.disk_read + self.disk_written
-
-    def __add__(self, other: Amounts) -> Amounts:
-        return Amounts(*(mine + others for mine, others in zip(self.values(), other.values(), strict=True)))
-
-    def values(self) -> tuple[float, ...]:
-        return self.disk_read, self.disk_written, self.network, self.copied, self.flops, self.seconds
 
 
 @dataclass(frozen=True)
@@ -86,7 +58,11 @@ class ProductPlan:
             **{
                 **values,
                 "choice": Choice(
-                    choice["keep"], choice["mixed"], tuple(choice["most"]), tuple(choice["pieces"])
+                    choice["keep"],
+                    choice["mixed"],
+                    tuple(choice["most"]),
+                    tuple(choice["pieces"]),
+                    choice["parts"],
                 ),
                 "slots": tuple(values["slots"]),
                 "predicted": Amounts(**values["predicted"]),
@@ -108,7 +84,7 @@ class Planned:
     @cached_property
     def units(self) -> list[list[Task]]:
         """Tasks as they are dealt out."""
-        tasks = self.geometry.tasks(self.plan.choice.keep)
+        tasks = self.geometry.tasks(self.plan.choice.keep, self.plan.choice.parts)
         return [tasks[first : first + self.plan.unit] for first in range(0, len(tasks), self.plan.unit)]
 
 
@@ -161,7 +137,7 @@ def make_plan(problem: Problem, memory_bytes: int, rates: Rates, choice: Choice 
 
 def _unit(geometry: Geometry, choice: Choice, rates: Rates) -> int:
     """Tasks at a time: all of a strip that keeps an operand, as far as every process gets enough of them."""
-    tasks = len(geometry.tasks(choice.keep))
+    tasks = len(geometry.tasks(choice.keep, choice.parts))
     most = max(1, tasks // (_UNITS * rates.processes)) if rates.processes > 1 else tasks
     strip = {"left": len(geometry.panels[2]), "right": len(geometry.panels[1])}.get(choice.keep, 1)
     if strip > 1:
@@ -214,9 +190,14 @@ def predict(planned: Planned, rates: Rates) -> Amounts:
                         count = float(elements[side][panels[side]]) * facts.item_bytes
                         amounts[names[facts.where]] += count
                         first = first or count / (rates.read if facts.where == "disk" else rates.copy)
-    written = float(geometry.elements(geometry.out, (0, 1, 2)).sum()) * problem.out.item_bytes
+    adds = problem.adds or plan.choice.parts > 1
+    sizes = geometry.elements(geometry.out, (0, 1, 2))
+    first_steps = [task[0] for unit in planned.units for task in unit]
+    written = problem.out.item_bytes * sum(
+        float(sizes[step.batch, step.rows, step.columns]) for step in first_steps
+    )
     amounts[names[problem.out.where] if problem.out.where != "disk" else "disk_written"] += written
-    if problem.adds and problem.out.where == "disk":
+    if adds and problem.out.where == "disk":
         amounts["disk_read"] += written
     flops = 2.0 * geometry.multiplications
     seconds = _seconds(planned, rates, flops, amounts) + first

@@ -204,7 +204,7 @@ class Program:
         self.statements: list[Statement] = []
         self.loops: list[Loop] = []
         self.report: ProgramReport | None = None
-        self._values: dict[int, Any] = {}
+        self.values: dict[int, Any] = {}
 
     # ---- recording ----
 
@@ -356,13 +356,13 @@ class Program:
             return (0, len(self.statements) - 1) if variable.is_output else None
         first, last = uses[0], uses[-1]
         for loop in sorted(self.loops, key=lambda each: each.last - each.first):
-            if first < loop.last and last >= loop.first and not self._is_within(variable, uses, loop):
+            if first < loop.last and last >= loop.first and not self.is_within(variable, uses, loop):
                 first, last = min(first, loop.first), max(last, loop.last - 1)
         if variable.is_output:
             last = len(self.statements) - 1
         return first, last
 
-    def _is_within(self, variable: Variable, uses: Sequence[int], loop: Loop) -> bool:
+    def is_within(self, variable: Variable, uses: Sequence[int], loop: Loop) -> bool:
         """Whether each iteration makes it anew and nothing else needs it."""
         if (
             variable.source is not None
@@ -408,7 +408,7 @@ class Program:
 
     def value(self, variable: Variable) -> Any:
         """The present value of an array without axes, while a program runs or after it."""
-        array = self._values.get(variable.number)
+        array = self.values.get(variable.number)
         if array is None:
             raise OutcoreError(errno.EINVAL, f"value of {variable.name}", detail="it was not computed")
         return array[()]

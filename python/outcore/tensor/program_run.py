@@ -18,13 +18,13 @@ from outcore.arrays.global_array import GlobalArray
 from outcore.base.errors import OutcoreError
 from outcore.keep import checkpoint
 from outcore.parallel import tasks as dealt
+from outcore.tensor.amounts import Amounts
 from outcore.tensor.array import Array as ExtendedArray
 from outcore.tensor.cells import Axis, cut_for
 from outcore.tensor.contraction import Contraction
 from outcore.tensor.extended import operand
 from outcore.tensor.operands import Box, LocalOperand, Operand, slices
 from outcore.tensor.place import ProgramPlan
-from outcore.tensor.product_plan import Amounts
 from outcore.tensor.program import Contract, Loop, Map, Program, Variable
 
 Progress = Callable[[float, str], None]
@@ -144,7 +144,7 @@ class _Run:
             life = self._lives[variable.number]
             if variable.is_output or life is None or life[1] != number:
                 return False
-            return back is None or self.program._is_within(variable, self.program.uses(variable), back)
+            return back is None or self.program.is_within(variable, self.program.uses(variable), back)
 
         self._free(is_over)
 
@@ -177,7 +177,7 @@ class _Run:
             return operand(variable.source)
         if not variable.shape:
             array = self.arrays[variable.number] = np.zeros((), variable.dtype)
-            self.program._values[variable.number] = array
+            self.program.values[variable.number] = array
             return LocalOperand(array)
         where = "global" if variable.source is not None else self.plan.where[variable.name]
         made: Any

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outcore.job import machine, resources
+from outcore.job import machine, rate_cache, resources
+from outcore.tensor.amounts import Amounts
 
 if TYPE_CHECKING:
     from outcore.job.world import World
 
 _GEMM = 1024  # rows and columns of what is measured
 _INNER = (16, 64, 128, 256, 1024)
+_CORRECTION = "contractions"
+_TELLING_S = 1.0  # of a run
 _COMPLEX = {"complex64": "float32", "complex128": "float64"}  # four real multiplications each
 
 
@@ -92,7 +95,7 @@ def measured(world: World, threads: int, dtype: Any = "float64") -> Rates:
         speeds = [machine.gemm(_GEMM, _GEMM, n, busy, real) / share for n in _INNER]
         gemm = tuple((n, max(speeds[: i + 1])) for i, n in enumerate(_INNER))
         disk, _ = machine.planning_disk(world.scratch)
-        return Rates(
+        rates = Rates(
             gemm=gemm,
             copy=machine.copying(busy),
             read=disk.read_bytes_per_s,
@@ -102,6 +105,8 @@ def measured(world: World, threads: int, dtype: Any = "float64") -> Rates:
             nodes=world.node_count,
             threads=threads,
         )
+        factors = corrections(rates, name)
+        return rates.scaled(factors["compute"], factors["disk"])
 
     found = None
     with world.together("measure rates"):
@@ -109,6 +114,29 @@ def measured(world: World, threads: int, dtype: Any = "float64") -> Rates:
     result = world.broadcast(found)
     assert result is not None
     return result
+
+
+def corrections(rates: Rates, dtype: str) -> rate_cache.Values:
+    """How many times as fast as measured alone products and disks were in contractions: 1 before the first."""
+    found = rate_cache.known(_CORRECTION, _settings(rates, dtype), lambda: None)
+    return found or {"compute": 1.0, "disk": 1.0}
+
+
+def learn(rates: Rates, dtype: str, predicted: Amounts, actual: Amounts) -> None:
+    """Corrects what later plans reckon with by a run: half way, in logarithms, to what would have been right. By
+    one process. Short runs tell nothing."""
+    if actual.seconds < _TELLING_S or predicted.seconds <= 0:
+        return
+    ratio = min(max(predicted.seconds / actual.seconds, 0.25), 4.0) ** 0.5
+    disk = predicted.disk_read / rates.read + predicted.disk_written / rates.write
+    which = "disk" if disk / rates.nodes >= 0.9 * predicted.seconds else "compute"
+    factors = dict(corrections(rates, dtype))
+    factors[which] = min(max(factors[which] * ratio, 0.05), 4.0)
+    rate_cache.known(_CORRECTION, _settings(rates, dtype), lambda: factors, fresh=True)
+
+
+def _settings(rates: Rates, dtype: str) -> dict[str, Any]:
+    return {"threads": rates.threads, "processes": rates.processes, "type": dtype}
 
 
 def threads_of(world: World) -> int:

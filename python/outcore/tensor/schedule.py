@@ -24,6 +24,7 @@ KEEPS: tuple[Keep, ...] = ("result", "left", "right")
 _DEPTH = 2  # panels of an operand that passes by: one used, one on its way
 _STEPS = 200_000  # more panels are not looked at
 _CELLS = 20_000  # of a group
+_SPLIT = 4  # parts of the inner indices for each process, at most
 _STEP_S = 1e-4  # of the interpreter and of requests, for each step
 _SLOWER = 1.1  # of plans that take at most so much longer than the fastest the one is taken that moves least
 
@@ -40,12 +41,14 @@ class Size:
 
 @dataclass(frozen=True)
 class Choice:
-    """What was decided: sizes of panels of batch, rows, columns and inner indices, and what is kept."""
+    """What was decided: sizes of panels of batch, rows, columns and inner indices, and what is kept. `parts`:
+    ranges of inner indices that are dealt out apart, each of which is added to the result."""
 
     keep: Keep
     mixed: bool
     most: tuple[int, int, int, int]
     pieces: tuple[int, int, int, int]
+    parts: int = 1
 
     def geometry(self, problem: Problem) -> Geometry:
         groups = [problem.group(labels) for labels in problem.product.groups]
@@ -193,11 +196,12 @@ class _Options:
     moved: Grid
     memory: Grid
     least: float
+    parts: Grid
 
     def choice(self, index: tuple[int, ...]) -> Choice:
         chosen = (self.batch, *(sizes[i] for sizes, i in zip(self.sizes, index, strict=True)))
         most, pieces = tuple(size.most for size in chosen), tuple(size.pieces for size in chosen)
-        return Choice(self.keep, self.mixed, most, pieces)  # type: ignore[arg-type]
+        return Choice(self.keep, self.mixed, most, pieces, int(self.parts[index]))  # type: ignore[arg-type]
 
 
 def _options(problem: Problem, rates: Rates, batch: Size, mixed: bool) -> Iterator[_Options]:
@@ -212,7 +216,10 @@ def _options(problem: Problem, rates: Rates, batch: Size, mixed: bool) -> Iterat
         for each, shape in zip(sizes, shapes, strict=True)
     )
     steps = ta * tb * tc * batch.count
-    for keep in KEEPS:
+    one = np.ones_like(steps)
+    few = np.clip(np.ceil(_SPLIT * rates.processes / (ta * tb * batch.count)), 1, tc)
+    ways = [(keep, one) for keep in KEEPS] + ([("result", few * one)] if rates.processes > 1 else [])
+    for keep, parts in ways:
         held = [_DEPTH * a * c, _DEPTH * w * c]
         if keep == "left":
             held[0] = a * np.minimum(c * tc + c, 2 * c * tc)
@@ -220,11 +227,21 @@ def _options(problem: Problem, rates: Rates, batch: Size, mixed: bool) -> Iterat
             held[1] = w * np.minimum(c * tc + c, 2 * c * tc)
         memory = word_bytes(problem) * batch.largest * (a * w + held[0] + held[1])
         left, right, units = _times(keep, ta, tb, tc, batch.count, rates.processes)
-        seconds, moved = _seconds(problem, rates, (left, right), (a, w, c), units)
+        seconds, moved = _seconds(
+            problem, rates, (left, right, _puts(problem, parts)), (a, w, c), units * parts
+        )
         seconds = seconds + steps * (_STEP_S / rates.processes)
         seconds = np.where(steps <= _STEPS, seconds, np.inf)
         yield _Options(
-            keep, mixed, batch, (sizes[0], sizes[1], sizes[2]), seconds, moved, memory, float(memory.min())
+            keep,
+            mixed,
+            batch,
+            (sizes[0], sizes[1], sizes[2]),
+            seconds,
+            moved,
+            memory,
+            float(memory.min()),
+            parts,
         )
 
 
@@ -277,8 +294,21 @@ def _times(keep: Keep, ta: Grid, tb: Grid, tc: Grid, batches: int, processes: in
     return left, right, units + 0 * all_steps
 
 
+def _puts(problem: Problem, parts: Grid) -> Grid:
+    """How often the result is moved: what is added is read, too; before several parts zeros are put."""
+    reads = problem.out.where == "disk"
+    added = (2.0 if reads else 1.0) * parts
+    if problem.adds:
+        return added
+    return np.where(parts > 1, added + 1, 1.0)
+
+
 def _seconds(
-    problem: Problem, rates: Rates, times: tuple[Grid, Grid], panel: tuple[Grid, Grid, Grid], units: Grid
+    problem: Problem,
+    rates: Rates,
+    times: tuple[Grid, Grid, Grid],
+    panel: tuple[Grid, Grid, Grid],
+    units: Grid,
 ) -> tuple[Grid, Grid]:
     """The time, and bytes of disk and network."""
     a, w, c = panel
@@ -293,7 +323,7 @@ def _seconds(
         problem.arrays,
         (b * m * k, b * k * n, b * m * n),
         density,
-        (*times, np.full_like(units, 2 if problem.adds else 1)),
+        times,
         (rates.read, rates.read, rates.write),
         strict=True,
     ):

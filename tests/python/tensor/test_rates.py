@@ -1,0 +1,46 @@
+"""Rates that plans reckon with, and how runs correct them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from outcore.job import rate_cache
+from outcore.tensor.amounts import Amounts
+from outcore.tensor.rates import ASSUMED, Rates, corrections, learn
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("OUTCORE_CACHE", str(tmp_path))
+    rate_cache.forget()
+    yield
+    rate_cache.forget()
+
+
+def test_short_sides_are_slower_and_rates_never_fall_with_the_side():
+    speeds = [float(ASSUMED.flops(side)) for side in (1, 8, 16, 50, 128, 300, 1024, 10**6)]
+    assert speeds == sorted(speeds)
+    assert speeds[-1] == ASSUMED.gemm[-1][1]
+
+
+def test_rates_are_values():
+    assert Rates.from_json(ASSUMED.as_json()) == ASSUMED
+
+
+def test_a_run_corrects_half_way_what_has_decided():
+    predicted, actual = Amounts(flops=1e9, seconds=4.0), Amounts(flops=1e9, seconds=16.0)
+    learn(ASSUMED, "float64", predicted, actual)
+    assert corrections(ASSUMED, "float64") == {"compute": 0.5, "disk": 1.0}
+    by_disk = Amounts(disk_read=4 * ASSUMED.read, seconds=4.0)
+    learn(ASSUMED, "float64", by_disk, replace(by_disk, seconds=1.0))
+    assert corrections(ASSUMED, "float64") == {"compute": 0.5, "disk": 2.0}
+    assert corrections(ASSUMED, "float32") == {"compute": 1.0, "disk": 1.0}
+
+
+def test_short_runs_tell_nothing_and_wild_ones_little():
+    learn(ASSUMED, "float64", Amounts(seconds=0.5), Amounts(seconds=0.9))
+    assert corrections(ASSUMED, "float64")["compute"] == 1.0
+    learn(ASSUMED, "float64", Amounts(seconds=1.0), Amounts(seconds=1e6))
+    assert corrections(ASSUMED, "float64")["compute"] == 0.5

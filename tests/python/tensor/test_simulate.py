@@ -1,0 +1,57 @@
+"""The simulated clock: what must hold of any machine, and what follows from simple ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from outcore.tensor.canonical import binary
+from outcore.tensor.geometry import Problem
+from outcore.tensor.operands import plain
+from outcore.tensor.product_plan import Planned, make_plan
+from outcore.tensor.rates import ASSUMED
+from outcore.tensor.simulate import simulate
+
+
+def planned(rates, m=2000, n=2000, k=2000, memory=8_000_000):
+    extents = {"i": m, "j": n, "k": k}
+    facts = [plain(shape, np.dtype(np.float64), "disk") for shape in ((m, k), (k, n), (m, n))]
+    problem = Problem(binary("ik", "kj", "ij", extents), extents, *facts)
+    return Planned(problem, make_plan(problem, memory, rates))
+
+
+@pytest.mark.parametrize("processes", [1, 4, 64])
+def test_nothing_is_faster_than_products_and_disks_allow(processes):
+    rates = replace(ASSUMED, processes=processes, nodes=max(1, processes // 4), network=1e9)
+    found = planned(rates)
+    result = simulate(found, rates, spread=0.0)
+    predicted = found.plan.predicted
+    assert result.seconds >= 2.0 * 2000**3 / rates.peak
+    assert result.seconds >= predicted.disk_read / (rates.read * rates.nodes) * (1 - 1e-9)
+    assert result.busy_seconds.max() <= result.seconds
+    assert 0 <= result.idle < 1
+    assert result.read_bytes.sum() == pytest.approx(predicted.disk_read, rel=0.05)
+
+
+def test_one_process_reads_what_was_predicted_in_the_time_that_was_predicted():
+    found = planned(ASSUMED)
+    result = simulate(found, ASSUMED, spread=0.0)
+    assert result.read_bytes.sum() == found.plan.predicted.disk_read
+    assert result.seconds == pytest.approx(found.plan.predicted.seconds, rel=0.35)
+
+
+def test_seeds_decide():
+    rates = replace(ASSUMED, processes=8, nodes=2, network=1e9)
+    found = planned(rates)
+    times = [simulate(found, rates, seed).seconds for seed in (1, 1, 2)]
+    assert times[0] == times[1] != times[2]
+
+
+def test_more_processes_take_less_time():
+    times = []
+    for processes in (1, 4, 16):
+        rates = replace(ASSUMED, processes=processes, nodes=processes, network=1e10)
+        times.append(simulate(planned(rates), rates).seconds)
+    assert times[0] > 2.5 * times[1] > 2.5 * 2.5 * times[2] * 0.8
