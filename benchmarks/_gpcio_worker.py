@@ -1,7 +1,6 @@
 """One run of the contraction of bench gpcio, in all processes of a job: prints what it took as JSON.
 
-Arguments: way (arrays, replicated, striped), tiles of O, tiles of V, edge of a tile, 1 to fetch ahead, bytes of the
-client-side cache.
+Arguments: way (arrays, replicated, striped), tiles of O, tiles of V, edge of a tile, 1 to fetch ahead.
 """
 
 from __future__ import annotations
@@ -13,16 +12,21 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
 
 import outcore
 from outcore.job import launch
+from outcore.tensor.extended import operand
+from outcore.tensor.operands import Box, Facts, Operand, Waitable, tiles_of
+from outcore.tensor.requests import Then
 
 IRREPS = 2  # a tile is zero unless the irreps of its segments multiply to the totally symmetric one
-AHEAD = 3  # pairs of tiles under way
+AHEAD = 3  # buffers under way, of those that copy
+SUBSCRIPTS = "abcd,bcde->ae"  # t, i1
+MEMORY = "32MB"  # of each process, for panels
 
 Index = tuple[int, int, int, int]
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -104,15 +108,69 @@ class Tiles(Protocol):
     """Where the inputs lie."""
 
     def put(self, name: str, index: Index, data: Array) -> None: ...
-    def get(self, name: str, index: Index, out: Array) -> Request: ...
+    def operand(self, name: str) -> Any: ...  # as einsum takes it
     def ready(self) -> None: ...  # all is on disk, and nothing of it in a cache
+
+
+class FileTiles(Operand):
+    """Tiles in a file: `read(name, index, out)` begins to read one."""
+
+    def __init__(self, problem: Problem, name: str, read: Callable[[str, Index, Array], Request]) -> None:
+        self.name, self.read = name, read
+        shape = problem.shapes[name]
+        there = np.zeros(shape, bool)
+        for index in problem.nonzero(name):
+            there[index] = True
+        self.facts = Facts(
+            shape=tuple(n * problem.edge for n in shape),
+            dtype=np.dtype(np.float64),
+            where="disk",
+            item_bytes=8,
+            tiles=tuple(tuple(problem.edge * i for i in range(n + 1)) for n in shape),
+            readable=there,
+            stored=there,
+        )
+
+    def get(self, box: Box, out: Array) -> list[Waitable]:
+        assert self.facts.readable is not None
+        started: list[Waitable] = []
+        for tile, inside in tiles_of(self.facts.tiles, box):
+            if not self.facts.readable[tile]:
+                continue
+            target = out[inside]
+            buffer = target if target.flags.c_contiguous else np.empty(target.shape)
+            request = self.read(self.name, tile, buffer)  # type: ignore[arg-type]
+            started.append(request if buffer is target else Then(request, partial(_move, buffer, target)))
+        return started
+
+    def put(self, box: Box, value: Array, *, add: bool) -> list[Waitable]:
+        raise NotImplementedError("inputs are only read")
+
+
+def _move(buffer: Array, target: Array, _: Any) -> None:
+    target[...] = buffer
+
+
+class NotAhead(Operand):
+    """Another operand, of which nothing is on its way while the process computes."""
+
+    def __init__(self, other: Operand) -> None:
+        self.other, self.facts, self.world = other, other.facts, other.world
+
+    def get(self, box: Box, out: Array) -> list[Waitable]:
+        for request in self.other.get(box, out):
+            request.wait()
+        return []
+
+    def put(self, box: Box, value: Array, *, add: bool) -> list[Waitable]:
+        raise NotImplementedError("inputs are only read")
 
 
 class DiskArrays:
     """Noncollective disk arrays: each tile on the disk of one process, which the others ask."""
 
-    def __init__(self, world: outcore.World, problem: Problem, cache_bytes: int) -> None:
-        self.world, self.cache_bytes = world, cache_bytes
+    def __init__(self, world: outcore.World, problem: Problem) -> None:
+        self.world = world
         edges = [problem.edge * i for i in range(max(problem.v_tiles, problem.o_tiles) + 1)]
         self.paths = {
             name: os.path.join(os.environ["OUTCORE_SCRATCH"], name + "-{node}") for name in problem.shapes
@@ -132,16 +190,14 @@ class DiskArrays:
     def put(self, name: str, index: Index, data: Array) -> None:
         self.arrays[name].put_tile(index, data)
 
-    def get(self, name: str, index: Index, out: Array) -> Request:
-        return self.arrays[name].get_tile_async(index, out=out)
+    def operand(self, name: str) -> Any:
+        return self.arrays[name]
 
     def ready(self) -> None:
         """Opened anew: nothing is in a cache."""
         for name, array in self.arrays.items():
             array.close()
-            self.arrays[name] = outcore.BlockSparseArray.open(
-                self.world, self.paths[name], client_cache_bytes=self.cache_bytes or None
-            )
+            self.arrays[name] = outcore.BlockSparseArray.open(self.world, self.paths[name])
 
     def close(self) -> None:
         for array in self.arrays.values():
@@ -171,6 +227,9 @@ class Striped:
     def get(self, name: str, index: Index, out: Array) -> Request:
         return self.file.read_async(out, self._offset(name, index))
 
+    def operand(self, name: str) -> Any:
+        return FileTiles(self.problem, name, self.get)
+
     def ready(self) -> None:
         self.file.flush()
 
@@ -188,6 +247,9 @@ class Replicated:
 
     def get(self, name: str, index: Index, out: Array) -> Request:
         return self.file.read_async(out, self.source._offset(name, index))
+
+    def operand(self, name: str) -> Any:
+        return FileTiles(self.problem, name, self.get)
 
     def ready(self) -> None:
         """Copies, reading and writing at the same time."""
@@ -221,45 +283,17 @@ class Replicated:
         self.seconds = time.monotonic() - start
 
 
-def contract(world: outcore.World, problem: Problem, tiles: Tiles, ahead: int) -> tuple[Any, float]:
-    """Tasks are tiles of the result, handed out by a counter. Returns the result and the time."""
+def contract(world: outcore.World, problem: Problem, tiles: Tiles, ahead: bool) -> tuple[Any, float]:
+    """Returns the result and the time, in which the plan has no part."""
     n = problem.v_tiles * problem.edge
     result = outcore.GlobalArray(world, (n, n))
-    tasks = world.counter()
-    edge = problem.edge
-    pool = [(np.empty((edge,) * 4), np.empty((edge,) * 4)) for _ in range(ahead + 1)]
+    t, i1 = (each if ahead else NotAhead(operand(each)) for each in (tiles.operand("t"), tiles.operand("i1")))
+    plan = outcore.einsum.plan(SUBSCRIPTS, t, i1, out=result, memory=MEMORY, world=world, threads=1)
+    outcore.einsum("ik,kj->ij", np.ones((2, 2)), np.ones((2, 2)))  # loads what it needs
     world.barrier()
     start = time.monotonic()
-    while (task := tasks.next()) < problem.v_tiles**2:
-        p1, p2 = divmod(task, problem.v_tiles)
-        block = np.zeros((edge, edge))
-        for t, i1 in fetched(problem.pairs(p1, p2), tiles, pool):
-            block += t.reshape(edge, -1) @ i1.reshape(-1, edge)
-        result.acc(np.s_[p1 * edge : (p1 + 1) * edge, p2 * edge : (p2 + 1) * edge], block)
-    result.sync()
+    outcore.einsum(SUBSCRIPTS, t, i1, out=result, memory=MEMORY, plan=plan, world=world, threads=1)
     return result, time.monotonic() - start
-
-
-def fetched(
-    pairs: Iterator[tuple[Index, Index]], tiles: Tiles, pool: list[tuple[Array, Array]]
-) -> Iterator[tuple[Array, Array]]:
-    """The tiles of all pairs; those of the next ones are on their way meanwhile."""
-    under_way: list[tuple[tuple[Array, Array], list[Request]]] = []
-    free = list(pool)
-
-    def begin() -> None:
-        for t, i1 in itertools.islice(pairs, len(free)):
-            buffers = free.pop()
-            under_way.append((buffers, [tiles.get("t", t, buffers[0]), tiles.get("i1", i1, buffers[1])]))
-
-    begin()
-    while under_way:
-        buffers, requests = under_way.pop(0)
-        for request in requests:
-            request.wait()
-        yield buffers
-        free.append(buffers)
-        begin()
 
 
 def disk_bytes_read() -> int:
@@ -269,12 +303,12 @@ def disk_bytes_read() -> int:
 
 def main() -> None:
     way = sys.argv[1]
-    o_tiles, v_tiles, edge, ahead, cache_bytes = map(int, sys.argv[2:7])
+    o_tiles, v_tiles, edge, ahead = map(int, sys.argv[2:6])
     launch.world()
     problem = Problem(o_tiles, v_tiles, edge)
     with outcore.World(nodes="processes") as world:
         makers: dict[str, Callable[[], Tiles]] = {
-            "arrays": lambda: DiskArrays(world, problem, cache_bytes),
+            "arrays": lambda: DiskArrays(world, problem),
             "striped": lambda: Striped(world, problem),
             "replicated": lambda: Replicated(world, problem),
         }
@@ -286,7 +320,7 @@ def main() -> None:
         world.barrier()
         tiles.ready()
         before = disk_bytes_read()
-        result, seconds = contract(world, problem, tiles, AHEAD if ahead else 0)
+        result, seconds = contract(world, problem, tiles, bool(ahead))
         read_bytes = world.all_reduce(disk_bytes_read() - before)
         good = True
         if world.rank == 0:

@@ -1,0 +1,179 @@
+"""One contraction of bench einsum, in all processes of a job: prints what it took as JSON.
+
+Arguments: way (outcore, numpy, dask), rows, columns, inner indices, bytes of memory of a process, times.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import outcore
+from outcore.job import launch, resources
+from outcore.parallel import team
+from outcore.tensor.gemm import add_product
+
+CHUNK = 256  # sides of the chunks of all arrays on disk
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def block(seed: int, rows: range, columns: range) -> Array:
+    """Elements of an operand: known without the rest of it, and of low rank, so that a result can be checked."""
+    u = np.sin(np.outer(np.arange(rows.start, rows.stop) + 1, np.arange(1, 4)) * (seed + 1))
+    v = np.cos(np.outer(np.arange(columns.start, columns.stop) + 1, np.arange(1, 4)) * (seed + 2))
+    return u @ v.T
+
+
+def expected(m: int, n: int, k: int, rows: range, columns: range) -> Array:
+    left = block(1, rows, range(k))
+    right = block(2, range(k), columns)
+    return left @ right
+
+
+def fill(array: Any, seed: int, rows: int, columns: int, side: int) -> None:
+    for i in range(0, rows, side):
+        band = range(i, min(i + side, rows))
+        array[slices(band, range(columns))] = block(seed, band, range(columns))
+
+
+def slices(rows: range, columns: range) -> tuple[slice, slice]:
+    return slice(rows.start, rows.stop), slice(columns.start, columns.stop)
+
+
+def by_outcore(m: int, n: int, k: int, memory: int, times: int) -> dict[str, Any]:
+    with outcore.World() as world:
+        shapes = ((m, k), (k, n), (m, n))
+        left, right, out = (
+            outcore.DiskArray(world, shape, chunk=[min(CHUNK, side) for side in shape]) for shape in shapes
+        )
+        for seed, array, shape in ((1, left, shapes[0]), (2, right, shapes[1])):
+            if world.rank == 0:
+                fill(array, seed, *shape, 4 * CHUNK)
+            array.flush()
+        plan = outcore.einsum.plan("ik,kj->ij", left, right, out=out, memory=memory)
+        outcore.einsum("ik,kj->ij", np.ones((2, 2)), np.ones((2, 2)))  # loads what it needs
+        seconds = []
+        for _ in range(times):
+            before = resources.resident_bytes()
+            world.barrier()
+            begun = time.perf_counter()
+            outcore.einsum("ik,kj->ij", left, right, out=out, memory=memory, plan=plan)
+            out.sync()
+            seconds.append(time.perf_counter() - begun)
+        counted = outcore.einsum.last
+        assert counted is not None
+        rows, columns = range(max(0, m - 3), m), range(n)
+        good = np.allclose(
+            out[slices(rows, columns)], expected(m, n, k, rows, columns), rtol=1e-9, atol=1e-9 * k
+        )
+        gemm = peak(plan.rates.threads) * world.size
+        answer = {
+            "seconds": seconds,
+            "good": bool(good),
+            "moved": counted.actual.disk,
+            "predicted_bytes": plan.predicted.disk,
+            "predicted_seconds": plan.predicted.seconds,
+            "bound": plan.bound_bytes,
+            "workspace": plan.workspace_bytes,
+            "peak_over_start": resources.peak_resident_bytes() - before,
+            "gemm": gemm,
+            "read_rate": plan.rates.read,
+            "table": plan.table(),
+        }
+        for array in (left, right, out):
+            array.close()
+        return answer if world.rank == 0 else {}
+
+
+def peak(threads: int) -> float:
+    """Operations a second of products of one thread each, 1024 on all sides, all threads together."""
+    best = 0.0
+    for _ in range(3):
+        count = [0] * threads
+
+        def work(thread: int, _: team.Stopped, count: list[int] = count) -> None:
+            a, b, c = (np.ones((1024, 1024)) for _ in range(3))
+            add_product(a, b, c)
+            until = time.perf_counter() + 0.3
+            while time.perf_counter() < until:
+                add_product(a, b, c)
+                count[thread] += 1
+
+        begun = time.perf_counter()
+        team.run(threads, work)
+        best = max(best, 2 * 1024**3 * sum(count) / (time.perf_counter() - begun))
+    return best
+
+
+def by_numpy(m: int, n: int, k: int, memory: int, times: int) -> dict[str, Any]:
+    """In core, with its own threads: files are read whole, the product is made, and written."""
+    directory = Path(os.environ["OUTCORE_SCRATCH"])
+    paths = [directory / f"numpy-{name}" for name in ("left", "right", "out")]
+    for seed, path, shape in ((1, paths[0], (m, k)), (2, paths[1], (k, n))):
+        array = np.lib.format.open_memmap(path, "w+", np.float64, shape)
+        fill(array, seed, *shape, 4 * CHUNK)
+        array.flush()
+        del array
+    seconds = []
+    for _ in range(times):
+        begun = time.perf_counter()
+        result = np.load(paths[0]) @ np.load(paths[1])
+        np.save(paths[2].with_suffix(".npy"), result)
+        seconds.append(time.perf_counter() - begun)
+    good = np.allclose(
+        result[-3:], expected(m, n, k, range(max(0, m - 3), m), range(n)), rtol=1e-9, atol=1e-9 * k
+    )
+    return {"seconds": seconds, "good": bool(good)}
+
+
+def by_dask(m: int, n: int, k: int, memory: int, times: int) -> dict[str, Any]:
+    """dask.array.tensordot on zarr, chunks of a size at which three of each thread fit into the memory."""
+    dask, da, zarr = (import_module(each) for each in ("dask", "dask.array", "zarr"))
+    directory = os.environ["OUTCORE_SCRATCH"]
+    side = max(64, int((memory / 8 / 3 / 4) ** 0.5) // 64 * 64)
+    shapes = {"left": (m, k), "right": (k, n)}
+    for seed, (name, shape) in enumerate(shapes.items(), 1):
+        array = zarr.create_array(
+            f"{directory}/dask-{name}",
+            shape=shape,
+            chunks=tuple(min(side, x) for x in shape),
+            dtype="f8",
+            compressors=None,
+            overwrite=True,
+        )
+        fill(array, seed, *shape, side)
+    seconds = []
+    for _ in range(times):
+        begun = time.perf_counter()
+        left, right = (da.from_zarr(f"{directory}/dask-{name}") for name in shapes)
+        with dask.config.set(scheduler="threads"):
+            da.to_zarr(
+                da.tensordot(left, right, axes=1), f"{directory}/dask-out", overwrite=True, compute=True
+            )
+        seconds.append(time.perf_counter() - begun)
+    found = zarr.open_array(f"{directory}/dask-out")[-3:]
+    good = np.allclose(found, expected(m, n, k, range(max(0, m - 3), m), range(n)), rtol=1e-9, atol=1e-9 * k)
+    return {
+        "seconds": seconds,
+        "good": bool(good),
+        "version": dask.__version__,
+        "peak": resources.peak_resident_bytes(),
+    }
+
+
+def main() -> None:
+    ways = {"outcore": by_outcore, "numpy": by_numpy, "dask": by_dask}
+    numbers = [int(each) for each in sys.argv[2:7]]
+    if sys.argv[1] == "outcore":
+        launch.world()
+    answer = ways[sys.argv[1]](*numbers)
+    if answer:
+        print(json.dumps(answer), flush=True)
