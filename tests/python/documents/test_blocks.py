@@ -64,7 +64,7 @@ def run(command, directory, where):
 
 
 def compile_and_run(block: Block, directory: Path, where: str):
-    from outcore.cli.config import INCLUDE, cflags, libs
+    from outcore.cli.config import INCLUDE, cflags, libs, pario_flags
 
     source = directory / f"program{SUFFIXES[block.language]}"
     program = directory / "program"
@@ -75,7 +75,8 @@ def compile_and_run(block: Block, directory: Path, where: str):
     module = [str(INCLUDE / "outcore" / "outcore.f90")] if block.language == "fortran" else []
     command = [*COMPILERS[block.language], *cflags().split(), *module, str(source)]
     if "main(" in text or block.language == "fortran":
-        run([*command, "-o", str(program), *libs().split()], directory, where)
+        classic = pario_flags(integer4=False).split() if "<outcore/compat/" in text else []
+        run([*command, "-o", str(program), *classic, *libs().split()], directory, where)
         run([str(program)], directory / "work", where)
     else:
         run([*command, "-fsyntax-only"], directory, where)
