@@ -11,7 +11,7 @@ EXTRAS = {
     "plot": ("matplotlib>=3.8",),
     "hdf5": ("h5py>=3.9",),
     "zarr": ("zarr>=3",),
-    "peers": ("h5py>=3.11", "tensorstore>=0.1.70", "zarr>=3"),
+    "peers": ("dask[array]>=2024.1", "h5py>=3.11", "tensorstore>=0.1.70", "zarr>=3"),
 }
 _EXTRA_OF = {
     "pyscf": "chem",

@@ -25,7 +25,7 @@ from outcore.tensor.tiling import Tiling
 if TYPE_CHECKING:
     from outcore.job.world import World
 
-_LAYOUT = "outcore layout"  # attribute of what was exported
+_LAYOUT = "outcore_layout"  # attribute of what was exported
 
 PathLike = str | os.PathLike[str]
 

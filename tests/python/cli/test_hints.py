@@ -88,7 +88,7 @@ def test_options_that_are_named_exist(texts):
         (path.name, word)
         for path, text in texts
         if path.suffix == ".py" and not OTHERS & {path.name, path.parent.name}
-        for word in re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)
+        for word in re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", text)
     ]
     assert ("integrals.py", "--scratch") in named
     assert [each for each in named if each[1] not in known] == []

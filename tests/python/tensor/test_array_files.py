@@ -297,8 +297,8 @@ def test_a_damaged_layout_is_refused(world, tmp_path):
     array.to_hdf5(tmp_path / "a.h5", "t")
     for damage in ("{", json.dumps({"tilings": []}), json.dumps([])):
         with h5py.File(tmp_path / "a.h5", "r+") as file:
-            file["t"].attrs["outcore layout"] = damage
-        with pytest.raises(OutcoreError, match="outcore layout"):
+            file["t"].attrs["outcore_layout"] = damage
+        with pytest.raises(OutcoreError, match="outcore_layout"):
             Array.from_hdf5(world, tmp_path / "a.h5", "t")
     with pytest.raises(OutcoreError, match="'u'"):
         Array.from_hdf5(world, tmp_path / "a.h5", "u")
