@@ -19,8 +19,9 @@ import numpy as np
 
 import outcore
 from outcore.job import launch
+from outcore.parallel.prefetch import Waitable
 from outcore.tensor.extended import operand
-from outcore.tensor.operands import Box, Facts, Operand, Waitable, tiles_of
+from outcore.tensor.operands import Box, Facts, Operand, tiles_of
 from outcore.tensor.requests import Then
 
 IRREPS = 2  # a tile is zero unless the irreps of its segments multiply to the totally symmetric one
@@ -143,9 +144,6 @@ class FileTiles(Operand):
             started.append(request if buffer is target else Then(request, partial(_move, buffer, target)))
         return started
 
-    def put(self, box: Box, value: Array, *, add: bool) -> list[Waitable]:
-        raise NotImplementedError("inputs are only read")
-
 
 def _move(buffer: Array, target: Array, _: Any) -> None:
     target[...] = buffer
@@ -161,9 +159,6 @@ class NotAhead(Operand):
         for request in self.other.get(box, out):
             request.wait()
         return []
-
-    def put(self, box: Box, value: Array, *, add: bool) -> list[Waitable]:
-        raise NotImplementedError("inputs are only read")
 
 
 class DiskArrays:

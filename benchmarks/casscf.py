@@ -22,7 +22,7 @@ from outcore.job.resources import cores, peak_resident_bytes
 
 _BOND, _CH = 1.40, 1.09  # Angstrom
 _PI = ("B1u", "B2g", "B3g", "Au")  # irreps of D2h, of a molecule in the plane z = 0
-_PEER_LIMIT_S = 1800.0
+_PEER_LIMIT_S = 900.0
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,15 @@ from outcore.tensor.backends.global_memory import GlobalTiles
 from outcore.tensor.backends.node import NodeTiles
 from outcore.tensor.backends.process import NumpyTiles, ProcessTiles
 from outcore.tensor.backends.sections import SectionTiles
+from outcore.tensor.description import (
+    as_layout,
+    callers_metadata,
+    element_type,
+    facts_of,
+    layout_of_sparse,
+    read_facts,
+    tiled,
+)
 from outcore.tensor.fits import Survey, check_fits
 from outcore.tensor.layout import Layout, Tile
 from outcore.tensor.numpy_like import NumpyLike
@@ -46,8 +55,6 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, np.dtype[Any]]
 
 PLACES = ("auto", "process", "node", "global", "disk")
-_KIND = "extended array"  # in the metadata of what lies on disk
-_VERSION = 1
 
 
 class Array(NumpyLike, Closing):
@@ -125,7 +132,7 @@ class Array(NumpyLike, Closing):
             return NodeTiles(*arguments)
         if where == "global":
             return GlobalTiles(*arguments, distribution)
-        facts = _facts(self._layout, self._dtype, metadata) if path is not None else None
+        facts = facts_of(self._layout, self._dtype, metadata) if path is not None else None
         return DiskTiles(*arguments, path=path, metadata=facts, **options)
 
     @classmethod
@@ -148,7 +155,7 @@ class Array(NumpyLike, Closing):
         """
         array = BlockSparseArray.open(world, path, read_only=read_only, **caches)
         with world.together("open an extended array"):
-            layout, dtype = _read_facts(array)
+            layout, dtype = read_facts(array)
         return cls._of(world, layout, dtype, DiskTiles(world, layout, array.dtype, array))
 
     @classmethod
@@ -170,7 +177,7 @@ class Array(NumpyLike, Closing):
         with world.together("wrap an array"):
             dtype = element_type(array.dtype)
             if isinstance(array, BlockSparseArray):
-                found = _layout_of_sparse(array, layout)
+                found = layout_of_sparse(array, layout)
             else:
                 chunk = array.chunk if isinstance(array, DiskArray) else (1,) * array.ndim
                 found = as_layout(layout if layout is not None else tiled(array.shape, dtype.itemsize, chunk))
@@ -327,7 +334,7 @@ class Array(NumpyLike, Closing):
         """What was given as such to a persistent array."""
         array = self._backend.array if isinstance(self._backend, DiskTiles) else None
         found = None if array is None else array.metadata
-        return found.get("metadata") if isinstance(found, dict) and found.get("kind") == _KIND else found
+        return callers_metadata(found)
 
     def __repr__(self) -> str:
         layout = self._layout
@@ -444,7 +451,7 @@ class Array(NumpyLike, Closing):
         if metadata is ...:
             array.flush()
         else:
-            array.flush(_facts(self._layout, self._dtype, metadata))
+            array.flush(facts_of(self._layout, self._dtype, metadata))
 
     def close(self) -> None:
         """Gives its room back; commits a persistent array. Collective; may be repeated."""
@@ -524,44 +531,7 @@ class Array(NumpyLike, Closing):
         return out
 
 
-# ---- arguments ----
-
-
-def as_layout(
-    layout: Layout | Sequence[Tiling | int],
-    sparsity: Sparsity = None,
-    symmetry: Symmetry | str | Sequence[str] | None = None,
-) -> Layout:
-    """A layout as it is, or made of tilings."""
-    if not isinstance(layout, Layout):
-        return Layout(layout, sparsity, symmetry)
-    if sparsity is not None or symmetry is not None:
-        raise TypeError("a layout has its symmetry and sparsity")
-    return layout
-
-
-def element_type(dtype: DTypeLike) -> np.dtype[Any]:
-    wanted: np.dtype[Any] = np.dtype(dtype)
-    if wanted not in kernels.DTYPES:
-        names = ", ".join(each.name for each in kernels.DTYPES)
-        raise TypeError(f"dtype {wanted}; elements of tensors are {names}")
-    return wanted
-
-
-def tiled(shape: Sequence[int], itemsize: int, chunk: Sequence[int] | None = None) -> list[Tiling]:
-    """Tilings of moderate size, a few MB a tile, whose cuts are multiples of `chunk`."""
-    sides = [1] * len(shape) if chunk is None else [min(c, n) for c, n in zip(chunk, shape, strict=True)]
-    wanted = _TILE_BYTES // itemsize
-    while True:  # the axis that is cut most grows
-        counts = [-(-n // side) for n, side in zip(shape, sides, strict=True)]
-        axis = int(np.argmax(counts))
-        if counts[axis] == 1 or int(np.prod(sides, dtype=np.int64)) * 2 > wanted:
-            break
-        sides[axis] = min(shape[axis], sides[axis] * 2)
-    return [Tiling(n, [*range(0, n, side), n]) for n, side in zip(shape, sides, strict=True)]
-
-
-_TILE_BYTES = 4 << 20
+# ---- where it lies ----
 
 
 def _place(where: str, path: Any, distribution: Any, options: dict[str, Any]) -> str:
@@ -584,49 +554,3 @@ def _automatic(world: World, nbytes: int) -> str:
     if nbytes > world.size * free // 2:
         return "disk"
     return "process" if world.size == 1 else "global"
-
-
-def _facts(layout: Layout, dtype: np.dtype[Any], metadata: Any) -> dict[str, Any]:
-    return {
-        "kind": _KIND,
-        "version": _VERSION,
-        "layout": layout.as_json(),
-        "dtype": dtype.name,
-        "metadata": metadata,
-    }
-
-
-def _read_facts(array: BlockSparseArray) -> tuple[Layout, np.dtype[Any]]:
-    facts = array.metadata
-    if not isinstance(facts, dict) or facts.get("kind") != _KIND:
-        raise OutcoreError(
-            errno.EINVAL,
-            "open an extended array",
-            path=array.path or "",
-            detail="it is a plain block-sparse array",
-        )
-    if facts.get("version") != _VERSION:
-        detail = f"version {facts.get('version')}; this program knows {_VERSION}"
-        raise OutcoreError(errno.ENOTSUP, "open an extended array", path=array.path or "", detail=detail)
-    try:
-        layout, dtype = Layout.from_json(facts["layout"]), element_type(facts["dtype"])
-        stored_types.check(dtype, array.dtype)
-        fits = layout.stored == array.tiles and [list(axis.cuts) for axis in layout.tilings] == array.tilings
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        detail = f"its description is damaged: {error}"
-        raise OutcoreError(
-            errno.EIO, "open an extended array", path=array.path or "", detail=detail
-        ) from error
-    if not fits:
-        detail = "its description is of other tiles"
-        raise OutcoreError(errno.EIO, "open an extended array", path=array.path or "", detail=detail)
-    return layout, dtype
-
-
-def _layout_of_sparse(array: BlockSparseArray, given: Layout | Sequence[Tiling | int] | None) -> Layout:
-    if given is None:
-        return Layout([Tiling(axis[-1], axis) for axis in array.tilings], array.tiles)
-    layout = as_layout(given)
-    if [list(axis.cuts) for axis in layout.tilings] != array.tilings or layout.stored != array.tiles:
-        raise ValueError(f"{layout!r} does not store the tiles of {array!r}")
-    return layout

@@ -19,8 +19,8 @@ from outcore.job.world import World
 from outcore.tensor import rates as rates_module
 from outcore.tensor.amounts import Amounts
 from outcore.tensor.array import Array as ExtendedArray
-from outcore.tensor.array import tiled
 from outcore.tensor.cells import Axis, cut_for
+from outcore.tensor.description import tiled
 from outcore.tensor.execute import Product
 from outcore.tensor.expression import Expression, parse
 from outcore.tensor.extended import ExtendedOperand, layout_facts, operand

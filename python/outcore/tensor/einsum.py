@@ -71,7 +71,8 @@ class Einsum:
                 processes), GlobalArray, DiskArray, NodeArray, BlockSparseArray, Array.
             out: where the result goes, none of the operands; None: an array of NumPy if all operands are; a new
                 Array if one of them is, or if `symmetry` is given; else a new GlobalArray if the memory holds it,
-                or a new DiskArray (scratch).
+                or a new DiskArray (scratch). Of one that lacks tiles, those that it has are computed and no others:
+                the result is then zero elsewhere, whatever the product is there.
             accumulate: add to what is in `out`.
             scale: of the product.
             memory: of each process, for panels and intermediate arrays: bytes, or text such as "2GB"; None: three

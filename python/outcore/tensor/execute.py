@@ -18,10 +18,11 @@ import numpy as np
 
 from outcore.parallel import tasks as dealt
 from outcore.parallel import team
+from outcore.parallel.prefetch import Waitable
 from outcore.tensor.amounts import Amounts
 from outcore.tensor.gemm import add_product
 from outcore.tensor.geometry import Step, Task
-from outcore.tensor.operands import Array, Operand, Waitable
+from outcore.tensor.operands import Array, Operand
 from outcore.tensor.panel import Side
 from outcore.tensor.product_plan import Held, Planned
 

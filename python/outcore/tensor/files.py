@@ -16,7 +16,8 @@ from outcore.base import extras
 from outcore.base.errors import OutcoreError
 from outcore.job import arguments
 from outcore.keep import hdf5
-from outcore.tensor.array import Array, as_layout, element_type, tiled
+from outcore.tensor.array import Array
+from outcore.tensor.description import as_layout, element_type, tiled
 from outcore.tensor.fits import check_fits
 from outcore.tensor.layout import Layout
 from outcore.tensor.numpy_like import ahead

@@ -11,7 +11,8 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,18 +22,15 @@ from outcore.arrays.node_array import NodeArray
 from outcore.arrays.sparse_array import BlockSparseArray
 from outcore.base.errors import OutcoreError
 from outcore.job.world import World
+from outcore.parallel.prefetch import Waitable
+from outcore.tensor import kernels
 from outcore.tensor.cells import Cuts, Interval
+from outcore.tensor.requests import Then
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Box = Sequence[Interval]
 Where = Literal["process", "node", "global", "disk"]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
-
-
-class Waitable(Protocol):
-    """A request of any kind."""
-
-    def wait(self) -> Any: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,10 +75,12 @@ class Operand(ABC):
         """Starts to bring a box into `out`, of any strides. Tiles that are zero are left out: `out` is zero
         there."""
 
-    @abstractmethod
     def put(self, box: Box, value: Array, *, add: bool) -> list[Waitable]:
         """Starts to put or add a box; `value`, of any strides, must not change until it is complete. Tiles that are
-        not stored are left out."""
+        not stored are left out. Raises OutcoreError (EROFS) if it is only read."""
+        raise OutcoreError(
+            errno.EROFS, "write an operand", detail=f"this {self.facts.where} array is only read"
+        )
 
     def view(self, box: Box) -> Array | None:
         """The box itself where it lies in the memory of this process."""
@@ -89,23 +89,6 @@ class Operand(ABC):
     def sync(self) -> None:
         """What was put is seen by all. Collective."""
         return
-
-
-class Done:
-    """Of what is complete as soon as it is begun."""
-
-    def wait(self) -> None:
-        return None
-
-
-class Later:
-    """A get into a buffer, which is copied to its place when it is waited for."""
-
-    def __init__(self, request: Waitable, target: Array) -> None:
-        self._request, self._target = request, target
-
-    def wait(self) -> None:
-        self._target[...] = self._request.wait()
 
 
 def slices(box: Box) -> tuple[slice, ...]:
@@ -176,30 +159,21 @@ class BoxOperand(Operand):
             self.array.sync()
 
 
-class TileOperand(Operand):
-    """A block-sparse array on disk."""
+class Tiled(Operand):
+    """An array of tiles, which has get_tile_async, put_tile_async and acc_tile_async."""
 
-    def __init__(self, array: BlockSparseArray) -> None:
-        self.array, self.world = array, array.world
-        cuts = tuple(tuple(axis) for axis in array.tilings)
-        present = np.zeros(array.grid, bool)
-        for tile in array.tiles:
-            present[tile] = True
-        self._present: Mask | None = None if present.all() else present
-        self.facts = Facts(
-            array.shape, array.dtype, "disk", array.dtype.itemsize, cuts, self._present, self._present
-        )
+    array: Any
 
     def get(self, box: Box, out: Array) -> list[Waitable]:
         started: list[Waitable] = []
         for tile, inside in tiles_of(self.facts.tiles, box):
-            if self._present is not None and not self._present[tile]:
+            if self.facts.readable is not None and not self.facts.readable[tile]:
                 continue
             target = out[inside]
             if target.flags.c_contiguous:
                 started.append(self.array.get_tile_async(tile, target))
             else:
-                started.append(Later(self.array.get_tile_async(tile), target))
+                started.append(Then(self.array.get_tile_async(tile), partial(_copy, target)))
         return started
 
     def put(self, box: Box, value: Array, *, add: bool) -> list[Waitable]:
@@ -207,8 +181,25 @@ class TileOperand(Operand):
         return [
             move(tile, value[inside])
             for tile, inside in tiles_of(self.facts.tiles, box)
-            if self._present is None or self._present[tile]
+            if self.facts.stored is None or self.facts.stored[tile]
         ]
+
+
+def _copy(target: Array, values: Array) -> None:
+    kernels.permute(target, np.asarray(values), range(target.ndim))
+
+
+class TileOperand(Tiled):
+    """A block-sparse array on disk."""
+
+    def __init__(self, array: BlockSparseArray) -> None:
+        self.array, self.world = array, array.world
+        cuts = tuple(tuple(axis) for axis in array.tilings)
+        there = np.zeros(array.grid, bool)
+        for tile in array.tiles:
+            there[tile] = True
+        present = None if there.all() else there
+        self.facts = Facts(array.shape, array.dtype, "disk", array.dtype.itemsize, cuts, present, present)
 
     def sync(self) -> None:
         self.array.sync()

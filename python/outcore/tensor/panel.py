@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from outcore.parallel.prefetch import Waitable
 from outcore.tensor.geometry import Geometry
-from outcore.tensor.operands import Array, Operand, Waitable
+from outcore.tensor.operands import Array, Operand
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 

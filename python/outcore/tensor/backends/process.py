@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,9 +30,9 @@ class InProcess(Backend):
         self.copies = world.size
         self._locks = [threading.Lock() for _ in range(_LOCKS)]
 
+    @abstractmethod
     def view(self, number: int) -> Values:
         """The tile itself."""
-        raise NotImplementedError
 
     def get_async(self, number: int, out: Values | None = None) -> Waitable:
         return Done(given(self.view(number), out))

@@ -1,21 +1,7 @@
-"""Threads of PySCF and of BLAS wait for each other in a loop, which takes long where other tests run beside."""
+"""PySCF and BLAS use one thread."""
 
 from __future__ import annotations
 
-import pytest
+from ci_threads import one_thread
 
-
-@pytest.fixture(scope="module", autouse=True)
-def pyscf_with_one_thread():
-    try:
-        from pyscf import lib
-    except ImportError:
-        yield
-        return
-    from outcore.parallel.team import blas_of_one_thread
-
-    before = lib.num_threads()
-    lib.num_threads(1)
-    with blas_of_one_thread():
-        yield
-    lib.num_threads(before)
+__all__ = ["one_thread"]

@@ -5,22 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import pytest
-
 sys.path.append(str(Path(__file__).parent.parent / "ci"))
 
+from ci_threads import one_thread
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    try:
-        from pyscf import lib
-    except ImportError:
-        yield
-        return
-    from outcore.parallel.team import blas_of_one_thread
-
-    before = lib.num_threads()
-    lib.num_threads(1)
-    with blas_of_one_thread():
-        yield
-    lib.num_threads(before)
+__all__ = ["one_thread"]
