@@ -42,11 +42,17 @@ class Case:
     source: str = ""
     most_seconds: float | None = None
     less_memory: str | None = None
+    frozen: int = 0
     t3d: bool = False
 
 
 WATER = "3\nH2O\nO 0 0 -0.004762593\nH 0 0.80184232855 -0.56034446694\nH 0 -0.80184232855 -0.56034446694\n"
 SMALL_WATER = "3\nH2O\nO 0 0 0\nH 0 0.757 0.587\nH 0 -0.757 0.587\n"
+
+
+def nitrogen(bohr: float) -> str:
+    half = bohr * 0.529177210903 / 2
+    return f"2\nN2\nN 0 0 {half:.10f}\nN 0 0 {-half:.10f}\n"
 
 
 def beryllium() -> str:
@@ -71,6 +77,16 @@ def run(options: BenchOptions) -> list[Claim]:
         return _converged(options, case)
     cases = [
         Case("H2O/cc-pVDZ", WATER, "cc-pvdz", "C2v", "1GB", -76.2418601, "Olsen et al. 1996", 60.0),
+        Case(
+            "N2/cc-pVDZ, frozen core, 2.58 bohr",
+            nitrogen(2.58),
+            "cc-pvdz",
+            "D2h",
+            "1GB",
+            -109.192522175,
+            "Psi4, issue 448",
+            frozen=2,
+        ),
         Case(
             "Be2 [9s2p1d]",
             "2\nBe2\nBe 0 0 1.225\nBe 0 0 -1.225\n",
@@ -114,6 +130,7 @@ def _command(options: BenchOptions, case: Case, *more: str) -> list[str]:
     return [
         sys.executable, "-m", "outcore", "fci", str(geometry),
         "--basis", str(basis) if "\n" in case.basis else case.basis, "--group", case.group,
+        "--frozen", str(case.frozen),
         "--precision", "mixed", "--scratch", str(options.scratch), "--energy-only", *more,
     ]  # fmt: skip
 
