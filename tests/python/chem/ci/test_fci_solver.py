@@ -346,7 +346,7 @@ def test_a_large_active_space_has_the_energy_of_pyscf(solver):
     """CASSCF(10,10), for which PySCF 2.14 with its own solver takes a minute."""
     mf = mean_field(N2, symmetry="D2h")
     mc = mcscf.CASSCF(mf, 10, 10)
-    mc.verbose, mc.fcisolver = 0, solver(mf, precision="mixed", memory="300MB")
+    mc.verbose, mc.fcisolver = 0, solver(mf, precision="mixed", memory="1GB")
     mc.conv_tol, mc.fcisolver.conv_tol = 1e-9, 1e-11
     assert mc.kernel()[0] == pytest.approx(-109.053768126876, abs=1e-8) and mc.converged
     assert mc.ci.determinants == 8072
