@@ -138,15 +138,32 @@ def test_another_run_goes_on_from_a_checkpoint(water, tmp_path, capsys):
     assert "they were kept with roots = 1, now it is 2" in refused(water, *options, "--roots", "2")
 
 
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory):
+    """The command of a run that takes some seconds, and the energy that one without a signal finds."""
+    path = tmp_path_factory.mktemp("chain") / "chain.xyz"
+    path.write_text("12\nhydrogen\n" + "".join(f"H 0 0 {1.2 * i}\n" for i in range(12)))
+    command = [sys.executable, "-m", "outcore", "fci", str(path), "--basis", "sto-3g", "--energy-only"]
+    command += ["--residual", "1e-8", "--ordered", "--threads", "1"]
+    return command, number(finished(command).stdout, "FCI energy of root 1:")
+
+
+def finished(command: list[str]) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        command, check=False, capture_output=True, text=True, timeout=DEADLINE_S, stdin=subprocess.DEVNULL
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
 @pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=pytest.mark.launcher)])
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_leaves_states_to_go_on_from(tmp_path, sent, ranks):
-    chain, kept, scratch = tmp_path / "chain.xyz", tmp_path / "kept", tmp_path / "scratch"
-    chain.write_text("12\nhydrogen\n" + "".join(f"H 0 0 {1.2 * i}\n" for i in range(12)))
+def test_a_signal_leaves_states_to_go_on_from(chain, tmp_path, sent, ranks):
+    command, energy = chain
+    kept, scratch = tmp_path / "kept", tmp_path / "scratch"
     scratch.mkdir()
-    command = [sys.executable, "-m", "outcore", "fci", str(chain), "--basis", "sto-3g", "--energy-only"]
-    command += ["--checkpoint", str(kept), "--scratch", str(scratch), "--residual", "1e-8", "--ordered"]
-    command += ["--ranks", str(ranks), "--threads", "1"] if ranks > 1 else ["--threads", "1"]
+    command = [*command, "--checkpoint", str(kept), "--scratch", str(scratch)]
+    command += ["--ranks", str(ranks)] if ranks > 1 else []
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL
     )
@@ -163,21 +180,9 @@ def test_a_signal_leaves_states_to_go_on_from(tmp_path, sent, ranks):
     for word in ("terminate called", "Input/output error", "Traceback"):
         assert word not in errors
     assert list(scratch.iterdir()) == []
-    again = subprocess.run(
-        command, check=False, capture_output=True, text=True, timeout=DEADLINE_S, stdin=subprocess.DEVNULL
-    )
-    assert again.returncode == 0, again.stderr
-    assert int(again.stdout.split("began with states of iteration ")[1].split()[0].rstrip(",.")) >= 2
-    whole = subprocess.run(
-        [each for each in command if each not in ("--checkpoint", str(kept))],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-        stdin=subprocess.DEVNULL,
-    )
-    energies = [number(each.stdout, "FCI energy of root 1:") for each in (again, whole)]
-    assert energies[0] == pytest.approx(energies[1], abs=1e-9)
+    again = finished(command).stdout
+    assert int(again.split("began with states of iteration ")[1].split()[0].rstrip(",.")) >= 2
+    assert number(again, "FCI energy of root 1:") == pytest.approx(energy, abs=1e-9)
 
 
 @pytest.mark.parametrize(
