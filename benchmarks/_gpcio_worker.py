@@ -127,7 +127,7 @@ class FileTiles(Operand):
             dtype=np.dtype(np.float64),
             where="disk",
             item_bytes=8,
-            tiles=tuple(tuple(problem.edge * i for i in range(n + 1)) for n in shape),
+            tilings=tuple(outcore.Tiling(problem.edge * n, tile=problem.edge) for n in shape),
             readable=there,
             stored=there,
         )

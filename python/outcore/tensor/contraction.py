@@ -25,13 +25,13 @@ from outcore.tensor.execute import Product
 from outcore.tensor.expression import Expression, parse
 from outcore.tensor.extended import ExtendedOperand, layout_facts, operand
 from outcore.tensor.layout import Layout
+from outcore.tensor.letters import common_tilings
 from outcore.tensor.operands import Facts, LocalOperand, OnesOperand, Operand, Where, plain
 from outcore.tensor.plan import Plan, contract, described, problems, result_tiles
 from outcore.tensor.product_plan import Planned
 from outcore.tensor.rates import Rates
 from outcore.tensor.result_symmetry import factors, missing
 from outcore.tensor.symmetry import Symmetry
-from outcore.tensor.tiling import Tiling
 
 Progress = Callable[[float], None]
 _ZEROS = 1 << 18  # elements that are put at a time
@@ -78,6 +78,7 @@ class Contraction:
         with self.world.together("the result of einsum"):
             self.out = self._new(symmetry) if out is None else operand(out)
             self._check_out()
+            self._check_tilings()
             if not symmetrize:
                 self._check_symmetry()
         if creates and self._make is not None:
@@ -100,6 +101,12 @@ class Contraction:
             )
         if isinstance(self.out, ExtendedOperand):
             self._symmetry = self.out.array.layout.symmetry
+
+    def _check_tilings(self) -> None:
+        names = [*(f"operand {number}" for number in range(len(self.inputs))), "`out`"]
+        labels = [*self.expression.inputs, self.expression.output]
+        tilings = [each.tilings for each in self.facts]
+        common_tilings(self._what, zip(names, labels, tilings, strict=True))
 
     @property
     def _dtype(self) -> np.dtype[Any]:
@@ -151,14 +158,14 @@ class Contraction:
     def _new_extended(self, symmetry: Any) -> Operand:
         """With the tiles of the operands; of other axes tiles of moderate size, equal ones for equal extents."""
         inputs, dtype = self.expression.inputs, self._dtype
-        cuts, mask = result_tiles(inputs, self.expression.output, [each.facts for each in self.inputs])
+        tiles, mask = result_tiles(inputs, self.expression.output, [each.facts for each in self.inputs])
         own = {tile.size: tile for tile in tiled(self._shape, dtype.itemsize)}
         tilings = [
-            own[extent] if tile is None else Tiling(extent, tile)
-            for extent, tile in zip(self._shape, cuts, strict=True)
+            own[extent] if tiling is None else tiling
+            for extent, tiling in zip(self._shape, tiles, strict=True)
         ]
         found = Symmetry.parse(symmetry, len(self._shape))
-        if any(tile is None for tile in cuts):
+        if any(tiling is None for tiling in tiles):
             mask = None
         if mask is not None:
             for permutation in found.elements:
@@ -243,8 +250,7 @@ class Contraction:
         if not facts.shape:  # at each process, which are added up
             return LocalOperand(np.empty(facts.shape, facts.dtype))
         if facts.stored is not None:
-            tilings = [Tiling(cuts[-1], cuts) for cuts in facts.tiles if cuts is not None]
-            layout = Layout(tilings, facts.stored)
+            layout = Layout([tiling for tiling in facts.tilings if tiling is not None], facts.stored)
             tiled = ExtendedArray(self.world, layout, facts.dtype, where=facts.where)
             return operand(temporary.enter_context(tiled))
         if facts.where == "process":

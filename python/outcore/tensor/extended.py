@@ -33,7 +33,7 @@ def layout_facts(layout: Layout, dtype: np.dtype[Any], where: Where, item_bytes:
         dtype=dtype,
         where=where,
         item_bytes=item_bytes,
-        tiles=tuple(axis.cuts for axis in layout.tilings),
+        tilings=layout.tilings,
         readable=None if layout.there.all() else layout.there,
         stored=None if layout.is_dense else layout.canonical_flags,
     )

@@ -5,7 +5,6 @@ Pure: it knows facts of arrays, not their data. The executor and the count of by
 
 from __future__ import annotations
 
-import errno
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,9 +13,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from outcore.base.errors import OutcoreError
 from outcore.tensor.canonical import Binary
-from outcore.tensor.cells import Axis, Cut, Cuts, Interval, Panels, panels
+from outcore.tensor.cells import Axis, Cut, Interval, Panels, panels
+from outcore.tensor.letters import common_tilings
 from outcore.tensor.operands import Facts, Mask
 
 Keep = Literal["result", "left", "right"]
@@ -40,21 +39,19 @@ class Problem:
     @cached_property
     def axes(self) -> dict[str, Axis]:
         """How each may be cut. Raises OutcoreError (EINVAL) where tiles of two arrays do not match."""
-        fixed: dict[str, Cuts] = {}
-        sparse: set[str] = set()
-        for labels, facts in self.arrays:
-            has_zeros = facts.readable is not None or facts.stored is not None
-            for label, cuts in zip(labels, facts.tiles, strict=True):
-                if cuts is None:
-                    continue
-                if fixed.setdefault(label, cuts) != cuts:
-                    raise OutcoreError(
-                        errno.EINVAL,
-                        f"einsum '{self.product}'",
-                        detail=f"the tilings of axes '{label}' differ: {_short(fixed[label])}, {_short(cuts)}",
-                    )
-                if has_zeros:
-                    sparse.add(label)
+        names = ("the left operand", "the right operand", "the result")
+        found = common_tilings(
+            f"einsum '{self.product}'",
+            [(name, labels, facts.tilings) for name, (labels, facts) in zip(names, self.arrays, strict=True)],
+        )
+        sparse = {
+            label
+            for labels, facts in self.arrays
+            if facts.readable is not None or facts.stored is not None
+            for label, tiling in zip(labels, facts.tilings, strict=True)
+            if tiling is not None
+        }
+        fixed = {label: tiling.cuts for label, tiling in found.items()}
         return {
             label: Axis(label, extent, fixed.get(label), label not in sparse)
             for label, extent in self.extents.items()
@@ -67,10 +64,6 @@ class Problem:
 
     def group(self, labels: str) -> list[Axis]:
         return [self.axes[label] for label in labels]
-
-
-def _short(cuts: Cuts) -> str:
-    return str(list(cuts)) if len(cuts) < 9 else f"{len(cuts) - 1} tiles, {list(cuts[:4])}.."
 
 
 class Step(NamedTuple):

@@ -11,7 +11,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +26,7 @@ from outcore.parallel.prefetch import Waitable
 from outcore.tensor import kernels
 from outcore.tensor.cells import Cuts, Interval
 from outcore.tensor.requests import Then
+from outcore.tensor.tiling import Tiling
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Box = Sequence[Interval]
@@ -38,7 +39,7 @@ class Facts:
     """What a plan depends on.
 
     Attributes:
-        tiles: boundaries along each axis; None where boxes may begin anywhere.
+        tilings: of each axis; None where boxes may begin anywhere.
         readable: which tiles are not zero, those that follow from stored ones by symmetry included; None: all.
         stored: which tiles a result has to be given; None: all.
         item_bytes: of an element as it is stored.
@@ -48,9 +49,14 @@ class Facts:
     dtype: np.dtype[Any]
     where: Where
     item_bytes: int
-    tiles: tuple[Cuts | None, ...]
+    tilings: tuple[Tiling | None, ...]
     readable: Mask | None = None
     stored: Mask | None = None
+
+    @cached_property
+    def tiles(self) -> tuple[Cuts | None, ...]:
+        """Boundaries along each axis."""
+        return tuple(None if tiling is None else tiling.cuts for tiling in self.tilings)
 
     @property
     def bytes(self) -> int:
@@ -194,12 +200,12 @@ class TileOperand(Tiled):
 
     def __init__(self, array: BlockSparseArray) -> None:
         self.array, self.world = array, array.world
-        cuts = tuple(tuple(axis) for axis in array.tilings)
+        tilings = tuple(Tiling(axis[-1], axis) for axis in array.tilings)
         there = np.zeros(array.grid, bool)
         for tile in array.tiles:
             there[tile] = True
         present = None if there.all() else there
-        self.facts = Facts(array.shape, array.dtype, "disk", array.dtype.itemsize, cuts, present, present)
+        self.facts = Facts(array.shape, array.dtype, "disk", array.dtype.itemsize, tilings, present, present)
 
     def sync(self) -> None:
         self.array.sync()

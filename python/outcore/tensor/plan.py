@@ -16,14 +16,15 @@ import numpy as np
 from outcore.base.errors import OutcoreError
 from outcore.tensor.amounts import Amounts
 from outcore.tensor.canonical import Binary, binary
-from outcore.tensor.cells import Cuts
 from outcore.tensor.expression import Expression
 from outcore.tensor.geometry import Problem
+from outcore.tensor.letters import common_tilings
 from outcore.tensor.operands import Facts, Mask, Where, plain
 from outcore.tensor.order import Cost, Pair, order
 from outcore.tensor.product_plan import ProductPlan, make_plan
 from outcore.tensor.rates import Rates
 from outcore.tensor.schedule import Choice
+from outcore.tensor.tiling import Tiling
 
 FORMAT = 1
 _KEPT = 0.5  # of the memory: more intermediates than that go to disk
@@ -270,24 +271,29 @@ def intermediate(
     tiles can be there. The caller says where it lies."""
     found = plain(expression.shape(product.out), dtype, "process")
     tiles, mask = result_tiles((product.left, product.right), product.out, (left, right))
-    if mask is None or mask.all() or any(cuts is None for cuts in tiles):
+    if mask is None or mask.all() or any(tiling is None for tiling in tiles):
         return found
-    return replace(found, tiles=tiles, readable=mask, stored=mask)
+    return replace(found, tilings=tiles, readable=mask, stored=mask)
 
 
 def result_tiles(
     inputs: Sequence[str], output: str, facts: Sequence[Facts]
-) -> tuple[tuple[Cuts | None, ...], Mask | None]:
-    """The tiles of a result, None for axes that have none, and which of them are not zero; None: all."""
-    cuts: dict[str, Cuts] = {}
-    for labels, each in zip(inputs, facts, strict=True):
-        cuts.update({label: tile for label, tile in zip(labels, each.tiles, strict=True) if tile is not None})
-    tiles = tuple(cuts.get(label) for label in output)
+) -> tuple[tuple[Tiling | None, ...], Mask | None]:
+    """The tiles of a result, None for axes that have none, and which of them are not zero; None: all. Raises
+    OutcoreError (EINVAL) where tiles of two operands do not match."""
+    found = common_tilings(
+        f"einsum '{','.join(inputs)}->{output}'",
+        [
+            (f"operand {number}", labels, each.tilings)
+            for number, (labels, each) in enumerate(zip(inputs, facts, strict=True))
+        ],
+    )
+    tiles = tuple(found.get(label) for label in output)
     if all(each.readable is None for each in facts):
         return tiles, None
     masks = []
     for labels, each in zip(inputs, facts, strict=True):
-        grid = [len(cuts[label]) - 1 if label in cuts else 1 for label in labels]
+        grid = [len(found[label]) if label in found else 1 for label in labels]
         masks.append(np.ones(grid) if each.readable is None else each.readable.astype(float))
     return tiles, np.einsum(f"{','.join(inputs)}->{output}", *masks, optimize=True) > 0
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import errno
 import itertools
+import string
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
@@ -29,9 +30,9 @@ from outcore.job.resources import parse_bytes
 from outcore.tensor.expression import parse
 from outcore.tensor.extended import layout_facts, operand
 from outcore.tensor.layout import Layout
+from outcore.tensor.letters import common_tilings
 from outcore.tensor.operands import Facts, Where, plain
 from outcore.tensor.plan import result_tiles
-from outcore.tensor.tiling import Tiling
 
 if TYPE_CHECKING:
     from outcore.job.world import World
@@ -256,11 +257,13 @@ class Program:
         found = [self._operand(each) for each in operands]
         expression = parse(subscripts, [each.shape for each in found])
         shape = expression.shape(expression.output)
+        self._check_tilings(f"einsum '{expression}'", expression.inputs, found)
         if out is None:
             dtype = np.result_type(*(each.dtype for each in found))
             tiles, mask = result_tiles(expression.inputs, expression.output, [each.facts for each in found])
-            if shape and mask is not None and all(tile is not None for tile in tiles):
-                out = self.array(Layout([Tiling(tile[-1], tile) for tile in tiles if tile], mask), dtype)
+            tilings = [tiling for tiling in tiles if tiling is not None]
+            if shape and mask is not None and len(tilings) == len(shape):
+                out = self.array(Layout(tilings, mask), dtype)
             else:
                 out = self._variable(None, plain(shape, dtype, "disk" if shape else "process"))
         if out.shape != shape:
@@ -272,6 +275,7 @@ class Program:
         if any(each is out for each in found):
             detail = f"the result, {out.name}, is an operand"
             raise OutcoreError(errno.EINVAL, f"einsum '{subscripts}'", detail=detail)
+        self._check_tilings(f"einsum '{expression}'", [*expression.inputs, expression.output], [*found, out])
         self.statements.append(Contract(str(expression), tuple(found), out, accumulate, scale))
         return out
 
@@ -307,9 +311,15 @@ class Program:
             if each.shape != out.shape:
                 detail = f"{each.name} has shape {each.shape}, {out.name} {out.shape}"
                 raise OutcoreError(errno.EINVAL, "record a program", detail=detail)
+        axes = string.ascii_letters[: len(out.shape)]
+        self._check_tilings("record a program", [axes] * (len(found) + 1), [*found, out])
         name = text or str(getattr(function, "__name__", "function"))
         self.statements.append(Map(function, tuple(found), out, accumulate, name))
         return out
+
+    def _check_tilings(self, what: str, labels: Sequence[str], arrays: Sequence[Variable]) -> None:
+        names, tilings = [each.name for each in arrays], [each.facts.tilings for each in arrays]
+        common_tilings(what, zip(names, labels, tilings, strict=True))
 
     def _operand(self, value: Any) -> Variable:
         if isinstance(value, Linear):

@@ -21,6 +21,7 @@ from outcore.tensor.plan import Plan, contract, problems
 from outcore.tensor.product_plan import Held
 from outcore.tensor.rates import ASSUMED
 from outcore.tensor.schedule import Choice
+from outcore.tensor.tiling import Tiling
 
 F8 = np.dtype(np.float64)
 
@@ -115,9 +116,10 @@ def test_forced_choices_are_taken():
 
 def test_tilings_that_differ_are_named():
     expression = parse("ik,kj->ij", [(10, 10), (10, 10)])
-    tiled = [Facts((10, 10), F8, "disk", 8, ((0, 10), cuts)) for cuts in ((0, 5, 10), (0, 10))]
-    other = replace(tiled[1], tiles=((0, 4, 10), (0, 10)))
-    with pytest.raises(OutcoreError, match=r"tilings of axes 'k' differ: \[0, 5, 10\], \[0, 4, 10\]"):
+    tiled = [Facts((10, 10), F8, "disk", 8, (Tiling(10), Tiling(10, cuts))) for cuts in ((0, 5, 10), (0, 10))]
+    other = replace(tiled[1], tilings=(Tiling(10, (0, 4, 10)), Tiling(10)))
+    words = r"axis 'k' differ: cuts \[0, 5, 10\] in the left operand, \[0, 4, 10\] in the right operand"
+    with pytest.raises(OutcoreError, match=words):
         contract(expression, [tiled[0], other, plain((10, 10), F8, "disk")], 10**6, ASSUMED)
 
 

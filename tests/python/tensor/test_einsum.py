@@ -313,3 +313,52 @@ def test_single_precision_in_store_is_read_as_double(world):
     assert einsum.last.plan.predicted.disk_read == 4 * 12 * 12
     stored.close()
     found.close()
+
+
+def test_a_result_keeps_what_the_tilings_of_its_operands_say(world):
+    o = outcore.Tiling(6, tile=2, irreps=[0, 1, 3], spins=[1, 1, -1], name="o")
+    v = outcore.Tiling(8, tile=4, irreps=[2, 1], name="v")
+    a = outcore.Array.from_numpy(world, np.ones((6, 8)), [o, v], where="disk")
+    plain = outcore.Array.from_numpy(world, np.ones((6, 6)), [outcore.Tiling(6, tile=2)] * 2)
+    with einsum("ij,ja->ia", plain, a) as found, einsum("ij,jk,ka->ai", plain, plain, a) as turned:
+        assert found.layout.tilings == (plain.layout.tilings[0], v)
+        assert turned.layout.tilings == (v, plain.layout.tilings[0])
+        assert turned.layout.tilings[0].name == "v"
+    with einsum("ia,ib->ab", a, a) as found, einsum("ia,ja->ij", a, a) as other:
+        assert found.layout.tilings == (v, v)
+        assert other.layout.tilings == (o, o)
+        total = found + found
+        assert (total[...] == 12).all()
+        total.close()
+    a.close()
+    plain.close()
+
+
+@pytest.mark.parametrize("text", ["ab,bc,ab->", "ab,bc->ac", "ab,bc,ab->c", "bc,ab->"])
+def test_tilings_of_one_axis_that_differ_are_refused(world, text):
+    """Wherever the axis is: of operands that meet, that do not meet, and of the result."""
+    a, _ = extended(world, (6, 6), 3, 1)
+    b, _ = extended(world, (6, 6), 2, 2, sparsity=np.eye(3, dtype=bool))
+    arrays = [{"ab": a, "bc": b}[word] for word in text.partition("->")[0].split(",")]
+    with pytest.raises(OutcoreError, match=r"the tilings of axis 'b' differ: cuts .* in operand") as caught:
+        einsum(text, *arrays)
+    assert caught.value.errno == errno.EINVAL
+    out = outcore.Array(world, [outcore.Tiling(6, tile=1), outcore.Tiling(6, tile=2)])
+    with pytest.raises(OutcoreError, match=r"the tilings of axis 'a' differ: .* in `out`"):
+        einsum("ab->ab", a, out=out)
+    for array in (a, b, out):
+        array.close()
+
+
+def test_labels_of_one_axis_that_differ_are_refused(world):
+    axes = [outcore.Tiling(4, tile=2, irreps=irreps) for irreps in ([0, 1], [1, 0], [0, 0])]
+    a, b, c = (outcore.Array.from_numpy(world, np.ones((4, 4)), [axis] * 2) for axis in axes)
+    with pytest.raises(
+        OutcoreError, match=r"axis 'j' differ: irreps \[0, 1\] in operand 0, \[1, 0\] in"
+    ) as caught:
+        einsum("ij,jk->ik", a, b)
+    assert caught.value.errno == errno.EINVAL
+    with einsum("ij,jk->ik", a, c) as found:
+        assert found.layout.tilings == (axes[0], axes[2])
+    for array in (a, b, c):
+        array.close()

@@ -219,6 +219,18 @@ def test_what_does_not_fit_is_refused_when_it_is_recorded(world, write, words):
         assert caught.value.errno == errno.EINVAL
 
 
+def test_tilings_that_differ_are_refused_when_they_are_recorded(world):
+    a, b = (outcore.Array(world, [outcore.Tiling(6, tile=tile)] * 2) for tile in (2, 3))
+    with outcore.Program(world) as p:
+        x, y = p.input(a, "a"), p.input(b, "b")
+        with pytest.raises(OutcoreError, match=r"tilings of axis 'j' differ: cuts .* in a, .* in b"):
+            outcore.einsum("ij,jk->ik", x, y)
+        with pytest.raises(OutcoreError, match=r"differ: cuts .* in b, .* in a"):
+            x += y
+    a.close()
+    b.close()
+
+
 def test_too_little_memory_and_disk_say_what_is_needed(world):
     t2, b = arrays()
     p, *_ = recorded(world, t2, b, memory=20)
