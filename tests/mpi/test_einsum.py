@@ -59,7 +59,8 @@ def test_results_are_those_of_numpy_everywhere(world, kind, memory):
         counted = einsum.last
         assert counted.actual.flops == 2 * 40 * 50 * 30 * 6
         if isinstance(out, outcore.DiskArray):
-            assert counted.actual.disk_written == 8 * 40 * 50
+            # Once, or more often where inner indices are dealt out: measured rates decide.
+            assert counted.actual.disk_written == counted.plan.predicted.disk_written >= 8 * 40 * 50
         world.barrier()
         if not isinstance(out, np.ndarray):
             out.close()

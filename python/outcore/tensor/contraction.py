@@ -29,11 +29,11 @@ from outcore.tensor.letters import common_tilings
 from outcore.tensor.operands import Facts, LocalOperand, OnesOperand, Operand, Where, plain
 from outcore.tensor.plan import Plan, contract, described, problems, result_tiles
 from outcore.tensor.product_plan import Planned
+from outcore.tensor.progress import Told
 from outcore.tensor.rates import Rates
 from outcore.tensor.result_symmetry import factors, missing
 from outcore.tensor.symmetry import Symmetry
 
-Progress = Callable[[float], None]
 _ZEROS = 1 << 18  # elements that are put at a time
 _SHARE = 0.75  # of what is left of the budget, if the caller names no memory
 
@@ -213,7 +213,7 @@ class Contraction:
         return plan
 
     def run(
-        self, plan: Plan, *, accumulate: bool, scale: complex, progress: Progress | None
+        self, plan: Plan, *, accumulate: bool, scale: complex, progress: Told | None
     ) -> tuple[Any, Amounts]:
         total = Amounts()
         arrays: list[Operand] = [*self.inputs]
@@ -236,7 +236,7 @@ class Contraction:
                     scale=scale if last else 1,
                     add=accumulate and last,
                     threads=self.threads,
-                    progress=_part(progress, number, len(plan.statements)),
+                    progress=_part(progress, plan, number),
                 )
                 arrays.append(target)
         if not plan.statements and not accumulate and self.out.facts.bytes:
@@ -288,7 +288,7 @@ def carry_out(
     scale: complex = 1,
     add: bool = False,
     threads: int = 1,
-    progress: Progress | None = None,
+    progress: Told | None = None,
 ) -> Amounts:
     """One product, on all processes; what it has counted over all. Collective. Workspace is accounted to the
     budget."""
@@ -312,6 +312,8 @@ def carry_out(
         try:
             run = Product(planned, left, right, target, scale=scale, add=add_parts, threads=threads)
             mine = run.run(counter, progress if world.rank == 0 else None)
+            if progress is not None and world.rank == 0:
+                progress(1.0, len(planned.tasks), len(planned.tasks))
         finally:
             world.budget.release(reserved)
     target.sync()
@@ -330,10 +332,14 @@ def rates_of(job: Contraction) -> Rates:
     return rates_module.measured(job.world, job.threads, job.dtype)
 
 
-def _part(progress: Progress | None, number: int, count: int) -> Progress | None:
+def _part(progress: Told | None, plan: Plan, number: int) -> Told | None:
+    """Of one product, by predicted time."""
     if progress is None:
         return None
-    return lambda fraction: progress((number + fraction) / count)
+    seconds = [each.plan.predicted.seconds for each in plan.statements]
+    total = max(sum(seconds), 1e-30)
+    before, own = sum(seconds[:number]) / total, seconds[number] / total
+    return lambda fraction, task, tasks: progress(before + own * fraction, task, tasks)
 
 
 def fill_zero(world: World, out: Operand) -> None:

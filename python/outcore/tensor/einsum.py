@@ -14,10 +14,11 @@ from typing import Any
 from outcore.base.errors import OutcoreError
 from outcore.job.world import World
 from outcore.tensor.amounts import Amounts
-from outcore.tensor.contraction import Contraction, Progress, fill_zero, rates_of
+from outcore.tensor.contraction import Contraction, fill_zero, rates_of
 from outcore.tensor.extended import ExtendedOperand
 from outcore.tensor.plan import Plan
 from outcore.tensor.program import recording
+from outcore.tensor.progress import Tell, watching
 from outcore.tensor.rates import Rates, learn
 from outcore.tensor.symmetry import Symmetry
 
@@ -59,7 +60,7 @@ class Einsum:
         plan: Plan | None = None,
         world: World | None = None,
         threads: int | None = None,
-        progress: Progress | None = None,
+        progress: Tell | None = None,
         symmetry: str | Sequence[str] | Symmetry | None = None,
         symmetrize: bool = False,
     ) -> Any:
@@ -80,7 +81,8 @@ class Einsum:
             plan: one that `plan` has made for such arrays; None: the best.
             world: if no array says which; None then: this process alone.
             threads: of each process; None: its share of the cores.
-            progress: called with the fraction that is done, now and then.
+            progress: a function that process 0 calls with a `Progress`, ten times a second at most; True: a bar in
+                the terminal, with the time that is left.
             symmetry: of a new result, as of Array: tiles that follow from others are not computed.
             symmetrize: the result is the sum over all permutations of its symmetry, each with its sign, of what the
                 subscripts say. Without it the result must have the symmetry whatever the elements are.
@@ -106,16 +108,25 @@ class Einsum:
         if symmetrize:
             if plan is not None:
                 raise OutcoreError(errno.EINVAL, f"einsum '{subscripts}'", detail="symmetrize takes no plan")
-            return self._symmetrized(job, operands, rates, accumulate, scale)
+            return self._symmetrized(job, operands, rates, accumulate, scale, progress)
         chosen = job.check(plan) if plan is not None else job.make_plan(rates, adds=accumulate)
-        result, counted = job.run(chosen, accumulate=accumulate, scale=scale, progress=progress)
+        with watching(progress, job.world, chosen.predicted.seconds) as watch:
+            if watch is not None:
+                watch.begin(chosen.expression, chosen.predicted.seconds)
+            result, counted = job.run(chosen, accumulate=accumulate, scale=scale, progress=watch)
         if job.world.rank == 0 and plan is None:
             learn(chosen.rates, job.dtype.name, chosen.predicted, counted)
         self.last = Counted(chosen, counted)
         return result
 
     def _symmetrized(
-        self, job: Contraction, operands: Sequence[Any], rates: Rates, accumulate: bool, scale: complex
+        self,
+        job: Contraction,
+        operands: Sequence[Any],
+        rates: Rates,
+        accumulate: bool,
+        scale: complex,
+        progress: Tell | None,
     ) -> Any:
         """One contraction for each permutation, each of the tiles that are stored alone."""
         if not isinstance(job.out, ExtendedOperand):
@@ -123,14 +134,20 @@ class Einsum:
         if not accumulate:
             fill_zero(job.world, job.out)
         output = job.expression.output
-        for permutation, sign in job.out.array.layout.symmetry.elements.items():
+        elements = job.out.array.layout.symmetry.elements
+        for number, (permutation, sign) in enumerate(elements.items()):
             turned = "".join(output[axis] for axis in permutation)
             subscripts = f"{','.join(job.expression.inputs)}->{turned}"
             each = Contraction(
                 subscripts, operands, job.out.array, job.world, job.memory_bytes, job.threads, symmetrize=True
             )
             plan = each.make_plan(rates, adds=True)
-            _, counted = each.run(plan, accumulate=True, scale=sign * scale, progress=None)
+            seconds = plan.predicted.seconds
+            with watching(progress, job.world, seconds * len(elements)) as watch:
+                if watch is not None:
+                    watch.went_on(seconds * number)
+                    watch.begin(subscripts, seconds)
+                _, counted = each.run(plan, accumulate=True, scale=sign * scale, progress=watch)
             self.last = Counted(plan, counted)
         return job.out.array
 

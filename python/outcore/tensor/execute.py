@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -25,11 +25,10 @@ from outcore.tensor.geometry import Step, Task
 from outcore.tensor.operands import Array, Operand
 from outcore.tensor.panel import Side
 from outcore.tensor.product_plan import Held, Planned
+from outcore.tensor.progress import Told
 
 if TYPE_CHECKING:
     from outcore._core import Counter
-
-Progress = Callable[[float], None]  # of the fraction that was dealt out
 
 _STOP = 1 << 48  # far beyond any number of tasks
 _PRODUCT_BYTES = 1 << 20  # of what NumPy has multiplied, before it is added
@@ -38,11 +37,11 @@ _SMALL = 48**3  # multiplications of a matrix: of smaller ones NumPy multiplies 
 
 @dataclass
 class _Ahead:
-    """A step whose panels have been asked for. `last`: it ends its task."""
+    """A step whose panels have been asked for. `done`: the part of its task that is done after it."""
 
     step: Step
     task: int
-    last: bool
+    done: float
     panels: list[Array] = field(default_factory=list)
     requests: list[list[Waitable]] = field(default_factory=list)  # shared with other steps that use a panel
 
@@ -89,28 +88,33 @@ class Product:
         self._elements = [geometry.elements(side.flags, side.groups) for side in (*self._sides, self._out)]
         self._moved = {"disk_read": 0.0, "disk_written": 0.0, "network": 0.0, "copied": 0.0, "flops": 0.0}
 
-    def run(self, counter: Counter | None = None, progress: Progress | None = None) -> Amounts:
+    def run(self, counter: Counter | None = None, progress: Told | None = None) -> Amounts:
         """This process's part, and what it has moved. The counter must be at zero; None: all is done here. Raises
         the first error of this process, and leaves nothing to the others then."""
         begun = time.perf_counter()
         stop = None if counter is None else (lambda: counter.next(_STOP))
 
         def work(_: int, stopped: team.Stopped) -> None:
-            self._work(self._units(counter, progress), stopped)
+            self._work(self._tasks(counter), stopped, progress)
 
         team.run(1, work, stop=stop)
         return Amounts(**self._moved, seconds=time.perf_counter() - begun)
 
-    def _units(self, counter: Counter | None, progress: Progress | None) -> Iterator[Task]:
-        units = self._planned.units
+    def _tasks(self, counter: Counter | None) -> Iterator[tuple[int, Task]]:
+        """Those of this process, with their numbers."""
+        units, each = self._planned.units, self._planned.plan.unit
         mine = range(len(units)) if counter is None else dealt.tasks_of(counter, len(units))
         for number in mine:
-            yield from units[number]
-            if progress is not None:
-                progress((number + 1) / len(units))
+            yield from enumerate(units[number], number * each)
 
-    def _work(self, tasks: Iterator[Task], stopped: team.Stopped) -> None:
-        steps = (_Ahead(step, number, step is task[-1]) for number, task in enumerate(tasks) for step in task)
+    def _work(
+        self, tasks: Iterator[tuple[int, Task]], stopped: team.Stopped, progress: Told | None = None
+    ) -> None:
+        steps = (
+            _Ahead(step, number, (place + 1) / len(task))
+            for number, task in tasks
+            for place, step in enumerate(task)
+        )
         depth = min(self._planned.plan.slots)
         ahead: deque[_Ahead] = deque()
         result = np.empty(self._largest[2], self._dtype)
@@ -133,9 +137,12 @@ class Product:
                 else:
                     self._multiply(crew, item.panels, matrices, add=item.task == current)
                 current = item.task
-                if item.last:
+                if item.done == 1:
                     self._finish(panel, matrices)
                 ahead.popleft()
+                if progress is not None:
+                    count = len(self._planned.tasks)
+                    progress((item.task + item.done) / count, item.task + (item.done == 1), count)
 
     def _begin(self, item: _Ahead) -> None:
         """Asks for the panels of a step that are not here."""

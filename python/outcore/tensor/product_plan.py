@@ -82,10 +82,16 @@ class Planned:
         return self.plan.choice.geometry(self.problem)
 
     @cached_property
+    def tasks(self) -> list[Task]:
+        """In their order."""
+        return self.geometry.tasks(self.plan.choice.keep, self.plan.choice.parts)
+
+    @cached_property
     def units(self) -> list[list[Task]]:
         """Tasks as they are dealt out."""
-        tasks = self.geometry.tasks(self.plan.choice.keep, self.plan.choice.parts)
-        return [tasks[first : first + self.plan.unit] for first in range(0, len(tasks), self.plan.unit)]
+        return [
+            self.tasks[first : first + self.plan.unit] for first in range(0, len(self.tasks), self.plan.unit)
+        ]
 
 
 class Held:

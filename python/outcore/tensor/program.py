@@ -19,7 +19,7 @@ from __future__ import annotations
 import errno
 import itertools
 import string
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
@@ -33,6 +33,7 @@ from outcore.tensor.layout import Layout
 from outcore.tensor.letters import common_tilings
 from outcore.tensor.operands import Facts, Where, plain
 from outcore.tensor.plan import result_tiles
+from outcore.tensor.progress import Tell
 
 if TYPE_CHECKING:
     from outcore.job.world import World
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from outcore.tensor.program_run import ProgramReport
 
 Function = Callable[..., Any]
-Progress = Callable[[float, str], None]  # of the fraction that is done, and the statement under way
 
 
 class Linear:
@@ -357,6 +357,18 @@ class Program:
                 result *= loop.count
         return result
 
+    def runs_before(self, statement: int, following: int, rounds: Mapping[int, int]) -> int:
+        """How often a statement has run when `following` is the next, of each loop under way (by number) so many
+        rounds being over; loops that ended early count as if they had not."""
+        runs, times = 0, self.repeats(statement)
+        around = [(n, loop) for n, loop in enumerate(self.loops) if loop.first <= statement < loop.last]
+        for number, loop in sorted(around, key=lambda each: each[1].first - each[1].last):
+            if not loop.first <= following < loop.last:
+                break
+            times //= max(1, loop.count)
+            runs += rounds.get(number, 0) * times
+        return runs + (times if statement < following else 0)
+
     def life(self, variable: Variable) -> tuple[int, int] | None:
         """The first and the last statement in whose time an array is needed; None: it never is. What is
         carried from
@@ -405,12 +417,15 @@ class Program:
 
         return place.plan_program(self, rates)
 
-    def run(
-        self, *, plan: Any = None, restart: bool = False, progress: Progress | None = None
-    ) -> ProgramReport:
-        """Carries out all statements. `restart`: goes on from `checkpoint`, if something is there.
-        `progress` is called
-        with the fraction that is done and the statement under way. Collective."""
+    def run(self, *, plan: Any = None, restart: bool = False, progress: Tell | None = None) -> ProgramReport:
+        """Carries out all statements. Collective.
+
+        Args:
+            plan: that `plan` has made; None: the best.
+            restart: go on from `checkpoint`, if something is there.
+            progress: a function that process 0 calls with a `Progress`, ten times a second at most; True: a bar in
+                the terminal, with the time that is left.
+        """
         from outcore.tensor import program_run
 
         self.report = program_run.run(self, self.plan() if plan is None else plan, restart, progress)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import operator
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -26,8 +27,7 @@ from outcore.tensor.extended import operand
 from outcore.tensor.operands import Box, LocalOperand, Operand, slices
 from outcore.tensor.place import ProgramPlan
 from outcore.tensor.program import Contract, Loop, Map, Program, Variable
-
-Progress = Callable[[float, str], None]
+from outcore.tensor.progress import Tell, Watch, watching
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class ProgramReport:
         return "\n".join(lines)
 
 
-def run(program: Program, plan: ProgramPlan, restart: bool, progress: Progress | None) -> ProgramReport:
+def run(program: Program, plan: ProgramPlan, restart: bool, progress: Tell | None) -> ProgramReport:
     """Collective. After an error arrays of the program are gone; what was kept last is there."""
     world = program.world
     with world.together("run a program", plan.text, restart, program.checkpoint is None):
@@ -76,19 +76,20 @@ def run(program: Program, plan: ProgramPlan, restart: bool, progress: Progress |
             raise OutcoreError(errno.EINVAL, "run a program", detail="the plan is of another program")
         if restart and program.checkpoint is None:
             raise OutcoreError(errno.EINVAL, "run a program", detail="restart=True needs a checkpoint")
-    running = _Run(program, plan, progress)
-    try:
-        restarted = restart and running.restore()
-        running.work()
-    except BaseException:
-        running.abandon()
-        raise
+    with watching(progress, world, plan.seconds) as watch:
+        running = _Run(program, plan, watch)
+        try:
+            restarted = restart and running.restore()
+            running.work()
+        except BaseException:
+            running.abandon()
+            raise
     return ProgramReport(tuple(running.ran), plan, restarted)
 
 
 class _Run:
-    def __init__(self, program: Program, plan: ProgramPlan, progress: Progress | None) -> None:
-        self.program, self.plan, self.progress = program, plan, progress
+    def __init__(self, program: Program, plan: ProgramPlan, watch: Watch | None) -> None:
+        self.program, self.plan, self.watch = program, plan, watch
         self.world = program.world
         self.arrays: dict[int, Any] = {}
         self.operands: dict[int, Operand] = {}
@@ -96,7 +97,6 @@ class _Run:
         self.rounds: dict[int, int] = {}  # of loops that are under way, by number
         self.ran: list[Ran] = []
         self._saved = time.monotonic()
-        self._done_seconds = 0.0
         self._lives = {v.number: program.life(v) for v in program.variables}
 
     # ---- the order of statements ----
@@ -107,7 +107,6 @@ class _Run:
             if self._skips_empty_loop():
                 continue
             number = self.next
-            self._tell(number)
             self._statement(number)
             self._go_on(number)
             self._keep(finished=False)
@@ -155,13 +154,6 @@ class _Run:
         with self.world.together("until"):
             answer = bool(loop.until(iteration))
         return bool(self.world.all_reduce(int(answer), "max"))
-
-    def _tell(self, number: int) -> None:
-        if self.progress is not None and self.world.rank == 0:
-            total = self.plan.seconds
-            self.progress(
-                min(1.0, self._done_seconds / total) if total else 0.0, str(self.program.statements[number])
-            )
 
     # ---- arrays ----
 
@@ -218,12 +210,13 @@ class _Run:
     def _statement(self, number: int) -> None:
         statement, placed = self.program.statements[number], self.plan.statements[number]
         begun = time.perf_counter()
+        if self.watch is not None:
+            self.watch.begin(placed.text, placed.seconds)
         if isinstance(statement, Contract):
             amounts = self._contract(statement, placed.memory_bytes)
         else:
             amounts = _Mapped(self, statement, placed.memory_bytes).run()
         seconds = float(self.world.all_reduce(time.perf_counter() - begun, "max"))
-        self._done_seconds += placed.seconds
         self.ran.append(
             Ran(str(statement), placed.seconds, placed.moved_bytes, seconds, amounts.disk + amounts.network)
         )
@@ -238,7 +231,9 @@ class _Run:
             self.plan.rates.threads,
         )
         plan = job.make_plan(self.plan.rates, adds=statement.accumulate)
-        _, amounts = job.run(plan, accumulate=statement.accumulate, scale=statement.scale, progress=None)
+        _, amounts = job.run(
+            plan, accumulate=statement.accumulate, scale=statement.scale, progress=self.watch
+        )
         return amounts
 
     # ---- what is kept ----
@@ -308,6 +303,13 @@ class _Run:
                     )
                 self.next = int(meta["next"])
                 self.rounds = {int(k): int(v) for k, v in meta["rounds"].items()}
+                if self.watch is not None:
+                    runs = [
+                        self.program.runs_before(s, self.next, self.rounds)
+                        for s in range(len(self.program.statements))
+                    ]
+                    seconds = [each.seconds for each in self.plan.statements]
+                    self.watch.went_on(sum(map(operator.mul, runs, seconds)))
             for variable in self.program.variables:
                 name = f"v{variable.number}"
                 if name in saved:
@@ -364,7 +366,7 @@ class _Mapped:
         self.world, self.statement, self.threads = running.world, statement, running.plan.rates.threads
         self.out = running._operand(statement.out)
         self.inputs = [running._operand(each) for each in statement.operands]
-        self.memory_bytes = memory_bytes
+        self.memory_bytes, self.watch = memory_bytes, running.watch
         shape = statement.out.shape
         fixed: list[Any] = [None] * len(shape)
         whole = [True] * len(shape)
@@ -415,11 +417,17 @@ class _Mapped:
                     for number in range(len(self.boxes)):
                         work(0, number)
                 else:
-                    dealt.each_task(counter, len(self.boxes), self.threads, work)
+                    dealt.each_task(counter, len(self.boxes), self.threads, work, self._told)
+                if self.watch is not None:
+                    self._told(1.0)
             finally:
                 world.budget.release(self.memory_bytes)
         self.out.sync()
         return Amounts(disk_read=float(world.all_reduce(sum(moved))))
+
+    def _told(self, fraction: float) -> None:
+        if self.watch is not None:
+            self.watch(fraction, round(fraction * len(self.boxes)), len(self.boxes))
 
     def _one(self, box: list[tuple[int, int]]) -> float:
         """One box; the bytes of disk and network that it has moved."""

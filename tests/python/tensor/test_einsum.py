@@ -197,9 +197,27 @@ def test_plans_can_be_forced_and_are_checked(world):
 def test_progress_rises_to_one():
     told = []
     a = np.ones((60, 60))
-    einsum("ik,kj->ij", a, a, memory=10_000, progress=told.append)
-    assert told == sorted(told)
-    assert told[-1] == 1.0
+    einsum("ik,kj,jl->il", a, a, a, memory=10_000, progress=told.append)
+    fractions = [each.fraction for each in told]
+    assert fractions == sorted(fractions)
+    assert fractions[-1] == pytest.approx(1)
+    assert told[-1].seconds_left == pytest.approx(0, abs=1e-9)
+    assert told[-1].task == told[-1].tasks > 1
+    assert {each.statement for each in told} == {"ik,kj,jl->il"}
+
+
+def test_progress_in_the_terminal(capsys):
+    a = np.ones((60, 60))
+    einsum("ik,kj->ij", a, a, memory=10_000, progress=True)
+    assert "ik,kj->ij" in capsys.readouterr().out
+
+
+def test_what_progress_raises_ends_the_run():
+    def tell(_):
+        raise ValueError("enough")
+
+    with pytest.raises(OutcoreError, match="enough"):
+        einsum("ik,kj->ij", np.ones((60, 60)), np.ones((60, 60)), progress=tell)
 
 
 @pytest.mark.parametrize(

@@ -181,6 +181,42 @@ def test_loops_within_loops(world):
     close(x)
 
 
+def test_progress_knows_the_statement_and_the_time_left(world):
+    told = []
+    p, r, _, q = recorded(world, *arrays(), memory="150kB")
+    plan = p.plan(ASSUMED)
+    p.run(plan=plan, progress=told.append)
+    fractions = [each.fraction for each in told]
+    assert fractions == sorted(fractions)
+    assert fractions[-1] == pytest.approx(1)
+    assert told[0].seconds_left > told[-1].seconds_left == pytest.approx(0, abs=1e-9)
+    statements = [each.statement for each in told if each.task == each.tasks]
+    assert statements == [str(each) for each in p.statements[:4]] * 3 + [str(p.statements[4])]
+    close(r, q)
+
+
+@pytest.mark.parametrize(
+    ("following", "rounds", "runs"),
+    [
+        (0, {}, [0, 0, 0, 0]),
+        (1, {1: 2}, [3, 10, 10, 0]),  # in the third round of the outer loop, the inner one begins
+        (2, {1: 2, 0: 4}, [3, 2 * 5 + 5, 2 * 5 + 4, 0]),
+        (3, {}, [3, 15, 15, 0]),
+        (4, {}, [3, 15, 15, 1]),
+    ],
+)
+def test_what_has_run_before_a_statement(world, following, rounds, runs):
+    with outcore.Program(world) as p:
+        x, one = p.array((3,)), p.input(np.ones(3))
+        for _ in p.iterate(3):
+            x += one
+            for _ in p.iterate(5):
+                x += 10 * one
+                x += one
+        x += one
+    assert [p.runs_before(s, following, rounds) for s in range(4)] == runs
+
+
 def test_tiles_and_symmetry(world):
     t2 = arrays()[0]
     t2 = t2 + t2.transpose(1, 0, 3, 2)
