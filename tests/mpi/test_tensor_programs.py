@@ -4,7 +4,7 @@ form."""
 import os
 
 import pytest
-from conformance.random_programs import RandomProgram
+from conformance.random_statements import RandomStatements
 
 import outcore
 
@@ -18,4 +18,4 @@ def test_programs(comm, shared_tmp_path, first):
     nodes = "processes" if first % (2 * GROUP) else "hosts"
     with outcore.World(comm, scratch=shared_tmp_path, memory="128MB", nodes=nodes) as world:
         for seed in range(first, first + GROUP):
-            RandomProgram(world, seed).run(10)
+            RandomStatements(world, seed).run(10)

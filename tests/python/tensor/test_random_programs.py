@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from conformance.random_programs import RandomProgram
+from conformance.random_statements import RandomStatements
 
 import outcore
 
@@ -17,5 +17,5 @@ def test_programs(tmp_path, first):
     with outcore.World("self", scratch=tmp_path, memory="128MB") as world:
         for seed in range(first, first + GROUP):
             used = world.budget.used_bytes
-            RandomProgram(world, seed).run(12)
+            RandomStatements(world, seed).run(12)
             assert world.budget.used_bytes <= max(used, 30 << 20)

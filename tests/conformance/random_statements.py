@@ -1,4 +1,4 @@
-"""Programs of random statements over extended arrays, each of which is compared with NumPy as it is carried out.
+"""Random statements over extended arrays, each of which is compared with NumPy as it is carried out.
 
 A seed makes axes with tilings and labels, and a pool of arrays of all kinds: symmetric and not, with all tiles or
 some, of four types, wherever arrays can lie. Statements contract several of them, add, scale, move, reduce. What
@@ -12,24 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from conformance.random_arrays import DTYPES, LARGEST, PLACES, Chance, elements, filled
 
 import outcore
-from outcore import (
-    Array,
-    BlockSparseArray,
-    DiskArray,
-    GlobalArray,
-    Labels,
-    Layout,
-    OutcoreError,
-    Symmetry,
-    Tiling,
-)
+from outcore import Array, BlockSparseArray, Layout, OutcoreError, Tiling
 
-DTYPES = ("float64", "float64", "float64", "float32", "complex128", "complex64")
-PLACES = ("auto", "process", "node", "global", "disk")
 MOST = 9  # arrays in the pool
-LARGEST = 3000  # elements of an array
 
 
 @dataclass
@@ -60,86 +48,15 @@ def equal_tilings(a, b):
     return a.array.layout.tilings == b.array.layout.tilings
 
 
-class RandomProgram:
+class RandomStatements(Chance):
     def __init__(self, world, seed):
-        self.world, self.seed = world, seed
-        self.random = np.random.default_rng(seed)
-        self.axes = [self._axis() for _ in range(3)]
+        super().__init__(seed)
+        self.world = world
         self.pool: list[Member] = []
         self.said: list[str] = []  # statements, for who looks at a failure
         self.refused = 0
 
-    # ---- chance ----
-
-    def chance(self, probability):
-        return bool(self.random.random() < probability)
-
-    def one_of(self, choices):
-        return choices[int(self.random.integers(len(choices)))]
-
     # ---- arrays ----
-
-    def _axis(self):
-        size = int(self.random.integers(1, 10))
-        inner = [i for i in range(1, size) if self.chance(0.35)]
-        cuts = [0, *inner, size]
-        irreps = [int(i) for i in self.random.integers(0, 2, len(cuts) - 1)]
-        return Tiling(size, cuts, irreps=irreps)
-
-    def _symmetry(self, axes):
-        """Of an array with these axes."""
-        words, free = [], list(range(len(axes)))
-        half = len(axes) // 2
-        halves = [axes[:half], axes[half:]] if len(axes) % 2 == 0 else []
-        if half > 1 and all(len(set(each)) == 1 for each in halves) and self.chance(0.3):
-            words.append("pair")
-        while self.chance(0.5):
-            equal = [(i, j) for i in free for j in free if i < j and axes[i] == axes[j]]
-            if not equal:
-                break
-            i, j = self.one_of(equal)
-            words.append(f"{self.one_of(['symmetric', 'antisymmetric'])}({i},{j})")
-            free = [k for k in free if k not in (i, j)]
-        try:
-            return Symmetry.parse(words, len(axes))
-        except ValueError:  # such an array could only be zero
-            return Symmetry(len(axes))
-
-    def layout(self, axes, *, symmetric=True, sparse=True):
-        tilings = [self.axes[axis] for axis in axes]
-        symmetry = self._symmetry(axes) if symmetric else Symmetry(len(axes))
-        sparsity: Any = None
-        if sparse and self.chance(0.25):
-            sparsity = Labels(irrep=int(self.random.integers(2)))
-        elif sparse and self.chance(0.25):
-            sparsity = self.random.random([len(tiling) for tiling in tilings]) < 0.6
-            for permutation in symmetry.elements:
-                sparsity = sparsity | np.transpose(sparsity, permutation)
-        return Layout(tilings, sparsity, symmetry)
-
-    def values(self, layout, dtype):
-        """Elements that the layout can hold."""
-        whole = self.random.uniform(-1, 1, layout.shape)
-        if np.dtype(dtype).kind == "c":
-            whole = whole + 1j * self.random.uniform(-1, 1, layout.shape)
-        whole = whole.astype(dtype)
-        result = np.zeros(layout.shape, dtype)
-        for permutation, sign in layout.symmetry.elements.items():
-            result += sign * np.transpose(whole, permutation)
-        for tile in np.ndindex(*layout.grid):
-            stored, axes, sign = layout.canonical(tile)
-            result[layout.box(tile)] = (
-                0 if stored is None else sign * np.transpose(result[layout.box(stored)].copy(), axes)
-            )
-        return result
-
-    def some_axes(self, rank=None):
-        rank = int(self.random.integers(1, 5)) if rank is None else rank
-        while True:
-            axes = tuple(int(a) for a in self.random.integers(0, len(self.axes), rank))
-            if np.prod([self.axes[a].size for a in axes]) <= LARGEST:
-                return axes
-            rank = max(1, rank - 1)
 
     def new(self, axes=None, *, extended=False, dtype=None):
         axes = self.some_axes() if axes is None else axes
@@ -157,22 +74,8 @@ class RandomProgram:
                 array = Array.generated(self.world, layout, lambda box: shadow[box], dtype)
             else:
                 array = Array.from_numpy(self.world, shadow, layout, self.one_of(PLACES))
-        elif kind == "sparse":
-            cuts = [list(axis.cuts) for axis in layout.tilings]
-            array = BlockSparseArray(self.world, cuts, layout.there, dtype)
-            for tile in array.own_tiles:
-                array.put_tile(tile, shadow[layout.box(tile)])
-            with self.world.together("put tiles"):
-                array.sync()
         elif kind != "numpy":
-            array = (DiskArray if kind == "disk" else GlobalArray)(self.world, layout.shape, dtype)
-            if self.world.rank == 0:
-                array[...] = shadow
-            with self.world.together("put elements"):
-                if kind == "disk":
-                    array.sync()
-            if kind == "global":
-                array.sync()
+            array = filled(self.world, kind, layout, shadow)
         return self.join(Member(array, shadow, axes))
 
     def join(self, member):
@@ -188,14 +91,6 @@ class RandomProgram:
 
     # ---- what is found ----
 
-    def whole(self, array):
-        """All elements, at this process; nothing changes before all have them."""
-        if isinstance(array, np.ndarray | np.generic | complex | float):
-            return np.asarray(array)
-        found = array.to_numpy() if hasattr(array, "to_numpy") else array[...]
-        self.world.all_reduce(0)
-        return found
-
     def compare(self, found, exact, scale, dtype):
         """`scale`: of what was added up, element by element."""
         eps = float(np.finfo(dtype).eps)
@@ -208,7 +103,7 @@ class RandomProgram:
     def took(self, array, exact, scale, axes):
         """A result becomes a member; what NumPy has in its place is what was found, so that rounding does not add
         up."""
-        found = self.whole(array)
+        found = elements(self.world, array)
         self.compare(found, exact, scale, array.dtype)
         member = Member(array, np.array(found), axes)
         largest = np.abs(found).max(initial=0)
@@ -296,7 +191,7 @@ class RandomProgram:
             options["threads"] = 2
         dtype = np.result_type(*shadows)
         out = None
-        symmetry = self._symmetry(axes) if axes else None
+        symmetry = self.symmetry(axes) if axes else None
         if symmetry and self.chance(0.7):
             options["symmetrize"] = True
             if not all(tilings[i] == tilings[j] for p in symmetry.elements for i, j in enumerate(p)):
@@ -350,15 +245,7 @@ class RandomProgram:
         if kind == "extended":
             where = self.one_of(["auto", "global", "disk"])
             return Array.from_numpy(self.world, before, layout, where), before
-        array = (DiskArray if kind == "disk" else GlobalArray)(self.world, layout.shape, dtype)
-        if self.world.rank == 0:
-            array[...] = before
-        with self.world.together("put elements"):
-            if kind == "disk":
-                array.sync()
-        if kind == "global":
-            array.sync()
-        return array, before
+        return filled(self.world, kind, layout, before), before
 
     def arithmetic(self):
         a = self.extended()
@@ -394,7 +281,7 @@ class RandomProgram:
         self.say(f"axpy {a.array!r} {b.array!r}")
         exact = a.shadow - 0.25 * b.shadow
         a.array.axpy(-0.25, b.array)
-        found = self.whole(a.array)
+        found = elements(self.world, a.array)
         self.compare(found, exact, np.abs(a.shadow) + np.abs(b.shadow), a.array.dtype)
         a.shadow = np.array(found)
 
@@ -405,7 +292,7 @@ class RandomProgram:
         where = self.one_of(PLACES)
         self.say(f"move {a.array!r} {where}")
         a.array.move(where)
-        assert np.array_equal(self.whole(a.array), a.shadow)
+        assert np.array_equal(elements(self.world, a.array), a.shadow)
 
     def reduce(self):
         a = self.extended()

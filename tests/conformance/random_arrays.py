@@ -1,0 +1,124 @@
+"""Axes, layouts and arrays that a seed makes, the same at all processes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from outcore import Array, BlockSparseArray, DiskArray, GlobalArray, Labels, Layout, Symmetry, Tiling
+
+DTYPES = ("float64", "float64", "float64", "float32", "complex128", "complex64")
+PLACES = ("auto", "process", "node", "global", "disk")
+LARGEST = 3000  # elements of an array
+
+
+class Chance:
+    """What a seed decides. `axes`: with tilings and labels, of which all arrays are made."""
+
+    def __init__(self, seed):
+        self.seed = seed
+        self.random = np.random.default_rng(seed)
+        self.axes = [self._axis() for _ in range(3)]
+
+    def chance(self, probability):
+        return bool(self.random.random() < probability)
+
+    def one_of(self, choices):
+        return choices[int(self.random.integers(len(choices)))]
+
+    def number(self, low, high):
+        """From low to high - 1."""
+        return int(self.random.integers(low, high))
+
+    def _axis(self):
+        size = self.number(1, 10)
+        inner = [i for i in range(1, size) if self.chance(0.35)]
+        cuts = [0, *inner, size]
+        irreps = [int(i) for i in self.random.integers(0, 2, len(cuts) - 1)]
+        return Tiling(size, cuts, irreps=irreps)
+
+    def some_axes(self, rank=None):
+        rank = self.number(1, 5) if rank is None else rank
+        while True:
+            axes = tuple(int(a) for a in self.random.integers(0, len(self.axes), rank))
+            if np.prod([self.axes[a].size for a in axes]) <= LARGEST:
+                return axes
+            rank = max(1, rank - 1)
+
+    def symmetry(self, axes):
+        """Of an array with these axes."""
+        words, free = [], list(range(len(axes)))
+        half = len(axes) // 2
+        halves = [axes[:half], axes[half:]] if len(axes) % 2 == 0 else []
+        if half > 1 and all(len(set(each)) == 1 for each in halves) and self.chance(0.3):
+            words.append("pair")
+        while self.chance(0.5):
+            equal = [(i, j) for i in free for j in free if i < j and axes[i] == axes[j]]
+            if not equal:
+                break
+            i, j = self.one_of(equal)
+            words.append(f"{self.one_of(['symmetric', 'antisymmetric'])}({i},{j})")
+            free = [k for k in free if k not in (i, j)]
+        try:
+            return Symmetry.parse(words, len(axes))
+        except ValueError:  # such an array could only be zero
+            return Symmetry(len(axes))
+
+    def layout(self, axes, *, symmetric=True, sparse=True):
+        tilings = [self.axes[axis] for axis in axes]
+        symmetry = self.symmetry(axes) if symmetric else Symmetry(len(axes))
+        sparsity: Any = None
+        if sparse and self.chance(0.25):
+            sparsity = Labels(irrep=self.number(0, 2))
+        elif sparse and self.chance(0.25):
+            sparsity = self.random.random([len(tiling) for tiling in tilings]) < 0.6
+            for permutation in symmetry.elements:
+                sparsity = sparsity | np.transpose(sparsity, permutation)
+        return Layout(tilings, sparsity, symmetry)
+
+    def values(self, layout, dtype):
+        """Elements that the layout can hold."""
+        whole = self.random.uniform(-1, 1, layout.shape)
+        if np.dtype(dtype).kind == "c":
+            whole = whole + 1j * self.random.uniform(-1, 1, layout.shape)
+        whole = whole.astype(dtype)
+        result = np.zeros(layout.shape, dtype)
+        for permutation, sign in layout.symmetry.elements.items():
+            result += sign * np.transpose(whole, permutation)
+        for tile in np.ndindex(*layout.grid):
+            stored, axes, sign = layout.canonical(tile)
+            result[layout.box(tile)] = (
+                0 if stored is None else sign * np.transpose(result[layout.box(stored)].copy(), axes)
+            )
+        return result
+
+
+def filled(world, kind, layout, values):
+    """A disk array, a global array or a block-sparse array with the tiles of a layout, which has these values.
+    Collective."""
+    if kind == "sparse":
+        array: Any = BlockSparseArray(
+            world, [list(axis.cuts) for axis in layout.tilings], layout.there, values.dtype
+        )
+        for tile in array.own_tiles:
+            array.put_tile(tile, values[layout.box(tile)])
+    else:
+        array = (DiskArray if kind == "disk" else GlobalArray)(world, layout.shape, values.dtype)
+        if world.rank == 0:
+            array[...] = values
+    with world.together("put elements"):
+        if kind != "global":
+            array.sync()
+    if kind == "global":
+        array.sync()
+    return array
+
+
+def elements(world, array):
+    """All of an array, at this process; nothing changes before all have them. Collective."""
+    if isinstance(array, np.ndarray | np.generic | complex | float):
+        return np.asarray(array)
+    found = array.to_numpy() if isinstance(array, Array | BlockSparseArray) else array[...]
+    world.all_reduce(0)
+    return found
