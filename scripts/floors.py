@@ -24,6 +24,7 @@ CXX_FLOORS = (
     "store",
     "dio",
     "array file tensor",
+    "keep",
     "chem/common",
     "chem/ci chem/hf chem/ri",
     "capi",
@@ -40,8 +41,9 @@ PUBLIC = {
     "store": "extend/codec",
     "array": "disk_array disk_array_access distribution global_array node_array sparse_array tiling",
     "file": "exclusive_file record_file shared_file",
-    "capi": "outcore c/call c/dra c/eaf c/element_type c/error c/file_hints c/ga c/request c/rf c/sf c/sparse"
-    " c/version c/world",
+    "keep": "checkpoint",
+    "capi": "outcore c/call c/checkpoint c/dra c/eaf c/element_type c/error c/file_hints c/ga c/request c/rf c/sf"
+    " c/sparse c/version c/world",
     "compat": "compat/chemio compat/dra compat/eaf compat/elio compat/sf",
 }
 

@@ -12,8 +12,21 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-MODULES = ("base", "request", "world", "transfers", "ga", "dra", "sparse", "eaf", "sf", "rf", "outcore")
-HEADERS = ("version", "error", "request", "world", "ga", "dra", "sparse", "eaf", "sf", "rf")
+MODULES = (
+    "base",
+    "request",
+    "world",
+    "transfers",
+    "ga",
+    "dra",
+    "sparse",
+    "checkpoint",
+    "eaf",
+    "sf",
+    "rf",
+    "outcore",
+)
+HEADERS = ("version", "error", "request", "world", "ga", "dra", "sparse", "checkpoint", "eaf", "sf", "rf")
 
 # Suffix of names, declaration, the C constant, bytes of an element.
 KINDS = (

@@ -1,5 +1,5 @@
-!> An iteration that is stopped, and goes on where it was: its state is a persistent disk array, which is committed
-!> together with the number of the iteration. The argument is its directory.
+!> An iteration that is stopped, and goes on where it was: its state is a checkpoint, of a global array and the numbers
+!> that belong to it. The argument is its directory.
 program iteration
   use, intrinsic :: iso_fortran_env, only: int64, real64
   use outcore
@@ -16,9 +16,9 @@ program iteration
   call begin_job()
   call world%open()
   call state%create(world, oc_float64, [n, n])
-  call run(until=stops_after)
+  call run(until=stops_after, from=0)
   call state%zero()
-  call run(until=last) ! as the next job would
+  call run(until=last, from=stops_after) ! as the next job would
   call check()
   call state%close()
   if (world%rank() == 0) print '(a)', 'iteration: right'
@@ -27,34 +27,41 @@ program iteration
 
 contains
 
-  subroutine run(until)
-    integer, intent(in) :: until
-    type(oc_dra) :: saved
+  subroutine run(until, from)
+    integer, intent(in) :: until, from
+    type(oc_checkpoint) :: found
+    type(oc_checkpoint_saving) :: saving
     integer :: cycle, stat
+    real(real64) :: residuals(last)
     character(:), allocatable :: text
-    character(12) :: number
     cycle = 0
-    call saved%open(world, path, writable=.true., stat=stat)
-    if (stat == 0) then
-      text = saved%metadata()
+    call found%open(world, path, stat=stat)
+    if (stat == 0) then ! else there is none
+      text = found%metadata()
       read (text, *) cycle
-      call saved%read_all(state)
-    else ! there is none
-      call saved%create(world, oc_float64, [n, n], path=path, metadata='0')
+      if (cycle == last) cycle = 0 ! that one came to its end
+      if (cycle > 0) call found%read('state', state)
+      if (cycle > 0) call found%read('residuals', residuals)
+      call found%close()
     end if
+    if (cycle /= from) error stop 'iteration: it does not go on where it was'
     do while (cycle < until)
       cycle = cycle + 1
       call step(cycle)
-      call saved%write_all(state)
-      write (number, '(i0)') cycle
-      call saved%flush(metadata=trim(number))
+      residuals(cycle) = 1.0_real64 / cycle
+      call saving%begin(world, path)
+      call saving%add('state', state)
+      call saving%add('residuals', residuals)
+      call saving%commit(metadata=text_of(cycle))
     end do
-    if (until == last) then
-      call saved%delete()
-    else
-      call saved%close()
-    end if
+    if (any(residuals(:until) /= [(1.0_real64 / cycle, cycle = 1, until)])) error stop 'iteration: other residuals'
   end subroutine
+
+  function text_of(number) result(text)
+    integer, intent(in) :: number
+    character(12) :: text
+    write (text, '(i0)') number
+  end function
 
   !> Each process changes the part that it holds.
   subroutine step(cycle)

@@ -1,7 +1,7 @@
 /** @file outcore.h
  *  @brief The C interface of Outcore: worlds, global arrays (GA), disk arrays (DRA), block-sparse arrays,
- * exclusive access files (EAF), shared files (SF), record files (RF) and procedure calls. Each has a header
- * in outcore/c.
+ * exclusive access files (EAF), shared files (SF), record files (RF), checkpoints and procedure calls. Each
+ * has a header in outcore/c.
  *
  *  An exclusive access file is a byte-addressable scratch file of one process: integrals, intermediates,
  *  vectors. Two processes that open "ints" have two files. A file vanishes with its process, also when that
@@ -83,6 +83,7 @@
 
 /* IWYU pragma: begin_exports */
 #include "outcore/c/call.h"
+#include "outcore/c/checkpoint.h"
 #include "outcore/c/dra.h"
 #include "outcore/c/eaf.h"
 #include "outcore/c/element_type.h"

@@ -5,8 +5,9 @@
 #include <span>
 #include <string>
 
+#include "keep/json.hpp"
+
 namespace outcore::capi {
-namespace {
 
 store::CodecOptions codec_of(const char* given, std::size_t element_bytes) {
   const std::string name = given && *given ? given : "none";
@@ -17,7 +18,22 @@ store::CodecOptions codec_of(const char* given, std::size_t element_bytes) {
                        .detail = "it is none, blosc2 (the same as blosc2-zstd) or blosc2-lz4"});
 }
 
-}  // namespace
+std::string kept_metadata(const char* text, const char* attempted) {
+  if (!text || !*text) return {};
+  try {
+    return keep::quoted(text);
+  } catch (const keep::JsonError& error) {
+    throw Error(EINVAL, {.attempted = attempted, .detail = std::string("metadata: ") + error.what()});
+  }
+}
+
+std::string text_of_metadata(const std::string& kept) {
+  try {
+    return keep::text_of(kept);
+  } catch (const keep::JsonError&) {
+    return kept;  // of C++, which may keep anything
+  }
+}
 
 Extents extents_of(int rank, const std::int64_t* values, const char* attempted) {
   if (rank < 0 || rank > max_rank)
@@ -70,7 +86,7 @@ DiskArrayOptions options_of_array(const oc_dra_options* given, int rank, std::si
           .typical = options.typical ? extents_of(rank, options.typical, attempted) : Extents{},
           .codec = codec_of(options.codec, element_bytes),
           .expected_bytes = options.expected_bytes ? options.expected_bytes : -1,
-          .metadata = options.metadata ? options.metadata : "",
+          .metadata = kept_metadata(options.metadata, attempted),
           .caches = {.cache_bytes = options.cache_bytes ? options.cache_bytes : -1,
                      .client_cache_bytes = options.client_cache_bytes}};
 }

@@ -37,11 +37,20 @@ void hand_out(const Extents& extents, std::int64_t* place);
 /// Hands out a text, cut to `size` with its final 0, and its length.
 void hand_out(const std::string& text, char* place, std::size_t size, std::int64_t* bytes);
 
+/// "none" (also null or empty), "blosc2" or "blosc2-lz4". Error(EINVAL) else.
+[[nodiscard]] store::CodecOptions codec_of(const char* name, std::size_t element_bytes);
+/// Metadata of an array: a text, which is kept as JSON, as Python reads it; and back. What Python has kept,
+/// if it is no text, is handed out as JSON. Error(EINVAL) if it is not UTF-8.
+[[nodiscard]] std::string kept_metadata(const char* text, const char* attempted);
+[[nodiscard]] std::string text_of_metadata(const std::string& kept);
+
 /// The options of a disk array. `rank`: of its lists.
 [[nodiscard]] DiskArrayOptions options_of_array(const oc_dra_options* given, int rank,
                                                 std::size_t element_bytes, const char* attempted);
 
 [[nodiscard]] InWorld<GlobalArray> global_array_of(int array);  ///< Error(EBADF) if there is none
+[[nodiscard]] InWorld<DiskArray> disk_array_of(int array);      ///< Error(EBADF) if there is none
+[[nodiscard]] int add_disk_array(InWorld<DiskArray> array);     ///< the handle that it has from now on
 
 /// Runs a call on what is open.
 template <class Thing, class Body>

@@ -73,6 +73,15 @@ Request blocks_all(DiskArray& array, const std::int64_t* begin, const std::int64
 }
 
 }  // namespace
+
+InWorld<DiskArray> disk_array_of(int array) {
+  return arrays.get(array, EBADF, what);
+}
+
+int add_disk_array(InWorld<DiskArray> array) {
+  return arrays.add(std::move(array));
+}
+
 }  // namespace outcore::capi
 
 using namespace outcore::capi;
@@ -121,7 +130,8 @@ int oc_dra_inquire(int array, int* type, int* rank, int64_t* shape, int64_t* chu
 }
 
 int oc_dra_metadata(int array, char* text, size_t size, int64_t* bytes) {
-  return on(arrays, array, what, [&](DiskArray& open) { hand_out(open.metadata(), text, size, bytes); });
+  return on(arrays, array, what,
+            [&](DiskArray& open) { hand_out(text_of_metadata(open.metadata()), text, size, bytes); });
 }
 
 int oc_dra_stored_bytes(int array, int64_t* bytes) {
@@ -247,7 +257,7 @@ int oc_dra_sync(int array) {
 int oc_dra_flush(int array, const char* metadata) {
   return on(arrays, array, what, [&](DiskArray& open) {
     if (metadata)
-      open.flush(std::string_view(metadata));
+      open.flush([&] { return kept_metadata(metadata, "flush disk array"); });
     else
       open.flush();
   });

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "capi/array_mathematics.hpp"
+#include "capi/array_product.hpp"
 #include "capi/arrays.hpp"
 #include "outcore/distribution.hpp"
 #include "outcore/outcore.h"
@@ -224,6 +225,14 @@ int oc_ga_dot(int a, int b, void* result) {
     const auto first = global_array_of(a);
     const auto second = global_array_of(b);
     dot(*first.thing, *second.thing, result);
+    return OC_OK;
+  });
+}
+
+int oc_ga_gemm(int trans_a, int trans_b, const void* alpha, int a, int b, const void* beta, int c) {
+  return guarded([&] {
+    const auto left = global_array_of(a), right = global_array_of(b), result = global_array_of(c);
+    multiply({*left.thing, trans_a}, {*right.thing, trans_b}, alpha, beta, *result.thing);
     return OC_OK;
   });
 }

@@ -150,7 +150,7 @@ int oc_sparse_sync(int array) {
 int oc_sparse_flush(int array, const char* metadata) {
   return on(arrays, array, what, [&](BlockSparseArray& open) {
     if (metadata)
-      open.flush(std::string_view(metadata));
+      open.flush([&] { return kept_metadata(metadata, "flush block-sparse array"); });
     else
       open.storage().flush();
   });
@@ -158,7 +158,7 @@ int oc_sparse_flush(int array, const char* metadata) {
 
 int oc_sparse_metadata(int array, char* text, size_t size, int64_t* bytes) {
   return on(arrays, array, what,
-            [&](BlockSparseArray& open) { hand_out(open.metadata(), text, size, bytes); });
+            [&](BlockSparseArray& open) { hand_out(text_of_metadata(open.metadata()), text, size, bytes); });
 }
 
 int oc_sparse_close(int array) {

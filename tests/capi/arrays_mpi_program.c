@@ -1,6 +1,7 @@
 /* Worlds, global, disk and block-sparse arrays and calls from C on several processes. */
-#define _DEFAULT_SOURCE /* mkdtemp, rmdir */
+#define _XOPEN_SOURCE 700 /* mkdtemp, nftw */
 #include <errno.h>
+#include <ftw.h>
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,6 +27,15 @@ static const int64_t shape[2] = {rows, columns}, none[2] = {0, 0};
 
 static double value_at(int64_t i, int64_t j) {
   return 100.0 * (double)i + (double)j;
+}
+
+static int removed(const char* path, const struct stat* about, int kind, struct FTW* where) {
+  (void)about, (void)kind, (void)where;
+  return remove(path);
+}
+
+static void remove_all(const char* path) {
+  nftw(path, removed, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 /* Each process puts rows rank, rank + size, .. of an array. */
@@ -101,6 +111,36 @@ static void global_arrays_of_all_distributions(void) {
   if (its_shape[0] * its_shape[1] > 0) EXPECT(*(double*)local == value_at(begin[0], begin[1]));
   EXPECT(oc_ga_close(regular) == OC_OK && oc_ga_close(first) == OC_OK && oc_ga_close(second) == OC_OK);
   EXPECT(oc_ga_close(second) == EBADF);
+}
+
+/* c = 2 a^T a - c, against loops; of integers, of shapes that do not fit and of the factor itself: refused.
+ */
+static void products(void) {
+  const int64_t square[2] = {columns, columns}, block[2] = {3, 4};
+  oc_ga_options cyclic = {.size = sizeof cyclic};
+  int a = created(NULL), c = 0, integers = 0, i, j, k, right = 0;
+  double found[columns][columns], alpha = 2, beta = -1, start = 7;
+  cyclic.distribution = OC_DISTRIBUTION_BLOCK_CYCLIC;
+  cyclic.blocks = block;
+  put_rows(a);
+  EXPECT(oc_ga_create(world, OC_FLOAT64, 2, square, &cyclic, &c) == OC_OK);
+  EXPECT(oc_ga_fill(c, &start) == OC_OK);
+  EXPECT(oc_ga_gemm('T', 'N', &alpha, a, a, &beta, c) == OC_OK);
+  EXPECT(oc_ga_get(c, none, square, found, NULL) == OC_OK);
+  for (i = 0; i < columns; ++i)
+    for (j = 0; j < columns; ++j) {
+      double wanted = -7;
+      for (k = 0; k < rows; ++k) wanted += 2 * value_at(k, i) * value_at(k, j);
+      right += found[i][j] == wanted;
+    }
+  EXPECT(right == columns * columns);
+  EXPECT(oc_ga_gemm('N', 'N', NULL, a, c, NULL, a) == EINVAL);
+  EXPECT(oc_ga_gemm('N', 'N', NULL, a, a, NULL, c) == EINVAL && strstr(oc_last_error(), "[12, 10]") != NULL);
+  EXPECT(oc_ga_gemm('T', rank == 0 ? 'X' : 'N', NULL, a, a, NULL, c) == EINVAL);
+  EXPECT(oc_ga_create(world, OC_INT64, 2, square, NULL, &integers) == OC_OK);
+  EXPECT(oc_ga_gemm('T', 'N', NULL, a, a, NULL, integers) == EINVAL);
+  EXPECT(oc_ga_gemm('T', 'N', NULL, a, 4711, NULL, c) == EBADF);
+  EXPECT(oc_ga_close(integers) == OC_OK && oc_ga_close(a) == OC_OK && oc_ga_close(c) == OC_OK);
 }
 
 static void single_elements(void) {
@@ -251,6 +291,8 @@ static void worlds(void) {
   EXPECT(oc_lock_lock(lock) == OC_OK && oc_lock_unlock(lock) == OC_OK && oc_lock_close(lock) == OC_OK);
 }
 
+#include "checkpoints.h"
+
 static void what_differs_is_an_error_at_all(void) {
   int64_t other_shape[2] = {rows, columns};
   int array = 0;
@@ -278,15 +320,18 @@ int main(int count, char** arguments) {
   EXPECT(oc_world_job(&options, &world) == OC_OK);
   EXPECT(oc_world_rank(world, &rank, &size) == OC_OK);
   global_arrays_of_all_distributions();
+  products();
   single_elements();
   disk_arrays();
   block_sparse_arrays();
   calls();
   worlds();
+  checkpoints_of_all_kinds();
+  the_previous_checkpoint_stays();
   what_differs_is_an_error_at_all();
   EXPECT(oc_world_close(world) == OC_OK);
   MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  if (rank == 0) rmdir(scratch);
+  if (rank == 0) remove_all(scratch);
   if (rank == 0) printf("%d failed\n", all);
   MPI_Finalize();
   return all != 0;

@@ -11,6 +11,7 @@ program test_fortran
   call disk_arrays()
   call all_kinds_and_ranks()
   call block_sparse_arrays()
+  call checkpoints()
   call errors()
   call expect(world%rank() == 0 .and. world%size() == 1, 'rank and size')
   call world%close()
@@ -84,8 +85,10 @@ contains
   end subroutine
 
   subroutine global_arrays()
-    type(oc_ga) :: a, b
+    type(oc_ga) :: a, b, c
+    integer :: stat
     real(real64), asynchronous :: values(6, 4), found(4, 2)
+    real(real64) :: square(6, 6)
     type(oc_request) :: request
     integer(int64) :: i, lower(2), upper(2)
     real(real64) :: product
@@ -101,6 +104,13 @@ contains
     call a%copy_to(b)
     call a%dot(b, product)
     call expect(product == sum(values**2), 'dot product')
+    call c%create(world, oc_float64, [6, 6])
+    call c%gemm('N', 'T', 2.0_real64, a, a, 0.0_real64)
+    call c%get(square)
+    call expect(all(abs(square - 2 * matmul(values, transpose(values))) < 1e-9_real64), 'product')
+    call c%gemm('T', 'N', (1.0_real64, 0.0_real64), a, a, (0.0_real64, 0.0_real64), stat=stat)
+    call expect(stat /= 0, 'factors of another type are refused')
+    call c%close()
     call a%distribution(0, lower, upper)
     call expect(all(lower == 1) .and. all(upper == [6, 4]), 'distribution')
     call a%close()
@@ -138,6 +148,70 @@ contains
     call array%close()
     call memory%close()
     call turned%close()
+  end subroutine
+
+  subroutine checkpoints()
+    type(oc_checkpoint_saving) :: saving
+    type(oc_checkpoint) :: saved
+    type(oc_ga) :: memory, back
+    type(oc_dra) :: on_disk
+    real(real64) :: values(5, 3), found(5, 3), part(5)
+    complex(real32) :: factors(2, 3), other(2, 3)
+    integer(int64) :: number, found_number
+    integer(int64), allocatable :: its_shape(:)
+    integer :: i, stat
+    integer(kind(oc_int64)) :: type
+    character(400) :: errmsg
+    character(*), parameter :: path = 'test_fortran.checkpoint'
+    call execute_command_line('rm -rf ' // path)
+    values = reshape([(real(i, real64), i = 1, 15)], [5, 3])
+    factors = (1.5_real32, -2.0_real32)
+    factors(2, 1) = 7
+    number = 12
+    call memory%create(world, oc_float64, [5, 3])
+    call back%create(world, oc_float64, [5, 3])
+    call on_disk%create(world, oc_float64, [5, 3])
+    call memory%put(values)
+    call on_disk%put(values)
+    call saved%open(world, path, stat=stat, errmsg=errmsg)
+    call expect(stat /= 0 .and. index(errmsg, path) > 0, 'there is no checkpoint')
+    call saving%begin(world, path)
+    call saving%add('row', values(1, :), stat=stat, errmsg=errmsg)
+    call expect(stat /= 0 .and. index(errmsg, 'contiguous') > 0, 'what is not contiguous is refused')
+    call saving%abandon()
+    call saving%begin(world, path)
+    call saving%add('t2', memory)
+    call saving%add('disk', on_disk)
+    call saving%add('factors', factors)
+    call saving%add('number', number)
+    call saving%commit(metadata='cycle 12')
+    call saving%commit(stat=stat)
+    call expect(stat /= 0, 'it is committed once')
+    call saved%open(world, path)
+    call expect(saved%metadata() == 'cycle 12' .and. saved%count() == 4 .and. saved%name(2) == 'disk', 'what it has')
+    call saved%inquire('factors', type, its_shape)
+    call expect(type == oc_complex64 .and. all(its_shape == [2, 3]), 'type and shape')
+    call saved%inquire('number', shape=its_shape)
+    call expect(size(its_shape) == 0, 'a scalar')
+    call saved%read('t2', back)
+    call back%get(found)
+    call expect(all(found == values), 'a global array')
+    call saved%read('factors', other)
+    call saved%read('number', found_number)
+    call expect(all(other == factors) .and. found_number == 12, 'values')
+    call saved%read('number', found, stat=stat, errmsg=errmsg)
+    call expect(stat /= 0 .and. index(errmsg, 'another type') > 0, 'another type is refused')
+    call saved%read('t2', part, stat=stat, errmsg=errmsg)
+    call expect(stat /= 0 .and. index(errmsg, '120 bytes') > 0, 'another size is refused')
+    call on_disk%close()
+    call saved%open_array('disk', on_disk)
+    call on_disk%get(part, box=section([1, 3], [5, 3]))
+    call expect(all(part == values(:, 3)), 'a disk array')
+    call on_disk%close()
+    call saved%close()
+    call memory%close()
+    call back%close()
+    call execute_command_line('rm -rf ' // path)
   end subroutine
 
   subroutine all_kinds_and_ranks()

@@ -24,7 +24,7 @@ typedef struct oc_dra_options {
   const int64_t* typical;     /**< Shape of a typical section; NULL: reads of any shape. */
   const char* codec;          /**< "none" (also NULL), "blosc2" or "blosc2-lz4". */
   int64_t expected_bytes;     /**< How much will be written, 0: all of it. More than is free: ENOSPC. */
-  const char* metadata;       /**< What the array holds; persistent arrays keep it. */
+  const char* metadata;       /**< What the array holds, a text in UTF-8; persistent arrays keep it. */
   int64_t cache_bytes;        /**< Memory for chunks that this process owns; 0: a part of the budget. */
   int64_t client_cache_bytes; /**< Memory for chunks of others; read again after oc_dra_sync(). 0: none. */
 } oc_dra_options;
@@ -51,7 +51,7 @@ OUTCORE_API int oc_dra_open(int world, const char* path, int writable, int* arra
 /** @brief What an array is. Each place may be NULL; lists have room for `OC_MAX_RANK` numbers. */
 OUTCORE_API int oc_dra_inquire(int array, int* type, int* rank, int64_t* shape, int64_t* chunk);
 /** @brief What the array holds, as oc_dra_create() or oc_dra_flush() were told; cut to `size` with the final
- * 0.
+ * 0. Python reads and writes the same text; what it has written that is no text is handed out as JSON.
  *  @param[out] bytes Its length, without the final 0; may be NULL. */
 OUTCORE_API int oc_dra_metadata(int array, char* text, size_t size, int64_t* bytes);
 /** @brief Bytes on all disks. Collective. */

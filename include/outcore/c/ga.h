@@ -107,6 +107,18 @@ OUTCORE_API int oc_ga_copy(int from, int to);
  * processes. Collective.
  *  @param[out] result One element of that type. */
 OUTCORE_API int oc_ga_dot(int a, int b, void* result);
+/** @brief c = alpha op(a) op(b) + beta c, for matrices of one type: #OC_FLOAT32, #OC_FLOAT64, #OC_COMPLEX64
+ * or #OC_COMPLEX128. Each process computes the part of c that it holds, from blocks of a and b that it gets.
+ * Collective.
+ *
+ *  It calls the BLAS of the program (dgemm_ and the like, of either size of INTEGER) where that is in a
+ * shared library, and has loops of its own where there is none. Memory: some 8 MB.
+ *  @param[in] trans_a,trans_b 'N': the matrix as it is, 'T': transposed, 'C': with complex conjugation, too.
+ *  @param[in] alpha,beta One element of that type; NULL: one, zero. With a beta of zero c is not read.
+ *  @param[in] c Neither a nor b.
+ *  @return EINVAL (type, rank, shape, letters, or arguments that differ between processes), EBADF. */
+OUTCORE_API int oc_ga_gemm(int trans_a, int trans_b, const void* alpha, int a, int b, const void* beta,
+                           int c);
 
 /** @brief Completes what this process has under way; afterwards all see what any process has put before.
  * Collective.

@@ -1,0 +1,16 @@
+// Products of global matrices, for C: each process computes the part that it holds.
+#pragma once
+
+#include "outcore/global_array.hpp"
+
+namespace outcore::capi {
+
+struct Factor {
+  const GlobalArray& array;
+  int trans = 'N';  ///< 'N', 'T' or 'C'
+};
+
+/// c = alpha op(a) op(b) + beta c; null: one, zero. Collective. Error(EINVAL) if they do not fit.
+void multiply(const Factor& a, const Factor& b, const void* alpha, const void* beta, GlobalArray& c);
+
+}  // namespace outcore::capi

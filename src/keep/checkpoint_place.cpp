@@ -1,0 +1,89 @@
+#include "keep/checkpoint_place.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+#include <utility>
+
+#include "device/directory.hpp"
+#include "outcore/error.hpp"
+
+namespace outcore::keep {
+namespace {
+
+constexpr std::string_view prefix = "arrays.";
+constexpr int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+bool is_generation(std::string_view name) {
+  return name.size() > prefix.size() && name.starts_with(prefix) &&
+         std::ranges::all_of(name.substr(prefix.size()), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+/// Somebody has loaded it. A file system without locks cannot tell.
+bool is_held(const device::Directory& root, const std::string& name) {
+  const device::Descriptor place(::openat(root.fd(), name.c_str(), flags));
+  return place && ::flock(place.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+}  // namespace
+
+std::string place_name(std::int64_t generation) {
+  return std::string(prefix) + std::to_string(generation);
+}
+
+void make_place(const std::string& root, std::int64_t generation) {
+  const device::Directory directory(root);
+  const std::string name = place_name(generation);
+  directory.remove_tree(name);
+  if (::mkdirat(directory.fd(), name.c_str(), 0777) != 0)  // a link that somebody put there is an error
+    throw Error(errno, {.attempted = "save checkpoint", .path = root + "/" + name});
+}
+
+device::HeldLock hold_place(const std::string& root, std::int64_t generation) {
+  const std::string path = root + "/" + place_name(generation);
+  const auto stale = [&] {
+    return Error(ESTALE,
+                 {.attempted = "open checkpoint", .path = path, .detail = "it has been replaced meanwhile"});
+  };
+  struct stat root_is{};
+  if (::stat(root.c_str(), &root_is) != 0) return {};
+  device::Descriptor place(::open(path.c_str(), flags));
+  if (!place && (errno == ENOTDIR || errno == ELOOP))
+    throw Error(EINVAL, {.attempted = "open checkpoint",
+                         .path = path,
+                         .detail = "no directory; no symbolic link is followed"});
+  if (!place) throw stale();
+  (void)::flock(place.get(), LOCK_SH);  // a file system without locks cannot help
+  struct stat held{}, there{};
+  if (::fstat(place.get(), &held) != 0 || ::lstat(path.c_str(), &there) != 0 || held.st_dev != there.st_dev ||
+      held.st_ino != there.st_ino)
+    throw stale();
+  return device::HeldLock(std::move(place));
+}
+
+void remove_place(const std::string& root, std::int64_t generation) noexcept {
+  try {
+    device::Directory(root).remove_tree(place_name(generation));
+  } catch (const std::exception&) {  // see above
+  }
+}
+
+void remove_other_places(const std::string& root, std::int64_t present) noexcept {
+  try {
+    const device::Directory directory(root);
+    for (const std::string& name : directory.names()) {
+      if (!is_generation(name) || name == place_name(present) || is_held(directory, name)) continue;
+      try {
+        directory.remove_tree(name);
+      } catch (const Error&) {  // the others may go
+      }
+    }
+  } catch (const std::exception&) {
+  }
+}
+
+}  // namespace outcore::keep
