@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from outcore.files.shared_file import SharedFile as SharedFile
     from outcore.job.world import World as World
     from outcore.keep import checkpoint as checkpoint
+    from outcore.keep import classic as classic
     from outcore.keep import hdf5 as hdf5
     from outcore.tensor.array import Array as Array
     from outcore.tensor.einsum import einsum as einsum
@@ -36,7 +37,11 @@ if TYPE_CHECKING:
     from outcore.tensor.tiling import Space as Space
     from outcore.tensor.tiling import Tiling as Tiling
 
-_MODULES = {"checkpoint": "outcore.keep.checkpoint", "hdf5": "outcore.keep.hdf5"}
+_MODULES = {
+    "checkpoint": "outcore.keep.checkpoint",
+    "classic": "outcore.keep.classic",
+    "hdf5": "outcore.keep.hdf5",
+}
 
 # Where each public name lives.
 _PUBLIC = {
@@ -88,6 +93,7 @@ __all__ = [
     "World",
     "__version__",
     "checkpoint",
+    "classic",
     "clean",
     "default_scratch",
     "einsum",

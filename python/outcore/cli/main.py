@@ -50,6 +50,12 @@ SUBCOMMANDS = {
     "verify": Subcommand(
         "outcore.cli.inspect", "verify", "check every checksum of a disk array or a checkpoint"
     ),
+    "import-dra": Subcommand(
+        "outcore.cli.classic", "import_dra", "a disk array from one of Global Arrays", parallel=True
+    ),
+    "export-dra": Subcommand(
+        "outcore.cli.classic", "export_dra", "a disk array to one of Global Arrays", parallel=True
+    ),
     "bench": Subcommand("outcore.cli.bench", "command", "measure Outcore beside its peers on this machine"),
     "study": Subcommand(
         "outcore.study.command", "command", "repeat I/O studies of the literature on this machine"

@@ -14,7 +14,6 @@ import inspect
 import json
 import os
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from outcore.base.checked import FormatError
 from outcore.base.errors import OutcoreError
 from outcore.job import arguments
 from outcore.job.arguments import DTYPES
+from outcore.keep.pieces import or_nothing, pieces_of, shape_of
 
 if TYPE_CHECKING:
     from outcore.job.world import World
@@ -66,9 +66,9 @@ def export_array(array: DiskArray, file: str | os.PathLike[str], dataset: str, *
 
 
 def _copy_out(array: DiskArray, target: Any, dataset: str, file: str | os.PathLike[str]) -> None:
-    for box in _pieces(array):
-        piece = np.empty(_shape(box), array.dtype) if target is not None else None
-        array.read_all(_or_nothing(piece, array), box if piece is not None else None)
+    for box in pieces_of(array.shape, array.chunk, array.dtype.itemsize, PIECE_BYTES):
+        piece = np.empty(shape_of(box), array.dtype) if target is not None else None
+        array.read_all(or_nothing(piece, array), box if piece is not None else None)
         with array.world.together("write to HDF5"):
             if target is not None:
                 with translated("write", file):
@@ -109,15 +109,15 @@ def import_array(
 
 
 def _fill(array: DiskArray, source: Any, dataset: str, file: str | os.PathLike[str]) -> None:
-    for box in _pieces(array):
+    for box in pieces_of(array.shape, array.chunk, array.dtype.itemsize, PIECE_BYTES):
         piece = None
         with array.world.together("read from HDF5"):
             if source is not None:
                 with translated("read", file):
                     found = source[dataset]
                     elements = found[box] if found.shape else found[()]
-                    piece = np.asarray(elements).astype(array.dtype, copy=False).reshape(_shape(box))
-        array.write_all(_or_nothing(piece, array), box if piece is not None else None)
+                    piece = np.asarray(elements).astype(array.dtype, copy=False).reshape(shape_of(box))
+        array.write_all(or_nothing(piece, array), box if piece is not None else None)
 
 
 class opened:
@@ -299,25 +299,3 @@ def _missing_source(found: Any, file: Any) -> str | None:
             pass
         return f"{source.dset_name} of {place}"
     return None
-
-
-def _pieces(array: DiskArray) -> Iterator[tuple[slice, ...]]:
-    """Boxes of whole chunks that cover the array, in memory order, of at most PIECE_BYTES where that can be."""
-    step = list(array.shape)
-    for axis, chunk in enumerate(array.chunk):
-        others = int(np.prod(step, dtype=np.int64)) // step[axis] * array.dtype.itemsize
-        fits = max(PIECE_BYTES // others, 1)
-        if fits >= step[axis]:
-            break
-        step[axis] = max(fits - fits % chunk, chunk)
-    counts = [-(-n // s) for n, s in zip(array.shape, step, strict=True)]
-    for index in np.ndindex(*counts):
-        yield tuple(slice(i * s, min(i * s + s, n)) for i, s, n in zip(index, step, array.shape, strict=True))
-
-
-def _shape(box: tuple[slice, ...]) -> tuple[int, ...]:
-    return tuple(axis.stop - axis.start for axis in box)
-
-
-def _or_nothing(piece: np.ndarray[Any, Any] | None, array: DiskArray) -> np.ndarray[Any, Any]:
-    return np.empty((0,) * array.ndim, array.dtype) if piece is None else piece

@@ -1,0 +1,35 @@
+"""Disk arrays in pieces that fit into memory: for those who pass one on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+Slices = tuple[slice, ...]
+
+
+def pieces_of(
+    shape: tuple[int, ...], chunk: tuple[int, ...], element_bytes: int, piece_bytes: int
+) -> Iterator[Slices]:
+    """Boxes of whole chunks that cover an array, in memory order, of at most `piece_bytes` where that can be."""
+    step = list(shape)
+    for axis, length in enumerate(chunk):
+        others = int(np.prod(step, dtype=np.int64)) // step[axis] * element_bytes
+        fits = max(piece_bytes // others, 1)
+        if fits >= step[axis]:
+            break
+        step[axis] = max(fits - fits % length, length)
+    counts = [-(-n // s) for n, s in zip(shape, step, strict=True)]
+    for index in np.ndindex(*counts):
+        yield tuple(slice(i * s, min(i * s + s, n)) for i, s, n in zip(index, step, shape, strict=True))
+
+
+def shape_of(box: Slices) -> tuple[int, ...]:
+    return tuple(axis.stop - axis.start for axis in box)
+
+
+def or_nothing(piece: np.ndarray[Any, Any] | None, array: Any) -> np.ndarray[Any, Any]:
+    """A piece, or that of a process that has none."""
+    return np.empty((0,) * array.ndim, array.dtype) if piece is None else piece

@@ -1,0 +1,62 @@
+"""The Global Arrays of Debian, of Open MPI: compiler and launcher, for tests that are skipped by name without."""
+
+from __future__ import annotations
+
+import ctypes.util
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SOURCES = Path(__file__).resolve().parents[1] / "compat"
+LIBRARIES = (
+    "-lga-openmpi",
+    "-larmci-openmpi",
+    "-l:libscalapack-openmpi.so.2.2",
+    "-l:liblapack.so.3",
+    "-l:libblas.so.3",
+    "-lgfortran",
+    "-lm",
+)
+ENVIRONMENT = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_osc": "^ucx",
+}
+
+
+def require() -> None:
+    missing = [name for name in ("mpicc.openmpi", "mpiexec.openmpi") if shutil.which(name) is None]
+    missing += [] if ctypes.util.find_library("ga-openmpi") or _has_static() else ["libglobalarrays-dev"]
+    if missing:
+        pytest.skip(
+            f"NOT TESTED without {', '.join(missing)} (Debian: libglobalarrays-dev, libarmci-mpi-dev, openmpi-bin)"
+        )
+
+
+def _has_static() -> bool:
+    return any(Path("/usr/lib").glob("*/libga-openmpi.a"))
+
+
+def compiled(source: str, program: Path, *flags: str) -> Path:
+    """A program with the Global Arrays; `flags` come before them, as a library must that takes their names."""
+    command = ["mpicc.openmpi", "-O1", SOURCES / source, "-o", program, *flags, *LIBRARIES]
+    subprocess.run(command, check=True)
+    return program
+
+
+def run(count: int, program: Path, *arguments: object, **environment: str) -> str:
+    command = ["mpiexec.openmpi", "--oversubscribe", "-n", str(count), program, *map(str, arguments)]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, **ENVIRONMENT, **environment},
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
