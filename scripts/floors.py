@@ -65,11 +65,11 @@ PYTHON_FLOORS = (
     "chem.ci.small chem.ci.hamiltonian",  # what both kinds of CI need
     "chem.ci.determinants",
     "chem.ci.orbitals chem.ci.fcidump",
-    "chem.ci chem.mrci chem.hf chem.mp2",
+    "chem.ci chem.mrci chem.hf chem.mp2 chem.cc",
     "cli",
     "chem.options",  # what stands from here on is put into the frame of all commands
-    "chem.hf.view chem.ri.options chem.ci.options",
-    "chem.hf.command chem.ri.command chem.ci.command",
+    "chem.hf.view chem.ri.options chem.ci.options chem.cc.options",
+    "chem.hf.command chem.ri.command chem.ci.command chem.cc.command",
     "study",
     ". __main__",
 )

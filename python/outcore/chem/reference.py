@@ -16,7 +16,7 @@ Matrix = NDArray[np.float64]
 
 NONCANONICAL = ("refuse", "semicanonical", "diagonal")
 
-_ATTEMPTED = "take the reference of RI-MP2"
+_ATTEMPTED = "take the reference of a correlation method"
 _WHOLE = 1e-8  # occupations differ by no more from 0, 1 or 2
 _ORTHONORMAL = 1e-6  # of orbitals, in the overlap of the present molecule
 _CANONICAL = (
@@ -30,11 +30,13 @@ _GAP = 1e-6  # Hartree between occupied and virtual orbitals, at least
 
 @dataclass(frozen=True)
 class Spin:
-    """Orbitals of one spin, occupied ones first, each kind by energy (Hartree)."""
+    """Orbitals of one spin, occupied ones first, each kind by energy (Hartree). `fock`: their Fock matrix, of
+    `as_given`."""
 
     coefficients: Matrix
     energies: Matrix
     occupied: int
+    fock: Matrix | None = None
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,38 @@ def of(mf: Any, *, noncanonical: str = "refuse", force: bool = False) -> Referen
             "RI-MP2",
             detail=f"noncanonical '{noncanonical}' is none of {', '.join(NONCANONICAL)}",
         )
+    restricted, spins, note, given = _checked(mf, force)
+    if force and not mf.converged:
+        return Reference(restricted, [_sorted(*each) for each in spins], note=note, given=given)
+    if not _is_restricted_open(mf) and getattr(mf, "_canonical", "") == given:
+        reference = Reference(restricted, [_sorted(*each) for each in spins])
+    else:
+        reference = _canonical(mf, restricted, spins, noncanonical)
+    _check_gaps(reference)
+    return replace(reference, given=given)
+
+
+def as_given(mf: Any, *, force: bool = False) -> Reference:
+    """The orbitals of an RHF, UHF or ROHF object as they are, occupied ones first, with the Fock matrix of each
+    spin, whose off-diagonal elements count. `force`: as for `of`. All processes that share the object call it."""
+    restricted, spins, note, given = _checked(mf, force)
+    found = [_sorted(*each) for each in spins]
+    if not _is_restricted_open(mf) and getattr(mf, "_canonical", "") == given:
+        found = [replace(each, fock=np.diag(each.energies)) for each in found]
+    else:
+        focks = [
+            each.coefficients.T @ fock @ each.coefficients
+            for each, fock in zip(found, _focks(mf), strict=False)
+        ]
+        found = [
+            replace(each, fock=fock, energies=np.diag(fock).copy())
+            for each, fock in zip(found, focks, strict=True)
+        ]
+    return Reference(restricted, found, note=note, given=given)
+
+
+def _checked(mf: Any, force: bool) -> tuple[bool, list[Occupied], str, str]:
+    """Whether the spins are alike, the orbitals of each, a note, and the fingerprint of what was given."""
     check_method(mf)
     mo_coeff, mo_energy, mo_occ = (getattr(mf, name) for name in ("mo_coeff", "mo_energy", "mo_occ"))
     if mo_coeff is None or mo_occ is None or mo_energy is None:
@@ -118,15 +152,7 @@ def of(mf: Any, *, noncanonical: str = "refuse", force: bool = False) -> Referen
         raise _refused("the orbitals are complex; take real ones")
     restricted, spins = _spins(mf)
     note = "" if mf.converged else "of an SCF that has not converged"
-    given = _fingerprint(mf)
-    if force and not mf.converged:
-        return Reference(restricted, [_sorted(*each) for each in spins], note=note, given=given)
-    if not _is_restricted_open(mf) and getattr(mf, "_canonical", "") == given:
-        reference = Reference(restricted, [_sorted(*each) for each in spins])
-    else:
-        reference = _canonical(mf, restricted, spins, noncanonical)
-    _check_gaps(reference)
-    return replace(reference, given=given)
+    return restricted, spins, note, _fingerprint(mf)
 
 
 def _is_restricted_open(mf: Any) -> bool:
@@ -153,7 +179,7 @@ def _spins(mf: Any) -> tuple[bool, list[Occupied]]:
             first = int(np.flatnonzero(wrong)[0])
             raise _refused(
                 f"orbital {first + 1} has an occupation of {occupation[first]:.6g} (smearing or fractional "
-                f"occupations); MP2 needs {'2 or 0' if odd else 'whole numbers'}: switch smearing and frac_occ off"
+                f"occupations); take {'2 or 0' if odd else 'whole numbers'}: switch smearing and frac_occ off"
             )
     electrons = round(float(sum(occupation.sum() for occupation in occupations)))
     if electrons != mol.nelectron:
@@ -188,17 +214,19 @@ def _sorted(coefficients: Matrix, energies: Matrix, occupied: NDArray[np.bool_])
     return Spin(coefficients[:, order], energies[order], int(occupied.sum()))
 
 
+def _focks(mf: Any) -> list[Matrix]:
+    """Of each spin, over basis functions."""
+    fock = mf.get_fock(dm=mf.make_rdm1())
+    each = [fock.focka, fock.fockb] if _is_restricted_open(mf) else _each_spin(np.asarray(fock), 3)
+    return [np.asarray(one, np.float64) for one in each]
+
+
 def _canonical(mf: Any, restricted: bool, spins: list[Occupied], noncanonical: str) -> Reference:
     """Checks the orbitals with a Fock matrix; makes them diagonalize its blocks, as `noncanonical` says."""
-    fock = mf.get_fock(dm=mf.make_rdm1())
-    if _is_restricted_open(mf):
-        focks = [fock.focka, fock.fockb]
-    else:
-        focks = _each_spin(np.asarray(fock), 3)
     found, rotated, singles = list[Spin](), 0.0, 0.0
-    for (coefficients, energies, occupied), matrix in zip(spins, focks, strict=False):
+    for (coefficients, energies, occupied), matrix in zip(spins, _focks(mf), strict=False):
         c = _sorted(coefficients, energies, occupied)
-        inside = c.coefficients.T @ np.asarray(matrix, np.float64) @ c.coefficients
+        inside = c.coefficients.T @ matrix @ c.coefficients
         n = c.occupied
         blocks = [np.linalg.eigh(inside[box, box]) for box in (slice(0, n), slice(n, None))]
         off = inside - np.diag(np.diag(inside))

@@ -10,7 +10,7 @@ from outcore.cli.main import SUBCOMMANDS
 
 pytest.importorskip("pyscf")
 
-METHODS = ("scf", "ri-scf", "rimp2", "fci")
+METHODS = ("scf", "ri-scf", "rimp2", "fci", "ccsd")
 OF_ALL = {"--checkpoint", "--restart", "--memory", "--scratch", "--estimate", "--json", "--storage"}
 OF_ITS_OWN = {"--auxbasis"}  # of the SCF in one command, of MP2 in the other, as the help says
 

@@ -62,7 +62,7 @@ class Options(MoleculeOptions):
     residual: Annotated[
         float, typer.Option(help="Norm of the residual below which a root is converged (Hartree).")
     ] = Settings.residual
-    iterations: Annotated[int, typer.Option(help="Most iterations of the CI.")] = Settings.max_cycle
+    iterations: Annotated[int, typer.Option(help="Most iterations after the SCF.")] = Settings.max_cycle
     vectors: Annotated[
         int, typer.Option(help="Vectors of the search for each root, 2 or more; more converge faster.")
     ] = Settings.vectors

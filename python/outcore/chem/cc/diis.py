@@ -1,0 +1,110 @@
+"""Extrapolation of amplitudes from those of earlier iterations (DIIS), whose vectors are extended arrays.
+
+Pulay, Chem. Phys. Lett. 73, 393 (1980); Scuseria, Lee, Schaefer, Chem. Phys. Lett. 130, 236 (1986).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from outcore.chem.cc.room import Room
+    from outcore.tensor.array import Array
+    from outcore.tensor.layout import Tile
+
+Values = np.ndarray[Any, np.dtype[Any]]
+
+_SMALLEST = 1e-14  # of the largest eigenvalue: smaller ones are rounding
+
+
+class Diis:
+    """The last vectors of one array of amplitudes each, with errors in single precision; small parts are in memory.
+    Collective."""
+
+    def __init__(self, room: Room, vectors: int, names: list[tuple[str, str]]) -> None:
+        """names: of the arrays in the plan, which get the number of the vector: errors, amplitudes."""
+        self._room, self._vectors = room, vectors
+        self._errors = [[room.array(f"{error}{k}") for k in range(vectors)] for error, _ in names]
+        self._amplitudes = [[room.array(f"{name}{k}") for k in range(vectors)] for _, name in names]
+        self._small_errors: list[Values] = [np.empty(0)] * vectors
+        self._small: list[Values] = [np.empty(0)] * vectors
+        self._products = np.zeros((vectors, vectors))
+        self._count = 0  # that were ever added
+
+    @property
+    def _used(self) -> int:
+        return min(self._count, self._vectors)
+
+    def add(
+        self, small: Values, small_error: Values, make: list[Callable[[Tile], tuple[Values, Values]]]
+    ) -> float:
+        """One more vector: amplitudes and errors of each tile, as `make` makes them. The norm of the error."""
+        slot = self._count % self._vectors
+        self._count += 1
+        self._small[slot], self._small_errors[slot] = small.copy(), small_error.copy()
+        dots = np.zeros(self._vectors)
+        guard = threading.Lock()
+        for errors, amplitudes, of_tile in zip(self._errors, self._amplitudes, make, strict=True):
+
+            def work(
+                tile: Tile,
+                errors: list[Array] = errors,
+                amplitudes: list[Array] = amplitudes,
+                of_tile: Callable[[Tile], tuple[Values, Values]] = of_tile,
+            ) -> None:
+                values, error = of_tile(tile)
+                amplitudes[slot].put_tile(tile, values)
+                error = error.astype(np.float32).astype(np.float64)
+                errors[slot].put_tile(tile, error)
+                images = sum(1 for _ in errors[slot].layout.images(tile))
+                found = [
+                    images * float(np.vdot(error, error if k == slot else errors[k].get_tile(tile)))
+                    for k in range(self._used)
+                ]
+                with guard:
+                    dots[: self._used] += found
+
+            self._room.each_tile(errors[slot], work, "DIIS")
+            amplitudes[slot].sync()
+        dots = np.asarray(self._room.world.all_reduce(dots))
+        for k in range(self._used):
+            dots[k] += float(np.vdot(self._small_errors[slot], self._small_errors[k]))
+            self._products[slot, k] = self._products[k, slot] = dots[k]
+        return float(np.sqrt(dots[slot]))
+
+    def coefficients(self) -> Values:
+        """Of the vectors: their sum is 1, and the error of the combination is least."""
+        n = self._used
+        matrix = np.zeros((n + 1, n + 1))
+        scale = self._products[:n, :n].diagonal().min()
+        matrix[:n, :n] = self._products[:n, :n] / (scale if scale > 0 else 1.0)
+        matrix[n, :n] = matrix[:n, n] = 1.0
+        right = np.zeros(n + 1)
+        right[n] = 1.0
+        found: Values = np.linalg.lstsq(matrix, right, rcond=_SMALLEST)[0][:n]
+        return found
+
+    def combine(self, coefficients: Values, put: list[Callable[[Tile, Values], None]]) -> Values:
+        """The combination of the amplitudes: `put` of each tile, and the small part."""
+        for amplitudes, target in zip(self._amplitudes, put, strict=True):
+
+            def work(
+                tile: Tile,
+                amplitudes: list[Array] = amplitudes,
+                target: Callable[[Tile, Values], None] = target,
+            ) -> None:
+                total = coefficients[0] * amplitudes[0].get_tile(tile)
+                for c, each in zip(coefficients[1:], amplitudes[1:], strict=False):
+                    total += c * each.get_tile(tile)
+                target(tile, total)
+
+            self._room.each_tile(amplitudes[0], work, "DIIS")
+        small: Values = sum(
+            (c * each for c, each in zip(coefficients, self._small, strict=False)),
+            np.zeros_like(self._small[0]),
+        )
+        return small

@@ -1,0 +1,169 @@
+"""Three-index integrals B[Q,pq] of molecular orbitals: (pq|rs) = sum_Q B[Q,pq] B[Q,rs], as extended arrays.
+
+They come from rows X[K, pq], one for each function K of a set, and a metric that makes B of them; of vectors that
+are B themselves (Cholesky) there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from outcore.parallel.tasks import Progress, each_task
+
+if TYPE_CHECKING:
+    from outcore.chem.cc.room import Room
+    from outcore.chem.cc.spaces import Spaces
+    from outcore.tensor.array import Array
+
+Values = np.ndarray[Any, np.dtype[Any]]
+
+_PIECE = 32  # auxiliary functions that are transformed at once, if no shell has more
+
+
+class Source(Protocol):
+    """Rows of three-index integrals over basis functions.
+
+    Attributes:
+        cuts: boundaries of the rows that are made together.
+        rank: rows of B, after `fit`.
+        title: for people.
+    """
+
+    cuts: tuple[int, ...]
+    rank: int
+    title: str
+
+    def matrices(self, piece: int) -> Values:
+        """Those rows as symmetric matrices [rows][n][n], valid until this thread asks for others."""
+        ...
+
+    def fit(self, block: Values) -> Values:
+        """Rows [cuts[-1]][any] become those of B, [rank][any]; in place where that can be."""
+        ...
+
+
+class Integrals:
+    """B of one spin: `boo` [Q,k,i], `bvo` [Q,a,i], `bvv` [Q,a,c]. Collective.
+
+    Raises OutcoreError: ENOMEM, ENOSPC.
+    """
+
+    def __init__(self, room: Room, spaces: Spaces, name: str = "") -> None:
+        self._room, self.spaces = room, spaces
+        self.boo, self.bvo, self.bvv = (room.array(f"{each}{name}") for each in ("Boo", "Bvo", "Bvv"))
+
+    @classmethod
+    def build(
+        cls,
+        room: Room,
+        spaces: Spaces,
+        source: Source,
+        coefficients: Values,
+        name: str = "",
+        progress: Progress | None = None,
+    ) -> Integrals:
+        """Of orbitals [n][occupied, virtual], in rows first, then fitted in columns."""
+        rows = room.array(f"rows{name}")
+        _transform(room, spaces, source, coefficients, rows, progress)
+        made = cls(room, spaces, name)
+        made._fit(source, rows)
+        room.release(rows)
+        return made
+
+    def _fit(self, source: Source, rows: Array) -> None:
+        room, pairs = self._room, self.spaces.all_pairs
+        counter = room.world.counter()
+
+        def fit(_: int, tile: int) -> None:
+            block = np.concatenate([rows.get_tile((k, tile)) for k in range(len(source.cuts) - 1)])
+            p, r = pairs.blocks[tile]
+            b = source.fit(block).T
+            spread = np.ascontiguousarray(pairs.spread(tile, b).transpose(2, 0, 1))
+            if r == 0:
+                self.boo.put_tile((0, 0, 0), spread)
+            elif p == 0:
+                self.bvo.put_tile((0, r - 1, 0), spread.transpose(0, 2, 1))
+            else:
+                self.bvv.put_tile((0, p - 1, r - 1), spread)
+
+        with room.world.together("fit integrals"):
+            each_task(counter, len(pairs.blocks), room.threads, fit)
+        for array in (self.boo, self.bvo, self.bvv):
+            array.sync()
+
+    def block(self, p: int, c: int) -> Values:
+        """B[Q,p,c] of a block p of all orbitals (0: occupied ones) and a block c of virtual ones."""
+        if p == 0:
+            return np.ascontiguousarray(self.bvo.get_tile((0, c, 0)).transpose(0, 2, 1))
+        return self.bvv.get_tile((0, p - 1, c))
+
+    def close(self) -> None:
+        self._room.release(self.boo, self.bvo, self.bvv)
+
+
+def _transform(
+    room: Room,
+    spaces: Spaces,
+    source: Source,
+    coefficients: Values,
+    out: Array,
+    progress: Progress | None,
+) -> None:
+    """Rows of molecular orbitals, by pieces that processes and threads take as they come to them."""
+    pairs, cuts = spaces.all_pairs, spaces.cuts
+    counter = room.world.counter()
+
+    def work(_: int, piece: int) -> None:
+        half = source.matrices(piece) @ coefficients
+        whole = np.matmul(coefficients.T, half)
+        for tile, (p, r) in enumerate(pairs.blocks):
+            box = whole[:, cuts[p] : cuts[p + 1], cuts[r] : cuts[r + 1]].transpose(1, 2, 0)
+            out.put_tile((piece, tile), np.ascontiguousarray(pairs.rows(tile, box).T))
+
+    with room.world.together("transform integrals"):
+        each_task(counter, len(source.cuts) - 1, room.threads, work, progress)
+    out.sync()
+
+
+class Fitted:
+    """Density fitting: rows (K|mn) of auxiliary functions, with the inverse of the Coulomb metric."""
+
+    def __init__(self, world: Any, mol: Any, auxbasis: Any, threads: int, screening: float) -> None:
+        """Collective."""
+        from outcore.chem.ri import auxiliary
+        from outcore.chem.ri import pairs as pair_lists
+        from outcore.chem.ri.metric import Metric
+
+        with world.together("auxiliary basis", str(auxbasis)):
+            self.auxmol = auxiliary.build(mol, auxbasis, "mp2")
+            self._native = pair_lists.native(mol, self.auxmol)
+            bounds = np.array(self._native.bounds(threads))
+            self._pairs = pair_lists.Pairs(bounds, pair_lists.shell_sizes(mol), screening, 1 << 30)
+            self.title = auxiliary.title(self.auxmol)
+            self._shells, self.cuts = _pieces(self.auxmol.ao_loc_nr(), _PIECE)
+        metric = Metric(world, self.auxmol)
+        self.rank, self.fit = metric.rank, metric.fit
+
+    def matrices(self, piece: int) -> Values:
+        count, n = self.cuts[piece + 1] - self.cuts[piece], self._pairs.functions
+        values = np.empty((count, self._pairs.columns))
+        self._native.integrals(self._pairs.table, self._shells[piece], self._shells[piece + 1], values, 1)
+        result = np.zeros((count, n, n))
+        self._native.expand(self._pairs.table, values, result, 1)
+        return result
+
+    fit: Callable[[Values], Values]
+
+
+def _pieces(first: Any, most: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Neighbouring shells with at most `most` functions together, or one shell: boundaries in shells and in
+    functions."""
+    shells, functions = [0], [0]
+    for shell in range(1, len(first) - 1):
+        if first[shell + 1] - functions[-1] > most:
+            shells.append(shell)
+            functions.append(int(first[shell]))
+    return (*shells, len(first) - 1), (*functions, int(first[-1]))

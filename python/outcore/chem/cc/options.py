@@ -1,0 +1,97 @@
+"""Options of `outcore ccsd`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from outcore.chem import storage as storage_words
+from outcore.chem.cc.plan import METHOD, STORAGES
+from outcore.chem.cc.settings import Settings
+from outcore.chem.options import MoleculeOptions
+from outcore.job import preflight
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(MoleculeOptions):
+    """Of coupled cluster."""
+
+    integrals: Annotated[
+        str,
+        typer.Option(
+            help="'ri': density fitting, in the SCF too; 'cholesky': decomposed to --tolerance; 'conventional': "
+            "decomposed to rounding, which is exact."
+        ),
+    ] = Settings.integrals
+    tolerance: Annotated[
+        float | None, typer.Option(help="Of --integrals cholesky (Hartree). Default: 1e-8.")
+    ] = None
+    auxbasis: Annotated[
+        str | None,
+        typer.Option(
+            help="Auxiliary basis of coupled cluster: a name or a file, or 'auto' for even-tempered functions "
+            "where none is on record. Default: that of the basis."
+        ),
+    ] = None
+    jkbasis: Annotated[
+        str | None,
+        typer.Option(
+            help="Auxiliary basis of the SCF: a name or a file, or 'auto' for even-tempered functions where none "
+            "is on record. Default: that of the basis."
+        ),
+    ] = None
+    frozen: Annotated[
+        str, typer.Option(help="Lowest orbitals that are not correlated: a number, or 'auto' for the cores.")
+    ] = "0"
+    ladder: Annotated[
+        str,
+        typer.Option(
+            help="Integrals of the particle ladder: on 'disk' and in 'memory' in single precision; 'rebuild': "
+            "made in each iteration; 'auto': in memory what fits there, else on disk."
+        ),
+    ] = Settings.ladder
+    cc_tol: Annotated[
+        float, typer.Option(help="Change of the energy below which an iteration may be the last (Hartree).")
+    ] = Settings.conv_tol
+    amplitude_tol: Annotated[
+        float, typer.Option(help="Norm of the change of the amplitudes below which it may be.")
+    ] = Settings.conv_tol_normt
+    iterations: Annotated[int, typer.Option(help="Most iterations after the SCF.")] = Settings.max_cycle
+    diis: Annotated[int, typer.Option(help="Vectors of the extrapolation (DIIS); 1 for none.")] = (
+        Settings.diis_space
+    )
+    level_shift: Annotated[
+        float, typer.Option(help="Raises virtual orbitals in denominators (Hartree): slower, safer.")
+    ] = Settings.level_shift
+    damping: Annotated[
+        float, typer.Option(help="Share of the old amplitudes that stays, below 1: slower, safer.")
+    ] = Settings.damping
+
+    def check(self) -> None:
+        storage_words.check(self.storage, STORAGES, METHOD)
+        if self.integrals != "ri":
+            why = f"with --integrals {self.integrals}, which needs no auxiliary basis"
+            preflight.refuse({"--auxbasis": self.auxbasis, "--jkbasis": self.jkbasis}, why)
+        if self.integrals != "cholesky":
+            preflight.refuse({"--tolerance": self.tolerance}, "without --integrals cholesky")
+        self.settings()
+        super().check()
+
+    def settings(self) -> dict[str, Any]:
+        """For CCSD."""
+        found: dict[str, Any] = {
+            "integrals": self.integrals,
+            "ladder": self.ladder,
+            "conv_tol": self.cc_tol,
+            "conv_tol_normt": self.amplitude_tol,
+            "max_cycle": self.iterations,
+            "diis_space": self.diis,
+            "level_shift": self.level_shift,
+            "damping": self.damping,
+        }
+        if self.tolerance is not None:
+            found["tolerance"] = self.tolerance
+        Settings(**found)
+        return found

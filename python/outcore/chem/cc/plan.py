@@ -1,0 +1,227 @@
+"""How a coupled-cluster calculation is fitted into the memory of its processes: the arrays that it has, which of
+them are in memory, and how large their tiles are. Pure arithmetic, the same at all processes."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from outcore.base.errors import OutcoreError
+from outcore.chem import storage as storage_words
+from outcore.chem.cc.spaces import PAIR, Spaces
+from outcore.tensor.layout import Layout
+from outcore.tensor.tiling import Tiling
+
+METHOD = "coupled cluster"
+STORAGES = ("auto", "disk")  # what fits stays in memory; all on disk
+LADDERS = ("auto", "disk", "memory", "rebuild")
+
+_DOUBLE = 8
+_TILE_BYTES = 16 << 20  # of pairs of occupied and virtual orbitals, at most: larger ones make nothing faster
+_LARGEST_BLOCK = 32
+_SHARE = 4  # of the free memory, the part that work takes at least, if arrays do not leave more
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What is to be computed: basis functions, auxiliary functions (rows of B), active orbitals,
+    vectors of the extrapolation, and the boundaries of rows that are transformed together."""
+
+    functions: int
+    auxiliary: int
+    occupied: int
+    virtual: int
+    vectors: int
+    cuts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One array of the plan."""
+
+    layout: Layout
+    in_memory: bool
+    store_dtype: str | None = None
+
+    @property
+    def bytes(self) -> int:
+        return self.layout.elements * (4 if self.store_dtype else _DOUBLE)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Bytes are of one process, but for those of the disk.
+
+    Attributes:
+        arrays: by name.
+        work_bytes: for tiles and panels that are worked on.
+        memory_bytes: of arrays in memory.
+        disk_bytes: of arrays on disk, of all processes.
+        ladder: where its integrals are: "disk", "memory" or "rebuild".
+    """
+
+    spaces: Spaces
+    arrays: dict[str, Entry] = field(repr=False)
+    work_bytes: int
+    memory_bytes: int
+    disk_bytes: int
+    ladder: str
+
+    def __str__(self) -> str:
+        s = self.spaces
+        on_disk = [name for name, entry in self.arrays.items() if not entry.in_memory]
+        places = "all arrays in memory" if not on_disk else f"on disk {self.disk_bytes / 1e6:.0f} MB"
+        return (
+            f"{s.occupied} occupied and {s.virtual} virtual orbitals in blocks of {s.block}; arrays in memory "
+            f"{self.memory_bytes / 1e6:.0f} MB, work {self.work_bytes / 1e6:.0f} MB in each process; {places}; "
+            f"ladder integrals: {self.ladder}"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "block": self.spaces.block,
+            "work_bytes": self.work_bytes,
+            "memory_bytes": self.memory_bytes,
+            "disk_bytes": self.disk_bytes,
+            "ladder": self.ladder,
+            "arrays": {
+                name: {"bytes": each.bytes, "in_memory": each.in_memory} for name, each in self.arrays.items()
+            },
+        }
+
+    def table(self) -> str:
+        lines = [f"{'array':8s} {'shape':>24s} {'MB':>10s}  where"]
+        for name, entry in self.arrays.items():
+            shape = "x".join(map(str, entry.layout.shape))
+            place = "memory" if entry.in_memory else "disk"
+            lines.append(f"{name:8s} {shape:>24s} {entry.bytes / 1e6:10.2f}  {place}")
+        return "\n".join(lines)
+
+
+def restricted(
+    sizes: Sizes,
+    free_bytes: int,
+    processes: int,
+    threads: int,
+    *,
+    storage: str = "auto",
+    ladder: str = "auto",
+    block: int | None = None,
+    limit: str = "--memory",
+) -> Plan:
+    """Of closed shells, for `free_bytes` at each process, which `limit` leaves. `block`: virtual orbitals of a
+    block at most; None: as the memory has room for.
+
+    Raises OutcoreError: ENOMEM if nothing fits, with what does; EINVAL."""
+    storage_words.check(storage, STORAGES, METHOD)
+    if ladder not in LADDERS:
+        raise OutcoreError(errno.EINVAL, f"ladder '{ladder}'", detail=f"it may be {', '.join(LADDERS)}")
+    chosen = _block(sizes, free_bytes, threads, block)
+    work = max(_work(sizes, chosen, threads), free_bytes // _SHARE)
+    least = _work(sizes, 1 if block is None else chosen, threads)
+    if free_bytes < least:
+        raise OutcoreError(
+            errno.ENOMEM,
+            METHOD,
+            detail=f"{sizes.occupied} occupied and {sizes.virtual} virtual orbitals with {sizes.auxiliary} "
+            f"auxiliary functions need at least {least / 1e6:.0f} MB more in each of {processes} processes, but "
+            f"{limit} leaves {max(0, free_bytes) / 1e6:.0f} MB to each",
+        )
+    spaces = Spaces(sizes.occupied, sizes.virtual, chosen)
+    left = (free_bytes - work) * processes if storage == "auto" else 0
+    arrays: dict[str, Entry] = {}
+    memory = disk = 0
+    made = "rebuild" if ladder == "rebuild" else "memory"
+    for name, layout, store in _layouts(sizes, spaces):
+        entry = Entry(layout, False, store)
+        integrals = name[0] == "V"
+        if integrals and ladder == "rebuild":
+            continue
+        inside = memory + entry.bytes <= left and not (integrals and ladder == "disk")
+        if integrals and not inside:
+            if ladder == "memory":
+                raise OutcoreError(
+                    errno.ENOMEM,
+                    "ladder integrals in memory",
+                    detail=f"{name} takes {entry.bytes / 1e6:.0f} MB, {limit} leaves "
+                    f"{max(0, left - memory) / 1e6:.0f} MB",
+                )
+            made = "disk"
+        arrays[name] = Entry(layout, inside, store)
+        memory, disk = (memory + entry.bytes, disk) if inside else (memory, disk + entry.bytes)
+    return Plan(spaces, arrays, free_bytes - memory // processes, memory // processes, disk, made)
+
+
+def _layouts(sizes: Sizes, spaces: Spaces) -> Iterator[tuple[str, Layout, str | None]]:
+    """All arrays, those first that are used most for their size."""
+    o, v, q = spaces.o, spaces.v, Tiling(sizes.auxiliary, name="auxiliary")
+    rows, columns = spaces.all_pairs.tiling, spaces.virtual_pairs.tiling
+    count = spaces.occupied
+    signs = {"+": Tiling(count * (count + 1) // 2)}
+    if count > 1:
+        signs["-"] = Tiling(count * (count - 1) // 2)
+    pairs = (v, o, v, o)
+    yield "Boo", Layout((q, o, o), None, "symmetric(1,2)"), None
+    for name in ("Doo", "Poo"):
+        yield name, Layout((q, o, o)), None
+    yield "oooo", Layout((o, o, o, o)), None
+    for name in ("Bvo", "Dvo", "Pvo", "Y"):
+        yield name, Layout((q, v, o)), None
+    yield "ooov", Layout((o, o, v, o)), None
+    for name in ("T", "U", "G"):
+        yield name, Layout(pairs, None, PAIR), None
+    for name in ("E", "R"):
+        yield name, Layout(pairs), None
+    yield "W", Layout(pairs, None, PAIR), None
+    yield "Bvv", Layout((q, v, v), None, "symmetric(1,2)"), None
+    for sign, ij in signs.items():
+        yield f"t{sign}", Layout((columns, ij)), None
+    for sign, ij in signs.items():
+        yield f"A{sign}", Layout((rows, ij)), None
+    for sign in signs:
+        yield f"V{sign}", Layout((rows, columns)), "float32"
+    yield "rows", Layout((Tiling(sizes.cuts[-1], sizes.cuts), rows)), None
+    for vector in range(sizes.vectors):
+        yield f"e{vector}", Layout(pairs, None, PAIR), "float32"
+        yield f"t{vector}", Layout(pairs, None, PAIR), None
+
+
+def _block(sizes: Sizes, free_bytes: int, threads: int, asked: int | None) -> int:
+    """The largest that the memory has room for, and that makes anything faster."""
+    if asked is not None:
+        if asked < 1:
+            raise OutcoreError(errno.EINVAL, f"blocks of {asked} orbitals", detail="1 or more are needed")
+        return min(asked, sizes.virtual)
+    most = max(1, min(_LARGEST_BLOCK, int((_TILE_BYTES / _DOUBLE) ** 0.5) // sizes.occupied))
+    found = min(most, sizes.virtual)
+    while found > 1 and _work(sizes, found, threads) > free_bytes // 2:
+        found -= 1
+    return int(np.ceil(sizes.virtual / np.ceil(sizes.virtual / found)))
+
+
+def _work(sizes: Sizes, block: int, threads: int) -> int:
+    """Bytes of the largest tiles and panels that are worked on at a time."""
+    o, q, n = sizes.occupied, sizes.auxiliary, sizes.functions
+    most = max(b - a for a, b in pairwise(sizes.cuts))
+    pair, square = (block * o) ** 2, o * o
+    rows = max(block * max(o, block), o * (o + 1) // 2)
+    columns = block * block
+    at_once = (
+        5 * pair,  # rings
+        6 * pair * threads,  # tile by tile
+        rows * square // 2 + 2 * columns * (rows + square // 2),  # ladder
+        5 * rows * square * threads,  # its result
+        4 * square * square + 3 * square * o * block * threads,
+        3 * q * block * o + 3 * pair,  # Coulomb
+        q * (2 * square + 3 * block * max(o, block)),  # exchange
+        (4 * q * block * max(o, block) + 8 * rows * columns) * threads,  # ladder integrals
+        3 * q * rows * threads,  # fit
+        q * q,  # metric
+        most * 4 * n * n * threads,  # transformation
+    )
+    return int(max(at_once)) * _DOUBLE

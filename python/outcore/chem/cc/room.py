@@ -1,0 +1,92 @@
+"""The arrays of a calculation, where its plan has them, and products of them in the memory that it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.parallel import team
+from outcore.tensor.array import Array
+from outcore.tensor.einsum import einsum
+
+if TYPE_CHECKING:
+    from outcore.chem.cc.plan import Plan
+    from outcore.job.world import World
+    from outcore.tensor.layout import Tile
+    from outcore.tensor.plan import Plan as ProductPlan
+
+Values = np.ndarray[Any, np.dtype[Any]]
+
+
+class Room:
+    """Collective, all of it. `plan`: of the arrays; products take its work space."""
+
+    def __init__(self, world: World, threads: int, plan: Plan) -> None:
+        self.world, self.threads, self.plan = world, threads, plan
+        self._arrays: list[Array] = []
+        self._plans: dict[tuple[Any, ...], ProductPlan] = {}
+
+    def array(self, name: str) -> Array:
+        """A new array of zeros, by its name in the plan; closed with the room at the latest."""
+        entry = self.plan.arrays[name]
+        memory = "process" if self.world.size == 1 else "global"
+        where = memory if entry.in_memory else "disk"
+        found = Array(self.world, entry.layout, where=where, store_dtype=entry.store_dtype)
+        self._arrays.append(found)
+        return found
+
+    def contract(
+        self, subscripts: str, *operands: Any, out: Any = None, scale: float = 1.0, add: bool = False
+    ) -> Any:
+        """`outcore.einsum`, planned once for operands of the same forms. `out`: an array, or None for a new one of
+        NumPy, the same at all processes."""
+        result = out
+        if out is None:
+            inputs, output = subscripts.split("->")
+            extents = {
+                letter: length
+                for letters, each in zip(inputs.split(","), operands, strict=True)
+                for letter, length in zip(letters, each.shape, strict=True)
+            }
+            result = np.zeros([extents[letter] for letter in output])
+        key = (subscripts, add, *(_form(each) for each in (*operands, result)))
+        plan = self._plans.get(key)
+        einsum(
+            subscripts,
+            *operands,
+            out=result,
+            scale=scale,
+            accumulate=add,
+            memory=self.plan.work_bytes,
+            plan=plan,
+            world=self.world,
+            threads=self.threads,
+        )
+        if plan is None and einsum.last is not None:
+            self._plans[key] = einsum.last.plan
+        return result
+
+    def each_tile(self, array: Array, work: Callable[[Tile], None], what: str) -> None:
+        """`work` for each stored tile of an array, at the process near to it, by its threads."""
+        with self.world.together(what):
+            team.each(array.own_tiles(), self.threads, lambda _, tile: work(tile))
+        array.sync()
+
+    def release(self, *arrays: Array) -> None:
+        """Closes arrays that are not needed any more."""
+        for array in arrays:
+            self._arrays.remove(array)
+            array.close()
+
+    def close(self) -> None:
+        for array in self._arrays:
+            array.close()
+        self._arrays.clear()
+
+
+def _form(array: Any) -> Any:
+    if isinstance(array, np.ndarray):
+        return array.shape
+    return array.layout, array.where, array.store_dtype.name

@@ -1,0 +1,63 @@
+"""How a coupled-cluster calculation is done: what its user may choose."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass
+
+from outcore.base.errors import OutcoreError
+from outcore.chem.cc.plan import LADDERS
+
+INTEGRALS = ("ri", "cholesky", "conventional")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Raises OutcoreError (EINVAL) for what is out of range.
+
+    integrals: "ri" (density fitting), "cholesky", or "conventional": Cholesky to rounding, which is exact.
+    tolerance: of the Cholesky decomposition (Hartree).
+    ladder: where the integrals of the ladder are: "disk", "memory", "rebuild" (made in each iteration), "auto".
+    conv_tol: change of the energy (Hartree) below which an iteration may be the last.
+    conv_tol_normt: norm of the change of the amplitudes below which it may be.
+    diis_space: vectors of the extrapolation; 1 for none.
+    level_shift: raises virtual orbitals in denominators (Hartree): slower, safer.
+    damping: share of the old amplitudes that stays, 0 to 1: slower, safer.
+    block: virtual orbitals of a tile at most; None: as the memory has room for.
+    """
+
+    integrals: str = "ri"
+    tolerance: float = 1e-8
+    ladder: str = "auto"
+    conv_tol: float = 1e-8
+    conv_tol_normt: float = 1e-6
+    max_cycle: int = 50
+    diis_space: int = 6
+    level_shift: float = 0.0
+    damping: float = 0.0
+    block: int | None = None
+
+    def __post_init__(self) -> None:
+        wrong = (
+            (
+                self.integrals not in INTEGRALS,
+                f"integrals '{self.integrals}' are none of {', '.join(INTEGRALS)}",
+            ),
+            (self.ladder not in LADDERS, f"ladder '{self.ladder}' is none of {', '.join(LADDERS)}"),
+            (not 0 < self.tolerance < 1, f"a tolerance of {self.tolerance:g}; it lies between 0 and 1"),
+            (not 0 < self.conv_tol < 1, f"conv_tol is {self.conv_tol:g}; it lies between 0 and 1"),
+            (
+                not 0 < self.conv_tol_normt < 1,
+                f"conv_tol_normt is {self.conv_tol_normt:g}; it lies between 0 and 1",
+            ),
+            (self.max_cycle < 1, f"{self.max_cycle} iterations"),
+            (not 1 <= self.diis_space <= 32, f"{self.diis_space} vectors of DIIS; there may be 1 to 32"),
+            (
+                not 0 <= self.level_shift < 100,
+                f"a level shift of {self.level_shift:g}; it lies between 0 and 100",
+            ),
+            (not 0 <= self.damping < 1, f"damping of {self.damping:g}; it is at least 0 and below 1"),
+        )
+        for is_wrong, detail in wrong:
+            if is_wrong:
+                raise OutcoreError(errno.EINVAL, "coupled cluster", detail=detail)

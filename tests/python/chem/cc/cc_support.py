@@ -1,0 +1,58 @@
+"""Molecules of the tests of coupled cluster, and their references."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+Values = np.ndarray[Any, np.dtype[Any]]
+
+WATER = "O 0 0 0; H 0 0 0.958; H 0 0.92747 -0.23986"
+FLUORIDE = "F 0 0 0; H 0 0 0.917"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Threads wait for each other in a loop, which is slow beside other tests."""
+    from pyscf import lib
+
+    from outcore.parallel.team import blas_of_one_thread
+
+    before = lib.num_threads()
+    lib.num_threads(1)
+    with blas_of_one_thread():
+        yield
+    lib.num_threads(before)
+
+
+def mean_field(atoms: str, basis: str) -> Any:
+    """Of closed shells, converged."""
+    import pyscf
+    from pyscf import scf
+
+    mf = scf.RHF(pyscf.M(atom=atoms, basis=basis, verbose=0))
+    mf.conv_tol = 1e-12
+    mf.kernel()
+    return mf
+
+
+def fitted_peer(mf: Any, frozen: int = 0) -> Any:
+    """PySCF's CCSD of integrals with the auxiliary basis of MP2."""
+    from pyscf import df
+    from pyscf.cc import dfccsd
+
+    peer = dfccsd.RCCSD(mf, frozen=frozen or None)
+    peer.with_df = df.DF(mf.mol, auxbasis=df.make_auxbasis(mf.mol, mp2fit=True))
+    peer.conv_tol, peer.conv_tol_normt, peer.max_cycle = 1e-11, 1e-9, 100
+    return peer
+
+
+def random_amplitudes(occupied: int, virtual: int, seed: int = 1) -> tuple[Values, Values]:
+    """t1 [i,a] and t2 [i,j,a,b], as large as amplitudes are."""
+    generator = np.random.default_rng(seed)
+    t1 = 0.1 * generator.normal(size=(occupied, virtual))
+    t2 = 0.1 * generator.normal(size=(occupied, occupied, virtual, virtual))
+    return t1, t2 + t2.transpose(1, 0, 3, 2)

@@ -1,0 +1,114 @@
+"""Closed-shell CCSD: residuals and energies beside PySCF's and those of the literature."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from cc_support import FLUORIDE, WATER, fitted_peer, mean_field, random_amplitudes
+
+from outcore import OutcoreError
+from outcore.chem.cc import CCSD
+
+TIGHT = {"conv_tol": 1e-10, "conv_tol_normt": 1e-8}
+
+
+@pytest.fixture(scope="module")
+def water() -> Any:
+    return mean_field(WATER, "6-31g")
+
+
+def residuals(cc: CCSD, t1: np.ndarray[Any, Any], t2: np.ndarray[Any, Any]) -> tuple[Any, Any]:
+    """[i,a] and [i,j,a,b]"""
+    equations = cc.set_up()
+    layout = equations.t2.layout
+    whole = t2.transpose(2, 0, 3, 1)
+    for tile in layout.stored:
+        equations.put_amplitudes(tile, np.ascontiguousarray(whole[layout.box(tile)]))
+    singles = equations.residual(t1)
+    return singles, equations.w2.to_numpy().transpose(1, 3, 0, 2)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"block": 3, "storage": "disk"}, {"block": 3, "ladder": "rebuild"}],
+    ids=["memory", "disk", "rebuild"],
+)
+def test_residual_of_any_amplitudes_is_that_of_pyscf(water: Any, settings: dict[str, Any]) -> None:
+    peer = fitted_peer(water, frozen=1)
+    eris = peer.ao2mo()
+    o, v = peer.nocc, peer.nmo - peer.nocc
+    t1, t2 = random_amplitudes(o, v)
+    new1, new2 = peer.update_amps(t1, t2, eris)
+    gaps = eris.mo_energy[:o, None] - eris.mo_energy[o:]
+    wanted1 = (new1 - t1) * gaps
+    wanted2 = (new2 - t2) * (gaps[:, None, :, None] + gaps[None, :, None, :])
+    with CCSD(water, frozen=1, comm=None, memory="500MB", **settings) as cc:
+        singles, doubles = residuals(cc, t1, t2)
+        precision = 1e-12 if cc.plan is not None and cc.plan.ladder == "rebuild" else 1e-6
+    assert abs(singles - wanted1).max() < 1e-12
+    assert abs(doubles - wanted2).max() < precision
+
+
+def test_energy_does_not_depend_on_tiles_and_places(water: Any) -> None:
+    peer = fitted_peer(water)
+    peer.kernel()
+    for settings in ({}, {"block": 3, "storage": "disk"}):
+        with CCSD(water, comm=None, memory="500MB", **TIGHT, **settings) as cc:
+            cc.kernel()
+            assert cc.converged
+            assert abs(cc.e_corr - peer.e_corr) < 1e-9
+            t1, t2 = cc.amplitudes()
+        assert abs(t1 - peer.t1).max() < 1e-7
+        assert abs(t2 - peer.t2).max() < 1e-7
+
+
+@pytest.mark.parametrize(("frozen", "energy"), [(None, -0.208743643), ("auto", -0.2068152041)])
+def test_conventional_energy_is_that_of_the_suite(frozen: Any, energy: float) -> None:
+    with CCSD(
+        mean_field(FLUORIDE, "cc-pvdz"), frozen, integrals="conventional", comm=None, memory="1GB", **TIGHT
+    ) as cc:
+        cc.kernel()
+    assert abs(cc.e_corr - energy) < 1e-8
+
+
+def test_one_occupied_orbital() -> None:
+    from pyscf import cc as peers
+
+    mf = mean_field("He 0 0 0", "cc-pvdz")
+    peer = peers.CCSD(mf)
+    peer.conv_tol = 1e-11
+    peer.kernel()
+    with CCSD(mf, integrals="conventional", comm=None, memory="500MB", **TIGHT) as cc:
+        cc.kernel()
+    assert abs(cc.e_corr - peer.e_corr) < 1e-9
+
+
+def test_nothing_to_correlate() -> None:
+    with CCSD(mean_field("He 0 0 0", "sto-3g"), comm=None, memory="500MB", integrals="cholesky") as cc:
+        assert cc.kernel() == 0.0
+        assert cc.converged
+
+
+def test_too_little_memory_is_refused_with_the_least_that_does(water: Any) -> None:
+    with pytest.raises(OutcoreError, match=r"need at least \d+ MB more"):
+        CCSD(water, comm=None, memory="10MB").kernel()
+
+
+def test_open_shells_are_refused() -> None:
+    import pyscf
+    from pyscf import scf
+
+    mf = scf.UHF(pyscf.M(atom="Li 0 0 0", basis="sto-3g", spin=1, verbose=0)).run()
+    with pytest.raises(OutcoreError, match="open shells"):
+        CCSD(mf, comm=None)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"integrals": "exact"}, {"ladder": "tape"}, {"diis_space": 0}, {"damping": 1.0}, {"tolerance": 0.0}],
+)
+def test_settings_out_of_range_are_refused(water: Any, settings: dict[str, Any]) -> None:
+    with pytest.raises(OutcoreError, match="coupled cluster"):
+        CCSD(water, comm=None, **settings)
