@@ -130,6 +130,33 @@ static void next(char* line, int size) {
   }
 }
 
+static void compute(double seconds) {
+  volatile double sum = 0;
+  double end = now() + seconds;
+  while (now() < end) {
+    int i;
+    for (i = 0; i < 1000; ++i) sum += 1e-3 * i;
+  }
+}
+
+/* Writes the section asynchronously; the times are those of the call, or, with computation, of both together.
+ */
+static void begin(double seconds) {
+  int request, low[2] = {0, 0}, high[2] = {section - 1, section - 1};
+  dra_size_t disk_low[2] = {0, 0}, disk_high[2] = {section - 1, section - 1};
+  double start, begun;
+  create();
+  GA_Sync();
+  start = now();
+  check(NDRA_Write_section(0, source, low, high, disk, disk_low, disk_high, &request), "NDRA_Write_section");
+  begun = now();
+  if (seconds > 0) compute(seconds);
+  check(DRA_Wait(request), "DRA_Wait");
+  GA_Sync();
+  if (rank == 0) printf("%.9f %.9f 1\n", start, seconds > 0 ? now() : begun);
+  check(DRA_Delete(disk), "DRA_Delete");
+}
+
 static void obey(char* line) {
   char command[16] = "", axis[16] = "";
   long row = 0, column = 0;
@@ -151,6 +178,11 @@ static void obey(char* line) {
     check(DRA_Close(disk), "DRA_Close");
     store();
     if (rank == 0) printf("%.9f %.9f 1\n", start, now());
+  } else if (strcmp(command, "begin") == 0) { /* until the write has begun */
+    begin(0);
+  } else if (strcmp(command, "overlap") == 0) { /* with so many seconds of computation beside it */
+    sscanf(line, "%*s %lf", &start);
+    begin(start);
   } else if (strcmp(command, "read") == 0) {
     sscanf(line, "%*s %ld %ld", &row, &column);
     GA_Zero(target);

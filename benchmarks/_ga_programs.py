@@ -6,10 +6,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
-_LIBRARIES = (
-    "-lga-openmpi", "-larmci-openmpi", "-lscalapack-openmpi", "-l:liblapack.so.3", "-l:libblas.so.3",
-    "-lmpi_mpifh", "-lgfortran", "-lm",
-)  # fmt: skip
+from outcore import _core
+
+_LIBRARIES = ("-lga-openmpi", "-larmci-openmpi")
+_MATHEMATICS = ("-l:liblapack.so.3", "-l:libblas.so.3", "-lmpi_mpifh", "-lgfortran", "-lm")
 INSTALL = "Debian: libglobalarrays-dev libarmci-mpi-dev libscalapack-openmpi-dev libopenmpi-dev openmpi-bin"
 
 
@@ -17,14 +17,24 @@ def open_mpi_launcher() -> str | None:
     return next((found for name in ("mpirun.openmpi", "orterun") if (found := shutil.which(name))), None)
 
 
-def compile_ga(source: str, scratch: Path) -> tuple[Path | None, str]:
-    """The program made of a file beside this one, or why there is none."""
+def _scalapack() -> str:
+    """With the package for development, or the library alone."""
+    found = sorted(each.name for each in Path("/usr/lib").glob("*/libscalapack-openmpi.so*"))
+    return f"-l:{found[0]}" if found else "-lscalapack-openmpi"
+
+
+def compile_ga(source: str, scratch: Path, classic: bool = False) -> tuple[Path | None, str]:
+    """The program made of a file beside this one, or why there is none. `classic`: its calls of EAF, SF and DRA go
+    to liboutcore_pario."""
     compiler = shutil.which("mpicc.openmpi")
     if compiler is None or open_mpi_launcher() is None or not Path("/usr/include/ga.h").is_file():
         return None, INSTALL
-    target = scratch / "ga.program"
+    target = scratch / f"{Path(source).stem}.{'classic' if classic else 'ga'}"
     place = Path(__file__).with_name(source)
-    command = [compiler, "-O2", str(place), "-o", str(target), *_LIBRARIES]
+    library = Path(_core.__file__).parent / "lib"
+    ours = [f"-L{library}", "-loutcore_pario", "-loutcore", f"-Wl,-rpath,{library}"] if classic else []
+    libraries = [*ours, *_LIBRARIES, _scalapack(), *_MATHEMATICS]
+    command = [compiler, "-O2", str(place), "-o", str(target), *libraries]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode != 0:
         return None, f"{INSTALL}; compiling failed: {answer.stderr.strip()[-300:]}"

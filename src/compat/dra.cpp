@@ -43,6 +43,10 @@ constexpr TypeOf types[] = {{c_char, OC_INT8},
                             {c_long_long, OC_INT64}};
 constexpr int c_integer = sizeof(Integer) == 8 ? c_long : c_int;
 
+/// Sections up to this size are read by each process for itself. A collective transfer takes several meetings
+/// of all processes, which costs more than the reading of a thin slice.
+constexpr std::int64_t small_bytes = std::int64_t{1} << 20;
+
 constexpr const char* mark = "pario ";  // begins the metadata of an array made here: type, then name
 
 /// 0 if there is none.
@@ -67,8 +71,11 @@ struct Pending {
   int d_a = 0, g_a = 0;
   std::int64_t request = 0;
   bool reads = false, direct = false, any = false;
-  Patch patch;  ///< of the global array
+  bool alone = false;  ///< each process reads for itself; then an error is of this process
+  Patch patch;         ///< of the global array
   std::shared_ptr<std::vector<std::byte>> buffer;
+  int code = OC_OK;  ///< of a read that could not begin
+  std::string text, filename;
 };
 
 bool started = false;
@@ -204,9 +211,52 @@ void leading(const Patch& patch, int axes, Integer* ld) {
                                  patch.lo[static_cast<std::size_t>(k)] + 1);
 }
 
+/// What the elements of a section take, of all processes.
+std::int64_t size_bytes(const Transfer& transfer) {
+  auto bytes = static_cast<std::int64_t>(oc_element_bytes(transfer.array.element));
+  for (std::size_t k = 0; k < static_cast<std::size_t>(transfer.axes); ++k)
+    bytes *= transfer.section.hi[k] - transfer.section.lo[k] + 1;
+  return bytes;
+}
+
+/// Whether a write of this array is under way: all processes have the same, since they begin and end them
+/// together.
+bool is_written(int d_a) {
+  bool writes = false;
+  requests.for_each(
+      [&](int, Pending& pending) { writes = writes || (pending.d_a == d_a && !pending.reads); });
+  return writes;
+}
+
+/// A write comes after the reads that were begun before it.
+void complete_reads_of(int d_a) {
+  requests.for_each([&](int, Pending& pending) {
+    int which = 0;
+    if (pending.d_a == d_a && pending.alone && pending.request > 0) oc_wait_any(1, &pending.request, &which);
+  });
+}
+
+/// The result of a read by each process for itself: the same code at all.
+int agreed(int code, const std::string& filename) {
+  if (!pnga_gop) return code;
+  Integer all = code;
+  char most[] = "max";
+  pnga_gop(c_integer, &all, 1, most);
+  if (code == OC_OK && all != OC_OK)
+    return failed(static_cast<int>(all), "DRA: another process could not read its part of " + filename);
+  return code;
+}
+
 /// Ends what a transfer has of a global array. Returns a code.
 int finish(Pending& pending) {
-  const int code = oc_wait(pending.request, nullptr);
+  int code = pending.code;
+  if (code) {
+    failed(code, pending.text);
+  } else if (pending.request > 0) {
+    code = oc_wait(pending.request, nullptr);
+    if (code) failed(code);
+  }
+  if (pending.alone) code = agreed(code, pending.filename);
   if (!pending.any) return code;
   Integer lo[max_axes], hi[max_axes], ld[max_axes] = {};
   copy(pending.patch, lo, hi);
@@ -262,7 +312,7 @@ int c_type(int type) {
 void finish_transfers() noexcept {
   requests.for_each([](int, Pending& pending) {
     int which = 0;
-    if (pending.direct && pending.any) oc_wait_any(1, &pending.request, &which);  // its error is for dra_wait
+    if (pending.direct && pending.request > 0) oc_wait_any(1, &pending.request, &which);  // its error is for dra_wait
   });
 }
 
@@ -384,10 +434,19 @@ int dra_move(bool writes, bool transposes, int g_a, const Patch* section, int d_
   Transfer transfer;
   *request = DRA_REQ_INVALID;
   if (const int code = check(writes, transposes, g_a, section, d_a, box, &transfer)) return code;
+  if (writes) complete_reads_of(d_a);
   pnga_sync();  // what others have put is there, or is not needed any more
   const Part part = own_part(g_a, transfer);
   const int axes = transfer.axes;
-  Pending pending{d_a, g_a, 0, !writes, part.direct, part.any, part.patch, {}};
+  Pending pending;
+  pending.d_a = d_a;
+  pending.g_a = g_a;
+  pending.reads = !writes;
+  pending.direct = part.direct;
+  pending.any = part.any;
+  pending.alone = !writes && size_bytes(transfer) <= small_bytes && !is_written(d_a);
+  pending.patch = part.patch;
+  pending.filename = transfer.array.facts.filename;
   std::int64_t begin[max_axes] = {}, end[max_axes] = {}, strides[max_axes] = {};
   std::byte* memory = nullptr;
   if (part.any) {
@@ -414,6 +473,12 @@ int dra_move(bool writes, bool transposes, int g_a, const Patch* section, int d_
       if (k + 1 < static_cast<std::size_t>(axes)) stride *= ld[k];
     }
   }
+  if (pending.alone) {
+    if (part.any) pending.code = oc_dra_get_async(d_a, begin, end, memory, strides, &pending.request);
+    if (pending.code) pending.text = oc_last_error();  // for dra_wait, where the others learn of it
+    *request = requests.add(std::move(pending));
+    return OC_OK;
+  }
   const int code = writes ? oc_dra_write_blocks_all_async(d_a, begin, end, memory, strides, &pending.request)
                           : oc_dra_read_blocks_all_async(d_a, begin, end, memory, strides, &pending.request);
   if (code) return failed(code);
@@ -426,9 +491,8 @@ int dra_wait_for(int request) {
   auto pending = requests.take(request);
   if (!pending) return failed(EINVAL, "DRA: there is no request " + std::to_string(request));
   const int code = finish(*pending);
-  const std::string text = code ? oc_last_error() : "";
   pnga_sync();
-  return code ? failed(code, text) : OC_OK;
+  return code;
 }
 
 int dra_look(int request, bool* done) {
@@ -436,7 +500,8 @@ int dra_look(int request, bool* done) {
   if (request == DRA_REQ_INVALID) return OC_OK;
   const auto pending = requests.get(request);
   if (!pending) return failed(EINVAL, "DRA: there is no request " + std::to_string(request));
-  int its_done = 0;
+  int its_done = 1;
+  if (pending->request == 0) return OC_OK;  // nothing of it is here
   if (const int code = oc_test(pending->request, &its_done)) return failed(code);
   *done = its_done != 0;
   return OC_OK;

@@ -13,6 +13,7 @@ using OutcoreGaInteger = outcore::compat::Integer;
 [[gnu::weak]] OutcoreGaInteger pnga_total_blocks(OutcoreGaInteger g_a);
 [[gnu::weak]] OutcoreGaInteger pnga_is_mirrored(OutcoreGaInteger g_a);
 [[gnu::weak]] void pnga_sync();
+[[gnu::weak]] void pnga_gop(OutcoreGaInteger type, void* values, OutcoreGaInteger count, char* operation);
 [[gnu::weak]] void pnga_inquire(OutcoreGaInteger g_a, OutcoreGaInteger* type, OutcoreGaInteger* ndim,
                                 OutcoreGaInteger* dims);
 [[gnu::weak]] void pnga_distribution(OutcoreGaInteger g_a, OutcoreGaInteger process, OutcoreGaInteger* lo,
