@@ -6,7 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from outcore import Array, BlockSparseArray, DiskArray, GlobalArray, Labels, Layout, Symmetry, Tiling
+from outcore import (
+    Array,
+    BlockSparseArray,
+    DiskArray,
+    GlobalArray,
+    Labels,
+    Layout,
+    NodeArray,
+    Symmetry,
+    Tiling,
+)
 
 DTYPES = ("float64", "float64", "float64", "float32", "complex128", "complex64")
 PLACES = ("auto", "process", "node", "global", "disk")
@@ -113,6 +123,23 @@ def filled(world, kind, layout, values):
     if kind == "global":
         array.sync()
     return array
+
+
+def holding(world, kind, values):
+    """An array that has these values; "numpy", "node", "global", "disk", "sparse" or "array: PLACE". Collective."""
+    if kind == "numpy":
+        return values.copy()
+    if kind == "node":
+        array = NodeArray(world, values.shape)
+        if world.node_rank == 0:
+            array.view[...] = values
+        array.barrier()
+        return array
+    if kind in ("global", "disk", "sparse"):
+        layout = Layout([Tiling(extent, tile=7) for extent in values.shape])
+        return filled(world, kind, layout, values)
+    tilings = [Tiling(extent, tile=7) for extent in values.shape]
+    return Array.from_numpy(world, values, tilings, where=kind.removeprefix("array: "))
 
 
 def elements(world, array):

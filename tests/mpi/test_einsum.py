@@ -6,6 +6,7 @@ import errno
 
 import numpy as np
 import pytest
+from conformance.random_arrays import elements, holding
 
 import outcore
 from outcore.base.errors import OutcoreError
@@ -112,3 +113,23 @@ def test_plans_are_the_same_at_all(world):
     assert world.gather(plan.as_json()) == [plan.as_json()] * world.size
     for array in made:
         array.close()
+
+
+KINDS = ["numpy", "node", "global", "disk", "sparse"]
+PLACES = ["process", "node", "global", "disk"]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *(f"array: {place}" for place in PLACES)])
+def test_results_go_into_arrays_of_all_kinds_that_are_there(world, kind):
+    """All copies of them: each process and each node may have one."""
+    random = np.random.default_rng(7)
+    a, b, c = (random.standard_normal(shape) for shape in ((20, 30), (30, 16), (20, 16)))
+    for accumulate in (False, True):
+        out = holding(world, kind, c)
+        einsum("ik,kj->ij", a, b, out=out, accumulate=accumulate, scale=0.5, memory=3000, world=world)
+        world.barrier()
+        found = elements(world, out.view if kind == "node" else out)
+        np.testing.assert_allclose(found, 0.5 * (a @ b) + accumulate * c, rtol=1e-12, atol=1e-12)
+        world.barrier()
+        if kind != "numpy":
+            out.close()

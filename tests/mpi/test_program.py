@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from conformance.random_arrays import elements, filled, holding
 
 import outcore
 from outcore.base.errors import OutcoreError
@@ -83,3 +84,78 @@ def test_what_many_processes_kept_fewer_go_on_with(world, comm, shared_tmp_path)
             assert len(report.statements) == 1
             check(alone, p, r, y, e)
     world.barrier()
+
+
+KINDS = ["numpy", "node", "global", "disk", "sparse"]
+
+
+def changed(world, arrays, fails=False, **options):
+    """Each input is doubled, and a product is added to it."""
+
+    def double(box, x):
+        return 2 * x
+
+    def stop(box, x):
+        if fails:
+            raise ValueError("stop here")
+        return x
+
+    with outcore.Program(world, **options) as p:
+        inputs = [p.input(array, kind) for kind, array in zip(KINDS, arrays, strict=True)]
+        for each in inputs:
+            p.map(double, each, out=each)
+            outcore.einsum("ik,kj->ij", FACTOR, FACTOR, out=each, accumulate=True)
+        for each in inputs:
+            p.map(stop, each, out=each)
+    return p
+
+
+FACTOR = np.random.default_rng(3).standard_normal((16, 16))
+FIRST = np.random.default_rng(4).standard_normal((16, 16))
+
+
+def check_changed(world, arrays, rounds=1):
+    for kind, array in zip(KINDS, arrays, strict=True):
+        found = elements(world, array.view if kind == "node" else array)
+        np.testing.assert_allclose(found, 2 * FIRST + FACTOR @ FACTOR, rtol=1e-12, atol=1e-12, err_msg=kind)
+    world.barrier()
+    for array in arrays[1:]:
+        array.close()
+
+
+@pytest.mark.parametrize("memory", ["8kB", "20MB"])
+def test_inputs_of_all_kinds_are_changed_in_all_their_copies(world, memory):
+    arrays = [holding(world, kind, FIRST) for kind in KINDS]
+    changed(world, arrays, memory=memory).run()
+    check_changed(world, arrays)
+
+
+def test_changed_inputs_of_all_kinds_are_kept(world, shared_tmp_path):
+    path = shared_tmp_path / "kept"
+    with pytest.raises(OutcoreError, match="stop here"):
+        changed(
+            world, [holding(world, kind, FIRST) for kind in KINDS], fails=True, checkpoint=path, every=0
+        ).run()
+    world.barrier()
+    alone = world.split(0 if world.rank == 0 else -1)
+    if alone is not None:
+        with alone:
+            arrays = [holding(alone, kind, FIRST) for kind in KINDS]
+            report = changed(alone, arrays, checkpoint=path, every=0).run(restart=True)
+            assert report.restarted
+            check_changed(alone, arrays)
+    world.barrier()
+
+
+def test_tiles_that_are_read_again_and_again_are_read_whole(world):
+    """Arrays of tiles are not copied by parts that cut tiles."""
+    layout = outcore.Layout([outcore.Tiling(16, [0, 3, 16])] * 2)
+    tiles = filled(world, "sparse", layout, FIRST)
+    with outcore.Program(world, memory="1MB") as p:
+        x, y = p.input(tiles, "x"), p.output(p.array((16, 16)), "y")
+        for _ in p.iterate(50):
+            outcore.einsum("ij,jk->ik", x, FACTOR, out=y)
+    p.run()
+    np.testing.assert_allclose(elements(world, y.result), FIRST @ FACTOR, rtol=1e-12, atol=1e-12)
+    y.result.close()
+    tiles.close()

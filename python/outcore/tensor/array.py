@@ -486,10 +486,15 @@ class Array(NumpyLike, Closing):
         survey.judge(self)
         self._backend.sync()
 
+    def fill_copies(self, make: Callable[[int], Values], what: str) -> None:
+        """Puts all stored tiles, `make(number)`, wherever there is a copy. Collective. Raises OutcoreError
+        EINVAL if they do not have the symmetry."""
+        self._fill(lambda numbers: ((number, make(number)) for number in numbers), what)
+
     def _fill_new(self, make: Callable[[int], Values], what: str) -> None:
         """All copies of all tiles. After an error the array is closed, at all processes."""
         try:
-            self._fill(lambda numbers: ((number, make(number)) for number in numbers), what)
+            self.fill_copies(make, what)
         except OutcoreError:
             self._backend.close()
             raise

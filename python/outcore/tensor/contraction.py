@@ -26,7 +26,7 @@ from outcore.tensor.expression import Expression, parse
 from outcore.tensor.extended import ExtendedOperand, layout_facts, operand
 from outcore.tensor.layout import Layout
 from outcore.tensor.letters import common_tilings
-from outcore.tensor.operands import Facts, LocalOperand, OnesOperand, Operand, Where, plain
+from outcore.tensor.operands import Facts, LocalOperand, OnesOperand, Operand, SummedOperand, Where, plain
 from outcore.tensor.plan import Plan, contract, described, problems, result_tiles
 from outcore.tensor.product_plan import Planned
 from outcore.tensor.progress import Told
@@ -293,38 +293,42 @@ def carry_out(
     """One product, on all processes; what it has counted over all. Collective. Workspace is accounted to the
     budget."""
     left, right, out = arrays
-    many = world.size > 1
-    local = out if many and isinstance(out, LocalOperand) and out.facts.where == "process" else None
-    target = out
-    if local is not None:
-        target = LocalOperand(np.zeros(local.facts.shape, local.facts.dtype))
-    if planned.plan.choice.parts > 1:
-        if not add and local is None:
+    with ExitStack() as temporary:
+        target = out
+        if out.copies(world) > 1:  # it is added up somewhere else, and each copy takes all of it
+            target = _gathered(world, out.facts, temporary)
+        is_new = target is not out
+        parts = planned.plan.choice.parts > 1
+        if parts and not add and not is_new:
             fill_zero(world, out)
-        add_parts = True
-    else:
-        add_parts = add and local is None
-    counter = world.counter() if many else None
-    reserved = planned.plan.workspace_bytes
-    mine = Amounts()
-    with world.together("einsum", planned.plan.product):
-        world.budget.reserve(reserved, f"workspace of einsum '{planned.plan.product}'")
-        try:
-            run = Product(planned, left, right, target, scale=scale, add=add_parts, threads=threads)
-            mine = run.run(counter, progress if world.rank == 0 else None)
-            if progress is not None and world.rank == 0:
-                progress(1.0, len(planned.tasks), len(planned.tasks))
-        finally:
-            world.budget.release(reserved)
-    target.sync()
-    if local is not None:
-        total = world.all_reduce(target.array) if isinstance(target, LocalOperand) else None
-        local.array[...] = total + local.array if add else total
-    if not many:
+        counter = world.counter() if world.size > 1 else None
+        reserved = planned.plan.workspace_bytes
+        mine = Amounts()
+        with world.together("einsum", planned.plan.product):
+            world.budget.reserve(reserved, f"workspace of einsum '{planned.plan.product}'")
+            try:
+                adds = parts or (add and not is_new)
+                run = Product(planned, left, right, target, scale=scale, add=adds, threads=threads)
+                mine = run.run(counter, progress if world.rank == 0 else None)
+                if progress is not None and world.rank == 0:
+                    progress(1.0, len(planned.tasks), len(planned.tasks))
+            finally:
+                world.budget.release(reserved)
+        target.sync()
+        if is_new:
+            out.take(world, target, add=add)
+    if world.size == 1:
         return mine
     values = world.all_reduce(np.array(mine.values())).tolist()
     values[-1] = float(world.all_reduce(mine.seconds, "max"))
     return Amounts(*values)
+
+
+def _gathered(world: World, facts: Facts, temporary: ExitStack) -> Operand:
+    """Zeros for a result of which there are copies."""
+    if not facts.shape:
+        return SummedOperand(world, facts.dtype)
+    return operand(temporary.enter_context(GlobalArray(world, facts.shape, facts.dtype)))
 
 
 def rates_of(job: Contraction) -> Rates:

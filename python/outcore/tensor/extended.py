@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from outcore.job.world import World
 from outcore.tensor.array import Array as ExtendedArray
 from outcore.tensor.layout import Layout
 from outcore.tensor.operands import Facts, Operand, Tiled, Where, plain_operand
@@ -21,6 +22,22 @@ class ExtendedOperand(Tiled):
             where = array.where  # type: ignore[assignment]
         self.array, self.world = array, array.world
         self.facts = layout_facts(layout, array.dtype, where, array.store_dtype.itemsize)
+
+    def copies(self, world: World) -> int:
+        return int(self.array.backend.copies)
+
+    def take(self, world: World, source: Operand, *, add: bool) -> None:
+        array: ExtendedArray = self.array
+        array.fill_copies(lambda number: self._taken(source, number, add=add), "einsum")
+
+    def _taken(self, source: Operand, number: int, *, add: bool) -> np.ndarray[Any, np.dtype[Any]]:
+        """A stored tile as it is in the end."""
+        layout = self.array.layout
+        tile = layout.stored[number]
+        block = np.empty(layout.tile_shape(tile), self.facts.dtype)
+        for request in source.get([(side.start, side.stop) for side in layout.box(tile)], block):
+            request.wait()
+        return block + self.array.get_tile(tile) if add else block
 
     def sync(self) -> None:
         self.array.sync()

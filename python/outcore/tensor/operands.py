@@ -24,7 +24,7 @@ from outcore.base.errors import OutcoreError
 from outcore.job.world import World
 from outcore.parallel.prefetch import Waitable
 from outcore.tensor import kernels
-from outcore.tensor.cells import Cuts, Interval
+from outcore.tensor.cells import Axis, Cuts, Interval, cut_for
 from outcore.tensor.requests import Then
 from outcore.tensor.tiling import Tiling
 
@@ -32,6 +32,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Box = Sequence[Interval]
 Where = Literal["process", "node", "global", "disk"]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
+
+_TAKEN = 1 << 18  # elements that are copied at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +94,14 @@ class Operand(ABC):
         """The box itself where it lies in the memory of this process."""
         return None
 
+    def copies(self, world: World) -> int:
+        """Processes or nodes that have all of it each, so that each has to be given a result."""
+        return 1
+
+    def take(self, world: World, source: Operand, *, add: bool) -> None:
+        """Puts or adds all of an array into each copy. Collective."""
+        raise OutcoreError(errno.ENOTSUP, "copy a result", detail="there is one copy")
+
     def sync(self) -> None:
         """What was put is seen by all. Collective."""
         return
@@ -107,10 +117,10 @@ def plain(shape: Sequence[int], dtype: np.dtype[Any], where: Where) -> Facts:
 
 
 class LocalOperand(Operand):
-    """An array of NumPy; of a result, each process has what it has put, until `sync` adds it up over all."""
+    """An array of NumPy: each process has one."""
 
-    def __init__(self, array: Array, world: World | None = None) -> None:
-        self.array, self._sums = array, world
+    def __init__(self, array: Array) -> None:
+        self.array = array
         self.facts = plain(array.shape, array.dtype, "process")
 
     def view(self, box: Box) -> Array:
@@ -129,14 +139,48 @@ class LocalOperand(Operand):
             target[...] = value
         return []
 
+    def copies(self, world: World) -> int:
+        return world.size
+
+    def take(self, world: World, source: Operand, *, add: bool) -> None:
+        self._take(world, source, 0, 1, add=add)
+
+    def _take(self, world: World, source: Operand, first: int, step: int, *, add: bool) -> None:
+        """A share of the boxes."""
+        axes = [Axis(str(number), extent) for number, extent in enumerate(self.facts.shape)]
+        with world.together("copy a result"):
+            for box in cut_for(axes, _TAKEN).cells[first::step]:
+                block = np.empty([end - begin for begin, end in box], source.facts.dtype)
+                for request in source.get(box, block):
+                    request.wait()
+                self.put(box, block, add=add)
+        self.sync()
+
+
+class SummedOperand(LocalOperand):
+    """A number: each process has what it has put, until `sync` adds it up over all."""
+
+    def __init__(self, world: World, dtype: np.dtype[Any]) -> None:
+        super().__init__(np.zeros((), dtype))
+        self._sums = world
+
+    def sync(self) -> None:
+        self.array[...] = self._sums.all_reduce(self.array)
+
 
 class NodeOperand(LocalOperand):
     """An array that the processes of a node share."""
 
-    def __init__(self, array: NodeArray, world: World | None = None) -> None:
-        super().__init__(array.view, world)
+    def __init__(self, array: NodeArray) -> None:
+        super().__init__(array.view)
         self.facts = plain(array.shape, array.dtype, "node")
         self._node = array
+
+    def copies(self, world: World) -> int:
+        return world.nodes
+
+    def take(self, world: World, source: Operand, *, add: bool) -> None:
+        self._take(world, source, world.node_rank, world.node_size, add=add)
 
     def sync(self) -> None:
         self._node.barrier()
@@ -214,10 +258,12 @@ class TileOperand(Tiled):
 
 
 def tiles_of(cuts: Sequence[Cuts | None], box: Box) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-    """The tiles that make up a box, and where in it each lies."""
+    """The tiles that make up a box, and where in it each lies. Raises ValueError for a box that cuts a tile."""
     axes = []
     for axis, (begin, end) in zip(cuts, box, strict=True):
         assert axis is not None
+        if begin not in axis or end not in axis:
+            raise ValueError(f"elements {begin} to {end} of an axis are no whole tiles: it is cut at {axis}")
         inside = [
             (tile, slice(b - begin, e - begin))
             for tile, (b, e) in enumerate(itertools.pairwise(axis))

@@ -181,7 +181,8 @@ class _Solver:
     def _can_be_copied(self, variable: Variable) -> bool:
         """What is on disk and only read, without tiles."""
         written = any(each.out is variable for each in self.program.statements)
-        return variable.facts.where == "disk" and not written and variable.layout is None
+        has_tiles = any(cuts is not None for cuts in variable.facts.tiles)
+        return variable.facts.where == "disk" and not written and not has_tiles
 
     def share(self, number: int) -> float:
         """Bytes of a process that an array in memory takes."""

@@ -286,7 +286,7 @@ class Program:
         def add(box: Any, *blocks: Any) -> Any:
             total = factors[0] * blocks[0]
             for factor, block in zip(factors[1:], blocks[1:], strict=True):
-                total += factor * block
+                total = total + factor * block  # of another type, perhaps
             return total
 
         text = " + ".join(f"{factor:g} {v.name}" if factor != 1 else v.name for factor, v in value.terms)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import operator
-import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,6 +15,8 @@ import numpy as np
 
 from outcore.arrays.disk_array import DiskArray
 from outcore.arrays.global_array import GlobalArray
+from outcore.arrays.node_array import NodeArray
+from outcore.arrays.sparse_array import BlockSparseArray
 from outcore.base.errors import OutcoreError
 from outcore.keep import checkpoint
 from outcore.parallel import tasks as dealt
@@ -119,19 +120,22 @@ class _Run:
         self._free(lambda variable: True)
 
     def _skips_empty_loop(self) -> bool:
-        for loop in self.program.loops:
+        for which, loop in enumerate(self.program.loops):
             if loop.count <= 0 and loop.first == self.next and loop.last > loop.first:
-                self.next = loop.last
+                self._go_on(loop.last - 1, skipped=which)
                 return True
         return False
 
-    def _go_on(self, number: int) -> None:
-        """What comes after a statement; frees what nothing needs any more."""
+    def _go_on(self, number: int, skipped: int = -1) -> None:
+        """What comes after a statement, or after the last one of a loop that was skipped, by number; frees what
+        nothing needs any more."""
         self.next = number + 1
         back: Loop | None = None
         for which, loop in sorted(enumerate(self.program.loops), key=lambda each: -each[1].first):
             if loop.last != number + 1 or loop.first == loop.last:
                 continue
+            if which <= skipped and loop.first >= self.program.loops[skipped].first:
+                continue  # the skipped one, or within it
             done = self.rounds.get(which, 0) + 1
             if done < loop.count and not self._ends(loop, done - 1):
                 self.rounds[which] = done
@@ -252,6 +256,8 @@ class _Run:
             if isinstance(array, ExtendedArray):
                 array = _packed(array)
                 packed.append(array)
+            elif isinstance(array, NodeArray):
+                array = array.view
             elif not variable.shape:
                 array = np.asarray(array).reshape(1)
             arrays[f"v{variable.number}"] = array
@@ -269,6 +275,8 @@ class _Run:
     def _array(self, variable: Variable) -> Any:
         if variable.result is not None and variable.number not in self.arrays and variable.source is None:
             return variable.result
+        if isinstance(variable.source, BlockSparseArray):
+            return ExtendedArray.wrap(self.world, variable.source)
         return variable.source if variable.source is not None else self.arrays[variable.number]
 
     def _to_keep(self) -> Iterator[Variable]:
@@ -282,16 +290,22 @@ class _Run:
                 yield variable
 
     def _fingerprint(self) -> str:
-        facts = [(v.name, v.shape, v.dtype.name) for v in self.program.variables]
+        facts = [
+            (v.name, v.shape, v.dtype.name, v.facts.tiles, v.layout and v.layout.as_json())
+            for v in self.program.variables
+        ]
         return hashlib.sha256(repr((self.program.text(), facts)).encode()).hexdigest()
 
     def restore(self) -> bool:
         """Whether there was something to go on from."""
         path = self.program.checkpoint
-        there = bool(self.world.all_reduce(int(os.path.exists(path)), "min"))
-        if not there:
+        try:
+            kept = checkpoint.load(self.world, path)
+        except OutcoreError as error:
+            if error.errno != errno.ENOENT:  # none, or a run was killed before the first one was complete
+                raise
             return False
-        with checkpoint.load(self.world, path) as saved:
+        with kept as saved:
             with self.world.together("go on with a program"):
                 meta = saved.meta if isinstance(saved.meta, dict) else {}
                 if meta.get("what") != "program of outcore" or meta.get("program") != self._fingerprint():
@@ -313,23 +327,26 @@ class _Run:
             for variable in self.program.variables:
                 name = f"v{variable.number}"
                 if name in saved:
-                    self._restored(variable, saved[name])
+                    with saved.open(name) as kept_array:
+                        self._restored(variable, kept_array)
         return True
 
     def _restored(self, variable: Variable, kept: DiskArray) -> None:
-        target = self._operand(variable)
-        if isinstance(self._array(variable), ExtendedArray):
-            _unpack(kept, self._array(variable))
+        target, array = self._operand(variable), self._array(variable)
+        if isinstance(array, ExtendedArray):
+            _unpack(kept, array)
             return
         world = self.world
         if not variable.shape:
-            value = kept[0]
-            self.arrays[variable.number][...] = value
+            array[...] = kept[0]
             return
         cells = cut_for([Axis(str(i), n) for i, n in enumerate(variable.shape)], (8 << 20) // 8).cells
         with world.together("restore an array", variable.name):
-            everyone = target.facts.where == "process"
-            mine = cells if everyone else cells[world.rank :: world.size]
+            first, step = world.rank, world.size
+            if target.copies(world) > 1:
+                alone = target.facts.where == "process"
+                first, step = (0, 1) if alone else (world.node_rank, world.node_size)
+            mine = cells[first::step]
             for box in mine:
                 block = kept.get(slices(box))
                 for request in target.put(list(box), block, add=False):
@@ -351,12 +368,12 @@ def _packed(array: ExtendedArray) -> DiskArray:
 
 def _unpack(kept: DiskArray, array: ExtendedArray) -> None:
     layout = array.layout
-    with array.world.together("restore tiles"):
-        for tile in array.own_tiles():
-            first, last = layout.offsets[layout.numbers[tile] :][:2]
-            block = kept.get(np.s_[int(first) : int(last)])
-            array.put_tile(tile, block.reshape(layout.tile_shape(tile)))
-    array.sync()
+
+    def tile(number: int) -> Any:
+        first, last = layout.offsets[number:][:2]
+        return kept.get(np.s_[int(first) : int(last)]).reshape(layout.tile_shape(layout.stored[number]))
+
+    array.fill_copies(tile, "restore tiles")
 
 
 class _Mapped:
@@ -402,19 +419,16 @@ class _Mapped:
         def work(thread: int, task: int) -> None:
             moved[thread] += self._one(self.boxes[task][1])
 
-        local = self.out.facts.where == "process" and world.size > 1
-        if local and self.statement.out.shape:
-            raise OutcoreError(
-                errno.ENOTSUP,
-                f"run '{self.statement}'",
-                detail="the result lies in the memory of each of several processes",
-            )
-        counter = None if local else world.counter()
+        # Of a result with copies, as of NumPy, those that have a copy make all of it.
+        has_copies = self.out.copies(world) > 1
+        alone = has_copies and self.out.facts.where == "process"
+        first, step = (0, 1) if alone else (world.node_rank, world.node_size)
+        counter = None if has_copies else world.counter()
         with world.together("map", str(self.statement)):
             world.budget.reserve(self.memory_bytes, f"blocks of '{self.statement}'")
             try:
                 if counter is None:
-                    for number in range(len(self.boxes)):
+                    for number in range(first, len(self.boxes), step):
                         work(0, number)
                 else:
                     dealt.each_task(counter, len(self.boxes), self.threads, work, self._told)

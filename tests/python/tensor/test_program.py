@@ -217,6 +217,32 @@ def test_what_has_run_before_a_statement(world, following, rounds, runs):
     assert [p.runs_before(s, following, rounds) for s in range(4)] == runs
 
 
+def test_a_loop_that_ends_with_an_empty_one_is_repeated(world):
+    with outcore.Program(world) as p:
+        x, one = p.output(p.array((3,)), "x"), p.input(np.ones(3), "one")
+        for _ in p.iterate(4):
+            x += one
+            for _ in p.iterate(0):
+                x += 1000 * one
+                for _ in p.iterate(2):
+                    x += 1000 * one
+        for _ in p.iterate(2):
+            for _ in p.iterate(0):
+                x += 1000 * one
+    p.run()
+    np.testing.assert_allclose(x.result[...], 4)
+    close(x)
+
+
+def test_a_sum_of_real_and_complex_arrays(world):
+    with outcore.Program(world) as p:
+        real, other = p.input(np.ones(3), "real"), p.input(1j * np.ones(3), "other")
+        x = p.output(p.combine(2 * real + other), "x")
+    p.run()
+    np.testing.assert_array_equal(x.result[...], [2 + 1j] * 3)
+    close(x)
+
+
 def test_tiles_and_symmetry(world):
     t2 = arrays()[0]
     t2 = t2 + t2.transpose(1, 0, 3, 2)
@@ -373,3 +399,28 @@ def test_another_program_does_not_go_on_from_it(world, tmp_path):
             p.run(restart=True)
             close(x)
     assert os.path.exists(path)
+
+
+def test_what_was_killed_in_its_first_checkpoint_begins_anew(world, tmp_path):
+    path = tmp_path / "kept"
+    path.mkdir()
+    with outcore.Program(world, checkpoint=path) as p:
+        x = p.output(p.map(lambda box, a: a + 1, np.ones(3)), "x")
+    assert not p.run(restart=True).restarted
+    assert (x.result[...] == 2).all()
+    close(x)
+
+
+def test_tiles_of_another_layout_are_not_gone_on_with(world, tmp_path):
+    path = tmp_path / "kept"
+    for symmetry, fails in (("symmetric(0,1)", False), (None, True)):
+        layout = outcore.Layout([outcore.Tiling(4, tile=2)] * 2, symmetry=symmetry)
+        with outcore.Program(world, checkpoint=path) as p:
+            y = p.output(p.array(layout), "y")
+            y += p.input(np.ones((4, 4)), "one")
+        if fails:
+            with pytest.raises(OutcoreError, match="of another program"):
+                p.run(restart=True)
+        else:
+            p.run()
+            close(y)
