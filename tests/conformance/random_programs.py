@@ -1,0 +1,561 @@
+"""Random recorded programs: contractions, sums, functions of tiles and loops, on arrays of all kinds, with little
+and much memory, killed and gone on with; results are those of NumPy.
+
+A seed decides a recipe, which NumPy carries out, and which any number of processes record as a Program.
+"""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from conformance.random_arrays import DTYPES, LARGEST, Chance, elements, filled
+
+import outcore
+from outcore import Array, Layout, OutcoreError, Program
+from outcore.tensor.place import ProgramPlan
+from outcore.tensor.rates import ASSUMED
+
+SPACE = 1e5  # multiplications of a contraction
+KINDS = ("extended", "extended", "extended", "numpy", "disk", "global", "sparse", "generated")
+
+
+# ---- what is done ----
+
+
+@dataclass(eq=False)
+class Item:
+    """An array of a recipe.
+
+    Attributes:
+        kind: of an input, that of the caller's array; "made": an array of the program; "fresh": a result that a
+            statement makes.
+        layout: what it can hold; a dense one of what has no tiles.
+        values: that it has at first.
+    """
+
+    name: str
+    axes: tuple[int, ...]
+    layout: Layout | None
+    dtype: np.dtype[Any]
+    kind: str
+    values: np.ndarray
+    place: str = "auto"
+    stored: str | None = None  # type of the elements where they lie, if that is another one
+    is_output: bool = False
+
+    @property
+    def is_input(self):
+        return self.kind in KINDS
+
+    @property
+    def can_be_written(self):
+        """By any number of processes."""
+        if self.kind in ("generated", "fresh"):
+            return False
+        return self.kind != "extended" or self.place in ("auto", "global", "disk")
+
+
+@dataclass(frozen=True, eq=False)
+class Einsum:
+    subscripts: str
+    operands: tuple[Item, ...]
+    out: Item
+    accumulate: bool
+    scale: complex
+
+
+@dataclass(frozen=True, eq=False)
+class Sum:
+    """out = the sum of factor times item, or added to it."""
+
+    terms: tuple[tuple[float, Item], ...]
+    out: Item
+    accumulate: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Map:
+    function: str
+    operands: tuple[Item, ...]
+    out: Item
+    accumulate: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """`last`: the iteration after which `until` ends it."""
+
+    count: int
+    last: int
+    body: list[Any]
+
+    @property
+    def rounds(self):
+        return min(self.count, self.last + 1)
+
+
+def squash(box, x):
+    return x / (1 + np.abs(x))
+
+
+def product(box, x, y):
+    return x * y
+
+
+def shift(box, x):
+    return x + x.dtype.type(1)
+
+
+def weights(box, x):
+    """Each element by its place."""
+    total = np.zeros(x.shape, x.real.dtype)
+    for axis, side in enumerate(box):
+        shape = [-1 if axis == other else 1 for other in range(x.ndim)]
+        total = total + np.arange(side.start, side.stop).reshape(shape) / (8 * (axis + 1))
+    return x * total.astype(x.real.dtype)
+
+
+FUNCTIONS = {each.__name__: each for each in (squash, product, shift, weights)}
+KEEP_SYMMETRY = ("squash",)
+
+
+class Recipe(Chance):
+    """A program, as a value: `items` in the order in which they are made, `steps` with loops within loops.
+    `operands`: how many a contraction has, by chance."""
+
+    def __init__(self, seed, operands=(1, 2, 2, 2, 2, 2, 2, 3)):
+        super().__init__(seed)
+        self.operands = operands
+        self.items: list[Item] = []
+        for _ in range(self.number(2, 5)):
+            self._input()
+        for _ in range(self.number(1, 4)):
+            self._made()
+        self.steps = self._block(self.number(3, 8), depth=0)
+        fresh = [item for item in self.items if not item.is_input]
+        for item in fresh:
+            item.is_output = self.chance(0.6) or item is fresh[-1]
+        self.results = self._carry_out()
+
+    # ---- arrays ----
+
+    def _input(self):
+        kind = self.one_of(KINDS)
+        has_symmetry = kind in ("extended", "generated")
+        layout = self.layout(
+            self.some_axes(), symmetric=has_symmetry, sparse=has_symmetry or kind == "sparse"
+        )
+        axes = tuple(next(i for i, known in enumerate(self.axes) if known is a) for a in layout.tilings)
+        dtype = np.dtype(self.one_of(DTYPES))
+        values = self.values(layout, dtype)
+        item = Item(f"in{len(self.items)}", axes, layout, dtype, kind, values)
+        if kind == "extended":
+            item.place = self.one_of(["auto", "process", "node", "global", "disk", "disk"])
+            narrow = {"float64": "float32", "complex128": "complex64"}.get(dtype.name)
+            if narrow and self.chance(0.2):
+                item.stored, item.values = narrow, values.astype(narrow).astype(dtype)
+        self.items.append(item)
+
+    def _made(self):
+        axes = self.some_axes() if self.chance(0.8) else ()
+        layout = self.layout(axes) if axes and self.chance(0.5) else None
+        dtype = np.dtype(self.one_of(DTYPES))
+        zeros = np.zeros([self.axes[axis].size for axis in axes], dtype)
+        self.items.append(Item(f"new{len(self.items)}", axes, layout, dtype, "made", zeros))
+
+    def _fresh(self, axes, dtype):
+        zeros = np.zeros([self.axes[axis].size for axis in axes], dtype)
+        item = Item(f"fresh{len(self.items)}", axes, None, np.dtype(dtype), "fresh", zeros)
+        self.items.append(item)
+        return item
+
+    # ---- statements ----
+
+    def _block(self, count, depth):
+        steps: list[Any] = []
+        for _ in range(count):
+            if depth < 2 and self.chance(0.2):
+                rounds = self.number(0, 4) if self.chance(0.3) else self.number(2, 4)
+                body = self._block(self.number(1, 4), depth + 1)
+                if body:
+                    last = self.number(0, rounds) if rounds and self.chance(0.3) else rounds
+                    steps.append(Loop(rounds, last, body))
+            else:
+                made = self.one_of([self._einsum] * 4 + [self._gram, self._sum, self._sum, self._map])()
+                steps += [made] if made is not None else []
+        return steps
+
+    def _takes(self, axes, dtype, operands):
+        """An array that can be given a result without symmetry; None: a fresh one, or none at all."""
+        found = [
+            item
+            for item in self.items
+            if item.can_be_written
+            and item.axes == axes
+            and not (item.layout is not None and item.layout.symmetry)
+            and item not in operands
+            and np.can_cast(dtype, item.dtype, "same_kind")
+        ]
+        return self.one_of(found) if found else None
+
+    def _einsum(self):
+        operands = tuple(self.one_of(self.items) for _ in range(self.one_of(self.operands)))
+        letters: dict[int, list[str]] = {}
+        subscripts = []
+        for item in operands:
+            word = ""
+            for axis in item.axes:
+                known = [c for c in letters.get(axis, []) if c not in word or self.chance(0.1)]
+                if known and self.chance(0.7):
+                    word += self.one_of(known)
+                else:
+                    letters.setdefault(axis, []).append(chr(ord("a") + sum(map(len, letters.values()))))
+                    word += letters[axis][-1]
+            subscripts.append(word)
+        of_axis = {letter: axis for axis, each in letters.items() for letter in each}
+        if np.prod([float(self.axes[axis].size) for axis in of_axis.values()]) > SPACE:
+            return None
+        output = [letter for letter in of_axis if self.chance(0.5)][:4]
+        self.random.shuffle(output)
+        while np.prod([self.axes[of_axis[letter]].size for letter in output]) > LARGEST:
+            output.pop()
+        dtype = np.result_type(*(item.dtype for item in operands))
+        out = self._target_of_einsum(operands, of_axis, output, dtype)
+        if out is None:
+            out, accumulate = self._fresh(tuple(of_axis[letter] for letter in output), dtype), False
+        else:
+            output, out = out
+            accumulate = self.chance(0.6)
+        summed = [letter for letter in of_axis if letter not in output]
+        terms = np.prod([float(self.axes[of_axis[letter]].size) for letter in summed])
+        scale = self.one_of([1.0, -0.5, 2.0]) * 2.0 ** -np.ceil(np.log2(terms))
+        return Einsum(f"{','.join(subscripts)}->{''.join(output)}", operands, out, accumulate, float(scale))
+
+    def _target_of_einsum(self, operands, of_axis, output, dtype):
+        """An array that is there, and letters in the order of its axes."""
+        if self.chance(0.4):
+            return None
+        for item in self.random.permutation(np.array(self.items, object)):
+            left, chosen = list(of_axis), []
+            for axis in item.axes:
+                letter = next((c for c in left if of_axis[c] == axis), None)
+                if letter is None:
+                    break
+                left.remove(letter)
+                chosen.append(letter)
+            fits = len(chosen) == len(item.axes)
+            if fits and self._takes(item.axes, dtype, operands) is not None:
+                return chosen, self._takes(item.axes, dtype, operands)
+        return None
+
+    def _gram(self):
+        """x[i..] x[j..]: symmetric whatever x is."""
+        found = [item for item in self.items if item.axes and np.prod(item.values.shape) <= 300]
+        if not found:
+            return None
+        item = self.one_of(found)
+        letters = "abcd"[: len(item.axes)]
+        place = self.number(0, len(letters))
+        axes = (item.axes[place],) * 2
+        left, right = (letters.replace(letters[place], c) for c in "xy")
+        targets = [
+            each
+            for each in self.items
+            if each.can_be_written
+            and each.axes == axes
+            and each.layout is not None
+            and all(sign > 0 for sign in each.layout.symmetry.elements.values())
+            and each is not item
+            and np.can_cast(item.dtype, each.dtype, "same_kind")
+        ]
+        if targets:
+            out = self.one_of(targets)
+        else:
+            symmetric = Layout([self.axes[axis] for axis in axes], symmetry="symmetric(0,1)")
+            out = Item(
+                f"new{len(self.items)}", axes, symmetric, item.dtype, "made", np.zeros(symmetric.shape)
+            )
+            self.items.append(out)
+        scale = 1 / max(1, item.values.size // item.values.shape[place])
+        return Einsum(f"{left},{right}->xy", (item, item), out, self.chance(0.6), float(scale))
+
+    def _sum(self):
+        first = self.one_of([item for item in self.items if item.axes])
+        known = [item for item in self.items if item.axes == first.axes]
+        out = self.one_of([item for item in known if item.can_be_written] or [None])
+        symmetric = out is not None and out.layout is not None and out.layout.symmetry
+        if symmetric:
+            wanted = out.layout.symmetry.elements.items()
+            known = [
+                i for i in known if i.layout is not None and wanted <= i.layout.symmetry.elements.items()
+            ]
+        terms = tuple(
+            (self.one_of([0.5, -0.25, 1.0, -1.0]), self.one_of(known)) for _ in range(self.number(1, 4))
+        )
+        dtype = np.result_type(*(item.dtype for _, item in terms))
+        if out is None or not np.can_cast(dtype, out.dtype, "same_kind"):
+            return Sum(terms, self._fresh(first.axes, dtype), False)
+        return Sum(terms, out, self.chance(0.5))
+
+    def _map(self):
+        name = self.one_of(list(FUNCTIONS))
+        first = self.one_of([item for item in self.items if item.axes])
+        known = [item for item in self.items if item.axes == first.axes]
+        operands = (first, self.one_of(known)) if name == "product" else (first,)
+        dtype = np.result_type(*(item.dtype for item in operands))
+        out = self._takes(first.axes, dtype, ())
+        if name in KEEP_SYMMETRY and first.can_be_written and self.chance(0.5):
+            return Map(name, operands, first, self.chance(0.3))
+        if out is None or self.chance(0.3):
+            return Map(name, operands, self._fresh(first.axes, dtype), False)
+        return Map(name, operands, out, self.chance(0.5))
+
+    # ---- NumPy ----
+
+    def _carry_out(self):
+        state = {item.name: Shadow.of(item) for item in self.items}
+        self._run(self.steps, state)
+        return state
+
+    def _run(self, steps, state):
+        for step in steps:
+            if isinstance(step, Loop):
+                for _ in range(step.rounds):
+                    self._run(step.body, state)
+                continue
+            found = _value(step, state)
+            before = state[step.out.name]
+            state[step.out.name] = found.into(step.out, before if step.accumulate else None)
+
+    def story(self):
+        lines = [
+            f"{item.name}: {item.kind} {item.values.shape} {item.dtype} {item.place} {item.layout!r} "
+            f"{item.layout.symmetry if item.layout else ''}"
+            for item in self.items
+            if item.kind != "fresh"
+        ]
+        return f"seed {self.seed}\n  " + "\n  ".join(lines)
+
+
+@dataclass
+class Shadow:
+    """What NumPy has in place of an array: elements, the size of what was added up to each, and how exact it is."""
+
+    value: np.ndarray
+    size: np.ndarray
+    eps: float
+
+    @staticmethod
+    def of(item):
+        wide = item.values.astype("complex128" if item.dtype.kind == "c" else "float64")
+        return Shadow(wide, np.abs(wide), float(np.finfo(item.stored or item.dtype).eps))
+
+    def into(self, item, before):
+        """As `item` holds it, added to `before`."""
+        value, size, eps = (
+            self.value,
+            self.size,
+            max(self.eps, float(np.finfo(item.stored or item.dtype).eps)),
+        )
+        if item.layout is not None:
+            there = np.zeros(item.layout.shape, bool)
+            for tile in np.argwhere(item.layout.there):
+                there[item.layout.box(tuple(tile))] = True
+            value, size = value * there, size * there
+        if before is not None:
+            value, size, eps = value + before.value, size + before.size, max(eps, before.eps)
+        return Shadow(value, size, eps)
+
+
+def _value(step, state):
+    if isinstance(step, Sum):
+        parts = [(factor, state[item.name]) for factor, item in step.terms]
+        return Shadow(
+            sum(factor * part.value for factor, part in parts),
+            sum(abs(factor) * part.size for factor, part in parts),
+            max(part.eps for _, part in parts),
+        )
+    parts = [state[item.name] for item in step.operands]
+    eps = max(part.eps for part in parts)
+    if isinstance(step, Einsum):
+        value, size = (
+            np.einsum(step.subscripts, *each, optimize=len(parts) > 2)
+            for each in ([part.value for part in parts], [part.size for part in parts])
+        )
+        return Shadow(step.scale * value, abs(step.scale) * size, eps)
+    function = FUNCTIONS[step.function]
+    box = tuple(slice(0, extent) for extent in parts[0].value.shape)
+    size = 2 * parts[0].size if step.function == "squash" else function(box, *(part.size for part in parts))
+    return Shadow(function(box, *(part.value for part in parts)), size, eps)
+
+
+# ---- outcore ----
+
+
+@dataclass
+class Settings:
+    """Of one run: what need not be the same when it goes on after a kill."""
+
+    memory: int | str = "20MB"
+    disk: int | str | None = None
+    checkpoint: Any = None
+    rates: Any = None
+
+
+def settings(chance, world):
+    """Of any kind of machine, with memory of any size."""
+    fast = chance.one_of([1e8, 1e9, 1e11])
+    rates = replace(
+        ASSUMED,
+        read=fast,
+        write=fast / chance.one_of([1, 3]),
+        network=chance.one_of([1e9, 1e11]),
+        processes=world.size,
+        nodes=world.node_count,
+        threads=chance.one_of([1, 2]),
+    )
+    return Settings(memory=int(10 ** chance.random.uniform(3.6, 6.5)), rates=rates)
+
+
+class Recorded:
+    """A recipe recorded as a Program of a world. Collective. `close` closes what it has made."""
+
+    def __init__(self, world, recipe, options):
+        self.world, self.recipe, self.options = world, recipe, options
+        self.arrays = {item.name: self._made(item) for item in recipe.items if item.is_input}
+        self.variables: dict[str, Any] = {}
+        with Program(
+            world, memory=options.memory, disk=options.disk, checkpoint=options.checkpoint, every=0
+        ) as self.program:
+            for item in recipe.items:
+                if item.is_input:
+                    self.variables[item.name] = self.program.input(self.arrays[item.name], item.name)
+                elif item.kind == "made":
+                    what = item.values.shape if item.layout is None else item.layout
+                    self.variables[item.name] = self.program.array(what, item.dtype, item.name)
+            self._record(recipe.steps)
+            for item in recipe.items:
+                if item.is_output and item.name in self.variables:
+                    self.program.output(self.variables[item.name], item.name)
+
+    def _made(self, item):
+        """The array of the caller."""
+        if item.kind == "numpy":
+            return item.values.copy()
+        if item.kind == "generated":
+            return Array.generated(self.world, item.layout, lambda box: item.values[box], item.dtype)
+        if item.kind == "extended":
+            return Array.from_numpy(self.world, item.values, item.layout, item.place, store_dtype=item.stored)
+        return filled(self.world, item.kind, item.layout, item.values)
+
+    def _record(self, steps):
+        p, v = self.program, self.variables
+        for step in steps:
+            if isinstance(step, Loop):
+                until = (lambda i, last=step.last: i >= last) if step.last < step.count else None
+                for _ in p.iterate(step.count, until):
+                    self._record(step.body)
+                continue
+            out = v.get(step.out.name)
+            if isinstance(step, Einsum):
+                operands = [v[item.name] for item in step.operands]
+                made = outcore.einsum(
+                    step.subscripts, *operands, out=out, accumulate=step.accumulate, scale=step.scale
+                )
+            elif isinstance(step, Sum):
+                linear = sum((f * v[item.name] for f, item in step.terms[1:]), _first(v, step.terms[0]))
+                made = p.combine(linear, out, accumulate=step.accumulate)
+            else:
+                operands = [v[item.name] for item in step.operands]
+                made = p.map(FUNCTIONS[step.function], *operands, out=out, accumulate=step.accumulate)
+            if out is None:
+                v[step.out.name] = made
+
+    def plan(self):
+        """With more memory if that is too little."""
+        while True:
+            try:
+                return self.program.plan(self.options.rates)
+            except OutcoreError as error:
+                if error.errno != errno.ENOMEM:
+                    raise
+                self.options.memory = self.program.memory = self.program.memory * 3 // 2
+
+    def run(self, plan=None, *, restart=False):
+        self.program.run(plan=self.plan() if plan is None else plan, restart=restart)
+
+    def check(self):
+        """Outputs, and inputs, changed or not, are what NumPy has. Collective."""
+        for item in self.recipe.items:
+            if item.is_input:
+                self._compare(item, self.arrays[item.name])
+            elif item.is_output and item.name in self.variables:
+                self._compare(item, self.variables[item.name].result)
+
+    def _compare(self, item, array):
+        exact = self.recipe.results[item.name]
+        found = elements(self.world, array)
+        wrong = ~(np.abs(found - exact.value) <= 1000 * exact.eps * exact.size + 1e-30)
+        if wrong.any():
+            place = tuple(int(each[0]) for each in np.nonzero(np.atleast_1d(wrong)))
+            values = [np.atleast_1d(each)[place] for each in (found, exact.value)]
+            detail = f"{values[0]}, NumPy has {values[1]}"
+            raise AssertionError(
+                f"{item.name}{list(place)}: {detail}; {wrong.sum()} of {wrong.size} are wrong"
+            )
+
+    def close(self):
+        results = [v.result for v in self.variables.values() if v.source is None]
+        for array in [*self.arrays.values(), *results]:
+            if array is not None and not isinstance(array, np.ndarray):
+                array.close()
+
+    def story(self):
+        return f"{self.recipe.story()}\n{self.program.text()}\n{self.world.size} processes, {self.options}"
+
+
+def _first(variables, term):
+    factor, item = term
+    return factor * variables[item.name]
+
+
+def run(world, seed, *, ways=2):
+    """One recipe in several ways, the first of them in as little memory as it takes. Collective. Raises
+    AssertionError with all that it takes to see it again."""
+    recipe = Recipe(seed)
+    chance = Chance([seed, 1])
+    for way in range(ways):
+        options = settings(chance, world)
+        if way == 0:
+            options.memory = 1000
+        _run(Recorded(world, recipe, options))
+
+
+def go_on(world, seed, path, attempt, begins):
+    """One recipe, from what is kept in the directory `path`, if something is; `attempt` chooses the memory. Calls
+    `begins()` when it starts to run. Collective."""
+    options = settings(Chance([seed, 2, attempt]), world)
+    options.checkpoint = path / "kept"
+    recorded = Recorded(world, Recipe(seed, (1, 2, 2)), options)  # which are planned in no time
+    file = path / f"plan{world.size}-{attempt % 3}.json"
+    found = world.broadcast(file.read_text() if file.exists() else None)
+    plan = recorded.plan() if found is None else ProgramPlan.from_json(found)
+    if found is None and world.rank == 0:
+        path.mkdir(exist_ok=True)
+        file.with_suffix(".new").write_text(plan.as_json())
+        file.with_suffix(".new").rename(file)
+    world.barrier()
+    begins()
+    _run(recorded, plan, restart=True)
+
+
+def _run(recorded, plan=None, *, restart=False):
+    try:
+        recorded.run(plan, restart=restart)
+        recorded.check()
+    except Exception as error:
+        raise AssertionError(recorded.story()) from error
+    recorded.close()
