@@ -26,7 +26,7 @@ CXX_FLOORS = (
     "array file tensor",
     "keep",
     "chem/common",
-    "chem/ci chem/hf chem/ri",
+    "chem/cc chem/ci chem/hf chem/ri",
     "capi",
     "compat",
 )

@@ -18,6 +18,7 @@ void bind_chem_ri(nanobind::module_& module);
 void bind_chem_ci(nanobind::module_& module);
 void bind_chem_ci_correction(nanobind::module_& module);
 void bind_chem_mrci(nanobind::module_& module);
+void bind_chem_cc(nanobind::module_& module);
 void bind_global_array(nanobind::module_& module);
 void bind_disk_array(nanobind::module_& module);
 void bind_shared_file(nanobind::module_& module);

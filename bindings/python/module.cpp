@@ -22,6 +22,7 @@ NB_MODULE(_core, module) {
   outcore::python::bind_chem_ci(module);
   outcore::python::bind_chem_ci_correction(module);
   outcore::python::bind_chem_mrci(module);
+  outcore::python::bind_chem_cc(module);
   outcore::python::bind_global_array(module);
   outcore::python::bind_disk_array(module);
   outcore::python::bind_shared_file(module);

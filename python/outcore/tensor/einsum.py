@@ -104,12 +104,11 @@ class Einsum:
             symmetry=symmetry,
             symmetrize=symmetrize,
         )
-        rates = rates_of(job)
         if symmetrize:
             if plan is not None:
                 raise OutcoreError(errno.EINVAL, f"einsum '{subscripts}'", detail="symmetrize takes no plan")
-            return self._symmetrized(job, operands, rates, accumulate, scale, progress)
-        chosen = job.check(plan) if plan is not None else job.make_plan(rates, adds=accumulate)
+            return self._symmetrized(job, operands, rates_of(job), accumulate, scale, progress)
+        chosen = job.check(plan) if plan is not None else job.make_plan(rates_of(job), adds=accumulate)
         with watching(progress, job.world, chosen.predicted.seconds) as watch:
             if watch is not None:
                 watch.begin(chosen.expression, chosen.predicted.seconds)

@@ -8,23 +8,28 @@ ccsd.e_corr, ccsd.t1, ccsd.t2
 from __future__ import annotations
 
 import errno
+import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from outcore.base.errors import OutcoreError
+from outcore.chem import problem
 from outcore.chem import reference as references
 from outcore.chem.cc import plan as plans
 from outcore.chem.cc.cholesky import EXACT, Cholesky
 from outcore.chem.cc.diis import Diis
 from outcore.chem.cc.integrals import Fitted, Integrals, Source
+from outcore.chem.cc.iteration import Iteration
+from outcore.chem.cc.kept import AMPLITUDES, FORMAT, TRIPLES, KeptAmplitudes
 from outcore.chem.cc.ladder import Ladder
 from outcore.chem.cc.restricted import RestrictedEquations
 from outcore.chem.cc.room import Room
 from outcore.chem.cc.settings import Settings
+from outcore.chem.cc.triples import Triples
 from outcore.chem.driver import RootDriven
 from outcore.chem.frozen import count_frozen
 from outcore.chem.ri.fitting import SCREENING
@@ -32,6 +37,8 @@ from outcore.job import launch
 from outcore.job.processes import JOB, free_memory, make_world
 from outcore.job.resources import Allowance, parse_bytes
 from outcore.job.world import World
+from outcore.keep.problem import Problem
+from outcore.keep.stages import Stage, Stages
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -42,17 +49,6 @@ if TYPE_CHECKING:
 Values = np.ndarray[Any, np.dtype[Any]]
 
 _DIVERGED = 1e6  # norm of a change of the amplitudes
-
-
-@dataclass(frozen=True)
-class Iteration:
-    """energy, change: Hartree. norm: of the change of the amplitudes."""
-
-    number: int
-    energy: float
-    change: float
-    norm: float
-    seconds: float
 
 
 class CCSD:
@@ -66,10 +62,13 @@ class CCSD:
         auxbasis: of density fitting, as for MP2.
         force: take an SCF that has not converged.
         memory, scratch, threads, screening, comm, storage: as for DensityFitting.
+        checkpoint: directory where amplitudes and finished parts of (T) are kept, and found again by a run of the
+            same orbitals and integrals, on any number of processes and in any memory.
         settings: see `Settings`.
 
-    After `kernel`: `e_corr`, `e_tot` (Hartree), `converged`, `iterations`, `t1` [i,a] and `t2`, an Array
-    [a,i,b,j] (`amplitudes` has them as PySCF does). Raises OutcoreError, the same on all processes.
+    After `kernel`: `e_corr`, `e_tot` (Hartree, of CCSD; `ccsd_t` returns what triples add), `converged`,
+    `iterations`, `t1` [i,a] and `t2`, an Array [a,i,b,j] (`amplitudes` has them as PySCF does). Raises
+    OutcoreError, the same on all processes.
     """
 
     def __init__(
@@ -85,6 +84,7 @@ class CCSD:
         screening: float = SCREENING,
         comm: Intracomm | World | None = JOB,
         storage: str = "auto",
+        checkpoint: str | os.PathLike[str] | None = None,
         **settings: Any,
     ) -> None:
         self.settings = Settings(**settings)
@@ -116,8 +116,12 @@ class CCSD:
         self.on_progress: Callable[[str, float], None] | None = None
         self.iterations: list[Iteration] = []
         self.converged = False
-        self.e_corr = 0.0
+        self.e_corr = self.e_t = 0.0
         self.t1: Values = np.zeros((self.occupied, self.virtual))
+        self._checkpoint = None if checkpoint is None else Path(checkpoint)
+        self._kept: KeptAmplitudes | None = None
+        self._stamp = ""  # of converged amplitudes
+        self.found = 0  # the iteration whose amplitudes another run has kept; 0: none
         self._room: Room | None = None
         self._source: Source | None = None
 
@@ -233,7 +237,41 @@ class CCSD:
         gaps = self.energies[: self.occupied, None] - self.energies[self.occupied :]
         self.t1 = self.fock[: self.occupied, self.occupied :] / gaps
         self.equations = equations
+        if self._checkpoint is not None:
+            self._take_kept(room, equations, self._checkpoint)
         return equations
+
+    def _take_kept(self, room: Room, equations: RestrictedEquations, directory: Path) -> None:
+        kept = self._kept = KeptAmplitudes(
+            self.world, directory, self._problem(AMPLITUDES), equations.t2.layout, self.t1
+        )
+        found = kept.found
+        if found is None:
+            return
+        layout = equations.t2.layout
+        room.each_tile(
+            equations.t2,
+            lambda tile: equations.put_amplitudes(tile, kept.values(layout.box(tile))),
+            "kept amplitudes",
+        )
+        equations.u2.sync()
+        settings = self.settings
+        self.t1, self.found, self._stamp = found.t1, found.iteration, found.stamp
+        tight = settings.conv_tol >= found.conv_tol and settings.conv_tol_normt >= found.conv_tol_normt
+        self.converged, self.e_corr = found.converged and tight, found.energy
+
+    def _problem(self, what: str) -> Problem:
+        """All that amplitudes depend on."""
+        assert self._source is not None
+        settings = {
+            **problem.integrals(self.mol),
+            **self._source.settings,
+            "frozen": self.frozen,
+            "occupied": self.occupied,
+            "orbitals": self.reference.given,
+            "screening": self._screening,
+        }
+        return Problem(f"{what} of CCSD", FORMAT, settings, problem.ROUNDED)
 
     def _gaps(self, tile: Tile) -> Values:
         """e_i + e_j - e_a - e_b of a tile [a,i,b,j]."""
@@ -253,9 +291,11 @@ class CCSD:
             return self.e_corr
         equations = self.equations or self.set_up()
         assert self._room is not None
+        if self.converged:
+            return self.e_corr
         diis = Diis(self._room, self.settings.diis_space, [("e", "t")])
         self.e_corr = equations.energy(self.t1)
-        for number in range(1, self.settings.max_cycle + 1):
+        for number in range(self.found + 1, self.found + self.settings.max_cycle + 1):
             begin = time.monotonic()
             norm = self._iterate(equations, diis)
             before, self.e_corr = self.e_corr, equations.energy(self.t1)
@@ -265,8 +305,17 @@ class CCSD:
                 self.on_iteration(found)
             self._refuse_divergence(found)
             settings = self.settings
-            if abs(found.change) < settings.conv_tol and norm < settings.conv_tol_normt:
-                self.converged = True
+            self.converged = abs(found.change) < settings.conv_tol and norm < settings.conv_tol_normt
+            if self._kept is not None:
+                self._stamp = self._kept.save(
+                    self._room,
+                    self.t1,
+                    equations.t2,
+                    found,
+                    (settings.conv_tol, settings.conv_tol_normt),
+                    self.converged,
+                )
+            if self.converged:
                 break
         return self.e_corr
 
@@ -297,8 +346,32 @@ class CCSD:
             f"{found.energy:.6g} Eh; try level_shift=0.3 or damping=0.5",
         )
 
+    def ccsd_t(self) -> float:
+        """The energy of connected triples by perturbation theory, (T) (Hartree); `e_t` from then on. The orbitals
+        must be canonical, the amplitudes converged."""
+        if self.uncorrelated:
+            return self.e_t
+        if not self.converged:
+            raise OutcoreError(
+                errno.EINVAL,
+                "triple excitations",
+                detail="the amplitudes have not converged; run kernel() first",
+            )
+        assert self.equations is not None and self.plan is not None
+        stage = None
+        if self._checkpoint is not None:
+            stage = Stage(Stages(self.world, self._checkpoint), TRIPLES, self._problem(TRIPLES))
+        triples = Triples(
+            self.equations, self.t1, self.plan.work_bytes, self.settings.block, stage=stage, stamp=self._stamp
+        )
+        self.e_t = triples.run(self._tell("triple excitations"))
+        return self.e_t
+
     def close(self) -> None:
         """Gives back what the processes have in common. Collective."""
+        if self._kept is not None:
+            self._kept.close()
+            self._kept = None
         if self._room is not None:
             self._room.close()
             self._room = None

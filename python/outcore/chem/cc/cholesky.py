@@ -50,6 +50,7 @@ class Cholesky:
         self._vectors = vectors
         self._functions = n
         self.cuts: tuple[int, ...] = (*range(0, self.rank, _PIECE), self.rank)
+        self.settings = {"Cholesky tolerance": tolerance}
         self.title = f"{self.rank} Cholesky vectors, tolerance {tolerance:g} Eh"
 
     def matrices(self, piece: int) -> Values:

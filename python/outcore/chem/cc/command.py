@@ -15,7 +15,8 @@ from outcore.cli.run import Run, with_options
 if TYPE_CHECKING:
     from pyscf.gto import Mole
 
-    from outcore.chem.cc.ccsd import CCSD, Iteration
+    from outcore.chem.cc.ccsd import CCSD
+    from outcore.chem.cc.iteration import Iteration
     from outcore.job.world import World
 
 
@@ -50,8 +51,12 @@ class _Run(Run):
         count_frozen(self._mol, options.frozen, min(self._mol.nelec))
         self._check_auxiliary()
         self.world = self._new_world()
-        what = "CCSD" if options.integrals == "conventional" else f"{options.integrals}-CCSD"
-        self.header(options.title(what.replace("ri-", "RI-"), self._mol), f"scratch {self.world.scratch}")
+        method = "CCSD(T)" if options.triples else "CCSD"
+        what = method if options.integrals == "conventional" else f"{options.integrals}-{method}"
+        self.header(
+            options.title(what.replace("ri-", "RI-").replace("cholesky-", "Cholesky-"), self._mol),
+            f"scratch {self.world.scratch}",
+        )
 
     def _check_auxiliary(self) -> None:
         from outcore.chem.ri import auxiliary
@@ -170,6 +175,7 @@ class _Run(Run):
             memory=options.memory,
             threads=options.threads,
             storage=options.storage,
+            checkpoint=options.checkpoint,
             comm=self.world,
             **given,
             **options.settings(),
@@ -193,12 +199,30 @@ class _Run(Run):
         with self.stages() as cc.on_progress:
             cc.set_up()
         seconds = time.monotonic() - begin
-        self.say(f"integrals and amplitudes of second order in {seconds:.1f} s")
+        self.say(f"integrals and first amplitudes in {seconds:.1f} s")
+        if cc.found:
+            state = "converged amplitudes" if cc.converged else "amplitudes"
+            self.say(f"{state} of iteration {cc.found} found in {options.checkpoint}")
         cc.on_iteration = _Iterations(self)
         cc.kernel()
         self.results |= {"cc_seconds": time.monotonic() - begin, "iterations": len(cc.iterations)}
         self._energies(cc)
+        if options.triples and cc.converged:
+            self._triples(cc)
         return cc
+
+    def _triples(self, cc: CCSD) -> None:
+        begin = time.monotonic()
+        with self.stages() as cc.on_progress:
+            energy = cc.ccsd_t()
+        seconds = time.monotonic() - begin
+        self.say(f"(T) energy                {energy:.10f} Eh, {seconds:.1f} s")
+        self.say(f"CCSD(T) energy            {cc.e_tot + energy:.10f} Eh")
+        self.results |= {
+            "triples_hartree": energy,
+            "ccsd_t_energy_hartree": cc.e_tot + energy,
+            "triples_seconds": seconds,
+        }
 
     def _energies(self, cc: CCSD) -> None:
         self.say(f"CCSD correlation energy   {cc.e_corr:.10f} Eh")
@@ -224,11 +248,12 @@ class _Iterations:
     """A line for each iteration."""
 
     def __init__(self, run: Run) -> None:
-        self._run = run
+        self._run, self._shown = run, False
 
     def __call__(self, found: Iteration) -> None:
-        if found.number == 1:
+        if not self._shown:
             self._run.say(f"{'iter':>5} {'correlation / Eh':>20} {'change':>10} {'|dt|':>9} {'s':>8}")
+        self._shown = True
         self._run.say(
             f"{found.number:5d} {found.energy:20.10f} {found.change:10.2e} {found.norm:9.2e} {found.seconds:8.2f}"
         )

@@ -30,11 +30,13 @@ class Source(Protocol):
         cuts: boundaries of the rows that are made together.
         rank: rows of B, after `fit`.
         title: for people.
+        settings: what B depends on beside the orbital basis.
     """
 
     cuts: tuple[int, ...]
     rank: int
     title: str
+    settings: dict[str, Any]
 
     def matrices(self, piece: int) -> Values:
         """Those rows as symmetric matrices [rows][n][n], valid until this thread asks for others."""
@@ -133,6 +135,7 @@ class Fitted:
 
     def __init__(self, world: Any, mol: Any, auxbasis: Any, threads: int, screening: float) -> None:
         """Collective."""
+        from outcore.chem import problem
         from outcore.chem.ri import auxiliary
         from outcore.chem.ri import pairs as pair_lists
         from outcore.chem.ri.metric import Metric
@@ -143,6 +146,7 @@ class Fitted:
             bounds = np.array(self._native.bounds(threads))
             self._pairs = pair_lists.Pairs(bounds, pair_lists.shell_sizes(mol), screening, 1 << 30)
             self.title = auxiliary.title(self.auxmol)
+            self.settings = problem.auxiliary(self.auxmol)
             self._shells, self.cuts = _pieces(self.auxmol.ao_loc_nr(), _PIECE)
         metric = Metric(world, self.auxmol)
         self.rank, self.fit = metric.rank, metric.fit

@@ -45,6 +45,9 @@ class Options(MoleculeOptions):
     frozen: Annotated[
         str, typer.Option(help="Lowest orbitals that are not correlated: a number, or 'auto' for the cores.")
     ] = "0"
+    triples: Annotated[
+        bool, typer.Option("--triples", help="Add (T), connected triples by perturbation theory.")
+    ] = False
     ladder: Annotated[
         str,
         typer.Option(

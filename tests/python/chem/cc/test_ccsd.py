@@ -54,23 +54,30 @@ def test_residual_of_any_amplitudes_is_that_of_pyscf(water: Any, settings: dict[
 def test_energy_does_not_depend_on_tiles_and_places(water: Any) -> None:
     peer = fitted_peer(water)
     peer.kernel()
+    triples = peer.ccsd_t()
     for settings in ({}, {"block": 3, "storage": "disk"}):
         with CCSD(water, comm=None, memory="500MB", **TIGHT, **settings) as cc:
             cc.kernel()
             assert cc.converged
             assert abs(cc.e_corr - peer.e_corr) < 1e-9
             t1, t2 = cc.amplitudes()
+            assert abs(cc.ccsd_t() - triples) < 1e-9
         assert abs(t1 - peer.t1).max() < 1e-7
         assert abs(t2 - peer.t2).max() < 1e-7
 
 
-@pytest.mark.parametrize(("frozen", "energy"), [(None, -0.208743643), ("auto", -0.2068152041)])
-def test_conventional_energy_is_that_of_the_suite(frozen: Any, energy: float) -> None:
+@pytest.mark.parametrize(
+    ("frozen", "energy", "triples"),
+    [(None, -0.208743643, -0.0019363896542312043), ("auto", -0.2068152041, -0.0019205007159748158)],
+)
+def test_conventional_energies_are_those_of_the_suite(frozen: Any, energy: float, triples: float) -> None:
     with CCSD(
         mean_field(FLUORIDE, "cc-pvdz"), frozen, integrals="conventional", comm=None, memory="1GB", **TIGHT
     ) as cc:
         cc.kernel()
+        cc.ccsd_t()
     assert abs(cc.e_corr - energy) < 1e-8
+    assert abs(cc.e_t - triples) < 1e-8
 
 
 def test_one_occupied_orbital() -> None:

@@ -1,0 +1,225 @@
+"""What a coupled-cluster calculation has finished stays in a directory, from which another run goes on: amplitudes
+of the last iteration, and energies of the tasks of (T). Any number of processes, any memory."""
+
+from __future__ import annotations
+
+import errno
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.base.errors import OutcoreError
+from outcore.keep.problem import fingerprint
+from outcore.keep.stages import Stage, Stages, damaged, offering
+from outcore.tensor.array import Array
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from outcore.arrays.disk_array import DiskArray
+    from outcore.chem.cc.iteration import Iteration
+    from outcore.chem.cc.room import Room
+    from outcore.job.world import World
+    from outcore.keep.problem import Problem
+    from outcore.tensor.layout import Layout, Tile
+
+Values = np.ndarray[Any, np.dtype[Any]]
+
+AMPLITUDES, TRIPLES = "amplitudes", "triples"
+FORMAT = 1
+INTERVAL_S = 20.0  # between commits, at least: a kill loses no more than that and an iteration
+_CACHE_BYTES = 1 << 20
+_GO_ON = "go on from kept amplitudes"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is beside the doubles. `stamp`: of these amplitudes and no others."""
+
+    t1: Values
+    iteration: int
+    energy: float
+    converged: bool
+    conv_tol: float
+    conv_tol_normt: float
+    stamp: str
+
+
+class KeptAmplitudes:
+    """Those of the last iteration that was committed. Collective.
+
+    Raises OutcoreError: EINVAL (of another problem), ENOTSUP (of another format), EIO (damaged).
+    """
+
+    def __init__(self, world: World, directory: Path, problem: Problem, layout: Layout, t1: Values) -> None:
+        self._world, self._problem = world, problem
+        self._path = Stages(world, directory).directory / AMPLITUDES
+        self._committed = -math.inf
+        self.found: Found | None = None
+        self._array = self._open(layout, t1)
+
+    def _open(self, layout: Layout, t1: Values) -> Array:
+        try:
+            with offering(self._path):
+                array = Array.open(self._world, self._path, read_only=False)
+        except OutcoreError as error:
+            if error.errno != errno.ENOENT:
+                raise
+            return Array(self._world, layout, path=self._path, overwrite=True)
+        try:
+            with self._world.together(_GO_ON):
+                facts = array.metadata
+                self._problem.check(facts, _GO_ON, self._path)
+                self.found = self._read(facts, t1)
+                if array.shape != layout.shape or array.layout.symmetry != layout.symmetry:
+                    raise self._damaged(f"an array of shape {array.shape}, not {layout.shape}")
+        except OutcoreError:
+            array.close()
+            raise
+        return array
+
+    def _read(self, facts: dict[str, Any], t1: Values) -> Found:
+        try:
+            values = np.array(facts["t1"], float)
+            found = Found(
+                values,
+                int(facts["iteration"]),
+                float(facts["energy_hartree"]),
+                facts["converged"] is True,
+                float(facts["conv_tol"]),
+                float(facts["conv_tol_normt"]),
+                str(facts["stamp"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._damaged(f"{type(error).__name__}: {error}") from error
+        if values.shape != t1.shape or not np.isfinite(values).all() or not math.isfinite(found.energy):
+            raise self._damaged(f"singles of shape {values.shape}, energy {found.energy}")
+        if found.stamp != _stamp(values, found.energy, found.iteration):
+            raise self._damaged("singles and energy are not those that were written")
+        return found
+
+    def _damaged(self, detail: str) -> OutcoreError:
+        return damaged(_GO_ON, self._path, f"{detail}; remove it and run again")
+
+    def values(self, box: tuple[slice, ...]) -> Values:
+        """Doubles of a box [a,i,b,j]. Not collective."""
+        found: Values = self._array[box]
+        return found
+
+    def save(
+        self, room: Room, t1: Values, t2: Array, last: Iteration, limits: tuple[float, float], converged: bool
+    ) -> str:
+        """Commits amplitudes, if the last commit is long ago or they have converged; their stamp. `limits`: of
+        convergence, for energy and amplitudes."""
+        stamp = _stamp(t1, last.energy, last.number)
+        late = time.monotonic() - self._committed > INTERVAL_S
+        if not self._world.broadcast(late or converged):
+            return stamp
+        room.each_tile(self._array, self._copy(t2), "keep amplitudes")
+        facts = {
+            "t1": t1.tolist(),
+            "iteration": last.number,
+            "energy_hartree": last.energy,
+            "converged": converged,
+            "conv_tol": limits[0],
+            "conv_tol_normt": limits[1],
+            "stamp": stamp,
+        }
+        self._array.flush(self._problem.as_json() | facts)
+        self._committed = time.monotonic()
+        return stamp
+
+    def _copy(self, t2: Array) -> Callable[[Tile], None]:
+        array = self._array
+        same = array.layout.tilings == t2.layout.tilings
+
+        def copy(tile: Tile) -> None:
+            array.put_tile(tile, t2.get_tile(tile) if same else t2[array.layout.box(tile)])
+
+        return copy
+
+    def close(self) -> None:
+        self._array.close()
+
+
+def _stamp(t1: Values, energy: float, iteration: int) -> str:
+    return fingerprint([t1.tolist(), energy, iteration])[:32]
+
+
+class KeptTriples:
+    """Energies of tasks, as processes finish them, for one division into blocks. Each process works until
+    `deadline`, then all call `more`. Making it, `more` and `result` are collective.
+
+    stage: where they are kept; None: they are not.
+    """
+
+    def __init__(
+        self, world: World, tasks: int, stage: Stage | None, stamp: str, blocks: list[list[int]]
+    ) -> None:
+        self._world, self._stage = world, stage
+        self._facts = {"stamp": stamp, "blocks": blocks}
+        self._energies, self._done = np.zeros(tasks), np.zeros(tasks)
+        self.before = np.zeros((2, tasks))
+        self.exhausted = False
+        self._started = False
+        self._disk: DiskArray | None = None
+        if stage is None:
+            return
+        found = stage.open(lambda array: "", cache_bytes=_CACHE_BYTES)
+        if found is not None and any(found.metadata.get(k) != v for k, v in self._facts.items()):
+            found.close()
+            found = None
+        if found is None:
+            self._disk = stage.make((2, tasks), (2, tasks), _CACHE_BYTES)
+            return
+        self._disk = found
+        with world.together("kept triples"):
+            if found.shape != (2, tasks):
+                raise damaged("go on", stage.path, f"{found.shape[1]} tasks, not {tasks}; remove it")
+        found.read_all(self.before)
+        with world.together("kept triples"):
+            done = self.before[1]
+            if not (np.isfinite(self.before[0]).all() and ((done == 0) | (done == 1)).all()):
+                raise damaged("go on", stage.path, "an energy is no number; remove it and run again")
+
+    @staticmethod
+    def blocks_of(stage: Stage, stamp: str) -> list[list[int]] | None:
+        """The division of what is kept of these amplitudes, if something is. Collective."""
+        found = stage.open(lambda array: "", cache_bytes=_CACHE_BYTES)
+        if found is None:
+            return None
+        facts = found.metadata
+        found.close()
+        blocks = facts.get("blocks") if facts.get("stamp") == stamp else None
+        return blocks if isinstance(blocks, list) else None
+
+    def finish(self, task: int, energy: float) -> None:
+        self._energies[task], self._done[task] = energy, 1.0
+
+    def deadline(self) -> float:
+        """Until when to work before the next commit, on the clock of time.monotonic."""
+        return time.monotonic() + INTERVAL_S if self._disk is not None else math.inf
+
+    def more(self) -> bool:
+        """Commits; false once all processes are exhausted."""
+        if self._started and self._disk is not None and self._stage is not None:
+            self._disk.acc(np.s_[...], np.stack([self._energies, self._done]))
+            self._energies[...] = self._done[...] = 0.0
+            self._disk.sync()
+            self._world.barrier()
+            self._stage.complete(self._disk, **self._facts)
+        first, self._started = not self._started, True
+        return first or bool(self._world.all_reduce(0 if self.exhausted else 1, "max"))
+
+    def result(self) -> float:
+        """The sum of all tasks, at all processes."""
+        if self._disk is None:
+            return float(self._world.all_reduce(self._energies.sum()))
+        everything = np.empty_like(self.before)
+        self._disk.read_all(everything)
+        self._disk.close()
+        return float(everything[0].sum())
