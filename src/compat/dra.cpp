@@ -1,5 +1,8 @@
 #include "compat/dra.hpp"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -81,6 +84,31 @@ struct Pending {
 bool started = false;
 auto& arrays = *new Numbered<Array>;
 auto& requests = *new Numbered<Pending>;
+
+/// The text of process 0, as in the original: programs may give another one at each process.
+std::string of_first(const std::string& text) {
+  if (!pnga_brdcst) return text;
+  constexpr Integer message = 30000;  // a number of DRA
+  auto bytes = static_cast<Integer>(text.size());
+  pnga_brdcst(message, &bytes, sizeof bytes, 0);
+  std::string first = text;
+  first.resize(static_cast<std::size_t>(bytes));
+  pnga_brdcst(message, first.data(), bytes, 0);
+  return first;
+}
+
+/// A file in the place of a new array goes, as that of an old array does in the original; programs make one
+/// to see whether they may. Anything else is refused by who makes the array.
+void remove_file(const std::string& filename) {
+  struct stat found{};
+  if (lstat(filename.c_str(), &found) == 0 && S_ISREG(found.st_mode)) unlink(filename.c_str());
+}
+
+/// What may be wrong beside what the system says.
+std::string hint(const std::string& filename) {
+  if (access((filename + ".info").c_str(), F_OK) != 0) return "";
+  return "; an array of the original is imported by outcore import-dra";
+}
 
 /// A list for C: axes turned round.
 void turn(const Axes& from, int axes, std::int64_t* to) {
@@ -312,7 +340,8 @@ int c_type(int type) {
 void finish_transfers() noexcept {
   requests.for_each([](int, Pending& pending) {
     int which = 0;
-    if (pending.direct && pending.request > 0) oc_wait_any(1, &pending.request, &which);  // its error is for dra_wait
+    if (pending.direct && pending.request > 0)
+      oc_wait_any(1, &pending.request, &which);  // its error is for dra_wait
   });
 }
 
@@ -336,9 +365,12 @@ int dra_stop() {
   return first ? failed(first, text) : code;
 }
 
-int dra_make(const DiskArrayFacts& facts, int mode, const Axes& typical, int* d_a) {
+int dra_make(const DiskArrayFacts& given, int mode, const Axes& typical, int* d_a) {
   int world = 0;
   if (!started) return failed(EINVAL, "DRA: dra_init was not called");
+  DiskArrayFacts facts = given;
+  facts.filename = of_first(given.filename);
+  facts.name = of_first(given.name);
   if (facts.axes < 1 || facts.axes > max_axes)
     return failed(EINVAL, "DRA: create " + facts.filename + ": an array has 1 to 7 axes, not " +
                               std::to_string(facts.axes));
@@ -366,6 +398,7 @@ int dra_make(const DiskArrayFacts& facts, int mode, const Axes& typical, int* d_
   options.metadata = metadata.c_str();
   int made = 0;
   if (facts.filename.empty()) return failed(EINVAL, "DRA: create: the name of the file is empty");
+  remove_file(facts.filename);
   if (const int code = oc_dra_create(world, array.element, facts.axes, shape, &options, &made))
     return failed(code);
   arrays.put(made, std::move(array));
@@ -373,13 +406,15 @@ int dra_make(const DiskArrayFacts& facts, int mode, const Axes& typical, int* d_
   return OC_OK;
 }
 
-int dra_open(const std::string& filename, int mode, int* d_a) {
+int dra_open(const std::string& given, int mode, int* d_a) {
   int world = 0, opened = 0;
   if (!started) return failed(EINVAL, "DRA: dra_init was not called");
+  const std::string filename = of_first(given);
   if (mode != DRA_RW && mode != DRA_W && mode != DRA_R)
     return failed(EINVAL, "DRA: open " + filename + ": the mode is none of DRA_RW, DRA_W, DRA_R");
   if (const int code = world_of_job("", &world)) return code;
-  if (const int code = oc_dra_open(world, filename.c_str(), mode != DRA_R, &opened)) return failed(code);
+  if (const int code = oc_dra_open(world, filename.c_str(), mode != DRA_R, &opened))
+    return failed(code, oc_last_error() + hint(filename));
   Array array;
   std::int64_t shape[OC_MAX_RANK], bytes = 0;
   oc_dra_inquire(opened, &array.element, &array.facts.axes, shape, nullptr);

@@ -13,6 +13,8 @@ using OutcoreGaInteger = outcore::compat::Integer;
 [[gnu::weak]] OutcoreGaInteger pnga_total_blocks(OutcoreGaInteger g_a);
 [[gnu::weak]] OutcoreGaInteger pnga_is_mirrored(OutcoreGaInteger g_a);
 [[gnu::weak]] void pnga_sync();
+[[gnu::weak]] void pnga_brdcst(OutcoreGaInteger type, void* data, OutcoreGaInteger bytes,
+                               OutcoreGaInteger origin);
 [[gnu::weak]] void pnga_gop(OutcoreGaInteger type, void* values, OutcoreGaInteger count, char* operation);
 [[gnu::weak]] void pnga_inquire(OutcoreGaInteger g_a, OutcoreGaInteger* type, OutcoreGaInteger* ndim,
                                 OutcoreGaInteger* dims);
