@@ -1,5 +1,6 @@
 #include "compat/dra.hpp"
 
+#include <dlfcn.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -67,7 +68,7 @@ int ma_type(int oc) {
 
 struct Array {
   DiskArrayFacts facts;
-  int mode = DRA_RW, element = 0;
+  int mode = DRA_RW, element = 0, world = 0;
 };
 
 struct Pending {
@@ -84,6 +85,17 @@ struct Pending {
 bool started = false;
 auto& arrays = *new Numbered<Array>;
 auto& requests = *new Numbered<Pending>;
+
+/// The processes that make and open arrays now: those of the default group of Global Arrays.
+int world_of_default_group(int* world) {
+  const int group = pnga_pgroup_get_default ? static_cast<int>(pnga_pgroup_get_default()) : -1;
+  if (group <= 0 || !GA_MPI_Comm_pgroup_default) return world_of_job("", world);
+  void* const communicator = GA_MPI_Comm_pgroup_default();
+  // Open MPI has a function for it; in MPICH the handle is the same.
+  const auto number_of = reinterpret_cast<int (*)(void*)>(dlsym(RTLD_DEFAULT, "MPI_Comm_c2f"));
+  const auto same = static_cast<int>(reinterpret_cast<std::intptr_t>(communicator));
+  return world_of_group(group, number_of ? number_of(communicator) : same, world);
+}
 
 /// The text of process 0, as in the original: programs may give another one at each process.
 std::string of_first(const std::string& text) {
@@ -205,13 +217,15 @@ struct Part {
 Part own_part(int g_a, const Transfer& transfer) {
   Part part;
   const auto axes = static_cast<std::size_t>(transfer.axes);
-  const auto me = pnga_nodeid(), processes = pnga_nnodes();
+  auto me = pnga_nodeid();
+  const auto processes = pnga_nnodes();
   part.direct =
       !(pnga_total_blocks && pnga_total_blocks(g_a) >= 0) && !(pnga_is_mirrored && pnga_is_mirrored(g_a));
   part.patch = transfer.section;
   part.any = true;
   if (part.direct) {
     Integer lo[max_axes] = {}, hi[max_axes] = {};
+    if (pnga_get_pgroup && pnga_pgroup_nodeid) me = pnga_pgroup_nodeid(pnga_get_pgroup(g_a));
     pnga_distribution(g_a, me, lo, hi);
     for (std::size_t k = 0; k < axes; ++k) {
       part.patch.lo[k] = std::max<std::int64_t>(part.patch.lo[k], lo[k]);
@@ -264,15 +278,13 @@ void complete_reads_of(int d_a) {
   });
 }
 
-/// The result of a read by each process for itself: the same code at all.
-int agreed(int code, const std::string& filename) {
+/// The same code at all processes; `otherwise` is the text where only others have failed.
+int agreed(int code, const std::string& otherwise) {
   if (!pnga_gop) return code;
   Integer all = code;
   char most[] = "max";
   pnga_gop(c_integer, &all, 1, most);
-  if (code == OC_OK && all != OC_OK)
-    return failed(static_cast<int>(all), "DRA: another process could not read its part of " + filename);
-  return code;
+  return code == OC_OK && all != OC_OK ? failed(static_cast<int>(all), otherwise) : code;
 }
 
 /// Ends what a transfer has of a global array. Returns a code.
@@ -284,7 +296,8 @@ int finish(Pending& pending) {
     code = oc_wait(pending.request, nullptr);
     if (code) failed(code);
   }
-  if (pending.alone) code = agreed(code, pending.filename);
+  if (pending.alone)
+    code = agreed(code, "DRA: another process could not read its part of " + pending.filename);
   if (!pending.any) return code;
   Integer lo[max_axes], hi[max_axes], ld[max_axes] = {};
   copy(pending.patch, lo, hi);
@@ -361,7 +374,9 @@ int dra_stop() {
   for (const int d_a : open)
     if (const int code = dra_end(d_a, false); code && !first) first = code, text = error_text(code);
   started = false;
-  const int code = close_world_of_job("");
+  int code = close_worlds_of_groups();
+  const int last = close_world_of_job("");
+  code = code ? code : last;
   return first ? failed(first, text) : code;
 }
 
@@ -376,8 +391,8 @@ int dra_make(const DiskArrayFacts& given, int mode, const Axes& typical, int* d_
                               std::to_string(facts.axes));
   if (mode != DRA_RW && mode != DRA_W && mode != DRA_R)
     return failed(EINVAL, "DRA: create " + facts.filename + ": the mode is none of DRA_RW, DRA_W, DRA_R");
-  if (const int code = world_of_job("", &world)) return code;
-  Array array{facts, mode, element_type(facts.type)};
+  if (const int code = world_of_default_group(&world)) return code;
+  Array array{facts, mode, element_type(facts.type), world};
   array.facts.type = c_type(facts.type);
   if (array.element == 0)
     return failed(EINVAL, "DRA: create " + facts.filename + ": type " + std::to_string(facts.type) +
@@ -412,7 +427,7 @@ int dra_open(const std::string& given, int mode, int* d_a) {
   const std::string filename = of_first(given);
   if (mode != DRA_RW && mode != DRA_W && mode != DRA_R)
     return failed(EINVAL, "DRA: open " + filename + ": the mode is none of DRA_RW, DRA_W, DRA_R");
-  if (const int code = world_of_job("", &world)) return code;
+  if (const int code = world_of_default_group(&world)) return code;
   if (const int code = oc_dra_open(world, filename.c_str(), mode != DRA_R, &opened))
     return failed(code, oc_last_error() + hint(filename));
   Array array;
@@ -437,6 +452,7 @@ int dra_open(const std::string& given, int mode, int* d_a) {
     array.facts.shape[static_cast<std::size_t>(k)] = shape[array.facts.axes - 1 - k];
   array.facts.filename = filename;
   array.mode = mode;
+  array.world = world;
   arrays.put(opened, std::move(array));
   *d_a = opened;
   return OC_OK;
@@ -454,10 +470,8 @@ int dra_end(int d_a, bool deletes) {
   if (!array) return closed(d_a);
   int code = OC_OK;
   if (deletes && array->mode == DRA_R) {  // may be deleted, as the original allows
-    int world = 0;
     code = oc_dra_close(d_a);
-    if (code == OC_OK) code = world_of_job("", &world);
-    if (code == OC_OK) code = oc_dra_open(world, array->facts.filename.c_str(), 1, &d_a);
+    if (code == OC_OK) code = oc_dra_open(array->world, array->facts.filename.c_str(), 1, &d_a);
     if (code != OC_OK) return failed(code);
   }
   code = deletes ? oc_dra_delete(d_a) : oc_dra_close(d_a);  // after its transfers
@@ -468,7 +482,8 @@ int dra_move(bool writes, bool transposes, int g_a, const Patch* section, int d_
              int* request) {
   Transfer transfer;
   *request = DRA_REQ_INVALID;
-  if (const int code = check(writes, transposes, g_a, section, d_a, box, &transfer)) return code;
+  const int own = check(writes, transposes, g_a, section, d_a, box, &transfer);
+  if (const int code = agreed(own, "DRA: another process has refused the transfer")) return code;
   if (writes) complete_reads_of(d_a);
   pnga_sync();  // what others have put is there, or is not needed any more
   const Part part = own_part(g_a, transfer);

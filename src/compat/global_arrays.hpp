@@ -8,6 +8,11 @@ extern "C" {
 using OutcoreGaInteger = outcore::compat::Integer;
 [[gnu::weak]] OutcoreGaInteger pnga_valid_handle(OutcoreGaInteger g_a);
 [[gnu::weak]] OutcoreGaInteger pnga_nodeid();
+[[gnu::weak]] OutcoreGaInteger pnga_get_pgroup(OutcoreGaInteger g_a);
+[[gnu::weak]] OutcoreGaInteger pnga_pgroup_get_default();
+[[gnu::weak]] OutcoreGaInteger pnga_pgroup_nodeid(OutcoreGaInteger group);
+/// An MPI_Comm: a pointer in Open MPI, an integer in MPICH.
+[[gnu::weak]] void* GA_MPI_Comm_pgroup_default();
 [[gnu::weak]] OutcoreGaInteger pnga_nnodes();
 [[gnu::weak]] OutcoreGaInteger pnga_ndim(OutcoreGaInteger g_a);
 [[gnu::weak]] OutcoreGaInteger pnga_total_blocks(OutcoreGaInteger g_a);

@@ -13,7 +13,9 @@ thread_local std::string last_text;
 std::atomic<bool> prints{false};
 
 std::mutex worlds_mutex;
-auto& worlds = *new std::map<std::string, int>;  // leaked: at exit nothing collective happens any more
+// Leaked: at exit nothing collective happens any more.
+auto& worlds = *new std::map<std::string, int>;
+auto& worlds_of_groups = *new std::map<int, int>;
 
 }  // namespace
 
@@ -73,6 +75,27 @@ int world_of_job(const std::string& scratch, int* world) {
   if (const int code = oc_world_job(&options, world)) return failed(code);
   worlds.emplace(scratch, *world);
   return OC_OK;
+}
+
+int world_of_group(int group, int communicator, int* world) {
+  const std::lock_guard guard(worlds_mutex);
+  const auto found = worlds_of_groups.find(group);
+  if (found != worlds_of_groups.end()) {
+    *world = found->second;
+    return OC_OK;
+  }
+  if (const int code = oc_world_mpi(communicator, nullptr, world)) return failed(code);
+  worlds_of_groups.emplace(group, *world);
+  return OC_OK;
+}
+
+int close_worlds_of_groups() {
+  const std::lock_guard guard(worlds_mutex);
+  int first = OC_OK;
+  for (const auto& [group, world] : worlds_of_groups)
+    if (const int code = oc_world_close(world); code && !first) first = failed(code);
+  worlds_of_groups.clear();
+  return first;
 }
 
 int close_world_of_job(const std::string& scratch) {

@@ -90,8 +90,13 @@ struct SplitPath {
 /// The world of the job with a scratch directory (empty: the default one), made when it is asked for first.
 /// Collective then. Returns a code.
 int world_of_job(const std::string& scratch, int* world);
+/// The world of some processes of the job, those of an MPI communicator, given by its Fortran handle. `group`
+/// is its number here. Collective over them when it is asked for first.
+int world_of_group(int group, int communicator, int* world);
 /// Closes it. Collective.
 int close_world_of_job(const std::string& scratch);
+/// Closes those of all groups that this process belongs to. Collective over each.
+int close_worlds_of_groups();
 
 /// Waits for all transfers that use memory of Global Arrays, which is about to be freed.
 void finish_transfers() noexcept;

@@ -215,6 +215,87 @@ static void types_and_axes(void) {
   }
 }
 
+/* Two groups, each with an array of its own at the same time. */
+static void groups(void) {
+  int mine = me % 2, list[64], count = 0, i, group, g_a = 0, g_b = 0, d_a = 0, request = 0, its_me,
+      its_processes;
+  char name[16];
+  if (processes < 2) return;
+  for (i = mine; i < processes; i += 2) list[count++] = i;
+  group = GA_Pgroup_create(list, count);
+  GA_Pgroup_set_default(group);
+  its_me = GA_Nodeid();
+  its_processes = GA_Nnodes();
+  EXPECT(its_processes == count && its_me == me / 2);
+  /* In turns: windows that two groups allocate at the same time share a file in Open MPI 4.1. */
+  for (i = 0; i < 2; ++i) {
+    if (i == mine) g_a = created("a"), g_b = created("b");
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  for (i = its_me; i < rows; i += its_processes) {
+    int lo[2] = {i, 0}, hi[2] = {i, columns - 1}, ld = columns, j;
+    double row[columns];
+    for (j = 0; j < columns; ++j) row[j] = value_at(i, j) + mine;
+    NGA_Put(g_a, lo, hi, row, &ld);
+  }
+  GA_Sync();
+  snprintf(name, sizeof name, "group%d", mine);
+  EXPECT(NDRA_Create(C_DBL, 2, dra_dims, "group", path_of(name), DRA_RW, unknown, &d_a) == 0);
+  EXPECT(NDRA_Write(g_a, d_a, &request) == 0 && DRA_Wait(request) == 0);
+  EXPECT(NDRA_Read(g_b, d_a, &request) == 0 && DRA_Wait(request) == 0);
+  for (i = its_me; i < rows; i += its_processes) EXPECT(element(g_b, i, 5) == value_at(i, 5) + mine);
+  GA_Sync();
+  EXPECT(DRA_Delete(d_a) == 0);
+  GA_Destroy(g_a);
+  GA_Destroy(g_b);
+  GA_Pgroup_set_default(GA_Pgroup_get_world());
+  GA_Sync();
+}
+
+/* Programs give the name of process 0, or a file that they have made to see whether they may. */
+static void names(void) {
+  int g_a = created("a"), d_a = 0, request = 0;
+  char name[16];
+  FILE* file = fopen(path_of("names0"), "w");
+  if (file) fclose(file);
+  GA_Sync();
+  snprintf(name, sizeof name, "names%d", me);
+  EXPECT(NDRA_Create(C_DBL, 2, dra_dims, "names", path_of(name), DRA_RW, unknown, &d_a) == 0);
+  EXPECT(NDRA_Write(g_a, d_a, &request) == 0 && DRA_Wait(request) == 0 && DRA_Close(d_a) == 0);
+  EXPECT(DRA_Open(path_of(name), DRA_RW, &d_a) == 0 && DRA_Delete(d_a) == 0);
+  GA_Destroy(g_a);
+}
+
+/* Thin slices are read by each process for itself: in the order of reads and writes that were begun. */
+static void slices(void) {
+  int g_a = created("a"), g_b = created("b"), d_a = 0, request = 0, reading = 0, i;
+  int lo[2] = {0, 11}, hi[2] = {rows - 1, 11}, status = 7;
+  dra_size_t dlo[2] = {0, 11}, dhi[2] = {rows - 1, 11};
+  double minus = -1;
+  fill(g_a);
+  EXPECT(NDRA_Create(C_DBL, 2, dra_dims, "slices", path_of("slices"), DRA_RW, unknown, &d_a) == 0);
+  EXPECT(NDRA_Write(g_a, d_a, &request) == 0);
+  EXPECT(NDRA_Read_section(0, g_b, lo, hi, d_a, dlo, dhi, &reading) == 0); /* of what is being written */
+  EXPECT(DRA_Wait(reading) == 0 && DRA_Wait(request) == 0);
+  for (i = me; i < rows; i += processes) EXPECT(element(g_b, i, 11) == value_at(i, 11));
+  GA_Sync();
+  GA_Zero(g_b);
+  GA_Scale(g_a, &minus);
+  EXPECT(NDRA_Read_section(0, g_b, lo, hi, d_a, dlo, dhi, &reading) == 0);
+  EXPECT(NDRA_Write(g_a, d_a, &request) == 0); /* what was read before it is old */
+  do EXPECT(DRA_Probe(reading, &status) == 0);
+  while (status != 0);
+  EXPECT(DRA_Wait(reading) == 0 && DRA_Wait(request) == 0);
+  for (i = me; i < rows; i += processes) EXPECT(element(g_b, i, 11) == value_at(i, 11));
+  GA_Sync();
+  EXPECT(NDRA_Read_section(0, g_b, lo, hi, d_a, dlo, dhi, &reading) == 0 && DRA_Wait(reading) == 0);
+  for (i = me; i < rows; i += processes) EXPECT(element(g_b, i, 11) == -value_at(i, 11));
+  GA_Sync();
+  EXPECT(DRA_Delete(d_a) == 0);
+  GA_Destroy(g_a);
+  GA_Destroy(g_b);
+}
+
 static void errors(void) {
   int g_a = created("a"), d_a = 0, request = 0, other = 0, status = 0, lo[2] = {0, 0}, hi[2] = {rows, 3};
   int right_hi[2] = {rows - 1, 3}, integers;
@@ -269,6 +350,9 @@ int main(int count, char** arguments) {
   a_created_array_is_zero();
   a_block_cyclic_array();
   types_and_axes();
+  groups();
+  names();
+  slices();
   errors();
 #endif
   EXPECT(DRA_Terminate() == 0);
