@@ -1,3 +1,5 @@
+// Disk arrays by their classic names: made, opened, closed.
+
 #include "compat/dra.hpp"
 
 #include <dlfcn.h>
@@ -6,9 +8,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 #include <vector>
 
+#include "compat/dra_arrays.hpp"
 #include "compat/global_arrays.hpp"
 #include "outcore/compat/dra.h"
 
@@ -45,20 +47,9 @@ constexpr TypeOf types[] = {{c_char, OC_INT8},
                             {c_single_complex, OC_COMPLEX64},
                             {c_double_complex, OC_COMPLEX128},
                             {c_long_long, OC_INT64}};
-constexpr int c_integer = sizeof(Integer) == 8 ? c_long : c_int;
-
-/// Sections up to this size are read by each process for itself. A collective transfer takes several meetings
-/// of all processes, which costs more than the reading of a thin slice.
-constexpr std::int64_t small_bytes = std::int64_t{1} << 20;
+static_assert(c_integer == (sizeof(Integer) == 8 ? c_long : c_int));
 
 constexpr const char* mark = "pario ";  // begins the metadata of an array made here: type, then name
-
-/// 0 if there is none.
-int element_type(int ma) {
-  for (const TypeOf& each : types)
-    if (each.ma == c_type(ma)) return each.oc;
-  return 0;
-}
 
 int ma_type(int oc) {
   for (const TypeOf& each : types)
@@ -66,25 +57,8 @@ int ma_type(int oc) {
   return 0;
 }
 
-struct Array {
-  DiskArrayFacts facts;
-  int mode = DRA_RW, element = 0, world = 0;
-};
-
-struct Pending {
-  int d_a = 0, g_a = 0;
-  std::int64_t request = 0;
-  bool reads = false, direct = false, any = false;
-  bool alone = false;  ///< each process reads for itself; then an error is of this process
-  Patch patch;         ///< of the global array
-  std::shared_ptr<std::vector<std::byte>> buffer;
-  int code = OC_OK;  ///< of a read that could not begin
-  std::string text, filename;
-};
-
 bool started = false;
 auto& arrays = *new Numbered<Array>;
-auto& requests = *new Numbered<Pending>;
 
 /// The processes that make and open arrays now: those of the default group of Global Arrays.
 int world_of_default_group(int* world) {
@@ -122,7 +96,22 @@ std::string hint(const std::string& filename) {
   return "; an array of the original is imported by outcore import-dra";
 }
 
-/// A list for C: axes turned round.
+}  // namespace
+
+Numbered<Array>& open_arrays() {
+  return arrays;
+}
+
+bool dra_started() noexcept {
+  return started;
+}
+
+int element_type(int ma) {
+  for (const TypeOf& each : types)
+    if (each.ma == c_type(ma)) return each.oc;
+  return 0;
+}
+
 void turn(const Axes& from, int axes, std::int64_t* to) {
   for (int k = 0; k < axes; ++k) to[k] = from[static_cast<std::size_t>(axes - 1 - k)];
 }
@@ -130,188 +119,6 @@ void turn(const Axes& from, int axes, std::int64_t* to) {
 int closed(int d_a) {
   return failed(EBADF, "DRA: there is no disk array " + std::to_string(d_a));
 }
-
-std::string text_of(const Patch& patch, int axes) {
-  std::string text = "[";
-  for (int k = 0; k < axes; ++k)
-    text += (k ? "," : "") + std::to_string(patch.lo[static_cast<std::size_t>(k)]) + ":" +
-            std::to_string(patch.hi[static_cast<std::size_t>(k)]);
-  return text + "]";
-}
-
-bool inside(const Patch& patch, const Axes& shape, int axes) {
-  for (std::size_t k = 0; k < static_cast<std::size_t>(axes); ++k)
-    if (patch.lo[k] < 1 || patch.hi[k] > shape[k] || patch.lo[k] > patch.hi[k]) return false;
-  return true;
-}
-
-Patch whole(const Axes& shape, int axes) {
-  Patch patch;
-  for (std::size_t k = 0; k < static_cast<std::size_t>(axes); ++k) patch.lo[k] = 1, patch.hi[k] = shape[k];
-  return patch;
-}
-
-/// What is asked for, checked: the same at all processes, since all give the same.
-struct Transfer {
-  Array array;
-  Patch section, box;
-  int axes = 0;
-  bool transposes = false;
-
-  [[nodiscard]] std::size_t array_axis(std::size_t k) const {
-    return transposes ? static_cast<std::size_t>(axes) - 1 - k : k;
-  }
-};
-
-int check(bool writes, bool transposes, int g_a, const Patch* section, int d_a, const Patch* box,
-          Transfer* transfer) {
-  if (!started) return failed(EINVAL, "DRA: dra_init was not called");
-  if (!pnga_sync || !pnga_access_ptr)
-    return failed(ENOTSUP, "DRA: the program has no Global Arrays, or hides them");
-  const auto array = arrays.get(d_a);
-  if (!array) return closed(d_a);
-  const std::string attempted =
-      std::string("DRA: ") + (writes ? "write to " : "read from ") + array->facts.filename;
-  if (array->mode == (writes ? DRA_R : DRA_W))
-    return failed(EACCES, attempted + ": it was opened to " + (writes ? "read" : "write") + " only");
-  if (!pnga_valid_handle(g_a))
-    return failed(EBADF, attempted + ": there is no global array " + std::to_string(g_a));
-  Integer type = 0, axes = 0, dims[max_axes] = {};
-  pnga_inquire(g_a, &type, &axes, dims);
-  if (element_type(static_cast<int>(type)) != array->element)
-    return failed(EINVAL, attempted + ": it is of type " + std::to_string(array->facts.type) +
-                              ", the global array of type " + std::to_string(type));
-  if (axes != array->facts.axes)
-    return failed(EINVAL, attempted + ": it has " + std::to_string(array->facts.axes) +
-                              " axes, the global array " + std::to_string(axes));
-  Axes shape{};
-  std::copy_n(dims, axes, shape.begin());
-  *transfer = {*array, section ? *section : whole(shape, static_cast<int>(axes)),
-               box ? *box : whole(array->facts.shape, static_cast<int>(axes)), static_cast<int>(axes),
-               transposes};
-  if (!inside(transfer->section, shape, transfer->axes))
-    return failed(EINVAL, attempted + ": section " + text_of(transfer->section, transfer->axes) +
-                              " is not inside the global array " +
-                              text_of(whole(shape, transfer->axes), transfer->axes));
-  if (!inside(transfer->box, array->facts.shape, transfer->axes))
-    return failed(EINVAL, attempted + ": section " + text_of(transfer->box, transfer->axes) +
-                              " is not inside " +
-                              text_of(whole(array->facts.shape, transfer->axes), transfer->axes));
-  for (std::size_t k = 0; k < static_cast<std::size_t>(transfer->axes); ++k) {
-    const std::size_t a = transfer->array_axis(k);
-    if (transfer->section.hi[k] - transfer->section.lo[k] != transfer->box.hi[a] - transfer->box.lo[a])
-      return failed(EINVAL, attempted + ": section " + text_of(transfer->box, transfer->axes) +
-                                " has another shape than " + text_of(transfer->section, transfer->axes) +
-                                " of the global array" + (transposes ? ", transposed" : ""));
-  }
-  return OC_OK;
-}
-
-/// The part of a section that this process moves: what it holds of it, in place; of arrays of which it has no
-/// single patch in place an even share of the last axis, through a buffer.
-struct Part {
-  Patch patch;
-  bool any = false, direct = true;
-};
-
-Part own_part(int g_a, const Transfer& transfer) {
-  Part part;
-  const auto axes = static_cast<std::size_t>(transfer.axes);
-  auto me = pnga_nodeid();
-  const auto processes = pnga_nnodes();
-  part.direct =
-      !(pnga_total_blocks && pnga_total_blocks(g_a) >= 0) && !(pnga_is_mirrored && pnga_is_mirrored(g_a));
-  part.patch = transfer.section;
-  part.any = true;
-  if (part.direct) {
-    Integer lo[max_axes] = {}, hi[max_axes] = {};
-    if (pnga_get_pgroup && pnga_pgroup_nodeid) me = pnga_pgroup_nodeid(pnga_get_pgroup(g_a));
-    pnga_distribution(g_a, me, lo, hi);
-    for (std::size_t k = 0; k < axes; ++k) {
-      part.patch.lo[k] = std::max<std::int64_t>(part.patch.lo[k], lo[k]);
-      part.patch.hi[k] = std::min<std::int64_t>(part.patch.hi[k], hi[k]);
-      part.any = part.any && lo[k] > 0 && part.patch.lo[k] <= part.patch.hi[k];
-    }
-  } else {
-    const std::int64_t first = part.patch.lo[axes - 1], count = part.patch.hi[axes - 1] - first + 1;
-    part.patch.lo[axes - 1] = first + count * me / processes;
-    part.patch.hi[axes - 1] = first + count * (me + 1) / processes - 1;
-    part.any = part.patch.lo[axes - 1] <= part.patch.hi[axes - 1];
-  }
-  return part;
-}
-
-void copy(const Patch& patch, Integer* lo, Integer* hi) {
-  std::copy(patch.lo.begin(), patch.lo.end(), lo);
-  std::copy(patch.hi.begin(), patch.hi.end(), hi);
-}
-
-/// Leading dimensions of contiguous memory of a patch.
-void leading(const Patch& patch, int axes, Integer* ld) {
-  for (int k = 0; k + 1 < axes; ++k)
-    ld[k] = static_cast<Integer>(patch.hi[static_cast<std::size_t>(k)] -
-                                 patch.lo[static_cast<std::size_t>(k)] + 1);
-}
-
-/// What the elements of a section take, of all processes.
-std::int64_t size_bytes(const Transfer& transfer) {
-  auto bytes = static_cast<std::int64_t>(oc_element_bytes(transfer.array.element));
-  for (std::size_t k = 0; k < static_cast<std::size_t>(transfer.axes); ++k)
-    bytes *= transfer.section.hi[k] - transfer.section.lo[k] + 1;
-  return bytes;
-}
-
-/// Whether a write of this array is under way: all processes have the same, since they begin and end them
-/// together.
-bool is_written(int d_a) {
-  bool writes = false;
-  requests.for_each(
-      [&](int, Pending& pending) { writes = writes || (pending.d_a == d_a && !pending.reads); });
-  return writes;
-}
-
-/// A write comes after the reads that were begun before it.
-void complete_reads_of(int d_a) {
-  requests.for_each([&](int, Pending& pending) {
-    int which = 0;
-    if (pending.d_a == d_a && pending.alone && pending.request > 0) oc_wait_any(1, &pending.request, &which);
-  });
-}
-
-/// The same code at all processes; `otherwise` is the text where only others have failed.
-int agreed(int code, const std::string& otherwise) {
-  if (!pnga_gop) return code;
-  Integer all = code;
-  char most[] = "max";
-  pnga_gop(c_integer, &all, 1, most);
-  return code == OC_OK && all != OC_OK ? failed(static_cast<int>(all), otherwise) : code;
-}
-
-/// Ends what a transfer has of a global array. Returns a code.
-int finish(Pending& pending) {
-  int code = pending.code;
-  if (code) {
-    failed(code, pending.text);
-  } else if (pending.request > 0) {
-    code = oc_wait(pending.request, nullptr);
-    if (code) failed(code);
-  }
-  if (pending.alone)
-    code = agreed(code, "DRA: another process could not read its part of " + pending.filename);
-  if (!pending.any) return code;
-  Integer lo[max_axes], hi[max_axes], ld[max_axes] = {};
-  copy(pending.patch, lo, hi);
-  if (!pnga_valid_handle(pending.g_a)) return code;  // it was destroyed: MPI_Win_free waited for this
-  if (pending.direct) {
-    (pending.reads ? pnga_release_update : pnga_release)(pending.g_a, lo, hi);
-  } else if (pending.reads && code == OC_OK) {
-    leading(pending.patch, static_cast<int>(pnga_ndim(pending.g_a)), ld);
-    pnga_put(pending.g_a, lo, hi, pending.buffer->data(), ld);
-  }
-  return code;
-}
-
-}  // namespace
 
 int fortran_type(int type) {
   switch (type) {
@@ -348,14 +155,6 @@ int c_type(int type) {
     default:
       return type;
   }
-}
-
-void finish_transfers() noexcept {
-  requests.for_each([](int, Pending& pending) {
-    int which = 0;
-    if (pending.direct && pending.request > 0)
-      oc_wait_any(1, &pending.request, &which);  // its error is for dra_wait
-  });
 }
 
 int dra_start() {
@@ -476,85 +275,6 @@ int dra_end(int d_a, bool deletes) {
   }
   code = deletes ? oc_dra_delete(d_a) : oc_dra_close(d_a);  // after its transfers
   return code ? failed(code) : OC_OK;
-}
-
-int dra_move(bool writes, bool transposes, int g_a, const Patch* section, int d_a, const Patch* box,
-             int* request) {
-  Transfer transfer;
-  *request = DRA_REQ_INVALID;
-  const int own = check(writes, transposes, g_a, section, d_a, box, &transfer);
-  if (const int code = agreed(own, "DRA: another process has refused the transfer")) return code;
-  if (writes) complete_reads_of(d_a);
-  pnga_sync();  // what others have put is there, or is not needed any more
-  const Part part = own_part(g_a, transfer);
-  const int axes = transfer.axes;
-  Pending pending;
-  pending.d_a = d_a;
-  pending.g_a = g_a;
-  pending.reads = !writes;
-  pending.direct = part.direct;
-  pending.any = part.any;
-  pending.alone = !writes && size_bytes(transfer) <= small_bytes && !is_written(d_a);
-  pending.patch = part.patch;
-  pending.filename = transfer.array.facts.filename;
-  std::int64_t begin[max_axes] = {}, end[max_axes] = {}, strides[max_axes] = {};
-  std::byte* memory = nullptr;
-  if (part.any) {
-    const auto element_bytes = static_cast<std::int64_t>(oc_element_bytes(transfer.array.element));
-    Integer lo[max_axes], hi[max_axes], ld[max_axes] = {};
-    copy(part.patch, lo, hi);
-    if (part.direct) {
-      pnga_access_ptr(g_a, lo, hi, static_cast<void*>(&memory), ld);
-    } else {
-      std::int64_t bytes = element_bytes;
-      for (std::size_t k = 0; k < static_cast<std::size_t>(axes); ++k)
-        bytes *= part.patch.hi[k] - part.patch.lo[k] + 1;
-      pending.buffer = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(bytes));
-      memory = pending.buffer->data();
-      leading(part.patch, axes, ld);
-      if (writes) pnga_get(g_a, lo, hi, memory, ld);
-    }
-    std::int64_t stride = element_bytes;
-    for (std::size_t k = 0; k < static_cast<std::size_t>(axes); ++k) {
-      const std::size_t a = transfer.array_axis(k), c = static_cast<std::size_t>(axes) - 1 - a;
-      begin[c] = transfer.box.lo[a] - 1 + part.patch.lo[k] - transfer.section.lo[k];
-      end[c] = begin[c] + part.patch.hi[k] - part.patch.lo[k] + 1;
-      strides[c] = stride;
-      if (k + 1 < static_cast<std::size_t>(axes)) stride *= ld[k];
-    }
-  }
-  if (pending.alone) {
-    if (part.any) pending.code = oc_dra_get_async(d_a, begin, end, memory, strides, &pending.request);
-    if (pending.code) pending.text = oc_last_error();  // for dra_wait, where the others learn of it
-    *request = requests.add(std::move(pending));
-    return OC_OK;
-  }
-  const int code = writes ? oc_dra_write_blocks_all_async(d_a, begin, end, memory, strides, &pending.request)
-                          : oc_dra_read_blocks_all_async(d_a, begin, end, memory, strides, &pending.request);
-  if (code) return failed(code);
-  *request = requests.add(std::move(pending));
-  return OC_OK;
-}
-
-int dra_wait_for(int request) {
-  if (request == DRA_REQ_INVALID) return OC_OK;
-  auto pending = requests.take(request);
-  if (!pending) return failed(EINVAL, "DRA: there is no request " + std::to_string(request));
-  const int code = finish(*pending);
-  pnga_sync();
-  return code;
-}
-
-int dra_look(int request, bool* done) {
-  *done = true;
-  if (request == DRA_REQ_INVALID) return OC_OK;
-  const auto pending = requests.get(request);
-  if (!pending) return failed(EINVAL, "DRA: there is no request " + std::to_string(request));
-  int its_done = 1;
-  if (pending->request == 0) return OC_OK;  // nothing of it is here
-  if (const int code = oc_test(pending->request, &its_done)) return failed(code);
-  *done = its_done != 0;
-  return OC_OK;
 }
 
 }  // namespace outcore::compat

@@ -1,0 +1,28 @@
+// The disk arrays that are open, for those who make them and those who move sections of them.
+#pragma once
+
+#include <cstdint>
+
+#include "compat/dra.hpp"
+#include "compat/shared.hpp"
+#include "outcore/compat/dra.h"
+
+namespace outcore::compat {
+
+inline constexpr int c_integer = sizeof(Integer) == 8 ? 1002 : 1001;  ///< number of Integer among types of MA
+
+struct Array {
+  DiskArrayFacts facts;
+  int mode = DRA_RW, element = 0, world = 0;
+};
+
+[[nodiscard]] Numbered<Array>& open_arrays();
+[[nodiscard]] bool dra_started() noexcept;
+/// The type of elements, of OC_*; 0 if there is none.
+[[nodiscard]] int element_type(int ma);
+/// A list for C: axes turned round.
+void turn(const Axes& from, int axes, std::int64_t* to);
+/// The error of a number that is none. Returns its code.
+int closed(int d_a);
+
+}  // namespace outcore::compat
