@@ -1,0 +1,135 @@
+/* Exclusive and shared files by their classic names, with the real Global Arrays. Built against the library
+ * of the original and against ours; what only ours does right is left out with -DORIGINAL. The argument is a
+ * directory. */
+#include <eaf.h>
+#include <ga.h>
+#include <macdecls.h>
+#include <mpi.h>
+#include <sf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int failures = 0, me = 0, processes = 1;
+static char directory[1024];
+
+#define EXPECT(condition)                                                          \
+  do {                                                                             \
+    if (!(condition)) {                                                            \
+      printf("FAIL  process %d: %s:%d: %s\n", me, __FILE__, __LINE__, #condition); \
+      ++failures;                                                                  \
+    }                                                                              \
+  } while (0)
+
+static char* path_of(const char* name) {
+  static char path[1200];
+  snprintf(path, sizeof path, "%s/%s%d", directory, name, me);
+  return path;
+}
+
+enum { count = 5000, bytes = count * 8 };
+static double out[count], in[count];
+
+static int is(double first) {
+  int i, right = 0;
+  for (i = 0; i < count; ++i) right += in[i] == first + i;
+  memset(in, 0, sizeof in);
+  return right == count;
+}
+
+static void set(double first) {
+  int i;
+  for (i = 0; i < count; ++i) out[i] = first + i;
+}
+
+static void exclusive_files(void) {
+  int file = -1, requests[2], code;
+  double length = -1, *other = malloc(bytes);
+  char text[80] = "";
+  EXPECT(EAF_Open(path_of("eaf"), EAF_RW, &file) == 0);
+  set(1);
+  EXPECT(EAF_Write(file, 0, out, bytes) == 0);
+  set(7);
+  EXPECT(EAF_Write(file, 3.0 * bytes, out, bytes) == 0);
+  EXPECT(EAF_Length(file, &length) == 0 && length == 4.0 * bytes);
+  EXPECT(EAF_Read(file, 0, in, bytes) == 0 && is(1));
+  EXPECT(EAF_Read(file, 3.0 * bytes, in, bytes) == 0 && is(7));
+  EXPECT(EAF_Read(file, 1.0 * bytes, in, 8) == 0 && in[0] == 0); /* never written */
+
+  set(20);
+  EXPECT(EAF_Awrite(file, 1.0 * bytes, out, bytes, &requests[0]) == 0 && EAF_Wait(file, requests[0]) == 0);
+  EXPECT(EAF_Aread(file, 1.0 * bytes, in, bytes, &requests[0]) == 0);
+  EXPECT(EAF_Aread(file, 3.0 * bytes, other, bytes, &requests[1]) == 0);
+  EXPECT(EAF_Wait(file, requests[1]) == 0 && EAF_Wait(file, requests[0]) == 0);
+  EXPECT(is(20) && other[1] == 8);
+
+  code = EAF_Read(file, 4.0 * bytes, in, 8);
+  EXPECT(code != 0);
+#ifndef ORIGINAL
+  EXPECT(EAF_Eof(code) == 0);
+  EAF_Errmsg(code, text);
+  EXPECT(strstr(text, "end of") != NULL);
+  EXPECT(EAF_Aread(file, 4.0 * bytes, in, 8, &requests[0]) == 0);
+  EXPECT(EAF_Eof(EAF_Wait(file, requests[0])) == 0);
+  {
+    int status = 7;
+    EXPECT(EAF_Aread(file, 0, in, bytes, &requests[0]) == 0);
+    do EXPECT(EAF_Probe(requests[0], &status) == 0);
+    while (status != 0);
+    EXPECT(EAF_Wait(file, requests[0]) == 0 && is(1));
+    EXPECT(EAF_Wait(file, requests[0]) != 0);
+  }
+#endif
+  EXPECT(EAF_Truncate(file, 100.0) == 0 && EAF_Length(file, &length) == 0 && length == 100);
+  EXPECT(EAF_Close(file) == 0);
+  EXPECT(EAF_Open(path_of("eaf"), EAF_R, &file) == 0 && EAF_Read(file, 0, in, 96) == 0 && in[11] == 12);
+  EXPECT(EAF_Close(file) == 0 && EAF_Delete(path_of("eaf")) == 0);
+  EXPECT(EAF_Open(path_of("eaf"), EAF_R, &file) != 0);
+  EXPECT(EAF_Open("/no/such/directory/eaf", EAF_RW, &file) != 0);
+  EAF_Errmsg(0, text);
+  EXPECT(strncmp(text, "OK", 2) == 0);
+  free(other);
+}
+
+static void shared_files(void) {
+  int file = -1, requests[2], next = (me + 1) % processes;
+  char name[1200];
+  snprintf(name, sizeof name, "%s/shared", directory);
+  EXPECT(SF_Create(name, 1e9, 1e8, bytes, &file) == 0);
+  set(100 * me);
+  EXPECT(SF_Write(file, 1.0 * me * bytes, bytes, (char*)out, &requests[0]) == 0 &&
+         SF_Wait(&requests[0]) == 0);
+  GA_Sync();
+  memset(in, 0, sizeof in);
+  EXPECT(SF_Read(file, 1.0 * next * bytes, bytes / 2, (char*)in, &requests[0]) == 0);
+  EXPECT(SF_Read(file, 1.0 * next * bytes + bytes / 2, bytes / 2, (char*)in + bytes / 2, &requests[1]) == 0);
+  EXPECT(SF_Waitall(requests, 2) == 0 && is(100 * next));
+  GA_Sync();
+  EXPECT(SF_Destroy(file) == 0);
+#ifndef ORIGINAL
+  /* A hard limit is one. */
+  EXPECT(SF_Create(name, 1000, 1000, 100, &file) == 0);
+  EXPECT(SF_Write(file, 0, 1000, (char*)out, &requests[0]) == 0 && SF_Wait(&requests[0]) == 0);
+  EXPECT(SF_Write(file, 1000, 1000, (char*)out, &requests[0]) != 0 || SF_Wait(&requests[0]) != 0);
+  GA_Sync();
+  EXPECT(SF_Destroy(file) == 0 && SF_Destroy(file) != 0);
+  EXPECT(SF_Create((char*)"/no/such/directory/shared", 1000, 1000, 100, &file) != 0);
+#endif
+}
+
+int main(int argument_count, char** arguments) {
+  int all = 0;
+  MPI_Init(&argument_count, &arguments);
+  GA_Initialize();
+  MA_init(MT_C_DBL, 1000000, 4000000);
+  me = GA_Nodeid();
+  processes = GA_Nnodes();
+  snprintf(directory, sizeof directory, "%s", argument_count > 1 ? arguments[1] : ".");
+  exclusive_files();
+  shared_files();
+  MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  if (me == 0) printf("%d failed\n", all);
+  GA_Terminate();
+  MPI_Finalize();
+  return all != 0;
+}
