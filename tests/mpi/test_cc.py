@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pyscf")
 sys.path.append(str(Path(__file__).parents[1] / "python" / "chem" / "cc"))
-from cc_support import WATER, mean_field
+from cc_support import AMINO, WATER, mean_field, open_mean_field
 
 from outcore.chem.cc import CCSD
 
@@ -33,3 +33,17 @@ def test_energies_do_not_depend_on_processes(comm: Any, computed_once: Any, stor
     assert cc.converged
     assert abs(cc.e_corr - energy) < 1e-9
     assert abs(cc.e_t - triples) < 1e-9
+
+
+def make_open() -> tuple[Any, float]:
+    mf = open_mean_field("UHF", AMINO, "6-31g")
+    with CCSD(mf, 1, comm=None, **SETTINGS) as cc:
+        return mf, cc.kernel()
+
+
+def test_energies_of_open_shells_do_not_depend_on_processes(comm: Any, computed_once: Any) -> None:
+    mf, energy = computed_once("ccsd of an open shell", make_open)
+    with CCSD(mf, 1, comm=comm, storage="disk", **SETTINGS) as cc:
+        cc.kernel()
+    assert cc.converged
+    assert abs(cc.e_corr - energy) < 1e-9

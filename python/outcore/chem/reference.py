@@ -110,7 +110,7 @@ def of(mf: Any, *, noncanonical: str = "refuse", force: bool = False) -> Referen
     restricted, spins, note, given = _checked(mf, force)
     if force and not mf.converged:
         return Reference(restricted, [_sorted(*each) for each in spins], note=note, given=given)
-    if not _is_restricted_open(mf) and getattr(mf, "_canonical", "") == given:
+    if not is_restricted_open(mf) and getattr(mf, "_canonical", "") == given:
         reference = Reference(restricted, [_sorted(*each) for each in spins])
     else:
         reference = _canonical(mf, restricted, spins, noncanonical)
@@ -123,7 +123,7 @@ def as_given(mf: Any, *, force: bool = False) -> Reference:
     spin, whose off-diagonal elements count. `force`: as for `of`. All processes that share the object call it."""
     restricted, spins, note, given = _checked(mf, force)
     found = [_sorted(*each) for each in spins]
-    if not _is_restricted_open(mf) and getattr(mf, "_canonical", "") == given:
+    if not is_restricted_open(mf) and getattr(mf, "_canonical", "") == given:
         found = [replace(each, fock=np.diag(each.energies)) for each in found]
     else:
         focks = [
@@ -155,7 +155,8 @@ def _checked(mf: Any, force: bool) -> tuple[bool, list[Occupied], str, str]:
     return restricted, spins, note, _fingerprint(mf)
 
 
-def _is_restricted_open(mf: Any) -> bool:
+def is_restricted_open(mf: Any) -> bool:
+    """Whether one set of orbitals holds different numbers of electrons of each spin."""
     from pyscf.scf import rohf
 
     return isinstance(mf, rohf.ROHF)
@@ -173,7 +174,7 @@ def _spins(mf: Any) -> tuple[bool, list[Occupied]]:
     limit = 2.0 if len(coefficients) == 1 else 1.0
     for occupation in occupations:
         whole = np.round(occupation)
-        odd = limit == 2.0 and not _is_restricted_open(mf)  # closed shells have no occupation of 1
+        odd = limit == 2.0 and not is_restricted_open(mf)  # closed shells have no occupation of 1
         wrong = (abs(occupation - whole) > _WHOLE) | (whole < 0) | (whole > limit) | (odd & (whole == 1))
         if wrong.any():
             first = int(np.flatnonzero(wrong)[0])
@@ -197,7 +198,7 @@ def _spins(mf: Any) -> tuple[bool, list[Occupied]]:
     if len(coefficients) == 2:
         return False, [(c, e, o > 0.5) for c, e, o in zip(coefficients, energies, occupations, strict=True)]
     (c,), (e,), (o,) = coefficients, energies, occupations
-    if not (_is_restricted_open(mf) and (np.round(o) == 1).any()):
+    if not (is_restricted_open(mf) and (np.round(o) == 1).any()):
         return True, [(c, e, o > 1.5)]
     return False, [(c, e, o > 0.5), (c, e, o > 1.5)]
 
@@ -217,7 +218,7 @@ def _sorted(coefficients: Matrix, energies: Matrix, occupied: NDArray[np.bool_])
 def _focks(mf: Any) -> list[Matrix]:
     """Of each spin, over basis functions."""
     fock = mf.get_fock(dm=mf.make_rdm1())
-    each = [fock.focka, fock.fockb] if _is_restricted_open(mf) else _each_spin(np.asarray(fock), 3)
+    each = [fock.focka, fock.fockb] if is_restricted_open(mf) else _each_spin(np.asarray(fock), 3)
     return [np.asarray(one, np.float64) for one in each]
 
 

@@ -1,4 +1,4 @@
-"""Coupled cluster with single and double excitations of closed shells, from three-index integrals.
+"""Coupled cluster with single and double excitations, from three-index integrals.
 
 ccsd = outcore.chem.cc.CCSD(mf, frozen="auto", memory="2GB")
 ccsd.kernel()
@@ -11,6 +11,7 @@ import errno
 import os
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,17 +20,21 @@ import numpy as np
 from outcore.base.errors import OutcoreError
 from outcore.chem import problem
 from outcore.chem import reference as references
+from outcore.chem.cc import orbitals
 from outcore.chem.cc import plan as plans
 from outcore.chem.cc.cholesky import EXACT, Cholesky
 from outcore.chem.cc.diis import Diis
+from outcore.chem.cc.doubles import Doubles, Equations
 from outcore.chem.cc.integrals import Fitted, Integrals, Source
 from outcore.chem.cc.iteration import Iteration
 from outcore.chem.cc.kept import AMPLITUDES, FORMAT, TRIPLES, KeptAmplitudes
 from outcore.chem.cc.ladder import Ladder
+from outcore.chem.cc.opposite_ladder import OppositeLadder
 from outcore.chem.cc.restricted import RestrictedEquations
 from outcore.chem.cc.room import Room
 from outcore.chem.cc.settings import Settings
 from outcore.chem.cc.triples import Triples
+from outcore.chem.cc.unrestricted import UnrestrictedEquations
 from outcore.chem.driver import RootDriven
 from outcore.chem.frozen import count_frozen
 from outcore.chem.ri.fitting import SCREENING
@@ -43,7 +48,6 @@ from outcore.keep.stages import Stage, Stages
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
-    from outcore.tensor.array import Array
     from outcore.tensor.layout import Tile
 
 Values = np.ndarray[Any, np.dtype[Any]]
@@ -52,8 +56,8 @@ _DIVERGED = 1e6  # norm of a change of the amplitudes
 
 
 class CCSD:
-    """CCSD of a converged PySCF RHF object, with density fitting or without, on one or several processes; each
-    makes the same object and calls the same methods, which are collective.
+    """CCSD of a converged PySCF RHF, UHF or ROHF object, with density fitting or without, on one or several
+    processes; each makes the same object and calls the same methods, which are collective.
 
     Args:
         mf: the reference; on several processes the orbitals of rank 0 count.
@@ -67,8 +71,8 @@ class CCSD:
         settings: see `Settings`.
 
     After `kernel`: `e_corr`, `e_tot` (Hartree, of CCSD; `ccsd_t` returns what triples add), `converged`,
-    `iterations`, `t1` [i,a] and `t2`, an Array [a,i,b,j] (`amplitudes` has them as PySCF does). Raises
-    OutcoreError, the same on all processes.
+    `iterations`, `t1` and `t2` (`amplitudes` has them as PySCF does). Raises OutcoreError, the same on all
+    processes.
     """
 
     def __init__(
@@ -97,27 +101,19 @@ class CCSD:
             comm = make_world(comm, self._memory_bytes, scratch)
         self.world = comm
         self.reference = self._take_reference(force)
-        spin = self.reference.spins[0]
+        self.restricted = self.reference.restricted
         with self.world.together("coupled cluster", frozen):
-            if not self.reference.restricted:
-                raise OutcoreError(
-                    errno.ENOTSUP, "coupled cluster", detail="the reference has open shells; take closed ones"
-                )
-            self.frozen = count_frozen(self.mol, frozen, spin.occupied)
-        self.coefficients = np.ascontiguousarray(spin.coefficients[:, self.frozen :])
-        self.energies = np.ascontiguousarray(spin.energies[self.frozen :])
-        assert spin.fock is not None
-        self.fock = np.ascontiguousarray(spin.fock[self.frozen :, self.frozen :])
-        self.occupied = spin.occupied - self.frozen
-        self.virtual = len(self.energies) - self.occupied
+            self.frozen = count_frozen(self.mol, frozen, max(each.occupied for each in self.reference.spins))
+            rotate = not self.restricted and references.is_restricted_open(mf)
+            self.spins = orbitals.take(self.reference, self.frozen, self.settings.orbitals, rotate=rotate)
         self.plan: plans.Plan | None = None
-        self.equations: RestrictedEquations | None = None
+        self.equations: RestrictedEquations | UnrestrictedEquations | None = None
         self.on_iteration: Callable[[Iteration], None] | None = None
         self.on_progress: Callable[[str, float], None] | None = None
         self.iterations: list[Iteration] = []
         self.converged = False
         self.e_corr = self.e_t = 0.0
-        self.t1: Values = np.zeros((self.occupied, self.virtual))
+        self.singles: list[Values] = [np.zeros((each.occupied, each.virtual)) for each in self.spins]
         self._checkpoint = None if checkpoint is None else Path(checkpoint)
         self._kept: KeptAmplitudes | None = None
         self._stamp = ""  # of converged amplitudes
@@ -144,18 +140,28 @@ class CCSD:
     @property
     def uncorrelated(self) -> bool:
         """There are no occupied or no virtual orbitals: nothing to compute, and the energy is 0."""
-        return not self.occupied or not self.virtual
+        return not self.spins[0].occupied or not self.spins[0].virtual
 
     @property
-    def t2(self) -> Array:
-        """Doubles [a,i,b,j]."""
+    def t1(self) -> Any:
+        """Singles [i,a]; of open shells those of both spins."""
+        return self.singles[0] if self.restricted else tuple(self.singles)
+
+    @property
+    def t2(self) -> Any:
+        """Doubles, an Array [a,i,b,j]; of open shells those of spins aa, ab, bb."""
         if self.equations is None:
             raise OutcoreError(errno.EINVAL, "take amplitudes", detail="run kernel() first")
-        return self.equations.t2
+        found = [each.amplitudes for each in self.equations.doubles]
+        return found[0] if self.restricted else tuple(found)
 
-    def amplitudes(self) -> tuple[Values, Values]:
-        """t1 [i,a] and t2 [i,j,a,b] in memory, as PySCF has them, at each process."""
-        return self.t1.copy(), np.ascontiguousarray(self.t2.to_numpy().transpose(1, 3, 0, 2))
+    def amplitudes(self) -> tuple[Any, Any]:
+        """Singles [i,a] and doubles [i,j,a,b] in memory, as PySCF has them, at each process."""
+        found = (self.t2,) if self.restricted else self.t2
+        doubles = [np.ascontiguousarray(each.to_numpy().transpose(1, 3, 0, 2)) for each in found]
+        if self.restricted:
+            return self.singles[0].copy(), doubles[0]
+        return tuple(each.copy() for each in self.singles), tuple(doubles)
 
     def summary(self) -> str:
         """For people: what is correlated, with which integrals, and where things are. Collective."""
@@ -178,12 +184,12 @@ class CCSD:
             sizes = plans.Sizes(
                 int(self.mol.nao),
                 source.rank,
-                self.occupied,
-                self.virtual,
+                tuple(each.occupied for each in self.spins),
+                tuple(each.virtual for each in self.spins),
                 self.settings.diis_space,
                 tuple(source.cuts),
             )
-            self.plan = plans.restricted(
+            self.plan = plans.make_plan(
                 sizes,
                 free.bytes,
                 self.world.size,
@@ -217,46 +223,68 @@ class CCSD:
 
         return tell
 
-    def set_up(self) -> RestrictedEquations:
+    def set_up(self) -> RestrictedEquations | UnrestrictedEquations:
         """Integrals, and the amplitudes of second order. Collective."""
         plan = self.prepare()
         assert self._source is not None
         room = self._room = Room(self.world, self.threads, plan)
-        integrals = Integrals.build(
-            room, plan.spaces, self._source, self.coefficients, progress=self._tell("three-index integrals")
-        )
-        ladder = Ladder(room, plan.spaces, integrals, stored=plan.ladder != "rebuild")
-        ladder.build(self._tell("ladder integrals"))
-        equations = RestrictedEquations(room, plan.spaces, integrals, ladder, self.fock)
-
-        def second_order(tile: Tile) -> None:
-            equations.put_amplitudes(tile, equations.ovov.get_tile(tile) / self._gaps(tile))
-
-        room.each_tile(equations.t2, second_order, "amplitudes of second order")
-        equations.u2.sync()
-        gaps = self.energies[: self.occupied, None] - self.energies[self.occupied :]
-        self.t1 = self.fock[: self.occupied, self.occupied :] / gaps
-        self.equations = equations
+        names = [""] if self.restricted else ["a", "b"]
+        tell = self._tell("three-index integrals")
+        integrals = [
+            Integrals.build(room, spaces, self._source, spin.coefficients, name, tell)
+            for spaces, spin, name in zip(plan.spaces, self.spins, names, strict=True)
+        ]
+        equations = self.equations = self._equations(room, plan, integrals, names)
+        for each in equations.doubles:
+            room.each_tile(
+                each.amplitudes,
+                lambda tile, each=each: each.put(tile, each.integrals(tile) / self._gaps(each, tile)),  # type: ignore[misc]
+                "amplitudes of second order",
+            )
+        equations.sync()
+        self.singles = [
+            spin.fock[: spin.occupied, spin.occupied :] / spin.gaps(self.settings.level_shift)
+            for spin in self.spins
+        ]
         if self._checkpoint is not None:
             self._take_kept(room, equations, self._checkpoint)
         return equations
 
-    def _take_kept(self, room: Room, equations: RestrictedEquations, directory: Path) -> None:
+    def _equations(
+        self, room: Room, plan: plans.Plan, integrals: list[Integrals], names: list[str]
+    ) -> RestrictedEquations | UnrestrictedEquations:
+        stored, tell = plan.ladder != "rebuild", self._tell("ladder integrals")
+        signs = (0, 1) if self.restricted else (1,)
+        ladders = [
+            Ladder(room, spaces, each, stored=stored, name=name, signs=signs)
+            for spaces, each, name in zip(plan.spaces, integrals, names, strict=True)
+        ]
+        for each in ladders:
+            each.build(tell)
+        focks = [spin.fock for spin in self.spins]
+        if self.restricted:
+            return RestrictedEquations(room, plan.spaces[0], integrals[0], ladders[0], focks[0])
+        opposite = OppositeLadder(room, plan.spaces, integrals, stored=stored)
+        opposite.build(tell)
+        return UnrestrictedEquations(room, plan.spaces, integrals, ladders, opposite, focks)
+
+    def _take_kept(self, room: Room, equations: Equations, directory: Path) -> None:
+        layouts = [each.amplitudes.layout for each in equations.doubles]
         kept = self._kept = KeptAmplitudes(
-            self.world, directory, self._problem(AMPLITUDES), equations.t2.layout, self.t1
+            self.world, directory, self._problem(AMPLITUDES), layouts, self.singles
         )
         found = kept.found
         if found is None:
             return
-        layout = equations.t2.layout
-        room.each_tile(
-            equations.t2,
-            lambda tile: equations.put_amplitudes(tile, kept.values(layout.box(tile))),
-            "kept amplitudes",
-        )
-        equations.u2.sync()
+        for number, each in enumerate(equations.doubles):
+
+            def take(tile: Tile, number: int = number, each: Doubles = each) -> None:
+                each.put(tile, kept.values(number, layouts[number].box(tile)))
+
+            room.each_tile(each.amplitudes, take, "kept amplitudes")
+        equations.sync()
         settings = self.settings
-        self.t1, self.found, self._stamp = found.t1, found.iteration, found.stamp
+        self.singles, self.found, self._stamp = found.singles, found.iteration, found.stamp
         tight = settings.conv_tol >= found.conv_tol and settings.conv_tol_normt >= found.conv_tol_normt
         self.converged, self.e_corr = found.converged and tight, found.energy
 
@@ -267,19 +295,20 @@ class CCSD:
             **problem.integrals(self.mol),
             **self._source.settings,
             "frozen": self.frozen,
-            "occupied": self.occupied,
+            "occupied": [each.occupied for each in self.spins],
+            "semicanonical": self.settings.orbitals,
             "orbitals": self.reference.given,
             "screening": self._screening,
         }
         return Problem(f"{what} of CCSD", FORMAT, settings, problem.ROUNDED)
 
-    def _gaps(self, tile: Tile) -> Values:
+    def _gaps(self, doubles: Doubles, tile: Tile) -> Values:
         """e_i + e_j - e_a - e_b of a tile [a,i,b,j]."""
         assert self.plan is not None
-        cuts = self.plan.spaces.v.cuts
-        o = self.energies[: self.occupied]
-        virtual = self.energies[self.occupied :] + self.settings.level_shift
-        first, second = (o - virtual[cuts[n] : cuts[n + 1], None] for n in (tile[0], tile[2]))
+        first, second = (
+            self.spins[s].gaps(self.settings.level_shift).T[slice(*self.plan.spaces[s].v.cuts[n : n + 2])]
+            for s, n in zip(doubles.spins, (tile[0], tile[2]), strict=True)
+        )
         return first[:, :, None, None] + second
 
     # ---- iterations ----
@@ -293,12 +322,13 @@ class CCSD:
         assert self._room is not None
         if self.converged:
             return self.e_corr
-        diis = Diis(self._room, self.settings.diis_space, [("e", "t")])
-        self.e_corr = equations.energy(self.t1)
+        names = [""] if self.restricted else ["aa", "ab", "bb"]
+        diis = Diis(self._room, self.settings.diis_space, [(f"e{each}", f"t{each}") for each in names])
+        self.e_corr = equations.energy(self.singles)
         for number in range(self.found + 1, self.found + self.settings.max_cycle + 1):
             begin = time.monotonic()
             norm = self._iterate(equations, diis)
-            before, self.e_corr = self.e_corr, equations.energy(self.t1)
+            before, self.e_corr = self.e_corr, equations.energy(self.singles)
             found = Iteration(number, self.e_corr, self.e_corr - before, norm, time.monotonic() - begin)
             self.iterations.append(found)
             if self.on_iteration is not None:
@@ -309,8 +339,8 @@ class CCSD:
             if self._kept is not None:
                 self._stamp = self._kept.save(
                     self._room,
-                    self.t1,
-                    equations.t2,
+                    self.singles,
+                    [each.amplitudes for each in equations.doubles],
                     found,
                     (settings.conv_tol, settings.conv_tol_normt),
                     self.converged,
@@ -319,21 +349,24 @@ class CCSD:
                 break
         return self.e_corr
 
-    def _iterate(self, equations: RestrictedEquations, diis: Diis) -> float:
+    def _iterate(self, equations: Equations, diis: Diis) -> float:
         """New amplitudes; the norm of their change before extrapolation."""
-        singles = equations.residual(self.t1)
-        o, kept = self.energies[: self.occupied], 1.0 - self.settings.damping
-        virtual = self.energies[self.occupied :] + self.settings.level_shift
-        change = kept * singles / (o[:, None] - virtual)
+        residuals = equations.residual(self.singles)
+        kept, shift = 1.0 - self.settings.damping, self.settings.level_shift
+        changes = [kept * each / spin.gaps(shift) for each, spin in zip(residuals, self.spins, strict=True)]
 
-        def changed(tile: Tile) -> tuple[Values, Values]:
-            error = kept * equations.w2.get_tile(tile) / self._gaps(tile)
-            return equations.t2.get_tile(tile) + error, error
+        def changed(tile: Tile, each: Doubles) -> tuple[Values, Values]:
+            error = kept * each.residual.get_tile(tile) / self._gaps(each, tile)
+            return each.amplitudes.get_tile(tile) + error, error
 
-        norm = diis.add(self.t1 + change, change, [changed])
-        self.t1 = diis.combine(diis.coefficients(), [equations.put_amplitudes])
-        equations.t2.sync()
-        equations.u2.sync()
+        old, change = _flat(self.singles), _flat(changes)
+        norm = diis.add(old + change, change, [partial(changed, each=each) for each in equations.doubles])
+        new = diis.combine(diis.coefficients(), [each.put for each in equations.doubles])
+        equations.sync()
+        ends = np.cumsum([each.size for each in self.singles])[:-1]
+        self.singles = [
+            part.reshape(each.shape) for part, each in zip(np.split(new, ends), self.singles, strict=True)
+        ]
         return norm
 
     def _refuse_divergence(self, found: Iteration) -> None:
@@ -361,8 +394,17 @@ class CCSD:
         stage = None
         if self._checkpoint is not None:
             stage = Stage(Stages(self.world, self._checkpoint), TRIPLES, self._problem(TRIPLES))
+        if not isinstance(self.equations, RestrictedEquations):
+            raise OutcoreError(
+                errno.ENOTSUP, "triple excitations", detail="of open shells they are not there yet"
+            )
         triples = Triples(
-            self.equations, self.t1, self.plan.work_bytes, self.settings.block, stage=stage, stamp=self._stamp
+            self.equations,
+            self.singles[0],
+            self.plan.work_bytes,
+            self.settings.block,
+            stage=stage,
+            stamp=self._stamp,
         )
         self.e_t = triples.run(self._tell("triple excitations"))
         return self.e_t
@@ -384,3 +426,7 @@ class CCSD:
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
         if kind is None:
             self.close()
+
+
+def _flat(values: list[Values]) -> Values:
+    return np.concatenate([each.ravel() for each in values])

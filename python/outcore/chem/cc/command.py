@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from outcore.base.errors import NotConverged, OutcoreError
+from outcore.base.errors import NotConverged
 from outcore.chem import scf_options
 from outcore.chem.cc.options import Options
 from outcore.chem.hf.view import Cycles, refuse_unconverged
@@ -22,7 +21,8 @@ if TYPE_CHECKING:
 
 @with_options
 def ccsd(options: Options) -> int:
-    """CCSD of closed shells after a Hartree-Fock calculation; amplitudes and integrals in memory or on disk."""
+    """CCSD after a Hartree-Fock calculation, of closed and open shells; amplitudes and integrals in memory or on
+    disk."""
     with _Run(options) as run:
         mf = run.mean_field()
         cc = run.solve(mf)
@@ -41,17 +41,15 @@ class _Run(Run):
         self._options = options
         self.kept_at = options.checkpoint
         self._mol: Mole = options.build(self.say)
-        if options.uhf or self._mol.spin:
-            raise OutcoreError(
-                errno.ENOTSUP,
-                "coupled cluster",
-                path=options.geometry,
-                detail="of open shells it is not there yet; take closed ones",
-            )
-        count_frozen(self._mol, options.frozen, min(self._mol.nelec))
+        self._kind: Literal["RHF", "UHF", "ROHF"] = (
+            "ROHF" if options.rohf else "UHF" if options.uhf or self._mol.spin else "RHF"
+        )
+        count_frozen(self._mol, options.frozen, max(self._mol.nelec))
         self._check_auxiliary()
         self.world = self._new_world()
-        method = "CCSD(T)" if options.triples else "CCSD"
+        method = ("CCSD(T)" if options.triples else "CCSD") + (
+            "" if self._kind == "RHF" else f"({self._kind})"
+        )
         what = method if options.integrals == "conventional" else f"{options.integrals}-{method}"
         self.header(
             options.title(what.replace("ri-", "RI-").replace("cholesky-", "Cholesky-"), self._mol),
@@ -86,7 +84,7 @@ class _Run(Run):
         mf = self._fitted() if options.integrals == "ri" else self._stored()
         refuse_unconverged(mf)
         seconds = time.monotonic() - begin
-        self.say(f"RHF energy {mf.e_tot:.10f} Eh, converged in {mf.cycles} cycles, {seconds:.1f} s")
+        self.say(f"{self._kind} energy {mf.e_tot:.10f} Eh, converged in {mf.cycles} cycles, {seconds:.1f} s")
         self.results |= {"scf_energy_hartree": float(mf.e_tot), "scf_seconds": seconds}
         self.world.close()  # what its arrays have taken is free for those of coupled cluster
         self.world = self._new_world()
@@ -105,7 +103,7 @@ class _Run(Run):
         given |= {"checkpoint": options.checkpoint, "comm": self.world}
         if options.screening is not None:
             given["screening"] = options.screening
-        mf = ri.RHF(self._mol, options.jkbasis, **given)
+        mf = getattr(ri, self._kind)(self._mol, options.jkbasis, **given)
         fitting = mf.with_df
         self._converge(
             mf, lambda: problem(self._mol, fitting.auxiliary_molecule(), fitting.screening), self.world
@@ -124,7 +122,7 @@ class _Run(Run):
             "threads": options.threads,
             "memory_bytes": options.memory_bytes,
         }
-        mf = methods.RHF(
+        mf = getattr(methods, self._kind)(
             self._mol, comm=self.comm, **{name: each for name, each in given.items() if each is not None}
         )
         self._converge(mf, dict, mf.world)
@@ -139,7 +137,7 @@ class _Run(Run):
         mf.max_cycle, mf.chkfile = options.max_cycle, None
         mf.init_guess = options.guess or scf_options.GUESSES[0]
         found, keeper = restart.begin(
-            mf, "RHF", world, self.say, checkpoint=options.checkpoint, restart=options.restart, more=more
+            mf, self._kind, world, self.say, checkpoint=options.checkpoint, restart=options.restart, more=more
         )
         if found is not None and found.finished(mf):
             found.restore(mf)
@@ -154,7 +152,7 @@ class _Run(Run):
     def _stand_in(self) -> Any:
         from outcore.chem import mean_field
 
-        mf = mean_field.make(self._mol, "RHF")
+        mf = mean_field.make(self._mol, self._kind)
         density = mf.get_init_guess(self._mol, self._options.guess or scf_options.GUESSES[0])
         mf.mo_energy, mf.mo_coeff = mf.eig(mf.get_fock(dm=density), mf.get_ovlp())
         mf.mo_occ = mf.get_occ(mf.mo_energy, mf.mo_coeff)
@@ -180,7 +178,11 @@ class _Run(Run):
             **given,
             **options.settings(),
         )
-        self.results |= {"frozen": cc.frozen, "occupied": cc.occupied, "virtual": cc.virtual}
+        self.results |= {
+            "frozen": cc.frozen,
+            "occupied": [each.occupied for each in cc.spins],
+            "virtual": [each.virtual for each in cc.spins],
+        }
         if cc.uncorrelated:
             self.say("nothing to correlate, the energy is 0")
             cc.kernel()

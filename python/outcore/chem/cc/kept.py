@@ -40,7 +40,7 @@ _GO_ON = "go on from kept amplitudes"
 class Found:
     """What is beside the doubles. `stamp`: of these amplitudes and no others."""
 
-    t1: Values
+    singles: list[Values]
     iteration: int
     energy: float
     converged: bool
@@ -55,36 +55,45 @@ class KeptAmplitudes:
     Raises OutcoreError: EINVAL (of another problem), ENOTSUP (of another format), EIO (damaged).
     """
 
-    def __init__(self, world: World, directory: Path, problem: Problem, layout: Layout, t1: Values) -> None:
+    def __init__(
+        self, world: World, directory: Path, problem: Problem, layouts: list[Layout], singles: list[Values]
+    ) -> None:
+        """layouts: of the doubles, in the order that others are given in; singles: of the shape that is wanted."""
         self._world, self._problem = world, problem
-        self._path = Stages(world, directory).directory / AMPLITUDES
+        self._directory = Stages(world, directory).directory
         self._committed = -math.inf
-        self.found: Found | None = None
-        self._array = self._open(layout, t1)
+        opened = [self._open(number, layout, singles) for number, layout in enumerate(layouts)]
+        self._arrays = [array for array, _ in opened]
+        found = [each for _, each in opened]
+        stamps = {"" if each is None else each.stamp for each in found}
+        self.found = found[0] if len(stamps) == 1 else None  # else a run was ended between two commits
 
-    def _open(self, layout: Layout, t1: Values) -> Array:
+    def _path(self, number: int) -> Path:
+        return self._directory / (f"{AMPLITUDES}.{number}" if number else AMPLITUDES)
+
+    def _open(self, number: int, layout: Layout, singles: list[Values]) -> tuple[Array, Found | None]:
+        path = self._path(number)
         try:
-            with offering(self._path):
-                array = Array.open(self._world, self._path, read_only=False)
+            with offering(path):
+                array = Array.open(self._world, path, read_only=False)
         except OutcoreError as error:
             if error.errno != errno.ENOENT:
                 raise
-            return Array(self._world, layout, path=self._path, overwrite=True)
+            return Array(self._world, layout, path=path, overwrite=True), None
         try:
             with self._world.together(_GO_ON):
-                facts = array.metadata
-                self._problem.check(facts, _GO_ON, self._path)
-                self.found = self._read(facts, t1)
+                self._problem.check(array.metadata, _GO_ON, path)
+                found = self._read(array.metadata, singles, path)
                 if array.shape != layout.shape or array.layout.symmetry != layout.symmetry:
-                    raise self._damaged(f"an array of shape {array.shape}, not {layout.shape}")
+                    raise _damaged(path, f"an array of shape {array.shape}, not {layout.shape}")
         except OutcoreError:
             array.close()
             raise
-        return array
+        return array, found
 
-    def _read(self, facts: dict[str, Any], t1: Values) -> Found:
+    def _read(self, facts: dict[str, Any], wanted: list[Values], path: Path) -> Found:
         try:
-            values = np.array(facts["t1"], float)
+            values = [np.array(each, float) for each in facts["singles"]]
             found = Found(
                 values,
                 int(facts["iteration"]),
@@ -95,33 +104,37 @@ class KeptAmplitudes:
                 str(facts["stamp"]),
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise self._damaged(f"{type(error).__name__}: {error}") from error
-        if values.shape != t1.shape or not np.isfinite(values).all() or not math.isfinite(found.energy):
-            raise self._damaged(f"singles of shape {values.shape}, energy {found.energy}")
+            raise _damaged(path, f"{type(error).__name__}: {error}") from error
+        if [each.shape for each in values] != [each.shape for each in wanted]:
+            raise _damaged(path, f"singles of shapes {[each.shape for each in values]}")
+        if not all(np.isfinite(each).all() for each in values) or not math.isfinite(found.energy):
+            raise _damaged(path, "singles or the energy are no numbers")
         if found.stamp != _stamp(values, found.energy, found.iteration):
-            raise self._damaged("singles and energy are not those that were written")
+            raise _damaged(path, "singles and energy are not those that were written")
         return found
 
-    def _damaged(self, detail: str) -> OutcoreError:
-        return damaged(_GO_ON, self._path, f"{detail}; remove it and run again")
-
-    def values(self, box: tuple[slice, ...]) -> Values:
-        """Doubles of a box [a,i,b,j]. Not collective."""
-        found: Values = self._array[box]
+    def values(self, number: int, box: tuple[slice, ...]) -> Values:
+        """Doubles of a box [a,i,b,j] of one of the arrays. Not collective."""
+        found: Values = self._arrays[number][box]
         return found
 
     def save(
-        self, room: Room, t1: Values, t2: Array, last: Iteration, limits: tuple[float, float], converged: bool
+        self,
+        room: Room,
+        singles: list[Values],
+        doubles: list[Array],
+        last: Iteration,
+        limits: tuple[float, float],
+        converged: bool,
     ) -> str:
         """Commits amplitudes, if the last commit is long ago or they have converged; their stamp. `limits`: of
         convergence, for energy and amplitudes."""
-        stamp = _stamp(t1, last.energy, last.number)
+        stamp = _stamp(singles, last.energy, last.number)
         late = time.monotonic() - self._committed > INTERVAL_S
         if not self._world.broadcast(late or converged):
             return stamp
-        room.each_tile(self._array, self._copy(t2), "keep amplitudes")
         facts = {
-            "t1": t1.tolist(),
+            "singles": [each.tolist() for each in singles],
             "iteration": last.number,
             "energy_hartree": last.energy,
             "converged": converged,
@@ -129,25 +142,33 @@ class KeptAmplitudes:
             "conv_tol_normt": limits[1],
             "stamp": stamp,
         }
-        self._array.flush(self._problem.as_json() | facts)
+        for array, values in zip(self._arrays, doubles, strict=True):
+            room.each_tile(array, _copy(array, values), "keep amplitudes")
+        for array in self._arrays:
+            array.flush(self._problem.as_json() | facts)
         self._committed = time.monotonic()
         return stamp
 
-    def _copy(self, t2: Array) -> Callable[[Tile], None]:
-        array = self._array
-        same = array.layout.tilings == t2.layout.tilings
-
-        def copy(tile: Tile) -> None:
-            array.put_tile(tile, t2.get_tile(tile) if same else t2[array.layout.box(tile)])
-
-        return copy
-
     def close(self) -> None:
-        self._array.close()
+        for array in self._arrays:
+            array.close()
 
 
-def _stamp(t1: Values, energy: float, iteration: int) -> str:
-    return fingerprint([t1.tolist(), energy, iteration])[:32]
+def _copy(array: Array, values: Array) -> Callable[[Tile], None]:
+    same = array.layout.tilings == values.layout.tilings
+
+    def copy(tile: Tile) -> None:
+        array.put_tile(tile, values.get_tile(tile) if same else values[array.layout.box(tile)])
+
+    return copy
+
+
+def _damaged(path: Path, detail: str) -> OutcoreError:
+    return damaged(_GO_ON, path, f"{detail}; remove it and run again")
+
+
+def _stamp(singles: list[Values], energy: float, iteration: int) -> str:
+    return fingerprint([[each.tolist() for each in singles], energy, iteration])[:32]
 
 
 class KeptTriples:

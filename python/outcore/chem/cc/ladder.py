@@ -34,19 +34,29 @@ class Ladder:
     """V+- of one spin, and the arrays around their products. Collective.
 
     Args:
+        name: of the spin in the plan.
+        signs: 0 for sums, 1 for differences, which are all that antisymmetric amplitudes have.
         stored: V+- are made once, and kept in single precision where the plan has them; else each tile is made
             again whenever it is read.
     """
 
-    def __init__(self, room: Room, spaces: Spaces, integrals: Integrals, *, stored: bool) -> None:
+    def __init__(
+        self,
+        room: Room,
+        spaces: Spaces,
+        integrals: Integrals,
+        *,
+        stored: bool,
+        name: str = "",
+        signs: tuple[int, ...] = (0, 1),
+    ) -> None:
         self._room, self._spaces, self._integrals = room, spaces, integrals
         rows, columns = spaces.all_pairs.tiling, spaces.virtual_pairs.tiling
-        o = spaces.occupied
-        self._signs = (0, 1) if o > 1 else (0,)
-        self._amplitudes = [room.array(f"t{_NAMES[sign]}") for sign in self._signs]
-        self._products = [room.array(f"A{_NAMES[sign]}") for sign in self._signs]
+        self._signs = tuple(sign for sign in signs if sign == 0 or spaces.occupied > 1)
+        self._amplitudes = [room.array(f"t{_NAMES[sign]}{name}") for sign in self._signs]
+        self._products = [room.array(f"A{_NAMES[sign]}{name}") for sign in self._signs]
         if stored:
-            self.integrals = [room.array(f"V{_NAMES[sign]}") for sign in self._signs]
+            self.integrals = [room.array(f"V{_NAMES[sign]}{name}") for sign in self._signs]
         else:
             made = _Made(self)
             self.integrals = [
@@ -57,7 +67,7 @@ class Ladder:
 
     def build(self, progress: Progress | None = None) -> None:
         """Makes the integrals that are stored."""
-        if self.integrals[0].where == "generated":
+        if not self.integrals or self.integrals[0].where == "generated":
             return
         world, pairs = self._room.world, self._spaces.all_pairs
         counter = world.counter()
@@ -69,8 +79,8 @@ class Ladder:
                     _: int, column: int, row: int = row, left: Values = left, right: Values = right
                 ) -> None:
                     both = self._tile(row, column, left, right)
-                    for array, values in zip(self.integrals, both, strict=False):
-                        array.put_tile((row, column), values)
+                    for array, sign in zip(self.integrals, self._signs, strict=True):
+                        array.put_tile((row, column), both[sign])
 
                 team.each(range(len(self._spaces.virtual_pairs.blocks)), self._room.threads, make)
                 if progress is not None:
@@ -118,6 +128,8 @@ class Ladder:
                 rows = pairs.rows(tile[0], halves[sign])
                 array.put_tile(tile, rows if sign else pairs.weighted(tile[0], rows))
 
+        if not self._signs:
+            return
         self._room.each_tile(self._amplitudes[0], pack, "pack amplitudes")
         for array in self._amplitudes[1:]:
             array.sync()
@@ -128,9 +140,11 @@ class Ladder:
         """A_ij^pq as [p,i,q,j] of blocks p <= r of all orbitals, from the last products."""
         o, pairs = self._spaces.occupied, self._spaces.all_pairs
         tile = pairs.numbers[p, r]
-        plus = self._products[0].get_tile((tile, 0))
-        minus = self._products[1].get_tile((tile, 0)) if o > 1 else np.empty((len(plus), 0))
-        rows = kernels.unpack_pairs(plus, minus, np.empty((len(plus), o, o)))
+        count = pairs.length(tile)
+        plus, minus = np.zeros((count, o * (o + 1) // 2)), np.zeros((count, o * (o - 1) // 2))
+        for sign, product in zip(self._signs, self._products, strict=True):
+            (plus, minus)[sign][...] = product.get_tile((tile, 0))
+        rows = kernels.unpack_pairs(plus, minus, np.empty((count, o, o)))
         return pairs.spread(tile, rows, swap=(1, 0)).transpose(0, 2, 1, 3)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from outcore.chem import scf_options
 from outcore.chem import storage as storage_words
 from outcore.chem.cc.plan import METHOD, STORAGES
 from outcore.chem.cc.settings import Settings
@@ -45,6 +46,13 @@ class Options(MoleculeOptions):
     frozen: Annotated[
         str, typer.Option(help="Lowest orbitals that are not correlated: a number, or 'auto' for the cores.")
     ] = "0"
+    rohf: Annotated[bool, typer.Option("--rohf", help="Restricted open-shell.")] = False
+    orbitals: Annotated[
+        str,
+        typer.Option(
+            help="Of --rohf with --frozen: made 'semicanonical' before orbitals are frozen, or 'standard': after."
+        ),
+    ] = Settings.orbitals
     triples: Annotated[
         bool, typer.Option("--triples", help="Add (T), connected triples by perturbation theory.")
     ] = False
@@ -73,6 +81,9 @@ class Options(MoleculeOptions):
     ] = Settings.damping
 
     def check(self) -> None:
+        scf_options.check_one_method(self.uhf, self.rohf)
+        if not self.rohf:
+            preflight.refuse({"--orbitals": self.orbitals != Settings.orbitals}, "without --rohf")
         storage_words.check(self.storage, STORAGES, METHOD)
         if self.integrals != "ri":
             why = f"with --integrals {self.integrals}, which needs no auxiliary basis"
@@ -93,6 +104,7 @@ class Options(MoleculeOptions):
             "diis_space": self.diis,
             "level_shift": self.level_shift,
             "damping": self.damping,
+            "orbitals": self.orbitals,
         }
         if self.tolerance is not None:
             found["tolerance"] = self.tolerance

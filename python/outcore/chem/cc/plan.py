@@ -29,13 +29,14 @@ _SHARE = 4  # of the free memory, the part that work takes at least, if arrays d
 
 @dataclass(frozen=True)
 class Sizes:
-    """What is to be computed: basis functions, auxiliary functions (rows of B), active orbitals,
-    vectors of the extrapolation, and the boundaries of rows that are transformed together."""
+    """What is to be computed: basis functions, auxiliary functions (rows of B), active orbitals
+    of each spin (one of closed shells), vectors of the extrapolation, and the boundaries of rows that are
+    transformed together."""
 
     functions: int
     auxiliary: int
-    occupied: int
-    virtual: int
+    occupied: tuple[int, ...]
+    virtual: tuple[int, ...]
     vectors: int
     cuts: tuple[int, ...]
 
@@ -65,7 +66,7 @@ class Plan:
         ladder: where its integrals are: "disk", "memory" or "rebuild".
     """
 
-    spaces: Spaces
+    spaces: tuple[Spaces, ...]
     arrays: dict[str, Entry] = field(repr=False)
     work_bytes: int
     memory_bytes: int
@@ -73,18 +74,18 @@ class Plan:
     ladder: str
 
     def __str__(self) -> str:
-        s = self.spaces
+        orbitals = " and ".join(f"{s.occupied} occupied and {s.virtual} virtual" for s in self.spaces)
         on_disk = [name for name, entry in self.arrays.items() if not entry.in_memory]
         places = "all arrays in memory" if not on_disk else f"on disk {self.disk_bytes / 1e6:.0f} MB"
         return (
-            f"{s.occupied} occupied and {s.virtual} virtual orbitals in blocks of {s.block}; arrays in memory "
+            f"{orbitals} orbitals in blocks of {self.spaces[0].block}; arrays in memory "
             f"{self.memory_bytes / 1e6:.0f} MB, work {self.work_bytes / 1e6:.0f} MB in each process; {places}; "
             f"ladder integrals: {self.ladder}"
         )
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "block": self.spaces.block,
+            "block": self.spaces[0].block,
             "work_bytes": self.work_bytes,
             "memory_bytes": self.memory_bytes,
             "disk_bytes": self.disk_bytes,
@@ -103,7 +104,7 @@ class Plan:
         return "\n".join(lines)
 
 
-def restricted(
+def make_plan(
     sizes: Sizes,
     free_bytes: int,
     processes: int,
@@ -114,7 +115,7 @@ def restricted(
     block: int | None = None,
     limit: str = "--memory",
 ) -> Plan:
-    """Of closed shells, for `free_bytes` at each process, which `limit` leaves. `block`: virtual orbitals of a
+    """For `free_bytes` at each process, which `limit` leaves. `block`: virtual orbitals of a
     block at most; None: as the memory has room for.
 
     Raises OutcoreError: ENOMEM if nothing fits, with what does; EINVAL."""
@@ -128,16 +129,17 @@ def restricted(
         raise OutcoreError(
             errno.ENOMEM,
             METHOD,
-            detail=f"{sizes.occupied} occupied and {sizes.virtual} virtual orbitals with {sizes.auxiliary} "
-            f"auxiliary functions need at least {least / 1e6:.0f} MB more in each of {processes} processes, but "
-            f"{limit} leaves {max(0, free_bytes) / 1e6:.0f} MB to each",
+            detail=f"{max(sizes.occupied)} occupied and {max(sizes.virtual)} virtual orbitals with "
+            f"{sizes.auxiliary} auxiliary functions need at least {least / 1e6:.0f} MB more in each of "
+            f"{processes} processes, but {limit} leaves {max(0, free_bytes) / 1e6:.0f} MB to each",
         )
-    spaces = Spaces(sizes.occupied, sizes.virtual, chosen)
+    spaces = tuple(Spaces(o, v, chosen) for o, v in zip(sizes.occupied, sizes.virtual, strict=True))
     left = (free_bytes - work) * processes if storage == "auto" else 0
     arrays: dict[str, Entry] = {}
     memory = disk = 0
     made = "rebuild" if ladder == "rebuild" else "memory"
-    for name, layout, store in _layouts(sizes, spaces):
+    layouts = _restricted(sizes, *spaces) if len(spaces) == 1 else _unrestricted(sizes, *spaces)
+    for name, layout, store in layouts:
         entry = Entry(layout, False, store)
         integrals = name[0] == "V"
         if integrals and ladder == "rebuild":
@@ -157,7 +159,7 @@ def restricted(
     return Plan(spaces, arrays, free_bytes - memory // processes, memory // processes, disk, made)
 
 
-def _layouts(sizes: Sizes, spaces: Spaces) -> Iterator[tuple[str, Layout, str | None]]:
+def _restricted(sizes: Sizes, spaces: Spaces) -> Iterator[tuple[str, Layout, str | None]]:
     """All arrays, those first that are used most for their size."""
     o, v, q = spaces.o, spaces.v, Tiling(sizes.auxiliary, name="auxiliary")
     rows, columns = spaces.all_pairs.tiling, spaces.virtual_pairs.tiling
@@ -191,22 +193,71 @@ def _layouts(sizes: Sizes, spaces: Spaces) -> Iterator[tuple[str, Layout, str | 
         yield f"t{vector}", Layout(pairs, None, PAIR), None
 
 
+def _unrestricted(sizes: Sizes, a: Spaces, b: Spaces) -> Iterator[tuple[str, Layout, str | None]]:
+    """All arrays of two spins."""
+    q = Tiling(sizes.auxiliary, name="auxiliary")
+    symmetric = "symmetric(1,2)"
+    both = (a.v, a.o, b.v, b.o)
+    for s, name in ((a, "a"), (b, "b")):
+        o, v = s.o, s.v
+        pairs = (v, o, v, o)
+        yield f"Boo{name}", Layout((q, o, o), None, symmetric), None
+        for each in ("Doo", "Poo"):
+            yield f"{each}{name}", Layout((q, o, o)), None
+        yield f"oooo{name}", Layout((o, o, o, o)), None
+        for each in ("Bvo", "Dvo", "Pvo", "Y"):
+            yield f"{each}{name}", Layout((q, v, o)), None
+        yield f"ooov{name}", Layout((o, o, v, o)), None
+        for each in ("T", "G", "W"):
+            yield f"{each}{name}{name}", Layout(pairs, None, PAIR), None
+        for each in ("E", "X", "R"):
+            yield f"{each}{name}", Layout(pairs), None
+        yield f"Bvv{name}", Layout((q, v, v), None, symmetric), None
+        count = s.occupied * (s.occupied - 1) // 2
+        if count:
+            yield f"t-{name}", Layout((s.virtual_pairs.tiling, Tiling(count))), None
+            yield f"A-{name}", Layout((s.all_pairs.tiling, Tiling(count))), None
+            yield f"V-{name}", Layout((s.all_pairs.tiling, s.virtual_pairs.tiling)), "float32"
+        yield f"rows{name}", Layout((Tiling(sizes.cuts[-1], sizes.cuts), s.all_pairs.tiling)), None
+    for each in ("Tab", "Gab", "Wab"):
+        yield each, Layout(both), None
+    yield "ooooab", Layout((a.o, a.o, b.o, b.o)), None
+    yield "ooovab", Layout((a.o, a.o, b.v, b.o)), None
+    yield "ooovba", Layout((b.o, b.o, a.v, a.o)), None
+    yield "voooab", Layout((a.v, a.o, b.o, b.o)), None
+    yield "Hab", Layout(both), None
+    yield "Hba", Layout((b.v, b.o, a.v, a.o)), None
+    yield "Mba", Layout((b.v, a.o, b.v, a.o)), None
+    yield "Lab", Layout((a.v, b.o, a.v, b.o)), None
+    yield "Aab", Layout((a.all, a.o, b.all, b.o)), None
+    yield "Vab", Layout((a.all, b.all, a.v, b.v)), "float32"
+    for vector in range(sizes.vectors):
+        for name, layout in (
+            ("aa", Layout((a.v, a.o, a.v, a.o), None, PAIR)),
+            ("ab", Layout(both)),
+            ("bb", Layout((b.v, b.o, b.v, b.o), None, PAIR)),
+        ):
+            yield f"e{name}{vector}", layout, "float32"
+            yield f"t{name}{vector}", layout, None
+
+
 def _block(sizes: Sizes, free_bytes: int, threads: int, asked: int | None) -> int:
     """The largest that the memory has room for, and that makes anything faster."""
     if asked is not None:
         if asked < 1:
             raise OutcoreError(errno.EINVAL, f"blocks of {asked} orbitals", detail="1 or more are needed")
-        return min(asked, sizes.virtual)
-    most = max(1, min(_LARGEST_BLOCK, int((_TILE_BYTES / _DOUBLE) ** 0.5) // sizes.occupied))
-    found = min(most, sizes.virtual)
+        return min(asked, max(sizes.virtual))
+    virtual = max(sizes.virtual)
+    most = max(1, min(_LARGEST_BLOCK, int((_TILE_BYTES / _DOUBLE) ** 0.5) // max(sizes.occupied)))
+    found = min(most, virtual)
     while found > 1 and _work(sizes, found, threads) > free_bytes // 2:
         found -= 1
-    return int(np.ceil(sizes.virtual / np.ceil(sizes.virtual / found)))
+    return int(np.ceil(virtual / np.ceil(virtual / found)))
 
 
 def _work(sizes: Sizes, block: int, threads: int) -> int:
     """Bytes of the largest tiles and panels that are worked on at a time."""
-    o, q, n = sizes.occupied, sizes.auxiliary, sizes.functions
+    o, q, n = max(sizes.occupied), sizes.auxiliary, sizes.functions
     most = max(b - a for a, b in pairwise(sizes.cuts))
     pair, square = (block * o) ** 2, o * o
     rows = max(block * max(o, block), o * (o + 1) // 2)
@@ -223,5 +274,6 @@ def _work(sizes: Sizes, block: int, threads: int) -> int:
         3 * q * rows * threads,  # fit
         q * q,  # metric
         most * 4 * n * n * threads,  # transformation
+        0 if len(sizes.occupied) == 1 else 5 * rows * rows,  # ladder of opposite spins
     )
     return int(max(at_once)) * _DOUBLE

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from outcore.chem.cc.doubles import Doubles, exchanged
+
 if TYPE_CHECKING:
     from outcore.chem.cc.integrals import Integrals
     from outcore.chem.cc.ladder import Ladder
@@ -22,11 +24,6 @@ if TYPE_CHECKING:
     from outcore.tensor.layout import Tile
 
 Values = np.ndarray[Any, np.dtype[Any]]
-
-
-def exchanged(tile: Values) -> Values:
-    """t_ij^ba of t_ij^ab, of a tile [a,i,b,j] with all i and j."""
-    return tile.transpose(0, 3, 2, 1)
 
 
 class RestrictedEquations:
@@ -50,7 +47,7 @@ class RestrictedEquations:
         self.u2 = room.array("U")
         self.ovov = room.array("G")
         self.w2 = room.array("W")
-        """The residual of doubles, after `residual`."""
+        self.doubles = [Doubles(self.t2, self.w2, self.put_amplitudes, (0, 0), self._second_order)]
         self._rest = room.array("R")
         self._ring = room.array("E")
         self._doo = room.array("Doo")
@@ -62,13 +59,22 @@ class RestrictedEquations:
         self._mixed = room.array("ooov")
         room.contract("Qai,Qbj->aibj", integrals.bvo, integrals.bvo, out=self.ovov)
 
+    def _second_order(self, tile: Tile) -> Values:
+        return self.ovov.get_tile(tile)
+
+    def sync(self) -> None:
+        """What `put_amplitudes` has put is there for all."""
+        self.t2.sync()
+        self.u2.sync()
+
     def put_amplitudes(self, tile: Tile, values: Values) -> None:
         """T of a tile, and U of it. The caller synchronizes."""
         self.t2.put_tile(tile, values)
         self.u2.put_tile(tile, values - 0.5 * exchanged(values))
 
-    def energy(self, t1: Values) -> float:
-        """The correlation energy (Hartree) of T and t1."""
+    def energy(self, singles: list[Values]) -> float:
+        """The correlation energy (Hartree) of T and singles."""
+        (t1,) = singles
         total = [2.0 * float(np.sum(self.fock[: len(t1), len(t1) :] * t1)) if self._leads else 0.0]
         cuts = self.spaces.v.cuts
 
@@ -85,8 +91,9 @@ class RestrictedEquations:
     def _leads(self) -> bool:
         return self.room.world.rank == 0
 
-    def residual(self, t1: Values) -> Values:
-        """That of singles, [i,a]; that of doubles is in `w2`. Of T, U and t1."""
+    def residual(self, amplitudes: list[Values]) -> list[Values]:
+        """That of singles, [i,a]; that of doubles is in `w2`. Of T, U and singles."""
+        (t1,) = amplitudes
         room, b = self.room, self.integrals
         c = room.contract
         o = self.spaces.occupied
@@ -111,7 +118,7 @@ class RestrictedEquations:
             self.w2.acc_tile(tile, both)
 
         room.each_tile(self.w2, add, "residual")
-        return np.ascontiguousarray(singles.T)
+        return [np.ascontiguousarray(singles.T)]
 
     def _dressed(self, t1: Values) -> Values:
         """The Fock matrix, dressed; and Boo~, Bvo~ of the present singles."""
@@ -127,15 +134,10 @@ class RestrictedEquations:
         g[o:, o:] = 2.0 * c("Qac,Q->ac", b.bvv, j) - c("Qak,Qck->ac", pvo, b.bvo)
         creates, annihilates = np.eye(n), np.eye(n)
         creates[o:, :o], annihilates[:o, o:] = -t1.T, t1
-        self._sum(self._doo, b.boo, poo)
-        self._sum(self._dvo, b.bvo, pvo)
+        self.room.sum(self._doo, b.boo, poo)
+        self.room.sum(self._dvo, b.bvo, pvo)
         c("Qki,ka->Qai", self._doo, t1, out=self._dvo, scale=-1.0, add=True)
         return creates @ (self.fock + g) @ annihilates.T
-
-    def _sum(self, out: Array, first: Array, second: Array) -> None:
-        self.room.each_tile(
-            out, lambda tile: out.put_tile(tile, first.get_tile(tile) + second.get_tile(tile)), "sum"
-        )
 
     def _rings(self, t1: Values) -> None:
         """What exchange makes of pairs, into R."""

@@ -74,6 +74,12 @@ class Room:
             team.each(array.own_tiles(), self.threads, lambda _, tile: work(tile))
         array.sync()
 
+    def sum(self, out: Array, first: Array, second: Array) -> None:
+        """out = first + second, of equal tiles."""
+        self.each_tile(
+            out, lambda tile: out.put_tile(tile, first.get_tile(tile) + second.get_tile(tile)), "sum"
+        )
+
     def release(self, *arrays: Array) -> None:
         """Closes arrays that are not needed any more."""
         for array in arrays:

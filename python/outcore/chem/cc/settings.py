@@ -6,6 +6,7 @@ import errno
 from dataclasses import dataclass
 
 from outcore.base.errors import OutcoreError
+from outcore.chem.cc.orbitals import KINDS
 from outcore.chem.cc.plan import LADDERS
 
 INTEGRALS = ("ri", "cholesky", "conventional")
@@ -22,6 +23,7 @@ class Settings:
     conv_tol_normt: norm of the change of the amplitudes below which it may be.
     diis_space: vectors of the extrapolation; 1 for none.
     level_shift: raises virtual orbitals in denominators (Hartree): slower, safer.
+    orbitals: of ROHF: "semicanonical", made so before orbitals are frozen, or "standard", after.
     damping: share of the old amplitudes that stays, 0 to 1: slower, safer.
     block: virtual orbitals of a tile at most; None: as the memory has room for.
     """
@@ -35,6 +37,7 @@ class Settings:
     diis_space: int = 6
     level_shift: float = 0.0
     damping: float = 0.0
+    orbitals: str = KINDS[0]
     block: int | None = None
 
     def __post_init__(self) -> None:
@@ -43,6 +46,7 @@ class Settings:
                 self.integrals not in INTEGRALS,
                 f"integrals '{self.integrals}' are none of {', '.join(INTEGRALS)}",
             ),
+            (self.orbitals not in KINDS, f"orbitals '{self.orbitals}' are none of {', '.join(KINDS)}"),
             (self.ladder not in LADDERS, f"ladder '{self.ladder}' is none of {', '.join(LADDERS)}"),
             (not 0 < self.tolerance < 1, f"a tolerance of {self.tolerance:g}; it lies between 0 and 1"),
             (not 0 < self.conv_tol < 1, f"conv_tol is {self.conv_tol:g}; it lies between 0 and 1"),

@@ -39,6 +39,11 @@ class Spaces:
         return (0, *(self.occupied + cut for cut in self.v.cuts))
 
     @cached_property
+    def all(self) -> Tiling:
+        """All orbitals."""
+        return Tiling(self.orbitals, self.cuts, name="orbitals")
+
+    @cached_property
     def all_pairs(self) -> PairAxis:
         return PairAxis(self.cuts)
 

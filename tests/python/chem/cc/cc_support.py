@@ -12,6 +12,13 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 WATER = "O 0 0 0; H 0 0 0.958; H 0 0.92747 -0.23986"
 FLUORIDE = "F 0 0 0; H 0 0 0.917"
+# with charge and unpaired electrons
+AMINO = ("N; H 1 1.008; H 1 1.008 2 105.0", 0, 1)
+BORANE = (
+    "B 0.10369114 0 0; H -1.13269886 0 0; H 3.0 0.37149 0; H 3.0 -0.37149 0",
+    1,
+    1,
+)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -34,6 +41,18 @@ def mean_field(atoms: str, basis: str) -> Any:
     from pyscf import scf
 
     mf = scf.RHF(pyscf.M(atom=atoms, basis=basis, verbose=0))
+    mf.conv_tol = 1e-12
+    mf.kernel()
+    return mf
+
+
+def open_mean_field(kind: str, molecule: tuple[str, int, int], basis: str) -> Any:
+    """UHF or ROHF, converged."""
+    import pyscf
+    from pyscf import scf
+
+    atoms, charge, spin = molecule
+    mf = getattr(scf, kind)(pyscf.M(atom=atoms, charge=charge, spin=spin, basis=basis, verbose=0))
     mf.conv_tol = 1e-12
     mf.kernel()
     return mf

@@ -1,0 +1,54 @@
+"""Amplitudes of double excitations of two spins, with what belongs to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from outcore.tensor.array import Array
+    from outcore.tensor.layout import Tile
+
+Values = np.ndarray[Any, np.dtype[Any]]
+
+
+def exchanged(tile: Values) -> Values:
+    """t_ij^ba of t_ij^ab, of a tile [a,i,b,j] with all i and j."""
+    return tile.transpose(0, 3, 2, 1)
+
+
+@dataclass(frozen=True)
+class Doubles:
+    """Arrays [a,i,b,j] of amplitudes and of their residual.
+
+    put: puts a tile of amplitudes, and what is made of it.
+    spins: of a, i and of b, j.
+    integrals: of a tile, those that are divided by energies in second order.
+    """
+
+    amplitudes: Array
+    residual: Array
+    put: Callable[[Tile, Values], None]
+    spins: tuple[int, int]
+    integrals: Callable[[Tile], Values]
+
+
+class Equations(Protocol):
+    """Of amplitudes: singles [i,a] of each spin are in memory, doubles are extended arrays."""
+
+    doubles: list[Doubles]
+
+    def residual(self, amplitudes: list[Values]) -> list[Values]:
+        """Of singles; that of doubles is in their arrays."""
+        ...
+
+    def energy(self, singles: list[Values]) -> float:
+        """The correlation energy (Hartree)."""
+        ...
+
+    def sync(self) -> None:
+        """Amplitudes that were put are there for all."""
+        ...
