@@ -29,6 +29,7 @@ from outcore.chem.cc.integrals import Fitted, Integrals, Source
 from outcore.chem.cc.iteration import Iteration
 from outcore.chem.cc.kept import AMPLITUDES, FORMAT, TRIPLES, KeptAmplitudes
 from outcore.chem.cc.ladder import Ladder
+from outcore.chem.cc.open_triples import OpenTriples
 from outcore.chem.cc.opposite_ladder import OppositeLadder
 from outcore.chem.cc.restricted import RestrictedEquations
 from outcore.chem.cc.room import Room
@@ -391,23 +392,25 @@ class CCSD:
                 detail="the amplitudes have not converged; run kernel() first",
             )
         assert self.equations is not None and self.plan is not None
-        stage = None
-        if self._checkpoint is not None:
-            stage = Stage(Stages(self.world, self._checkpoint), TRIPLES, self._problem(TRIPLES))
-        if not isinstance(self.equations, RestrictedEquations):
-            raise OutcoreError(
-                errno.ENOTSUP, "triple excitations", detail="of open shells they are not there yet"
+        triples: Triples | OpenTriples
+        if isinstance(self.equations, RestrictedEquations):
+            triples = Triples(
+                self.equations,
+                self.singles[0],
+                self.plan.work_bytes,
+                self.settings.block,
+                stage=self._stage(TRIPLES),
+                stamp=self._stamp,
             )
-        triples = Triples(
-            self.equations,
-            self.singles[0],
-            self.plan.work_bytes,
-            self.settings.block,
-            stage=stage,
-            stamp=self._stamp,
-        )
+        else:
+            triples = OpenTriples(self.equations, self.singles, self.plan.work_bytes)
         self.e_t = triples.run(self._tell("triple excitations"))
         return self.e_t
+
+    def _stage(self, name: str) -> Stage | None:
+        if self._checkpoint is None:
+            return None
+        return Stage(Stages(self.world, self._checkpoint), name, self._problem(name))
 
     def close(self) -> None:
         """Gives back what the processes have in common. Collective."""

@@ -72,6 +72,7 @@ def test_energy_is_that_of_pyscf_whatever_the_tiles(amino: Any) -> None:
     ) as cc:
         cc.kernel()
         singles, doubles = cc.amplitudes()
+        assert abs(cc.ccsd_t() - peer.ccsd_t()) < 1e-8
     assert cc.converged
     assert abs(cc.e_corr - peer.e_corr) < 2e-9
     assert abs(singles[1] - peer.t1[1]).max() < 1e-6
@@ -79,13 +80,17 @@ def test_energy_is_that_of_pyscf_whatever_the_tiles(amino: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "energy"), [("UHF", -0.08217287869), ("ROHF", -0.08357160616)], ids=["UHF", "ROHF"]
+    ("kind", "energy", "triples"),
+    [("UHF", -0.08217287869, -0.00062614), ("ROHF", -0.08357160616, -0.000713766189)],
+    ids=["UHF", "ROHF"],
 )
-def test_energies_are_those_of_the_suite(kind: str, energy: float) -> None:
+def test_energies_are_those_of_the_suite(kind: str, energy: float, triples: float) -> None:
     mf = open_mean_field(kind, BORANE, "cc-pvdz")
     with CCSD(mf, integrals="conventional", comm=None, memory="1GB", **TIGHT) as cc:
         cc.kernel()
+        cc.ccsd_t()
     assert abs(cc.e_corr - energy) < 1e-8
+    assert abs(cc.e_t - triples) < 1e-8
 
 
 def test_frozen_orbitals_of_rohf_before_and_after_they_are_made_semicanonical() -> None:
