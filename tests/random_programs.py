@@ -109,7 +109,7 @@ def kill_one(
     while not file.exists() and running.poll() is None:
         time.sleep(0.002)
     with suppress(subprocess.TimeoutExpired):
-        running.wait(chance.uniform(0, 2 * options.kills))
+        running.wait(chance.expovariate(1 / options.kills))
         return False
     with suppress(ProcessLookupError):
         os.kill(chance.choice([int(pid) for pid in file.read_text().split()]), signal.SIGKILL)
