@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from outcore import _core
 from outcore.base.errors import OutcoreError
+
+if TYPE_CHECKING:
+    from outcore.job.world import World
 
 
 def find_scratch(directory: str | os.PathLike[str] | None = None) -> str:
@@ -24,3 +30,23 @@ def find_scratch(directory: str | os.PathLike[str] | None = None) -> str:
     if problem is not None:
         raise OutcoreError(problem[0], "use scratch directory", path=directory, detail=problem[1])
     return os.path.abspath(directory)
+
+
+def check_room(world: World, attempted: str, needs: Sequence[tuple[Path, int]]) -> None:
+    """Whether the disks of these directories have room for so many bytes of vectors of all processes, those of one
+    file system together. Collective. Raises OutcoreError (ENOSPC)."""
+    with world.together("room for vectors"):
+        total: dict[int, tuple[Path, int]] = {}
+        for directory, size in needs:
+            place = directory if directory.exists() else directory.absolute().parent
+            device = place.stat().st_dev
+            total[device] = place, size + total.get(device, (place, 0))[1]
+        for place, size in total.values():
+            free = int(_core.file_system(str(place)).free_bytes)
+            if size > free:
+                raise OutcoreError(
+                    errno.ENOSPC,
+                    attempted,
+                    path=place,
+                    detail=f"vectors take {size / 1e6:.0f} MB, there are {free / 1e6:.0f} MB",
+                )

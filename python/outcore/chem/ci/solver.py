@@ -23,6 +23,7 @@ from outcore.chem.ci.sigma import Moved, Sigma
 from outcore.chem.ci.small import Matrix
 from outcore.chem.ci.tiles import Tiling
 from outcore.job.processes import free_memory
+from outcore.job.scratch import check_room
 
 if TYPE_CHECKING:
     from outcore.chem.ci.guess import Guess
@@ -106,26 +107,6 @@ def plan(
         )
 
 
-def check_room(world: World, needs: Sequence[tuple[Path, int]]) -> None:
-    """Whether the disks of these directories have room for so many bytes of all processes, those of one file system
-    together. Collective. Raises OutcoreError (ENOSPC)."""
-    with world.together("room for a CI"):
-        total: dict[int, tuple[Path, int]] = {}
-        for directory, size in needs:
-            place = directory if directory.exists() else directory.absolute().parent
-            device = place.stat().st_dev
-            total[device] = place, size + total.get(device, (place, 0))[1]
-        for place, size in total.values():
-            free = int(_core.file_system(str(place)).free_bytes)
-            if size > free:
-                raise OutcoreError(
-                    errno.ENOSPC,
-                    "full CI",
-                    path=place,
-                    detail=f"vectors take {size / 1e6:.0f} MB, there are {free / 1e6:.0f} MB",
-                )
-
-
 def solve(
     world: World,
     space: Space,
@@ -170,7 +151,7 @@ def solve(
         with world.together("look for kept states", str(checkpoint)):
             there = allocated_bytes(checkpoint)
         needs.append((checkpoint, max(chosen.kept_bytes - there, 0) // world.nodes))
-    check_room(world, needs)
+    check_room(world, "full CI", needs)
     with world.together("CI kernel"):
         kernel = make_kernel(space, hamiltonian, spin_shift)
     kept: KeptStates | None = None

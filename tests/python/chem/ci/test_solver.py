@@ -20,6 +20,7 @@ from outcore import OutcoreError
 from outcore.chem.ci import estimate, guess, plan, solver
 from outcore.chem.ci.space import Space
 from outcore.chem.ci.tiles import Tiling
+from outcore.job.scratch import check_room
 
 PLACE = Path(__file__).parent
 
@@ -173,9 +174,9 @@ def test_an_estimate_says_what_is_needed(given, tmp_path):
 
 def test_a_disk_that_is_too_small_is_refused_before_the_start(tmp_path):
     with outcore.World("self", scratch=tmp_path) as world:
-        solver.check_room(world, [(tmp_path, 1000), (tmp_path / "new", 1000)])
+        check_room(world, "full CI", [(tmp_path, 1000), (tmp_path / "new", 1000)])
         with pytest.raises(OutcoreError, match=r"vectors take 4000000000000 MB, there are") as raised:
-            solver.check_room(world, [(tmp_path, 2 * 10**18), (tmp_path / "new", 2 * 10**18)])
+            check_room(world, "full CI", [(tmp_path, 2 * 10**18), (tmp_path / "new", 2 * 10**18)])
         assert raised.value.errno == errno.ENOSPC
 
 
