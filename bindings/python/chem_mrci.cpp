@@ -1,15 +1,20 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "bindings.hpp"
 #include "blas.hpp"
+#include "chem/ci/block_float.hpp"
 #include "chem/ci/mrci_kernel.hpp"
+#include "chem/ci/mrci_singlets.hpp"
+#include "chem/ci/record_store.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -18,12 +23,16 @@ namespace outcore::python {
 namespace {
 
 using chem::ci::MrciKernel;
+using chem::ci::MrciSinglets;
 using chem::ci::MrciSpace;
 using chem::ci::MrciTask;
 using chem::ci::Record;
+using chem::ci::RecordStore;
+using chem::ci::RecordStoreCounts;
 template <class Element>
 using Line = nb::ndarray<Element, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Square = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 template <class Element>
 auto new_line(const std::vector<Element>& from) {
@@ -39,6 +48,18 @@ void check_records(const MrciSpace& space, std::int64_t first, std::int64_t last
   std::int64_t size = 0;
   for (std::int64_t i = first; i < last; ++i) size += space.record(i).size;
   if (std::size_t(size) != elements) throw nb::value_error("an array of another size than the records");
+}
+
+using Units = std::optional<Line<const std::int64_t>>;
+
+std::span<const std::int64_t> check_units(const MrciSpace& space, const Units& units) {
+  if (!units) return {};
+  const std::span found(units->data(), units->size());
+  bool good = found.size() == space.records().size() && (found.empty() || found[0] == 0);
+  for (std::size_t i = 1; good && i < found.size(); ++i)
+    good = found[i] == found[i - 1] || found[i] == found[i - 1] + 1;
+  if (!good) throw nb::value_error("units: one for each record, ascending from 0");
+  return found;
 }
 
 void make_kernel(MrciKernel* self, const std::shared_ptr<const MrciSpace>& space, const Matrix& one,
@@ -115,7 +136,134 @@ void bind_space(nb::module_& module) {
             }
           },
           "first"_a, "last"_a, "scale"_a, "data"_a.noconvert(),
-          "Records that are their own partner become scale (R + parity R^T), in place.");
+          "Records that are their own partner become scale (R + parity R^T), in place.")
+      .def(
+          "fold_records",
+          [](const MrciSpace& self, const Line<const std::int64_t>& records, double scale,
+             const Line<double>& data) {
+            double* at = data.data();
+            for (std::size_t i = 0; i < records.size(); ++i) {
+              const std::int64_t each = records.data()[i];
+              check_records(self, each, each + 1,
+                            std::size_t(each < 0 ? 0 : self.records().at(std::size_t(each)).size));
+              if (at + self.record(each).size > data.data() + data.size())
+                throw nb::value_error("an array of another size than the records");
+              self.fold(each, scale, at);
+              at += self.record(each).size;
+            }
+          },
+          "records"_a, "scale"_a, "data"_a.noconvert(), "The same of some records, one after another.");
+}
+
+void bind_singlets(nb::module_& module) {
+  nb::class_<MrciSinglets>(module, "MRCISinglets",
+                           "Groups of records with two holes in the first orbitals and two external "
+                           "electrons, whose four spins are "
+                           "to be a\nsinglet; see chem/ci/mrci_singlets.hpp.")
+      .def(nb::init<std::shared_ptr<const MrciSpace>, int>(), "space"_a, "inactive"_a)
+      .def("__len__", &MrciSinglets::groups)
+      .def(
+          "records_of",
+          [](const MrciSinglets& self, std::int64_t first, std::int64_t last) {
+            return new_line(self.records_of(first, last));
+          },
+          "first"_a, "last"_a, nb::rv_policy::move, "Records of groups first to last, ascending.")
+      .def(
+          "project",
+          [](const MrciSinglets& self, std::int64_t first, std::int64_t last, const Line<double>& data,
+             const Line<const std::int64_t>& offsets) {
+            if (offsets.size() != self.space().records().size())
+              throw nb::value_error("one offset for each record");
+            nb::gil_scoped_release release;
+            self.project(first, last, {data.data(), data.size()}, {offsets.data(), offsets.size()});
+          },
+          "first"_a, "last"_a, "data"_a.noconvert(), "offsets"_a,
+          "Takes out of groups first to last what is no singlet. offsets: where each of their records begins "
+          "in "
+          "data.");
+}
+
+/// Calls a function of the store with records and numbers.
+template <auto member>
+void def_moves(nb::class_<RecordStore>& cls, const char* name, const char* doc) {
+  cls.def(
+      name,
+      [](RecordStore& self, const Line<const std::int64_t>& records, double error,
+         const Line<const double>& numbers) {
+        nb::gil_scoped_release release;
+        (self.*member)({records.data(), records.size()}, error, {numbers.data(), numbers.size()});
+      },
+      "records"_a, "error"_a, "numbers"_a, doc);
+}
+
+void bind_store(nb::module_& module) {
+  nb::class_<RecordStoreCounts>(module, "RecordStoreCounts",
+                                "Of one process: records and packed bytes that it moved.")
+      .def_ro("reads", &RecordStoreCounts::reads)
+      .def_ro("writes", &RecordStoreCounts::writes)
+      .def_ro("read_bytes", &RecordStoreCounts::read_bytes)
+      .def_ro("written_bytes", &RecordStoreCounts::written_bytes)
+      .def_ro("file_reads", &RecordStoreCounts::file_reads)
+      .def_ro("file_writes", &RecordStoreCounts::file_writes)
+      .def_ro("file_read_bytes", &RecordStoreCounts::file_read_bytes)
+      .def_ro("file_written_bytes", &RecordStoreCounts::file_written_bytes);
+  nb::class_<RecordStore> store(
+      module, "RecordStore",
+      "Records of numbers that all processes read, write and add to: packed with a bounded error, in memory "
+      "that they\n"
+      "share while there is room, else in a file. Any thread; see chem/ci/record_store.hpp.");
+  store.def(nb::init<GlobalArray&, GlobalArray&, file::RecordFile&, std::vector<Lock*>,
+                     std::vector<std::int64_t>>(),
+            "memory"_a, "directory"_a, "file"_a, "locks"_a, "sizes"_a, nb::keep_alive<1, 2>(),
+            nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(),
+            "memory: of uint8. directory: int64, two for each record, zero. sizes: numbers of each record.");
+  store.def(
+      "get",
+      [](RecordStore& self, const Line<const std::int64_t>& records, const Line<double>& numbers) {
+        nb::gil_scoped_release release;
+        self.get({records.data(), records.size()}, {numbers.data(), numbers.size()});
+      },
+      "records"_a, "numbers"_a.noconvert(), "Records, ascending, one after another.");
+  def_moves<&RecordStore::put>(store, "put", "Each number with at most this error; 0: as it is.");
+  def_moves<&RecordStore::add>(store, "add",
+                               "Adds to records, each atomically; sums are stored with at most this error.");
+  store
+      .def(
+          "erase",
+          [](RecordStore& self, const Line<const std::int64_t>& records) {
+            nb::gil_scoped_release release;
+            self.erase({records.data(), records.size()});
+          },
+          "records"_a, "They are zero again.")
+      .def_prop_ro("counts", &RecordStore::counts)
+      .def(
+          "place",
+          [](const RecordStore& self, const Line<const std::int64_t>& records) {
+            std::vector<std::int64_t> found;
+            for (std::size_t i = 0; i < records.size(); ++i) {
+              const auto place = self.place(records.data()[i]);
+              found.push_back(place.in_memory ? place.bytes : -place.bytes);
+            }
+            return new_line(found);
+          },
+          "records"_a, nb::rv_policy::move,
+          "Packed bytes of each: positive in memory, negative in the file, 0 of none.");
+  module.def(
+      "ci_pack",
+      [](const Line<const double>& numbers, double error) {
+        std::vector<std::byte> packed(chem::ci::max_packed_bytes(numbers.size()));
+        const auto bytes = chem::ci::pack({numbers.data(), numbers.size()}, error, packed.data());
+        return nb::bytes(packed.data(), bytes);
+      },
+      "numbers"_a, "error"_a, "Numbers packed, each with at most this error; 0: as they are.");
+  module.def(
+      "ci_unpack",
+      [](const nb::bytes& packed, double error, const Line<double>& numbers) {
+        chem::ci::unpack({static_cast<const std::byte*>(packed.data()), packed.size()}, error,
+                         {numbers.data(), numbers.size()});
+      },
+      "packed"_a, "error"_a, "numbers"_a.noconvert(),
+      "The numbers again. OutcoreError (EIO) for what ci_pack never made.");
 }
 
 void bind_kernel(nb::module_& module) {
@@ -129,19 +277,45 @@ void bind_kernel(nb::module_& module) {
            "one [n][n], two [pq][rs] with p >= q: internal orbitals, then external ones by irrep (float64). "
            "Adds\n"
            "constant + spin_shift * (S^2 - M(M+1)), M = |alpha - beta| / 2 (Eh).")
-      .def("tasks", &MrciKernel::tasks, "max_cost"_a, "max_elements"_a = 0,
-           nb::call_guard<nb::gil_scoped_release>(),
-           "All tasks; each at most of that cost, and of records of so many elements (0: any), if one hole "
-           "is not "
-           "more.")
       .def(
-          "records_of",
-          [](const MrciKernel& self, const MrciTask& task) { return new_line(self.records_of(task)); },
-          "task"_a, nb::rv_policy::move, "Indices of the records that a task reads and adds to, ascending.")
+          "tasks",
+          [](const MrciKernel& self, double max_cost, std::int64_t max_elements, const Units& units) {
+            const auto chosen = check_units(self.space(), units);
+            nb::gil_scoped_release release;
+            return self.tasks(max_cost, max_elements, chosen);
+          },
+          "max_cost"_a, "max_elements"_a = 0, "units"_a = nb::none(),
+          "All tasks; each at most of that cost, and of so many elements of units (0: any), if one hole is "
+          "not more.\nunits: of each record the number of the unit that it is moved in, ascending from 0; "
+          "None: "
+          "each is one.")
+      .def(
+          "units_of",
+          [](const MrciKernel& self, const MrciTask& task, const Units& units) {
+            return new_line(self.units_of(task, check_units(self.space(), units)));
+          },
+          "task"_a, "units"_a = nb::none(), nb::rv_policy::move,
+          "Units, or records, that a task reads and adds to, ascending.")
       .def("apply", &apply, "task"_a, "x"_a, "t"_a.noconvert(), "offsets"_a, "shared"_a = false,
            "Adds to t. offsets: where each record that the task meets begins in x and in t. shared: other "
            "threads add "
            "to t\nas well.")
+      .def(
+          "density",
+          [](const MrciKernel& self, const MrciTask& task, const Line<const double>& x,
+             const Line<const std::int64_t>& offsets, const Square& alpha, const Square& beta) {
+            const auto n = std::size_t(self.space().orbitals());
+            if (offsets.size() != self.space().records().size())
+              throw nb::value_error("one offset for each record");
+            for (const auto* each : {&alpha, &beta})
+              if (each->shape(0) != n || each->shape(1) != n) throw nb::value_error("sums must be [n][n]");
+            nb::gil_scoped_release release;
+            self.density(task, {x.data(), x.size()}, {offsets.data(), offsets.size()}, alpha.data(),
+                         beta.data());
+          },
+          "task"_a, "x"_a, "offsets"_a, "alpha"_a.noconvert(), "beta"_a.noconvert(),
+          "Adds to sums [n][n]: of all tasks the density of each spin times the number of electrons of the "
+          "other;\nfolded, alpha gets that of either spin.")
       .def(
           "diagonal",
           [](const MrciKernel& self, std::int64_t first, std::int64_t last, const Line<double>& elements) {
@@ -158,6 +332,8 @@ void bind_kernel(nb::module_& module) {
 void bind_chem_mrci(nb::module_& module) {
   bind_space(module);
   bind_kernel(module);
+  bind_singlets(module);
+  bind_store(module);
 }
 
 }  // namespace outcore::python

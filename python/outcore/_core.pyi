@@ -1210,6 +1210,16 @@ class MRCISpace:
         Records that are their own partner become scale (R + parity R^T), in place.
         """
 
+    def fold_records(
+        self,
+        records: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        scale: float,
+        data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    ) -> None:
+        """The same of some records, one after another."""
+
 class MRCITask:
     """A piece of a product of the Hamiltonian with a vector."""
 
@@ -1240,13 +1250,25 @@ class MRCIKernel:
         constant + spin_shift * (S^2 - M(M+1)), M = |alpha - beta| / 2 (Eh).
         """
 
-    def tasks(self, max_cost: float, max_elements: int = 0) -> list[MRCITask]:
+    def tasks(
+        self,
+        max_cost: float,
+        max_elements: int = 0,
+        units: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)]
+        | None = None,
+    ) -> list[MRCITask]:
         """
-        All tasks; each at most of that cost, and of records of so many elements (0: any), if one hole is not more.
+        All tasks; each at most of that cost, and of so many elements of units (0: any), if one hole is not more.
+        units: of each record the number of the unit that it is moved in, ascending from 0; None: each is one.
         """
 
-    def records_of(self, task: MRCITask) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
-        """Indices of the records that a task reads and adds to, ascending."""
+    def units_of(
+        self,
+        task: MRCITask,
+        units: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)]
+        | None = None,
+    ) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """Units, or records, that a task reads and adds to, ascending."""
 
     def apply(
         self,
@@ -1261,6 +1283,21 @@ class MRCIKernel:
         """
         Adds to t. offsets: where each record that the task meets begins in x and in t. shared: other threads add to t
         as well.
+        """
+
+    def density(
+        self,
+        task: MRCITask,
+        x: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        offsets: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        alpha: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
+        beta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
+    ) -> None:
+        """
+        Adds to sums [n][n]: of all tasks the density of each spin times the number of electrons of the other;
+        folded, alpha gets that of either spin.
         """
 
     def diagonal(
@@ -1294,6 +1331,136 @@ def triples_energy(
     integrals [x][i][j][l] of -(ix|jl), t1 [x][i], Fock elements [x][i], energies [x]); of two
     ([x][y][i][d] of (ix|yd), the same of (iy|xd), [x][y][i][j] of t_ij^xy, of (ix|jy)). Any thread.
     """
+
+class MRCISinglets:
+    """
+    Groups of records with two holes in the first orbitals and two external electrons, whose four spins are to be a
+    singlet; see chem/ci/mrci_singlets.hpp.
+    """
+
+    def __init__(self, space: MRCISpace, inactive: int) -> None: ...
+    def __len__(self) -> int: ...
+    def records_of(self, first: int, last: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """Records of groups first to last, ascending."""
+
+    def project(
+        self,
+        first: int,
+        last: int,
+        data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+        offsets: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None:
+        """
+        Takes out of groups first to last what is no singlet. offsets: where each of their records begins in data.
+        """
+
+class RecordStoreCounts:
+    """Of one process: records and packed bytes that it moved."""
+
+    @property
+    def reads(self) -> int: ...
+    @property
+    def writes(self) -> int: ...
+    @property
+    def read_bytes(self) -> int: ...
+    @property
+    def written_bytes(self) -> int: ...
+    @property
+    def file_reads(self) -> int: ...
+    @property
+    def file_writes(self) -> int: ...
+    @property
+    def file_read_bytes(self) -> int: ...
+    @property
+    def file_written_bytes(self) -> int: ...
+
+class RecordStore:
+    """
+    Records of numbers that all processes read, write and add to: packed with a bounded error, in memory that they
+    share while there is room, else in a file. Any thread; see chem/ci/record_store.hpp.
+    """
+
+    def __init__(
+        self,
+        memory: GlobalArray,
+        directory: GlobalArray,
+        file: RecordFile,
+        locks: Sequence[Lock],
+        sizes: Sequence[int],
+    ) -> None:
+        """
+        memory: of uint8. directory: int64, two for each record, zero. sizes: numbers of each record.
+        """
+
+    def get(
+        self,
+        records: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        numbers: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    ) -> None:
+        """Records, ascending, one after another."""
+
+    def put(
+        self,
+        records: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        error: float,
+        numbers: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None:
+        """Each number with at most this error; 0: as it is."""
+
+    def add(
+        self,
+        records: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        error: float,
+        numbers: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None:
+        """
+        Adds to records, each atomically; sums are stored with at most this error.
+        """
+
+    def erase(
+        self,
+        records: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None:
+        """They are zero again."""
+
+    @property
+    def counts(self) -> RecordStoreCounts: ...
+    def place(
+        self,
+        records: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """
+        Packed bytes of each: positive in memory, negative in the file, 0 of none.
+        """
+
+def ci_pack(
+    numbers: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    error: float,
+) -> bytes:
+    """Numbers packed, each with at most this error; 0: as they are."""
+
+def ci_unpack(
+    packed: bytes,
+    error: float,
+    numbers: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+) -> None:
+    """The numbers again. OutcoreError (EIO) for what ci_pack never made."""
 
 class Distribution:
     """

@@ -15,6 +15,19 @@ constexpr std::int64_t batch_elements = std::int64_t{1} << 18;  // of a panel of
 constexpr std::int64_t max_batch = 128;
 constexpr double cost_of_element = 8;  // gathered and added back, in operations
 
+/// Elements of units.
+std::vector<std::int64_t> sizes_of(const MrciSpace& space, std::span<const std::int64_t> units) {
+  std::vector<std::int64_t> sizes;
+  std::size_t at = 0;
+  for (const Record& each : space.records()) {
+    const std::size_t unit = units.empty() ? at : std::size_t(units[at]);
+    sizes.resize(std::max(sizes.size(), unit + 1));
+    sizes[unit] += each.size;
+    ++at;
+  }
+  return sizes;
+}
+
 }  // namespace
 
 /// One thread's memory, and what it does with holes.
@@ -126,15 +139,17 @@ double MrciKernel::cost_of(const Holes& of, const Hole& hole) const {
   return (2 * rows + cost_of_element) * rows * outside;
 }
 
-std::vector<MrciTask> MrciKernel::tasks(double max_cost, std::int64_t max_elements) const {
+std::vector<MrciTask> MrciKernel::tasks(double max_cost, std::int64_t max_elements,
+                                        std::span<const std::int64_t> units) const {
   std::vector<MrciTask> found;
   const Reacher reacher(*space_, pairs_);
   Reach reach;
-  std::vector<std::int64_t> records, more;
+  const std::vector<std::int64_t> sizes = sizes_of(*space_, units);
+  std::vector<std::int64_t> there, more;
   for (std::size_t list = 0; list < holes_.size(); ++list) {
     const Holes& of = holes_[list];
     MrciTask task{std::int32_t(list), 0, 0, 0};
-    records.clear();
+    there.clear();
     std::int64_t elements = 0;
     for (std::int64_t i = 0; i < std::int64_t(of.holes.size()); ++i) {
       const Hole& hole = of.holes[std::size_t(i)];
@@ -142,25 +157,25 @@ std::vector<MrciTask> MrciKernel::tasks(double max_cost, std::int64_t max_elemen
       std::int64_t added = 0;
       if (max_elements > 0) {
         more.clear();
-        touched(reacher, of, hole, reach, more);
+        touched(reacher, of, hole, reach, units, more);
         for (std::int64_t each : more)
-          if (!std::binary_search(records.begin(), records.end(), each)) added += space_->record(each).size;
+          if (!std::binary_search(there.begin(), there.end(), each)) added += sizes[std::size_t(each)];
       }
       if (task.last > task.first &&
           (task.cost + cost > max_cost || (max_elements > 0 && elements + added > max_elements))) {
         found.push_back(task);
         task = {std::int32_t(list), i, i, 0};
-        records.clear();
+        there.clear();
         elements = 0;
-        for (std::int64_t each : more) elements += space_->record(each).size;
+        for (std::int64_t each : more) elements += sizes[std::size_t(each)];
       } else {
         elements += added;
       }
-      if (max_elements > 0) {
-        const auto middle = std::int64_t(records.size());
-        records.insert(records.end(), more.begin(), more.end());
-        std::inplace_merge(records.begin(), records.begin() + middle, records.end());
-        records.erase(std::unique(records.begin(), records.end()), records.end());
+      if (added > 0 || there.empty()) {
+        const auto middle = std::int64_t(there.size());
+        there.insert(there.end(), more.begin(), more.end());
+        std::inplace_merge(there.begin(), there.begin() + middle, there.end());
+        there.erase(std::unique(there.begin(), there.end()), there.end());
       }
       task.last = i + 1;
       task.cost += cost;
@@ -171,9 +186,10 @@ std::vector<MrciTask> MrciKernel::tasks(double max_cost, std::int64_t max_elemen
 }
 
 void MrciKernel::touched(const Reacher& reacher, const Holes& of, const Hole& hole, Reach& reach,
-                         std::vector<std::int64_t>& records) const {
+                         std::span<const std::int64_t> units, std::vector<std::int64_t>& found) const {
   const auto take = [&] {
-    for (const Segment& each : reach.segments) records.push_back(each.record);
+    for (const Segment& each : reach.segments)
+      found.push_back(units.empty() ? each.record : units[std::size_t(each.record)]);
   };
   if (is_line(of.part)) {
     reach.clear(0, of.irrep);
@@ -185,22 +201,27 @@ void MrciKernel::touched(const Reacher& reacher, const Holes& of, const Hole& ho
       take();
     }
   }
-  std::sort(records.begin(), records.end());
-  records.erase(std::unique(records.begin(), records.end()), records.end());
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
 }
 
-std::vector<std::int64_t> MrciKernel::records_of(const MrciTask& task) const {
+std::vector<std::int64_t> MrciKernel::units_of(const MrciTask& task,
+                                               std::span<const std::int64_t> units) const {
   const Holes& of = holes_.at(std::size_t(task.holes));
   const Reacher reacher(*space_, pairs_);
   Reach reach;
   std::vector<std::int64_t> found, more;
+  std::vector<bool> there(units.empty() ? space_->records().size() : std::size_t(units.back() + 1));
   for (std::int64_t i = task.first; i < task.last; ++i) {
     more.clear();
-    touched(reacher, of, of.holes.at(std::size_t(i)), reach, more);
-    found.insert(found.end(), more.begin(), more.end());
+    touched(reacher, of, of.holes.at(std::size_t(i)), reach, units, more);
+    for (std::int64_t each : more)
+      if (!there[std::size_t(each)]) {
+        there[std::size_t(each)] = true;
+        found.push_back(each);
+      }
   }
   std::sort(found.begin(), found.end());
-  found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;
 }
 

@@ -28,15 +28,23 @@ class OUTCORE_SIBLING MrciKernel {
 
   [[nodiscard]] const MrciSpace& space() const noexcept { return *space_; }
   [[nodiscard]] const std::shared_ptr<const MrciSpace>& shared_space() const noexcept { return space_; }
-  /// Work in pieces of at most that cost; with `max_elements` also of so many elements of records together,
-  /// if one hole does not have more.
-  [[nodiscard]] std::vector<MrciTask> tasks(double max_cost, std::int64_t max_elements) const;
-  /// Indices of the records that a task reads, and adds to: ascending.
-  [[nodiscard]] std::vector<std::int64_t> records_of(const MrciTask& task) const;
+  /// Work in pieces of at most that cost; with `max_elements` also of so many elements of units together,
+  /// if one hole does not have more. `units`: of each record the number of the unit that it is moved in,
+  /// ascending from 0; empty: each record is one.
+  [[nodiscard]] std::vector<MrciTask> tasks(double max_cost, std::int64_t max_elements,
+                                            std::span<const std::int64_t> units) const;
+  /// Units, or records, that a task reads, and adds to: ascending.
+  [[nodiscard]] std::vector<std::int64_t> units_of(const MrciTask& task,
+                                                   std::span<const std::int64_t> units) const;
   /// Adds to t. Record r begins at offsets[r] of x and of t. `shared`: other calls add to the same t
   /// meanwhile. Throws std::out_of_range for a record of the task that is not within x and t.
   void apply(const MrciTask& task, std::span<const double> x, std::span<double> t,
              std::span<const std::int64_t> offsets, bool shared) const;
+  /// Adds sum_r <a+_p b+_r b_r a_q> to alpha[p][q], and of beta electrons to beta[p][q], as far as the task
+  /// has it: of all tasks it is the density times the number of electrons of the other spin. Folded, alpha
+  /// gets both, which is that of either spin.
+  void density(const MrciTask& task, std::span<const double> x, std::span<const std::int64_t> offsets,
+               double* alpha, double* beta) const;
   /// Diagonal elements of the Hamiltonian of records [first, last), one after another.
   void diagonal(std::int64_t first, std::int64_t last, double* elements) const;
   [[nodiscard]] std::int64_t integral_bytes() const noexcept;
@@ -46,7 +54,7 @@ class OUTCORE_SIBLING MrciKernel {
   class Levels;
   [[nodiscard]] double cost_of(const Holes& of, const Hole& hole) const;
   void touched(const Reacher& reacher, const Holes& of, const Hole& hole, Reach& reach,
-               std::vector<std::int64_t>& records) const;
+               std::span<const std::int64_t> units, std::vector<std::int64_t>& found) const;
 
   std::shared_ptr<const MrciSpace> space_;
   Blas blas_;

@@ -35,6 +35,36 @@ std::vector<Pair> ordered_pairs(const MrciSpace& space, int irrep, bool equal) {
   return found;
 }
 
+/// Numbers of internal pairs, q with all s below `last_of(q)`, that multiply to an irrep: [q][s], else -1.
+/// Adds them.
+template <class LastOf>
+std::vector<int> add_internal(const MrciSpace& space, int irrep, const LastOf& last_of,
+                              std::vector<Pair>& pairs) {
+  const int u = space.internals();
+  std::vector<int> numbers(std::size_t(u * u), -1);
+  for (int q = 0; q < u; ++q)
+    for (int s = 0; s < last_of(q); ++s)
+      if ((space.irrep(q) ^ space.irrep(s)) == irrep) {
+        numbers[std::size_t(q * u + s)] = int(pairs.size());
+        pairs.push_back({q, s});
+      }
+  return numbers;
+}
+
+/// For each internal orbital the number of its first pair with external ones, which are first in it. Adds
+/// them.
+std::vector<int> add_mixed(const MrciSpace& space, int irrep, std::vector<Pair>& pairs) {
+  const Externals& externals = space.externals();
+  std::vector<int> numbers;
+  for (int s = 0; s < space.internals(); ++s) {
+    const int g = irrep ^ space.irrep(s);
+    numbers.push_back(int(pairs.size()));
+    for (int c = 0; c < externals.count(g); ++c)
+      pairs.push_back({space.internals() + externals.first(g) + c, s});
+  }
+  return numbers;
+}
+
 }  // namespace
 
 double MrciIntegrals::bare(int p, int q, int r, int s) const noexcept {
@@ -60,28 +90,21 @@ double MrciIntegrals::opposite(int p, int q, int r, int s) const noexcept {
 }
 
 OppositePairs::OppositePairs(const MrciSpace& space, int of_irrep, const MrciIntegrals& v)
-    : irrep(of_irrep), u(space.internals()), internal_(std::size_t(u * u), -1) {
-  const Externals& externals = space.externals();
+    : irrep(of_irrep), u(space.internals()) {
   std::vector<Pair> pairs;
-  for (int q = 0; q < u; ++q)
-    for (int s = 0; s < u; ++s)
-      if ((space.irrep(q) ^ space.irrep(s)) == of_irrep) {
-        internal_[std::size_t(q * u + s)] = int(pairs.size());
-        pairs.push_back({q, s});
-      }
-  for (int s = 0; s < u; ++s) {
-    const int g = of_irrep ^ space.irrep(s);
-    first_.push_back(int(pairs.size()));
-    for (int c = 0; c < externals.count(g); ++c) pairs.push_back({u + externals.first(g) + c, s});
-  }
-  for (int q = 0; q < u; ++q) {
-    const int g = of_irrep ^ space.irrep(q);
-    second_.push_back(int(pairs.size()));
-    for (int d = 0; d < externals.count(g); ++d) pairs.push_back({q, u + externals.first(g) + d});
-  }
+  internal_ = add_internal(space, of_irrep, [&](int) { return u; }, pairs);
+  first_ = add_mixed(space, of_irrep, pairs);
+  const auto mirrored = std::ptrdiff_t(pairs.size());
+  second_ = add_mixed(space, of_irrep, pairs);
+  for (auto each = pairs.begin() + mirrored; each != pairs.end(); ++each) std::swap(each->q, each->s);
   mixed = int(pairs.size());
-  const auto outer = external_pairs(space, of_irrep);
+  const std::vector<Pair> outer = external_pairs(space, of_irrep);
   external = int(outer.size());
+  for (const std::vector<Pair>* each : {&std::as_const(pairs), &outer})
+    for (const Pair& pair : *each) {
+      firsts.push_back(pair.q);
+      seconds.push_back(pair.s);
+    }
   matrix.reserve(pairs.size() * pairs.size());
   to_external.reserve(pairs.size() * outer.size());
   for (const Pair& from : pairs) {
@@ -105,20 +128,10 @@ OppositePairs::OppositePairs(const MrciSpace& space, int of_irrep, const MrciInt
 }
 
 EqualPairs::EqualPairs(const MrciSpace& space, int of_irrep, const MrciIntegrals& v)
-    : irrep(of_irrep), u(space.internals()), internal_(std::size_t(u * u), -1) {
-  const Externals& externals = space.externals();
+    : irrep(of_irrep), u(space.internals()) {
   std::vector<Pair> pairs;
-  for (int q = 0; q < u; ++q)
-    for (int s = 0; s < q; ++s)
-      if ((space.irrep(q) ^ space.irrep(s)) == of_irrep) {
-        internal_[std::size_t(q * u + s)] = int(pairs.size());
-        pairs.push_back({q, s});
-      }
-  for (int s = 0; s < u; ++s) {
-    const int g = of_irrep ^ space.irrep(s);
-    first_.push_back(int(pairs.size()));
-    for (int c = 0; c < externals.count(g); ++c) pairs.push_back({u + externals.first(g) + c, s});
-  }
+  internal_ = add_internal(space, of_irrep, [](int q) { return q; }, pairs);
+  first_ = add_mixed(space, of_irrep, pairs);
   mixed = int(pairs.size());
   const auto outer = ordered_pairs(space, of_irrep, false);
   external = int(outer.size());

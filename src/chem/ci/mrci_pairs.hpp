@@ -42,6 +42,7 @@ struct OppositePairs {
   int mixed;                                ///< pairs with an internal orbital
   int external;                             ///< pairs of external ones
   int even, odd;                            ///< sums and differences of external pairs, c >= d and c > d
+  std::vector<int> firsts, seconds;         ///< orbitals of each pair
   Aligned<double> matrix;                   ///< [mixed][mixed]
   Aligned<double> to_external;              ///< [mixed][external]
   Aligned<double> even_matrix, odd_matrix;  ///< [even][even], [odd][odd]; from the row to the column

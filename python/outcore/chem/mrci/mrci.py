@@ -12,16 +12,28 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
 from outcore import _core
 from outcore.base.errors import OutcoreError
-from outcore.chem.mrci import orbitals, reference_states, references, size_consistency, solver
-from outcore.chem.mrci.operator import MemoryOperator
+from outcore.chem.mrci import (
+    density,
+    orbitals,
+    reference_states,
+    references,
+    size_consistency,
+    solver,
+    storage,
+)
+from outcore.chem.mrci import kept as kept_states
+from outcore.chem.mrci.density import Matrix, NaturalOrbitals
+from outcore.chem.mrci.kept import KeptStates
+from outcore.chem.mrci.packed import PackedOperator, Report
 from outcore.chem.mrci.records import Functions, Records
-from outcore.chem.mrci.size_consistency import FUNCTIONALS, Corrections
+from outcore.chem.mrci.settings import Given, Settings
+from outcore.chem.mrci.size_consistency import Corrections
 from outcore.chem.mrci.vectors import Layout
 from outcore.job import launch
 from outcore.job.processes import JOB, make_world
@@ -29,8 +41,6 @@ from outcore.job.resources import parse_bytes
 from outcore.job.world import World
 
 if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
-
     from outcore.chem.mrci.orbitals import Correlated
     from outcore.chem.mrci.solver import Iteration
 
@@ -38,39 +48,11 @@ SPIN_SHIFT = 0.05  # Hartree
 _FOLDED = (0, 2)  # 2S of states whose vectors have as many alpha as beta electrons
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """Raises OutcoreError (EINVAL) for what is out of range.
-
-    references: "symmetry": all configurations of the active space that multiply to the irrep of the state; "all":
-        of any irrep; a path: those that a file lists; a number: those of this weight in the reference vector.
-    functional: "ci", "acpf" or "aqcc".
-    residual: norm below which a root is converged (Hartree).
-    """
-
-    references: str | float | Path = "symmetry"
-    functional: str = "ci"
-    residual: float = 1e-6
-    max_cycle: int = 50
-    vectors: int = 6
-
-    def __post_init__(self) -> None:
-        wrong = (
-            (
-                self.functional not in FUNCTIONALS,
-                f"functional '{self.functional}' is none of {', '.join(FUNCTIONALS)}",
-            ),
-            (not 0 < self.residual < 1, f"a residual of {self.residual:g}; it is between 0 and 1"),
-            (self.max_cycle < 1, f"{self.max_cycle} iterations"),
-            (not 3 <= self.vectors <= 32, f"{self.vectors} vectors; there may be 3 to 32"),
-            (
-                isinstance(self.references, float) and not 0 < self.references < 1,
-                f"references of a weight of {self.references}; it is between 0 and 1",
-            ),
-        )
-        for is_wrong, detail in wrong:
-            if is_wrong:
-                raise OutcoreError(errno.EINVAL, "multireference CI", detail=detail)
+@dataclass(frozen=True)
+class _Target:
+    irrep: str | int | None = None
+    spin: int | None = None
+    roots: int = 1
 
 
 class MRCI:
@@ -83,34 +65,18 @@ class MRCI:
         frozen: number of lowest orbitals of its core that are not correlated, or "auto".
         group: abelian point group that is used; default that of the molecule, if it was built with symmetry, else
             none.
-        irrep: of the states, by its name; default that of the determinant of the mean field.
-        spin: 2S of the states; default that of the active space.
-        roots: number of states.
-        memory, scratch, threads, comm: as for DensityFitting.
-        settings: see `Settings`.
+        given: see `Given` and `Settings`.
 
     After `kernel`: `e_tot`, `e_reference` (Hartree; of several roots arrays), `converged`.
     Raises OutcoreError, the same on all processes.
     """
 
     def __init__(
-        self,
-        mc: Any,
-        *,
-        frozen: int | str | None = None,
-        group: str | None = None,
-        irrep: str | int | None = None,
-        spin: int | None = None,
-        roots: int = 1,
-        memory: int | str | None = None,
-        scratch: str | None = None,
-        threads: int | None = None,
-        comm: Intracomm | World | None = JOB,
-        **settings: Any,
+        self, mc: Any, *, frozen: int | str | None = None, group: str | None = None, **given: Unpack[Given]
     ) -> None:
-        self._set_up(memory, scratch, threads, comm, settings)
+        target = self._set_up(given)
         found = orbitals.of_active_space(mc, self.world, frozen=frozen, group=group)
-        self._choose(found, irrep, spin, roots, getattr(mc, "ci", None))
+        self._choose(found, target, getattr(mc, "ci", None))
 
     @classmethod
     def from_mean_field(
@@ -121,22 +87,23 @@ class MRCI:
         active: int,
         frozen: int | str | None = None,
         group: str | None = None,
-        irrep: str | int | None = None,
-        spin: int | None = None,
-        roots: int = 1,
-        memory: int | str | None = None,
-        scratch: str | None = None,
-        threads: int | None = None,
-        comm: Intracomm | World | None = JOB,
-        **settings: Any,
+        integrals: bool = True,
+        **given: Unpack[Given],
     ) -> Self:
-        """Of a converged RHF or ROHF object: so many orbitals in the order of occupation and energy."""
+        """Of a converged RHF or ROHF object: so many orbitals in the order of occupation and energy. integrals:
+        False: none are made, to know the space alone."""
         self = cls.__new__(cls)
-        self._set_up(memory, scratch, threads, comm, settings)
+        target = self._set_up(given)
         found = orbitals.of_mean_field(
-            mf, self.world, frozen=frozen, inactive=inactive, active=active, group=group
+            mf,
+            self.world,
+            frozen=frozen,
+            inactive=inactive,
+            active=active,
+            group=group,
+            integrals=integrals,
         )
-        self._choose(found, irrep, spin, roots)
+        self._choose(found, target)
         return self
 
     @classmethod
@@ -147,45 +114,43 @@ class MRCI:
         inactive: int,
         active: int,
         frozen: int = 0,
-        irrep: str | int | None = None,
-        spin: int | None = None,
-        roots: int = 1,
-        memory: int | str | None = None,
-        scratch: str | None = None,
-        threads: int | None = None,
-        comm: Intracomm | World | None = JOB,
-        **settings: Any,
+        **given: Unpack[Given],
     ) -> Self:
         """Of the integrals in a file, whose orbitals are frozen, inactive, active and external ones in this
         order."""
         self = cls.__new__(cls)
-        self._set_up(memory, scratch, threads, comm, settings)
+        target = self._set_up(given)
         found = orbitals.of_file(Path(path), self.world, inactive=inactive, active=active, frozen=frozen)
-        self._choose(found, irrep, spin, roots)
+        self._choose(found, target)
         return self
 
-    def _set_up(
-        self, memory: int | str | None, scratch: str | None, threads: int | None, comm: Any, settings: Any
-    ) -> None:
-        self.settings = Settings(**settings)
+    def _set_up(self, given: Given) -> _Target:
+        rest: dict[str, Any] = dict(given)
+        memory, scratch, comm = rest.pop("memory", None), rest.pop("scratch", None), rest.pop("comm", JOB)
+        threads = rest.pop("threads", None)
+        target = _Target(**{name: rest.pop(name) for name in ("irrep", "spin", "roots") if name in rest})
+        self.settings = Settings(**rest)
         self.memory_bytes = None if memory is None else parse_bytes(memory)
         self.threads = threads or launch.threads_per_rank()
         self._owns_world = not isinstance(comm, World)
         self.world: World = comm if isinstance(comm, World) else make_world(comm, self.memory_bytes, scratch)
         self.on_iteration: Callable[[Iteration], None] | None = None
         self._found: solver.Found | None = None
+        self._operator: solver.Operator | None = None
+        self.report: Report | None = None  # of packed vectors
+        self.went_on = False  # from states that another run has kept
+        self.kept_iteration = 0  # of that run, and of those before it
+        return target
 
-    def _choose(
-        self, found: Correlated, irrep: str | int | None, spin: int | None, roots: int, vector: Any = None
-    ) -> None:
+    def _choose(self, found: Correlated, target: _Target, vector: Any = None) -> None:
         self.orbitals = found
-        self.roots = roots
+        irrep, spin, self.roots = target.irrep, target.spin, target.roots
         total = sum(found.electrons)
         self.spin = abs(found.electrons[0] - found.electrons[1]) if spin is None else spin
         if self.spin < 0 or self.spin > total or (total - self.spin) % 2:
             raise _refused(f"{total} electrons cannot have 2S = {self.spin}")
-        if roots < 1:
-            raise _refused(f"{roots} roots")
+        if self.roots < 1:
+            raise _refused(f"{self.roots} roots")
         self.irrep = found.irrep if irrep is None else found.number_of(irrep)
         folded = self.spin in _FOLDED and total % 2 == 0
         self.electrons = (
@@ -197,6 +162,7 @@ class MRCI:
             self.electrons,
             self.irrep,
             0 if not folded else 1 if self.spin == 0 else -1,
+            found.choice.inactive if self.settings.couplings == "interacting" else None,
         )
 
     def _references(self, vector: Any) -> Any:
@@ -238,33 +204,66 @@ class MRCI:
         kernel = _core.MRCIKernel(
             self.layout.space, found.one, found.two, shift, found.core_energy - self._origin
         )
-        operator = MemoryOperator(self.layout, kernel, self.threads)
-        options = solver.Options(
-            tolerance=settings.residual,
-            max_iterations=settings.max_cycle,
-            vectors=settings.vectors,
-            threads=self.threads,
+        operator, options = storage.choose(
+            self.world,
+            self.layout,
+            kernel,
+            solver.Options(
+                tolerance=settings.residual,
+                max_iterations=settings.max_cycle,
+                vectors=settings.vectors,
+                threads=self.threads,
+            ),
+            storage.Wishes(
+                roots=self.roots,
+                integral_bytes=found.two.nbytes,
+                error_bound=settings.error_bound,
+                memory_bytes=self.memory_bytes,
+                vector_memory=settings.vector_memory,
+            ),
         )
-        search = solver.Search(self.world, self.layout, operator, options, self._told)
-        self._found = search.run(self._starts(operator))
+        self._operator = operator
+        kept = self._kept()
+        search = solver.Search(
+            self.world, self.layout, operator, options, self._told, None if kept is None else kept.keep
+        )
+        try:
+            states = self._starts(operator)
+            self.went_on = kept is not None and kept.find(states)
+            self.kept_iteration = 0 if kept is None else kept.iteration
+            self._found = search.run(states)
+        finally:
+            if kept is not None:
+                kept.close()
+        self.report = operator.report() if isinstance(operator, PackedOperator) else None
         return self.e_tot
+
+    def _kept(self) -> KeptStates | None:
+        directory = self.settings.checkpoint
+        if directory is None:
+            return None
+        wanted = kept_states.problem(
+            self.orbitals, self.records, self.roots, self.spin, self.settings.functional
+        )
+        return KeptStates(self.world, directory, self.layout, wanted, self.roots)
 
     def _told(self, iteration: Iteration) -> None:
         if self.on_iteration is not None:
             self.on_iteration(iteration)
 
-    def _starts(self, operator: MemoryOperator) -> list[Any]:
+    def _starts(self, operator: solver.Operator) -> list[Any]:
         """The states of the references as vectors of the whole space."""
         mine = np.flatnonzero(self.records.is_reference)
         values = self._references_found.coefficients(self.records.alpha[mine], self.records.beta[mine])
         vectors = []
         for row in values:
             vector = operator.make()
-            for block, (first, last) in enumerate(self.layout.blocks):
-                inside = (mine >= first) & (mine < last)
-                if inside.any() and block % self.world.size == self.world.rank:
+            for block in range(self.world.rank, len(self.layout.blocks), self.world.size):
+                records = self.layout.records_of(block)
+                inside = (mine >= records.start) & (mine < records.stop)
+                if inside.any():
                     data = np.zeros(self.layout.size(block))
-                    at = self.layout.offsets[mine[inside]] - self.layout.offsets[first]
+                    at = self.layout.offsets[mine[inside]] - self.layout.offsets[records.start]
                     data[at] = row[inside]
                     vector.write(block, data)
             vectors.append(vector)
@@ -299,17 +298,42 @@ class MRCI:
         """All roots are."""
         return self.found.converged
 
-    def reference_weight(self, root: int = 0) -> float:
-        """Sum of squares of the coefficients of references."""
+    def _norms(self, root: int) -> tuple[float, float]:
+        """Sums of squares of the coefficients of references, and of all."""
         layout, inside = self.layout, self.records.is_reference
         sums = np.zeros(2)
         for block in range(self.world.rank, len(layout.blocks), self.world.size):
-            first, last = layout.blocks[block]
+            records = layout.records_of(block)
             squares = layout.weights(block) * self.found.states[root].read(block) ** 2
-            of_references = np.repeat(inside[first:last], self.records.sizes[first:last])
+            of_references = np.repeat(inside[records], self.records.sizes[records])
             sums += squares[of_references].sum(), squares.sum()
         total = self.world.all_reduce(sums)
-        return float(total[0] / total[1])
+        return float(total[0]), float(total[1])
+
+    def reference_weight(self, root: int = 0) -> float:
+        """Sum of squares of the coefficients of references."""
+        inside, all_of_them = self._norms(root)
+        return inside / all_of_them
+
+    # ---- states ----
+
+    def _density(self, root: int) -> Matrix:
+        """Of the correlated orbitals in their order here."""
+        state, n = self.found.states[root], self.orbitals.count
+        alpha, beta = np.zeros((n, n)), np.zeros((n, n))
+        assert self._operator is not None
+        self._operator.add_density(state, alpha, beta)
+        norm = self._norms(root)[1]
+        return density.of_sums(alpha, beta, self.electrons, norm, folded=self.records.parity != 0)
+
+    def make_rdm1(self, root: int = 0) -> Matrix:
+        """[p][q] = <p+ q> of both spins together, of orbitals behind the frozen ones in the caller's order."""
+        back = np.argsort(self.orbitals.permutation)
+        return self._density(root)[np.ix_(back, back)]
+
+    def natural_orbitals(self, root: int = 0) -> NaturalOrbitals:
+        """Of the correlated orbitals."""
+        return density.natural(self.orbitals, self._density(root))
 
     def corrections(self, root: int = 0) -> Corrections:
         """For the lack of size consistency, of a CI."""
@@ -325,6 +349,15 @@ class MRCI:
             for each in (*self._found.states, *self._found.multiplied):
                 each.close()
             self._found = None
+        if isinstance(self._operator, PackedOperator):
+            self._operator.close()
+        self._operator = None
+
+    @property
+    def packing_error(self) -> float:
+        """By how much packing raises the energies, of the root with most (Hartree): sum (d - E) delta^2 over the
+        errors of its elements, with the diagonal d of H."""
+        return float(self.found.packing_errors.max())
 
     def close(self) -> None:
         """Frees vectors. May be repeated. Collective."""

@@ -25,7 +25,7 @@ class MemoryOperator:
         self.layout, self.kernel, self.threads = layout, kernel, threads
         self._tasks = sorted(kernel.tasks(TASK_OPERATIONS), key=lambda task: -task.cost)
 
-    def make(self) -> MemoryVector:
+    def make(self, *, product: bool = False) -> MemoryVector:
         return MemoryVector(self.layout)
 
     def apply(self, x: Vector, y: Vector) -> float:
@@ -38,13 +38,29 @@ class MemoryOperator:
             self.kernel.apply(task, given, added, offsets, self.threads > 1)
 
         team.each(self._tasks, self.threads, work)
+        self.project(y)
         total = 0.0
         for block in range(len(self.layout.blocks)):
             self.layout.fold(block, 1.0, added[self.layout.slice(block)])
             total += float(np.einsum("i,i,i", x.read(block), self.layout.weights(block), y.read(block)))
         return total
 
+    def project(self, x: Vector) -> None:
+        """Takes out what is not in the space."""
+        assert isinstance(x, MemoryVector)
+        singlets = self.layout.singlets
+        if singlets is not None:
+            singlets.project(0, len(singlets), x.data, np.ascontiguousarray(self.layout.offsets[:-1]))
+
+    def add_density(self, x: Vector, alpha: Array, beta: Array) -> None:
+        """Sums of `kernel.density`."""
+        assert isinstance(x, MemoryVector)
+        offsets = np.ascontiguousarray(self.layout.offsets[:-1])
+        for task in self._tasks:
+            self.kernel.density(task, x.data, offsets, alpha, beta)
+
     def diagonal(self, block: int) -> Array:
         found = np.empty(self.layout.size(block))
-        self.kernel.diagonal(*self.layout.blocks[block], found)
+        records = self.layout.records_of(block)
+        self.kernel.diagonal(records.start, records.stop, found)
         return found

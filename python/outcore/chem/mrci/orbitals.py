@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outcore.base.errors import OutcoreError
-from outcore.chem import reference
+from outcore.chem import mean_field, reference
 from outcore.chem.ci import fcidump
 from outcore.chem.ci.hamiltonian import ABELIAN, IRREPS
 from outcore.chem.ci.orbitals import label_orbitals, with_symmetry
+from outcore.chem.driver import RootDriven
 from outcore.chem.frozen import count_frozen
 from outcore.chem.mrci.configurations import MAX_INTERNAL
 from outcore.chem.mrci.records import Orbitals
@@ -94,9 +95,10 @@ def of_mean_field(
     inactive: int,
     active: int,
     group: str | None = None,
+    integrals: bool = True,
 ) -> Correlated:
-    """Of a converged RHF or ROHF object: orbitals by occupation and energy. Collective; all get those of the first
-    process. Raises OutcoreError (EINVAL)."""
+    """Of a converged RHF or ROHF object: orbitals by occupation and energy. integrals: False: all are 0.
+    Collective; all get those of the first process. Raises OutcoreError (EINVAL)."""
     found: Any = None
     with world.together(_TAKE, str(frozen), inactive, active, group):
         reference.check_method(mf, _TAKE)
@@ -109,7 +111,14 @@ def of_mean_field(
             order = np.lexsort((np.asarray(mf.mo_energy), -occupation))
             lowest = count_frozen(mf.mol, frozen, min(mf.mol.nelec))
             choice = Choice(lowest, inactive, active)
-            found = _of_coefficients(mf, np.asarray(mf.mo_coeff)[:, order], choice, group)
+            found = _of_coefficients(
+                mf,
+                np.asarray(mf.mo_coeff)[:, order],
+                choice,
+                group,
+                memory_bytes=world.budget.limit_bytes,
+                integrals=integrals,
+            )
     return _shared(world, found)
 
 
@@ -130,7 +139,14 @@ def of_active_space(
                 raise _refused("orbitals of spin alpha and beta differ; take RHF, ROHF or CASSCF orbitals")
             lowest = count_frozen(mc.mol, frozen, int(mc.ncore))
             choice = Choice(lowest, int(mc.ncore) - lowest, int(mc.ncas))
-            found = _of_coefficients(mc._scf, np.asarray(mc.mo_coeff), choice, group, tuple(mc.nelecas))
+            found = _of_coefficients(
+                mc._scf,
+                np.asarray(mc.mo_coeff),
+                choice,
+                group,
+                tuple(mc.nelecas),
+                memory_bytes=world.budget.limit_bytes,
+            )
     return _shared(world, found)
 
 
@@ -219,8 +235,11 @@ def _of_coefficients(
     choice: Choice,
     group: str | None,
     active_electrons: tuple[int, int] | None = None,
+    *,
+    memory_bytes: int,
+    integrals: bool = True,
 ) -> Correlated:
-    mol = mf.mol
+    mf, mol = _plain(mf), mf.mol
     overlap = np.asarray(mf.get_ovlp())
     c = np.asarray(coefficients, np.float64)
     if len(c) != mol.nao or abs(c.T @ overlap @ c - np.eye(c.shape[1])).max() > _ORTHONORMAL:
@@ -241,16 +260,18 @@ def _of_coefficients(
         int(np.bitwise_xor.reduce(irreps[electrons[1] : electrons[0]])) if electrons[0] > electrons[1] else 0
     )
     rest = np.ascontiguousarray(rest[:, order])
+    if integrals:
+        _check_memory(rest.shape[1], memory_bytes)
     hcore = np.asarray(mf.get_hcore(), np.float64)
     field, energy = np.zeros_like(hcore), float(mf.energy_nuc())
-    if choice.frozen:
+    if choice.frozen and integrals:
         density = 2 * frozen @ frozen.T
         coulomb, exchange = mf.get_jk(mol, density, hermi=1)
         field = np.asarray(coulomb) - np.asarray(exchange) / 2
         energy += float(np.sum(density * (hcore + field / 2)))
     return Correlated(
         rest.T @ (hcore + field) @ rest,
-        _two_electron(mf, rest),
+        _two_electron(mf, rest) if integrals else np.zeros((0, 0)),
         energy,
         _labels(choice, irreps[order], len(IRREPS[abelian])),
         choice,
@@ -263,6 +284,34 @@ def _of_coefficients(
         rest,
         frozen,
     )
+
+
+def integral_bytes(orbitals: int) -> int:
+    """Of all two-electron integrals, at each process."""
+    return 8 * (orbitals * (orbitals + 1) // 2) ** 2
+
+
+def _check_memory(orbitals: int, memory_bytes: int) -> None:
+    needed = integral_bytes(orbitals)
+    if needed > memory_bytes:
+        raise OutcoreError(
+            errno.ENOMEM,
+            _TAKE,
+            detail=f"integrals over {orbitals} orbitals take {needed / 1e6:.0f} MB, there are "
+            f"{memory_bytes / 1e6:.0f} MB: take a smaller basis, or more memory",
+        )
+
+
+def _plain(mf: Any) -> Any:
+    """An object whose integrals need no other process."""
+    driven = isinstance(mf, RootDriven)
+    if not driven:
+        return mf
+    if getattr(mf, "with_df", None) is not None:
+        raise OutcoreError(
+            errno.ENOTSUP, _TAKE, detail="density-fitted integrals of several processes; take those of PySCF"
+        )
+    return mean_field.make(mf.mol, "ROHF" if mf.mol.spin else "RHF")
 
 
 def _two_electron(mf: Any, c: Matrix) -> Matrix:

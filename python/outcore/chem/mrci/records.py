@@ -70,7 +70,8 @@ class Records:
     """Sorted as the native space wants them.
 
     references: configurations; all that differ from one of them by at most two electrons are in the space.
-    electrons: alpha, beta. irrep: of the state. parity: of folded vectors, which have as many alpha as beta
+    interacting: None, or of so many inactive orbitals: see `Settings.couplings`. electrons: alpha, beta. irrep: of
+    the state. parity: of folded vectors, which have as many alpha as beta
     electrons; 0: not folded.
 
     Raises OutcoreError: EINVAL (no reference, no determinant), EFBIG (too many).
@@ -83,8 +84,9 @@ class Records:
         electrons: tuple[int, int],
         irrep: int = 0,
         parity: int = 0,
+        interacting: int | None = None,
     ) -> None:
-        self.orbitals, self.references = orbitals, references
+        self.orbitals, self.references, self.interacting = orbitals, references, interacting
         self.electrons, self.irrep, self.parity = electrons, irrep, parity
         if not len(references):
             raise _refused(errno.EINVAL, "there is no reference")
@@ -121,10 +123,27 @@ class Records:
             )
         if self.parity and kind in (0, 3):
             alpha, beta = alpha[alpha >= beta], beta[alpha >= beta]
+        if self.interacting is not None and sum(outside) == 2:
+            kept = self._may_be_singlets(alpha, beta, outside[0] - outside[1])
+            alpha, beta = alpha[kept], beta[kept]
         order = np.lexsort((beta, alpha))
         alpha, beta = alpha[order], beta[order]
         labels = configurations.irreps(configurations.of_strings(alpha, beta), self.orbitals.internal)
         return alpha, beta, sizes[labels ^ self.irrep]
+
+    def _core_electrons(self, strings: Masks) -> Integers:
+        """In inactive orbitals."""
+        assert self.interacting is not None
+        core = np.uint64((1 << self.interacting) - 1)
+        found: Integers = np.bitwise_count(strings & core).astype(np.int64)
+        return found
+
+    def _may_be_singlets(self, alpha: Masks, beta: Masks, difference: int) -> NDArray[np.bool_]:
+        """Without those in which inactive and external electrons have more of one spin, if two are missing."""
+        of_alpha, of_beta = self._core_electrons(alpha), self._core_electrons(beta)
+        missing = 2 * (self.interacting or 0) - of_alpha - of_beta
+        found: NDArray[np.bool_] = (missing != 2) | (of_alpha + difference == of_beta)
+        return found
 
     def native(self) -> _core.MRCISpace:
         return _core.MRCISpace(
@@ -176,8 +195,9 @@ class Records:
         for outside, each in enumerate(self.configurations):
             open_shells = np.bitwise_count(configurations.singles(each)).astype(int)
             labels = configurations.irreps(each, self.orbitals.internal) ^ self.irrep
-            keys, counts = np.unique(np.stack([open_shells, labels]), axis=1, return_counts=True)
-            for (k, label), count in zip(keys.T.tolist(), counts.tolist(), strict=True):
+            core = self._core_shells(each, outside)  # -1, or open shells of two inactive holes
+            keys, counts = np.unique(np.stack([open_shells, labels, core]), axis=1, return_counts=True)
+            for (k, label, holes), count in zip(keys.T.tolist(), counts.tolist(), strict=True):
                 if outside == 0:
                     found[0] += count * configurations.functions(k, spin) * (label == 0)
                 elif outside == 1:
@@ -187,9 +207,19 @@ class Records:
                     same = sum(n) if label == 0 else 0
                     singlet = configurations.functions(k, spin)
                     triplet = configurations.functions(k + 2, spin) - singlet
+                    if holes >= 0:
+                        singlet = configurations.functions(k - holes, spin)
+                        triplet = singlet if holes else 0
                     found[2] += count * triplet * (pairs - same) // 2
                     found[3] += count * singlet * (pairs + same) // 2
         return Functions(*found)
+
+    def _core_shells(self, found: Configurations, outside: int) -> Integers:
+        if self.interacting is None or outside < 2:
+            return np.full(len(found), -1)
+        singles = self._core_electrons(configurations.singles(found))
+        missing = 2 * (self.interacting - self._core_electrons(configurations.doubles(found))) - singles
+        return np.where(missing == 2, singles, -1)
 
     def strings(self, record: int) -> tuple[Masks, Masks]:
         """Alpha and beta strings of each coefficient of a record, external orbitals above internal ones; for
@@ -216,15 +246,16 @@ class Records:
                             found.append((alpha | pair, beta) if kind == 4 else (alpha, beta | pair))
         return np.array([a for a, _ in found], np.uint64), np.array([b for _, b in found], np.uint64)
 
-    def blocks(self, elements: int) -> list[tuple[int, int]]:
-        """Ranges of records of about so many elements each, at least one record."""
-        ends = np.cumsum(self.sizes)
-        found, first, begin = [], 0, 0
-        while first < len(self):
-            last = max(first + 1, int(np.searchsorted(ends, begin + elements, side="right")))
-            found.append((first, last))
-            first, begin = last, int(ends[last - 1])
-        return found
+
+def ranges(sizes: Integers, elements: int) -> list[tuple[int, int]]:
+    """Of things of these sizes: of about so many elements each, at least one thing."""
+    ends = np.cumsum(sizes)
+    found, first, begin = [], 0, 0
+    while first < len(sizes):
+        last = max(first + 1, int(np.searchsorted(ends, begin + elements, side="right")))
+        found.append((first, last))
+        first, begin = last, int(ends[last - 1])
+    return found
 
 
 def _refused(code: int, detail: str) -> OutcoreError:

@@ -23,7 +23,12 @@ if TYPE_CHECKING:
     from outcore.job.world import World
 
 SMALLEST = 0.05  # Hartree: denominators of corrections are not nearer to zero
-_CLOSINGS = 3  # times that a converged search is begun anew because its residuals were not
+_FIRST_SIZE = 0.3  # about the norm of the first corrections
+_DECLINE = 4  # about so many times smaller are those of the next iteration
+# A search of packed vectors stalls if residuals are worth more than this part of what they were worth before, and
+# not more than so many times what is wanted: then errors of packing are what is left.
+_STALLED, _NEAR = 0.5, 20
+_CLOSINGS = 4  # times that a search which stalls is begun anew from what is stored
 
 
 class Operator(Protocol):
@@ -31,18 +36,26 @@ class Operator(Protocol):
 
     waited_seconds: float
 
-    def make(self) -> Vector: ...
+    def make(self, *, product: bool = False) -> Vector:
+        """A zero vector, of states or of their products with H. Collective, as closing it is."""
+
     def apply(self, x: Vector, y: Vector) -> float:
         """Adds H x to y, which is zero; returns <x|H|x>, exact of what is stored of x. Collective."""
 
+    def project(self, x: Vector) -> None:
+        """Takes out what is not in the space, of a vector that was made block by block. Collective."""
+
     def diagonal(self, block: int) -> Array: ...
+    def add_density(self, x: Vector, alpha: Array, beta: Array) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """tolerance: norm of residuals (Hartree). vectors: of the small space, for each state, at least 3."""
+    """tolerance: norm of residuals (Hartree); or worth: of their second-order energy (Hartree). vectors: of the
+    small space, for each state, at least 3."""
 
     tolerance: float = 1e-6
+    worth: float = 0.0
     max_iterations: int = 50
     vectors: int = 6
     threads: int = 1
@@ -51,11 +64,13 @@ class Options:
 
 @dataclass(frozen=True)
 class Iteration:
-    """energies: Hartree, above the reference energy. seconds: since the iteration before."""
+    """energies: Hartree, above the reference energy. worth: by how much residuals would lower them, in second
+    order. seconds: since the iteration before."""
 
     number: int
     energies: Matrix
     residuals: Matrix
+    worth: Matrix
     seconds: float
     waited_seconds: float
 
@@ -66,10 +81,12 @@ class Found:
     multiplied: list[Vector]
     iterations: list[Iteration]
     converged: bool
+    packing_errors: Matrix  # Hartree: sum (d - E) delta^2 over errors delta of the states' elements
 
 
 class Search:
-    """`on_iteration` is called with each iteration, and the states as they are then if they were just written."""
+    """`on_iteration` is called with each iteration, `keep` with each and with what gives a block of all states;
+    collective."""
 
     def __init__(
         self,
@@ -78,18 +95,21 @@ class Search:
         operator: Operator,
         options: Options,
         on_iteration: Callable[[Iteration], None] | None = None,
-        keep: Callable[[list[Vector], Iteration], None] | None = None,
+        keep: Callable[[Iteration, Callable[[int], Array]], None] | None = None,
     ) -> None:
         self.world, self.layout, self.operator, self.options = world, layout, operator, options
         self._on_iteration, self._keep = on_iteration, keep
         self._vectors: list[Vector] = []
         self._multiplied: list[Vector] = []
+        self._exact: dict[int, float] = {}
         self._new: list[Vector] = []  # corrections that H was not applied to yet
         self._iterations: list[Iteration] = []
 
     def run(self, states: list[Vector]) -> Found:
         """From independent start vectors, which are the search's from now on. Collective."""
         self._count = len(states)
+        self._sizes = np.full(self._count, _FIRST_SIZE)
+        self._packing_errors = np.zeros(self._count)
         self._since = time.perf_counter()
         self._before = 0.0
         closings = 0
@@ -97,10 +117,11 @@ class Search:
             self._start(states)
             while True:
                 self._correct()
-                if self._converged() and not self.options.exact and closings < _CLOSINGS:
+                if not self.options.exact and (
+                    self._converged() or (closings < _CLOSINGS and self._stalled())
+                ):
                     closings += 1
-                    if not self._closes():
-                        continue
+                    self._close_up()
                 if self._converged() or len(self._iterations) >= self.options.max_iterations:
                     break
                 self._expand()
@@ -108,9 +129,13 @@ class Search:
             self.close()
             raise
         self._drop_new()
+        errors = self._packing_errors
         self._shrink(self._states, keep_directions=False)
+        self._packing_errors += errors
         k = self._count
-        return Found(self._vectors[:k], self._multiplied[:k], self._iterations, self._converged())
+        return Found(
+            self._vectors[:k], self._multiplied[:k], self._iterations, self._converged(), self._packing_errors
+        )
 
     def close(self) -> None:
         for each in (*self._vectors, *self._multiplied, *self._new):
@@ -125,16 +150,19 @@ class Search:
     # ---- the small problem ----
 
     def _start(self, states: list[Vector]) -> None:
-        self._vectors, self._multiplied = states, []
+        self._vectors, self._multiplied, self._exact = states, [], {}
         for each in states:
-            self._multiplied.append(self.operator.make())
-            self.operator.apply(each, self._multiplied[-1])
+            self._multiply(each)
         self._overlap, self._hamiltonian = self._products(range(len(states)))
         self._solve()
 
     def _solve(self) -> None:
         found = ritz(self._overlap, self._hamiltonian, self._count)
         self._energies, self._states = found.energies, found.coefficients
+
+    def _multiply(self, vector: Vector) -> None:
+        self._multiplied.append(self.operator.make(product=True))
+        self._exact[len(self._multiplied) - 1] = self.operator.apply(vector, self._multiplied[-1])
 
     def _products(self, rows: range) -> tuple[Matrix, Matrix]:
         """Overlaps and H of these vectors with all."""
@@ -152,6 +180,8 @@ class Search:
         overlap, hamiltonian = self.world.all_reduce(sums)
         if len(rows) == m:
             hamiltonian = (hamiltonian + hamiltonian.T) / 2
+        for row in rows:  # what is stored of H v may be rounded
+            hamiltonian[row - rows.start, row] = self._exact[row]
         return overlap, hamiltonian
 
     def _each_block(self, work: Callable[[int], Matrix]) -> list[Matrix]:
@@ -162,7 +192,8 @@ class Search:
         def do(_thread: int, block: int) -> None:
             found[block] = work(block)
 
-        team.each(mine, self.options.threads, do)
+        with self.world.together("pass over vectors of a multireference CI"):
+            team.each(mine, self.options.threads, do)
         return [found[block] for block in mine]
 
     # ---- one iteration ----
@@ -171,8 +202,10 @@ class Search:
         """Residuals of the states, and corrections of those that have not converged, as new vectors."""
         k, layout = self._count, self.layout
         new = [self.operator.make() for _ in range(k)]
+        for each, size in zip(new, self._sizes, strict=True):
+            each.expect(float(size))
         energies, c = self._energies[:, None], self._states
-        norms = np.zeros(k)
+        sums = np.zeros((3, k))
 
         def work(block: int) -> Matrix:
             x = c @ np.array([each.read(block) for each in self._vectors])
@@ -182,26 +215,30 @@ class Search:
             residual = hx - energies * (scale * x)
             gap = self.operator.diagonal(block) - energies * scale
             gap = np.where(np.abs(gap) < SMALLEST, np.copysign(SMALLEST, gap), gap)
-            for i in range(k):
-                correction = -residual[i] / gap[i]
+            corrections = -residual / gap
+            for each, correction in zip(new, corrections, strict=True):
                 layout.fold(block, 0.5, correction)
-                new[i].write(block, correction)
-            squares: Matrix = (residual**2 * (weights / scale)).sum(1)
-            return squares
+                each.write(block, correction)
+            squares = residual**2 * (weights / scale)
+            return np.array([squares.sum(1), (squares / np.abs(gap)).sum(1), corrections**2 @ weights])
 
-        for each in self._each_block(work):
-            norms += each
-        residuals = np.sqrt(self.world.all_reduce(norms))
+        for found in self._each_block(work):
+            sums += found
         self._new = new
-        self._record(residuals)
+        for each in new:
+            self.operator.project(each)
+        squares, worth, sizes = self.world.all_reduce(sums)
+        self._sizes = np.sqrt(sizes) / _DECLINE
+        self._record(np.sqrt(squares), worth)
 
-    def _record(self, residuals: Matrix) -> None:
+    def _record(self, residuals: Matrix, worth: Matrix) -> None:
         now = time.perf_counter()
         waited = self.operator.waited_seconds
         iteration = Iteration(
             len(self._iterations) + 1,
             self._energies.copy(),
             residuals,
+            worth,
             now - self._since,
             waited - self._before,
         )
@@ -211,29 +248,41 @@ class Search:
             raise NotConverged(
                 None, "multireference CI", detail=f"iteration {iteration.number} gave no number"
             )
+        if self._keep is not None:
+            self._keep(iteration, self._states_of)
         if self._on_iteration is not None:
             self._on_iteration(iteration)
 
+    def _states_of(self, block: int) -> Array:
+        found: Array = self._states @ np.array([each.read(block) for each in self._vectors])
+        return found
+
+    def _unconverged(self) -> list[int]:
+        now, options = self._iterations[-1], self.options
+        small = (now.residuals < options.tolerance) | (now.worth < options.worth)
+        return [int(each) for each in np.flatnonzero(~small)]
+
     def _converged(self) -> bool:
-        return bool((self._iterations[-1].residuals < self.options.tolerance).all())
+        return not self._unconverged()
+
+    def _stalled(self) -> bool:
+        if len(self._iterations) < 2:
+            return False
+        before, now = (each.worth.max() for each in self._iterations[-2:])
+        return bool(_STALLED * before < now < _NEAR * self.options.worth)
 
     def _expand(self) -> None:
         """H of the corrections, and the states of the larger space."""
-        active = [
-            i for i in range(self._count) if self._iterations[-1].residuals[i] >= self.options.tolerance
-        ]
+        active = self._unconverged()
         for i, each in enumerate(self._new):
             if i not in active:
                 each.close()
         if len(self._vectors) + len(active) > self.options.vectors * self._count:
             self._shrink(self._states, keep_directions=len(self._vectors) > self._count)
-            if self._keep is not None:
-                self._keep(self._vectors[: self._count], self._iterations[-1])
         m = len(self._vectors)
         for i in active:
             self._vectors.append(self._new[i])
-            self._multiplied.append(self.operator.make())
-            self.operator.apply(self._vectors[-1], self._multiplied[-1])
+            self._multiply(self._vectors[-1])
         self._new = []
         overlap, hamiltonian = self._products(range(m, len(self._vectors)))
         self._overlap = _bordered(self._overlap, overlap)
@@ -251,17 +300,27 @@ class Search:
         count = len(rows)
 
         def work(block: int) -> Matrix:
+            errors = np.zeros(k)
             for group in (self._vectors, self._multiplied):
                 made = rows @ np.array([each.read(block) for each in group])
-                for each, data in zip(group, made, strict=False):
-                    each.write(block, data)
-            return np.zeros(0)
+                for i, (each, data) in enumerate(zip(group, made, strict=False)):
+                    stored = each.write(block, data)
+                    if group is self._vectors and i < k and stored is not data:
+                        gap = self.operator.diagonal(block) - self._energies[i]
+                        errors[i] = (self.layout.weights(block) * gap) @ (stored - data) ** 2
+            return errors
 
         while len(self._vectors) < count:  # of the first iteration
             self._vectors.append(self.operator.make())
-            self._multiplied.append(self.operator.make())
+            self._multiplied.append(self.operator.make(product=True))
             rows = np.pad(rows, ((0, 0), (0, 1)))
-        self._each_block(work)
+        sizes = np.sqrt(np.einsum("ij,jk,ik->i", rows[:, :m], self._overlap, rows[:, :m]))
+        for i, (each, size) in enumerate(zip(self._vectors, sizes, strict=False)):
+            each.expect(None if i < k else float(size))
+        errors = np.zeros(k)
+        for found in self._each_block(work):
+            errors += found
+        self._packing_errors = self.world.all_reduce(errors)
         for each in (*self._vectors[count:], *self._multiplied[count:]):
             each.close()
         del self._vectors[count:], self._multiplied[count:]
@@ -272,15 +331,14 @@ class Search:
         if self.world.size > 1:
             self.world.barrier()
 
-    def _closes(self) -> bool:
-        """H of the states anew, as they are stored; whether they are still converged."""
+    def _close_up(self) -> None:
+        """H of the states anew, as they are stored, and their residuals."""
         self._drop_new()
         self._shrink(self._states, keep_directions=False)
         for each in self._multiplied:
             each.close()
         self._start(self._vectors)
         self._correct()
-        return self._converged()
 
 
 def _bordered(known: Matrix, rows: Matrix) -> Matrix:

@@ -7,37 +7,51 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from outcore import _core
+from outcore.chem.mrci.records import ranges
+
 if TYPE_CHECKING:
-    from outcore import _core
     from outcore.chem.mrci.records import Records
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 BLOCK_ELEMENTS = 1 << 18  # of vectors that a pass has in memory at a time
+UNIT_ELEMENTS = 1 << 10  # of records that are moved together, if one is not larger
 
 
 class Layout:
     """What is the same for all vectors of a space.
 
-    blocks: ranges of records that passes work on. penalty: metric of all but the references: 1 for CI; ACPF and
-    AQCC have less.
+    units: ranges of records that are moved together. blocks: ranges of units that passes work on. penalty: metric
+    of all but the references: 1 for CI; ACPF and AQCC have less.
     """
 
     def __init__(self, records: Records, penalty: float = 1.0, block_elements: int = BLOCK_ELEMENTS) -> None:
         self.records, self.penalty = records, penalty
         self.space: _core.MRCISpace = records.native()
+        self.singlets = (
+            None if records.interacting is None else _core.MRCISinglets(self.space, records.interacting)
+        )
         self.offsets: Integers = self.space.offsets
-        self.blocks = records.blocks(block_elements)
+        self.units: Integers = np.array([0, *(last for _, last in ranges(records.sizes, UNIT_ELEMENTS))])
+        self.unit_sizes: Integers = np.diff(self.offsets[self.units])
+        self.unit_of: Integers = np.repeat(np.arange(len(self.unit_sizes)), np.diff(self.units))
+        self.blocks = ranges(self.unit_sizes, block_elements)
         self._metric = records.weights * np.where(records.is_reference, 1.0, penalty)
 
-    def size(self, block: int) -> int:
+    def records_of(self, block: int) -> slice:
         first, last = self.blocks[block]
-        return int(self.offsets[last] - self.offsets[first])
+        return slice(int(self.units[first]), int(self.units[last]))
 
     def slice(self, block: int) -> slice:
-        first, last = self.blocks[block]
-        return slice(int(self.offsets[first]), int(self.offsets[last]))
+        """Of a vector."""
+        records = self.records_of(block)
+        return slice(int(self.offsets[records.start]), int(self.offsets[records.stop]))
+
+    def size(self, block: int) -> int:
+        found = self.slice(block)
+        return int(found.stop - found.start)
 
     def weights(self, block: int) -> Array:
         """How often each element of a block counts."""
@@ -48,12 +62,13 @@ class Layout:
         return self._repeated(self._metric, block)
 
     def _repeated(self, values: Array, block: int) -> Array:
-        first, last = self.blocks[block]
-        return np.repeat(values[first:last], self.records.sizes[first:last])
+        records = self.records_of(block)
+        return np.repeat(values[records], self.records.sizes[records])
 
     def fold(self, block: int, scale: float, data: Array) -> None:
         if self.records.parity:
-            self.space.fold(*self.blocks[block], scale, data)
+            records = self.records_of(block)
+            self.space.fold(records.start, records.stop, scale, data)
 
 
 class Vector(Protocol):
@@ -64,6 +79,9 @@ class Vector(Protocol):
 
     def write(self, block: int, data: Array) -> Array:
         """Returns what is stored, which may be rounded."""
+
+    def expect(self, size: float | None) -> None:
+        """About the norm of what is written from now on, which is a correction of states; None: of states."""
 
     def close(self) -> None: ...
 
@@ -81,6 +99,9 @@ class MemoryVector:
     def write(self, block: int, data: Array) -> Array:
         self.data[self.layout.slice(block)] = data
         return data
+
+    def expect(self, size: float | None) -> None:
+        """It is stored as it is."""
 
     def close(self) -> None:
         self.data = np.zeros(0)

@@ -16,14 +16,26 @@ class Case:
     """Random integrals of internal and external orbitals with these irreps."""
 
     def __init__(
-        self, internal, external, groups, electrons, irrep=0, parity=0, inactive=0, seed=1, shift=0.0
+        self,
+        internal,
+        external,
+        groups,
+        electrons,
+        irrep=0,
+        parity=0,
+        inactive=0,
+        seed=1,
+        shift=0.0,
+        interacting=False,
     ):
         self.orbitals = Orbitals(tuple(internal), tuple(external), groups)
         labels = [*internal, *external]
         self.one, self.two = integrals(len(labels), seed, labels)
         active = range(inactive, len(internal))
         references = configurations.every(active, sum(electrons) - 2 * inactive, (1 << inactive) - 1)
-        self.records = Records(self.orbitals, references, electrons, irrep, parity)
+        self.records = Records(
+            self.orbitals, references, electrons, irrep, parity, inactive if interacting else None
+        )
         self.space = self.records.native()
         p, q = np.tril_indices(len(labels))
         self.packed = np.ascontiguousarray(self.two[p, q][:, p, q])

@@ -8,6 +8,7 @@ from mrci_molecules import N2, WATER, mean_field
 
 from outcore.base.errors import OutcoreError
 from outcore.chem.mrci import MRCI
+from outcore.chem.mrci.records import Functions
 
 pytest.importorskip("pyscf")
 
@@ -30,6 +31,15 @@ def test_definitions(references, determinants, energy):
         assert ci.kernel() == pytest.approx(energy, abs=2e-9)
         assert ci.converged
         assert ci.e_reference == pytest.approx(-108.9466697244, abs=2e-9)
+
+
+@pytest.mark.parametrize("vector_memory", [None, 300_000])
+def test_interacting_couplings_are_those_of_openmolcas(vector_memory):
+    with n2(couplings="interacting", vector_memory=vector_memory) as ci:
+        assert ci.functions == Functions(152, 1768, 2050, 2826)
+        assert ci.records.determinants == 23326
+        # OpenMolcas has -109.09594311; its bohr differs, which makes 2.4e-8 Hartree as with all couplings.
+        assert ci.kernel() == pytest.approx(-109.0959431339, abs=2e-9)
 
 
 @pytest.mark.parametrize(
@@ -153,10 +163,11 @@ def test_integrals_of_a_file(tmp_path):
         assert ci.kernel() == pytest.approx(found, abs=1e-9)
 
 
-def test_functionals_lie_below_the_ci():
-    """ACPF and AQCC of two electrons: of full CI there is nothing to correct by AQCC."""
+def test_functionals():
+    """Of OpenMolcas, AQCC as its ACPF with another coefficient; of two electrons there is nothing to correct."""
     with n2(functional="acpf") as acpf, n2(functional="aqcc") as aqcc:
-        assert acpf.kernel() < aqcc.kernel() < -109.0960369087
+        assert acpf.kernel() == pytest.approx(-109.10315481, abs=4e-8)  # of OpenMolcas, with its bohr
+        assert aqcc.kernel() == pytest.approx(-109.10144213, abs=4e-8)
     h2 = mean_field("H 0 0 0; H 0 0 1.2", "cc-pvdz")
     with (
         MRCI.from_mean_field(h2, inactive=0, active=2, functional="aqcc", comm=None) as aqcc,
@@ -186,6 +197,8 @@ def test_corrections():
         ({"irrep": "E"}, "irrep E"),
         ({"functional": "cepa"}, "is none of ci, acpf, aqcc"),
         ({"roots": 0}, "0 roots"),
+        ({"couplings": "some"}, "couplings 'some' are none of all, interacting"),
+        ({"couplings": "interacting", "error_bound": 1e-8}, "an error bound with interacting couplings"),
         ({"residual": 0.0}, "a residual of 0"),
     ],
 )
@@ -202,3 +215,39 @@ def test_more_roots_than_references():
 def test_states_before_the_search():
     with water() as ci, pytest.raises(OutcoreError, match=r"run kernel\(\) first"):
         _ = ci.e_tot
+
+
+@pytest.mark.parametrize(("atom", "spin", "irrep"), [("Be", 0, "Ag"), ("Be", 2, "B1u"), ("Li", 1, "Ag")])
+def test_density_is_that_of_full_ci(atom, spin, irrep):
+    """Without external orbitals; folded, and not."""
+    from outcore.chem.ci import FCI
+
+    mf = mean_field(f"{atom} 0 0 0", spin=spin % 2)
+    with FCI(mf, spin=spin, irrep=irrep, residual=1e-7, comm=None) as full:
+        full.kernel()
+        wanted = full.make_rdm1()
+    given = {"inactive": 0, "active": 9, "spin": spin, "irrep": irrep, "residual": 1e-7}
+    with MRCI.from_mean_field(mf, comm=None, **given) as ci:
+        ci.kernel()
+        np.testing.assert_allclose(ci.make_rdm1(), wanted, atol=2e-6)
+
+
+def test_density_of_electrons_of_one_spin():
+    h2 = mean_field("H 0 0 0; H 0 0 1.2")
+    given = {"inactive": 0, "active": 4, "spin": 2, "irrep": "B1u"}
+    with MRCI.from_mean_field(h2, comm=None, **given) as ci:
+        ci.kernel()
+        assert ci.make_rdm1().trace() == pytest.approx(2)
+
+
+def test_density_of_cisd():
+    from pyscf import ci as pyscf_ci
+
+    theirs = pyscf_ci.CISD(mean_field(WATER)).run(conv_tol=1e-13)
+    with water(inactive=5, active=0, residual=1e-8) as ci:
+        ci.kernel()
+        found, natural = ci.make_rdm1(), ci.natural_orbitals()
+    np.testing.assert_allclose(found, theirs.make_rdm1(), atol=1e-6)
+    np.testing.assert_allclose(natural.occupations, np.linalg.eigvalsh(found)[::-1], atol=1e-12)
+    assert natural.occupations.sum() == pytest.approx(10)
+    assert natural.irreps.count("A1") == 7 and natural.coefficients.shape == (13, 13)

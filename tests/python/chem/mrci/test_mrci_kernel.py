@@ -100,6 +100,35 @@ def test_folded_product(name, parity):
     np.testing.assert_allclose(folded.apply(x), (whole.matrix() @ full)[here], atol=1e-11)
 
 
+@pytest.mark.parametrize("parity", [0, 1, -1])
+def test_references_couple_to_what_interacts(parity):
+    case = Case(**CASES["six electrons"], parity=parity, interacting=True)
+    singlets, offsets = _core.MRCISinglets(case.space, 2), case.space.offsets[:-1]
+    random, references = random_vector(case), np.zeros(case.space.size)
+    inside = case.records.is_reference
+    references[offsets[inside]] = random[offsets[inside]]
+    product = case.apply(references)
+    once, twice, projected = random.copy(), random.copy(), product.copy()
+    singlets.project(0, len(singlets), once, offsets)
+    for group in range(len(singlets)):
+        singlets.project(group, group + 1, twice, offsets)
+    singlets.project(0, len(singlets), projected, offsets)
+
+    np.testing.assert_allclose(projected, product, atol=1e-12)
+    np.testing.assert_allclose(twice, once, atol=1e-12)
+    assert abs(once - random).max() > 0.1
+    singlets.project(0, len(singlets), twice, offsets)
+    np.testing.assert_allclose(twice, once, atol=1e-12)
+
+
+def test_groups_do_not_meet():
+    case = Case(**CASES["six electrons"], interacting=True)
+    singlets = _core.MRCISinglets(case.space, 2)
+    records = [singlets.records_of(group, group + 1) for group in range(len(singlets))]
+
+    assert sum(len(each) for each in records) == len(singlets.records_of(0, len(singlets)))
+
+
 def test_a_constant_is_added():
     case = Case(**CASES["core"])
     x = random_vector(case)
@@ -116,7 +145,7 @@ def test_a_task_needs_only_its_records():
     x, whole = random_vector(case), np.zeros(case.space.size)
     offsets, sizes = case.space.offsets[:-1], case.records.sizes
     for task in case.kernel.tasks(1e4, 200):
-        records = case.kernel.records_of(task)
+        records = case.kernel.units_of(task)
         here = np.full(len(sizes), -1)
         here[records] = np.concatenate([[0], np.cumsum(sizes[records])[:-1]])
         part = np.concatenate([x[offsets[r] : offsets[r] + sizes[r]] for r in records])
@@ -128,10 +157,23 @@ def test_a_task_needs_only_its_records():
     np.testing.assert_allclose(whole, case.apply(x), atol=1e-11)
 
 
+def test_units_of_several_records():
+    case = Case(**CASES["six electrons"])
+    units = np.arange(len(case.records)) // 3
+    sizes = np.bincount(units, case.records.sizes)
+    for task in case.kernel.tasks(1e12, 500, units):
+        found = case.kernel.units_of(task, units)
+
+        np.testing.assert_array_equal(found, np.unique(units[case.kernel.units_of(task)]))
+        assert sizes[found].sum() <= 500
+    with pytest.raises(ValueError, match="units: one for each record, ascending from 0"):
+        case.kernel.tasks(1e12, 500, units[::-1].copy())
+
+
 def test_tasks_have_few_elements():
     case = Case(**CASES["six electrons"])
     for task in case.kernel.tasks(1e12, 300):
-        assert case.records.sizes[case.kernel.records_of(task)].sum() <= 300
+        assert case.records.sizes[case.kernel.units_of(task)].sum() <= 300
 
 
 def test_records_that_are_not_there_are_refused():

@@ -7,7 +7,7 @@ import pytest
 
 from outcore.base.errors import OutcoreError
 from outcore.chem.mrci import configurations
-from outcore.chem.mrci.records import Functions, Orbitals, Records
+from outcore.chem.mrci.records import Functions, Orbitals, Records, ranges
 
 # N2 in 6-31G, 1s frozen: 2s sigma inactive; sigma, pi and their partners active; D2h.
 N2 = Orbitals((0, 5, 0, 6, 7, 2, 3, 5), (0, 0, 2, 3, 5, 5, 6, 7), 8)
@@ -59,12 +59,13 @@ def test_strings_of_elements_are_all_different():
     assert len(pairs) == found.determinants == found.elements
 
 
-def test_blocks_cover_all_records():
+def test_ranges_cover_all_records():
     found = Records(N2, references(N2, 2, 10, 0), (5, 5))
-    blocks = found.blocks(1000)
+    parts = ranges(found.sizes, 1000)
 
-    assert [first for first, _ in blocks[1:]] == [last for _, last in blocks[:-1]]
-    assert blocks[0][0] == 0 and blocks[-1][1] == len(found)
+    assert [first for first, _ in parts[1:]] == [last for _, last in parts[:-1]]
+    assert parts[0][0] == 0 and parts[-1][1] == len(found)
+    assert max(found.sizes[first:last].sum() for first, last in parts) <= 1000
 
 
 def test_no_reference():

@@ -1,0 +1,137 @@
+"""States of a multireference CI that outlast a run: committed in each iteration, so that a killed run loses the
+iteration under way. They lie in blocks that depend on the space alone: another run goes on from them on any number
+of processes, with any memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.arrays.sparse_array import BlockSparseArray
+from outcore.base.errors import OutcoreError
+from outcore.keep.problem import Problem
+from outcore.keep.stages import Stages, damaged, offering
+
+if TYPE_CHECKING:
+    from outcore.chem.mrci.orbitals import Correlated
+    from outcore.chem.mrci.records import Records
+    from outcore.chem.mrci.solver import Iteration
+    from outcore.chem.mrci.vectors import Array, Layout, Vector
+    from outcore.job.world import World
+
+FORMAT = 1
+_NAME = "states"
+_GO_ON = "go on from kept states"
+
+States = Callable[[int], "Array"]  # [state][element] of a block
+
+
+def problem(found: Correlated, records: Records, roots: int, spin: int, functional: str) -> Problem:
+    """All that states depend on. Integrals differ by rounding from run to run."""
+    settings = {
+        "integrals": [_weighed(found.one), _weighed(found.two)],
+        "irreps of orbitals": [*found.orbitals.internal, *found.orbitals.external],
+        "internal orbitals": len(found.orbitals.internal),
+        "references": hashlib.sha256(records.references.tobytes()).hexdigest(),
+        "interacting": records.interacting,
+        "electrons": list(records.electrons),
+        "irrep": records.irrep,
+        "spin": spin,
+        "roots": roots,
+        "functional": functional,
+    }
+    return Problem("states of a multireference CI", FORMAT, settings, converged=("integrals",))
+
+
+def _weighed(integrals: Array) -> float:
+    """A number that tells integrals apart, whatever the signs of orbitals."""
+    sizes = np.abs(np.ravel(integrals))
+    return float(sizes @ (1.5 + np.sin(np.arange(1.0, len(sizes) + 1.0))))
+
+
+class KeptStates:
+    """In a directory. Methods are collective.
+
+    Raises OutcoreError: ENOENT (no such directory)."""
+
+    def __init__(self, world: World, directory: Path, layout: Layout, wanted: Problem, roots: int) -> None:
+        Stages(world, directory)
+        self._world, self._layout, self._roots, self._problem = world, layout, roots, wanted
+        self._path = directory / _NAME
+        self._array: BlockSparseArray | None = None
+        self._before = 0
+
+    @property
+    def _tilings(self) -> list[list[int]]:
+        ends = [self._layout.slice(block).stop for block in range(len(self._layout.blocks))]
+        return [list(range(self._roots + 1)), [0, *ends]]
+
+    @property
+    def _mine(self) -> range:
+        return range(self._world.rank, len(self._layout.blocks), self._world.size)
+
+    def find(self, states: list[Vector]) -> bool:
+        """Whether another run has kept states; they are written to vectors then.
+
+        Raises OutcoreError: EINVAL (of another problem), ENOTSUP (in another format), EIO (damaged)."""
+        try:
+            with offering(self._path):
+                array = BlockSparseArray.open(self._world, self._path, read_only=False)
+        except OutcoreError as error:
+            if Path(error.path or self._path).name in (self._path.name, "manifest") and error.errno == 2:
+                return False
+            raise
+        try:
+            with self._world.together(_GO_ON, self._path.name):
+                self._check(array)
+                for block in self._mine:
+                    size = self._layout.size(block)
+                    for root, state in enumerate(states):
+                        data = np.empty((1, size))
+                        array.get_tile_async((root, block), data).wait()
+                        state.write(block, data[0])
+        except OutcoreError:  # at all processes
+            array.close()
+            raise
+        self._array, self._before = array, int(array.metadata["iteration"])
+        return True
+
+    def _check(self, array: BlockSparseArray) -> None:
+        facts = array.metadata
+        self._problem.check(facts, _GO_ON, self._path)
+        if array.tilings != self._tilings or type(facts.get("iteration")) is not int:
+            raise damaged(_GO_ON, self._path, "its tiles are others; remove it and run again")
+
+    def keep(self, iteration: Iteration, states: States) -> None:
+        """They are what another run goes on from."""
+        if self._array is None:
+            there = np.ones((self._roots, len(self._layout.blocks)), bool)
+            self._array = BlockSparseArray(
+                self._world, self._tilings, there, "float64", path=self._path, overwrite=True
+            )
+        with self._world.together("keep states"):
+            for block in self._mine:
+                data = states(block)
+                for root in range(self._roots):
+                    tile = np.ascontiguousarray(data[root : root + 1])
+                    self._array.put_tile_async((root, block), tile).wait()
+        facts: dict[str, Any] = {
+            "iteration": self._before + iteration.number,
+            "correlation_energies_hartree": [float(each) for each in iteration.energies],
+            "residuals": [float(each) for each in iteration.residuals],
+        }
+        self._array.flush(self._problem.as_json() | facts)
+
+    @property
+    def iteration(self) -> int:
+        """Of the runs before this one: how many iterations there were."""
+        return self._before
+
+    def close(self) -> None:
+        if self._array is not None:
+            self._array.close()

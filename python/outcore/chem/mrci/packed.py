@@ -1,0 +1,362 @@
+"""Vectors of a multireference CI as packed records, in memory that all processes share and in a file, and the
+Hamiltonian on them.
+
+A product is made task by task: one thread reads the records of the next tasks, others compute, one adds what the
+last tasks have given. Each record is read, unpacked, added to, packed and written once a task, under its lock.
+"""
+
+from __future__ import annotations
+
+import math
+import queue
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from outcore.chem.mrci.record_store import RecordStore
+from outcore.parallel import team
+
+if TYPE_CHECKING:
+    from outcore import _core
+    from outcore.chem.mrci.vectors import Array, Integers, Layout, Vector
+    from outcore.job.world import World
+
+_AHEAD = 2  # tasks that were read and wait, and that wait to be added
+_POLL_S = 0.05
+_TASKS = 16  # at least, of each thread that computes
+_GROUPS = 64  # that are made singlets at a time
+_STOP = 1 << 48  # far beyond any number of tasks
+
+
+@dataclass(frozen=True, kw_only=True)
+class Packing:
+    """memory_bytes: of this process for records. states, products: largest errors of elements of states, and of
+    the products of H with vectors; corrections: of those of corrections, for a norm of 1; 0: as they are. vectors:
+    how many there may be at a time. task_elements: of what a task reads. workers: threads that compute, of all
+    processes."""
+
+    memory_bytes: int
+    states: float
+    corrections: float
+    products: float
+    vectors: int
+    task_elements: int
+    workers: int = 1
+
+
+@dataclass(frozen=True)
+class Report:
+    """Of all processes: elements and packed bytes of all vectors when they were most, and what was moved.
+    blocked_seconds: in which threads that compute waited for records, of this process."""
+
+    elements: int
+    packed_bytes: int
+    memory_bytes: int
+    file_bytes: int
+    reads: int
+    writes: int
+    moved_bytes: int
+    file_moved_bytes: int
+    blocked_seconds: float
+
+    @property
+    def raw_bytes(self) -> int:
+        return 8 * self.elements
+
+    @property
+    def bits(self) -> float:
+        """Of an element."""
+        return 8 * self.packed_bytes / max(self.elements, 1)
+
+    @property
+    def spilled(self) -> float:
+        """Share of the packed bytes that is in the file."""
+        return self.file_bytes / max(self.packed_bytes, 1)
+
+
+class PackedVector:
+    """Units number * count .. of the store."""
+
+    def __init__(self, operator: PackedOperator, number: int, *, product: bool) -> None:
+        self._operator, self.number, self._product = operator, number, product
+        self.expect(None)
+
+    def expect(self, size: float | None) -> None:
+        packing = self._operator.packing
+        if self._product or size is None:
+            self.error = packing.products if self._product else packing.states
+        else:
+            self.error = min(packing.states, packing.corrections * size)
+
+    def units(self, wanted: Integers) -> Integers:
+        """Their numbers in the store."""
+        return wanted + self.number * len(self._operator.layout.unit_sizes)
+
+    def _block(self, block: int) -> Integers:
+        return self.units(np.arange(*self._operator.layout.blocks[block]))
+
+    def read(self, block: int) -> Array:
+        data = np.empty(self._operator.layout.size(block))
+        self._operator.store.get(self._block(block), data)
+        return data
+
+    def write(self, block: int, data: Array) -> Array:
+        """Returns what is stored."""
+        data = np.ascontiguousarray(data)
+        self._operator.store.put(self._block(block), self.error, data)
+        return self.read(block) if self.error else data
+
+    def erase(self, block: int) -> None:
+        """It is zero again."""
+        self._operator.store.erase(self._block(block))
+
+    def close(self) -> None:
+        """Collective."""
+        self._operator.free(self)
+
+
+class PackedOperator:
+    """Makes vectors, and applies H to them. Collective to make and close; so are `make` and `apply`, and closing a
+    vector."""
+
+    def __init__(
+        self,
+        world: World,
+        layout: Layout,
+        kernel: _core.MRCIKernel,
+        packing: Packing,
+        threads: int = 1,
+    ) -> None:
+        self.world, self.layout, self.kernel = world, layout, kernel
+        self.packing, self.threads = packing, threads
+        self.waited_seconds = 0.0
+        self._waiting = threading.Lock()
+        self._free = list(range(packing.vectors))
+        self._largest = np.zeros(3, np.int64)  # elements, bytes in memory, bytes in the file
+        self._counter = world.counter()
+        self._records = RecordStore(world, np.tile(layout.unit_sizes, packing.vectors), packing.memory_bytes)
+        self.store = self._records.native
+        whole = sum(task.cost for task in kernel.tasks(math.inf))
+        found = kernel.tasks(whole / (_TASKS * packing.workers), packing.task_elements, layout.unit_of)
+        self._tasks = sorted(found, key=lambda task: -task.cost)
+
+    def close(self) -> None:
+        self._records.close()
+
+    # ---- vectors ----
+
+    def make(self, *, product: bool = False) -> PackedVector:
+        return PackedVector(self, self._free.pop(0), product=product)
+
+    def free(self, vector: PackedVector) -> None:
+        if vector.number in self._free:
+            return
+        for block in range(self.world.rank, len(self.layout.blocks), self.world.size):
+            vector.erase(block)
+        self.world.barrier()
+        self._free.append(vector.number)
+
+    def diagonal(self, block: int) -> Array:
+        found = np.empty(self.layout.size(block))
+        records = self.layout.records_of(block)
+        self.kernel.diagonal(records.start, records.stop, found)
+        return found
+
+    def add_density(self, x: Vector, alpha: Array, beta: Array) -> None:
+        """Sums of `kernel.density`. Collective."""
+        assert isinstance(x, PackedVector)
+        mine = np.zeros_like(alpha), np.zeros_like(beta)
+        with self.world.together("density of a multireference CI"):
+            offsets = np.full(len(self.layout.records), -1, np.int64)
+            for task in self._tasks[self.world.rank :: self.world.size]:
+                piece = self.read(self.units_of(task), x)
+                records, offsets[records] = piece.records, piece.offsets
+                self.kernel.density(task, piece.x, offsets, *mine)
+                offsets[records] = -1
+        alpha += self.world.all_reduce(mine[0])
+        beta += self.world.all_reduce(mine[1])
+
+    # ---- products ----
+
+    def read(self, units: Integers, x: PackedVector) -> Piece:
+        """Some units of a vector."""
+        layout = self.layout
+        sizes, first, counts = layout.unit_sizes[units], layout.units[units], np.diff(layout.units)[units]
+        data = np.empty(int(sizes.sum()))
+        self.store.get(x.units(units), data)
+        begin = np.cumsum(sizes) - sizes  # of each unit
+        records = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+        offsets = layout.offsets[records] + np.repeat(begin - layout.offsets[first], counts)
+        return Piece(units, records, offsets, data)
+
+    def units_of(self, task: _core.MRCITask) -> Integers:
+        """What a task needs."""
+        return self.kernel.units_of(task, self.layout.unit_of)
+
+    def apply(self, x: Vector, y: Vector) -> float:
+        """Adds H x to y, which is zero; returns <x|H|x> of what is stored of x, as it is before H x is packed."""
+        assert isinstance(x, PackedVector) and isinstance(y, PackedVector)
+        self._counter.reset()
+        product = _Product(self, x, y)
+        with self.world.together("multiply a vector of a multireference CI"):
+            team.run(self.threads + 2, product.work, stop=lambda: self._counter.next(_STOP))
+        self.project(y)
+        self.waited_seconds += product.waited_seconds
+        self._measure()
+        twice = 2.0 if self.layout.records.parity else 1.0
+        total: float = self.world.all_reduce(product.energy)
+        return twice * total
+
+    def project(self, x: Vector) -> None:
+        """Takes out what is not in the space. Collective."""
+        assert isinstance(x, PackedVector)
+        layout, singlets = self.layout, self.layout.singlets
+        if singlets is None:
+            return
+        self.world.barrier()
+        offsets = np.full(len(layout.records), -1, np.int64)
+        with self.world.together("take the interacting part of a vector"):
+            for first in range(self.world.rank * _GROUPS, len(singlets), self.world.size * _GROUPS):
+                last = min(first + _GROUPS, len(singlets))
+                data = self.read(np.unique(layout.unit_of[singlets.records_of(first, last)]), x)
+                change = data.x.copy()
+                offsets[data.records] = data.offsets
+                singlets.project(first, last, change, offsets)
+                offsets[data.records] = -1
+                change -= data.x
+                self.store.add(x.units(data.units), x.error, change)
+
+    def _measure(self) -> None:
+        """How large vectors are, of which there are most now, and where. Collective."""
+        units = len(self.layout.unit_sizes)
+        mine = np.arange(self.world.rank, self.packing.vectors * units, self.world.size)
+        places = self.store.place(mine)
+        sizes = self.layout.unit_sizes[mine[places != 0] % units]
+        in_memory, in_file = places[places > 0].sum(), -places[places < 0].sum()
+        found = self.world.all_reduce(np.array([sizes.sum(), in_memory, in_file], np.int64))
+        if found[1:].sum() > self._largest[1:].sum():
+            self._largest = found
+
+    def report(self) -> Report:
+        """Collective."""
+        counts = self.store.counts
+        moved = self.world.all_reduce(
+            np.array(
+                [
+                    counts.reads,
+                    counts.writes,
+                    counts.read_bytes + counts.written_bytes,
+                    counts.file_read_bytes + counts.file_written_bytes,
+                ],
+                np.int64,
+            )
+        )
+        elements, in_memory, in_file = (int(each) for each in self._largest)
+        reads, writes, moved_bytes, file_moved_bytes = (int(each) for each in moved)
+        return Report(
+            elements=elements,
+            packed_bytes=in_memory + in_file,
+            memory_bytes=in_memory,
+            file_bytes=in_file,
+            reads=reads,
+            writes=writes,
+            moved_bytes=moved_bytes,
+            file_moved_bytes=file_moved_bytes,
+            blocked_seconds=self.waited_seconds,
+        )
+
+
+@dataclass
+class Piece:
+    """Units of a vector, and their records, which begin at offsets of x and of t."""
+
+    units: Integers
+    records: Integers
+    offsets: Integers
+    x: Array
+
+    def __post_init__(self) -> None:
+        self.t = np.zeros(0)
+        self.task: _core.MRCITask | None = None
+
+
+class _Product:
+    """One product: thread 0 reads, thread 1 adds, the others compute."""
+
+    def __init__(self, operator: PackedOperator, x: PackedVector, y: PackedVector) -> None:
+        self._of, self._x, self._y = operator, x, y
+        self._read: queue.Queue[Piece | None] = queue.Queue(_AHEAD)
+        self._made: queue.Queue[Piece | None] = queue.Queue(_AHEAD)
+        self._computing = operator.threads
+        self._guard = threading.Lock()
+        self.waited_seconds = 0.0
+        self.energy = 0.0
+
+    def work(self, thread: int, stopped: team.Stopped) -> None:
+        if thread == 0:
+            self._reads(stopped)
+        elif thread == 1:
+            self._adds(stopped)
+        else:
+            self._computes(stopped)
+
+    def _reads(self, stopped: team.Stopped) -> None:
+        tasks = self._of._tasks
+        while not stopped() and (number := self._of._counter.next()) < len(tasks):
+            piece = self._of.read(self._of.units_of(tasks[number]), self._x)
+            piece.task = tasks[number]
+            _put(self._read, piece, stopped)
+        for _ in range(self._of.threads):
+            _put(self._read, None, stopped)
+
+    def _computes(self, stopped: team.Stopped) -> None:
+        layout = self._of.layout
+        offsets = np.full(len(layout.records), -1, np.int64)
+        while (piece := self._next(stopped)) is not None:
+            assert piece.task is not None
+            piece.t = np.zeros_like(piece.x)
+            offsets[piece.records] = piece.offsets
+            self._of.kernel.apply(piece.task, piece.x, piece.t, offsets)
+            offsets[piece.records] = -1
+            _put(self._made, piece, stopped)
+        with self._guard:
+            self._computing -= 1
+            last = self._computing == 0
+        if last:
+            _put(self._made, None, stopped)
+
+    def _next(self, stopped: team.Stopped) -> Piece | None:
+        begin = time.monotonic()
+        piece = _get(self._read, stopped)
+        with self._guard:
+            self.waited_seconds += time.monotonic() - begin
+        return piece
+
+    def _adds(self, stopped: team.Stopped) -> None:
+        while (piece := _get(self._made, stopped)) is not None:
+            self.energy += float(piece.x @ piece.t)
+            if self._of.layout.records.parity:
+                self._of.layout.space.fold_records(piece.records, 1.0, piece.t)
+            self._of.store.add(self._y.units(piece.units), self._y.error, piece.t)
+
+
+def _put(pieces: queue.Queue[Piece | None], piece: Piece | None, stopped: team.Stopped) -> None:
+    while not stopped():
+        try:
+            pieces.put(piece, timeout=_POLL_S)
+            return
+        except queue.Full:
+            continue
+
+
+def _get(pieces: queue.Queue[Piece | None], stopped: team.Stopped) -> Piece | None:
+    """None at the end, and after an error."""
+    while not stopped():
+        try:
+            return pieces.get(timeout=_POLL_S)
+        except queue.Empty:
+            continue
+    return None

@@ -1,0 +1,106 @@
+"""How a multireference CI is solved: one object for the command and for Python."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
+
+from outcore.base.errors import OutcoreError
+from outcore.chem.mrci.size_consistency import FUNCTIONALS
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+    from outcore.job.world import World
+
+COUPLINGS = ("all", "interacting")
+
+
+class Given(TypedDict, total=False):
+    """What every way to make an MRCI takes; the rest are `Settings`.
+
+    irrep: of the states, by its name; default that of the determinant of the mean field. spin: 2S of the states;
+    default that of the active space. roots: number of states. memory, scratch, threads, comm: as for
+    DensityFitting.
+    """
+
+    irrep: str | int | None
+    spin: int | None
+    roots: int
+    memory: int | str | None
+    scratch: str | None
+    threads: int | None
+    comm: Intracomm | World | None
+    references: str | float | Path
+    couplings: str
+    functional: str
+    residual: float
+    max_cycle: int
+    vectors: int
+    error_bound: float
+    vector_memory: int | None
+    checkpoint: Path | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Raises OutcoreError (EINVAL) for what is out of range.
+
+    references: "symmetry": all configurations of the active space that multiply to the irrep of the state; "all":
+        of any irrep; a path: those that a file lists; a number: those of this weight in the reference vector.
+    couplings: "all": of the spins of each configuration; "interacting": where two electrons of inactive orbitals
+        are in external ones, only those in which these four electrons are a singlet, as H couples no others to
+        references.
+    functional: "ci", "acpf" or "aqcc".
+    residual: norm below which a root is converged (Hartree).
+    error_bound: Hartree; vectors are packed so that it bounds the error of the energy, as far as the diagonal of H
+        tells. 0: they are stored as they are.
+    vector_memory: bytes of each process for vectors; None: what the budget leaves. The rest is in a file.
+    checkpoint: directory in which states are kept, and looked for first.
+    """
+
+    references: str | float | Path = "symmetry"
+    couplings: str = "all"
+    functional: str = "ci"
+    residual: float = 1e-6
+    max_cycle: int = 50
+    vectors: int = 6
+    error_bound: float = 0.0
+    vector_memory: int | None = None
+    checkpoint: Path | None = None
+
+    def __post_init__(self) -> None:
+        wrong = (
+            (
+                self.couplings not in COUPLINGS,
+                f"couplings '{self.couplings}' are none of {', '.join(COUPLINGS)}",
+            ),
+            (
+                self.couplings == "interacting" and self.error_bound > 0,
+                "an error bound with interacting couplings, which packing would mix with others; take 0",
+            ),
+            (
+                self.functional not in FUNCTIONALS,
+                f"functional '{self.functional}' is none of {', '.join(FUNCTIONALS)}",
+            ),
+            (not 0 < self.residual < 1, f"a residual of {self.residual:g}; it is between 0 and 1"),
+            (self.max_cycle < 1, f"{self.max_cycle} iterations"),
+            (
+                not 0 <= self.error_bound < 1,
+                f"an error bound of {self.error_bound:g} Hartree; it is 0 or more, and small",
+            ),
+            (
+                self.vector_memory is not None and self.vector_memory < 0,
+                f"{self.vector_memory} bytes of memory for vectors",
+            ),
+            (not 3 <= self.vectors <= 32, f"{self.vectors} vectors; there may be 3 to 32"),
+            (
+                isinstance(self.references, float) and not 0 < self.references < 1,
+                f"references of a weight of {self.references}; it is between 0 and 1",
+            ),
+        )
+        for is_wrong, detail in wrong:
+            if is_wrong:
+                raise OutcoreError(errno.EINVAL, "multireference CI", detail=detail)

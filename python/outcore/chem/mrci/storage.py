@@ -1,0 +1,107 @@
+"""Where vectors of a multireference CI are: in the memory of one process, or packed records of all."""
+
+from __future__ import annotations
+
+import errno
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from outcore.base.errors import OutcoreError
+from outcore.chem.mrci.operator import MemoryOperator
+from outcore.chem.mrci.packed import PackedOperator, Packing
+from outcore.job.scratch import check_room
+
+if TYPE_CHECKING:
+    from outcore import _core
+    from outcore.chem.mrci.solver import Operator, Options
+    from outcore.chem.mrci.vectors import Layout
+    from outcore.job.world import World
+
+_PIECES = 6  # tasks under way at a time, besides one for each thread
+_LARGEST_TASK = 1 << 22  # elements
+_PACKED_BYTES = 3  # of an element, at most what searches of packed vectors have had
+PACKED_VECTORS = 3  # of the small space: a state, its last direction and its correction
+_SHARE = 1 / 16  # of the error bound that packing of a vector may take; searches add some vectors
+_GAP = 0.3  # Hartree: about a correlation energy
+_CORRECTIONS = 1e-3  # error of a correction as a part of it
+_ADDITIONS = 8  # root of how often elements of a product are added to, about
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wishes:
+    roots: int
+    integral_bytes: int  # besides those of the kernel
+    error_bound: float
+    memory_bytes: int | None
+    vector_memory: int | None
+
+
+def choose(
+    world: World, layout: Layout, kernel: _core.MRCIKernel, options: Options, wishes: Wishes
+) -> tuple[Operator, Options]:
+    """Vectors in memory as they are, if they fit and nothing else is asked for. Collective.
+
+    Raises OutcoreError: ENOMEM (the integrals leave no memory)."""
+    elements = layout.records.elements
+    whole = 8 * elements * (2 * options.vectors + 1) * wishes.roots
+    shares = 1 if wishes.memory_bytes is None else world.size  # memory is of all processes together
+    limit = world.budget.limit_bytes if wishes.memory_bytes is None else wishes.memory_bytes
+    integrals = kernel.integral_bytes + wishes.integral_bytes
+    left = int(world.all_reduce(limit // shares - world.budget.used_bytes - integrals, "min"))
+    if left <= 0:
+        raise OutcoreError(
+            errno.ENOMEM,
+            "multireference CI",
+            detail=f"integrals take {integrals / 1e6:.0f} MB at each process, of {limit / shares / 1e6:.0f} MB",
+        )
+    packed = world.size > 1 or wishes.error_bound > 0 or wishes.vector_memory is not None
+    if not packed and whole <= left:
+        return MemoryOperator(layout, kernel, options.threads), options
+    options = replace(
+        options,
+        vectors=min(options.vectors, PACKED_VECTORS),
+        exact=wishes.error_bound == 0,
+        worth=wishes.error_bound / 2,
+    )
+    vectors = (2 * options.vectors + 1) * wishes.roots
+    pieces = _PIECES + int(world.all_reduce(options.threads, "max"))
+    task_elements = min(_LARGEST_TASK, max(left // 4 // (16 * pieces), 1024))
+    memory = max(left - 16 * pieces * task_elements, 0) * 3 // 4
+    if wishes.vector_memory is not None:
+        memory = min(memory, wishes.vector_memory)
+    most = 9 * elements * vectors // world.size + (1 << 16)
+    memory = min(memory, most)
+    needed = elements * vectors * (_PACKED_BYTES if wishes.error_bound else 9)
+    spilled = max(0, needed - int(world.all_reduce(memory)))
+    check_room(world, "multireference CI", [(Path(world.scratch), spilled)] if spilled else [])
+    packing = Packing(
+        memory_bytes=memory,
+        **_errors(world, layout, kernel, wishes.error_bound),
+        vectors=vectors,
+        task_elements=task_elements,
+        workers=int(world.all_reduce(options.threads)),
+    )
+    return PackedOperator(world, layout, kernel, packing, options.threads), options
+
+
+def _errors(world: World, layout: Layout, kernel: _core.MRCIKernel, bound: float) -> dict[str, float]:
+    """Of each element of states, so that sum |d - E| delta^2 is at most a part of the bound; of products, so that
+    their part in residuals is worth no more; of corrections. Collective."""
+    if bound == 0:
+        return {"states": 0.0, "corrections": 0.0, "products": 0.0}
+    sums = np.zeros(2)
+    for block in range(world.rank, len(layout.blocks), world.size):
+        diagonal, records = np.empty(layout.size(block)), layout.records_of(block)
+        kernel.diagonal(records.start, records.stop, diagonal)
+        gaps = np.abs(diagonal) + _GAP
+        sums += layout.weights(block) @ gaps, layout.weights(block) @ (1 / gaps)
+    up, down = (float(each) for each in world.all_reduce(sums))
+    return {
+        "states": math.sqrt(_SHARE * bound / up),
+        "corrections": _CORRECTIONS / math.sqrt(layout.records.determinants),
+        "products": math.sqrt(_SHARE * bound / down) / _ADDITIONS,
+    }

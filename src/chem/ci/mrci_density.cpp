@@ -1,0 +1,96 @@
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "chem/ci/aligned.hpp"
+#include "chem/ci/mrci_kernel.hpp"
+
+namespace outcore::chem::ci {
+namespace {
+
+struct Sums {
+  double* first;  ///< [n][n], of the first spin of a hole
+  double* second;
+  int orbitals;
+
+  void add(double* to, int p, int q, double value) const noexcept {
+    const auto n = std::size_t(orbitals);
+    to[std::size_t(p) * n + std::size_t(q)] += value;
+    if (p != q) to[std::size_t(q) * n + std::size_t(p)] += value;
+  }
+};
+
+/// Of pairs in rows [row][columns].
+void add_rows(const OppositePairs& pairs, const Reach& reach, const double* panel, double weight,
+              const Sums& sums) {
+  std::vector<int> numbers;
+  for (const Rows& each : reach.rows)
+    for (int r = 0; r < each.count; ++r) numbers.push_back(each.first + r);
+  const auto columns = std::size_t(reach.columns);
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    for (std::size_t j = 0; j <= i; ++j) {
+      const auto a = std::size_t(numbers[i]), b = std::size_t(numbers[j]);
+      const bool same_q = pairs.firsts[a] == pairs.firsts[b], same_s = pairs.seconds[a] == pairs.seconds[b];
+      if (!same_q && !same_s) continue;
+      double sum = 0;
+      for (std::size_t c = 0; c < columns; ++c) sum += panel[i * columns + c] * panel[j * columns + c];
+      if (same_s) sums.add(sums.first, pairs.firsts[a], pairs.firsts[b], weight * sum);
+      if (same_q) sums.add(sums.second, pairs.seconds[a], pairs.seconds[b], weight * sum);
+    }
+}
+
+}  // namespace
+
+void MrciKernel::density(const MrciTask& task, std::span<const double> x,
+                         std::span<const std::int64_t> offsets, double* alpha, double* beta) const {
+  const Holes& of = holes_.at(std::size_t(task.holes));
+  if (!is_opposite(of.part)) return;
+  const MrciSpace& space = *space_;
+  const Reacher reacher(space, pairs_);
+  const bool folded = space.parity() != 0;
+  const int n = space.orbitals();
+  double* const other = folded ? alpha : beta;
+  const Sums sums{of.swapped ? other : alpha, of.swapped ? alpha : other, n};
+  Reach reach;
+  Aligned<double> panel, dense(std::size_t(n) * std::size_t(n)), turned(dense.size());
+  const auto gather_all = [&](std::size_t size) {
+    panel.assign(size, 0.0);
+    for (const Segment& each : reach.segments) {
+      const std::int64_t at = offsets[std::size_t(each.record)];
+      const Record& record = space.record(each.record);
+      if (at < 0 || at + record.size > std::int64_t(x.size()))
+        throw std::out_of_range("a record of the task is not there");
+      gather(each, space.externals(), record.irrep, x.data() + at, panel.data(), reach.columns);
+    }
+  };
+  for (std::int64_t i = task.first; i < task.last; ++i) {
+    const Hole& hole = of.holes.at(std::size_t(i));
+    const bool own =
+        folded && hole.first == hole.second && (of.part == Part::opposite || of.part == Part::opposite_both);
+    const double weight = own ? 0.5 : 1.0;
+    if (!is_line(of.part)) {
+      for (int g = 0; g < space.externals().groups(); ++g) {
+        reacher.find(of, hole, g, reach);
+        if (reach.row_count == 0) continue;
+        gather_all(std::size_t(reach.row_count) * std::size_t(reach.columns));
+        add_rows(pairs_.opposite[std::size_t(reach.irrep)], reach, panel.data(), weight, sums);
+      }
+      continue;
+    }
+    const OppositePairs& pairs = pairs_.opposite[std::size_t(of.irrep)];
+    reach.clear(0, of.irrep);
+    reacher.add_line(of, hole, 0, reach);
+    gather_all(pairs.firsts.size());
+    std::fill(dense.begin(), dense.end(), 0.0);
+    std::fill(turned.begin(), turned.end(), 0.0);
+    const double scale = std::sqrt(weight);
+    for (std::size_t r = 0; r < pairs.firsts.size(); ++r) {
+      const int p = pairs.firsts[r], q = pairs.seconds[r];
+      dense[std::size_t(p * n + q)] = turned[std::size_t(q * n + p)] = scale * panel[r];
+    }
+    blas_.add_products<double>(n, n, n, dense.data(), n, dense.data(), n, sums.first, n);
+    blas_.add_products<double>(n, n, n, turned.data(), n, turned.data(), n, sums.second, n);
+  }
+}
+
+}  // namespace outcore::chem::ci

@@ -1,0 +1,84 @@
+// Records of numbers that all processes read, write and add to: packed, in memory that they share while there
+// is room, else in a file.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "base/sibling.hpp"
+#include "outcore/global_array.hpp"
+#include "outcore/record_file.hpp"
+#include "outcore/world.hpp"
+
+namespace outcore::chem::ci {
+
+/// Of one process.
+struct RecordStoreCounts {
+  std::int64_t reads = 0, writes = 0;              ///< records
+  std::int64_t read_bytes = 0, written_bytes = 0;  ///< packed
+  std::int64_t file_reads = 0, file_writes = 0;
+  std::int64_t file_read_bytes = 0, file_written_bytes = 0;
+};
+
+/// Zero at first. Memory is one array of bytes, of which each process gives out what it holds, and what
+/// became free by its own writes; a directory in one-sided memory says where each record is. One that finds
+/// no room is put into the file. Any thread; `add` is atomic for each record; `put` and `add` are seen by a
+/// `get` that begins after they returned.
+class OUTCORE_SIBLING RecordStore {
+ public:
+  /// `directory` has two int64 for each record and is zero; `memory` is of bytes. `locks`: of all processes,
+  /// one for each of some groups of records. `sizes`: numbers of each record. All are used until the store is
+  /// gone.
+  RecordStore(GlobalArray& memory, GlobalArray& directory, file::RecordFile& file, std::vector<Lock*> locks,
+              std::vector<std::int64_t> sizes);
+
+  /// Records, ascending, one after another.
+  void get(std::span<const std::int64_t> records, std::span<double> numbers);
+  /// Each number with at most this error; 0: as it is. By one process at a time for each record.
+  void put(std::span<const std::int64_t> records, double error, std::span<const double> numbers);
+  void add(std::span<const std::int64_t> records, double error, std::span<const double> numbers);
+  /// They are zero again.
+  void erase(std::span<const std::int64_t> records);
+
+  [[nodiscard]] RecordStoreCounts counts() const;
+  /// Numbers of a record.
+  [[nodiscard]] std::int64_t size(std::int64_t record) const { return sizes_.at(std::size_t(record)); }
+  struct Place {
+    std::int64_t bytes;  ///< packed; 0: it is zero
+    bool in_memory;
+  };
+  [[nodiscard]] Place place(std::int64_t record) const;
+
+ private:
+  struct Entry {
+    std::int64_t place;   ///< 0: zero; -1: in the file; else one more than the first byte
+    std::int64_t extent;  ///< bytes, and room << 32
+    [[nodiscard]] std::int64_t bytes() const { return extent & 0xffffffff; }
+    [[nodiscard]] std::int64_t room() const { return extent >> 32; }
+  };
+  struct Buffers;
+  [[nodiscard]] Entry entry(std::int64_t record) const;
+  [[nodiscard]] std::vector<Entry> entries(std::span<const std::int64_t> records) const;
+  void set(std::int64_t record, const Entry& entry);
+  void load(std::int64_t record, const Entry& entry, std::span<double> numbers, Buffers& buffers);
+  void store(std::int64_t record, Entry entry, double error, std::span<const double> numbers,
+             Buffers& buffers);
+  [[nodiscard]] bool take(std::int64_t bytes, Entry& entry);
+  void give_back(const Entry& entry);
+
+  GlobalArray& memory_;
+  GlobalArray& directory_;
+  file::RecordFile& file_;
+  std::vector<Lock*> locks_;
+  std::vector<std::int64_t> sizes_;
+  mutable std::mutex mutex_;                        // of what follows
+  std::int64_t next_, end_;                         // of this process's part of the memory
+  std::multimap<std::int64_t, std::int64_t> free_;  // room, first byte
+  RecordStoreCounts counts_;
+};
+
+}  // namespace outcore::chem::ci

@@ -1,0 +1,187 @@
+"""States that outlast a run."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mrci_molecules import WATER, mean_field
+
+from outcore.base.errors import OutcoreError
+from outcore.chem.mrci import MRCI
+
+ENERGY = -76.1160029238
+
+
+def water(path, **settings):
+    return MRCI.from_mean_field(
+        mean_field(WATER), inactive=1, active=6, comm=None, checkpoint=path, **settings
+    )
+
+
+class Killed(Exception):
+    pass
+
+
+def run_until(path, iteration, **settings):
+    """Ends as a run does that loses a process: nothing is told of it to what is kept."""
+
+    def told(now):
+        if now.number == iteration:
+            raise Killed
+
+    with water(path, **settings) as ci:
+        ci.on_iteration = told
+        with pytest.raises(Killed):
+            ci.kernel()
+
+
+@pytest.mark.parametrize("settings", [{}, {"error_bound": 1e-8}])
+def test_another_run_goes_on(tmp_path, settings):
+    with water(None) as ci:
+        wanted = ci.kernel()
+        whole = len(ci.found.iterations)
+    run_until(tmp_path, 6)
+    with water(tmp_path, **settings) as ci:
+        assert ci.kernel() == pytest.approx(wanted, abs=1.1e-8 if settings else 1e-9)
+        assert ci.went_on
+        assert len(ci.found.iterations) < whole
+
+
+def test_several_roots_go_on(tmp_path):
+    run_until(tmp_path, 4, roots=2)
+    with water(tmp_path, roots=2) as ci, water(None, roots=2) as other:
+        assert ci.kernel() == pytest.approx(other.kernel(), abs=1e-8)
+
+
+def test_a_run_that_ended_needs_one_iteration(tmp_path):
+    for _ in range(2):
+        with water(tmp_path) as ci:
+            ci.kernel()
+            iterations = len(ci.found.iterations)
+    assert iterations == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"roots": 2}, "roots"),
+        ({"references": "all"}, "references"),
+        ({"spin": 2}, "spin"),
+        ({"functional": "acpf"}, "functional"),
+    ],
+)
+def test_states_of_others_are_refused(tmp_path, settings, message):
+    run_until(tmp_path, 2)
+    with water(tmp_path, **settings) as ci, pytest.raises(OutcoreError, match=message):
+        ci.kernel()
+
+
+def test_a_directory_that_is_not_there(tmp_path):
+    with water(tmp_path / "none" / "kept") as ci, pytest.raises(OutcoreError, match="none"):
+        ci.kernel()
+
+
+# ---- faults ----
+
+
+def run(directory, die, *memory, processes=1):
+    program = [
+        sys.executable,
+        str(Path(__file__).with_name("mrci_run.py")),
+        str(directory),
+        str(die),
+        *memory,
+    ]
+    mpiexec = Path(sys.executable).with_name("mpiexec")
+    return subprocess.run(
+        [*([str(mpiexec), "-n", str(processes)] if processes > 1 else []), *program],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def test_a_killed_run_loses_at_most_an_iteration(tmp_path):
+    """The second is of two processes, with records in a file."""
+    assert run(tmp_path, 5).returncode == -9
+    second = run(tmp_path, 3, "50000", processes=2)
+    assert second.returncode != 0
+    third = run(tmp_path, 0)
+    assert third.returncode == 0, third.stderr
+    went_on, before, _, energy = third.stdout.split()
+    assert went_on == "True"
+    assert int(before) == 5 + 3
+    assert float(energy) == pytest.approx(ENERGY, abs=2e-9)
+
+
+def test_a_disk_that_is_full(tmp_path):
+    with water(None, vector_memory=0, scratch=str(tmp_path)) as ci:
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+        try:
+            with pytest.raises(OutcoreError) as caught:
+                ci.kernel()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert caught.value.errno == errno.EFBIG
+
+
+def damage(path):
+    """A bit of each 64 bytes, as some are of no use any more."""
+    data = np.fromfile(path, np.uint8)
+    data[40::64] ^= 4
+    path.write_bytes(data.tobytes())
+
+
+def test_a_flipped_bit_of_a_state_is_found(tmp_path):
+    run_until(tmp_path, 3)
+    largest = max((each for each in (tmp_path / "states").rglob("*") if each.is_file()), key=os.path.getsize)
+    damage(largest)
+    with water(tmp_path) as ci, pytest.raises(OutcoreError) as caught:
+        ci.kernel()
+    assert caught.value.errno == errno.EIO
+
+
+def test_a_flipped_bit_of_a_record_is_found(tmp_path):
+    def told(iteration):
+        if iteration.number == 2:
+            damage(next(find_open(tmp_path)))
+
+    with water(None, vector_memory=0, scratch=str(tmp_path)) as ci:
+        ci.on_iteration = told
+        with pytest.raises(OutcoreError) as caught:
+            ci.kernel()
+    assert caught.value.errno == errno.EIO
+
+
+def find_open(directory):
+    """Files of a directory that this process has open, also those without a name."""
+    for each in Path("/proc/self/fd").iterdir():
+        if each.exists() or each.is_symlink():
+            target = os.readlink(each) if each.is_symlink() else ""
+            if target.startswith(str(directory)) and os.stat(each).st_size:
+                yield each
+
+
+def test_a_disk_without_room_is_refused_before_the_start(tmp_path, monkeypatch):
+    from outcore.chem.mrci import storage
+
+    monkeypatch.setattr(storage, "_PACKED_BYTES", 1 << 50)
+    with water(None, error_bound=1e-8, vector_memory=0) as ci, pytest.raises(OutcoreError) as caught:
+        ci.kernel()
+    assert caught.value.errno == errno.ENOSPC
+
+
+def test_integrals_larger_than_memory(tmp_path):
+    with pytest.raises(OutcoreError, match="integrals over 13 orbitals take 0 MB") as caught:
+        water(None, memory="60KB")
+    assert caught.value.errno == errno.ENOMEM
