@@ -68,8 +68,8 @@ PYTHON_FLOORS = (
     "chem.ci chem.mrci chem.hf chem.mp2 chem.cc",
     "cli",
     "chem.options",  # what stands from here on is put into the frame of all commands
-    "chem.hf.view chem.ri.options chem.ci.options chem.cc.options",
-    "chem.hf.command chem.ri.command chem.ci.command chem.cc.command",
+    "chem.hf.view chem.ri.options chem.ci.options chem.mrci.options chem.cc.options",
+    "chem.hf.command chem.ri.command chem.ci.command chem.mrci.command chem.cc.command",
     "study",
     ". __main__",
 )

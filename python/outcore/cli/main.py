@@ -46,6 +46,9 @@ SUBCOMMANDS = {
         "outcore.chem.ci.command", "fci", "full CI with vectors in memory or on disk", parallel=True
     ),
     "ccsd": Subcommand("outcore.chem.cc.command", "ccsd", "coupled cluster out of core", parallel=True),
+    "mrci": Subcommand(
+        "outcore.chem.mrci.command", "mrci", "multireference CI with packed vectors", parallel=True
+    ),
     "report": Subcommand("outcore.cli.report", "command", "tables and figures of the I/O of a traced run"),
     "inspect": Subcommand("outcore.cli.inspect", "inspect", "what a disk array or a checkpoint holds"),
     "verify": Subcommand(

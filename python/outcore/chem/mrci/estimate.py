@@ -1,0 +1,50 @@
+"""What a multireference CI takes, before it is done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from outcore.chem.mrci.orbitals import integral_bytes
+from outcore.chem.mrci.storage import PACKED_VECTORS
+
+if TYPE_CHECKING:
+    from outcore.chem.mrci.mrci import MRCI
+
+BITS = 16  # of an element that is packed for a bound of 1e-8 Hartree, about
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Bytes. vector: as it is. search_memory: of a search in the memory of one process, vectors as they are.
+    search_packed: of one with packed records, in memory and files together: packed for an error bound, or as they
+    are. integrals: at each process; what is made of them takes less than as much again."""
+
+    records: int
+    vector: int
+    search_memory: int
+    search_packed: int
+    search_as_they_are: int
+    integrals: int
+
+    def lines(self) -> list[str]:
+        packed, plain = self.search_packed / 1e6, self.search_as_they_are / 1e6
+        return [
+            f"a vector has {self.records} records, {self.vector / 1e6:.1f} MB if it is not packed",
+            f"a search in memory takes {self.search_memory / 1e6:.1f} MB; in records {plain:.1f} MB, packed about "
+            f"{packed:.1f} MB, in memory and files together",
+            f"integrals take {self.integrals / 1e6:.1f} MB at each process, and up to as much again in use",
+        ]
+
+
+def forecast(ci: MRCI) -> Forecast:
+    elements, roots = ci.records.elements, ci.roots
+    packed = (2 * PACKED_VECTORS + 1) * roots * elements
+    return Forecast(
+        records=len(ci.records),
+        vector=8 * elements,
+        search_memory=8 * (2 * ci.settings.vectors + 1) * roots * elements,
+        search_packed=packed * BITS // 8,
+        search_as_they_are=8 * packed,
+        integrals=integral_bytes(ci.orbitals.count),
+    )

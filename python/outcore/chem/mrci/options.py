@@ -1,0 +1,143 @@
+"""Options of `outcore mrci`."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from outcore.base.errors import OutcoreError
+from outcore.chem import storage as storage_words
+from outcore.chem.hf.settings import METHOD, STORAGES
+from outcore.chem.mrci.settings import Settings
+from outcore.chem.options import MoleculeOptions
+from outcore.job import preflight
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(MoleculeOptions):
+    """Of multireference CI of a molecule, after its SCF."""
+
+    rohf: Annotated[bool, typer.Option("--rohf", help="Restricted open-shell.")] = False
+    frozen: Annotated[
+        str, typer.Option(help="Lowest orbitals that are not correlated: a number, or 'auto' for the cores.")
+    ] = "0"
+    inactive: Annotated[
+        int | None, typer.Option(help="Orbitals above them that are doubly occupied in all references.")
+    ] = None
+    active: Annotated[
+        int | None, typer.Option(help="Orbitals above these whose occupation references choose.")
+    ] = None
+    cas: Annotated[
+        str | None,
+        typer.Option(metavar="N,M", help="N electrons in M orbitals, in place of --inactive and --active."),
+    ] = None
+    references: Annotated[
+        str,
+        typer.Option(
+            help="'symmetry': all configurations of the active orbitals of the irrep of the state; 'all': of any "
+            "irrep; else a file that lists them, one line of 0, 1 and 2 each."
+        ),
+    ] = "symmetry"
+    couplings: Annotated[
+        str,
+        typer.Option(
+            help="'all' spin functions of each configuration, or 'interacting': those alone that the Hamiltonian "
+            "couples to references."
+        ),
+    ] = Settings.couplings
+    group: Annotated[
+        str | None,
+        typer.Option(
+            help="Point group of which symmetry is used: D2h, C2v, C2h, D2, Cs, C2, Ci or C1. Default: the "
+            "largest that the molecule has."
+        ),
+    ] = None
+    irrep: Annotated[str | None, typer.Option(help="Of the states, by name. Default: that of the SCF.")] = (
+        None
+    )
+    roots: Annotated[int, typer.Option(help="Number of states.")] = 1
+    acpf: Annotated[bool, typer.Option("--acpf", help="MR-ACPF in place of CI.")] = False
+    aqcc: Annotated[bool, typer.Option("--aqcc", help="MR-AQCC in place of CI.")] = False
+    plus_q: Annotated[bool, typer.Option("--plus-q", help="Corrections of Davidson, Pople and Meissner.")] = (
+        False
+    )
+    error_bound: Annotated[
+        float,
+        typer.Option(
+            help="Vectors are packed with at most this error of the energy (Hartree); 0: not packed."
+        ),
+    ] = Settings.error_bound
+    residual: Annotated[
+        float, typer.Option(help="Norm of the residual below which a root is converged (Hartree).")
+    ] = Settings.residual
+    iterations: Annotated[int, typer.Option(help="Most iterations after the SCF.")] = Settings.max_cycle
+
+    @property
+    def functional(self) -> str:
+        return "acpf" if self.acpf else "aqcc" if self.aqcc else "ci"
+
+    def check(self) -> None:
+        if self.uhf:
+            preflight.refuse(
+                {"--uhf": True}, "for a multireference CI, which takes the orbitals of RHF or ROHF"
+            )
+        if self.acpf and self.aqcc:
+            preflight.refuse({"--acpf": True}, "with --aqcc")
+        if self.plus_q and self.functional != "ci":
+            preflight.refuse({"--plus-q": True}, f"with --{self.functional}, which needs no correction")
+        if self.cas is not None:
+            preflight.refuse({"--inactive": self.inactive, "--active": self.active}, "with --cas")
+            self._cas()
+        elif self.active is None:
+            raise _refused("--active is missing: give --inactive and --active, or --cas N,M")
+        preflight.check_count("--roots", self.roots)
+        preflight.check_count("--iterations", self.iterations)
+        storage_words.check(self.storage, STORAGES, METHOD)
+        self.settings()
+        super().check()
+
+    def _cas(self) -> tuple[int, int]:
+        """Electrons and orbitals."""
+        numbers = str(self.cas).split(",")
+        if len(numbers) != 2 or not all(each.strip().isdigit() for each in numbers):
+            raise _refused(
+                f"--cas {self.cas}: two numbers are needed, of electrons and of orbitals, such as 6,6"
+            )
+        return int(numbers[0]), int(numbers[1])
+
+    def orbitals(self, electrons: int, frozen: int) -> tuple[int, int]:
+        """Inactive and active ones."""
+        if self.cas is None:
+            return self.inactive or 0, self.active or 0
+        wanted, orbitals = self._cas()
+        inactive, odd = divmod(electrons - 2 * frozen - wanted, 2)
+        if odd or inactive < 0:
+            raise _refused(f"--cas {self.cas}: {wanted} of {electrons - 2 * frozen} electrons leave no pairs")
+        return inactive, orbitals
+
+    def settings(self) -> dict[str, Any]:
+        """For MRCI."""
+        words = self.references in ("symmetry", "all")
+        found: dict[str, Any] = {
+            "references": self.references if words else Path(self.references),
+            "couplings": self.couplings,
+            "functional": self.functional,
+            "residual": self.residual,
+            "max_cycle": self.iterations,
+            "error_bound": self.error_bound,
+            "checkpoint": self.checkpoint,
+        }
+        Settings(**found)
+        return found
+
+    def reads(self) -> dict[str, Any]:
+        words = self.references in ("symmetry", "all")
+        return super().reads() | {"the references": None if words else Path(self.references)}
+
+
+def _refused(detail: str) -> OutcoreError:
+    return OutcoreError(errno.EINVAL, "choose options", detail=detail)

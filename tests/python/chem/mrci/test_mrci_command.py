@@ -1,0 +1,108 @@
+"""The command `outcore mrci`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from outcore.base.errors import NotConverged, OutcoreError
+from outcore.cli import main as cli
+
+pytest.importorskip("pyscf")
+
+WATER = "3\nwater\nO 0 0 0\nH 0 0.757 0.587\nH 0 -0.757 0.587\n"
+ENERGY = -76.1160029238
+SPACE = ("--basis", "6-31g", "--inactive", "1", "--active", "6")
+
+
+@pytest.fixture
+def water(tmp_path) -> Path:
+    path = tmp_path / "water.xyz"
+    path.write_text(WATER)
+    return path
+
+
+def run(path: Path, *arguments: str) -> int:
+    return cli.run(["mrci", str(path), "--threads", "1", *arguments])
+
+
+def refused(path: Path, *arguments: str) -> str:
+    with pytest.raises((OutcoreError, cli.UsageError)) as caught:
+        run(path, *arguments)
+    return str(caught.value)
+
+
+def test_it_prints_energies_and_corrections(water, tmp_path, capsys):
+    results = tmp_path / "results.json"
+    assert run(water, *SPACE, "--conv-tol", "1e-11", "--plus-q", "--json", str(results)) == 0
+    output = capsys.readouterr().out
+    assert "34 references, 16093 determinants" in output
+    assert "MRCI energy of root 1: -76.11600" in output and "davidson" in output and "meissner" in output
+    found = json.loads(results.read_text())
+    assert found["energies_hartree"][0] == pytest.approx(ENERGY, abs=5e-9)
+    assert found["determinants"] == 16093 and found["converged"] and found["irrep"] == "A1"
+    assert found["roots"][0]["corrections_hartree"]["davidson"] < 0
+
+
+def test_a_cas_and_packed_vectors(water, capsys):
+    assert run(water, "--basis", "6-31g", "--cas", "8,6", "--error-bound", "1e-7", "--references", "all") == 0
+    output = capsys.readouterr().out
+    assert "MRCI energy of root 1: -76.116004" in output
+    assert "bits an element" in output and "packing raises the energy by" in output
+
+
+def test_an_estimate_has_no_energies(water, capsys):
+    assert run(water, *SPACE, "--estimate") == 0
+    output = capsys.readouterr().out
+    assert "16093 determinants" in output and "a vector has" in output and "energy" not in output
+    assert "a search in memory takes" in output and "integrals take 0.1 MB" in output
+
+
+def test_functionals(water, capsys):
+    assert run(water, *SPACE, "--acpf") == 0
+    assert "MR-ACPF energy of root 1: -76.1" in capsys.readouterr().out
+
+
+def test_references_of_a_file(water, tmp_path, capsys):
+    path = tmp_path / "references"
+    path.write_text("222200\n")
+    assert run(water, *SPACE, "--references", str(path)) == 0
+    assert "1 references, 679 determinants" in capsys.readouterr().out
+
+
+def test_it_goes_on(water, tmp_path, capsys):
+    kept = ("--checkpoint", str(tmp_path / "kept"))
+    with pytest.raises(NotConverged, match="after 4 iterations"):
+        run(water, *SPACE, *kept, "--iterations", "4")
+    capsys.readouterr()
+    assert run(water, *SPACE, *kept, "--iterations", "12") == 0
+    output = capsys.readouterr().out
+    assert "converged orbitals found" in output and "went on from states" in output
+    assert "MRCI energy of root 1: -76.11600" in output
+
+
+def test_too_few_iterations(water):
+    with pytest.raises(NotConverged, match="after 2 iterations the residual is"):
+        run(water, *SPACE, "--iterations", "2")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--basis", "6-31g"), "--active is missing"),
+        ((*SPACE, "--cas", "8,6"), "--cas"),
+        (("--basis", "6-31g", "--cas", "8"), "two numbers are needed"),
+        (("--basis", "6-31g", "--cas", "7,6"), "7 of 10 electrons leave no pairs"),
+        ((*SPACE, "--acpf", "--aqcc"), "--acpf"),
+        ((*SPACE, "--acpf", "--plus-q"), "--plus-q"),
+        ((*SPACE, "--uhf"), "--uhf"),
+        ((*SPACE, "--error-bound", "2"), "an error bound of 2"),
+        ((*SPACE, "--references", "missing"), "missing"),
+        ((*SPACE, "--roots", "0"), "--roots"),
+        ((*SPACE, "--irrep", "Ag"), "irrep Ag"),
+    ],
+)
+def test_what_is_refused(water, arguments, message):
+    assert message in refused(water, *arguments)
