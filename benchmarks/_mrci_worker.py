@@ -1,0 +1,50 @@
+"""Additions to packed records, in all processes of a job: prints their rate as JSON.
+
+Arguments: share of the records that is in memory, records of each process, additions of each process.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+import numpy as np
+
+from outcore.chem.mrci.record_store import RecordStore
+from outcore.job.processes import JOB, make_world
+
+ELEMENTS = 1250  # of the records of N2 in cc-pVQZ
+ERROR = 1e-8
+BYTES = 2300  # that such a record takes, about
+
+
+def main() -> None:
+    share, records, additions = float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    with make_world(JOB, None, None) as world:
+        sizes = np.full(records * world.size, ELEMENTS, np.int64)
+        store = RecordStore(world, sizes, int(share * 1.3 * BYTES * records))
+        random = np.random.default_rng(world.rank)
+        numbers = random.standard_normal(ELEMENTS) * 1e-5
+        for record in range(world.rank, len(sizes), world.size):
+            store.native.add(np.array([record]), ERROR, numbers)
+        chosen = random.integers(0, len(sizes), additions)
+        world.barrier()
+        begin = time.perf_counter()
+        for record in chosen:
+            store.native.add(np.array([record]), ERROR, numbers)
+        seconds = time.perf_counter() - begin
+        world.barrier()
+        places = store.native.place(np.arange(len(sizes)))
+        slowest = float(world.all_reduce(seconds, "max"))
+        store.close()
+        if world.rank == 0:
+            print(
+                json.dumps(
+                    {
+                        "rate": 8e-6 * ELEMENTS * additions / slowest,
+                        "in_memory": float((places > 0).mean()),
+                        "bytes": float(abs(places).mean()),
+                    }
+                )
+            )
