@@ -1311,27 +1311,6 @@ class MRCIKernel:
     @property
     def integral_bytes(self) -> int: ...
 
-def triples_energy(
-    occupied: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
-    virtuals: int,
-    a: int,
-    b: int,
-    of_a: tuple,
-    of_b: tuple,
-    of_c: tuple,
-    of_ab: tuple,
-    of_ac: tuple,
-    of_bc: tuple,
-    same_ab: bool,
-    same_bc: bool,
-) -> float:
-    """
-    Energy of connected triples of closed shells: of virtual orbitals a and b of two blocks and all c of a
-    third one; a >= b >= c where blocks are the same. Of a block x (amplitudes [x][d][j][k] of t_jk^dx,
-    integrals [x][i][j][l] of -(ix|jl), t1 [x][i], Fock elements [x][i], energies [x]); of two
-    ([x][y][i][d] of (ix|yd), the same of (iy|xd), [x][y][i][j] of t_ij^xy, of (ix|jy)). Any thread.
-    """
-
 class MRCISinglets:
     """
     Groups of records with two holes in the first orbitals and two external electrons, whose four spins are to be a
@@ -1461,6 +1440,27 @@ def ci_unpack(
     numbers: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
 ) -> None:
     """The numbers again. OutcoreError (EIO) for what ci_pack never made."""
+
+def triples_energy(
+    occupied: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    virtuals: int,
+    a: int,
+    b: int,
+    of_a: tuple,
+    of_b: tuple,
+    of_c: tuple,
+    of_ab: tuple,
+    of_ac: tuple,
+    of_bc: tuple,
+    same_ab: bool,
+    same_bc: bool,
+) -> float:
+    """
+    Energy of connected triples of closed shells: of virtual orbitals a and b of two blocks and all c of a
+    third one; a >= b >= c where blocks are the same. Of a block x (amplitudes [x][d][j][k] of t_jk^dx,
+    integrals [x][i][j][l] of -(ix|jl), t1 [x][i], Fock elements [x][i], energies [x]); of two
+    ([x][y][i][d] of (ix|yd), the same of (iy|xd), [x][y][i][j] of t_ij^xy, of (ix|jy)). Any thread.
+    """
 
 class Distribution:
     """
