@@ -162,7 +162,8 @@ contains
     integer :: i, stat
     integer(kind(oc_int64)) :: type
     character(400) :: errmsg
-    character(*), parameter :: path = 'test_fortran.checkpoint'
+    ! Not that of the program with another size of INTEGER.
+    character(*), parameter :: path = 'test_fortran.checkpoint' // achar(iachar('0') + kind(i))
     call execute_command_line('rm -rf ' // path)
     values = reshape([(real(i, real64), i = 1, 15)], [5, 3])
     factors = (1.5_real32, -2.0_real32)

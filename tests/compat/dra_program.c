@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "dra.h"
 
@@ -254,8 +256,9 @@ static void groups(void) {
 
 /* Programs give the name of process 0, or a file that they have made to see whether they may. */
 static void names(void) {
-  int g_a = created("a"), d_a = 0, request = 0;
-  char name[16];
+  int g_a = created("a"), d_a = 0, request = 0, type = 0, axes = 0;
+  dra_size_t its_dims[7];
+  char name[16], inquired[72];
   FILE* file = fopen(path_of("names0"), "w");
   if (file) fclose(file);
   GA_Sync();
@@ -263,6 +266,24 @@ static void names(void) {
   EXPECT(NDRA_Create(C_DBL, 2, dra_dims, "names", path_of(name), DRA_RW, unknown, &d_a) == 0);
   EXPECT(NDRA_Write(g_a, d_a, &request) == 0 && DRA_Wait(request) == 0 && DRA_Close(d_a) == 0);
   EXPECT(DRA_Open(path_of(name), DRA_RW, &d_a) == 0 && DRA_Delete(d_a) == 0);
+  { /* Longer than the original has room for. */
+    char filename[248], longer[440], long_name[500];
+    memset(longer, 'x', sizeof longer);
+    longer[219] = '/';
+    longer[439] = 0;
+    memset(long_name, 'n', sizeof long_name);
+    long_name[499] = 0;
+    longer[219] = 0;
+    if (me == 0) mkdir(path_of(longer), 0777);
+    longer[219] = '/';
+    GA_Sync();
+    EXPECT(NDRA_Create(C_DBL, 2, dra_dims, long_name, path_of(longer), DRA_RW, unknown, &d_a) == 0);
+    EXPECT(NDRA_Inquire(d_a, &type, &axes, its_dims, inquired, filename) == 0);
+    EXPECT(strlen(inquired) == 71 && strlen(filename) == 247);
+    EXPECT(DRA_Delete(d_a) == 0);
+    longer[219] = 0;
+    if (me == 0) rmdir(path_of(longer));
+  }
   GA_Destroy(g_a);
 }
 

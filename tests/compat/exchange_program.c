@@ -1,6 +1,8 @@
 /* Writes, or reads and checks, a disk array whose elements are 0, 1, 2, .. in the order of C:
  *
  *     exchange_program write|read NAME FILES TYPE DIMENSION..
+ *
+ * Prints the codes of its calls, where they are no success.
  */
 #include <ga.h>
 #include <macdecls.h>
@@ -48,6 +50,10 @@ static void set(int type, void* memory, int i) {
   }
 }
 
+static void call(const char* name, int code) {
+  if (code != 0 && GA_Nodeid() == 0) printf("%s: %d\n", name, code);
+}
+
 int main(int count, char** arguments) {
   int axes = count - 5, type = 0, files = 1, total = 1, wrong = 0, g_a, d_a = 0, request = 0, i;
   int dims[max_axes], lo[max_axes] = {0}, hi[max_axes], ld[max_axes] = {0};
@@ -74,18 +80,19 @@ int main(int count, char** arguments) {
     for (i = 0; i < total; ++i) set(type, memory, i);
     if (GA_Nodeid() == 0) NGA_Put(g_a, lo, hi, memory, ld);
     GA_Sync();
-    NDRA_Create_config(type, axes, its_dims, name, arguments[2], DRA_RW, typical, files, files, &d_a);
-    NDRA_Write(g_a, d_a, &request);
-    DRA_Wait(request);
+    call("create",
+         NDRA_Create_config(type, axes, its_dims, name, arguments[2], DRA_RW, typical, files, files, &d_a));
+    call("write", NDRA_Write(g_a, d_a, &request));
+    call("wait", DRA_Wait(request));
   } else {
-    DRA_Open(arguments[2], DRA_R, &d_a);
-    NDRA_Read(g_a, d_a, &request);
-    DRA_Wait(request);
+    call("open", DRA_Open(arguments[2], DRA_R, &d_a));
+    call("read", NDRA_Read(g_a, d_a, &request));
+    call("wait", DRA_Wait(request));
     NGA_Get(g_a, lo, hi, memory, ld);
     for (i = 0; i < total; ++i) wrong += value(type, memory, i) != i;
     GA_Sync();
   }
-  DRA_Close(d_a);
+  call("close", DRA_Close(d_a));
   DRA_Terminate();
   if (GA_Nodeid() == 0) printf("%d wrong\n", wrong);
   free(memory);

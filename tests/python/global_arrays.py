@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from outcore import _core
+
 SOURCES = Path(__file__).resolve().parents[1] / "compat"
 LIBRARIES = (
     "-lga-openmpi",
@@ -45,6 +47,12 @@ def compiled(source: str, program: Path, *flags: str) -> Path:
     command = ["mpicc.openmpi", "-O1", SOURCES / source, "-o", program, *flags, *LIBRARIES]
     subprocess.run(command, check=True)
     return program
+
+
+def ours() -> list[str]:
+    """The flags that take the classic names of disk I/O from liboutcore_pario."""
+    place = Path(_core.__file__).parent / "lib"
+    return [f"-L{place}", "-loutcore_pario", "-loutcore", f"-Wl,-rpath,{place}"]
 
 
 def run(count: int, program: Path, *arguments: object, **environment: str) -> str:

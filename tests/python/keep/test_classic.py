@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import subprocess
 
 import global_arrays
 import numpy as np
@@ -26,6 +28,14 @@ CASES = (
 def exchange(tmp_path_factory):
     global_arrays.require()
     return global_arrays.compiled("exchange_program.c", tmp_path_factory.mktemp("classic") / "exchange")
+
+
+@pytest.fixture(scope="module")
+def relinked(tmp_path_factory):
+    """The same program with liboutcore_pario."""
+    global_arrays.require()
+    place = tmp_path_factory.mktemp("classic")
+    return global_arrays.compiled("exchange_program.c", place / "relinked", *global_arrays.ours())
 
 
 @pytest.fixture
@@ -68,6 +78,38 @@ def test_commands(exchange, tmp_path, monkeypatch, capsys):
     assert "0 wrong" in global_arrays.run(1, exchange, "read", tmp_path / "back", 1, 1004, 30, 20)
     with pytest.raises(OutcoreError, match=r"t2\.array: File exists"):
         run(["import-dra", "t2.info"])
+
+
+# ---- by programs of Global Arrays that are linked to ours
+
+
+def test_any_number_of_processes_reopens(relinked, world, tmp_path):
+    shape = (40, 30, 20)
+    global_arrays.run(2, relinked, "write", tmp_path / "a", 1, 1004, *shape)
+    for processes in (1, 3):
+        assert global_arrays.run(processes, relinked, "read", tmp_path / "a", 1, 1004, *shape) == "0 wrong\n"
+    with outcore.DiskArray.open(world, tmp_path / "a") as array:
+        np.testing.assert_array_equal(array[...], counted(shape, "float64"))
+        assert array.metadata == "pario 1004\nexchanged"
+
+
+def test_what_was_imported_is_opened(relinked, exchange, world, tmp_path):
+    global_arrays.run(2, exchange, "write", tmp_path / "a", 1, 1001, 30, 20)
+    classic.import_dra(world, tmp_path / "a", tmp_path / "b").close()
+    assert global_arrays.run(2, relinked, "read", tmp_path / "b", 1, 1001, 30, 20) == "0 wrong\n"
+
+
+def test_a_full_disk_is_a_code(relinked, tmp_path):
+    place = tmp_path / "small"
+    place.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "outcore-test", str(place)]
+    if os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        pytest.skip("needs the right to mount a small file system")
+    try:
+        said = global_arrays.run(2, relinked, "write", place / "a", 1, 1004, 1000, 1000)
+        assert f"create: {errno.ENOSPC}\nwrite: {errno.EBADF}\n" in said
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
 
 
 # ---- without it
