@@ -292,6 +292,7 @@ static void worlds(void) {
 }
 
 #include "checkpoints.h"
+#include "transfers.h"
 
 static void what_differs_is_an_error_at_all(void) {
   int64_t other_shape[2] = {rows, columns};
@@ -326,6 +327,9 @@ int main(int count, char** arguments) {
   block_sparse_arrays();
   calls();
   worlds();
+  asynchronous_transfers();
+  kept_block_sparse_arrays();
+  handles_that_are_none();
   checkpoints_of_all_kinds();
   the_previous_checkpoint_stays();
   what_differs_is_an_error_at_all();
