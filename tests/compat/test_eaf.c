@@ -1,8 +1,11 @@
 /* Exclusive access files by their classic names: what every function returns. */
 #define _DEFAULT_SOURCE /* mkdtemp */
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -98,6 +101,65 @@ static void errors(void) {
   EXPECT(EAF_Close(fd) == EAF_OK && EAF_Delete(path_of("errors")) == EAF_OK);
 }
 
+/* What EAF_Print_stats prints, of a file of which each call is known. */
+static void statistics(void) {
+  char text[2000] = "", *calls, *data;
+  double value = 1;
+  int fd = -1, id = -1, numbers[5], stdout_copy, printed;
+  size_t length;
+  EXPECT(EAF_Open(path_of("stats"), EAF_RW, &fd) == EAF_OK);
+  EXPECT(EAF_Write(fd, 0, &value, 8) == EAF_OK && EAF_Write(fd, 8, &value, 8) == EAF_OK);
+  EXPECT(EAF_Write(fd, 16, &value, 8) == EAF_OK && EAF_Read(fd, 8, &value, 8) == EAF_OK);
+  EXPECT(EAF_Awrite(fd, 24, &value, 8, &id) == EAF_OK && EAF_Wait(fd, id) == EAF_OK);
+  EXPECT(EAF_Aread(fd, 0, &value, 4, &id) == EAF_OK && EAF_Wait(fd, id) == EAF_OK);
+  fflush(stdout);
+  stdout_copy = dup(1);
+  printed = open(path_of("printed"), O_RDWR | O_CREAT | O_TRUNC, 0600);
+  dup2(printed, 1);
+  EAF_Print_stats(fd);
+  dup2(stdout_copy, 1);
+  close(stdout_copy);
+  lseek(printed, 0, SEEK_SET);
+  length = (size_t)read(printed, text, sizeof text - 1);
+  text[length < sizeof text ? length : 0] = 0;
+  close(printed);
+  calls = strstr(text, "calls:");
+  data = strstr(text, "data(b):");
+  EXPECT(strstr(text, "size=32 bytes") != NULL && calls != NULL && data != NULL);
+  if (calls != NULL)
+    EXPECT(sscanf(calls, "calls: %d %d %d %d %d", &numbers[0], &numbers[1], &numbers[2], &numbers[3],
+                  &numbers[4]) == 5 &&
+           numbers[0] == 3 && numbers[1] == 1 && numbers[2] == 1 && numbers[3] == 1 && numbers[4] == 2);
+  if (data != NULL) {
+    double moved[4];
+    EXPECT(sscanf(data, "data(b): %lf %lf %lf %lf", &moved[0], &moved[1], &moved[2], &moved[3]) == 4 &&
+           moved[0] == 24 && moved[1] == 8 && moved[2] == 8 && moved[3] == 4);
+  }
+  EXPECT(EAF_Close(fd) == EAF_OK && EAF_Delete(path_of("stats")) == EAF_OK);
+}
+
+/* A file that may not grow: codes, also of what was begun. */
+static void no_space(void) {
+  const struct rlimit small = {1 << 20, RLIM_INFINITY};
+  struct rlimit before;
+  char *data = calloc(2, 1 << 20), message[80];
+  int fd = -1, id = -1, code;
+  signal(SIGXFSZ, SIG_IGN);
+  getrlimit(RLIMIT_FSIZE, &before);
+  EXPECT(EAF_Open(path_of("limit"), EAF_RW, &fd) == EAF_OK);
+  setrlimit(RLIMIT_FSIZE, &small);
+  code = EAF_Awrite(fd, 0, data, 2 << 20, &id);
+  if (code == EAF_OK) code = EAF_Wait(fd, id);
+  EXPECT(code != EAF_OK && EAF_Eof(code) != 0);
+  EAF_Errmsg(code, message);
+  EXPECT(strlen(message) > 5);
+  EXPECT(EAF_Write(fd, 0, data, 2 << 20) != EAF_OK);
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT(EAF_Write(fd, 0, data, 4096) == EAF_OK && EAF_Close(fd) == EAF_OK);
+  EXPECT(EAF_Delete(path_of("limit")) == EAF_OK);
+  free(data);
+}
+
 /* Names of any length, up to what the file system has. */
 static void long_names(void) {
   char name[2048], part[201];
@@ -120,6 +182,8 @@ int main(void) {
   writes_reads_and_opens_again();
   requests();
   errors();
+  statistics();
+  no_space();
   long_names();
   snprintf(command, sizeof command, "rm -rf %s", directory);
   if (system(command) != 0) return 1;
