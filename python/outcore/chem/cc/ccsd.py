@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -20,7 +20,7 @@ import numpy as np
 from outcore.base.errors import OutcoreError
 from outcore.chem import problem
 from outcore.chem import reference as references
-from outcore.chem.cc import orbitals
+from outcore.chem.cc import fno, orbitals
 from outcore.chem.cc import plan as plans
 from outcore.chem.cc.cholesky import EXACT, Cholesky
 from outcore.chem.cc.diis import Diis
@@ -72,8 +72,8 @@ class CCSD:
         settings: see `Settings`.
 
     After `kernel`: `e_corr`, `e_tot` (Hartree, of CCSD; `ccsd_t` returns what triples add), `converged`,
-    `iterations`, `t1` and `t2` (`amplitudes` has them as PySCF does). Raises OutcoreError, the same on all
-    processes.
+    `iterations`, `t1` and `t2` (`amplitudes` has them as PySCF does), and `delta_mp2` (Hartree, to be added: what
+    orbitals that `fno` has left out contribute in second order). Raises OutcoreError, the same on all processes.
     """
 
     def __init__(
@@ -105,8 +105,14 @@ class CCSD:
         self.restricted = self.reference.restricted
         with self.world.together("coupled cluster", frozen):
             self.frozen = count_frozen(self.mol, frozen, max(each.occupied for each in self.reference.spins))
+            if self.settings.fno and not self.restricted:
+                raise OutcoreError(
+                    errno.ENOTSUP, "frozen natural orbitals", detail="of open shells they are not there yet"
+                )
             rotate = not self.restricted and references.is_restricted_open(mf)
             self.spins = orbitals.take(self.reference, self.frozen, self.settings.orbitals, rotate=rotate)
+        self.natural: fno.NaturalOrbitals | None = None
+        self.delta_mp2 = 0.0
         self.plan: plans.Plan | None = None
         self.equations: RestrictedEquations | UnrestrictedEquations | None = None
         self.on_iteration: Callable[[Iteration], None] | None = None
@@ -179,7 +185,12 @@ class CCSD:
         if self.plan is not None:
             return self.plan
         self._source = self._make_source()
-        source = self._source
+        if self.settings.fno:
+            self._truncate(self._source)
+        self.plan = self._make_plan(self._source)
+        return self.plan
+
+    def _make_plan(self, source: Source, only: Collection[str] | None = None) -> plans.Plan:
         free = self._free()
         with self.world.together("coupled cluster"):
             sizes = plans.Sizes(
@@ -190,7 +201,7 @@ class CCSD:
                 self.settings.diis_space,
                 tuple(source.cuts),
             )
-            self.plan = plans.make_plan(
+            return plans.make_plan(
                 sizes,
                 free.bytes,
                 self.world.size,
@@ -199,8 +210,16 @@ class CCSD:
                 ladder=self.settings.ladder,
                 block=self.settings.block,
                 limit=free.reason,
+                only=only,
             )
-        return self.plan
+
+    def _truncate(self, source: Source) -> None:
+        """Virtual orbitals become natural ones, of which some are left out."""
+        plan = self._make_plan(source, fno.ARRAYS)
+        room = Room(self.world, self.threads, plan)
+        found = fno.truncate(room, plan.spaces[0], source, self.spins[0], self.settings.fno)
+        room.close()
+        self.natural, self.spins = found, [found.active]
 
     def _free(self) -> Allowance:
         budget = self.world.budget
@@ -247,6 +266,10 @@ class CCSD:
             spin.fock[: spin.occupied, spin.occupied :] / spin.gaps(self.settings.level_shift)
             for spin in self.spins
         ]
+        if self.natural is not None:
+            self.delta_mp2 = self.natural.energy - equations.energy(
+                [np.zeros_like(each) for each in self.singles]
+            )
         if self._checkpoint is not None:
             self._take_kept(room, equations, self._checkpoint)
         return equations
@@ -272,7 +295,12 @@ class CCSD:
     def _take_kept(self, room: Room, equations: Equations, directory: Path) -> None:
         layouts = [each.amplitudes.layout for each in equations.doubles]
         kept = self._kept = KeptAmplitudes(
-            self.world, directory, self._problem(AMPLITUDES), layouts, self.singles
+            self.world,
+            directory,
+            self._problem(AMPLITUDES),
+            layouts,
+            self.singles,
+            orbitals.sketch(self.spins),
         )
         found = kept.found
         if found is None:
@@ -298,6 +326,7 @@ class CCSD:
             "frozen": self.frozen,
             "occupied": [each.occupied for each in self.spins],
             "semicanonical": self.settings.orbitals,
+            "natural orbitals above": self.settings.fno,
             "orbitals": self.reference.given,
             "screening": self._screening,
         }

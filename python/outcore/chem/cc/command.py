@@ -209,9 +209,19 @@ class _Run(Run):
         cc.kernel()
         self.results |= {"cc_seconds": time.monotonic() - begin, "iterations": len(cc.iterations)}
         self._energies(cc)
+        if cc.natural is not None:
+            self._natural(cc)
         if options.triples and cc.converged:
             self._triples(cc)
         return cc
+
+    def _natural(self, cc: CCSD) -> None:
+        assert cc.natural is not None
+        kept, every = cc.spins[0].virtual, len(cc.natural.occupations)
+        self.say(f"natural orbitals          {kept} of {every} virtual ones are correlated")
+        self.say(f"lost in second order      {cc.delta_mp2:.10f} Eh, which CCSD loses about")
+        self.say(f"CCSD energy with it       {cc.e_tot + cc.delta_mp2:.10f} Eh")
+        self.results |= {"virtual": [kept], "virtual_of_all": every, "delta_mp2_hartree": cc.delta_mp2}
 
     def _triples(self, cc: CCSD) -> None:
         begin = time.monotonic()

@@ -33,6 +33,7 @@ AMPLITUDES, TRIPLES = "amplitudes", "triples"
 FORMAT = 1
 INTERVAL_S = 20.0  # between commits, at least: a kill loses no more than that and an iteration
 _CACHE_BYTES = 1 << 20
+_SAME_ORBITALS = 1e-5  # of a sum of their coefficients
 _GO_ON = "go on from kept amplitudes"
 
 
@@ -56,10 +57,17 @@ class KeptAmplitudes:
     """
 
     def __init__(
-        self, world: World, directory: Path, problem: Problem, layouts: list[Layout], singles: list[Values]
+        self,
+        world: World,
+        directory: Path,
+        problem: Problem,
+        layouts: list[Layout],
+        singles: list[Values],
+        orbitals: list[list[float]],
     ) -> None:
-        """layouts: of the doubles, in the order that others are given in; singles: of the shape that is wanted."""
-        self._world, self._problem = world, problem
+        """layouts: of the doubles, in the order that others are given in; singles: of the shape that is wanted;
+        orbitals: numbers that tell orbitals from others, as those that were made again may differ."""
+        self._world, self._problem, self._orbitals = world, problem, orbitals
         self._directory = Stages(world, directory).directory
         self._committed = -math.inf
         opened = [self._open(number, layout, singles) for number, layout in enumerate(layouts)]
@@ -107,6 +115,21 @@ class KeptAmplitudes:
             raise _damaged(path, f"{type(error).__name__}: {error}") from error
         if [each.shape for each in values] != [each.shape for each in wanted]:
             raise _damaged(path, f"singles of shapes {[each.shape for each in values]}")
+        kept = facts.get("orbitals")
+        if not isinstance(kept, list) or [len(each) for each in kept] != [
+            len(each) for each in self._orbitals
+        ]:
+            raise _damaged(path, "it does not say which orbitals it is of")
+        different = max(
+            float(abs(np.subtract(one, other)).max()) for one, other in zip(kept, self._orbitals, strict=True)
+        )
+        if not different < _SAME_ORBITALS:
+            raise OutcoreError(
+                errno.EINVAL,
+                _GO_ON,
+                path=path,
+                detail=f"it is of other orbitals, which were made again and differ by {different:.1e}; remove it",
+            )
         if not all(np.isfinite(each).all() for each in values) or not math.isfinite(found.energy):
             raise _damaged(path, "singles or the energy are no numbers")
         if found.stamp != _stamp(values, found.energy, found.iteration):
@@ -135,6 +158,7 @@ class KeptAmplitudes:
             return stamp
         facts = {
             "singles": [each.tolist() for each in singles],
+            "orbitals": self._orbitals,
             "iteration": last.number,
             "energy_hartree": last.energy,
             "converged": converged,

@@ -53,6 +53,13 @@ class Options(MoleculeOptions):
             help="Of --rohf with --frozen: made 'semicanonical' before orbitals are frozen, or 'standard': after."
         ),
     ] = Settings.orbitals
+    fno: Annotated[
+        float,
+        typer.Option(
+            help="Leave out virtual natural orbitals of second order whose occupation is not above it, such as "
+            "1e-5; what they lose in second order is added."
+        ),
+    ] = Settings.fno
     triples: Annotated[
         bool, typer.Option("--triples", help="Add (T), connected triples by perturbation theory.")
     ] = False
@@ -105,6 +112,7 @@ class Options(MoleculeOptions):
             "level_shift": self.level_shift,
             "damping": self.damping,
             "orbitals": self.orbitals,
+            "fno": self.fno,
         }
         if self.tolerance is not None:
             found["tolerance"] = self.tolerance

@@ -85,10 +85,21 @@ def _semicanonical(spin: Active) -> Active:
     o, n = spin.occupied, len(spin.fock)
     rotation = np.zeros((n, n))
     for box in (slice(0, o), slice(o, n)):
-        rotation[box, box] = np.linalg.eigh(spin.fock[box, box])[1]
+        rotation[box, box] = eigenvectors(spin.fock[box, box])
     return replace(spin, coefficients=spin.coefficients @ rotation, fock=rotation.T @ spin.fock @ rotation)
 
 
-def shapes(spins: Sequence[Active]) -> str:
-    """For people."""
-    return " and ".join(f"{each.occupied} x {each.virtual}" for each in spins)
+def eigenvectors(matrix: Values) -> Values:
+    """Of a symmetric matrix; the largest element of each is positive, so that they repeat."""
+    vectors: Values = np.linalg.eigh(matrix)[1]
+    largest = np.take_along_axis(vectors, abs(vectors).argmax(0)[None], 0)
+    return vectors * np.where(largest < 0, -1.0, 1.0)
+
+
+def sketch(spins: Sequence[Active]) -> list[list[float]]:
+    """A number for each orbital, which differs where the orbital does."""
+    found = []
+    for each in spins:
+        weights = np.random.default_rng(7).normal(size=len(each.coefficients))
+        found.append((weights @ each.coefficients).tolist())
+    return found

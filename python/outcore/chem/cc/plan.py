@@ -4,7 +4,7 @@ them are in memory, and how large their tiles are. Pure arithmetic, the same at 
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -114,9 +114,10 @@ def make_plan(
     ladder: str = "auto",
     block: int | None = None,
     limit: str = "--memory",
+    only: Collection[str] | None = None,
 ) -> Plan:
     """For `free_bytes` at each process, which `limit` leaves. `block`: virtual orbitals of a
-    block at most; None: as the memory has room for.
+    block at most; None: as the memory has room for. `only`: arrays that are needed; None: all.
 
     Raises OutcoreError: ENOMEM if nothing fits, with what does; EINVAL."""
     storage_words.check(storage, STORAGES, METHOD)
@@ -140,6 +141,8 @@ def make_plan(
     made = "rebuild" if ladder == "rebuild" else "memory"
     layouts = _restricted(sizes, *spaces) if len(spaces) == 1 else _unrestricted(sizes, *spaces)
     for name, layout, store in layouts:
+        if only is not None and name not in only:
+            continue
         entry = Entry(layout, False, store)
         integrals = name[0] == "V"
         if integrals and ladder == "rebuild":

@@ -24,6 +24,7 @@ class Settings:
     diis_space: vectors of the extrapolation; 1 for none.
     level_shift: raises virtual orbitals in denominators (Hartree): slower, safer.
     orbitals: of ROHF: "semicanonical", made so before orbitals are frozen, or "standard", after.
+    fno: frozen natural orbitals: virtual ones whose occupation is not above it are left out; 0: none are.
     damping: share of the old amplitudes that stays, 0 to 1: slower, safer.
     block: virtual orbitals of a tile at most; None: as the memory has room for.
     """
@@ -38,6 +39,7 @@ class Settings:
     level_shift: float = 0.0
     damping: float = 0.0
     orbitals: str = KINDS[0]
+    fno: float = 0.0
     block: int | None = None
 
     def __post_init__(self) -> None:
@@ -60,6 +62,7 @@ class Settings:
                 not 0 <= self.level_shift < 100,
                 f"a level shift of {self.level_shift:g}; it lies between 0 and 100",
             ),
+            (not 0 <= self.fno < 1, f"natural orbitals above {self.fno:g}; it is at least 0 and below 1"),
             (not 0 <= self.damping < 1, f"damping of {self.damping:g}; it is at least 0 and below 1"),
         )
         for is_wrong, detail in wrong:

@@ -81,6 +81,31 @@ def test_conventional_energies_are_those_of_the_suite(frozen: Any, energy: float
     assert abs(cc.e_t - triples) < 1e-8
 
 
+def test_frozen_natural_orbitals_and_what_they_lose(water: Any) -> None:
+    from pyscf import cc as peers
+    from pyscf import mp
+
+    peer = mp.MP2(water)
+    peer.kernel()
+    everything = peers.CCSD(water)
+    everything.kernel()
+    threshold = 3e-3
+    natural = peers.FNOCCSD(water, thresh=threshold)
+    natural.kernel()
+    with CCSD(water, integrals="conventional", fno=threshold, comm=None, memory="500MB", **TIGHT) as cc:
+        cc.kernel()
+    assert cc.natural is not None
+    assert abs(cc.natural.energy - peer.e_corr) < 1e-9
+    assert cc.spins[0].virtual < len(cc.natural.occupations) == 8
+    assert abs(cc.e_corr - natural.e_corr) < 1e-6
+    assert abs(cc.e_corr + cc.delta_mp2 - everything.e_corr) < 0.5 * abs(cc.e_corr - everything.e_corr)
+
+
+def test_no_natural_orbital_that_stays_is_refused(water: Any) -> None:
+    with pytest.raises(OutcoreError, match=r"no virtual orbital has an occupation above 0\.9"):
+        CCSD(water, fno=0.9, comm=None, memory="500MB").kernel()
+
+
 def test_one_occupied_orbital() -> None:
     from pyscf import cc as peers
 

@@ -9,7 +9,7 @@ import pytest
 from cc_support import WATER, mean_field
 
 from outcore import OutcoreError
-from outcore.chem.cc import CCSD, kept
+from outcore.chem.cc import CCSD, fno, kept, orbitals
 
 LIMITS = {"conv_tol": 1e-8, "conv_tol_normt": 1e-6}
 
@@ -78,6 +78,21 @@ def test_amplitudes_of_another_problem_are_refused(water: Any, tmp_path: Path) -
         first.kernel()
     with pytest.raises(OutcoreError, match="frozen = 1, now it is 0"):
         CCSD(water, comm=None, memory="500MB", checkpoint=tmp_path / "kept").kernel()
+
+
+def test_amplitudes_of_orbitals_that_were_made_anew_are_refused(
+    water: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"fno": 1e-3, "max_cycle": 1, "conv_tol": 0.9, "conv_tol_normt": 0.9}
+    with start(water, tmp_path / "kept", **settings) as first:
+        first.kernel()
+    with start(water, tmp_path / "kept", **settings) as again:
+        again.kernel()
+        assert again.found == 1
+    right = orbitals.eigenvectors
+    monkeypatch.setattr(fno, "eigenvectors", lambda matrix: -right(matrix))
+    with pytest.raises(OutcoreError, match="it is of other orbitals"):
+        start(water, tmp_path / "kept", **settings).kernel()
 
 
 def test_looser_amplitudes_are_a_start(water: Any, wanted: Any, tmp_path: Path) -> None:
