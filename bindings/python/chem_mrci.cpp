@@ -212,10 +212,10 @@ void bind_store(nb::module_& module) {
       "Records of numbers that all processes read, write and add to: packed with a bounded error, in memory "
       "that they\n"
       "share while there is room, else in a file. Any thread; see chem/ci/record_store.hpp.");
-  store.def(nb::init<GlobalArray&, GlobalArray&, file::RecordFile&, std::vector<Lock*>,
+  store.def(nb::init<GlobalArray&, Counter&, GlobalArray&, file::RecordFile&, std::vector<Lock*>,
                      std::vector<std::int64_t>>(),
-            "memory"_a, "directory"_a, "file"_a, "locks"_a, "sizes"_a, nb::keep_alive<1, 2>(),
-            nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(),
+            "memory"_a, "taken"_a, "directory"_a, "file"_a, "locks"_a, "sizes"_a, nb::keep_alive<1, 2>(),
+            nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 6>(),
             "memory: of uint8. directory: int64, two for each record, zero. sizes: numbers of each record.");
   store.def(
       "get",

@@ -1364,6 +1364,7 @@ class RecordStore:
     def __init__(
         self,
         memory: GlobalArray,
+        taken: Counter,
         directory: GlobalArray,
         file: RecordFile,
         locks: Sequence[Lock],

@@ -13,7 +13,8 @@ namespace outcore::chem::ci {
 namespace {
 
 constexpr std::int64_t smallest_room = 64;
-constexpr std::int64_t neighbours = 4;  // entries that are read for each one that is wanted, at most
+constexpr std::int64_t extents_of_each = 32;  // of memory, that each process takes if all take as many
+constexpr std::int64_t neighbours = 4;        // entries that are read for each one that is wanted, at most
 
 /// Room for so many bytes: one of eight sizes between powers of two.
 std::int64_t room_for(std::int64_t bytes) {
@@ -45,9 +46,10 @@ struct RecordStore::Buffers {
   std::vector<double> numbers;
 };
 
-RecordStore::RecordStore(GlobalArray& memory, GlobalArray& directory, file::RecordFile& file,
+RecordStore::RecordStore(GlobalArray& memory, Counter& taken, GlobalArray& directory, file::RecordFile& file,
                          std::vector<Lock*> locks, std::vector<std::int64_t> sizes)
     : memory_(memory),
+      taken_(taken),
       directory_(directory),
       file_(file),
       locks_(std::move(locks)),
@@ -60,9 +62,7 @@ RecordStore::RecordStore(GlobalArray& memory, GlobalArray& directory, file::Reco
       directory.type() != ElementType::int64 || directory.shape().rank() != 1 ||
       directory.shape()[0] < 2 * std::int64_t(sizes_.size()))
     throw std::invalid_argument("memory must be of bytes, the directory of two int64 for each record");
-  const Box mine = memory.distribution().patch(memory.world().rank());
-  next_ = mine.begin[0];
-  end_ = mine.end[0];
+  extent_ = memory.shape()[0] / (extents_of_each * memory.world().size());
 }
 
 RecordStore::Entry RecordStore::entry(std::int64_t record) const {
@@ -112,7 +112,16 @@ bool RecordStore::take(std::int64_t bytes, Entry& entry) {
     free_.erase(at);
     return true;
   }
-  if (end_ - next_ < room) return false;
+  if (end_ - next_ < room) {
+    const std::int64_t all = memory_.shape()[0], extent = std::max(extent_, room);
+    auto begin = taken_.next_within(all, extent);
+    const std::int64_t size = begin ? extent : room;
+    if (!begin) begin = taken_.next_within(all, room);
+    if (!begin) return false;
+    if (end_ - next_ >= smallest_room) free_.emplace(end_ - next_, next_);
+    next_ = *begin;
+    end_ = next_ + size;
+  }
   entry = {next_ + 1, bytes | room << 32};
   next_ += room;
   return true;

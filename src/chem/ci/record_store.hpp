@@ -24,17 +24,18 @@ struct RecordStoreCounts {
   std::int64_t file_read_bytes = 0, file_written_bytes = 0;
 };
 
-/// Zero at first. Memory is one array of bytes, of which each process gives out what it holds, and what
-/// became free by its own writes; a directory in one-sided memory says where each record is. One that finds
-/// no room is put into the file. Any thread; `add` is atomic for each record; `put` and `add` are seen by a
-/// `get` that begins after they returned.
+/// Zero at first. Memory is one array of bytes, of which each process takes extents while there are some, and
+/// gives out what became free by its own writes; a directory in one-sided memory says where each record is.
+/// One that finds no room is put into the file. Any thread; `add` is atomic for each record; `put` and `add`
+/// are seen by a `get` that begins after they returned.
 class OUTCORE_SIBLING RecordStore {
  public:
-  /// `directory` has two int64 for each record and is zero; `memory` is of bytes. `locks`: of all processes,
+  /// `directory` has two int64 for each record and is zero; `memory` is of bytes, `taken` counts those that
+  /// processes have taken. `locks`: of all processes,
   /// one for each of some groups of records. `sizes`: numbers of each record. All are used until the store is
   /// gone.
-  RecordStore(GlobalArray& memory, GlobalArray& directory, file::RecordFile& file, std::vector<Lock*> locks,
-              std::vector<std::int64_t> sizes);
+  RecordStore(GlobalArray& memory, Counter& taken, GlobalArray& directory, file::RecordFile& file,
+              std::vector<Lock*> locks, std::vector<std::int64_t> sizes);
 
   /// Records, ascending, one after another.
   void get(std::span<const std::int64_t> records, std::span<double> numbers);
@@ -71,12 +72,14 @@ class OUTCORE_SIBLING RecordStore {
   void give_back(const Entry& entry);
 
   GlobalArray& memory_;
+  Counter& taken_;
   GlobalArray& directory_;
   file::RecordFile& file_;
   std::vector<Lock*> locks_;
   std::vector<std::int64_t> sizes_;
+  std::int64_t extent_;                             // bytes
   mutable std::mutex mutex_;                        // of what follows
-  std::int64_t next_, end_;                         // of this process's part of the memory
+  std::int64_t next_ = 0, end_ = 0;                 // of the extent that this process has begun
   std::multimap<std::int64_t, std::int64_t> free_;  // room, first byte
   RecordStoreCounts counts_;
 };

@@ -28,7 +28,12 @@ class RecordStore:
         self._file = RecordFile(world, "records", len(sizes), typical_record=int(np.mean(sizes)) * 4 + 64)
         self._locks = [world.lock() for _ in range(LOCKS)]
         self.native = _core.RecordStore(
-            self._memory._native, self._directory._native, self._file, self._locks, sizes.tolist()
+            self._memory._native,
+            world.counter(),
+            self._directory._native,
+            self._file,
+            self._locks,
+            sizes.tolist(),
         )
 
     def close(self) -> None:
