@@ -31,7 +31,13 @@ from outcore.tensor.plan import Plan, contract, described, problems, result_tile
 from outcore.tensor.product_plan import Planned
 from outcore.tensor.progress import Told
 from outcore.tensor.rates import Rates
-from outcore.tensor.result_symmetry import factors, missing
+from outcore.tensor.result_check import (
+    check_apart,
+    check_symmetry,
+    check_type,
+    check_written,
+    type_of_result,
+)
 from outcore.tensor.symmetry import Symmetry
 
 _ZEROS = 1 << 18  # elements that are put at a time
@@ -53,18 +59,19 @@ class Contraction:
         creates: bool = True,
         symmetry: str | Sequence[str] | Symmetry | None = None,
         symmetrize: bool = False,
+        scale: complex = 1,
     ) -> None:
         self._arrays, self.result = list(operands), out
         self.world = _world_of([*operands, out], world)
         self.threads = rates_module.threads_of(self.world) if threads is None else threads
         self._symmetry = Symmetry(0)
+        self._scale = scale
         self._make: Callable[[], Any] | None = None  # the result, if the caller has not made it
 
         def bring() -> tuple[Any, ...]:
             self.inputs = [operand(each) for each in operands]
             self.expression: Expression = parse(subscripts, [each.facts.shape for each in self.inputs])
             self.memory_bytes = 0 if memory is None else parse_bytes(memory)
-            self._check_aliases(operands, out)
             if out is not None and symmetry is not None:
                 raise OutcoreError(errno.EINVAL, self._what, detail="`out` has its symmetry; give no other")
             told = [described(each.facts) for each in self.inputs]
@@ -92,13 +99,10 @@ class Contraction:
                 self._what,
                 detail=f"the result has shape {self._shape}, `out` {self.out.facts.shape}",
             )
-        dtype = self._dtype
-        if not np.can_cast(dtype, self.out.facts.dtype, "same_kind"):
-            raise OutcoreError(
-                errno.EINVAL,
-                self._what,
-                detail=f"a result of type {dtype} into `out` of {self.out.facts.dtype}",
-            )
+        check_type(self._what, "`out`", self._dtype, self.out.facts.dtype)
+        check_written(self._what, "`out`", self.out)
+        numbered = [(f"operand {number}", each) for number, each in enumerate(self.inputs)]
+        check_apart(self._what, "the result", self.out, numbered)
         if isinstance(self.out, ExtendedOperand):
             self._symmetry = self.out.array.layout.symmetry
 
@@ -110,7 +114,7 @@ class Contraction:
 
     @property
     def _dtype(self) -> np.dtype[Any]:
-        return np.result_type(*(each.facts.dtype for each in self.inputs))
+        return type_of_result([each.facts.dtype for each in self.inputs], self._scale)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -130,30 +134,16 @@ class Contraction:
     def facts(self) -> list[Facts]:
         return [each.facts for each in [*self.inputs, self.out]]
 
-    def _check_aliases(self, operands: Sequence[Any], out: Any) -> None:
-        for number, each in enumerate(operands):
-            both = isinstance(out, np.ndarray) and isinstance(each, np.ndarray)
-            if out is not None and (each is out or (both and np.may_share_memory(out, each))):
-                raise OutcoreError(errno.EINVAL, self._what, detail=f"the result is operand {number}")
-
     def _check_symmetry(self) -> None:
         """Raises OutcoreError (EINVAL) if the result need not have the symmetry of `out`."""
-        if not self._symmetry:
-            return
         symmetries = [
             each.array.layout.symmetry
             if isinstance(each, ExtendedOperand)
             else Symmetry(len(each.facts.shape))
             for each in self.inputs
         ]
-        wrong = missing(self.expression, factors(self.expression, self._arrays, symmetries), self._symmetry)
-        if wrong is not None:
-            raise OutcoreError(
-                errno.EINVAL,
-                self._what,
-                detail=f"the result need not have the symmetry of `out` that permutes axes as {wrong}; "
-                "symmetrize=True makes it so",
-            )
+        hint = "; symmetrize=True makes it so"
+        check_symmetry(self._what, self.expression, self._arrays, symmetries, self._symmetry, hint)
 
     def _new_extended(self, symmetry: Any) -> Operand:
         """With the tiles of the operands; of other axes tiles of moderate size, equal ones for equal extents."""

@@ -68,12 +68,13 @@ class Einsum:
 
         Args:
             subscripts: as for `numpy.einsum`, in its form with text.
-            operands: variables of a Program, into which the call is recorded; or arrays of NumPy (the same at all
-                processes), GlobalArray, DiskArray, NodeArray, BlockSparseArray, Array.
-            out: where the result goes, none of the operands; None: an array of NumPy if all operands are; a new
-                Array if one of them is, or if `symmetry` is given; else a new GlobalArray if the memory holds it,
-                or a new DiskArray (scratch). Of one that lacks tiles, those that it has are computed and no others:
-                the result is then zero elsewhere, whatever the product is there.
+            operands: variables of a Program, into which the call is recorded (with `out`, `accumulate` and `scale`
+                alone); or arrays of NumPy (the same at all processes), GlobalArray, DiskArray, NodeArray,
+                BlockSparseArray, Array.
+            out: where the result goes, which has no elements of an operand; None: an array of NumPy if all operands
+                are; a new Array if one of them is, or if `symmetry` is given; else a new GlobalArray if the memory
+                holds it, or a new DiskArray (scratch). Of one that lacks tiles, those that it has are computed and
+                no others: the result is then zero elsewhere, whatever the product is there.
             accumulate: add to what is in `out`.
             scale: of the product.
             memory: of each process, for panels and intermediate arrays: bytes, or text such as "2GB"; None: three
@@ -93,6 +94,19 @@ class Einsum:
         """
         program = recording([*operands, out])
         if program is not None:
+            given = {
+                "memory": memory,
+                "plan": plan,
+                "world": world,
+                "threads": threads,
+                "progress": progress,
+                "symmetry": symmetry,
+                "symmetrize": symmetrize or None,
+            }
+            others = ", ".join(name for name, value in given.items() if value is not None)
+            if others:
+                detail = f"{others}: a program decides, or its arrays; give it `out` with the symmetry"
+                raise OutcoreError(errno.EINVAL, f"einsum '{subscripts}'", detail=detail)
             return program.einsum(subscripts, *operands, out=out, accumulate=accumulate, scale=scale)
         job = Contraction(
             subscripts,
@@ -103,6 +117,7 @@ class Einsum:
             threads,
             symmetry=symmetry,
             symmetrize=symmetrize,
+            scale=scale,
         )
         if symmetrize:
             if plan is not None:

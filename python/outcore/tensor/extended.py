@@ -23,6 +23,14 @@ class ExtendedOperand(Tiled):
         self.array, self.world = array, array.world
         self.facts = layout_facts(layout, array.dtype, where, array.store_dtype.itemsize)
 
+    @property
+    def storage(self) -> Any:
+        return self.array.backend.storage
+
+    @property
+    def read_only(self) -> bool:
+        return bool(self.array.backend.read_only)
+
     def copies(self, world: World) -> int:
         return int(self.array.backend.copies)
 

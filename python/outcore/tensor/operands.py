@@ -94,6 +94,15 @@ class Operand(ABC):
         """The box itself where it lies in the memory of this process."""
         return None
 
+    @property
+    def storage(self) -> Any:
+        """What has the elements, which several operands may have in common: memory, or an object."""
+        return self
+
+    @property
+    def read_only(self) -> bool:
+        return False
+
     def copies(self, world: World) -> int:
         """Processes or nodes that have all of it each, so that each has to be given a result."""
         return 1
@@ -126,6 +135,14 @@ class LocalOperand(Operand):
     def view(self, box: Box) -> Array:
         view: Array = self.array[slices(box) or ...]
         return view
+
+    @property
+    def storage(self) -> Any:
+        return self.array
+
+    @property
+    def read_only(self) -> bool:
+        return not self.array.flags.writeable
 
     def get(self, box: Box, out: Array) -> list[Waitable]:
         out[...] = self.view(box)
@@ -195,6 +212,14 @@ class BoxOperand(Operand):
         where: Where = "global" if isinstance(array, GlobalArray) else "disk"
         self.facts = plain(array.shape, array.dtype, where)
 
+    @property
+    def storage(self) -> Any:
+        return self.array
+
+    @property
+    def read_only(self) -> bool:
+        return bool(getattr(self.array, "read_only", False))
+
     def get(self, box: Box, out: Array) -> list[Waitable]:
         return [self.array.get_async(slices(box), out)]
 
@@ -213,6 +238,14 @@ class Tiled(Operand):
     """An array of tiles, which has get_tile_async, put_tile_async and acc_tile_async."""
 
     array: Any
+
+    @property
+    def storage(self) -> Any:
+        return self.array
+
+    @property
+    def read_only(self) -> bool:
+        return bool(self.array.read_only)
 
     def get(self, box: Box, out: Array) -> list[Waitable]:
         started: list[Waitable] = []
@@ -280,6 +313,10 @@ class OnesOperand(Operand):
     def __init__(self, shape: Sequence[int], dtype: np.dtype[Any]) -> None:
         self.facts = plain(shape, dtype, "process")
 
+    @property
+    def read_only(self) -> bool:
+        return True
+
     def view(self, box: Box) -> Array:
         return np.ones([end - begin for begin, end in box], self.facts.dtype)
 
@@ -302,5 +339,7 @@ def plain_operand(array: Any) -> Operand:
     if isinstance(array, BlockSparseArray):
         return TileOperand(array)
     if isinstance(array, list | tuple | int | float | complex | np.generic):
-        return LocalOperand(np.asarray(array))
+        copied = np.array(array)
+        copied.flags.writeable = False  # what is written into it nobody would see
+        return LocalOperand(copied)
     raise TypeError(f"{type(array).__name__} is no array that can be contracted")

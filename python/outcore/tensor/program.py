@@ -31,9 +31,17 @@ from outcore.tensor.expression import parse
 from outcore.tensor.extended import layout_facts, operand
 from outcore.tensor.layout import Layout
 from outcore.tensor.letters import common_tilings
-from outcore.tensor.operands import Facts, Where, plain
+from outcore.tensor.operands import Facts, Operand, Where, plain
 from outcore.tensor.plan import result_tiles
 from outcore.tensor.progress import Tell
+from outcore.tensor.result_check import (
+    check_apart,
+    check_symmetry,
+    check_type,
+    check_written,
+    type_of_result,
+)
+from outcore.tensor.symmetry import Symmetry
 
 if TYPE_CHECKING:
     from outcore.job.world import World
@@ -206,6 +214,7 @@ class Program:
         self.loops: list[Loop] = []
         self.report: ProgramReport | None = None
         self.values: dict[int, Any] = {}
+        self._sources: dict[int, Operand] = {}  # of inputs, by the numbers of variables
 
     # ---- recording ----
 
@@ -219,7 +228,13 @@ class Program:
     def input(self, array: Any, name: str | None = None) -> Variable:
         """An array of the caller, of any kind that `einsum` takes. Statements may change it."""
         found = operand(array)
-        return self._variable(name, found.facts, source=array, layout=getattr(array, "layout", None))
+        written = {each.out.number for each in self.statements} & self._sources.keys()
+        for number in written:
+            other = self.variables[number].name
+            check_apart("record a program", "this input", found, [(other, self._sources[number])])
+        variable = self._variable(name, found.facts, source=array, layout=getattr(array, "layout", None))
+        self._sources[variable.number] = found
+        return variable
 
     def array(
         self, shape: Sequence[int] | Layout, dtype: Any = "float64", name: str | None = None
@@ -258,8 +273,8 @@ class Program:
         expression = parse(subscripts, [each.shape for each in found])
         shape = expression.shape(expression.output)
         self._check_tilings(f"einsum '{expression}'", expression.inputs, found)
+        dtype = type_of_result([each.dtype for each in found], scale)
         if out is None:
-            dtype = np.result_type(*(each.dtype for each in found))
             tiles, mask = result_tiles(expression.inputs, expression.output, [each.facts for each in found])
             tilings = [tiling for tiling in tiles if tiling is not None]
             if shape and mask is not None and len(tilings) == len(shape):
@@ -272,9 +287,15 @@ class Program:
                 f"einsum '{subscripts}'",
                 detail=f"the result has shape {shape}, `out` {out.shape}",
             )
+        what = f"einsum '{subscripts}'"
         if any(each is out for each in found):
             detail = f"the result, {out.name}, is an operand"
-            raise OutcoreError(errno.EINVAL, f"einsum '{subscripts}'", detail=detail)
+            raise OutcoreError(errno.EINVAL, what, detail=detail)
+        self._check_result(what, out, dtype)
+        symmetries = [
+            Symmetry(len(v.shape)) if v.layout is None else v.layout.symmetry for v in [*found, out]
+        ]
+        check_symmetry(what, expression, found, symmetries[:-1], symmetries[-1])
         self._check_tilings(f"einsum '{expression}'", [*expression.inputs, expression.output], [*found, out])
         self.statements.append(Contract(str(expression), tuple(found), out, accumulate, scale))
         return out
@@ -290,6 +311,10 @@ class Program:
             return total
 
         text = " + ".join(f"{factor:g} {v.name}" if factor != 1 else v.name for factor, v in value.terms)
+        dtype = type_of_result([v.dtype for _, v in value.terms], *factors)
+        if out is None:
+            out = self._variable(None, plain(value.terms[0][1].shape, dtype, "disk"))
+        self._check_result("record a program", out, dtype)
         return self.map(add, *(v for _, v in value.terms), out=out, accumulate=accumulate, text=text)
 
     def map(
@@ -311,11 +336,24 @@ class Program:
             if each.shape != out.shape:
                 detail = f"{each.name} has shape {each.shape}, {out.name} {out.shape}"
                 raise OutcoreError(errno.EINVAL, "record a program", detail=detail)
+        self._check_result("record a program", out)
         axes = string.ascii_letters[: len(out.shape)]
         self._check_tilings("record a program", [axes] * (len(found) + 1), [*found, out])
         name = text or str(getattr(function, "__name__", "function"))
         self.statements.append(Map(function, tuple(found), out, accumulate, name))
         return out
+
+    def _check_result(self, what: str, out: Variable, dtype: np.dtype[Any] | None = None) -> None:
+        """Raises OutcoreError for what cannot be given a result, of a type if that is known."""
+        if dtype is not None:
+            check_type(what, out.name, dtype, out.dtype)
+        mine = self._sources.get(out.number)
+        if mine is not None:
+            check_written(what, out.name, mine)
+            others = [v for v in self.variables if v is not out and v.number in self._sources]
+            check_apart(
+                what, f"the result, {out.name},", mine, [(v.name, self._sources[v.number]) for v in others]
+            )
 
     def _check_tilings(self, what: str, labels: Sequence[str], arrays: Sequence[Variable]) -> None:
         names, tilings = [each.name for each in arrays], [each.facts.tilings for each in arrays]

@@ -66,6 +66,11 @@ class Backend(ABC):
         return
 
     @property
+    def storage(self) -> object:
+        """What has the elements, of which several backends may be made."""
+        return self
+
+    @property
     def nbytes(self) -> int:
         """Bytes of all tiles, once."""
         return self.layout.elements * self.dtype.itemsize

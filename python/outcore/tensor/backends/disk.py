@@ -39,6 +39,10 @@ class DiskTiles(Backend):
         )
         self.read_only = self.array.read_only
 
+    @property
+    def storage(self) -> object:
+        return self.array
+
     def get_async(self, number: int, out: Values | None = None) -> Waitable:
         return self.array.get_tile_async(self.layout.stored[number], out)
 

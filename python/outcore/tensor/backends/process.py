@@ -88,6 +88,10 @@ class NumpyTiles(InProcess):
         self._values: Values | None = values
         self.read_only = not values.flags.writeable
 
+    @property
+    def storage(self) -> object:
+        return self._values
+
     def view(self, number: int) -> Values:
         if self._values is None:
             raise self.refuse("use", "the array is closed")

@@ -24,6 +24,10 @@ class SectionTiles(Backend):
         self.where = "disk" if isinstance(array, DiskArray) else "global"
         self.read_only = isinstance(array, DiskArray) and array.read_only
 
+    @property
+    def storage(self) -> object:
+        return self.array
+
     def get_async(self, number: int, out: Values | None = None) -> Waitable:
         return self.array.get_async(self.layout.box(self.layout.stored[number]), out)
 

@@ -1,0 +1,242 @@
+"""Contractions and programs where something goes wrong: one clear error, the same at all processes; none is left
+waiting."""
+
+import errno
+import re
+
+import numpy as np
+import pytest
+
+import outcore
+from outcore import Array, DiskArray, Layout, OutcoreError, Program, Tiling
+
+TILES, OTHER_TILES = [Tiling(8, tile=3)] * 2, [Tiling(8, tile=4)] * 2
+VALUES = np.random.default_rng(1).standard_normal((8, 8))
+
+
+@pytest.fixture(params=["hosts", "processes"])
+def world(request, comm, shared_tmp_path):
+    with outcore.World(comm, scratch=shared_tmp_path, memory="100MB", nodes=request.param) as made:
+        yield made
+
+
+def refused(world, call, number, words):
+    """All processes have the same error."""
+    with pytest.raises(OutcoreError, match=words) as caught:
+        call()
+    assert caught.value.errno == number
+    texts = {re.sub("^rank [0-9]*: ", "", each) for each in world.gather(str(caught.value))}
+    assert len(texts) == 1, texts
+    assert world.all_reduce(1) == world.size  # all are here, and in step
+
+
+def given(world):
+    """Arrays of one matrix: with tiles, with other tiles, on disk, on the same disk but with tiles."""
+    a = Array.from_numpy(world, VALUES, TILES, where="disk")
+    b = Array.from_numpy(world, VALUES, OTHER_TILES, where="global")
+    d = DiskArray(world, (8, 8))
+    d.write_all(VALUES)
+    return a, b, d, Array.wrap(world, d, TILES)
+
+
+def constant():
+    made = np.zeros((8, 8))
+    made.flags.writeable = False
+    return made
+
+
+def made(world, **options):
+    return Array(world, TILES, **options)
+
+
+# What each would do with arrays a, b (other tiles), d, w (d with tiles); the error; its words.
+WRONG = {
+    "a letter of the output": (
+        lambda world, f, a, b, d, w: f("ik,kj->ix", a, a),
+        errno.EINVAL,
+        "'x' of the output is in no operand",
+    ),
+    "axes": (
+        lambda world, f, a, b, d, w: f("ikl,kj->ij", a, a),
+        errno.EINVAL,
+        "operand 0 has 2 axes, its subscripts 'ikl'",
+    ),
+    "operands": (
+        lambda world, f, a, b, d, w: f("ik,kj->ij", a),
+        errno.EINVAL,
+        "subscripts of 2 operands, 1 are given",
+    ),
+    "extents": (
+        lambda world, f, a, b, d, w: f("ik,kj->ij", a, np.ones((7, 8))),
+        errno.EINVAL,
+        "'k' has extent 8, and 7 in operand 1",
+    ),
+    "tilings": (
+        lambda world, f, a, b, d, w: f("ik,kj->ij", a, b),
+        errno.EINVAL,
+        "the tilings of axis 'k' differ",
+    ),
+    "a complex factor": (
+        lambda world, f, a, b, d, w: f("ik,kj->ij", a, a, out=made(world), scale=1j),
+        errno.EINVAL,
+        "a result of type complex128 into .* of float64",
+    ),
+    "symmetry": (
+        lambda world, f, a, b, d, w: f(
+            "ik,kj->ij", a, a, out=made(world, symmetry="symmetric(0,1)", where="disk")
+        ),
+        errno.EINVAL,
+        r"need not have the symmetry of `out` that permutes axes as \(1, 0\)",
+    ),
+    "the result is an operand": (
+        lambda world, f, a, b, d, w: f("ik,kj->ij", a, d, out=a),
+        errno.EINVAL,
+        "the result.* is ",
+    ),
+    "elements of an operand": (
+        lambda world, f, a, b, d, w: f("ik,kj->ij", d, a, out=w),
+        errno.EINVAL,
+        "or has elements of it",
+    ),
+    "the same memory": (
+        lambda world, f, a, b, d, w: f("ik,kj->ij", (x := VALUES.copy()), a, out=x[:, ::-1]),
+        errno.EINVAL,
+        "or has elements of it",
+    ),
+    "a constant": (
+        lambda world, f, a, b, d, w: f("ik,kj->ij", a, d, out=constant()),
+        errno.EROFS,
+        "cannot be given the result",
+    ),
+    "a function": (
+        lambda world, f, a, b, d, w: f(
+            "ik,kj->ij", a, d, out=Array.generated(world, TILES, lambda box: VALUES[box])
+        ),
+        errno.EROFS,
+        "cannot be given the result",
+    ),
+    "a list": (
+        lambda world, f, a, b, d, w: f("ik,kj->ij", a, d, out=VALUES.tolist()),
+        errno.EROFS,
+        "cannot be given the result",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_does_not_fit_is_refused_before_anything_is_changed(world, name):
+    call, number, words = WRONG[name]
+    arrays = given(world)
+
+    def recorded(subscripts, *operands, out=None, **options):
+        with Program(world) as p:
+            variables = [p.input(each) for each in operands]
+            same = [v for v, each in zip(variables, operands, strict=True) if each is out]
+            target = None if out is None else same[0] if same else p.input(out)
+            outcore.einsum(subscripts, *variables, out=target, **options)
+
+    for function in (outcore.einsum, recorded):
+        refused(world, lambda function=function: call(world, function, *arrays), number, words)
+    for each in arrays[:3]:
+        whole = each[...] if isinstance(each, DiskArray) else each.to_numpy()
+        assert np.array_equal(whole, VALUES)
+    world.barrier()
+    for each in reversed(arrays):
+        each.close()
+
+
+def test_sums_and_functions_that_do_not_fit_are_refused_when_they_are_recorded(world):
+    a, b, d, w = given(world)
+    for write, number, words in (
+        (lambda p: p.combine(p.input(a) + p.input(b)), errno.EINVAL, "tilings of axis 'a' differ"),
+        (
+            lambda p: p.map(lambda box, x: x, a, out=p.array(Layout(OTHER_TILES))),
+            errno.EINVAL,
+            "tilings of axis 'a' differ",
+        ),
+        (
+            lambda p: p.combine(1j * p.input(a), out=p.array((8, 8))),
+            errno.EINVAL,
+            "complex128 into .* float64",
+        ),
+        (lambda p: p.combine(2 * p.input(a), out=p.input(constant())), errno.EROFS, "cannot be given"),
+        (
+            lambda p: (p.input(d), p.map(lambda box, x: x, a, out=p.input(w))),
+            errno.EINVAL,
+            "or has elements of it",
+        ),
+        (
+            lambda p: (p.map(lambda box, x: x, a, out=p.input(w)), p.input(d)),
+            errno.EINVAL,
+            "or has elements of it",
+        ),
+    ):
+        with Program(world) as p:
+            refused(world, lambda p=p, write=write: write(p), number, words)
+    for each in (w, d, b, a):
+        each.close()
+
+
+def test_options_that_a_program_does_not_take_are_refused(world):
+    with Program(world) as p:
+        x = p.input(VALUES)
+        for options in (
+            {"symmetrize": True},
+            {"symmetry": "symmetric(0,1)"},
+            {"memory": "1MB"},
+            {"threads": 1},
+        ):
+            refused(
+                world,
+                lambda options=options: outcore.einsum("ik,kj->ij", x, x, **options),
+                errno.EINVAL,
+                f"{next(iter(options))}: a program decides",
+            )
+
+
+def test_memory_below_the_least_says_what_it_takes_and_that_is_enough(world):
+    with Array.from_numpy(world, VALUES, TILES, where="disk") as a, DiskArray(world, (8, 8)) as out:
+        for memory in (1, 100, 300):
+            with pytest.raises(OutcoreError, match=r"the smallest panels take [0-9.e-]+ MB") as caught:
+                outcore.einsum("ik,kj->ij", a, a, out=out, memory=memory)
+            assert caught.value.errno == errno.ENOMEM
+            least = float(re.search(r"take ([0-9.e-]+) MB", str(caught.value))[1]) * 1e6
+            assert memory < least < 1000
+        outcore.einsum("ik,kj->ij", a, a, out=out, memory=int(least) + 8)
+        assert np.allclose(out[...], VALUES @ VALUES)
+        refused(
+            world,
+            lambda: outcore.einsum("ik,kj->ij", a, a, out=out, memory=9),
+            errno.ENOMEM,
+            "smallest panels",
+        )
+
+
+def test_an_operand_that_fails_at_one_process_is_an_error_of_all(world):
+    def fails(box):
+        if world.rank == world.size - 1 and box[0].start > 0:
+            raise ZeroDivisionError("no such tile")
+        return VALUES[box]
+
+    a = Array.generated(world, TILES, lambda box: VALUES[box])
+    bad = Array.generated(world, TILES, fails)
+    with Array(world, TILES, where="disk") as out:
+        if world.size == 1:
+            refused(world, lambda: outcore.einsum("ik,kj->ij", bad, a, out=out), errno.EINVAL, "no such tile")
+        else:  # unless that process gets no task
+            errors = world.gather(
+                _error_of(lambda: outcore.einsum("ik,kj->ij", bad, a, out=out, memory="1kB"))
+            )
+            assert len({each is None for each in errors}) == 1
+            assert all(each is None or "no such tile" in each for each in errors)
+        outcore.einsum("ik,kj->ij", a, a, out=out)
+        assert np.allclose(out.to_numpy(), VALUES @ VALUES)
+        out.sync()
+
+
+def _error_of(call):
+    try:
+        call()
+    except OutcoreError as error:
+        return str(error)
+    return None
