@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from outcore import _core
 from outcore.arrays.disk_array import DiskArray
 from outcore.arrays.global_array import GlobalArray
 from outcore.arrays.node_array import NodeArray
@@ -77,6 +78,14 @@ def run(program: Program, plan: ProgramPlan, restart: bool, progress: Tell | Non
             raise OutcoreError(errno.EINVAL, "run a program", detail="the plan is of another program")
         if restart and program.checkpoint is None:
             raise OutcoreError(errno.EINVAL, "run a program", detail="restart=True needs a checkpoint")
+        share, free = plan.disk_bytes / world.node_count, _core.file_system(world.scratch).free_bytes
+        if share > free:
+            raise OutcoreError(
+                errno.ENOSPC,
+                "run a program",
+                path=world.scratch,
+                detail=f"its arrays take {share / 1e6:.4g} MB there at a time, {free / 1e6:.4g} MB are free",
+            )
     with watching(progress, world, plan.seconds) as watch:
         running = _Run(program, plan, watch)
         try:
