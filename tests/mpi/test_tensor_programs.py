@@ -1,9 +1,10 @@
-"""Random programs over extended arrays, the same on all processes, against NumPy; OUTCORE_PROGRAMS=500 for the long
-form."""
+"""Random statements over extended arrays, and random recorded programs, the same on all processes, against NumPy;
+OUTCORE_PROGRAMS=500 for the long form."""
 
 import os
 
 import pytest
+from conformance import random_programs
 from conformance.random_statements import RandomStatements
 
 import outcore
@@ -12,10 +13,28 @@ PROGRAMS = int(os.environ.get("OUTCORE_PROGRAMS", "24"))
 GROUP = 4
 
 
+@pytest.fixture
+def world_of(comm, shared_tmp_path):
+    """By the number of a seed, of one node or of many."""
+
+    def world(first):
+        nodes = "processes" if first % (2 * GROUP) else "hosts"
+        return outcore.World(comm, scratch=shared_tmp_path, memory="128MB", nodes=nodes)
+
+    return world
+
+
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("first", range(10_000, 10_000 + PROGRAMS, GROUP))
-def test_programs(comm, shared_tmp_path, first):
-    nodes = "processes" if first % (2 * GROUP) else "hosts"
-    with outcore.World(comm, scratch=shared_tmp_path, memory="128MB", nodes=nodes) as world:
+def test_statements(world_of, first):
+    with world_of(first) as world:
         for seed in range(first, first + GROUP):
             RandomStatements(world, seed).run(10)
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("first", range(30_000, 30_000 + PROGRAMS // 2, GROUP))
+def test_recorded_programs(world_of, first):
+    with world_of(first) as world:
+        for seed in range(first, first + GROUP):
+            random_programs.run(world, seed, ways=1 + seed % 2)
