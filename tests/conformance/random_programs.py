@@ -15,7 +15,7 @@ from conformance.random_arrays import DTYPES, LARGEST, Chance, elements, filled
 
 import outcore
 from outcore import Array, Layout, OutcoreError, Program
-from outcore.tensor.place import ProgramPlan
+from outcore.tensor.program_plan import ProgramPlan
 from outcore.tensor.rates import ASSUMED
 
 SPACE = 1e5  # multiplications of a contraction

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from conformance.random_arrays import elements, filled, holding
 
 import outcore
 from outcore.base.errors import OutcoreError
+from outcore.tensor.rates import ASSUMED
 
 
 @pytest.fixture(params=["hosts", "processes"])
@@ -159,3 +162,25 @@ def test_tiles_that_are_read_again_and_again_are_read_whole(world):
     np.testing.assert_allclose(elements(world, y.result), FIRST @ FACTOR, rtol=1e-12, atol=1e-12)
     y.result.close()
     tiles.close()
+
+
+@pytest.mark.parametrize("text", ["ij,jl->il", "ij,il->jl", "ij,ij->"])
+def test_operands_that_are_made_where_they_are_used(world, text):
+    """Boxes along an axis that the result has, and along one that is summed: what each adds is there once."""
+    random = np.random.default_rng(4)
+    a, b = random.standard_normal((200, 3)), random.standard_normal((3, 150))
+    c = random.standard_normal({"jl": (150, 4), "il": (200, 4), "ij": (200, 150)}[text[3:5]])
+    out = np.ones(np.einsum(text, a @ b, c).shape)  # at each process
+    with outcore.Program(world, memory=160_000 // world.size) as p:
+        x = outcore.einsum("ik,kj->ij", p.input(a), b)
+        y = p.output(outcore.einsum(text, x, c), "y")
+        outcore.einsum(text, x, c, out=p.input(out, "out"), accumulate=True)
+    plan = p.plan(replace(ASSUMED, read=1e6, write=1e6, processes=world.size))
+    assert [each.within is not None for each in plan.statements] == [False, True, True]
+    p.run(plan=plan)
+    expected = np.einsum(text, a @ b, c)
+    np.testing.assert_allclose(p.value(y) if not y.shape else y.result[...], expected, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(out, 1 + expected, rtol=1e-10, atol=1e-10)
+    world.barrier()
+    if y.shape:
+        y.result.close()

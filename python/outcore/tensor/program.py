@@ -45,7 +45,7 @@ from outcore.tensor.symmetry import Symmetry
 
 if TYPE_CHECKING:
     from outcore.job.world import World
-    from outcore.tensor.place import ProgramPlan
+    from outcore.tensor.program_plan import ProgramPlan
     from outcore.tensor.program_run import ProgramReport
 
 Function = Callable[..., Any]
@@ -249,7 +249,8 @@ class Program:
     def output(self, variable: Variable, name: str | None = None) -> Variable:
         """Marks what is there after a run, as `variable.result`; the caller closes it."""
         variable.is_output = True
-        variable.name = name or variable.name
+        if name is not None and name != variable.name:
+            variable.name = self._new_name(name)
         return variable
 
     def iterate(self, count: int, until: Callable[[int], bool] | None = None) -> Iterator[int]:
@@ -373,9 +374,14 @@ class Program:
 
     def _variable(self, name: str | None, facts: Facts, **more: Any) -> Variable:
         number = len(self.variables)
-        variable = Variable(self, number, name or f"x{number}", facts, **more)
+        variable = Variable(self, number, self._new_name(name or f"x{number}"), facts, **more)
         self.variables.append(variable)
         return variable
+
+    def _new_name(self, name: str) -> str:
+        if any(each.name == name for each in self.variables):
+            raise OutcoreError(errno.EINVAL, "record a program", detail=f"two arrays have the name '{name}'")
+        return name
 
     # ---- what is known of it ----
 
@@ -407,11 +413,12 @@ class Program:
             runs += rounds.get(number, 0) * times
         return runs + (times if statement < following else 0)
 
-    def life(self, variable: Variable) -> tuple[int, int] | None:
-        """The first and the last statement in whose time an array is needed; None: it never is. What is
-        carried from
-        one iteration to the next, or comes from before a loop, lives through all of it."""
-        uses = self.uses(variable)
+    def life(self, variable: Variable, uses: Sequence[int] | None = None) -> tuple[int, int] | None:
+        """The first and the last statement in whose time an array is needed; None: it never is. What is carried
+        from one iteration to the next, or comes from before a loop, lives through all of it. `uses`: statements
+        that need it; None: those that name it."""
+        if uses is None:
+            uses = self.uses(variable)
         if not uses:
             return (0, len(self.statements) - 1) if variable.is_output else None
         first, last = uses[0], uses[-1]

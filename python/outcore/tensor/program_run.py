@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import itertools
+import math
 import operator
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,16 +22,19 @@ from outcore.arrays.node_array import NodeArray
 from outcore.arrays.sparse_array import BlockSparseArray
 from outcore.base.errors import OutcoreError
 from outcore.keep import checkpoint
-from outcore.parallel import tasks as dealt
 from outcore.tensor.amounts import Amounts
 from outcore.tensor.array import Array as ExtendedArray
 from outcore.tensor.cells import Axis, cut_for
 from outcore.tensor.contraction import Contraction
 from outcore.tensor.extended import operand
-from outcore.tensor.operands import Box, LocalOperand, Operand, slices
-from outcore.tensor.place import ProgramPlan
+from outcore.tensor.fusion import candidates, labels_of, own_letter
+from outcore.tensor.mapped import Mapped
+from outcore.tensor.operands import LocalOperand, Operand, slices
+from outcore.tensor.plan import Plan
 from outcore.tensor.program import Contract, Loop, Map, Program, Variable
-from outcore.tensor.progress import Tell, Watch, watching
+from outcore.tensor.program_plan import Placed, ProgramPlan, uses
+from outcore.tensor.progress import Tell, Told, Watch, watching
+from outcore.tensor.section import section
 
 
 @dataclass(frozen=True)
@@ -106,8 +111,10 @@ class _Run:
         self.next = 0  # statement
         self.rounds: dict[int, int] = {}  # of loops that are under way, by number
         self.ran: list[Ran] = []
+        self._plans: dict[tuple[object, ...], Plan] = {}  # of what runs again and again
         self._saved = time.monotonic()
-        self._lives = {v.number: program.life(v) for v in program.variables}
+        self._uses = {v.number: uses(program, plan.statements, v) for v in program.variables}
+        self._lives = {v.number: program.life(v, self._uses[v.number]) for v in program.variables}
 
     # ---- the order of statements ----
 
@@ -156,7 +163,7 @@ class _Run:
             life = self._lives[variable.number]
             if variable.is_output or life is None or life[1] != number:
                 return False
-            return back is None or self.program.is_within(variable, self.program.uses(variable), back)
+            return back is None or self.program.is_within(variable, self._uses[variable.number], back)
 
         self._free(is_over)
 
@@ -184,7 +191,8 @@ class _Run:
             array = self.arrays[variable.number] = np.zeros((), variable.dtype)
             self.program.values[variable.number] = array
             return LocalOperand(array)
-        where = "global" if variable.source is not None else self.plan.where[variable.name]
+        # One that the plan leaves out was kept by an earlier run.
+        where = "global" if variable.source is not None else self.plan.where.get(variable.name, "disk")
         made: Any
         if variable.layout is not None:
             made = ExtendedArray(world, variable.layout, variable.dtype, where=where)
@@ -222,32 +230,87 @@ class _Run:
 
     def _statement(self, number: int) -> None:
         statement, placed = self.program.statements[number], self.plan.statements[number]
+        if placed.skipped:
+            return
         begun = time.perf_counter()
         if self.watch is not None:
             self.watch.begin(placed.text, placed.seconds)
-        if isinstance(statement, Contract):
-            amounts = self._contract(statement, placed.memory_bytes)
+        within = placed.within
+        if within is None or self._named(within.variable).number in self.arrays:
+            arrays = [self._operand(each) for each in [*statement.operands, statement.out]]
+            amounts = self._carry_out(
+                statement, arrays, placed.memory_bytes, statement.accumulate, self.watch
+            )
         else:
-            amounts = _Mapped(self, statement, placed.memory_bytes).run()
+            amounts = self._by_boxes(statement, placed)
         seconds = float(self.world.all_reduce(time.perf_counter() - begun, "max"))
         self.ran.append(
             Ran(str(statement), placed.seconds, placed.moved_bytes, seconds, amounts.disk + amounts.network)
         )
 
-    def _contract(self, statement: Contract, memory_bytes: int) -> Amounts:
-        job = Contraction(
-            statement.subscripts,
-            [self._operand(each) for each in statement.operands],
-            self._operand(statement.out),
-            self.world,
-            memory_bytes,
-            self.plan.rates.threads,
-        )
-        plan = job.make_plan(self.plan.rates, adds=statement.accumulate)
-        _, amounts = job.run(
-            plan, accumulate=statement.accumulate, scale=statement.scale, progress=self.watch
-        )
+    def _carry_out(
+        self,
+        statement: Contract | Map,
+        arrays: Sequence[Operand],
+        memory_bytes: int,
+        accumulate: bool,
+        watch: Told | None,
+        begin: Sequence[int] | None = None,
+    ) -> Amounts:
+        """A statement, or the part of it that lies in sections of its arrays, which begin at `begin`."""
+        rates = self.plan.rates
+        if not isinstance(statement, Contract):
+            return Mapped(self.world, statement, arrays, memory_bytes, rates.threads, watch, begin).run()
+        *operands, out = arrays
+        job = Contraction(statement.subscripts, operands, out, self.world, memory_bytes, rates.threads)
+        places = [(each.facts.shape, each.facts.where, each.facts.tiles) for each in arrays]
+        key = id(statement), memory_bytes, accumulate, *places
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = job.make_plan(rates, adds=accumulate)
+        _, amounts = job.run(plan, accumulate=accumulate, scale=statement.scale, progress=watch)
         return amounts
+
+    def _by_boxes(self, statement: Contract | Map, placed: Placed) -> Amounts:
+        """A statement that makes an operand for itself: a box of it, then what is made of that box, and so on."""
+        within = placed.within
+        assert within is not None
+        maker, made = self.program.statements[within.producer], self._named(within.variable)
+        letters = labels_of(maker)[-1][within.axis], own_letter(statement, made, within.axis)
+        contracted = letters[1] not in labels_of(statement)[-1]
+        total = Amounts()
+        extent = within.cuts[-1]
+        for first, last in itertools.pairwise(within.cuts):
+            shape = (*made.shape[: within.axis], last - first, *made.shape[within.axis + 1 :])
+            watch = self._of_box(first / extent, (last - first) / extent)
+            with GlobalArray(self.world, shape, made.dtype) as box:
+                here = LocalOperand(box.local) if self.world.size == 1 else operand(box)
+                memory_bytes = placed.memory_bytes - math.ceil(here.facts.bytes / self.world.size)
+                parts = self._parts(maker, letters[0], first, last, {made.number: here})
+                total = total + self._carry_out(maker, parts, memory_bytes, False, None)
+                parts = self._parts(statement, letters[1], first, last, {made.number: here})
+                accumulate = statement.accumulate or (contracted and first > 0)
+                begin = [first if axis == within.axis else 0 for axis in range(len(statement.out.shape))]
+                total = total + self._carry_out(statement, parts, memory_bytes, accumulate, watch, begin)
+        return total
+
+    def _parts(
+        self, statement: Contract | Map, letter: str, first: int, last: int, boxes: dict[int, Operand]
+    ) -> list[Operand]:
+        """Sections of operands and result between two places along an axis; boxes that are such already."""
+        return [
+            boxes.get(each.number) or section(self._operand(each), labels, letter, first, last)
+            for each, labels in zip([*statement.operands, statement.out], labels_of(statement), strict=True)
+        ]
+
+    def _of_box(self, before: float, share: float) -> Told | None:
+        watch = self.watch
+        if watch is None:
+            return None
+        return lambda fraction, task, tasks: watch(before + share * fraction, task, tasks)
+
+    def _named(self, name: str) -> Variable:
+        return next(each for each in self.program.variables if each.name == name)
 
     # ---- what is kept ----
 
@@ -338,7 +401,15 @@ class _Run:
                 if name in saved:
                     with saved.open(name) as kept_array:
                         self._restored(variable, kept_array)
+        self._make_what_was_left_out()
         return True
+
+    def _make_what_was_left_out(self) -> None:
+        """Intermediate arrays that the plan of the earlier run did not keep, and this one does."""
+        for number, candidate in candidates(self.program).items():
+            life = self._lives[number]
+            if number not in self.arrays and life is not None and candidate.producer < self.next <= life[1]:
+                self._statement(candidate.producer)
 
     def _restored(self, variable: Variable, kept: DiskArray) -> None:
         target, array = self._operand(variable), self._array(variable)
@@ -383,95 +454,3 @@ def _unpack(kept: DiskArray, array: ExtendedArray) -> None:
         return kept.get(np.s_[int(first) : int(last)]).reshape(layout.tile_shape(layout.stored[number]))
 
     array.fill_copies(tile, "restore tiles")
-
-
-class _Mapped:
-    """A function of tiles, over all boxes of a result, which are dealt out to processes and threads."""
-
-    def __init__(self, running: _Run, statement: Map, memory_bytes: int) -> None:
-        self.world, self.statement, self.threads = running.world, statement, running.plan.rates.threads
-        self.out = running._operand(statement.out)
-        self.inputs = [running._operand(each) for each in statement.operands]
-        self.memory_bytes, self.watch = memory_bytes, running.watch
-        shape = statement.out.shape
-        fixed: list[Any] = [None] * len(shape)
-        whole = [True] * len(shape)
-        for each in [self.out, *self.inputs]:
-            for axis, cuts in enumerate(each.facts.tiles):
-                if cuts is not None:
-                    fixed[axis] = cuts
-                    whole[axis] &= each.facts.readable is None and each.facts.stored is None
-        axes = [
-            Axis(str(i), n, cuts, mergeable)
-            for i, (n, cuts, mergeable) in enumerate(zip(shape, fixed, whole, strict=True))
-        ]
-        word = max(each.facts.dtype.itemsize for each in [self.out, *self.inputs])
-        most = max(1, memory_bytes // ((len(self.inputs) + 2) * word * self.threads))
-        self.boxes = [
-            (number, list(box)) for number, box in enumerate(cut_for(axes, most).cells) if self._is_there(box)
-        ]
-
-    def _is_there(self, box: Box) -> bool:
-        stored = self.out.facts.stored
-        if stored is None:
-            return True
-        cuts = self.out.facts.tiles
-        tile = tuple(
-            axis.index(begin) for axis, (begin, _) in zip(cuts, box, strict=True) if axis is not None
-        )
-        return bool(stored[tile])
-
-    def run(self) -> Amounts:
-        world = self.world
-        moved = [0.0] * self.threads
-
-        def work(thread: int, task: int) -> None:
-            moved[thread] += self._one(self.boxes[task][1])
-
-        # Of a result with copies, as of NumPy, those that have a copy make all of it.
-        has_copies = self.out.copies(world) > 1
-        alone = has_copies and self.out.facts.where == "process"
-        first, step = (0, 1) if alone else (world.node_rank, world.node_size)
-        counter = None if has_copies else world.counter()
-        with world.together("map", str(self.statement)):
-            world.budget.reserve(self.memory_bytes, f"blocks of '{self.statement}'")
-            try:
-                if counter is None:
-                    for number in range(first, len(self.boxes), step):
-                        work(0, number)
-                else:
-                    dealt.each_task(counter, len(self.boxes), self.threads, work, self._told)
-                if self.watch is not None:
-                    self._told(1.0)
-            finally:
-                world.budget.release(self.memory_bytes)
-        self.out.sync()
-        return Amounts(disk_read=float(world.all_reduce(sum(moved))))
-
-    def _told(self, fraction: float) -> None:
-        if self.watch is not None:
-            self.watch(fraction, round(fraction * len(self.boxes)), len(self.boxes))
-
-    def _one(self, box: list[tuple[int, int]]) -> float:
-        """One box; the bytes of disk and network that it has moved."""
-        shape = [end - begin for begin, end in box]
-        moved = 0.0
-        blocks, requests = [], []
-        for each in self.inputs:
-            block = np.zeros(shape, each.facts.dtype)
-            requests += each.get(box, block)
-            blocks.append(block)
-            moved += block.nbytes if each.facts.where in ("disk", "global") else 0
-        for request in requests:
-            request.wait()
-        value = np.asarray(self.statement.function(slices(box), *blocks))
-        if value.shape != tuple(shape):
-            raise OutcoreError(
-                errno.EINVAL,
-                f"run '{self.statement}'",
-                detail=f"a block of shape {value.shape} for {tuple(shape)}",
-            )
-        value = value.astype(self.out.facts.dtype, copy=False, casting="same_kind")
-        for request in self.out.put(box, value, add=self.statement.accumulate):
-            request.wait()
-        return moved + (value.nbytes if self.out.facts.where in ("disk", "global") else 0)

@@ -24,6 +24,7 @@ KEEPS: tuple[Keep, ...] = ("result", "left", "right")
 _DEPTH = 2  # panels of an operand that passes by: one used, one on its way
 _STEPS = 200_000  # more panels are not looked at
 _CELLS = 20_000  # of a group
+_COARSE = 3  # one size of panels of so many, where arrays are placed
 _SPLIT = 4  # parts of the inner indices for each process, at most
 _STEP_S = 1e-4  # of the interpreter and of requests, for each step
 _SLOWER = 1.1  # of plans that take at most so much longer than the fastest the one is taken that moves least
@@ -121,12 +122,19 @@ class Point:
     choice: Choice
 
 
+def least_workspace(problem: Problem, rates: Rates) -> float:
+    """Of all points of `trade`, whatever the memory."""
+    found = _all_options(problem, 0, rates, coarse=True)
+    return min(float(np.where(np.isfinite(each.seconds), each.memory, np.inf).min()) for each in found)
+
+
 def trade(problem: Problem, levels: Sequence[float], rates: Rates) -> list[Point]:
-    """The best choice for each of some amounts of memory, rising; of those that are better than all with less."""
+    """The best choice for each of some amounts of memory, rising; of those that are better than all with less. It
+    looks at every third size of panels: enough to place arrays."""
     result: list[Point] = []
-    fixed = None if problem.product.batch else _all_options(problem, max(levels), rates)
+    fixed = None if problem.product.batch else _all_options(problem, max(levels), rates, coarse=True)
     for level in levels:
-        found = _all_options(problem, level, rates) if fixed is None else fixed
+        found = _all_options(problem, level, rates, coarse=True) if fixed is None else fixed
         point = _chosen(found, problem, level)
         if point is None:
             continue
@@ -136,14 +144,16 @@ def trade(problem: Problem, levels: Sequence[float], rates: Rates) -> list[Point
     return result
 
 
-def _all_options(problem: Problem, memory_bytes: float, rates: Rates) -> list[_Options]:
+def _all_options(
+    problem: Problem, memory_bytes: float, rates: Rates, *, coarse: bool = False
+) -> list[_Options]:
     arrays = (problem.left, problem.right, problem.out)
     sparse = any(facts.readable is not None or facts.stored is not None for facts in arrays)
     return [
         options
         for mixed in ((False, True) if sparse else (False,))
         for batch in _batches(problem, memory_bytes)
-        for options in _options(problem, rates, batch, mixed)
+        for options in _options(problem, rates, batch, mixed, coarse)
     ]
 
 
@@ -204,8 +214,10 @@ class _Options:
         return Choice(self.keep, self.mixed, most, pieces, int(self.parts[index]))  # type: ignore[arg-type]
 
 
-def _options(problem: Problem, rates: Rates, batch: Size, mixed: bool) -> Iterator[_Options]:
+def _options(problem: Problem, rates: Rates, batch: Size, mixed: bool, coarse: bool) -> Iterator[_Options]:
     sizes = [_sizes_with_zeros(problem, group, batch, mixed) for group in (1, 2, 3)]
+    if coarse:
+        sizes = [[*each[:-1:_COARSE], each[-1]] for each in sizes]
     shapes = ((-1, 1, 1), (1, -1, 1), (1, 1, -1))
     a, w, c = (
         np.array([size.largest for size in each], float).reshape(shape)

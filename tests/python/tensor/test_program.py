@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import errno
-import itertools
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +15,7 @@ import pytest
 
 import outcore
 from outcore.base.errors import OutcoreError
-from outcore.tensor.place import ProgramPlan, _Solver
+from outcore.tensor.program_plan import ProgramPlan
 from outcore.tensor.rates import ASSUMED
 
 
@@ -67,7 +67,7 @@ def test_results_are_those_of_numpy_in_memory_of_any_size(world, memory):
         np.testing.assert_allclose(r.result[...], whole, rtol=1e-10, atol=1e-10)
         np.testing.assert_allclose(q.result[...], 2 * whole, rtol=1e-10, atol=1e-10)
         assert p.value(e) == pytest.approx((whole**2).sum())
-        assert len(report.statements) == 3 * 4 + 1
+        assert len(report.statements) == 3 * sum(not s.skipped for s in plan.statements[:-1]) + 1
         assert max(plan.memory) <= plan.memory_bytes
         assert report.moved_bytes <= plan.moved_bytes * 1.02 + 1
         assert plan.bound_bytes == b.nbytes
@@ -108,37 +108,6 @@ def test_plans_are_values(world):
     other, *_ = recorded(world, *arrays(), rounds=2)
     with pytest.raises(OutcoreError, match="the plan is of another program"):
         other.run(plan=plan)
-
-
-def test_the_solver_finds_what_trying_everything_finds(world):
-    """Over all placements of four arrays and all points of each statement."""
-    n = 60
-    with outcore.DiskArray(world, (n, n)) as a, outcore.Program(world, memory=3 * 8 * n * n) as p:
-        matrix = p.input(a, "a")
-        x = outcore.einsum("ij,jk->ik", matrix, matrix)
-        y = outcore.einsum("ij,jk->ik", x, matrix)
-        p.output(outcore.einsum("ij,jk->ik", y, x), "z")
-    solver = _Solver(p, p.memory, ASSUMED)
-    plan = solver.solve()
-    ways = [solver.ways(statement) for statement in p.statements]
-    best = np.inf
-    for choice in itertools.product((False, True), repeat=len(solver.movable)):
-        inside = dict(zip(solver.movable, choice, strict=True))
-        total = sum(solver._cost_inside(number) for number, there in inside.items() if there)
-        for s, found in enumerate(ways):
-            held = sum(solver.share(k) for k in solver._living(s) if inside[k])
-            fits = [
-                way.seconds
-                for way in found
-                if all(inside[k] == there for k, there in way.inside.items())
-                and held + way.workspace_bytes <= p.memory
-            ]
-            total += min(fits, default=np.inf)
-        best = min(best, total)
-    found = plan.seconds + sum(
-        solver._cost_inside(k) for k, v in solver.movable.items() if v.name in plan.copied
-    )
-    assert found == pytest.approx(best, rel=0.01)
 
 
 def test_lives_end_with_the_last_use_and_cover_loops(world):
@@ -268,6 +237,14 @@ def test_tiles_and_symmetry(world):
         (lambda p, t: outcore.einsum("ijab,ijab->ab", t, t, out=t), "the result has shape"),
         (lambda p, t: outcore.einsum("ijab->ijab", t, out=t), "the result, t, is an operand"),
         (lambda p, t: outcore.einsum("ijab,kl->ij", t), "2 operands, 1"),
+        (lambda p, t: outcore.einsum("ijab->ijab", t * 1j, out=p.array((4, 4, 9, 9))), "of type complex"),
+        (
+            lambda p, t: outcore.einsum(
+                "ijaa->ij", t, out=p.array(outcore.Layout([4, 4], None, "symmetric(0,1)"))
+            ),
+            "need not have the symmetry",
+        ),
+        (lambda p, t: p.array((2, 2), name="t"), "two arrays have the name 't'"),
         (lambda p, t: p.map(lambda box, x: x, t, out=p.array((2, 2), name="u")), "t has shape"),
         (lambda p, t: t.__setitem__(0, t), "all of it"),
     ],
@@ -296,9 +273,15 @@ def test_tilings_that_differ_are_refused_when_they_are_recorded(world):
 def test_too_little_memory_and_disk_say_what_is_needed(world):
     t2, b = arrays()
     p, *_ = recorded(world, t2, b, memory=20)
-    with pytest.raises(OutcoreError, match=r"with all arrays on disk .* takes|no panels fit") as caught:
+    with pytest.raises(OutcoreError, match=r"with all arrays on disk .* takes \d+ bytes") as caught:
         p.plan(ASSUMED)
     assert caught.value.errno == errno.ENOMEM
+    (needed,) = re.findall(r"takes (\d+) bytes", str(caught.value))
+    p, *_ = recorded(world, t2, b, memory=int(needed))
+    assert max(p.plan(ASSUMED).memory) <= int(needed)
+    p, *_ = recorded(world, t2, b, memory=int(needed) // 2)
+    with pytest.raises(OutcoreError, match=f"takes {needed} bytes"):
+        p.plan(ASSUMED)
     p, *_ = recorded(world, t2, b, memory="30kB", disk="10kB")
     with pytest.raises(OutcoreError, match=r"on disk there are 0\.01 MB") as caught:
         p.plan(ASSUMED)

@@ -1,0 +1,183 @@
+"""Which intermediate arrays of a program need not be stored: those that statements which use them can make for
+themselves, box by box.
+
+An array that one statement uses is made in the loop over boxes of that statement (fusion). One that several
+statements use, or the iterations of a loop, is made again in each (recompute).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from outcore.tensor.cells import Axis, Cuts
+from outcore.tensor.extended import operand
+from outcore.tensor.operands import Facts
+from outcore.tensor.section import section_facts
+
+if TYPE_CHECKING:
+    from outcore.job.world import World
+    from outcore.tensor.program import Contract, Map, Program, Variable
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"  # of axes of functions of tiles
+
+
+@dataclass(frozen=True)
+class Within:
+    """An operand of a statement that the statement makes for itself.
+
+    Attributes:
+        variable: its name.
+        producer: number of the statement that says what it is, which does not run by itself.
+        axis: of it, along which it is cut into boxes.
+        cuts: boundaries of the boxes.
+    """
+
+    variable: str
+    producer: int
+    axis: int
+    cuts: Cuts
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """An intermediate array, the statement that makes it, and those that use it."""
+
+    variable: Variable
+    producer: int
+    consumers: tuple[int, ...]
+
+
+def candidates(program: Program) -> dict[int, Candidate]:
+    """By number of the variable."""
+    found = (_candidate(program, variable) for variable in program.variables)
+    return {each.variable.number: each for each in found if each is not None}
+
+
+def _candidate(program: Program, variable: Variable) -> Candidate | None:
+    from outcore.tensor.program import Contract
+
+    if variable.source is not None or variable.is_output or not variable.shape or variable.layout is not None:
+        return None
+    statements = program.statements
+    writers = [number for number, each in enumerate(statements) if each.out is variable]
+    readers = [number for number, each in enumerate(statements) if any(v is variable for v in each.operands)]
+    if len(writers) != 1 or not readers:
+        return None
+    (producer,) = writers
+    maker = statements[producer]
+    if not isinstance(maker, Contract) or maker.accumulate:
+        return None
+    for reader in readers:
+        once = sum(v is variable for v in statements[reader].operands) == 1
+        once &= gives_sections(statements[reader].out, program.world)
+        if not once or not _is_unchanged(program, producer, reader, maker.operands):
+            return None
+    return Candidate(variable, producer, tuple(readers))
+
+
+def gives_sections(out: Variable, world: World) -> bool:
+    """Whether results can be put into sections of an array: not into tiles of which there are copies."""
+    has_tiles = any(tiling is not None for tiling in out.facts.tilings)
+    return out.source is None or not has_tiles or operand(out.source).copies(world) == 1
+
+
+def _is_unchanged(program: Program, producer: int, reader: int, operands: Sequence[Variable]) -> bool:
+    """Whether a statement that comes later finds operands as the producer found them: nothing on the way writes
+    them, nor in loops that are only around the later one, nor itself."""
+    if reader <= producer:
+        return False
+    between = set(range(producer, reader + 1))
+    for loop in program.loops:
+        around = loop.first <= reader < loop.last
+        if loop.first <= producer < loop.last:
+            if not around:
+                return False
+        elif around:
+            between |= set(range(loop.first, loop.last))
+    return not any(program.statements[number].out in operands for number in between)
+
+
+# ---- boxes ----
+
+
+def labels_of(statement: Contract | Map) -> list[str]:
+    """Letters of each operand and of the result."""
+    from outcore.tensor.expression import parse
+    from outcore.tensor.program import Contract
+
+    if not isinstance(statement, Contract):
+        return [LETTERS[: len(statement.out.shape)]] * (len(statement.operands) + 1)
+    expression = parse(statement.subscripts, [each.shape for each in statement.operands])
+    return [*expression.inputs, expression.output]
+
+
+def ways_to_cut(
+    candidate: Candidate, program: Program, consumer: int, box_bytes: Sequence[float]
+) -> Iterator[Within]:
+    """Boxes of at most so many bytes each, along the axis that has least read again."""
+    maker, user = program.statements[candidate.producer], program.statements[consumer]
+    variable = candidate.variable
+    pairs = [(maker, labels_of(maker)[-1]), (user, _own_labels(user, variable))]
+    best: tuple[float, int, list[Cuts]] | None = None
+    for axis in range(len(variable.shape)):
+        fixed: list[Cuts] = []
+        again = 0.0
+        for statement, own in pairs:
+            for each, word in _arrays(statement):
+                if own[axis] not in word:
+                    again += each.facts.bytes * (2 if each is statement.out else 1)
+                elif (
+                    word.count(own[axis]) > 1
+                    or each.facts.readable is not None
+                    or each.facts.stored is not None
+                ):
+                    again = math.inf
+                else:
+                    tiling = each.facts.tilings[word.index(own[axis])]
+                    fixed += [] if tiling is None or tiling.cuts in fixed else [tiling.cuts]
+        if len(fixed) < 2 and again < (math.inf if best is None else best[0]):
+            best = again, axis, fixed
+    if best is None:
+        return
+    _, axis, fixed = best
+    extent, seen = variable.shape[axis], set()
+    for most in box_bytes:
+        length = int(most // max(1, variable.facts.bytes // extent))
+        cuts = Axis("", extent, fixed[0] if fixed else None).cut(max(1, length))
+        if cuts not in seen and largest(cuts) <= length:
+            seen.add(cuts)
+            yield Within(variable.name, candidate.producer, axis, cuts)
+
+
+def _arrays(statement: Contract | Map) -> list[tuple[Variable, str]]:
+    """All of a statement, with their letters."""
+    return list(zip([*statement.operands, statement.out], labels_of(statement), strict=True))
+
+
+def _own_labels(statement: Contract | Map, variable: Variable) -> str:
+    """Letters of an operand."""
+    return next(word for each, word in _arrays(statement) if each is variable)
+
+
+def own_letter(statement: Contract | Map, variable: Variable, axis: int) -> str:
+    """The letter of an axis of an operand."""
+    return _own_labels(statement, variable)[axis]
+
+
+def largest(cuts: Cuts) -> int:
+    return max(end - begin for begin, end in itertools.pairwise(cuts))
+
+
+def cut_facts(facts: Facts, labels: str, letter: str, begin: int, end: int) -> Facts:
+    """Of the part of an array between two places along `letter`; of all, if it has no such axis."""
+    return section_facts(facts, labels.index(letter), begin, end) if letter in labels else facts
+
+
+def box_bytes(variable: Variable, within: Within) -> float:
+    """Of the largest box."""
+    facts = variable.facts
+    return math.prod(facts.shape) // facts.shape[within.axis] * largest(within.cuts) * facts.item_bytes

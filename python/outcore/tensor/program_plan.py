@@ -1,0 +1,138 @@
+"""The plan of a program: where its arrays lie, and with how much memory each statement works."""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from outcore.base.errors import OutcoreError
+from outcore.tensor.fusion import Within
+from outcore.tensor.operands import Where
+from outcore.tensor.rates import Rates
+
+if TYPE_CHECKING:
+    from outcore.tensor.program import Program, Variable
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Of one statement: what was chosen, and what is predicted, of one time that it runs.
+
+    Attributes:
+        within: an operand that it makes for itself, box by box.
+        skipped: it does not run: the statements that need its result make that for themselves.
+    """
+
+    text: str
+    memory_bytes: int
+    seconds: float
+    moved_bytes: float
+    bound_bytes: float
+    repeats: int
+    within: Within | None = None
+    skipped: bool = False
+
+
+@dataclass(frozen=True)
+class ProgramPlan:
+    """A plan of a whole program.
+
+    Attributes:
+        text: the statements.
+        where: of each variable, by name: process, node, global or disk.
+        copied: disk arrays of the caller that are copied into memory first.
+        memory: of a process, in the time of each statement: arrays in memory and panels.
+    """
+
+    text: str
+    where: dict[str, Where]
+    copied: tuple[str, ...]
+    statements: tuple[Placed, ...]
+    memory: tuple[int, ...]
+    memory_bytes: int
+    disk_bytes: float
+    bound_bytes: float
+    solver_seconds: float
+    rates: Rates
+
+    @property
+    def seconds(self) -> float:
+        return sum(each.seconds * each.repeats for each in self.statements)
+
+    @property
+    def moved_bytes(self) -> float:
+        """Of disk and network."""
+        return sum(each.moved_bytes * each.repeats for each in self.statements)
+
+    def as_json(self) -> str:
+        return json.dumps({"format": 1, **asdict(self)})
+
+    @staticmethod
+    def from_json(text: str) -> ProgramPlan:
+        """Raises OutcoreError (EINVAL) for what is no plan of a program."""
+        try:
+            values = json.loads(text)
+            if values.pop("format") != 1:
+                raise ValueError("another format")
+            return ProgramPlan(
+                **{
+                    **values,
+                    "copied": tuple(values["copied"]),
+                    "statements": tuple(_placed(each) for each in values["statements"]),
+                    "memory": tuple(values["memory"]),
+                    "rates": Rates.from_json(values["rates"]),
+                }
+            )
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise OutcoreError(errno.EINVAL, "read the plan of a program", detail=str(error)) from error
+
+    def table(self) -> str:
+        """For people."""
+        team = f"{self.rates.processes} x {self.rates.threads} threads"
+        lines = [f"{self.memory_bytes / 1e6:.4g} MB of memory, {team}"]
+        for place in ("process", "node", "global", "disk"):
+            names = [name for name, where in self.where.items() if where == place]
+            if names:
+                lines.append(f"  {place}: {', '.join(names)}")
+        if self.copied:
+            lines.append(f"  copied into memory first: {', '.join(self.copied)}")
+        lines.append(f"  {'seconds':>9s} {'moved':>11s} {'bound':>11s} {'memory':>11s}  statement")
+        for each, memory in zip(self.statements, self.memory, strict=True):
+            times = f" ({each.repeats} times)" if each.repeats > 1 else ""
+            if each.skipped:
+                lines.append(f"  {'made where it is used':>46s}  {each.text}")
+                continue
+            if each.within is not None:
+                times += f", with {each.within.variable} in {len(each.within.cuts) - 1} boxes"
+            lines.append(
+                f"  {each.seconds:9.3g} {each.moved_bytes / 1e6:8.1f} MB {each.bound_bytes / 1e6:8.1f} MB "
+                f"{memory / 1e6:8.1f} MB  {each.text}{times}"
+            )
+        lines.append(
+            f"  in all {self.seconds:.3g} s, {self.moved_bytes / 1e6:.1f} MB moved (at least "
+            f"{self.bound_bytes / 1e6:.1f} "
+            f"MB), {self.disk_bytes / 1e6:.1f} MB on disk at a time"
+        )
+        return "\n".join(lines)
+
+    __str__ = table
+
+
+def _placed(values: dict[str, Any]) -> Placed:
+    within = values["within"]
+    if within is not None:
+        within = Within(**{**within, "cuts": tuple(within["cuts"])})
+    return Placed(**{**values, "within": within})
+
+
+def uses(program: Program, statements: Sequence[Placed], variable: Variable) -> list[int]:
+    """Statements that need an array when they run as planned: an operand of what is made elsewhere is needed there,
+    too."""
+    found = set(program.uses(variable))
+    for number, each in enumerate(statements):
+        if each.within is not None and variable in program.statements[each.within.producer].operands:
+            found.add(number)
+    return sorted(found)
