@@ -184,3 +184,38 @@ def test_operands_that_are_made_where_they_are_used(world, text):
     world.barrier()
     if y.shape:
         y.result.close()
+
+
+def test_a_statement_that_many_have_begun_fewer_finish(world, comm, shared_tmp_path):
+    """What was added before is there once."""
+    slow = replace(ASSUMED, gemm=((16, 1e6), (1024, 1e6)), copy=1e6, processes=world.size)
+    path = str(shared_tmp_path / "parts")
+    random = np.random.default_rng(6)
+    a, b = random.standard_normal((90, 60)), random.standard_normal((60, 70))
+
+    def record(world, memory):
+        with outcore.Program(world, memory=memory, checkpoint=path, every=0) as p:
+            y = p.output(p.map(lambda box, v: v, np.ones((90, 70))), "y")
+            outcore.einsum("ik,kj->ij", p.input(a), b, out=y, accumulate=True)
+            n = p.output(outcore.einsum("ij,ij->", y, y), "n")
+        return p, y, n
+
+    def stop(now):
+        if now.statement.startswith("y +=") and now.fraction > 0.4:
+            raise ValueError("stop here")
+
+    p, *_ = record(world, "20kB")
+    with pytest.raises(OutcoreError, match="stop here"):
+        p.run(plan=p.plan(slow), progress=stop)
+    world.barrier()
+    alone = world.split(0 if world.rank == 0 else -1)
+    if alone is not None:
+        with alone:
+            p, y, n = record(alone, "60kB")
+            begun = []
+            assert p.run(restart=True, progress=lambda now: begun.append(now.statement)).restarted
+            assert begun[0].startswith("y +=")
+            np.testing.assert_allclose(y.result[...], 1 + a @ b, rtol=1e-11, atol=1e-11)
+            assert p.value(n) == pytest.approx(((1 + a @ b) ** 2).sum())
+            y.result.close()
+    world.barrier()

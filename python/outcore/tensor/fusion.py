@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from outcore.job.world import World
     from outcore.tensor.program import Contract, Map, Program, Variable
 
+_MOST_BOXES = 500
 LETTERS = "abcdefghijklmnopqrstuvwxyz"  # of axes of functions of tiles
 
 
@@ -121,13 +122,13 @@ def ways_to_cut(
     """Boxes of at most so many bytes each, along the axis that has least read again."""
     maker, user = program.statements[candidate.producer], program.statements[consumer]
     variable = candidate.variable
-    pairs = [(maker, labels_of(maker)[-1]), (user, _own_labels(user, variable))]
+    pairs = [(maker, labels_of(maker)[-1]), (user, own_labels(user, variable))]
     best: tuple[float, int, list[Cuts]] | None = None
     for axis in range(len(variable.shape)):
         fixed: list[Cuts] = []
         again = 0.0
         for statement, own in pairs:
-            for each, word in _arrays(statement):
+            for each, word in arrays_of(statement):
                 if own[axis] not in word:
                     again += each.facts.bytes * (2 if each is statement.out else 1)
                 elif (
@@ -148,24 +149,36 @@ def ways_to_cut(
     for most in box_bytes:
         length = int(most // max(1, variable.facts.bytes // extent))
         cuts = Axis("", extent, fixed[0] if fixed else None).cut(max(1, length))
-        if cuts not in seen and largest(cuts) <= length:
+        if cuts not in seen and largest(cuts) <= length and len(cuts) <= _MOST_BOXES:
             seen.add(cuts)
             yield Within(variable.name, candidate.producer, axis, cuts)
 
 
-def _arrays(statement: Contract | Map) -> list[tuple[Variable, str]]:
+def arrays_of(statement: Contract | Map) -> list[tuple[Variable, str]]:
     """All of a statement, with their letters."""
     return list(zip([*statement.operands, statement.out], labels_of(statement), strict=True))
 
 
-def _own_labels(statement: Contract | Map, variable: Variable) -> str:
+def own_labels(statement: Contract | Map, variable: Variable) -> str:
     """Letters of an operand."""
-    return next(word for each, word in _arrays(statement) if each is variable)
+    return next(word for each, word in arrays_of(statement) if each is variable)
 
 
 def own_letter(statement: Contract | Map, variable: Variable, axis: int) -> str:
     """The letter of an axis of an operand."""
-    return _own_labels(statement, variable)[axis]
+    return own_labels(statement, variable)[axis]
+
+
+def best_letters(arrays: Sequence[tuple[Variable, str]]) -> list[str]:
+    """Axes along which a statement may be carried out in parts, first the one for which least is read again.
+    `arrays`: its operands and result, with their letters."""
+    again = {}
+    for letter in dict.fromkeys("".join(word for _, word in arrays)):
+        extents = [v.shape[word.index(letter)] for v, word in arrays if letter in word]
+        if extents[0] > 1 and all(word.count(letter) <= 1 for _, word in arrays):
+            missing = [(n, v.facts.bytes) for n, (v, word) in enumerate(arrays) if letter not in word]
+            again[letter] = sum(nbytes * (2 if n == len(arrays) - 1 else 1) for n, nbytes in missing)
+    return sorted(again, key=lambda letter: again[letter])
 
 
 def largest(cuts: Cuts) -> int:

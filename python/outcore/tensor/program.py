@@ -191,7 +191,8 @@ class Program:
         disk: bytes of all disks together that the program may fill; None: what is free is not asked.
         checkpoint: a directory in which finished statements are kept, so that a killed run can go on, on any
             number of processes and with any memory; None: nothing is kept.
-        every: seconds between two checkpoints, at least.
+        every: seconds between two checkpoints, at least; within long statements, too. None: a minute, and twenty
+            times as long as one takes.
 
     Raises OutcoreError EINVAL for statements that do not fit, when they are recorded.
     """
@@ -203,7 +204,7 @@ class Program:
         memory: int | str | None = None,
         disk: int | str | None = None,
         checkpoint: Any = None,
-        every: float = 60.0,
+        every: float | None = None,
     ) -> None:
         self.world = world
         self.memory = None if memory is None else parse_bytes(memory)

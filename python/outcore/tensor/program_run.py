@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import itertools
-import math
 import operator
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,19 +20,18 @@ from outcore.arrays.node_array import NodeArray
 from outcore.arrays.sparse_array import BlockSparseArray
 from outcore.base.errors import OutcoreError
 from outcore.keep import checkpoint
-from outcore.tensor.amounts import Amounts
 from outcore.tensor.array import Array as ExtendedArray
 from outcore.tensor.cells import Axis, cut_for
-from outcore.tensor.contraction import Contraction
 from outcore.tensor.extended import operand
-from outcore.tensor.fusion import candidates, labels_of, own_letter
-from outcore.tensor.mapped import Mapped
+from outcore.tensor.fusion import candidates
 from outcore.tensor.operands import LocalOperand, Operand, slices
-from outcore.tensor.plan import Plan
-from outcore.tensor.program import Contract, Loop, Map, Program, Variable
-from outcore.tensor.program_plan import Placed, ProgramPlan, uses
-from outcore.tensor.progress import Tell, Told, Watch, watching
-from outcore.tensor.section import section
+from outcore.tensor.parts import Parts
+from outcore.tensor.program import Loop, Program, Variable
+from outcore.tensor.program_plan import ProgramPlan, uses
+from outcore.tensor.progress import Tell, Watch, watching
+
+_EVERY_S = 60.0  # between two checkpoints, unless the caller says otherwise
+_SAVING = 20  # times as long is computed as is saved, at least
 
 
 @dataclass(frozen=True)
@@ -111,10 +108,13 @@ class _Run:
         self.next = 0  # statement
         self.rounds: dict[int, int] = {}  # of loops that are under way, by number
         self.ran: list[Ran] = []
-        self._plans: dict[tuple[object, ...], Plan] = {}  # of what runs again and again
+        self.part: tuple[str, int] | None = None  # of the next statement, up to which it is done
         self._saved = time.monotonic()
+        self._saving_s = 0.0  # that the last checkpoint took
         self._uses = {v.number: uses(program, plan.statements, v) for v in program.variables}
         self._lives = {v.number: program.life(v, self._uses[v.number]) for v in program.variables}
+        interval = None if program.checkpoint is None else self._interval
+        self._parts = Parts(program, plan, self._operand, self._is_done, interval)
 
     # ---- the order of statements ----
 
@@ -124,7 +124,8 @@ class _Run:
             if self._skips_empty_loop():
                 continue
             number = self.next
-            self._statement(number)
+            self._statement(number, self.part)
+            self.part = None
             self._go_on(number)
             self._keep(finished=False)
         for variable in program.variables:
@@ -228,7 +229,8 @@ class _Run:
 
     # ---- one statement ----
 
-    def _statement(self, number: int) -> None:
+    def _statement(self, number: int, resumed: tuple[str, int] | None = None) -> None:
+        """`resumed`: a letter, and the place along that axis up to which it was done by an earlier run."""
         statement, placed = self.program.statements[number], self.plan.statements[number]
         if placed.skipped:
             return
@@ -236,78 +238,19 @@ class _Run:
         if self.watch is not None:
             self.watch.begin(placed.text, placed.seconds)
         within = placed.within
-        if within is None or self._named(within.variable).number in self.arrays:
-            arrays = [self._operand(each) for each in [*statement.operands, statement.out]]
-            amounts = self._carry_out(
-                statement, arrays, placed.memory_bytes, statement.accumulate, self.watch
-            )
-        else:
-            amounts = self._by_boxes(statement, placed)
+        if within is not None and self._named(within.variable).number in self.arrays:
+            within = None  # an earlier run has kept it
+        amounts = self._parts.run(number, within, resumed, self.watch)
         seconds = float(self.world.all_reduce(time.perf_counter() - begun, "max"))
         self.ran.append(
             Ran(str(statement), placed.seconds, placed.moved_bytes, seconds, amounts.disk + amounts.network)
         )
 
-    def _carry_out(
-        self,
-        statement: Contract | Map,
-        arrays: Sequence[Operand],
-        memory_bytes: int,
-        accumulate: bool,
-        watch: Told | None,
-        begin: Sequence[int] | None = None,
-    ) -> Amounts:
-        """A statement, or the part of it that lies in sections of its arrays, which begin at `begin`."""
-        rates = self.plan.rates
-        if not isinstance(statement, Contract):
-            return Mapped(self.world, statement, arrays, memory_bytes, rates.threads, watch, begin).run()
-        *operands, out = arrays
-        job = Contraction(statement.subscripts, operands, out, self.world, memory_bytes, rates.threads)
-        places = [(each.facts.shape, each.facts.where, each.facts.tiles) for each in arrays]
-        key = id(statement), memory_bytes, accumulate, *places
-        plan = self._plans.get(key)
-        if plan is None:
-            plan = self._plans[key] = job.make_plan(rates, adds=accumulate)
-        _, amounts = job.run(plan, accumulate=accumulate, scale=statement.scale, progress=watch)
-        return amounts
-
-    def _by_boxes(self, statement: Contract | Map, placed: Placed) -> Amounts:
-        """A statement that makes an operand for itself: a box of it, then what is made of that box, and so on."""
-        within = placed.within
-        assert within is not None
-        maker, made = self.program.statements[within.producer], self._named(within.variable)
-        letters = labels_of(maker)[-1][within.axis], own_letter(statement, made, within.axis)
-        contracted = letters[1] not in labels_of(statement)[-1]
-        total = Amounts()
-        extent = within.cuts[-1]
-        for first, last in itertools.pairwise(within.cuts):
-            shape = (*made.shape[: within.axis], last - first, *made.shape[within.axis + 1 :])
-            watch = self._of_box(first / extent, (last - first) / extent)
-            with GlobalArray(self.world, shape, made.dtype) as box:
-                here = LocalOperand(box.local) if self.world.size == 1 else operand(box)
-                memory_bytes = placed.memory_bytes - math.ceil(here.facts.bytes / self.world.size)
-                parts = self._parts(maker, letters[0], first, last, {made.number: here})
-                total = total + self._carry_out(maker, parts, memory_bytes, False, None)
-                parts = self._parts(statement, letters[1], first, last, {made.number: here})
-                accumulate = statement.accumulate or (contracted and first > 0)
-                begin = [first if axis == within.axis else 0 for axis in range(len(statement.out.shape))]
-                total = total + self._carry_out(statement, parts, memory_bytes, accumulate, watch, begin)
-        return total
-
-    def _parts(
-        self, statement: Contract | Map, letter: str, first: int, last: int, boxes: dict[int, Operand]
-    ) -> list[Operand]:
-        """Sections of operands and result between two places along an axis; boxes that are such already."""
-        return [
-            boxes.get(each.number) or section(self._operand(each), labels, letter, first, last)
-            for each, labels in zip([*statement.operands, statement.out], labels_of(statement), strict=True)
-        ]
-
-    def _of_box(self, before: float, share: float) -> Told | None:
-        watch = self.watch
-        if watch is None:
-            return None
-        return lambda fraction, task, tasks: watch(before + share * fraction, task, tasks)
+    def _is_done(self, number: int, letter: str, place: int) -> None:
+        """All of a statement is done up to a place along an axis."""
+        if number == self.next:  # and is not made again for a later one
+            self.part = letter, place
+            self._keep(finished=False)
 
     def _named(self, name: str) -> Variable:
         return next(each for each in self.program.variables if each.name == name)
@@ -318,9 +261,10 @@ class _Run:
         path = self.program.checkpoint
         if path is None:
             return
-        due = finished or time.monotonic() - self._saved >= self.program.every
+        due = finished or time.monotonic() - self._saved >= self._interval()
         if not self.world.all_reduce(int(due), "max"):
             return
+        begun = time.monotonic()
         arrays: dict[str, Any] = {}
         packed: list[Any] = []
         for variable in self._to_keep():
@@ -338,11 +282,22 @@ class _Run:
             "program": self._fingerprint(),
             "next": self.next,
             "rounds": {str(k): v for k, v in self.rounds.items()},
+            "part": self.part,
         }
         checkpoint.save(self.world, path, arrays, meta)
         for array in packed:
             array.close()
         self._saved = time.monotonic()
+        self._saving_s = self._saved - begun
+
+    def _interval(self) -> float:
+        """Seconds between two checkpoints, at least."""
+        if self.program.every is not None:
+            return self.program.every
+        rates = self.plan.rates
+        nbytes = sum(variable.facts.bytes for variable in self._to_keep())
+        predicted = nbytes * (1 / rates.read + 1 / rates.write) / rates.nodes
+        return max(_EVERY_S, _SAVING * max(predicted, self._saving_s))
 
     def _array(self, variable: Variable) -> Any:
         if variable.result is not None and variable.number not in self.arrays and variable.source is None:
@@ -389,6 +344,8 @@ class _Run:
                     )
                 self.next = int(meta["next"])
                 self.rounds = {int(k): int(v) for k, v in meta["rounds"].items()}
+                part = meta["part"]
+                self.part = None if part is None else (str(part[0]), int(part[1]))
                 if self.watch is not None:
                     runs = [
                         self.program.runs_before(s, self.next, self.rounds)
