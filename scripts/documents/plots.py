@@ -1,9 +1,11 @@
-"""Plots as SVG: how far each claim of a benchmark is from its bar. Readable on light and on dark ground."""
+"""Plots as SVG: how far each claim of a benchmark is from its bar, and numbers over processes. Readable on light
+and on dark ground."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ STYLE = (
     "text{font:12px sans-serif;fill:#333}.axis{stroke:#888}.good{fill:#2a9d8f}.missed{fill:#e76f51}"
     "@media(prefers-color-scheme:dark){text{fill:#ddd}}"
 )
+LINES = STYLE + ".line{fill:none;stroke:#2a9d8f;stroke-width:2}.second{stroke:#e76f51;stroke-dasharray:6 3}"
 
 
 def directory(root: Path) -> Path:
@@ -29,7 +32,60 @@ def all_plots(root: Path) -> dict[Path, str]:
         ]
         if claims:
             found[directory(root) / f"{path.stem}.svg"] = plot(claims)
+    scaling = root / "benchmarks" / "results" / "einsum_scaling.json"
+    if scaling.is_file():
+        for kind, (pattern, title) in CURVES.items():
+            found[directory(root) / f"{kind}.svg"] = curves(
+                json.loads(scaling.read_text())["claims"], pattern, title
+            )
     return found
+
+
+CURVES = {
+    "einsum_scaling_efficiency": (r"simulated, (\w+) scaling: efficiency on (\d+)", "efficiency"),
+    "einsum_scaling_idle": (r"simulated, (\w+): idle share on (\d+)", "idle share of all processes"),
+    "einsum_scaling_read": (r"simulated, (\w+): read by a process of (\d+)", "GB read by a process"),
+}
+"""Plots of a benchmark: of its claims the names, with the curve and the number of processes, and a title."""
+
+
+def curves(claims: list[dict[str, Any]], pattern: str, title: str) -> str:
+    """A line for each kind, over the number of processes in logarithms."""
+    lines: dict[str, list[tuple[int, float]]] = {}
+    for claim in claims:
+        match = re.match(pattern, claim["name"])
+        if match:
+            lines.setdefault(match[1], []).append((int(match[2]), float(claim["value"])))
+    least, most = (f(n for points in lines.values() for n, _ in points) for f in (min, max))
+    values = [y for points in lines.values() for _, y in points]
+    top = max(values) if "GB" in title else max(1.0, *values)
+    wide, high = 480, 240
+
+    def place(n: int, y: float) -> tuple[float, float]:
+        across = math.log(n / least) / math.log(most / least)
+        return 60 + (wide - 150) * across, 30 + (high - 70) * (1 - y / top)
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" role="img">',
+        f"<style>{LINES}</style>",
+        f'<text x="10" y="16">{escape(title)}</text>',
+        f'<text x="{60 + (wide - 150) / 2:.0f}" y="{high - 6}" text-anchor="middle">processes</text>',
+        f'<line class="axis" x1="60" y1="{high - 40}" x2="{wide - 90}" y2="{high - 40}"/>',
+        f'<line class="axis" x1="60" y1="30" x2="60" y2="{high - 40}"/>',
+    ]
+    for share in (0.0, 0.5, 1.0):
+        y = place(least, top * share)[1]
+        parts.append(f'<text x="52" y="{y + 4:.1f}" text-anchor="end">{top * share:.2g}</text>')
+    for n in sorted({n for points in lines.values() for n, _ in points}):
+        parts.append(f'<text x="{place(n, 0)[0]:.1f}" y="{high - 24}" text-anchor="middle">{n}</text>')
+    for number, (kind, points) in enumerate(sorted(lines.items())):
+        style = "line" if number == 0 else "line second"
+        where = [place(*point) for point in points]
+        parts.append(f'<polyline class="{style}" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in where)}"/>')
+        parts.append(
+            f'<text x="{where[-1][0] + 6:.1f}" y="{where[-1][1] + 4 + 12 * number:.1f}">{kind}</text>'
+        )
+    return "\n".join([*parts, "</svg>"]) + "\n"
 
 
 def margin(claim: dict[str, Any]) -> float:

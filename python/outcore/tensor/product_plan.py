@@ -206,21 +206,26 @@ def predict(planned: Planned, rates: Rates) -> Amounts:
     if adds and problem.out.where == "disk":
         amounts["disk_read"] += written
     flops = 2.0 * geometry.multiplications
-    seconds = _seconds(planned, rates, flops, amounts) + first
+    put = written * (2 if adds else 1) if problem.out.where == "disk" else 0.0
+    seconds = _seconds(planned, rates, flops, amounts, put) + first
     return Amounts(**amounts, flops=flops, seconds=seconds)
 
 
-def _seconds(planned: Planned, rates: Rates, flops: float, amounts: dict[str, float]) -> float:
+def _seconds(planned: Planned, rates: Rates, flops: float, amounts: dict[str, float], put: float) -> float:
+    """`put`: bytes of results on disk, for which a process waits."""
     geometry = planned.geometry
     _, a, w, c = (float(sizes.mean()) for sizes in geometry.sizes)
     workers = rates.threads * rates.processes
     rate = float(rates.flops(min(a / rates.threads, w, c)))
     units = len(planned.units)
-    idle = math.ceil(units / rates.processes) * rates.processes / max(1, units)
+    lengths = [sum(map(len, unit)) for unit in planned.units]
+    uneven = max(lengths, default=1) * units / max(1, sum(lengths)) - 1
+    idle = (math.ceil(units / rates.processes) + uneven) * rates.processes / max(1, units)
+    idle = idle if rates.processes > 1 else 1.0
     work = flops / (rate * workers) * idle
     work += sum(amounts.values()) / (rates.copy * workers)
     work += amounts["network"] / (rates.network * rates.processes)
     disk = amounts["disk_read"] / (rates.read * rates.nodes) + amounts["disk_written"] / (
         rates.write * rates.nodes
     )
-    return max(work, disk)
+    return max(work + put / (rates.write * rates.nodes), disk)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _GEMM = 1024  # rows and columns of what is measured
 _INNER = (16, 64, 128, 256, 1024)
 _CORRECTION = "contractions"
-_TELLING_S = 1.0  # of a run
+_TELLING_S = 0.3  # of a run
 _COMPLEX = {"complex64": "float32", "complex128": "float64"}  # four real multiplications each
 
 

@@ -27,7 +27,7 @@ _CELLS = 20_000  # of a group
 _COARSE = 3  # one size of panels of so many, where arrays are placed
 _SPLIT = 4  # parts of the inner indices for each process, at most
 _STEP_S = 1e-4  # of the interpreter and of requests, for each step
-_SLOWER = 1.1  # of plans that take at most so much longer than the fastest the one is taken that moves least
+_SLOWER = 1.12  # of plans that take at most so much longer than the fastest the one is taken that moves least
 
 
 @dataclass(frozen=True)
@@ -229,8 +229,12 @@ def _options(problem: Problem, rates: Rates, batch: Size, mixed: bool, coarse: b
     )
     steps = ta * tb * tc * batch.count
     one = np.ones_like(steps)
-    few = np.clip(np.ceil(_SPLIT * rates.processes / (ta * tb * batch.count)), 1, tc)
-    ways = [(keep, one) for keep in KEEPS] + ([("result", few * one)] if rates.processes > 1 else [])
+    ways = [(keep, one) for keep in KEEPS]
+    if (
+        rates.processes > 1
+    ):  # so many pieces that each process gets a few, and all equally many where that is possible
+        pieces = _SPLIT * rates.processes / (ta * tb * batch.count)
+        ways += [("result", one * np.clip(rounded(pieces), 1, tc)) for rounded in (np.ceil, np.floor)]
     for keep, parts in ways:
         held = [_DEPTH * a * c, _DEPTH * w * c]
         if keep == "left":
@@ -240,7 +244,12 @@ def _options(problem: Problem, rates: Rates, batch: Size, mixed: bool, coarse: b
         memory = word_bytes(problem) * batch.largest * (a * w + held[0] + held[1])
         left, right, units = _times(keep, ta, tb, tc, batch.count, rates.processes)
         seconds, moved = _seconds(
-            problem, rates, (left, right, _puts(problem, parts)), (a, w, c), units * parts
+            problem,
+            rates,
+            (left, right, _puts(problem, parts)),
+            (a, w, c),
+            units * parts,
+            np.ceil(tc / parts) * parts / tc - 1,
         )
         seconds = seconds + steps * (_STEP_S / rates.processes)
         seconds = np.where(steps <= _STEPS, seconds, np.inf)
@@ -321,16 +330,19 @@ def _seconds(
     times: tuple[Grid, Grid, Grid],
     panel: tuple[Grid, Grid, Grid],
     units: Grid,
+    uneven: Grid,
 ) -> tuple[Grid, Grid]:
-    """The time, and bytes of disk and network."""
+    """The time, and bytes of disk and network. `uneven`: by how much the longest piece of work is longer than the
+    mean, relative to that."""
     a, w, c = panel
     b, m, n, k = problem.product.sizes(problem.extents)
     density = _density(problem)
     workers = rates.threads * rates.processes
     rate = rates.flops(np.minimum(np.minimum(a / rates.threads, w), c))
-    idle = np.ceil(units / rates.processes) * rates.processes / units
+    idle = (np.ceil(units / rates.processes) + uneven) * rates.processes / units
     work = 2.0 * b * m * n * k * min(density) / (rate * workers) * idle
     disk, network = np.zeros_like(units), np.zeros_like(units)
+    puts = np.zeros_like(units)  # for which a process waits
     for (_, facts), elements, share, count, speed in zip(
         problem.arrays,
         (b * m * k, b * k * n, b * m * n),
@@ -343,7 +355,8 @@ def _seconds(
         work = work + moved / (rates.copy * workers)
         if facts.where == "disk":
             disk = disk + moved / (speed * rates.nodes)
+            puts = moved / (speed * rates.nodes) if facts is problem.out else puts
         elif facts.where == "global":
             network = network + moved
     work = work + network / (rates.network * rates.processes)
-    return np.maximum(work, disk), disk * rates.read + network
+    return np.maximum(work + puts, disk), disk * rates.read + network

@@ -55,58 +55,83 @@ class _Disks:
 
 class _Process:
     def __init__(self, planned: Planned) -> None:
-        self.steps: deque[Step] = deque()
+        self.steps: deque[tuple[Step, bool]] = deque()  # and whether it ends its task
+        self.ahead: deque[tuple[Step, bool, float]] = deque()  # and when its panels are here
         self.held = Held(planned.plan.slots[0]), Held(planned.plan.slots[1])
         self.free_at = 0.0  # its processor
 
 
-def simulate(planned: Planned, rates: Rates, seed: int = 0, *, spread: float = _SPREAD) -> Simulated:
-    """Runs all pieces of work. A panel lies on the disk of one node, by chance, and comes over the network from
-    another; a disk serves one request at a time; the panels of the next step of a task come while one is worked
-    on."""
-    geometry, problem = planned.geometry, planned.problem
-    processes = [_Process(planned) for _ in range(rates.processes)]
-    disks = _Disks(rates, seed, spread)
-    read, busy = np.zeros(rates.processes), np.zeros(rates.processes)
-    elements = (geometry.elements(geometry.left, (0, 1, 3)), geometry.elements(geometry.right, (0, 3, 2)))
-    results = geometry.elements(geometry.out, (0, 1, 2)) * problem.out.item_bytes
-    _, a, w, c = (float(sizes.mean()) for sizes in geometry.sizes)
-    speed = float(rates.flops(min(a / rates.threads, w, c))) * rates.threads
-    units = iter(planned.units)
-    ready = [(0.0, number, 0.0) for number in range(rates.processes)]  # when, who, bytes to put first
-    end = 0.0
+class _Run:
+    def __init__(self, planned: Planned, rates: Rates, seed: int, spread: float) -> None:
+        geometry, problem = planned.geometry, planned.problem
+        self.problem, self.rates, self.sizes = problem, rates, geometry.sizes
+        self.processes = [_Process(planned) for _ in range(rates.processes)]
+        self.disks = _Disks(rates, seed, spread)
+        self.read, self.busy = np.zeros(rates.processes), np.zeros(rates.processes)
+        self.elements = (
+            geometry.elements(geometry.left, (0, 1, 3)),
+            geometry.elements(geometry.right, (0, 3, 2)),
+        )
+        self.results = geometry.elements(geometry.out, (0, 1, 2)) * problem.out.item_bytes
+        _, a, w, c = (float(sizes.mean()) for sizes in geometry.sizes)
+        self.speed = float(rates.flops(min(a / rates.threads, w, c))) * rates.threads
+        self.units = iter(planned.units)
 
-    while ready:
-        now, number, to_put = heapq.heappop(ready)
-        process = processes[number]
-        if to_put:
-            process.free_at = disks.serve(now, number, to_put, rates.write)
-            heapq.heappush(ready, (process.free_at, number, 0.0))
-            continue
+    def ask(self, number: int, now: float) -> None:
+        """For the panels of one step more of a process, if there is one."""
+        process = self.processes[number]
         if not process.steps:
-            unit = next(units, None)
+            unit = next(self.units, None)
             if unit is None:
-                end = max(end, process.free_at)
-                continue
-            process.steps.extend(step for task in unit for step in task)
-        step = process.steps.popleft()
+                return
+            process.steps.extend((step, step is task[-1]) for task in unit for step in task)
+        step, last = process.steps.popleft()
         arrived = now
         if step.inner >= 0:
             panels = (step.batch, step.rows, step.inner), (step.batch, step.inner, step.columns)
-            for side, facts in enumerate((problem.left, problem.right)):
+            for side, facts in enumerate((self.problem.left, self.problem.right)):
                 if process.held[side].take(panels[side])[1] and facts.where == "disk":
-                    size = float(elements[side][panels[side]]) * facts.item_bytes
-                    read[number] += size
-                    arrived = max(arrived, disks.serve(now, number, size, rates.read))
-        begun = max(arrived, process.free_at)
-        b, m, n, k = (geometry.sizes[group][panel] for group, panel in enumerate(step))
-        seconds = 2.0 * b * m * n * k / speed * disks.chance() if step.inner >= 0 else 0.0
-        busy[number] += seconds
-        process.free_at = begun + seconds
-        following = process.steps[0] if process.steps else None
-        if (following is None or following[:3] != step[:3]) and problem.out.where == "disk":
-            size = float(results[step.batch, step.rows, step.columns])
-            heapq.heappush(ready, (process.free_at, number, size))
-        else:
+                    size = float(self.elements[side][panels[side]]) * facts.item_bytes
+                    self.read[number] += size
+                    arrived = max(arrived, self.disks.serve(now, number, size, self.rates.read))
+        process.ahead.append((step, last, arrived))
+
+    def multiply(self, number: int, now: float) -> float:
+        """The step whose panels are here, and asks for those of the next; bytes to put after it."""
+        process = self.processes[number]
+        step, last, _ = process.ahead.popleft()
+        b, m, n, k = (self.sizes[group][panel] for group, panel in enumerate(step))
+        seconds = 2.0 * b * m * n * k / self.speed * self.disks.chance() if step.inner >= 0 else 0.0
+        self.busy[number] += seconds
+        process.free_at = now + seconds
+        self.ask(number, now)
+        on_disk = last and self.problem.out.where == "disk"
+        return float(self.results[step.batch, step.rows, step.columns]) if on_disk else 0.0
+
+
+def simulate(planned: Planned, rates: Rates, seed: int = 0, *, spread: float = _SPREAD) -> Simulated:
+    """Runs all pieces of work. A panel lies on the disk of one node, by chance, and comes over the network from
+    another; a disk serves one request at a time. As in a run, the panels of the next step are asked for when one
+    begins, whatever piece of work it belongs to, and a result is put before the next step begins."""
+    run = _Run(planned, rates, seed, spread)
+    ready = [(0.0, number, 0.0) for number in range(rates.processes)]  # when, who, bytes to put first
+    end = 0.0
+    while ready:
+        now, number, to_put = heapq.heappop(ready)
+        process = run.processes[number]
+        if to_put:
+            process.free_at = run.disks.serve(now, number, to_put, rates.write)
+            heapq.heappush(ready, (process.free_at, number, 0.0))
+            continue
+        if not process.ahead:
+            run.ask(number, now)
+        if not process.ahead:
+            end = max(end, process.free_at)
+            continue
+        begun = max(process.ahead[0][2], process.free_at)
+        if begun > now:  # others ask for their panels before
             heapq.heappush(ready, (begun, number, 0.0))
-    return Simulated(end, read, busy)
+            continue
+        to_put = run.multiply(number, now)
+        heapq.heappush(ready, (process.free_at, number, to_put))
+    return Simulated(end, run.read, run.busy)

@@ -40,7 +40,7 @@ def test_a_run_corrects_half_way_what_has_decided():
 
 
 def test_short_runs_tell_nothing_and_wild_ones_little():
-    learn(ASSUMED, "float64", Amounts(seconds=0.5), Amounts(seconds=0.9))
+    learn(ASSUMED, "float64", Amounts(seconds=0.1), Amounts(seconds=0.29))
     assert corrections(ASSUMED, "float64")["compute"] == 1.0
     learn(ASSUMED, "float64", Amounts(seconds=1.0), Amounts(seconds=1e6))
     assert corrections(ASSUMED, "float64")["compute"] == 0.5
