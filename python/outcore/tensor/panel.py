@@ -1,4 +1,4 @@
-"""Panels in memory: matrices into which boxes of arrays are brought, in whatever order of axes."""
+"""Panels in memory: matrices into which boxes of arrays are brought, in whatever order of axes. [M37]"""
 
 from __future__ import annotations
 
