@@ -46,8 +46,10 @@ class Numbered {
  public:
   int add(Thing thing) {
     const std::lock_guard guard(mutex_);
-    do last_ = last_ == std::numeric_limits<int>::max() ? 1 : last_ + 1;
-    while (things_.contains(last_));
+    do {
+      went_round_ = went_round_ || last_ == std::numeric_limits<int>::max();
+      last_ = last_ == std::numeric_limits<int>::max() ? 1 : last_ + 1;
+    } while (things_.contains(last_));
     things_.emplace(last_, std::move(thing));
     return last_;
   }
@@ -68,6 +70,11 @@ class Numbered {
     things_.erase(found);
     return thing;
   }
+  /// Whether the number was given out, whatever has become of the thing.
+  bool was_given(int number) {
+    const std::lock_guard guard(mutex_);
+    return number > 0 && (number <= last_ || went_round_);
+  }
   /// Calls `visit(number, thing)` for all, under the lock.
   template <class Visit>
   void for_each(Visit visit) {
@@ -79,6 +86,7 @@ class Numbered {
   std::mutex mutex_;
   std::unordered_map<int, Thing> things_;
   int last_ = 0;
+  bool went_round_ = false;
 };
 
 /// Directory and name of a path; the directory of a bare name is ".".
