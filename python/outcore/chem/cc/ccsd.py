@@ -11,6 +11,7 @@ import errno
 import os
 import time
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -169,6 +170,42 @@ class CCSD:
         if self.restricted:
             return self.singles[0].copy(), doubles[0]
         return tuple(each.copy() for each in self.singles), tuple(doubles)
+
+    def t1_diagnostic(self) -> float:
+        """|t1| over the root of the number of correlated electrons of closed shells; above 0.02 one determinant is
+        hardly enough. Lee, Taylor, Int. J. Quantum Chem. Symp. 23, 199 (1989)."""
+        if not self.restricted:
+            raise OutcoreError(errno.ENOTSUP, "T1 diagnostic", detail="it is of closed shells")
+        return float(np.linalg.norm(self.singles[0]) / np.sqrt(2 * self.spins[0].occupied))
+
+    def d1_diagnostic(self) -> float:
+        """The largest singular value of t1, of closed shells. Janssen, Nielsen, Chem. Phys. Lett. 290, 423
+        (1998)."""
+        if not self.restricted:
+            raise OutcoreError(errno.ENOTSUP, "D1 diagnostic", detail="it is of closed shells")
+        return float(np.linalg.norm(self.singles[0], 2))
+
+    def run(self, **settings: Any) -> Self:
+        """`set`, then `kernel`; as methods of PySCF."""
+        self.set(**settings).kernel()
+        return self
+
+    def set(self, **settings: Any) -> Self:
+        """Other settings, before integrals and amplitudes are made. Raises OutcoreError (EINVAL)."""
+        with self.world.together("coupled cluster", sorted(settings)):
+            if self.plan is not None:
+                raise OutcoreError(
+                    errno.EINVAL, "change settings", detail="integrals are made already; make a new object"
+                )
+            unknown = set(settings) - {each.name for each in fields(Settings)}
+            if unknown:
+                raise OutcoreError(
+                    errno.EINVAL,
+                    "change settings",
+                    detail=f"there is no setting {', '.join(sorted(unknown))}",
+                )
+            self.settings = replace(self.settings, **settings)
+        return self
 
     def summary(self) -> str:
         """For people: what is correlated, with which integrals, and where things are. Collective."""

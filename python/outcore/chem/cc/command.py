@@ -209,6 +209,10 @@ class _Run(Run):
         cc.kernel()
         self.results |= {"cc_seconds": time.monotonic() - begin, "iterations": len(cc.iterations)}
         self._energies(cc)
+        if cc.restricted:
+            t1, d1 = cc.t1_diagnostic(), cc.d1_diagnostic()
+            self.say(f"T1 diagnostic {t1:.4f}, D1 diagnostic {d1:.4f}")
+            self.results |= {"t1_diagnostic": t1, "d1_diagnostic": d1}
         if cc.natural is not None:
             self._natural(cc)
         if options.triples and cc.converged:

@@ -21,9 +21,13 @@ METHOD = "coupled cluster"
 STORAGES = ("auto", "disk")  # what fits stays in memory; all on disk
 LADDERS = ("auto", "disk", "memory", "rebuild")
 
+CACHE_BYTES = 1 << 20
+"""Of each array on disk, at each process: tiles are read whole, and kept by products that use them again."""
+
 _DOUBLE = 8
 _TILE_BYTES = 16 << 20  # of pairs of occupied and virtual orbitals, at most: larger ones make nothing faster
 _LARGEST_BLOCK = 32
+_MOST_BLOCKS = 24  # of virtual orbitals: tiles of four indices are counted by the fourth power of it
 _SHARE = 4  # of the free memory, the part that work takes at least, if arrays do not leave more
 
 
@@ -125,7 +129,9 @@ def make_plan(
         raise OutcoreError(errno.EINVAL, f"ladder '{ladder}'", detail=f"it may be {', '.join(LADDERS)}")
     chosen = _block(sizes, free_bytes, threads, block)
     work = max(_work(sizes, chosen, threads), free_bytes // _SHARE)
-    least = _work(sizes, 1 if block is None else chosen, threads)
+    spaces = tuple(Spaces(o, v, chosen) for o, v in zip(sizes.occupied, sizes.virtual, strict=True))
+    caches = CACHE_BYTES * sum(1 for name, _, _ in _layouts(sizes, spaces) if only is None or name in only)
+    least = _work(sizes, _least_block(sizes) if block is None else chosen, threads) + caches
     if free_bytes < least:
         raise OutcoreError(
             errno.ENOMEM,
@@ -134,13 +140,11 @@ def make_plan(
             f"{sizes.auxiliary} auxiliary functions need at least {least / 1e6:.0f} MB more in each of "
             f"{processes} processes, but {limit} leaves {max(0, free_bytes) / 1e6:.0f} MB to each",
         )
-    spaces = tuple(Spaces(o, v, chosen) for o, v in zip(sizes.occupied, sizes.virtual, strict=True))
-    left = (free_bytes - work) * processes if storage == "auto" else 0
+    left = (free_bytes - work - caches) * processes if storage == "auto" else 0
     arrays: dict[str, Entry] = {}
     memory = disk = 0
     made = "rebuild" if ladder == "rebuild" else "memory"
-    layouts = _restricted(sizes, *spaces) if len(spaces) == 1 else _unrestricted(sizes, *spaces)
-    for name, layout, store in layouts:
+    for name, layout, store in _layouts(sizes, spaces):
         if only is not None and name not in only:
             continue
         entry = Entry(layout, False, store)
@@ -159,7 +163,14 @@ def make_plan(
             made = "disk"
         arrays[name] = Entry(layout, inside, store)
         memory, disk = (memory + entry.bytes, disk) if inside else (memory, disk + entry.bytes)
-    return Plan(spaces, arrays, free_bytes - memory // processes, memory // processes, disk, made)
+    caches = sum(not each.in_memory for each in arrays.values()) * CACHE_BYTES
+    rest = free_bytes - memory // processes - caches
+    return Plan(spaces, arrays, rest, memory // processes, disk, made)
+
+
+def _layouts(sizes: Sizes, spaces: tuple[Spaces, ...]) -> Iterator[tuple[str, Layout, str | None]]:
+    """All arrays, those first that are used most for their size."""
+    return _restricted(sizes, *spaces) if len(spaces) == 1 else _unrestricted(sizes, *spaces)
 
 
 def _restricted(sizes: Sizes, spaces: Spaces) -> Iterator[tuple[str, Layout, str | None]]:
@@ -249,13 +260,17 @@ def _block(sizes: Sizes, free_bytes: int, threads: int, asked: int | None) -> in
     if asked is not None:
         if asked < 1:
             raise OutcoreError(errno.EINVAL, f"blocks of {asked} orbitals", detail="1 or more are needed")
-        return min(asked, max(sizes.virtual))
+        return min(max(asked, _least_block(sizes)), max(sizes.virtual))
     virtual = max(sizes.virtual)
     most = max(1, min(_LARGEST_BLOCK, int((_TILE_BYTES / _DOUBLE) ** 0.5) // max(sizes.occupied)))
-    found = min(most, virtual)
-    while found > 1 and _work(sizes, found, threads) > free_bytes // 2:
+    found = max(min(most, virtual), _least_block(sizes))
+    while found > _least_block(sizes) and _work(sizes, found, threads) > free_bytes // 2:
         found -= 1
     return int(np.ceil(virtual / np.ceil(virtual / found)))
+
+
+def _least_block(sizes: Sizes) -> int:
+    return -(-max(sizes.virtual) // _MOST_BLOCKS)
 
 
 def _work(sizes: Sizes, block: int, threads: int) -> int:
@@ -263,18 +278,19 @@ def _work(sizes: Sizes, block: int, threads: int) -> int:
     o, q, n = max(sizes.occupied), sizes.auxiliary, sizes.functions
     most = max(b - a for a, b in pairwise(sizes.cuts))
     pair, square = (block * o) ** 2, o * o
-    rows = max(block * max(o, block), o * (o + 1) // 2)
+    rows = block * max(o, block)
+    hole = o * (o + 1) // 2
     columns = block * block
     at_once = (
         5 * pair,  # rings
         6 * pair * threads,  # tile by tile
-        rows * square // 2 + 2 * columns * (rows + square // 2),  # ladder
+        (rows + hole) * square // 2 + 2 * columns * (rows + hole + square // 2),  # ladder
         5 * rows * square * threads,  # its result
         4 * square * square + 3 * square * o * block * threads,
         3 * q * block * o + 3 * pair,  # Coulomb
         q * (2 * square + 3 * block * max(o, block)),  # exchange
-        (4 * q * block * max(o, block) + 8 * rows * columns) * threads,  # ladder integrals
-        3 * q * rows * threads,  # fit
+        (4 * q * block * max(o, block) + 8 * (rows + hole) * columns) * threads,  # ladder integrals
+        3 * q * (rows * threads + hole),  # fit
         q * q,  # metric
         most * 4 * n * n * threads,  # transformation
         0 if len(sizes.occupied) == 1 else 5 * rows * rows,  # ladder of opposite spins

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from outcore.chem.cc.plan import CACHE_BYTES
 from outcore.parallel import team
 from outcore.tensor.array import Array
 from outcore.tensor.einsum import einsum
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from outcore.tensor.plan import Plan as ProductPlan
 
 Values = np.ndarray[Any, np.dtype[Any]]
+
+_PANELS = 0.75  # of the work space: the rest is for tiles that are converted and permuted
 
 
 class Room:
@@ -33,7 +36,8 @@ class Room:
         entry = self.plan.arrays[name]
         memory = "process" if self.world.size == 1 else "global"
         where = memory if entry.in_memory else "disk"
-        found = Array(self.world, entry.layout, where=where, store_dtype=entry.store_dtype)
+        options: dict[str, Any] = {} if entry.in_memory else {"cache_bytes": CACHE_BYTES}
+        found = Array(self.world, entry.layout, where=where, store_dtype=entry.store_dtype, **options)
         self._arrays.append(found)
         return found
 
@@ -59,7 +63,7 @@ class Room:
             out=result,
             scale=scale,
             accumulate=add,
-            memory=self.plan.work_bytes,
+            memory=int(_PANELS * self.plan.work_bytes),
             plan=plan,
             world=self.world,
             threads=self.threads,

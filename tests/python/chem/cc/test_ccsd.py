@@ -106,16 +106,25 @@ def test_no_natural_orbital_that_stays_is_refused(water: Any) -> None:
         CCSD(water, fno=0.9, comm=None, memory="500MB").kernel()
 
 
-def test_one_occupied_orbital() -> None:
+def test_one_occupied_orbital_and_the_ways_of_pyscf() -> None:
     from pyscf import cc as peers
 
     mf = mean_field("He 0 0 0", "cc-pvdz")
     peer = peers.CCSD(mf)
-    peer.conv_tol = 1e-11
+    peer.conv_tol, peer.conv_tol_normt = 1e-11, 1e-9
     peer.kernel()
-    with CCSD(mf, integrals="conventional", comm=None, memory="500MB", **TIGHT) as cc:
-        cc.kernel()
-    assert abs(cc.e_corr - peer.e_corr) < 1e-9
+    cc = CCSD(mf, comm=None, memory="500MB")
+    with cc.run(integrals="conventional", **TIGHT):
+        assert abs(cc.e_corr - peer.e_corr) < 1e-9
+        assert abs(cc.t1_diagnostic() - peer.get_t1_diagnostic()) < 1e-7
+        assert abs(cc.d1_diagnostic() - peer.get_d1_diagnostic()[0]) < 1e-7
+        with pytest.raises(OutcoreError, match="integrals are made already"):
+            cc.set(fno=1e-3)
+
+
+def test_an_unknown_setting_is_refused(water: Any) -> None:
+    with pytest.raises(OutcoreError, match="there is no setting colour"):
+        CCSD(water, comm=None, memory="500MB").set(colour=1)
 
 
 def test_nothing_to_correlate() -> None:
