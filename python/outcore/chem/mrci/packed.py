@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from outcore.chem.mrci.vectors import Array, Integers, Layout, Vector
     from outcore.job.world import World
 
-_AHEAD = 2  # tasks that were read and wait, and that wait to be added
+_AHEAD = 1  # tasks that were read and wait, and that wait to be added
 _POLL_S = 0.05
 _TASKS = 16  # at least, of each thread that computes
 _GROUPS = 64  # that are made singlets at a time

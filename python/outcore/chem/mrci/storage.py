@@ -13,6 +13,7 @@ import numpy as np
 from outcore.base.errors import OutcoreError
 from outcore.chem.mrci.operator import MemoryOperator
 from outcore.chem.mrci.packed import PackedOperator, Packing
+from outcore.job.processes import free_memory
 from outcore.job.scratch import check_room
 
 if TYPE_CHECKING:
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
     from outcore.chem.mrci.vectors import Layout
     from outcore.job.world import World
 
-_PIECES = 6  # tasks under way at a time, besides one for each thread
-_LARGEST_TASK = 1 << 22  # elements
+_PIECES = 4  # tasks that are read, or added, or wait, besides one for each thread
+_LARGEST_TASK = 1 << 23  # elements
+_LEAST = 32 << 20  # bytes for vectors and tasks
 _PACKED_BYTES = 3  # of an element, at most what searches of packed vectors have had
 PACKED_VECTORS = 3  # of the small space: a state, its last direction and its correction
 _SHARE = 1 / 16  # of the error bound that packing of a vector may take; searches add some vectors
@@ -52,12 +54,14 @@ def choose(
     limit = world.budget.limit_bytes if wishes.memory_bytes is None else wishes.memory_bytes
     integrals = kernel.integral_bytes + wishes.integral_bytes
     left = int(world.all_reduce(limit // shares - world.budget.used_bytes - integrals, "min"))
+    free = min(each.bytes for each in world.gather(free_memory(world, wishes.memory_bytes, options.threads)))
     if left <= 0:
         raise OutcoreError(
             errno.ENOMEM,
             "multireference CI",
             detail=f"integrals take {integrals / 1e6:.0f} MB at each process, of {limit / shares / 1e6:.0f} MB",
         )
+    left = min(left, max(free, _LEAST))  # what processes have besides counts as well, as far as work goes on
     packed = world.size > 1 or wishes.error_bound > 0 or wishes.vector_memory is not None
     if not packed and whole <= left:
         return MemoryOperator(layout, kernel, options.threads), options
@@ -69,7 +73,7 @@ def choose(
     )
     vectors = (2 * options.vectors + 1) * wishes.roots
     pieces = _PIECES + int(world.all_reduce(options.threads, "max"))
-    task_elements = min(_LARGEST_TASK, max(left // 4 // (16 * pieces), 1024))
+    task_elements = min(_LARGEST_TASK, max(left // 2 // (16 * pieces), 1024))
     memory = max(left - 16 * pieces * task_elements, 0) * 3 // 4
     if wishes.vector_memory is not None:
         memory = min(memory, wishes.vector_memory)
