@@ -33,9 +33,9 @@ def find_scratch(directory: str | os.PathLike[str] | None = None) -> str:
 
 
 def check_room(world: World, attempted: str, needs: Sequence[tuple[Path, int]]) -> None:
-    """Whether the disks of these directories have room for so many bytes of vectors of all processes, those of one
+    """Whether the disks of these directories have room for so many bytes of all processes, those of one
     file system together. Collective. Raises OutcoreError (ENOSPC)."""
-    with world.together("room for vectors"):
+    with world.together("room on disks"):
         total: dict[int, tuple[Path, int]] = {}
         for directory, size in needs:
             place = directory if directory.exists() else directory.absolute().parent
@@ -48,5 +48,5 @@ def check_room(world: World, attempted: str, needs: Sequence[tuple[Path, int]]) 
                     errno.ENOSPC,
                     attempted,
                     path=place,
-                    detail=f"vectors take {size / 1e6:.0f} MB, there are {free / 1e6:.0f} MB",
+                    detail=f"arrays take {size / 1e6:.0f} MB, there are {free / 1e6:.0f} MB",
                 )

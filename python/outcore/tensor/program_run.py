@@ -9,16 +9,17 @@ import operator
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from outcore import _core
 from outcore.arrays.disk_array import DiskArray
 from outcore.arrays.global_array import GlobalArray
 from outcore.arrays.node_array import NodeArray
 from outcore.arrays.sparse_array import BlockSparseArray
 from outcore.base.errors import OutcoreError
+from outcore.job import scratch
 from outcore.keep import checkpoint
 from outcore.tensor.array import Array as ExtendedArray
 from outcore.tensor.cells import Axis, cut_for
@@ -80,14 +81,8 @@ def run(program: Program, plan: ProgramPlan, restart: bool, progress: Tell | Non
             raise OutcoreError(errno.EINVAL, "run a program", detail="the plan is of another program")
         if restart and program.checkpoint is None:
             raise OutcoreError(errno.EINVAL, "run a program", detail="restart=True needs a checkpoint")
-        share, free = plan.disk_bytes / world.node_count, _core.file_system(world.scratch).free_bytes
-        if share > free:
-            raise OutcoreError(
-                errno.ENOSPC,
-                "run a program",
-                path=world.scratch,
-                detail=f"its arrays take {share / 1e6:.4g} MB there at a time, {free / 1e6:.4g} MB are free",
-            )
+    share = -int(-plan.disk_bytes // world.node_count)
+    scratch.check_room(world, "run a program", [(Path(world.scratch), share)])
     with watching(progress, world, plan.seconds) as watch:
         running = _Run(program, plan, watch)
         try:

@@ -175,7 +175,7 @@ def test_an_estimate_says_what_is_needed(given, tmp_path):
 def test_a_disk_that_is_too_small_is_refused_before_the_start(tmp_path):
     with outcore.World("self", scratch=tmp_path) as world:
         check_room(world, "full CI", [(tmp_path, 1000), (tmp_path / "new", 1000)])
-        with pytest.raises(OutcoreError, match=r"vectors take 4000000000000 MB, there are") as raised:
+        with pytest.raises(OutcoreError, match=r"arrays take 4000000000000 MB, there are") as raised:
             check_room(world, "full CI", [(tmp_path, 2 * 10**18), (tmp_path / "new", 2 * 10**18)])
         assert raised.value.errno == errno.ENOSPC
 
@@ -345,7 +345,7 @@ def test_states_need_no_room_twice(given, small_disk, tmp_path, monkeypatch):
     filler.write_bytes(b"x" * (free - first.plan.kept_bytes // 2))
     solved, _ = solve(given, tmp_path, checkpoint=kept)
     assert solved.converged
-    with pytest.raises(OutcoreError, match="vectors take"):
+    with pytest.raises(OutcoreError, match="arrays take"):
         solve(given, tmp_path, checkpoint=small_disk / "other")
 
 
