@@ -130,7 +130,7 @@ def holding(world, kind, values):
     if kind == "numpy":
         return values.copy()
     if kind == "node":
-        array = NodeArray(world, values.shape)
+        array = NodeArray(world, values.shape, values.dtype)
         if world.node_rank == 0:
             array.view[...] = values
         array.barrier()

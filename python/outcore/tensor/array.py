@@ -74,7 +74,8 @@ class Array(NumpyLike, Closing):
             several copies no single tile can be put: fill all of it (`from_function`, `move`).
         symmetry, sparsity: of the layout, if tilings are given.
         store_dtype: the type of the elements where they lie; float32 of float64 (complex64 of complex128) halves
-            the room. What is got then differs from what was put by `storage_error` at most.
+            the room. What is got then differs from what was put by `storage_error` at most; each accumulate rounds
+            once more.
         path: directory of a persistent array on disk, which `flush` and `close` commit; without it the array is
             scratch.
         distribution: of global memory: the number of the first stored tile of each process, rising from 0.

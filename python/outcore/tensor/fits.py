@@ -103,30 +103,6 @@ class Survey:
             raise error
 
 
-def _check_fits(values: Values, layout: Layout, tolerance: float | None) -> None:
-    if values.shape != layout.shape:
-        raise ValueError(f"an array of shape {values.shape} for {layout!r}")
-    limit = largest_finite(values) * rounding(values.dtype) if tolerance is None else tolerance
-    numbers = layout.numbers
-    for tile in np.ndindex(*layout.grid):
-        if tile in numbers:
-            continue
-        found = values[layout.box(tile)]
-        stored, axes, sign = layout.canonical(tile)
-        if stored is None:
-            difference = largest_difference(found, np.zeros((), values.dtype), 1)
-            what = "its layout has no such tile"
-        else:
-            difference = largest_difference(found, np.transpose(values[layout.box(stored)], axes), sign)
-            what = f"the symmetry makes it {'minus ' * (sign < 0)}tile {stored} with axes {axes}"
-        if difference > limit:
-            raise OutcoreError(
-                errno.EINVAL,
-                f"take tile {tile} of a NumPy array",
-                detail=f"{what}; it differs by {difference:.3g}, more than {limit:.3g}",
-            )
-
-
 def largest_difference(a: Values, b: Values, sign: int) -> float:
     """Of a and sign * b; where both are no numbers, or infinite, none."""
     with np.errstate(invalid="ignore", over="ignore"):
