@@ -479,23 +479,28 @@ class Array(NumpyLike, Closing):
         return type(self).wrap(self._world, other, self._layout.tilings)
 
     def _fill(self, tiles: Callable[[list[int]], Iterable[tuple[int, Values]]], what: str) -> None:
-        survey = Survey(self._layout)
+        """Of what has the symmetry, up to rounding: of nothing but that nobody could tell whether it has."""
         with self._world.together(f"fill an extended array ({what})"):
             for number, values in tiles(self._backend.filled()):
-                survey.see(number, values)
                 self._backend.put_async(number, stored_types.rounded(values, self._stored, self)).wait()
-        survey.judge(self)
         self._backend.sync()
 
     def fill_copies(self, make: Callable[[int], Values], what: str) -> None:
-        """Puts all stored tiles, `make(number)`, wherever there is a copy. Collective. Raises OutcoreError
-        EINVAL if they do not have the symmetry."""
+        """Puts all stored tiles, `make(number)`, wherever there is a copy. They have the symmetry. Collective."""
         self._fill(lambda numbers: ((number, make(number)) for number in numbers), what)
 
     def _fill_new(self, make: Callable[[int], Values], what: str) -> None:
-        """All copies of all tiles. After an error the array is closed, at all processes."""
+        """All copies of all tiles; proves their symmetry. After an error the array is closed, at all processes."""
+        survey = Survey(self._layout)
+
+        def seen(number: int) -> Values:
+            values = make(number)
+            survey.see(number, values)
+            return values
+
         try:
-            self.fill_copies(make, what)
+            self.fill_copies(seen, what)
+            survey.judge(self)
         except OutcoreError:
             self._backend.close()
             raise
