@@ -183,19 +183,6 @@ void bind_singlets(nb::module_& module) {
           "data.");
 }
 
-/// Calls a function of the store with records and numbers.
-template <auto member>
-void def_moves(nb::class_<RecordStore>& cls, const char* name, const char* doc) {
-  cls.def(
-      name,
-      [](RecordStore& self, const Line<const std::int64_t>& records, double error,
-         const Line<const double>& numbers) {
-        nb::gil_scoped_release release;
-        (self.*member)({records.data(), records.size()}, error, {numbers.data(), numbers.size()});
-      },
-      "records"_a, "error"_a, "numbers"_a, doc);
-}
-
 void bind_store(nb::module_& module) {
   nb::class_<RecordStoreCounts>(module, "RecordStoreCounts",
                                 "Of one process: records and packed bytes that it moved.")
@@ -213,10 +200,12 @@ void bind_store(nb::module_& module) {
       "that they\n"
       "share while there is room, else in a file. Any thread; see chem/ci/record_store.hpp.");
   store.def(nb::init<GlobalArray&, Counter&, GlobalArray&, file::RecordFile&, std::vector<Lock*>,
-                     std::vector<std::int64_t>>(),
-            "memory"_a, "taken"_a, "directory"_a, "file"_a, "locks"_a, "sizes"_a, nb::keep_alive<1, 2>(),
-            nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 6>(),
-            "memory: of uint8. directory: int64, two for each record, zero. sizes: numbers of each record.");
+                     std::vector<std::int64_t>, std::int64_t>(),
+            "memory"_a, "taken"_a, "directory"_a, "file"_a, "locks"_a, "sizes"_a, "reserve"_a,
+            nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(),
+            nb::keep_alive<1, 6>(),
+            "memory: of uint8. directory: int64, two for each record, zero. sizes: numbers of each record.\n"
+            "reserve: bytes that idle records leave to others.");
   store.def(
       "get",
       [](RecordStore& self, const Line<const std::int64_t>& records, const Line<double>& numbers) {
@@ -224,9 +213,24 @@ void bind_store(nb::module_& module) {
         self.get({records.data(), records.size()}, {numbers.data(), numbers.size()});
       },
       "records"_a, "numbers"_a.noconvert(), "Records, ascending, one after another.");
-  def_moves<&RecordStore::put>(store, "put", "Each number with at most this error; 0: as it is.");
-  def_moves<&RecordStore::add>(store, "add",
-                               "Adds to records, each atomically; sums are stored with at most this error.");
+  store.def(
+      "put",
+      [](RecordStore& self, const Line<const std::int64_t>& records, double error,
+         const Line<const double>& numbers, bool idle) {
+        nb::gil_scoped_release release;
+        self.put({records.data(), records.size()}, error, {numbers.data(), numbers.size()}, idle);
+      },
+      "records"_a, "error"_a, "numbers"_a, "idle"_a = false,
+      "Each number with at most this error; 0: as it is. idle: others have memory first.");
+  store.def(
+      "add",
+      [](RecordStore& self, const Line<const std::int64_t>& records, double error,
+         const Line<const double>& numbers) {
+        nb::gil_scoped_release release;
+        self.add({records.data(), records.size()}, error, {numbers.data(), numbers.size()});
+      },
+      "records"_a, "error"_a, "numbers"_a,
+      "Adds to records, each atomically; sums are stored with at most this error.");
   store
       .def(
           "erase",

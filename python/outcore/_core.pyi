@@ -1369,9 +1369,11 @@ class RecordStore:
         file: RecordFile,
         locks: Sequence[Lock],
         sizes: Sequence[int],
+        reserve: int,
     ) -> None:
         """
         memory: of uint8. directory: int64, two for each record, zero. sizes: numbers of each record.
+        reserve: bytes that idle records leave to others.
         """
 
     def get(
@@ -1392,8 +1394,11 @@ class RecordStore:
         numbers: Annotated[
             NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
+        idle: bool = False,
     ) -> None:
-        """Each number with at most this error; 0: as it is."""
+        """
+        Each number with at most this error; 0: as it is. idle: others have memory first.
+        """
 
     def add(
         self,

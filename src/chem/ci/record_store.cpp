@@ -47,13 +47,14 @@ struct RecordStore::Buffers {
 };
 
 RecordStore::RecordStore(GlobalArray& memory, Counter& taken, GlobalArray& directory, file::RecordFile& file,
-                         std::vector<Lock*> locks, std::vector<std::int64_t> sizes)
+                         std::vector<Lock*> locks, std::vector<std::int64_t> sizes, std::int64_t reserve)
     : memory_(memory),
       taken_(taken),
       directory_(directory),
       file_(file),
       locks_(std::move(locks)),
-      sizes_(std::move(sizes)) {
+      sizes_(std::move(sizes)),
+      reserve_(reserve) {
   if (locks_.empty()) throw std::invalid_argument("a store needs a lock");
   for (std::int64_t each : sizes_)
     if (each < 0 || max_packed_bytes(std::size_t(each)) > 0x7fffffff)
@@ -103,12 +104,19 @@ RecordStoreCounts RecordStore::counts() const {
   return counts_;
 }
 
+/// Whether less than the reserve would be left.
+bool RecordStore::is_scarce(std::int64_t bytes) {
+  const std::lock_guard guard(mutex_);
+  return memory_.shape()[0] - taken_.next(0) + free_bytes_ + end_ - next_ - bytes < reserve_;
+}
+
 bool RecordStore::take(std::int64_t bytes, Entry& entry) {
   const std::int64_t room = room_for(bytes);
   const std::lock_guard guard(mutex_);
   const auto at = free_.lower_bound(room);
   if (at != free_.end() && at->first <= 2 * room) {
     entry = {at->second + 1, bytes | at->first << 32};
+    free_bytes_ -= at->first;
     free_.erase(at);
     return true;
   }
@@ -118,7 +126,10 @@ bool RecordStore::take(std::int64_t bytes, Entry& entry) {
     const std::int64_t size = begin ? extent : room;
     if (!begin) begin = taken_.next_within(all, room);
     if (!begin) return false;
-    if (end_ - next_ >= smallest_room) free_.emplace(end_ - next_, next_);
+    if (end_ - next_ >= smallest_room) {
+      free_.emplace(end_ - next_, next_);
+      free_bytes_ += end_ - next_;
+    }
     next_ = *begin;
     end_ = next_ + size;
   }
@@ -130,6 +141,7 @@ bool RecordStore::take(std::int64_t bytes, Entry& entry) {
 void RecordStore::give_back(const Entry& entry) {
   const std::lock_guard guard(mutex_);
   free_.emplace(entry.room(), entry.place - 1);
+  free_bytes_ += entry.room();
 }
 
 /// A packed record begins with the error of its numbers.
@@ -164,15 +176,16 @@ void RecordStore::load(std::int64_t record, const Entry& entry, std::span<double
 }
 
 void RecordStore::store(std::int64_t record, Entry entry, double error, std::span<const double> numbers,
-                        Buffers& buffers) {
+                        Buffers& buffers, bool idle) {
   buffers.packed.resize(std::max(buffers.packed.size(), sizeof error + max_packed_bytes(numbers.size())));
   std::memcpy(buffers.packed.data(), &error, sizeof error);
   const auto bytes = std::int64_t(sizeof error + pack(numbers, error, buffers.packed.data() + sizeof error));
   const std::span<const std::byte> packed = std::span(buffers.packed).first(std::size_t(bytes));
   const Entry before = entry;
-  const bool stays = before.place > 0 && bytes <= before.room();
+  const bool leaves = idle && is_scarce(before.place > 0 ? 0 : bytes);
+  const bool stays = !leaves && before.place > 0 && bytes <= before.room();
   if (stays) entry.extent = bytes | before.room() << 32;
-  if (stays || take(bytes, entry)) {
+  if (stays || (!leaves && take(bytes, entry))) {
     memory_.put(range(entry.place - 1, entry.place - 1 + bytes), line(packed.data(), 1));
   } else {
     file_.put(record, packed);
@@ -201,12 +214,13 @@ void RecordStore::get(std::span<const std::int64_t> records, std::span<double> n
   }
 }
 
-void RecordStore::put(std::span<const std::int64_t> records, double error, std::span<const double> numbers) {
+void RecordStore::put(std::span<const std::int64_t> records, double error, std::span<const double> numbers,
+                      bool idle) {
   check(records, sizes_, numbers.size());
   Buffers buffers;
   for (std::int64_t each : records) {
     const auto size = std::size_t(sizes_[std::size_t(each)]);
-    store(each, entry(each), error, numbers.first(size), buffers);
+    store(each, entry(each), error, numbers.first(size), buffers, idle);
     numbers = numbers.subspan(size);
   }
 }
@@ -222,7 +236,7 @@ void RecordStore::add(std::span<const std::int64_t> records, double error, std::
       const Entry before = entry(each);
       load(each, before, buffers.numbers, buffers);
       for (std::size_t i = 0; i < size; ++i) buffers.numbers[i] += numbers[i];
-      store(each, before, error, buffers.numbers, buffers);
+      store(each, before, error, buffers.numbers, buffers, false);
     }
     numbers = numbers.subspan(size);
   }

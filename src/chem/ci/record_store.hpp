@@ -31,16 +31,17 @@ struct RecordStoreCounts {
 class OUTCORE_SIBLING RecordStore {
  public:
   /// `directory` has two int64 for each record and is zero; `memory` is of bytes, `taken` counts those that
-  /// processes have taken. `locks`: of all processes,
-  /// one for each of some groups of records. `sizes`: numbers of each record. All are used until the store is
-  /// gone.
+  /// processes have taken. `locks`: of all processes, one for each of some groups of records. `sizes`:
+  /// numbers of each record. `reserve`: bytes of memory that idle records leave to others. All are used until
+  /// the store is gone.
   RecordStore(GlobalArray& memory, Counter& taken, GlobalArray& directory, file::RecordFile& file,
-              std::vector<Lock*> locks, std::vector<std::int64_t> sizes);
+              std::vector<Lock*> locks, std::vector<std::int64_t> sizes, std::int64_t reserve);
 
   /// Records, ascending, one after another.
   void get(std::span<const std::int64_t> records, std::span<double> numbers);
   /// Each number with at most this error; 0: as it is. By one process at a time for each record.
-  void put(std::span<const std::int64_t> records, double error, std::span<const double> numbers);
+  /// `idle`: they are not read nor added to soon, so others have memory first.
+  void put(std::span<const std::int64_t> records, double error, std::span<const double> numbers, bool idle);
   void add(std::span<const std::int64_t> records, double error, std::span<const double> numbers);
   /// They are zero again.
   void erase(std::span<const std::int64_t> records);
@@ -67,7 +68,8 @@ class OUTCORE_SIBLING RecordStore {
   void set(std::int64_t record, const Entry& entry);
   void load(std::int64_t record, const Entry& entry, std::span<double> numbers, Buffers& buffers);
   void store(std::int64_t record, Entry entry, double error, std::span<const double> numbers,
-             Buffers& buffers);
+             Buffers& buffers, bool idle);
+  [[nodiscard]] bool is_scarce(std::int64_t bytes);
   [[nodiscard]] bool take(std::int64_t bytes, Entry& entry);
   void give_back(const Entry& entry);
 
@@ -77,10 +79,11 @@ class OUTCORE_SIBLING RecordStore {
   file::RecordFile& file_;
   std::vector<Lock*> locks_;
   std::vector<std::int64_t> sizes_;
-  std::int64_t extent_;                             // bytes
+  std::int64_t extent_, reserve_;                   // bytes
   mutable std::mutex mutex_;                        // of what follows
   std::int64_t next_ = 0, end_ = 0;                 // of the extent that this process has begun
   std::multimap<std::int64_t, std::int64_t> free_;  // room, first byte
+  std::int64_t free_bytes_ = 0;
   RecordStoreCounts counts_;
 };
 

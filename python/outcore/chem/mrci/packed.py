@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _AHEAD = 1  # tasks that were read and wait, and that wait to be added
 _POLL_S = 0.05
 _TASKS = 16  # at least, of each thread that computes
+_HOT_BYTES = 2  # of an element that is packed
 _GROUPS = 64  # that are made singlets at a time
 _STOP = 1 << 48  # far beyond any number of tasks
 
@@ -84,7 +85,8 @@ class PackedVector:
         self._operator, self.number, self._product = operator, number, product
         self.expect(None)
 
-    def expect(self, size: float | None) -> None:
+    def expect(self, size: float | None, *, idle: bool = False) -> None:
+        self._idle = idle
         packing = self._operator.packing
         if self._product or size is None:
             self.error = packing.products if self._product else packing.states
@@ -106,7 +108,7 @@ class PackedVector:
     def write(self, block: int, data: Array) -> Array:
         """Returns what is stored."""
         data = np.ascontiguousarray(data)
-        self._operator.store.put(self._block(block), self.error, data)
+        self._operator.store.put(self._block(block), self.error, data, self._idle)
         return self.read(block) if self.error else data
 
     def erase(self, block: int) -> None:
@@ -137,7 +139,10 @@ class PackedOperator:
         self._free = list(range(packing.vectors))
         self._largest = np.zeros(3, np.int64)  # elements, bytes in memory, bytes in the file
         self._counter = world.counter()
-        self._records = RecordStore(world, np.tile(layout.unit_sizes, packing.vectors), packing.memory_bytes)
+        # A vector that is multiplied, and its product, have memory before vectors of passes alone.
+        reserve = 2 * layout.records.elements * (_HOT_BYTES if packing.products else 9)
+        sizes = np.tile(layout.unit_sizes, packing.vectors)
+        self._records = RecordStore(world, sizes, packing.memory_bytes, reserve)
         self.store = self._records.native
         whole = sum(task.cost for task in kernel.tasks(math.inf))
         found = kernel.tasks(whole / (_TASKS * packing.workers), packing.task_elements, layout.unit_of)

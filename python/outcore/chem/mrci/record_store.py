@@ -19,10 +19,10 @@ SMALLEST_MEMORY = 4096
 
 
 class RecordStore:
-    """sizes: numbers of each record. memory_bytes: of this process. The work is done by `native`. Collective to
-    make and to close."""
+    """sizes: numbers of each record. memory_bytes: of this process. reserve: bytes that idle records leave to
+    others. The work is done by `native`. Collective to make and to close."""
 
-    def __init__(self, world: World, sizes: NDArray[np.int64], memory_bytes: int) -> None:
+    def __init__(self, world: World, sizes: NDArray[np.int64], memory_bytes: int, reserve: int = 0) -> None:
         self._memory = GlobalArray(world, world.size * max(SMALLEST_MEMORY, memory_bytes), "uint8")
         self._directory = GlobalArray(world, 2 * len(sizes), "int64")
         self._file = RecordFile(world, "records", len(sizes), typical_record=int(np.mean(sizes)) * 4 + 64)
@@ -34,6 +34,7 @@ class RecordStore:
             self._file,
             self._locks,
             sizes.tolist(),
+            reserve,
         )
 
     def close(self) -> None:

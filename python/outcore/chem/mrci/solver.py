@@ -316,7 +316,9 @@ class Search:
             rows = np.pad(rows, ((0, 0), (0, 1)))
         sizes = np.sqrt(np.einsum("ij,jk,ik->i", rows[:, :m], self._overlap, rows[:, :m]))
         for i, (each, size) in enumerate(zip(self._vectors, sizes, strict=False)):
-            each.expect(None if i < k else float(size))
+            each.expect(None if i < k else float(size), idle=True)
+        for each in self._multiplied:
+            each.expect(None, idle=True)
         errors = np.zeros(k)
         for found in self._each_block(work):
             errors += found

@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 BLOCK_ELEMENTS = 1 << 18  # of vectors that a pass has in memory at a time
-UNIT_ELEMENTS = 1 << 10  # of records that are moved together, if one is not larger
+UNIT_ELEMENTS = 1 << 12  # of records that are moved together, if one is not larger
 
 
 class Layout:
@@ -80,8 +80,9 @@ class Vector(Protocol):
     def write(self, block: int, data: Array) -> Array:
         """Returns what is stored, which may be rounded."""
 
-    def expect(self, size: float | None) -> None:
-        """About the norm of what is written from now on, which is a correction of states; None: of states."""
+    def expect(self, size: float | None, *, idle: bool = False) -> None:
+        """About the norm of what is written from now on, which is a correction of states; None: of states. idle: it
+        is not multiplied, nor added to, soon."""
 
     def close(self) -> None: ...
 
@@ -100,7 +101,7 @@ class MemoryVector:
         self.data[self.layout.slice(block)] = data
         return data
 
-    def expect(self, size: float | None) -> None:
+    def expect(self, size: float | None, *, idle: bool = False) -> None:
         """It is stored as it is."""
 
     def close(self) -> None:

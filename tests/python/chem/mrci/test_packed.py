@@ -119,6 +119,21 @@ def test_a_store_does_as_a_model(memory_bytes, error):
         store.close()
 
 
+def test_idle_records_leave_memory_to_others():
+    with World("self") as world:
+        records = RecordStore(world, np.full(40, 100), 20_000, reserve=15_000)
+        store, numbers = records.native, np.ones(100)
+        for record in range(20):
+            store.put(np.array([record]), 0.0, numbers, True)
+        idle = store.place(np.arange(20))
+        for record in range(20, 40):
+            store.add(np.array([record]), 0.0, numbers)
+        others = store.place(np.arange(20, 40))
+        records.close()
+
+    assert 0 < (idle > 0).sum() < (others > 0).sum()
+
+
 def test_counts_of_other_numbers_are_refused():
     with World("self") as world:
         store = Store(world, 100, [3, 4])
