@@ -5,12 +5,14 @@
 
 With kills each job has 1 to `--processes` processes, one of which is killed at a random moment; the next job goes
 on with the program, on another number of processes and with other memory. Prints each failure, with all that it
-takes to see it again, and how many programs ran; the status is 1 if one failed.
+takes to see it again, and how many programs ran; the status is 1 if one failed. `--json` adds that to a file, as to
+conformance/random_programs.json, of which `python scripts/documents` makes a table.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import shutil
@@ -49,6 +51,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--kills", type=float, metavar="SECONDS", help="between two kills, on average")
     parser.add_argument("--statements", action="store_true", help="random statements that run at once")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="to which what ran is added")
     parser.add_argument("--directory", type=Path, help=argparse.SUPPRESS)  # of a job that this command starts
     parser.add_argument("--number", type=int, default=0, help=argparse.SUPPRESS)  # of that job
     return parser.parse_args()
@@ -82,6 +85,17 @@ def all_jobs(options: argparse.Namespace) -> int:
             done(options, first_left(options))
         number += 1
     count = options.last - options.first
+    if options.json is not None:
+        ran = {
+            "kind": "statements" if options.statements else "programs",
+            "first": options.first,
+            "last": options.last,
+            "processes": options.processes,
+            "kills": kills,
+            "failed": failed,
+        }
+        runs = json.loads(options.json.read_text()) if options.json.exists() else []
+        options.json.write_text(json.dumps([*runs, ran], indent=1) + "\n")
     print(
         f"{count} programs on {'1 to ' * bool(options.kills)}{options.processes} processes, {kills} kills, "
         f"{failed} failed, {time.monotonic() - begun:.0f} s"

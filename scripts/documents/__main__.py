@@ -24,6 +24,7 @@ KINDS: dict[str, Callable[[Path, str], str]] = {
     "result": results.result,
     "iterations": results.iterations,
     "summary": results.summary,
+    "random-programs": results.random_programs,
     "chemio": results.chemio,
     "passion": results.passion,
     "commands": reference.commands,

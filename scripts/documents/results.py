@@ -148,6 +148,22 @@ def summary(root: Path, _: str) -> str:
     return "\n".join(lines)
 
 
+def random_programs(root: Path, _: str) -> str:
+    """How many of them ran, on how many processes, with how many kills."""
+    runs = json.loads((root / "tests" / "conformance" / "random_programs.json").read_text())
+    totals: dict[tuple[str, str], list[int]] = {}
+    for run in runs:
+        processes = f"1 to {run['processes']}" if run["kills"] else str(run["processes"])
+        total = totals.setdefault((run["kind"], processes), [0, 0, 0])
+        for place, value in enumerate((run["last"] - run["first"], run["kills"], run["failed"])):
+            total[place] += value
+    names = {"programs": "recorded programs", "statements": "statements that run at once"}
+    lines = ["| random | processes | seeds | kills | failed |", "|---|---:|---:|---:|---:|"]
+    for (kind, processes), (seeds, kills, failed) in sorted(totals.items()):
+        lines.append(f"| {names[kind]} | {processes} | {seeds} | {kills} | {failed} |")
+    return "\n".join(lines)
+
+
 def study(root: Path, name: str) -> dict[str, Any]:
     path = root / "docs" / "measure" / "studies" / name / "results.json"
     found: dict[str, Any] = json.loads(path.read_text())

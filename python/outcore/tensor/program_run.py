@@ -132,7 +132,7 @@ class _Run:
         self._free(lambda variable: True)
 
     def _skips_empty_loop(self) -> bool:
-        for which, loop in enumerate(self.program.loops):
+        for which, loop in reversed(list(enumerate(self.program.loops))):  # from the outermost
             if loop.count <= 0 and loop.first == self.next and loop.last > loop.first:
                 self._go_on(loop.last - 1, skipped=which)
                 return True

@@ -186,7 +186,7 @@ def test_what_has_run_before_a_statement(world, following, rounds, runs):
     assert [p.runs_before(s, following, rounds) for s in range(4)] == runs
 
 
-def test_a_loop_that_ends_with_an_empty_one_is_repeated(world):
+def test_empty_loops_are_left_out_and_those_around_them_are_not(world):
     with outcore.Program(world) as p:
         x, one = p.output(p.array((3,)), "x"), p.input(np.ones(3), "one")
         for _ in p.iterate(4):
@@ -198,6 +198,10 @@ def test_a_loop_that_ends_with_an_empty_one_is_repeated(world):
         for _ in p.iterate(2):
             for _ in p.iterate(0):
                 x += 1000 * one
+        for _ in p.iterate(0):
+            for _ in p.iterate(0):
+                x += 1000 * one
+            x += 1000 * one
     p.run()
     np.testing.assert_allclose(x.result[...], 4)
     close(x)
