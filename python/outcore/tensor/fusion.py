@@ -190,7 +190,7 @@ def cut_facts(facts: Facts, labels: str, letter: str, begin: int, end: int) -> F
     return section_facts(facts, labels.index(letter), begin, end) if letter in labels else facts
 
 
-def box_bytes(variable: Variable, within: Within) -> float:
-    """Of the largest box."""
+def box_bytes(variable: Variable, axis: int, length: int) -> int:
+    """Of a box that is so long along an axis."""
     facts = variable.facts
-    return math.prod(facts.shape) // facts.shape[within.axis] * largest(within.cuts) * facts.item_bytes
+    return math.prod(facts.shape) // facts.shape[axis] * length * facts.item_bytes

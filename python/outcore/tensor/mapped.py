@@ -122,4 +122,6 @@ class Mapped:
         value = value.astype(self.out.facts.dtype, copy=False, casting="same_kind")
         for request in self.out.put(box, value, add=self.statement.accumulate):
             request.wait()
-        return moved + (value.nbytes if self.out.facts.where in ("disk", "global") else 0)
+        written = value.nbytes if self.out.facts.where in ("disk", "global") else 0
+        reads = self.statement.accumulate and self.out.facts.where == "disk"  # what it is added to
+        return moved + (2 * written if reads else written)

@@ -99,28 +99,33 @@ class Solver:
     # ---- the linear program ----
 
     def solve(self) -> ProgramPlan:
+        begun = time.perf_counter()
+        taken, inside = self.choose()
+        seconds = time.perf_counter() - begun
+        return self._plan([self._ways.exact(s, way) for s, way in enumerate(taken)], inside, seconds)
+
+    def choose(self) -> tuple[list[Way], dict[int, bool]]:
+        """The way of each statement, and which arrays are in memory."""
         from scipy.optimize import Bounds, LinearConstraint, milp
 
         ways = self.ways()
         program = _Rows(self, ways)
-        begun = time.perf_counter()
         if not program.rows:
-            return self._plan(ways, [], {}, 0.0)
+            return [], {}
         solved = milp(
             np.array(program.cost),
             constraints=LinearConstraint(np.array(program.rows), program.low, program.high),
             integrality=np.ones(len(program.cost)),
             bounds=Bounds(0, program.upper),
         )
-        seconds = time.perf_counter() - begun
         if solved.x is None:
             raise self._nothing_fits(ways)
         inside = {n: bool(solved.x[column] > 0.5) for n, column in program.inside.items()}
-        chosen = [
-            next(i for i in range(len(found)) if solved.x[first + i] > 0.5)
+        taken = [
+            next(way for i, way in enumerate(found) if solved.x[first + i] > 0.5)
             for first, found in zip(program.first, ways, strict=True)
         ]
-        return self._plan(ways, chosen, inside, seconds)
+        return taken, inside
 
     def _too_little_memory(self) -> OutcoreError:
         """With the number of bytes that do if all arrays are on disk."""
@@ -168,11 +173,8 @@ class Solver:
 
     # ---- the plan ----
 
-    def _plan(
-        self, ways: Sequence[Sequence[Way]], chosen: Sequence[int], inside: Mapping[int, bool], seconds: float
-    ) -> ProgramPlan:
+    def _plan(self, taken: Sequence[Way], inside: Mapping[int, bool], seconds: float) -> ProgramPlan:
         program = self.program
-        taken = [found[index] for found, index in zip(ways, chosen, strict=True)]
         left_out = {
             number for number, each in self.made_within.items() if taken and taken[each.producer].skips
         }

@@ -16,7 +16,16 @@ from outcore.base.errors import OutcoreError
 from outcore.tensor.bound import Moved, least_bytes
 from outcore.tensor.canonical import size
 from outcore.tensor.expression import parse
-from outcore.tensor.fusion import Candidate, Within, box_bytes, cut_facts, labels_of, own_letter, ways_to_cut
+from outcore.tensor.fusion import (
+    Candidate,
+    Within,
+    box_bytes,
+    cut_facts,
+    labels_of,
+    largest,
+    own_letter,
+    ways_to_cut,
+)
 from outcore.tensor.geometry import Problem
 from outcore.tensor.operands import Facts, Where, plain
 from outcore.tensor.order import Cost, order
@@ -124,7 +133,7 @@ class Ways:
         involved = [v for v in dict.fromkeys([*arrays, *maker.operands]) if v is not made]
         most = [level * self.memory_bytes * self.rates.processes for level in _BOXES]
         for within in ways_to_cut(candidate, self.program, number, most):
-            box = box_bytes(made, within) / self.rates.processes
+            box = box_bytes(made, within.axis, largest(within.cuts)) / self.rates.processes
             rest = self.memory_bytes - box
             letter = own_letter(user, made, within.axis)
             kinds = _kinds(within, put_once=letter not in labels_of(user)[-1])
@@ -169,16 +178,8 @@ class Ways:
         """What it takes to make and to use one box in so much memory."""
         total = Point(0, 0, 0, 0)
         for s in (candidate.producer, number):
-            statement = self.program.statements[s]
-            labels = labels_of(statement)
             is_user = s == number
-            letter = (
-                own_letter(statement, candidate.variable, within.axis) if is_user else labels[-1][within.axis]
-            )
-            facts = [
-                cut_facts(self.placed(v, inside), word, letter, *box)
-                for v, word in zip([*statement.operands, statement.out], labels, strict=True)
-            ]
+            facts = self._cut(candidate, within, s, inside, box, is_user=is_user)
             fitting = self.points(s, facts, adds=adds and is_user, levels=[limit * PANELS])
             if not fitting or fitting[-1].workspace_bytes > limit:
                 return None
@@ -188,6 +189,73 @@ class Ways:
                 *(x + y for x, y in zip(total[1:], best[1:], strict=True)),
             )
         return total
+
+    def _cut(
+        self,
+        candidate: Candidate,
+        within: Within,
+        number: int,
+        inside: dict[int, bool],
+        box: tuple[int, int],
+        *,
+        is_user: bool,
+    ) -> list[Facts]:
+        """Of the arrays of the statement that makes the operand, or of the one that uses it, for one box."""
+        statement = self.program.statements[number]
+        labels = labels_of(statement)
+        axis = within.axis
+        letter = own_letter(statement, candidate.variable, axis) if is_user else labels[-1][axis]
+        return [
+            cut_facts(self.placed(v, inside), word, letter, *box)
+            for v, word in zip([*statement.operands, statement.out], labels, strict=True)
+        ]
+
+    # ---- what was chosen ----
+
+    def exact(self, number: int, way: Way) -> Way:
+        """A way with seconds and bytes as its plans, which are made when it is run, will have them."""
+        if way.skips:
+            return way
+        statement = self.program.statements[number]
+        memory = math.ceil(way.workspace_bytes)
+        if way.within is None:
+            facts = [self.placed(v, way.inside) for v in [*statement.operands, statement.out]]
+            seconds, moved = self._exactly(statement, facts, memory, statement.accumulate)
+            return way if seconds is None else replace(way, seconds=seconds, moved=moved)
+        within = way.within
+        candidate = next(each for each in self.made_within.values() if each.variable.name == within.variable)
+        letter = own_letter(statement, candidate.variable, within.axis)
+        kinds = _kinds(within, put_once=letter not in labels_of(statement)[-1])
+        inside = {**way.inside, candidate.variable.number: True}
+        total_seconds, total_moved = _BOX_S * (len(within.cuts) - 1), 0.0
+        for (length, adds), times in kinds.items():
+            begin = next(a for a, b in itertools.pairwise(within.cuts) if b - a == length)
+            box = begin, begin + length
+            held = math.ceil(box_bytes(candidate.variable, within.axis, length) / self.rates.processes)
+            for user in (False, True):
+                s = number if user else candidate.producer
+                facts = self._cut(candidate, within, s, inside, box, is_user=user)
+                adding = user and (adds or statement.accumulate)
+                seconds, moved = self._exactly(self.program.statements[s], facts, memory - held, adding)
+                if seconds is None:
+                    return way
+                total_seconds, total_moved = total_seconds + times * seconds, total_moved + times * moved
+        return replace(way, seconds=total_seconds, moved=total_moved)
+
+    def _exactly(
+        self, statement: Contract | Map, facts: Sequence[Facts], memory_bytes: int, adds: bool
+    ) -> tuple[float, float] | tuple[None, float]:
+        from outcore.tensor.program import Contract
+
+        if not isinstance(statement, Contract):
+            point = self._of_map(facts, facts[-1].bytes if adds and facts[-1].where == "disk" else 0)
+            return point.seconds, point.moved
+        expression = parse(statement.subscripts, [each.shape for each in facts[:-1]])
+        try:
+            predicted = contract(expression, facts, memory_bytes, self.rates, adds=adds).predicted
+        except OutcoreError:
+            return None, 0.0
+        return predicted.seconds, predicted.disk + predicted.network
 
     # ---- a statement by itself ----
 

@@ -186,7 +186,6 @@ def test_the_solver_finds_what_trying_everything_finds(world, kind, memory):
     """Over all placements, all arrays that can be left out, and all ways of each statement."""
     p = program_of(world, kind, memory)
     solver = Solver(p, memory, SLOW)
-    plan = solver.solve()
     ways = solver.ways()
     best = math.inf
     made = list(solver.made_within)
@@ -221,16 +220,11 @@ def test_the_solver_finds_what_trying_everything_finds(world, kind, memory):
                     default=math.inf,
                 )
             best = min(best, total)
-    chosen = [
-        (each.seconds * each.repeats + 1e-3 * each.moved_bytes * each.repeats / SLOW.read)
-        + 1e-6 * each.memory_bytes / memory
-        for each in plan.statements
-    ]
-    inside = [
-        n for n, v in solver.movable.items() if v.name in plan.copied or plan.where.get(v.name) == "process"
-    ]
-    assert sum(chosen) + sum(map(solver.cost_inside, inside)) == pytest.approx(best, rel=1e-3)
-    p.run(plan=plan)
+    taken, inside = solver.choose()
+    cost = sum(solver.cost(s, way) for s, way in enumerate(taken))
+    cost += sum(solver.cost_inside(n) for n, there in inside.items() if there)
+    assert cost == pytest.approx(best, rel=1e-3)
+    p.run(plan=solver.solve())
 
 
 def test_what_was_not_kept_is_made_again_when_a_run_goes_on_and_the_reverse(world, tmp_path):
