@@ -14,7 +14,7 @@ from cc_support import AMINO, WATER, mean_field, open_mean_field
 
 from outcore.chem.cc import CCSD
 
-SETTINGS = {"memory": "1GB", "threads": 1, "block": 5, "conv_tol": 1e-4, "conv_tol_normt": 1e-3}
+SETTINGS = {"memory": "4GB", "threads": 1, "block": 5, "conv_tol": 1e-4, "conv_tol_normt": 1e-3}
 
 
 def make() -> tuple[Any, float, float]:

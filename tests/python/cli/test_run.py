@@ -20,7 +20,7 @@ from outcore.base.errors import OutcoreError
 from outcore.cli.main import SUBCOMMANDS, _function
 from outcore.cli.run import JobOptions, Run, with_options
 
-METHODS = [name for name, entry in SUBCOMMANDS.items() if entry.parallel]
+METHODS = [name for name, entry in SUBCOMMANDS.items() if entry.module.startswith("outcore.chem.")]
 DEADLINE_S = 120
 
 
