@@ -21,6 +21,8 @@ from outcore.base.console import accept_any_text, visible
 
 FAILURE, USAGE = 1, 2  # exit statuses
 GRACE_S = 5.0  # a process that failed waits so long for the others to fail too, before it ends the job
+# All processes get a signal and leave what they compute, then remove their scratch. Slurm kills after 30 s.
+SIGNAL_GRACE_S = 20.0
 
 _SIGNALLED = "\0signal "  # what a process that got a signal tells the others, with its exit status
 
@@ -196,7 +198,7 @@ def _end_all(status: int) -> int:
     from outcore.job import world
 
     world.let_others_fail()
-    messages = launch.gather_within(GRACE_S, f"{_SIGNALLED}{status}")
+    messages = launch.gather_within(SIGNAL_GRACE_S, f"{_SIGNALLED}{status}")
     if messages is None:
         launch.abort(status)
         return status
