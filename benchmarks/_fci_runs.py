@@ -1,0 +1,163 @@
+"""Runs of the command `outcore fci` that are killed in the middle and gone on with, for benchmarks."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from outcore.cli.bench import BenchOptions, Claim, at_most
+from outcore.job.resources import parse_bytes
+
+_KILLED_IN = 4  # iteration
+_FEW = 3  # iterations with less memory
+_T3D_SECONDS, _T3D_ITERATIONS = 15050, 27  # Be2, 1.06e9 determinants, 64 processors
+_LINE = re.compile(r" *(\d+) +1 +(-[\d.]+) +(?:\S+ +)?(\S+) +([\d.]+) +(\d+) %")
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    geometry: str
+    basis: str  # name, or what is in a file
+    group: str
+    memory: str
+    energy: float | None = None  # Hartree
+    source: str = ""
+    most_seconds: float | None = None
+    less_memory: str | None = None
+    frozen: int = 0
+    t3d: bool = False
+
+
+@dataclass
+class _Iteration:
+    number: int
+    energy: float
+    residual: float
+    seconds: float
+    waiting: float  # %
+
+    @classmethod
+    def of_line(cls, line: str) -> _Iteration | None:
+        found = _LINE.match(line)
+        if found is None:
+            return None
+        number, energy, residual, seconds, waiting = found.groups()
+        return cls(int(number), float(energy), float(residual), float(seconds), float(waiting))
+
+    def claim(self, name: str, run: int) -> Claim:
+        how = f"energy {self.energy:.10f} Eh, residual {self.residual:.1e} Eh, {self.waiting:.0f} % of it waiting"
+        return Claim(f"{name}, run {run}, iteration {self.number}", self.seconds, "s", None, "", how)
+
+
+def _command(options: BenchOptions, case: Case, *more: str) -> list[str]:
+    geometry, basis = options.scratch / "molecule.xyz", options.scratch / "basis.nw"
+    geometry.write_text(case.geometry)
+    if "\n" in case.basis:
+        basis.write_text(case.basis)
+    return [
+        sys.executable, "-m", "outcore", "fci", str(geometry),
+        "--basis", str(basis) if "\n" in case.basis else case.basis, "--group", case.group,
+        "--frozen", str(case.frozen),
+        "--precision", "mixed", "--scratch", str(options.scratch), "--energy-only", *more,
+    ]  # fmt: skip
+
+
+def _run(
+    options: BenchOptions, name: str, command: list[str], killed_in: int | None = None
+) -> tuple[list[_Iteration], int]:
+    """Iterations of a command that is killed in one, and the most bytes that it had resident."""
+    found: list[_Iteration] = []
+    said: list[str] = []
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    most = 0
+    assert process.stdout is not None
+    for line in process.stdout:
+        said.append(line)
+        most = max(most, _resident_peak(process.pid))
+        if (iteration := _Iteration.of_line(line)) is None:
+            continue
+        found.append(iteration)
+        options.say(f"{name}: {line.strip()}")
+        if killed_in is not None and iteration.number == killed_in - 1:
+            time.sleep(iteration.seconds / 2)
+            process.send_signal(signal.SIGKILL)
+    status = process.wait()
+    if status != (0 if killed_in is None else -signal.SIGKILL):
+        raise RuntimeError(f"{' '.join(command)} ended with {status}:\n{''.join(said[-20:])}")
+    return found, most
+
+
+def _resident_peak(pid: int) -> int:
+    try:
+        text = Path(f"/proc/{pid}/status").read_text()
+    except OSError:  # it has ended
+        return 0
+    found = re.search(r"VmHWM:\s+(\d+) kB", text)
+    return int(found[1]) * 1024 if found else 0
+
+
+def converged(options: BenchOptions, case: Case) -> list[Claim]:
+    results, kept = options.scratch / "results.json", options.scratch / "kept"
+    name = f"{case.name}, {case.memory}"
+    more = ("--memory", case.memory, "--checkpoint", str(kept), "--json", str(results))
+    command = _command(options, case, *more)
+    before, most_before = _run(options, name, command, _KILLED_IN)
+    after, most_after = _run(options, name, command)
+    found: dict[str, Any] = json.loads(results.read_text())
+    every = before + after
+    threads = len(os.sched_getaffinity(0))
+    how = f"{found['determinants']} determinants, mixed precision, {threads} cores, killed once"
+    typical = statistics.median(each.seconds for each in every)
+    waiting = sum(each.seconds * each.waiting for each in every) / sum(each.seconds for each in every)
+    energy, peer = found["energies_hartree"][0], f"Cray T3D, 64 processors: {_T3D_SECONDS} s"
+    claims = [
+        Claim(f"{name}: iteration", typical, "s", _bar(case.most_seconds), peer if case.t3d else "", how),
+        Claim(f"{name}: share of iterations that waited", waiting, "%", _bar(15.0), "", how),
+        Claim(
+            f"{name}: iterations", len(every), "", None, f"T3D: {_T3D_ITERATIONS}" if case.t3d else "",
+            f"{how}; residual {found['residuals'][0]:.1e} Eh",
+        ),
+        Claim(
+            f"{name}: peak resident over the memory that it was given",
+            max(most_before, most_after) / parse_bytes(case.memory), "", at_most(1.0), "", how,
+        ),
+    ]  # fmt: skip
+    if case.energy is not None:
+        error = abs(energy - case.energy)
+        text = f"{energy:.10f} against {case.energy} Eh"
+        claims.insert(0, Claim(f"{name}: energy", error, "Eh", at_most(1e-6), case.source, text))
+    else:
+        claims.insert(0, Claim(f"{name}: energy", energy, "Eh", None, "", how))
+    if case.less_memory is not None:
+        claims += _with_less(options, case, typical)
+    claims += [each.claim(name, 1) for each in before] + [each.claim(name, 2) for each in after]
+    return claims
+
+
+def _bar(most: float | None) -> Any:
+    return None if most is None else at_most(most)
+
+
+def _with_less(options: BenchOptions, case: Case, typical: float) -> list[Claim]:
+    """A few iterations: the first has no direction to go on from, so the others count."""
+    assert case.less_memory is not None
+    name = f"{case.name}, {case.less_memory}"
+    command = _command(options, case, "--memory", case.less_memory)
+    found, most = _run(options, name, command, _FEW + 2)
+    seconds = statistics.median(each.seconds for each in found[1:])
+    how = f"{len(found) - 1} iterations, after the first"
+    budget = parse_bytes(case.less_memory)
+    return [
+        Claim(f"{name}: iteration, over that with {case.memory}", seconds / typical, "", at_most(1.3), "", how),
+        Claim(f"{name}: peak resident over the memory that it was given", most / budget, "", at_most(1.0), "", how),
+    ]  # fmt: skip
