@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import statistics
 import subprocess
@@ -114,6 +115,7 @@ def converged(options: BenchOptions, case: Case) -> list[Claim]:
     before, most_before = _run(options, name, command, _KILLED_IN)
     after, most_after = _run(options, name, command)
     found: dict[str, Any] = json.loads(results.read_text())
+    shutil.rmtree(kept)  # of this case alone, and large
     every = before + after
     threads = len(os.sched_getaffinity(0))
     how = f"{found['determinants']} determinants, mixed precision, {threads} cores, killed once"
