@@ -41,7 +41,6 @@ from outcore.tensor.result_check import (
 from outcore.tensor.symmetry import Symmetry
 
 _ZEROS = 1 << 18  # elements that are put at a time
-_SHARE = 0.75  # of what is left of the budget, if the caller names no memory
 
 
 class Contraction:
@@ -80,8 +79,7 @@ class Contraction:
         with self.world.together_with("einsum", bring):
             pass
         if memory is None:
-            free = self.world.budget.limit_bytes - self.world.budget.used_bytes
-            self.memory_bytes = int(self.world.all_reduce(free, "min") * _SHARE)
+            self.memory_bytes = rates_module.memory_of(self.world)
         with self.world.together("the result of einsum"):
             self.out = self._new(symmetry) if out is None else operand(out)
             self._check_out()

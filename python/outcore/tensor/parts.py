@@ -72,7 +72,10 @@ class Parts:
         if resumed is not None:
             region[resumed[0]] = resumed[1], self._extent(statement, resumed[0])
         if within is not None:
-            letter, cuts = own_letter(statement, self._named(within.variable), within.axis), within.cuts
+            letter, cuts = (
+                own_letter(statement, self._program.named(within.variable), within.axis),
+                within.cuts,
+            )
         else:
             letter, cuts = self._cut(statement, placed, resumed)
         if not letter:
@@ -153,7 +156,7 @@ class Parts:
         if within is None:
             arrays = self._sections(statement, region, {})
             return self._carry_out(statement, arrays, placed.memory_bytes, adds, region, watch)
-        maker, made = self._program.statements[within.producer], self._named(within.variable)
+        maker, made = self._program.statements[within.producer], self._program.named(within.variable)
         own, theirs = own_labels(statement, made), labels_of(maker)[-1]
         of_maker = {theirs[own.index(each)]: range_ for each, range_ in region.items() if each in own}
         shape = [
@@ -213,9 +216,6 @@ class Parts:
         if plan is None:
             plan = self._plans[key] = job.make_plan(rates, adds=accumulate)
         return job, plan
-
-    def _named(self, name: str) -> Variable:
-        return next(each for each in self._program.variables if each.name == name)
 
 
 def _share(watch: Told | None, before: float, share: float) -> Told | None:

@@ -25,7 +25,6 @@ from outcore.tensor.program_plan import Placed, ProgramPlan
 from outcore.tensor.rates import Rates
 from outcore.tensor.ways import Way, Ways
 
-_SHARE = 0.75  # of what is left of the budget, if the caller names no memory
 _IDLE_DISK = (
     1e-3  # of the seconds of the disk count where they are hidden: without it placements are arbitrary
 )
@@ -38,8 +37,7 @@ def plan_program(program: Program, rates: Rates | None = None) -> ProgramPlan:
     Raises: OutcoreError ENOMEM (no placement fits: says the least that does), ENOSPC (more than the disk given).
     """
     world = program.world
-    free = int(world.all_reduce(world.budget.limit_bytes - world.budget.used_bytes, "min"))
-    memory = int(free * _SHARE) if program.memory is None else program.memory
+    memory = rates_module.memory_of(world) if program.memory is None else program.memory
     if rates is None:
         rates = rates_module.measured(world, rates_module.threads_of(world))
     found: ProgramPlan | None = None

@@ -177,9 +177,6 @@ class Loop:
     until: Callable[[int], bool] | None
 
 
-_active: list[Program] = []
-
-
 class Program:
     """Statements over arrays, planned as a whole. Recording, `plan` and `run` are collective: all processes
     do the same.
@@ -188,7 +185,7 @@ class Program:
         world: the processes.
         memory: of each process, for arrays and panels: bytes or as "1GB"; None: three quarters of what is left of
             the budget.
-        disk: bytes of all disks together that the program may fill; None: what is free is not asked.
+        disk: bytes of all disks together that the program may fill; None: any. `run` refuses more than is free.
         checkpoint: a directory in which finished statements are kept, so that a killed run can go on, on any
             number of processes and with any memory; None: nothing is kept.
         every: seconds between two checkpoints, at least; within long statements, too. None: a minute, and twenty
@@ -220,11 +217,10 @@ class Program:
     # ---- recording ----
 
     def __enter__(self) -> Self:
-        _active.append(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        _active.remove(self)
+        return
 
     def input(self, array: Any, name: str | None = None) -> Variable:
         """An array of the caller, of any kind that `einsum` takes. Statements may change it."""
@@ -255,12 +251,13 @@ class Program:
         return variable
 
     def iterate(self, count: int, until: Callable[[int], bool] | None = None) -> Iterator[int]:
-        """The statements in the body of `for _ in p.iterate(n):` are recorded once and run so many times;
-        `until`, the
-        same at all processes, may look at numbers by `value`."""
+        """The statements in the body of `for _ in p.iterate(n):` are recorded once and run so many times; `until`,
+        the same at all processes, may look at numbers by `value`."""
         first = len(self.statements)
-        yield 0
-        self.loops.append(Loop(first, len(self.statements), count, until))
+        try:
+            yield 0
+        finally:  # of a body that is left by `break`, too
+            self.loops.append(Loop(first, len(self.statements), count, until))
 
     def einsum(
         self,
@@ -327,9 +324,8 @@ class Program:
         accumulate: bool = False,
         text: str | None = None,
     ) -> Variable:
-        """Records function(box, *blocks) for every box of arrays of one shape: the block of the result. It
-        may be called
-        for boxes of any size and in any thread. `box` is a tuple of slices."""
+        """Records function(box, *blocks) for every box of arrays of one shape: the block of the result. It may be
+        called for boxes of any size and in any thread. `box` is a tuple of slices."""
         found = [self._operand(each) for each in operands]
         if out is None:
             dtype = np.result_type(*(each.dtype for each in found))
@@ -476,6 +472,9 @@ class Program:
 
         self.report = program_run.run(self, self.plan() if plan is None else plan, restart, progress)
         return self.report
+
+    def named(self, name: str) -> Variable:
+        return next(each for each in self.variables if each.name == name)
 
     def value(self, variable: Variable) -> Any:
         """The present value of an array without axes, while a program runs or after it."""

@@ -233,7 +233,7 @@ class _Run:
         if self.watch is not None:
             self.watch.begin(placed.text, placed.seconds)
         within = placed.within
-        if within is not None and self._named(within.variable).number in self.arrays:
+        if within is not None and self.program.named(within.variable).number in self.arrays:
             within = None  # an earlier run has kept it
         amounts = self._parts.run(number, within, resumed, self.watch)
         seconds = float(self.world.all_reduce(time.perf_counter() - begun, "max"))
@@ -246,9 +246,6 @@ class _Run:
         if number == self.next:  # and is not made again for a later one
             self.part = letter, place
             self._keep(finished=False)
-
-    def _named(self, name: str) -> Variable:
-        return next(each for each in self.program.variables if each.name == name)
 
     # ---- what is kept ----
 

@@ -19,6 +19,7 @@ _GEMM = 1024  # rows and columns of what is measured
 _INNER = (16, 64, 128, 256, 1024)
 _CORRECTION = "contractions"
 _TELLING_S = 0.3  # of a run
+_SHARE = 0.75  # of what is left of the budget
 _COMPLEX = {"complex64": "float32", "complex128": "float64"}  # four real multiplications each
 
 
@@ -137,6 +138,13 @@ def learn(rates: Rates, dtype: str, predicted: Amounts, actual: Amounts) -> None
 
 def _settings(rates: Rates, dtype: str) -> dict[str, Any]:
     return {"threads": rates.threads, "processes": rates.processes, "type": dtype}
+
+
+def memory_of(world: World) -> int:
+    """Bytes of each process, if the caller names none: three quarters of what is left of the least budget.
+    Collective."""
+    free = world.budget.limit_bytes - world.budget.used_bytes
+    return int(world.all_reduce(free, "min") * _SHARE)
 
 
 def threads_of(world: World) -> int:

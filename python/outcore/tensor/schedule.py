@@ -186,10 +186,6 @@ def _batches(problem: Problem, memory_bytes: float) -> list[Size]:
     return [fits[0]] if fits else [sizes[-1]]
 
 
-def _word(problem: Problem) -> int:
-    return int(np.result_type(problem.left.dtype, problem.right.dtype, problem.out.dtype).itemsize)
-
-
 Grid = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
