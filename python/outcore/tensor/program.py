@@ -98,6 +98,11 @@ class Variable:
     def dtype(self) -> np.dtype[Any]:
         return self.facts.dtype
 
+    @property
+    def symmetry(self) -> Symmetry:
+        """That it has whatever its elements are."""
+        return Symmetry(len(self.shape)) if self.layout is None else self.layout.symmetry
+
     def __add__(self, other: Variable | Linear) -> Linear:
         return as_linear(self) + other
 
@@ -291,16 +296,15 @@ class Program:
             detail = f"the result, {out.name}, is an operand"
             raise OutcoreError(errno.EINVAL, what, detail=detail)
         self._check_result(what, out, dtype)
-        symmetries = [
-            Symmetry(len(v.shape)) if v.layout is None else v.layout.symmetry for v in [*found, out]
-        ]
-        check_symmetry(what, expression, found, symmetries[:-1], symmetries[-1])
+        check_symmetry(what, expression, found, [v.symmetry for v in found], out.symmetry)
         self._check_tilings(f"einsum '{expression}'", [*expression.inputs, expression.output], [*found, out])
         self.statements.append(Contract(str(expression), tuple(found), out, accumulate, scale))
         return out
 
     def combine(self, value: Linear, out: Variable | None = None, *, accumulate: bool = False) -> Variable:
-        """Records out = sum of arrays, or adds it to what is there."""
+        """Records out = sum of arrays, or adds it to what is there. Of a result that lacks tiles, those that it has
+        are computed and no others. If it has a symmetry, all arrays must have it: those with a layout that lacks it
+        are refused; of arrays without layout the caller knows."""
         factors = tuple(factor for factor, _ in value.terms)
 
         def add(box: Any, *blocks: Any) -> Any:
@@ -314,6 +318,7 @@ class Program:
         if out is None:
             out = self._variable(None, plain(value.terms[0][1].shape, dtype, "disk"))
         self._check_result("record a program", out, dtype)
+        self._check_permutations(out, [v for _, v in value.terms], with_signs=True)
         return self.map(add, *(v for _, v in value.terms), out=out, accumulate=accumulate, text=text)
 
     def map(
@@ -325,7 +330,12 @@ class Program:
         text: str | None = None,
     ) -> Variable:
         """Records function(box, *blocks) for every box of arrays of one shape: the block of the result. It may be
-        called for boxes of any size and in any thread. `box` is a tuple of slices."""
+        called for boxes of any size and in any thread. `box` is a tuple of slices.
+
+        Of a result that lacks tiles, those that it has are computed and no others. If it has a symmetry, what the
+        function makes must have it, which nobody checks; operands with a layout that lacks its permutations, with
+        any sign, are refused.
+        """
         found = [self._operand(each) for each in operands]
         if out is None:
             dtype = np.result_type(*(each.dtype for each in found))
@@ -335,6 +345,7 @@ class Program:
                 detail = f"{each.name} has shape {each.shape}, {out.name} {out.shape}"
                 raise OutcoreError(errno.EINVAL, "record a program", detail=detail)
         self._check_result("record a program", out)
+        self._check_permutations(out, found)
         axes = string.ascii_letters[: len(out.shape)]
         self._check_tilings("record a program", [axes] * (len(found) + 1), [*found, out])
         name = text or str(getattr(function, "__name__", "function"))
@@ -352,6 +363,24 @@ class Program:
             check_apart(
                 what, f"the result, {out.name},", mine, [(v.name, self._sources[v.number]) for v in others]
             )
+
+    def _check_permutations(
+        self, out: Variable, operands: Sequence[Variable], *, with_signs: bool = False
+    ) -> None:
+        """Raises OutcoreError if an operand with a layout need not have the symmetry of the result, element by
+        element: tiles that are not computed could be others than those that follow."""
+        if out.layout is None:
+            return
+        for permutation, sign in out.layout.symmetry.elements.items():
+            for each in operands:
+                found = sign if each.layout is None else each.layout.symmetry.elements.get(permutation)
+                if found is None or (with_signs and found != sign):
+                    raise OutcoreError(
+                        errno.EINVAL,
+                        "record a program",
+                        detail=f"{each.name} need not have the symmetry of {out.name} that permutes axes as "
+                        f"{permutation}",
+                    )
 
     def _check_tilings(self, what: str, labels: Sequence[str], arrays: Sequence[Variable]) -> None:
         names, tilings = [each.name for each in arrays], [each.facts.tilings for each in arrays]

@@ -247,6 +247,50 @@ def test_tiles_and_symmetry(world):
     stored.close()
 
 
+@pytest.mark.parametrize("symmetry", [None, "symmetric(0,1)"])
+def test_sums_of_what_need_not_have_the_symmetry_of_the_result_are_refused(world, symmetry):
+    axis = outcore.Tiling(6, tile=2)
+    with outcore.Program(world) as p:
+        x = p.array(outcore.Layout([axis, axis], None, symmetry), name="x")
+        y = p.array(outcore.Layout([axis, axis], None, "antisymmetric(0,1)"), name="y")
+        for record in (
+            lambda: p.combine(2 * y + x, out=y),
+            lambda: y.__iadd__(x),
+            lambda: y.__setitem__(..., x),
+        ):
+            with pytest.raises(
+                OutcoreError, match=r"x need not have the symmetry of y .* \(1, 0\)"
+            ) as caught:
+                record()
+            assert caught.value.errno == errno.EINVAL
+        assert not p.statements
+
+
+def test_functions_of_what_lacks_the_permutations_of_the_result_are_refused(world):
+    layouts = [
+        outcore.Layout([outcore.Tiling(6, tile=2)] * 2, None, symmetry)
+        for symmetry in (None, "symmetric(0,1)", "antisymmetric(0,1)")
+    ]
+    values = np.random.default_rng(1).standard_normal((6, 6))
+    symmetric, odd = values + values.T, values - values.T
+    given = [
+        outcore.Array.from_numpy(world, *each) for each in zip((symmetric, odd), layouts[1:], strict=True)
+    ]
+    with outcore.Program(world) as p:
+        x, s, a = p.array(layouts[0], name="x"), p.input(given[0], "s"), p.input(given[1], "a")
+        with pytest.raises(OutcoreError, match="x need not have the symmetry of a") as caught:
+            p.map(lambda box, x: x, x, out=a)
+        assert caught.value.errno == errno.EINVAL
+        made = p.output(p.array(layouts[2]), "made")
+        p.map(lambda box, x, y: x * y, s, a, out=made)
+        p.combine(p.input(odd, "dense") * 2, out=made, accumulate=True)
+    p.run()
+    np.testing.assert_allclose(made.result.to_numpy(), symmetric * odd + 2 * odd)
+    close(made)
+    for each in given:
+        each.close()
+
+
 @pytest.mark.parametrize(
     ("write", "words"),
     [
