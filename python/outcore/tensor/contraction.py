@@ -44,7 +44,8 @@ _ZEROS = 1 << 18  # elements that are put at a time
 
 
 class Contraction:
-    """The arguments of a call, checked."""
+    """The arguments of a call, checked. `checks_symmetry`: unless the caller knows that the result has that of
+    `out`, or makes it so."""
 
     def __init__(
         self,
@@ -57,7 +58,7 @@ class Contraction:
         *,
         creates: bool = True,
         symmetry: str | Sequence[str] | Symmetry | None = None,
-        symmetrize: bool = False,
+        checks_symmetry: bool = True,
         scale: complex = 1,
     ) -> None:
         self._arrays, self.result = list(operands), out
@@ -74,7 +75,7 @@ class Contraction:
             if out is not None and symmetry is not None:
                 raise OutcoreError(errno.EINVAL, self._what, detail="`out` has its symmetry; give no other")
             told = [described(each.facts) for each in self.inputs]
-            return str(self.expression), self.memory_bytes, self.threads, symmetrize, told
+            return str(self.expression), self.memory_bytes, self.threads, checks_symmetry, told
 
         with self.world.together_with("einsum", bring):
             pass
@@ -84,7 +85,7 @@ class Contraction:
             self.out = self._new(symmetry) if out is None else operand(out)
             self._check_out()
             self._check_tilings()
-            if not symmetrize:
+            if checks_symmetry:
                 self._check_symmetry()
         if creates and self._make is not None:
             self.result = self._make()

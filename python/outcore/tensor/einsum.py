@@ -116,7 +116,7 @@ class Einsum:
             memory,
             threads,
             symmetry=symmetry,
-            symmetrize=symmetrize,
+            checks_symmetry=not symmetrize,
             scale=scale,
         )
         if symmetrize:
@@ -153,7 +153,13 @@ class Einsum:
             turned = "".join(output[axis] for axis in permutation)
             subscripts = f"{','.join(job.expression.inputs)}->{turned}"
             each = Contraction(
-                subscripts, operands, job.out.array, job.world, job.memory_bytes, job.threads, symmetrize=True
+                subscripts,
+                operands,
+                job.out.array,
+                job.world,
+                job.memory_bytes,
+                job.threads,
+                checks_symmetry=False,
             )
             plan = each.make_plan(rates, adds=True)
             seconds = plan.predicted.seconds
@@ -187,7 +193,7 @@ class Einsum:
             threads,
             creates=False,
             symmetry=symmetry,
-            symmetrize=symmetrize,
+            checks_symmetry=not symmetrize,
         )
         return job.make_plan(rates_of(job) if rates is None else rates)
 

@@ -209,7 +209,15 @@ class Parts:
     ) -> tuple[Contraction, Plan]:
         *operands, out = arrays
         rates = self._plan.rates
-        job = Contraction(statement.subscripts, operands, out, self._world, memory_bytes, rates.threads)
+        job = Contraction(
+            statement.subscripts,
+            operands,
+            out,
+            self._world,
+            memory_bytes,
+            rates.threads,
+            checks_symmetry=False,  # it was when the statement was recorded; sections of arrays do not tell
+        )
         places = [(each.facts.shape, each.facts.where, each.facts.tiles) for each in arrays]
         key = id(statement), memory_bytes, accumulate, *places
         plan = self._plans.get(key)

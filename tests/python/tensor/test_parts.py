@@ -144,3 +144,32 @@ def test_parts_are_not_made_where_they_would_take_longer(tmp_path):
             assert len(calls) == len(p.statements) - sum(each.skipped for each in plan.statements) + boxes
             check(p, out, n, x)
             assert os.path.exists(tmp_path / "kept")
+
+
+def test_results_with_a_symmetry_are_made_in_parts(tmp_path, monkeypatch):
+    """Sections of an array, or two sections of one array, do not tell of its symmetry any more."""
+    random = np.random.default_rng(2)
+    axis, other = outcore.Tiling(20, tile=10), outcore.Tiling(60, tile=10)
+    x, s = random.standard_normal((20, 900)), random.standard_normal((20, 20, 60))
+    s = s + s.transpose(1, 0, 2)
+    parts = []
+    part = Parts._part
+    monkeypatch.setattr(
+        Parts, "_part", lambda self, each, *rest: (parts.append(str(each)[0]), part(self, each, *rest))[1]
+    )
+    slow = replace(ASSUMED, gemm=((16, 1e5), (1024, 1e5)), copy=1e5)
+    with (
+        outcore.World("self", memory="100MB") as world,
+        outcore.Array.from_numpy(world, s, [axis, axis, other], symmetry="symmetric(0,1)") as symmetric,
+    ):
+        with outcore.Program(world, memory="1MB", checkpoint=tmp_path / "kept", every=0) as p:
+            a, layout = p.input(x, "a"), outcore.Layout([axis, axis], None, "symmetric(0,1)")
+            y, z = (p.output(p.array(layout), name) for name in "yz")
+            outcore.einsum("ia,ja->ij", a, a, out=y)
+            outcore.einsum("ija,ab->ij", p.input(symmetric, "s"), np.ones((60, 5)), out=z)
+        p.run(plan=p.plan(slow))
+        assert min(parts.count("y"), parts.count("z")) > 1
+        np.testing.assert_allclose(y.result.to_numpy(), x @ x.T)
+        np.testing.assert_allclose(z.result.to_numpy(), 5 * s.sum(2), atol=1e-12)
+        y.result.close()
+        z.result.close()
