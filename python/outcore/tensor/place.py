@@ -208,7 +208,7 @@ class Solver:
                 )
             )
         return ProgramPlan(
-            text=program.text(),
+            fingerprint=program.fingerprint(),
             where=where,
             copied=tuple(copied),
             statements=tuple(statements),

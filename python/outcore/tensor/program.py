@@ -17,6 +17,7 @@ Nothing runs inside of the block: what is written there is recorded. The plan de
 from __future__ import annotations
 
 import errno
+import hashlib
 import itertools
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -479,6 +480,14 @@ class Program:
             ]
             lines.append("  " * depth + str(each))
         return "\n".join(lines)
+
+    def fingerprint(self) -> str:
+        """Of the statements and the arrays: equal for equal programs, whatever values are in the arrays."""
+        facts = [
+            (v.name, v.shape, v.dtype.name, v.facts.tiles, v.layout and v.layout.as_json())
+            for v in self.variables
+        ]
+        return hashlib.sha256(repr((self.text(), facts)).encode()).hexdigest()
 
     # ---- planning and running ----
 

@@ -41,13 +41,13 @@ class ProgramPlan:
     """A plan of a whole program.
 
     Attributes:
-        text: the statements.
+        fingerprint: of the program, which no other one has.
         where: of each variable, by name: process, node, global or disk.
         copied: disk arrays of the caller that are copied into memory first.
         memory: of a process, in the time of each statement: arrays in memory and panels.
     """
 
-    text: str
+    fingerprint: str
     where: dict[str, Where]
     copied: tuple[str, ...]
     statements: tuple[Placed, ...]

@@ -4,7 +4,6 @@ finished."""
 from __future__ import annotations
 
 import errno
-import hashlib
 import operator
 import time
 from collections.abc import Callable, Iterator
@@ -76,8 +75,8 @@ class ProgramReport:
 def run(program: Program, plan: ProgramPlan, restart: bool, progress: Tell | None) -> ProgramReport:
     """Collective. After an error arrays of the program are gone; what was kept last is there."""
     world = program.world
-    with world.together("run a program", plan.text, restart, program.checkpoint is None):
-        if plan.text != program.text():
+    with world.together("run a program", plan.fingerprint, restart, program.checkpoint is None):
+        if plan.fingerprint != program.fingerprint():
             raise OutcoreError(errno.EINVAL, "run a program", detail="the plan is of another program")
         if restart and program.checkpoint is None:
             raise OutcoreError(errno.EINVAL, "run a program", detail="restart=True needs a checkpoint")
@@ -271,7 +270,7 @@ class _Run:
             arrays[f"v{variable.number}"] = array
         meta = {
             "what": "program of outcore",
-            "program": self._fingerprint(),
+            "program": self.program.fingerprint(),
             "next": self.next,
             "rounds": {str(k): v for k, v in self.rounds.items()},
             "part": self.part,
@@ -308,13 +307,6 @@ class _Run:
             if written and is_there:
                 yield variable
 
-    def _fingerprint(self) -> str:
-        facts = [
-            (v.name, v.shape, v.dtype.name, v.facts.tiles, v.layout and v.layout.as_json())
-            for v in self.program.variables
-        ]
-        return hashlib.sha256(repr((self.program.text(), facts)).encode()).hexdigest()
-
     def restore(self) -> bool:
         """Whether there was something to go on from."""
         path = self.program.checkpoint
@@ -327,7 +319,10 @@ class _Run:
         with kept as saved:
             with self.world.together("go on with a program"):
                 meta = saved.meta if isinstance(saved.meta, dict) else {}
-                if meta.get("what") != "program of outcore" or meta.get("program") != self._fingerprint():
+                if (
+                    meta.get("what") != "program of outcore"
+                    or meta.get("program") != self.program.fingerprint()
+                ):
                     raise OutcoreError(
                         errno.EINVAL,
                         "go on with a program",

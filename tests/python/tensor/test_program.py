@@ -110,6 +110,21 @@ def test_plans_are_values(world):
         other.run(plan=plan)
 
 
+def test_a_plan_is_of_arrays_of_one_size(world):
+    """One that has boxes of an array would leave out part of a larger one."""
+    programs = []
+    for n in (90, 180):
+        with outcore.Program(world, memory="20kB") as p:
+            outcore.einsum(
+                "ij,jl->il", np.ones((n, 70)), np.ones((70, 3)), out=p.output(p.array((n, 3)), "x")
+            )
+        programs.append(p)
+    assert programs[0].text() == programs[1].text()
+    with pytest.raises(OutcoreError, match="the plan is of another program") as caught:
+        programs[1].run(plan=programs[0].plan(ASSUMED))
+    assert caught.value.errno == errno.EINVAL
+
+
 def test_lives_end_with_the_last_use_and_cover_loops(world):
     p, r, e, q = recorded(world, *arrays())
     w, s = p.variables[4:6]
