@@ -6,6 +6,7 @@ import errno
 import math
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from outcore.tensor.extended import ExtendedOperand, layout_facts, operand
 from outcore.tensor.layout import Layout
 from outcore.tensor.letters import common_tilings
 from outcore.tensor.operands import Facts, LocalOperand, OnesOperand, Operand, SummedOperand, Where, plain
-from outcore.tensor.plan import Plan, contract, described, problems, result_tiles
+from outcore.tensor.plan import Plan, contract, described, least_memory, problems, result_tiles
 from outcore.tensor.product_plan import Planned
 from outcore.tensor.progress import Told
 from outcore.tensor.rates import Rates
@@ -56,7 +57,6 @@ class Contraction:
         memory: int | str | None,
         threads: int | None,
         *,
-        creates: bool = True,
         symmetry: str | Sequence[str] | Symmetry | None = None,
         checks_symmetry: bool = True,
         scale: complex = 1,
@@ -67,6 +67,7 @@ class Contraction:
         self._symmetry = Symmetry(0)
         self._scale = scale
         self._make: Callable[[], Any] | None = None  # the result, if the caller has not made it
+        self._made: tuple[int, Where] | None = None  # its bytes, and where it is if it is in memory
 
         def bring() -> tuple[Any, ...]:
             self.inputs = [operand(each) for each in operands]
@@ -81,15 +82,19 @@ class Contraction:
             pass
         if memory is None:
             self.memory_bytes = rates_module.memory_of(self.world)
+        self._given_bytes = self.memory_bytes
         with self.world.together("the result of einsum"):
             self.out = self._new(symmetry) if out is None else operand(out)
             self._check_out()
             self._check_tilings()
             if checks_symmetry:
                 self._check_symmetry()
-        if creates and self._make is not None:
+
+    def create(self) -> None:
+        """The result, if the caller has not made it. Collective; may be repeated."""
+        if self._make is not None:
             self.result = self._make()
-            self.out = operand(self.result)
+            self.out, self._make = operand(self.result), None
 
     def _check_out(self) -> None:
         if self.out.facts.shape != self._shape:
@@ -160,17 +165,25 @@ class Contraction:
             for permutation in found.elements:
                 mask = mask | np.transpose(mask, permutation)
         layout = Layout(tilings, mask, found)
-        where = self._place(layout.elements * dtype.itemsize)
+        where = self._place(layout.elements * dtype.itemsize, "process" if self.world.size == 1 else "global")
         self._symmetry = found
         self._make = lambda: ExtendedArray(self.world, layout, dtype, where=where)
         return _Nothing(layout_facts(layout, dtype, where, dtype.itemsize))
 
-    def _place(self, nbytes: int) -> Where:
+    def _place(self, nbytes: int, inside: Where) -> Where:
         """Of a new array, for which memory is taken from what there is to plan with."""
-        if nbytes / self.world.size > self.memory_bytes / 4:
-            return "disk"
-        self.memory_bytes -= nbytes // self.world.size
-        return "process" if self.world.size == 1 else "global"
+        self._made = nbytes, inside
+        where, self.memory_bytes = self._placed(self._given_bytes)
+        return where
+
+    def _placed(self, memory_bytes: int) -> tuple[Where, int]:
+        """Where the result lies if so much memory is given, and what is left of that to plan with."""
+        if self._made is None:
+            return self.out.facts.where, memory_bytes
+        nbytes, inside = self._made
+        if nbytes / self.world.size > memory_bytes / 4:
+            return "disk", memory_bytes
+        return inside, memory_bytes - nbytes // self.world.size
 
     def _new(self, symmetry: Any) -> Operand:
         """Of a result that the caller has not made."""
@@ -180,15 +193,40 @@ class Contraction:
         if shape == () or all(isinstance(each, LocalOperand) for each in self.inputs):
             self._make = lambda: np.zeros(shape, dtype)
             return _Nothing(plain(shape, dtype, "process"))
-        where = self._place(math.prod(shape) * dtype.itemsize)
+        where = self._place(math.prod(shape) * dtype.itemsize, "global")
         kind = DiskArray if where == "disk" else GlobalArray
         self._make = lambda: kind(world, shape, dtype)
-        return _Nothing(plain(shape, dtype, "disk" if where == "disk" else "global"))
+        return _Nothing(plain(shape, dtype, where))
 
     def make_plan(self, rates: Rates, *, adds: bool = False) -> Plan:
         if 0 in self.expression.extents.values():
             return Plan(str(self.expression), tuple(map(described, self.facts)), (), self.memory_bytes, rates)
-        return contract(self.expression, self.facts, self.memory_bytes, rates, adds=adds)
+        try:
+            return contract(self.expression, self.facts, self.memory_bytes, rates, adds=adds)
+        except OutcoreError as error:
+            if error.errno != errno.ENOMEM:
+                raise
+            needed = least_memory(
+                lambda memory_bytes: self._fits(memory_bytes, rates, adds), self._given_bytes
+            )
+            raise OutcoreError(
+                errno.ENOMEM,
+                self._what,
+                detail=f"the smallest panels take {needed} bytes, with intermediate and new arrays that are in "
+                f"memory; of memory there are {self._given_bytes} bytes",
+            ) from error
+
+    def _fits(self, memory_bytes: int, rates: Rates, adds: bool) -> bool:
+        """Whether a call that is given so much memory can be planned."""
+        where, left = self._placed(memory_bytes)
+        facts = [*(each.facts for each in self.inputs), replace(self.out.facts, where=where)]
+        try:
+            contract(self.expression, facts, left, rates, adds=adds)
+        except OutcoreError as error:
+            if error.errno != errno.ENOMEM:
+                raise
+            return False
+        return True
 
     def check(self, plan: Plan) -> Plan:
         found = tuple(map(described, self.facts))
@@ -204,6 +242,7 @@ class Contraction:
     def run(
         self, plan: Plan, *, accumulate: bool, scale: complex, progress: Told | None
     ) -> tuple[Any, Amounts]:
+        self.create()
         total = Amounts()
         arrays: list[Operand] = [*self.inputs]
         with ExitStack() as temporary:

@@ -45,7 +45,8 @@ class Counted:
 
 
 class Einsum:
-    """See `__call__` and `plan`; `last` is what the last call of this process has counted."""
+    """See `__call__` and `plan`; `last` is what the last call of this process has counted, with `symmetrize` for
+    the last permutation."""
 
     last: Counted | None = None
 
@@ -77,8 +78,8 @@ class Einsum:
                 no others: the result is then zero elsewhere, whatever the product is there.
             accumulate: add to what is in `out`.
             scale: of the product.
-            memory: of each process, for panels and intermediate arrays: bytes, or text such as "2GB"; None: three
-                quarters of what is left of the world's budget.
+            memory: of each process, for panels, intermediate arrays and a new result (but one of NumPy): bytes, or
+                text such as "2GB"; None: three quarters of what is left of the world's budget.
             plan: one that `plan` has made for such arrays; None: the best.
             world: if no array says which; None then: this process alone.
             threads: of each process; None: its share of the cores.
@@ -90,7 +91,7 @@ class Einsum:
 
         Raises (the same at all processes):
             OutcoreError: EINVAL (subscripts, shapes, tilings, a plan for other arrays, a result that is an
-            operand), ENOMEM (memory too small: says what is needed), ENOSPC, and what reading and writing raise.
+            operand), ENOMEM (memory too small: says how much does), ENOSPC, and what reading and writing raise.
         """
         program = recording([*operands, out])
         if program is not None:
@@ -143,33 +144,33 @@ class Einsum:
         progress: Tell | None,
     ) -> Any:
         """One contraction for each permutation, each of the tiles that are stored alone."""
+        job.make_plan(rates, adds=True)  # so that too little memory changes nothing
+        job.create()
         if not isinstance(job.out, ExtendedOperand):
             raise OutcoreError(errno.EINVAL, f"einsum '{job.expression}'", detail="symmetrize needs an Array")
-        if not accumulate:
-            fill_zero(job.world, job.out)
-        output = job.expression.output
-        elements = job.out.array.layout.symmetry.elements
-        for number, (permutation, sign) in enumerate(elements.items()):
+        out, output = job.out.array, job.expression.output
+        parts = []
+        for permutation, sign in out.layout.symmetry.elements.items():
             turned = "".join(output[axis] for axis in permutation)
-            subscripts = f"{','.join(job.expression.inputs)}->{turned}"
             each = Contraction(
-                subscripts,
+                f"{','.join(job.expression.inputs)}->{turned}",
                 operands,
-                job.out.array,
+                out,
                 job.world,
                 job.memory_bytes,
                 job.threads,
                 checks_symmetry=False,
             )
-            plan = each.make_plan(rates, adds=True)
-            seconds = plan.predicted.seconds
-            with watching(progress, job.world, seconds * len(elements)) as watch:
+            parts.append((each, each.make_plan(rates, adds=True), sign))
+        if not accumulate:
+            fill_zero(job.world, job.out)
+        with watching(progress, job.world, sum(plan.predicted.seconds for _, plan, _ in parts)) as watch:
+            for each, plan, sign in parts:
                 if watch is not None:
-                    watch.went_on(seconds * number)
-                    watch.begin(subscripts, seconds)
+                    watch.begin(plan.expression, plan.predicted.seconds)
                 _, counted = each.run(plan, accumulate=True, scale=sign * scale, progress=watch)
-            self.last = Counted(plan, counted)
-        return job.out.array
+                self.last = Counted(plan, counted)
+        return out
 
     def plan(
         self,
@@ -191,7 +192,6 @@ class Einsum:
             world,
             memory,
             threads,
-            creates=False,
             symmetry=symmetry,
             checks_symmetry=not symmetrize,
         )

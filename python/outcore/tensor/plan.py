@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from outcore.tensor.schedule import Choice
 from outcore.tensor.tiling import Tiling
 
 FORMAT = 1
+_ENDLESS = 1 << 60  # bytes
 _KEPT = 0.5  # of the memory: more intermediates than that go to disk
 
 
@@ -199,7 +200,7 @@ def contract(
         choices: of each statement, instead of the best; None: the best.
         adds: the result is added to what is there.
 
-    Raises: OutcoreError ENOMEM (the smallest panels do not fit), EINVAL (tilings that do not match).
+    Raises: OutcoreError ENOMEM (the smallest panels of a product do not fit), EINVAL (tilings that do not match).
     """
     inputs, out = list(facts[:-1]), facts[-1]
     dtype = np.result_type(*(each.dtype for each in facts))
@@ -245,6 +246,20 @@ def contract(
     return Plan(
         str(expression), tuple(described(each) for each in facts), tuple(statements), memory_bytes, rates
     )
+
+
+def least_memory(fits: Callable[[int], bool], low: int = 0) -> int:
+    """Bytes in which something can be planned, to a thousandth; in `low` bytes it cannot. Raises OutcoreError
+    (ENOMEM) if there is no such number."""
+    high = max(64, 2 * low)
+    while not fits(high):
+        if high > _ENDLESS:
+            raise OutcoreError(errno.ENOMEM, "plan a contraction", detail="no memory is enough")
+        low, high = high, 2 * high
+    while high - low > max(1, high >> 10):
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
 
 
 def product_of(pair: Pair, labels: Sequence[str], extents: dict[str, int]) -> Binary:

@@ -14,12 +14,11 @@ from outcore.tensor.amounts import Amounts
 from outcore.tensor.bound import Moved, least_bytes
 from outcore.tensor.geometry import Geometry, Problem, Task
 from outcore.tensor.rates import Rates
-from outcore.tensor.schedule import Choice, search, word_bytes
+from outcore.tensor.schedule import FULL, Choice, search, word_bytes
 
 _UNIT_S = 0.05  # of work that is dealt out at a time
 _UNITS = 8  # for each process, at least, if there are so many tasks
 _DEPTH, _MOST_DEPTH = 2, 4
-_FULL = 0.97  # of the memory: what is left is for pieces that are put
 
 
 @dataclass(frozen=True)
@@ -112,9 +111,10 @@ class Held:
 
 
 def make_plan(problem: Problem, memory_bytes: int, rates: Rates, choice: Choice | None = None) -> ProductPlan:
-    """The best plan, or that of a given choice. Raises OutcoreError (ENOMEM) if the memory does not do."""
+    """The best plan, or that of a given choice. Raises OutcoreError (ENOMEM) if the memory does not do:
+    says how much does."""
     if choice is None:
-        choice = search(problem, memory_bytes * _FULL, rates)
+        choice = search(problem, memory_bytes, rates)
     geometry = choice.geometry(problem)
     word = word_bytes(problem)
     beta, a, w, c = (int(sizes.max()) for sizes in geometry.sizes)
@@ -124,7 +124,7 @@ def make_plan(problem: Problem, memory_bytes: int, rates: Rates, choice: Choice 
     )
     deeper = word * beta * (a + w) * c  # for each operand one panel more
     workspace = word * beta * (a * w + least[0] * a * c + least[1] * w * c)
-    more = int(min(_MOST_DEPTH - _DEPTH, max(0, memory_bytes * _FULL - workspace) // max(1, deeper)))
+    more = int(min(_MOST_DEPTH - _DEPTH, max(0, memory_bytes * FULL - workspace) // max(1, deeper)))
     slots = (least[0] + more, least[1] + more)
     unit = _unit(geometry, choice, rates)
     draft = ProductPlan(

@@ -27,6 +27,7 @@ _CELLS = 20_000  # of a group
 _COARSE = 3  # one size of panels of so many, where arrays are placed
 _SPLIT = 4  # parts of the inner indices for each process, at most
 _STEP_S = 1e-4  # of the interpreter and of requests, for each step
+FULL = 0.97  # of the memory of a process is for panels: what is left is for pieces that are put
 _SLOWER = 1.12  # of plans that take at most so much longer than the fastest the one is taken that moves least
 
 
@@ -94,22 +95,28 @@ def _parts() -> Iterator[int]:
         parts = parts + 1 if parts < 8 else parts * 1.2
 
 
-def search(problem: Problem, memory_bytes: float, rates: Rates) -> Choice:
+def search(problem: Problem, memory_bytes: int, rates: Rates) -> Choice:
     """The choice of least time; where arrays lie on disk, of those that take little more the one that moves
     least, as others use the disk, too.
 
-    Raises: OutcoreError (ENOMEM) if not even the smallest panels fit: says what they take.
+    Raises: OutcoreError (ENOMEM) if not even the smallest panels fit: says how much memory does.
     """
-    found = _all_options(problem, memory_bytes, rates)
-    point = _chosen(found, problem, memory_bytes)
+    found = _all_options(problem, memory_bytes * FULL, rates)
+    point = _chosen(found, problem, memory_bytes * FULL)
     if point is None:
         raise OutcoreError(
             errno.ENOMEM,
             f"plan einsum '{problem.product}'",
-            detail=f"the smallest panels take {min(options.least for options in found) / 1e6:.3g} MB, of memory "
-            f"there are {memory_bytes / 1e6:.3g} MB",
+            detail=f"{_needed(min(options.least for options in found))}, of memory there are {memory_bytes} bytes",
         )
     return point.choice
+
+
+def _needed(panels_bytes: float) -> str:
+    if math.isinf(panels_bytes):
+        return "there are too many tiles for any panels"
+    needed = math.ceil(panels_bytes / FULL)
+    return f"the smallest panels take {needed + (needed * FULL < panels_bytes)} bytes"
 
 
 @dataclass(frozen=True)
@@ -125,7 +132,7 @@ class Point:
 def least_workspace(problem: Problem, rates: Rates) -> float:
     """Of all points of `trade`, whatever the memory."""
     found = _all_options(problem, 0, rates, coarse=True)
-    return min(float(np.where(np.isfinite(each.seconds), each.memory, np.inf).min()) for each in found)
+    return min(each.least for each in found)
 
 
 def trade(problem: Problem, levels: Sequence[float], rates: Rates) -> list[Point]:
@@ -192,7 +199,8 @@ Grid = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 @dataclass(frozen=True, eq=False)
 class _Options:
     """All sizes of panels of rows, columns and inner indices, for one batch and one operand kept: seconds (infinite
-    where there are too many), bytes of disk and network, and of memory; what the smallest take of that."""
+    where there are too many), bytes of disk and network, and of memory; what the smallest of those that are not too
+    many take of that."""
 
     keep: Keep
     mixed: bool
@@ -257,7 +265,7 @@ def _options(problem: Problem, rates: Rates, batch: Size, mixed: bool, coarse: b
             seconds,
             moved,
             memory,
-            float(memory.min()),
+            float(np.where(np.isfinite(seconds), memory, np.inf).min()),
             parts,
         )
 

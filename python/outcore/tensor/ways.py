@@ -3,6 +3,7 @@ for each operand that it may make for itself."""
 
 from __future__ import annotations
 
+import errno
 import itertools
 import math
 from collections import Counter
@@ -29,7 +30,7 @@ from outcore.tensor.fusion import (
 from outcore.tensor.geometry import Problem
 from outcore.tensor.operands import Facts, Where, plain
 from outcore.tensor.order import Cost, order
-from outcore.tensor.plan import contract, product_of
+from outcore.tensor.plan import contract, least_memory, product_of
 from outcore.tensor.rates import Rates
 from outcore.tensor.schedule import least_workspace, trade
 
@@ -253,7 +254,9 @@ class Ways:
         expression = parse(statement.subscripts, [each.shape for each in facts[:-1]])
         try:
             predicted = contract(expression, facts, memory_bytes, self.rates, adds=adds).predicted
-        except OutcoreError:
+        except OutcoreError as error:
+            if error.errno != errno.ENOMEM:
+                raise
             return None, 0.0
         return predicted.seconds, predicted.disk + predicted.network
 
@@ -318,7 +321,9 @@ class Ways:
         for level in levels[1::2] if len(levels) > 2 else levels[-1:]:
             try:
                 plan = contract(expression, facts, int(level), self.rates, adds=adds)
-            except OutcoreError:
+            except OutcoreError as error:
+                if error.errno != errno.ENOMEM:
+                    raise
                 continue
             total = plan.predicted
             if not result or total.seconds < 0.999 * result[-1].seconds:
@@ -364,19 +369,11 @@ class Ways:
         problem = self._problem(statement, facts, statement.accumulate)
         if problem is not None:
             return math.ceil(least_workspace(problem, self.rates) / PANELS / LEVELS[-1])
-        return self._least_of_many(statement, facts)
 
-    def _least_of_many(self, statement: Contract, facts: Sequence[Facts]) -> int:
-        low, high = 0, 64
-        while not self._of_many(statement, facts, statement.accumulate, [0, high * LEVELS[-1]]):
-            low, high = high, high * 2
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self._of_many(statement, facts, statement.accumulate, [0, middle * LEVELS[-1]]):
-                high = middle
-            else:
-                low = middle
-        return high
+        def fits(memory_bytes: int) -> bool:
+            return bool(self._of_many(statement, facts, statement.accumulate, [memory_bytes * LEVELS[-1]]))
+
+        return least_memory(fits)
 
 
 def _kinds(within: Within, *, put_once: bool) -> Counter[tuple[int, bool]]:

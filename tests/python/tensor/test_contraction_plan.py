@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import itertools
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -77,9 +78,14 @@ def test_workspace_is_within_memory_and_every_element_is_read(seed):
 
 
 def test_too_little_memory_says_what_is_needed():
-    with pytest.raises(OutcoreError, match=r"smallest panels take .* MB") as caught:
-        planned("ik,kj->ij", [(100, 100), (100, 100)], 30)
-    assert caught.value.errno == errno.ENOMEM
+    for shapes in ([(100, 100), (100, 100)], [(1, 7), (7, 1)], [(300, 2), (2, 500)]):
+        with pytest.raises(OutcoreError, match=r"smallest panels take \d+ bytes, .* 30 bytes") as caught:
+            planned("ik,kj->ij", shapes, 30)
+        assert caught.value.errno == errno.ENOMEM
+        needed = int(re.findall(r"take (\d+) bytes", str(caught.value))[0])
+        assert planned("ik,kj->ij", shapes, needed).workspace_bytes <= needed
+        with pytest.raises(OutcoreError, match=f"take {needed} bytes"):
+            planned("ik,kj->ij", shapes, needed - 1)
 
 
 def test_plans_can_be_saved_and_compared():

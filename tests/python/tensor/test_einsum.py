@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import itertools
+import re
 
 import numpy as np
 import pytest
+from conformance.random_arrays import holding
 
 import outcore
 from outcore.base.errors import OutcoreError
@@ -218,6 +220,56 @@ def test_what_progress_raises_ends_the_run():
 
     with pytest.raises(OutcoreError, match="enough"):
         einsum("ik,kj->ij", np.ones((60, 60)), np.ones((60, 60)), progress=tell)
+
+
+@pytest.mark.parametrize("kind", ["numpy", "disk", "array: disk"])
+@pytest.mark.parametrize(
+    ("subscripts", "options"),
+    [
+        ("ik,kj->ij", {}),
+        ("ij,jk,kl->il", {}),
+        ("ij,jk,kl,lm->", {}),
+        ("ij->", {}),
+        ("ik,jk->ij", {"symmetry": "symmetric(0,1)"}),
+        ("ik,kj->ij", {"symmetry": "antisymmetric(0,1)", "symmetrize": True}),
+    ],
+)
+def test_the_memory_that_an_error_names_is_enough(world, kind, subscripts, options):
+    """With all that lies in memory beside panels: intermediate arrays and the result."""
+    values = np.random.default_rng(3).standard_normal((14, 14))
+    a = holding(world, kind, values)
+    operands = [a] * (subscripts.count(",") + 1)
+    for memory in (1, 500):
+        used = world.budget.used_bytes
+        try:
+            close(einsum(subscripts, *operands, memory=memory, world=world, **options))
+            continue
+        except OutcoreError as error:
+            assert error.errno == errno.ENOMEM
+            words = re.search(r"smallest panels take (\d+) bytes, .* there are (\d+) bytes", str(error))
+        assert int(words[2]) == memory < int(words[1])
+        assert world.budget.used_bytes <= used  # no result was made
+        found = einsum(subscripts, *operands, memory=int(words[1]), world=world, **options)
+        exact = np.einsum(subscripts, *[values] * len(operands))
+        if "symmetrize" in options:
+            exact = exact - exact.T
+        np.testing.assert_allclose(found if np.ndim(found) == 0 else found[...], exact, atol=1e-9)
+        close(found)
+    close(a)
+
+
+def close(array):
+    if hasattr(array, "close"):
+        array.close()
+
+
+def test_too_little_memory_leaves_what_is_in_a_result(world):
+    values = np.eye(14)
+    axis = outcore.Tiling(14, tile=4)
+    with outcore.Array.from_numpy(world, values, [axis, axis], symmetry="symmetric(0,1)") as out:
+        with pytest.raises(OutcoreError, match="smallest panels"):
+            einsum("ik,kj->ij", values, values, out=out, symmetrize=True, memory=50)
+        np.testing.assert_array_equal(out.to_numpy(), values)
 
 
 @pytest.mark.parametrize(
