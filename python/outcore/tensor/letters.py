@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from outcore.base.errors import OutcoreError
 from outcore.tensor.tiling import Tiling
@@ -20,30 +21,34 @@ def common_tilings(what: str, arrays: Iterable[tuple[str, str, Tilings]]) -> dic
 
     Raises: OutcoreError (EINVAL) if two have different tiles, or different labels, along one axis.
     """
-    known: dict[str, tuple[str, Tiling]] = {}
+    known: dict[str, dict[str, tuple[str, Any]]] = {}  # of each letter what is known, and from which array
     for name, labels, tilings in arrays:
         for letter, tiling in zip(labels, tilings, strict=True):
             if tiling is None:
                 continue
-            first, other = known.setdefault(letter, (name, tiling))
+            found = known.setdefault(letter, {})
             for kind in ("cuts", "irreps", "spins"):
-                mine, theirs = getattr(tiling, kind), getattr(other, kind)
-                if mine != theirs and (kind == "cuts" or (any(mine) and any(theirs))):
+                mine = getattr(tiling, kind)
+                if not any(mine):
+                    continue  # no labels
+                first, theirs = found.setdefault(kind, (name, mine))
+                if mine != theirs:
                     raise OutcoreError(
                         errno.EINVAL,
                         what,
                         detail=f"the tilings of axis '{letter}' differ: {kind} {_short(theirs)} in {first}, "
                         f"{_short(mine)} in {name}",
                     )
-            if _knows_more(tiling, other):
-                known[letter] = name, tiling
-    return {letter: tiling for letter, (_, tiling) in known.items()}
+            if tiling.name:
+                found.setdefault("name", (name, tiling.name))
+    return {
+        letter: _tiling({kind: value for kind, (_, value) in found.items()})
+        for letter, found in known.items()
+    }
 
 
-def _knows_more(tiling: Tiling, other: Tiling) -> bool:
-    return any(
-        any(getattr(tiling, kind)) and not any(getattr(other, kind)) for kind in ("irreps", "spins", "name")
-    )
+def _tiling(known: dict[str, Any]) -> Tiling:
+    return Tiling(known["cuts"][-1], **known)
 
 
 def _short(values: Sequence[int]) -> str:

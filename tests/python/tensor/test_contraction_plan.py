@@ -16,6 +16,7 @@ from outcore.tensor.bound import Moved, least_bytes
 from outcore.tensor.cells import Axis, cut_for, panels
 from outcore.tensor.expression import parse
 from outcore.tensor.geometry import Problem
+from outcore.tensor.letters import common_tilings
 from outcore.tensor.operands import Facts, plain
 from outcore.tensor.order import Cost, order
 from outcore.tensor.plan import Plan, contract, problems
@@ -127,6 +128,19 @@ def test_tilings_that_differ_are_named():
     words = r"axis 'k' differ: cuts \[0, 5, 10\] in the left operand, \[0, 4, 10\] in the right operand"
     with pytest.raises(OutcoreError, match=words):
         contract(expression, [tiled[0], other, plain((10, 10), F8, "disk")], 10**6, ASSUMED)
+
+
+def test_what_arrays_know_of_an_axis_is_put_together():
+    irreps, spins = (
+        Tiling(10, tile=5, irreps=(0, 1)),
+        Tiling(10, tile=5, spins=(1, -1), name="spin orbitals"),
+    )
+    arrays = [("a", "ik", (irreps, None)), ("b", "ki", (irreps, spins))]
+    found = common_tilings("look", arrays)
+    assert found == {"i": Tiling(10, tile=5, irreps=(0, 1), spins=(1, -1)), "k": irreps}
+    assert found["i"].name == "spin orbitals"
+    with pytest.raises(OutcoreError, match=r"axis 'i' differ: irreps \[0, 1\] in a, \[1, 0\] in c"):
+        common_tilings("look", [*arrays, ("c", "i", (Tiling(10, tile=5, irreps=(1, 0)),))])
 
 
 # ---- order ----
