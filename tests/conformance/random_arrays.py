@@ -56,6 +56,34 @@ class Chance:
                 return axes
             rank = max(1, rank - 1)
 
+    def subscripts(self, operands, common):
+        """Of a contraction of arrays with these axes, of which one that is known is taken again with the chance
+        `common`: the letters of each array, and the axis of each letter."""
+        letters: dict[int, list[str]] = {}
+        subscripts = []
+        for axes in operands:
+            word = ""
+            for axis in axes:
+                known = [c for c in letters.get(axis, []) if c not in word or self.chance(0.1)]
+                if known and self.chance(common):
+                    word += self.one_of(known)
+                else:
+                    letters.setdefault(axis, []).append(chr(ord("a") + sum(map(len, letters.values()))))
+                    word += letters[axis][-1]
+            subscripts.append(word)
+        return subscripts, {letter: axis for axis, each in letters.items() for letter in each}
+
+    def extent(self, letters, of_axis):
+        """Elements of an array with these letters."""
+        return np.prod([float(self.axes[of_axis[letter]].size) for letter in letters])
+
+    def turned(self, output, of_axis):
+        """In another order; no more of them than an array may have."""
+        self.random.shuffle(output)
+        while self.extent(output, of_axis) > LARGEST:
+            output.pop()
+        return output
+
     def symmetry(self, axes):
         """Of an array with these axes."""
         words, free = [], list(range(len(axes)))

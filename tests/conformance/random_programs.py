@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from conformance.random_arrays import DTYPES, LARGEST, Chance, elements, filled
+from conformance.random_arrays import DTYPES, Chance, elements, filled
 
 import outcore
 from outcore import Array, Layout, OutcoreError, Program
@@ -203,25 +203,10 @@ class Recipe(Chance):
 
     def _einsum(self):
         operands = tuple(self.one_of(self.items) for _ in range(self.one_of(self.operands)))
-        letters: dict[int, list[str]] = {}
-        subscripts = []
-        for item in operands:
-            word = ""
-            for axis in item.axes:
-                known = [c for c in letters.get(axis, []) if c not in word or self.chance(0.1)]
-                if known and self.chance(0.7):
-                    word += self.one_of(known)
-                else:
-                    letters.setdefault(axis, []).append(chr(ord("a") + sum(map(len, letters.values()))))
-                    word += letters[axis][-1]
-            subscripts.append(word)
-        of_axis = {letter: axis for axis, each in letters.items() for letter in each}
-        if np.prod([float(self.axes[axis].size) for axis in of_axis.values()]) > SPACE:
+        subscripts, of_axis = self.subscripts([item.axes for item in operands], 0.7)
+        if self.extent(of_axis, of_axis) > SPACE:
             return None
-        output = [letter for letter in of_axis if self.chance(0.5)][:4]
-        self.random.shuffle(output)
-        while np.prod([self.axes[of_axis[letter]].size for letter in output]) > LARGEST:
-            output.pop()
+        output = self.turned([letter for letter in of_axis if self.chance(0.5)][:4], of_axis)
         dtype = np.result_type(*(item.dtype for item in operands))
         out = self._target_of_einsum(operands, of_axis, output, dtype)
         if out is None:
@@ -230,7 +215,7 @@ class Recipe(Chance):
             output, out = out
             accumulate = self.chance(0.6)
         summed = [letter for letter in of_axis if letter not in output]
-        terms = np.prod([float(self.axes[of_axis[letter]].size) for letter in summed])
+        terms = self.extent(summed, of_axis)
         scale = self.one_of([1.0, -0.5, 2.0]) * 2.0 ** -np.ceil(np.log2(terms))
         return Einsum(f"{','.join(subscripts)}->{''.join(output)}", operands, out, accumulate, float(scale))
 

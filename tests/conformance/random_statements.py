@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from conformance.random_arrays import DTYPES, LARGEST, PLACES, Chance, elements, filled
+from conformance.random_arrays import DTYPES, PLACES, Chance, elements, filled
 
 import outcore
 from outcore import Array, BlockSparseArray, Layout, OutcoreError, Tiling
@@ -146,26 +146,10 @@ class RandomStatements(Chance):
 
     def einsum(self):
         operands = [self.one_of(self.pool) for _ in range(int(self.random.integers(1, 4)))]
-        letters: dict[int, list[str]] = {}
-        subscripts = []
-        for member in operands:
-            word = ""
-            for axis in member.axes:
-                known = [c for c in letters.get(axis, []) if c not in word or self.chance(0.1)]
-                if known and self.chance(0.6):
-                    word += self.one_of(known)
-                else:
-                    letters.setdefault(axis, []).append(chr(ord("a") + sum(map(len, letters.values()))))
-                    word += letters[axis][-1]
-            subscripts.append(word)
-        of_axis = {letter: axis for axis, each in letters.items() for letter in each}
-        if np.prod([float(self.axes[axis].size) for axis in of_axis.values()]) > 3e5:
+        subscripts, of_axis = self.subscripts([member.axes for member in operands], 0.6)
+        if self.extent(of_axis, of_axis) > 3e5:
             return
-        output = [letter for letter in of_axis if self.chance(0.5)]
-        self.random.shuffle(output)
-        while np.prod([self.axes[of_axis[letter]].size for letter in output]) > LARGEST:
-            output.pop()
-        output = output[:4]
+        output = self.turned([letter for letter in of_axis if self.chance(0.5)], of_axis)[:4]
         text = f"{','.join(subscripts)}->{''.join(output)}"
         axes = tuple(of_axis[letter] for letter in output)
         tilings: dict[str, Tiling] = {}

@@ -3,12 +3,11 @@ waiting."""
 
 import errno
 import re
-import resource
-import signal
-from contextlib import contextmanager, suppress
+from contextlib import nullcontext, suppress
 
 import numpy as np
 import pytest
+from conformance.full_disk import files_of_at_most
 
 import outcore
 from outcore import Array, DiskArray, Layout, OutcoreError, Program, Tiling
@@ -241,7 +240,8 @@ def test_a_disk_that_is_full_at_one_process_is_an_error_of_all(world):
     side = Tiling(512, tile=64)
     a = Array.from_numpy(world, np.ones((512, 512)), [side, side], where="disk")
     out = Array(world, [side, side], where="disk", cache_bytes=70_000)
-    with full(world.rank == world.size - 1):
+    is_full = world.rank == world.size - 1
+    with files_of_at_most(20_000) if is_full else nullcontext():
         error = _error_of(lambda: outcore.einsum("ik,kj->ij", a, a, out=out, memory="500kB"))
     texts = {error and re.sub("^rank [0-9]*: ", "", error) for error in world.gather(error)}
     assert len(texts) == 1
@@ -253,22 +253,6 @@ def test_a_disk_that_is_full_at_one_process_is_an_error_of_all(world):
         assert np.allclose(out.to_numpy(), 512)
         out.sync()
     a.close()
-
-
-@contextmanager
-def full(here):
-    """At a process the disk has no room."""
-    if not here:
-        yield
-        return
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, handler)
 
 
 def _error_of(call):

@@ -3,15 +3,13 @@
 import errno
 import os
 import random
-import resource
-import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from conformance.full_disk import files_of_at_most
 
 import outcore
 from outcore import Array, OutcoreError, Tiling
@@ -107,19 +105,6 @@ def test_what_does_not_fit_is_refused_with_the_numbers(world):
 
 
 # ---- disks ----
-
-
-@contextmanager
-def files_of_at_most(size_bytes):
-    """As on a disk that is full, of which a part is free."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, handler)
 
 
 def test_a_full_disk_is_an_error_and_what_was_committed_stays(world, tmp_path):

@@ -2,16 +2,16 @@
 
 import errno
 import os
-import resource
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from conformance.full_disk import files_of_at_most
 
 import outcore
 from outcore import Array, Layout, OutcoreError, Program, Tiling, _core
@@ -35,19 +35,6 @@ def on_disk(world, values):
 
 
 # ---- full disks ----
-
-
-@contextmanager
-def files_of_at_most(size_bytes):
-    """As on a disk that is full, of which a part is free."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, handler)
 
 
 def test_a_result_that_the_disk_does_not_hold_is_an_error_and_operands_stay(world):
@@ -94,23 +81,17 @@ def check_going_on(world, a, path, least):
 def test_a_disk_that_gets_full_leaves_what_was_kept(world, tmp_path):
     path = tmp_path / "kept"
     with on_disk(world, VALUES) as a:
-        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-        handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        steps = []
+        steps, disk = [], ExitStack()
 
         def step(box, x):
             steps.append(box)
             if sum(each[0].start == each[1].start == 0 for each in steps) == 2:  # the second iteration
-                resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+                disk.enter_context(files_of_at_most(100_000))
             return x
 
         p, _ = powers(world, a, path, step)
-        try:
-            with pytest.raises(OutcoreError) as caught:
-                p.run(plan=p.plan(ASSUMED))
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-            signal.signal(signal.SIGXFSZ, handler)
+        with disk, pytest.raises(OutcoreError) as caught:
+            p.run(plan=p.plan(ASSUMED))
         assert caught.value.errno in (errno.EFBIG, errno.ENOSPC)
         check_going_on(world, a, path, 5)
 
