@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import itertools
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -314,7 +313,7 @@ class Program:
                 total = total + factor * block  # of another type, perhaps
             return total
 
-        text = " + ".join(f"{factor:g} {v.name}" if factor != 1 else v.name for factor, v in value.terms)
+        text = " + ".join(f"{factor} {v.name}" if factor != 1 else v.name for factor, v in value.terms)
         dtype = type_of_result([v.dtype for _, v in value.terms], *factors)
         if out is None:
             out = self._variable(None, plain(value.terms[0][1].shape, dtype, "disk"))
@@ -524,7 +523,7 @@ class Program:
 
 def recording(values: Sequence[Any]) -> Program | None:
     """The program that one of these is a variable of."""
-    for each in itertools.chain(values):
+    for each in values:
         if isinstance(each, Variable):
             return each.program
         if isinstance(each, Linear):

@@ -125,6 +125,16 @@ def test_a_plan_is_of_arrays_of_one_size(world):
     assert caught.value.errno == errno.EINVAL
 
 
+def test_programs_with_other_factors_are_other_programs(world):
+    def with_factor(factor):
+        with outcore.Program(world) as p:
+            p.combine(factor * p.input(np.ones(3), "one"), out=p.array((3,), name="x"))
+        return p
+
+    assert with_factor(1 / 3).fingerprint() == with_factor(1 / 3).fingerprint()
+    assert with_factor(1 / 3).fingerprint() != with_factor(1 / 3 + 1e-9).fingerprint()
+
+
 def test_lives_end_with_the_last_use_and_cover_loops(world):
     p, r, e, q = recorded(world, *arrays())
     w, s = p.variables[4:6]
