@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "_clock.h"
 #include "_eaf_program.h"
 
 enum { depth = 8, block = 1 << 20 };

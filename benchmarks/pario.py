@@ -234,7 +234,7 @@ def exclusive_file_claims(
                     if operation == "cold read":
                         drop_files(path)
                     verb = operation.split()[-1]
-                    command = [programs[side], path, verb, order, size, effort.file_bytes // size, 1]
+                    command = [programs[side], path, verb, order, size, effort.file_bytes // size]
                     done = subprocess.run(
                         list(map(str, command)), capture_output=True, text=True, check=False
                     )
