@@ -1,31 +1,17 @@
 /* Disk resident arrays by their classic names, with memory of the real Global Arrays. Built against the
  * library of the original and against ours; what only ours does right is left out with -DORIGINAL. The
  * argument is a directory. */
-#include <ga.h>
-#include <macdecls.h>
-#include <mpi.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "dra.h"
+#include "ga_program.h"
 
 #ifndef ORIGINAL
 extern const char* oc_pario_last_error(void);
 #endif
-
-static int failures = 0, me = 0, processes = 1;
-static char directory[1024];
-
-#define EXPECT(condition)                                                          \
-  do {                                                                             \
-    if (!(condition)) {                                                            \
-      printf("FAIL  process %d: %s:%d: %s\n", me, __FILE__, __LINE__, #condition); \
-      ++failures;                                                                  \
-    }                                                                              \
-  } while (0)
 
 static char* path_of(const char* name) {
   static char path[1200];
@@ -359,13 +345,7 @@ static void errors(void) {
 #endif
 
 int main(int count, char** arguments) {
-  int all = 0;
-  MPI_Init(&count, &arguments);
-  GA_Initialize();
-  MA_init(MT_C_DBL, 1000000, 4000000);
-  me = GA_Nodeid();
-  processes = GA_Nnodes();
-  snprintf(directory, sizeof directory, "%s", count > 1 ? arguments[1] : ".");
+  begin(count, arguments);
   EXPECT(DRA_Init(10, 1e9, 1e10, -1) == 0);
   whole_arrays();
   sections();
@@ -379,9 +359,5 @@ int main(int count, char** arguments) {
   errors();
 #endif
   EXPECT(DRA_Terminate() == 0);
-  MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  if (me == 0) printf("%d failed\n", all);
-  GA_Terminate();
-  MPI_Finalize();
-  return all != 0;
+  return end();
 }

@@ -2,24 +2,11 @@
  * of the original and against ours; what only ours does right is left out with -DORIGINAL. The argument is a
  * directory. */
 #include <eaf.h>
-#include <ga.h>
-#include <macdecls.h>
-#include <mpi.h>
 #include <sf.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int failures = 0, me = 0, processes = 1;
-static char directory[1024];
-
-#define EXPECT(condition)                                                          \
-  do {                                                                             \
-    if (!(condition)) {                                                            \
-      printf("FAIL  process %d: %s:%d: %s\n", me, __FILE__, __LINE__, #condition); \
-      ++failures;                                                                  \
-    }                                                                              \
-  } while (0)
+#include "ga_program.h"
 
 static char* path_of(const char* name) {
   static char path[1200];
@@ -118,18 +105,8 @@ static void shared_files(void) {
 }
 
 int main(int argument_count, char** arguments) {
-  int all = 0;
-  MPI_Init(&argument_count, &arguments);
-  GA_Initialize();
-  MA_init(MT_C_DBL, 1000000, 4000000);
-  me = GA_Nodeid();
-  processes = GA_Nnodes();
-  snprintf(directory, sizeof directory, "%s", argument_count > 1 ? arguments[1] : ".");
+  begin(argument_count, arguments);
   exclusive_files();
   shared_files();
-  MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  if (me == 0) printf("%d failed\n", all);
-  GA_Terminate();
-  MPI_Finalize();
-  return all != 0;
+  return end();
 }

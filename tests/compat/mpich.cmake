@@ -17,7 +17,7 @@ if(NOT OUTCORE_GA_MPICH_LIBRARY OR NOT OUTCORE_GA_MPICH_ARMCI OR NOT OUTCORE_GA_
 endif()
 set(program compat_dra_mpich)
 set(sources ${CMAKE_CURRENT_LIST_DIR}/dra_program.c ${CMAKE_CURRENT_LIST_DIR}/no_scalapack.c)
-add_custom_command(OUTPUT ${program} DEPENDS ${sources} outcore_pario
+add_custom_command(OUTPUT ${program} DEPENDS ${sources} ${CMAKE_CURRENT_LIST_DIR}/ga_program.h outcore_pario
                    COMMAND ${OUTCORE_GA_MPICH_CC} -O1 -I${OUTCORE_GA_INCLUDE} ${sources} -o ${program} $<TARGET_FILE:outcore_pario>
                            $<TARGET_FILE:outcore> -Wl,-rpath,$<TARGET_FILE_DIR:outcore_pario> ${OUTCORE_GA_MPICH_LIBRARY}
                            ${OUTCORE_GA_MPICH_ARMCI} ${OUTCORE_GA_LAPACK} ${OUTCORE_GA_BLAS} -lgfortran -lm)
