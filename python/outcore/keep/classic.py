@@ -10,10 +10,10 @@ processes see their directory. Its axes are turned round: the first one of Fortr
 from __future__ import annotations
 
 import errno
-import math
 import os
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +42,7 @@ def import_dra(
     of DiskArray. liboutcore_pario opens it by dra_open, with its type and name. Collective.
 
     Raises OutcoreError, the same at all processes: ENOENT (no such .info), EINVAL (it is none), EIO (files are
-    missing, or too short), and those of DiskArray.
+    missing, or not of their size), and those of DiskArray.
     """
     found: Layout | None = None
     with world.together_with("import a classic array", lambda: arguments.path("meta", meta)):
@@ -117,25 +117,41 @@ def _shares(world: World, layout: Layout) -> Iterator[Slices | None]:
 
 def _read(layout: Layout, box: Slices) -> np.ndarray[Any, Any]:
     piece = np.empty(shape_of(box), layout.dtype)
-    for number, offset, brick in _bricks(layout, box):
-        file = layout.file(number)
-        with _named(file), file.open("rb") as source:
-            source.seek(offset)
-            values = np.fromfile(source, layout.dtype, math.prod(shape_of(brick)))
-        if values.size < math.prod(shape_of(brick)):
-            raise OutcoreError(errno.EIO, "read a classic array", path=file, detail="it became shorter")
-        piece[_inside(brick, box)] = values.reshape(shape_of(brick))
+    with _opened(layout, "rb") as files:
+        for number, offset, brick in _bricks(layout, box):
+            values = np.empty(shape_of(brick), layout.dtype)
+            with _named(layout.file(number)):
+                source = files(number)
+                source.seek(offset)
+                count = source.readinto(_bytes(values))
+            if count < values.nbytes:
+                raise OutcoreError(
+                    errno.EIO, "read a classic array", path=layout.file(number), detail="it became shorter"
+                )
+            piece[_inside(brick, box)] = values
     return piece
 
 
 def _write(layout: Layout, box: Slices, piece: np.ndarray[Any, Any]) -> None:
-    for number, offset, brick in _bricks(layout, box):
-        file = layout.file(number)
-        with _named(file), file.open("r+b", buffering=0) as target:
-            target.seek(offset)
-            data = np.ascontiguousarray(piece[_inside(brick, box)]).reshape(-1).view(np.uint8).data
-            while data:
-                data = data[target.write(data) :]
+    with _opened(layout, "r+b", buffering=0) as files:
+        for number, offset, brick in _bricks(layout, box):
+            data = _bytes(np.ascontiguousarray(piece[_inside(brick, box)]))
+            with _named(layout.file(number)):
+                target = files(number)
+                target.seek(offset)
+                while data:
+                    data = data[target.write(data) :]
+
+
+@contextmanager
+def _opened(layout: Layout, mode: str, buffering: int = -1) -> Iterator[Callable[[int], Any]]:
+    """The files by their numbers, each opened once: bricks may be many, and small."""
+    with ExitStack() as stack:
+        yield cache(lambda number: stack.enter_context(layout.file(number).open(mode, buffering)))
+
+
+def _bytes(values: np.ndarray[Any, Any]) -> memoryview:
+    return values.reshape(-1).view(np.uint8).data
 
 
 def _bricks(layout: Layout, box: Slices) -> Iterator[tuple[int, int, Slices]]:
@@ -177,6 +193,8 @@ def _make(layout: Layout, overwrite: bool) -> None:
     there = [each for each in (_info(layout), *map(layout.file, layout.numbers)) if each.exists()]
     if there and not overwrite:
         raise OutcoreError(errno.EEXIST, "export a classic array", path=there[0])
+    with suppress(OutcoreError):  # all of it: the new one may have less files
+        _remove(read_layout(_info(layout)))
     _remove(layout)
     for number in layout.numbers:
         with _named(layout.file(number)), layout.file(number).open("wb") as file:

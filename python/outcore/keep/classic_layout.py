@@ -6,6 +6,7 @@ The order of axes is that of C here; the .info has that of Fortran, turned round
 from __future__ import annotations
 
 import errno
+import itertools
 import math
 import os
 from collections.abc import Iterator
@@ -31,7 +32,6 @@ TYPES = {  # numbers of MA for C
     1007: "complex128",
 }
 _COLUMNS = 1  # the only layout that there is
-_MAX_FILES = 100_000
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def read_layout(meta: str | os.PathLike[str]) -> Layout:
     """That of the array whose .info this is, or of this name.
 
     Raises OutcoreError: ENOENT, EINVAL (no .info, or of an array that Outcore cannot have), EIO (files are missing,
-    or too short).
+    or not of their size).
     """
     info = Path(meta)
     if not info.name.endswith(".info"):
@@ -145,16 +145,28 @@ def read_layout(meta: str | os.PathLike[str]) -> Layout:
     if min(shape) < 1 or min(brick) < 1:
         raise refuse(errno.EINVAL, f"its shape is {shape}, that of its bricks {brick}")
     base = info.with_name(info.name.removesuffix(".info"))
-    several = numbers[2 * axes + 3] > 1 or not base.exists()
-    files = next(i for i in range(_MAX_FILES) if not base.with_name(f"{base.name}.{i}").exists())
-    if several and files == 0:
+    named = numbers[2 * axes + 3]
+    each_node = (
+        named <= 1 and not base.exists()
+    )  # disks of nodes had a file each: the .info does not say how many
+    files = _count(base) if each_node else named if named > 1 else 0
+    if each_node and files == 0:
         raise refuse(errno.EIO, f"neither {base} nor {base}.0 is there")
-    found = Layout(base, shape, brick, kind, lines[1] if len(lines) > 1 else "", files if several else 0)
+    found = Layout(base, shape, brick, kind, lines[1] if len(lines) > 1 else "", files)
+    missing = next((each for each in map(found.file, found.numbers) if not each.exists()), None)
+    if missing is not None:
+        raise refuse(errno.EIO, f"{missing} is not there")
     for each in found.numbers:
         there, wanted = found.file(each).stat().st_size, found.size_bytes(each)
-        if there < wanted:
+        # A file may be longer, of an array that was there before. Where files are counted it may not: one too many,
+        # of that array, would change the place of every brick.
+        if there < wanted or (each_node and there > wanted):
             raise refuse(errno.EIO, f"{found.file(each)} has {there} bytes, not {wanted}")
     return found
+
+
+def _count(base: Path) -> int:
+    return next(i for i in itertools.count() if not base.with_name(f"{base.name}.{i}").exists())
 
 
 def usual_brick(shape: tuple[int, ...], element_bytes: int, files: int = 1) -> tuple[int, ...]:

@@ -135,6 +135,40 @@ def test_an_array_that_is_there_stays(world, tmp_path):
         classic.export_dra(array, tmp_path / "a", overwrite=True)
 
 
+def test_files_of_an_array_before_are_not_read(world, tmp_path):
+    shape = (40, 30)
+    with outcore.DiskArray(world, shape) as array:
+        array[...] = counted(shape, "float64")
+        array.sync()
+        classic.export_dra(array, tmp_path / "a", files=4)
+        classic.export_dra(array, tmp_path / "a", files=2, overwrite=True)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a.0", "a.1", "a.info"]
+    (tmp_path / "a.2").write_bytes(bytes(8 * 1200))  # as the original leaves them
+    with classic.import_dra(world, tmp_path / "a") as back:
+        np.testing.assert_array_equal(back[...], counted(shape, "float64"))
+
+
+def test_a_file_of_each_node(world, tmp_path):
+    """Their .info does not say how many there are."""
+    shape = (40, 30)
+    with outcore.DiskArray(world, shape) as array:
+        array[...] = counted(shape, "float64")
+        array.sync()
+        classic.export_dra(array, tmp_path / "a", files=3)
+    info = tmp_path / "a.info"
+    assert " 3 3 \n" in info.read_text()
+    info.write_text(info.read_text().replace(" 3 3 \n", " 1 1 \n"))
+    with classic.import_dra(world, info) as back:
+        np.testing.assert_array_equal(back[...], counted(shape, "float64"))
+    (tmp_path / "a.3").write_bytes(bytes(8 * 1200))
+    with pytest.raises(OutcoreError, match=r"a\.0 has \d+ bytes, not \d+"):
+        classic.import_dra(world, info)
+    for each in tmp_path.glob("a.[0-9]"):
+        each.unlink()
+    with pytest.raises(OutcoreError, match=r"neither .* is there"):
+        classic.import_dra(world, info)
+
+
 @pytest.mark.parametrize(
     ("dtype", "shape", "words"),
     [("int8", (3,), "elements are int8"), ("float64", (1,) * 8, "8 axes"), ("int16", (3,), "int16")],
@@ -155,7 +189,7 @@ def test_what_the_original_does_not_have_is_refused(world, tmp_path, dtype, shap
         ("2 4 4 9999 1 4 4 1 1 \nx\n", errno.EINVAL, "its type is 9999"),
         ("2 4 4 1004 1 0 4 1 1 \nx\n", errno.EINVAL, "that of its bricks"),
         ("2 4 5 1004 1 4 4 1 1 \nx\n", errno.EIO, "has 128 bytes, not 160"),
-        ("2 4 4 1004 1 2 4 2 2 \nx\n", errno.EIO, "neither .* is there"),
+        ("2 4 4 1004 1 2 4 2 2 \nx\n", errno.EIO, r"a\.0 is not there"),
     ],
 )
 def test_damage_is_named(world, tmp_path, info, number, words):
