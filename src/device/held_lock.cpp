@@ -1,8 +1,10 @@
 #include "device/held_lock.hpp"
 
 #include <pthread.h>
+#include <sys/file.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -31,6 +33,14 @@ struct Held {
 };
 
 }  // namespace
+
+Locked try_lock(const Descriptor& file, int how) noexcept {
+  while (::flock(file.get(), how | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return Locked::by_others;
+    if (errno != EINTR) return Locked::cannot;
+  }
+  return Locked::yes;
+}
 
 HeldLock::HeldLock(Descriptor file) : file_(std::move(file)) {
   if (!file_) return;

@@ -1,10 +1,17 @@
 // A descriptor whose lock (flock) is held by this process alone.
 #pragma once
 
+#include <cstdint>
+
 #include "device/descriptor.hpp"
 #include "outcore/origin.hpp"
 
 namespace outcore::device {
+
+enum class Locked : std::uint8_t { yes, by_others, cannot };  ///< cannot: a file system without locks
+
+/// flock that does not wait: `how` is LOCK_SH or LOCK_EX.
+[[nodiscard]] Locked try_lock(const Descriptor& file, int how) noexcept;
 
 /// A lock belongs to the open file, which a forked child shares: it would last until the child ends, too. So
 /// a child closes the descriptors of all locks as it begins.

@@ -23,10 +23,13 @@ bool is_generation(std::string_view name) {
          std::ranges::all_of(name.substr(prefix.size()), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// Somebody has loaded it. A file system without locks cannot tell.
-bool is_held(const device::Directory& root, const std::string& name) {
-  const device::Descriptor place(::openat(root.fd(), name.c_str(), flags));
-  return place && ::flock(place.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+/// Removes a generation, unless somebody has loaded it, which a file system without locks cannot tell. Nobody
+/// can load it while it goes.
+void remove_unless_held(const device::Directory& root, const std::string& name) {
+  device::Descriptor place(::openat(root.fd(), name.c_str(), flags));
+  if (place && device::try_lock(place, LOCK_EX) == device::Locked::by_others) return;
+  const device::HeldLock lock(std::move(place));
+  root.remove_tree(name);
 }
 
 }  // namespace
@@ -56,10 +59,10 @@ device::HeldLock hold_place(const std::string& root, std::int64_t generation) {
     throw Error(EINVAL, {.attempted = "open checkpoint",
                          .path = path,
                          .detail = "no directory; no symbolic link is followed"});
-  if (!place) throw stale();
-  (void)::flock(place.get(), LOCK_SH);  // a file system without locks cannot help
+  if (!place && errno != ENOENT) throw Error(errno, {.attempted = "open checkpoint", .path = path});
   struct stat held{}, there{};
-  if (::fstat(place.get(), &held) != 0 || ::lstat(path.c_str(), &there) != 0 || held.st_dev != there.st_dev ||
+  if (!place || device::try_lock(place, LOCK_SH) == device::Locked::by_others ||  // which remove it
+      ::fstat(place.get(), &held) != 0 || ::lstat(path.c_str(), &there) != 0 || held.st_dev != there.st_dev ||
       held.st_ino != there.st_ino)
     throw stale();
   return device::HeldLock(std::move(place));
@@ -68,7 +71,7 @@ device::HeldLock hold_place(const std::string& root, std::int64_t generation) {
 void remove_place(const std::string& root, std::int64_t generation) noexcept {
   try {
     device::Directory(root).remove_tree(place_name(generation));
-  } catch (const std::exception&) {  // see above
+  } catch (const std::exception&) {  // what stays goes with the next one
   }
 }
 
@@ -76,9 +79,9 @@ void remove_other_places(const std::string& root, std::int64_t present) noexcept
   try {
     const device::Directory directory(root);
     for (const std::string& name : directory.names()) {
-      if (!is_generation(name) || name == place_name(present) || is_held(directory, name)) continue;
+      if (!is_generation(name) || name == place_name(present)) continue;
       try {
-        directory.remove_tree(name);
+        remove_unless_held(directory, name);
       } catch (const Error&) {  // the others may go
       }
     }

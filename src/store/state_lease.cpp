@@ -14,16 +14,6 @@
 namespace outcore::store {
 namespace {
 
-enum class Locked { yes, by_others, cannot };
-
-Locked lock(const device::Descriptor& file, int how) {
-  while (::flock(file.get(), how | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) return Locked::by_others;
-    if (errno != EINTR) return Locked::cannot;
-  }
-  return Locked::yes;
-}
-
 /// Another party may have put a symbolic link, or a pipe that waits for its partner, in the place of a table.
 constexpr int no_link = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 
@@ -49,7 +39,7 @@ std::string path_of(const device::Directory& directory, const std::string& name)
 StateLease::StateLease(const device::Directory& directory, const std::string& table)
     : table_(table), lock_(device::Descriptor(::openat(directory.fd(), table.c_str(), O_RDONLY | no_link))) {
   if (!lock_) throw Error(errno, {.attempted = "open disk array", .path = path_of(directory, table)});
-  if (lock(lock_.file(), LOCK_SH) == Locked::by_others) gone(directory, table);
+  if (device::try_lock(lock_.file(), LOCK_SH) == device::Locked::by_others) gone(directory, table);
   check(directory);
 }
 
@@ -62,7 +52,7 @@ bool is_read(const device::Directory& directory, const std::string& table) {
   device::Descriptor file(::openat(directory.fd(), table.c_str(), O_RDWR | no_link));
   if (!file && errno != ENOENT)
     file = device::Descriptor(::openat(directory.fd(), table.c_str(), O_RDONLY | no_link));
-  if (file && lock(file, LOCK_EX) == Locked::by_others) return true;
+  if (file && device::try_lock(file, LOCK_EX) == device::Locked::by_others) return true;
   directory.remove(table);
   return false;
 }
