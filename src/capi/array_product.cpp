@@ -23,12 +23,13 @@ constexpr std::int64_t tile = 384;  // rows and columns of the blocks that are m
 template <class Element>
 concept Factors = !std::integral<Element>;
 
-/// xGEMM of Fortran. Integers of eight bytes are also right where it takes four, of small numbers in the
-/// order of bytes that machines have.
+/// xGEMM of Fortran; last the lengths of its texts, which compilers pass by value. Integers of eight bytes
+/// are also right where it takes four, of small numbers in the order of bytes that machines have.
 template <class Element>
 using Gemm = void (*)(const char*, const char*, const std::int64_t*, const std::int64_t*, const std::int64_t*,
                       const Element*, const Element*, const std::int64_t*, const Element*,
-                      const std::int64_t*, const Element*, Element*, const std::int64_t*);
+                      const std::int64_t*, const Element*, Element*, const std::int64_t*, std::size_t,
+                      std::size_t);
 
 /// That of the program, or null.
 template <class Element>
@@ -47,7 +48,7 @@ void add_product(std::int64_t m, std::int64_t n, std::int64_t k, const Element* 
   static const Gemm<Element> gemm = gemm_of_program<Element>();
   if (gemm) {  // by rows is by columns of the transposed
     const Element one = 1;
-    gemm("N", "N", &n, &m, &k, &one, b, &n, a, &k, &one, c, &n);
+    gemm("N", "N", &n, &m, &k, &one, b, &n, a, &k, &one, c, &n, 1, 1);
     return;
   }
   for (std::int64_t i = 0; i < m; ++i)
@@ -142,9 +143,16 @@ void multiply_part(const Factor& a, const Factor& b, Element alpha, Element beta
     }
 }
 
-std::uint64_t number_of(const Factor& a, const Factor& b, const GlobalArray& c) {
-  const std::uint64_t numbers[] = {a.array.number(), b.array.number(), c.number(),
-                                   static_cast<std::uint64_t>(a.trans), static_cast<std::uint64_t>(b.trans)};
+/// Equal at processes that ask for the same.
+std::uint64_t number_of(const Factor& a, const Factor& b, const void* alpha, const void* beta,
+                        const GlobalArray& c) {
+  std::uint64_t numbers[9] = {a.array.number(), b.array.number(), c.number(),
+                              static_cast<std::uint64_t>(a.trans), static_cast<std::uint64_t>(b.trans)};
+  visit(c.type(), [&]<class Element>(Element) {
+    const Element factors[2] = {value_of<Element>(alpha, 1), value_of<Element>(beta, 0)};
+    static_assert(sizeof factors <= 4 * sizeof numbers[0]);
+    std::memcpy(numbers + 5, factors, sizeof factors);
+  });
   return fingerprint(std::as_bytes(std::span(numbers)));
 }
 
@@ -153,7 +161,7 @@ std::uint64_t number_of(const Factor& a, const Factor& b, const GlobalArray& c) 
 void multiply(const Factor& a, const Factor& b, const void* alpha, const void* beta, GlobalArray& c) {
   World& world = c.world();
   world.barrier();  // what others have put is there
-  world.together(attempted, number_of(a, b, c), [&] {
+  world.together(attempted, number_of(a, b, alpha, beta, c), [&] {
     check(a, b, c);
     visit(c.type(), [&]<class Element>(Element) {
       if constexpr (Factors<Element>) {

@@ -49,8 +49,10 @@ void hand_out(const std::string& text, char* place, std::size_t size, std::int64
                                                 std::size_t element_bytes, const char* attempted);
 
 [[nodiscard]] InWorld<GlobalArray> global_array_of(int array);  ///< Error(EBADF) if there is none
-[[nodiscard]] InWorld<DiskArray> disk_array_of(int array);      ///< Error(EBADF) if there is none
-[[nodiscard]] int add_disk_array(InWorld<DiskArray> array);     ///< the handle that it has from now on
+/// An array of a collective call in a world that is known: if one process gives none, all get the error.
+[[nodiscard]] InWorld<GlobalArray> global_array_in(World& world, int array);
+[[nodiscard]] InWorld<DiskArray> disk_array_of(int array);   ///< Error(EBADF) if there is none
+[[nodiscard]] int add_disk_array(InWorld<DiskArray> array);  ///< the handle that it has from now on
 
 /// Runs a call on what is open.
 template <class Thing, class Body>

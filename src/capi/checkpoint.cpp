@@ -167,15 +167,17 @@ int oc_checkpoint_inquire(int checkpoint, const char* name, int* kind, int* type
 }
 
 int oc_checkpoint_read_ga(int checkpoint, const char* name, int ga) {
-  return on(checkpoints, checkpoint, what, [&](Checkpoint& open) {
-    const auto array = global_array_of(ga);
-    open.read(name_of(name), *array.thing);
+  return guarded([&] {
+    const auto open = checkpoints.get(checkpoint, EBADF, what);
+    const auto array = global_array_in(*open.world, ga);
+    open.thing->read(name ? name : "", *array.thing);  // what is no name is an error at all
+    return OC_OK;
   });
 }
 
 int oc_checkpoint_read_values(int checkpoint, const char* name, void* values, int64_t bytes) {
   return on(checkpoints, checkpoint, what,
-            [&](Checkpoint& open) { open.read(name_of(name), values, bytes); });
+            [&](Checkpoint& open) { open.read(name ? name : "", values, bytes); });
 }
 
 int oc_checkpoint_open_dra(int checkpoint, const char* name, int* array) {

@@ -74,6 +74,12 @@ InWorld<GlobalArray> global_array_of(int array) {
   return arrays.get(array, EBADF, what);
 }
 
+InWorld<GlobalArray> global_array_in(World& world, int array) {
+  InWorld<GlobalArray> found;
+  world.together("use a global array", 0, [&] { found = global_array_of(array); });
+  return found;
+}
+
 }  // namespace outcore::capi
 
 using namespace outcore::capi;
@@ -231,7 +237,8 @@ int oc_ga_dot(int a, int b, void* result) {
 
 int oc_ga_gemm(int trans_a, int trans_b, const void* alpha, int a, int b, const void* beta, int c) {
   return guarded([&] {
-    const auto left = global_array_of(a), right = global_array_of(b), result = global_array_of(c);
+    const auto result = global_array_of(c), left = global_array_in(*result.world, a),
+               right = global_array_in(*result.world, b);
     multiply({*left.thing, trans_a}, {*right.thing, trans_b}, alpha, beta, *result.thing);
     return OC_OK;
   });

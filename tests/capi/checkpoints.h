@@ -63,6 +63,8 @@ static void checkpoints_of_all_kinds(void) {
   /* What does not fit, at one process alone, is an error at all. */
   EXPECT(oc_checkpoint_read_values(saved, "list", found_list, rank == 0 ? 8 : sizeof found_list) == EINVAL);
   EXPECT(oc_checkpoint_read_values(saved, rank == size - 1 ? "t1" : "list", found_list, 24) != OC_OK);
+  EXPECT(oc_checkpoint_read_values(saved, rank == 0 ? NULL : "list", found_list, 24) != OC_OK);
+  EXPECT(oc_checkpoint_read_ga(saved, "t2", rank == 0 ? 4711 : back) == EBADF);
   EXPECT(oc_checkpoint_close(saved) == OC_OK && oc_checkpoint_close(saved) == EBADF);
   EXPECT(oc_checkpoint_count(saved, &count) == EBADF);
   EXPECT(oc_dra_close(disk) == OC_OK && oc_ga_close(back) == OC_OK && oc_ga_close(array) == OC_OK);
