@@ -63,12 +63,16 @@ auto& arrays = *new Numbered<Array>;
 /// The processes that make and open arrays now: those of the default group of Global Arrays.
 int world_of_default_group(int* world) {
   const int group = pnga_pgroup_get_default ? static_cast<int>(pnga_pgroup_get_default()) : -1;
-  if (group <= 0 || !GA_MPI_Comm_pgroup_default) return world_of_job("", world);
+  if (group <= 0 || !GA_MPI_Comm_pgroup_default || !pnga_pgroup_nnodes || !pnga_pgroup_absolute_id)
+    return world_of_job("", world);
+  std::vector<int> members;
+  for (Integer each = 0; each < pnga_pgroup_nnodes(group); ++each)
+    members.push_back(static_cast<int>(pnga_pgroup_absolute_id(group, each)));
   void* const communicator = GA_MPI_Comm_pgroup_default();
   // Open MPI has a function for it; in MPICH the handle is the same.
   const auto number_of = reinterpret_cast<int (*)(void*)>(dlsym(RTLD_DEFAULT, "MPI_Comm_c2f"));
   const auto same = static_cast<int>(reinterpret_cast<std::intptr_t>(communicator));
-  return world_of_group(group, number_of ? number_of(communicator) : same, world);
+  return world_of_group(std::move(members), number_of ? number_of(communicator) : same, world);
 }
 
 /// The text of process 0, as in the original: programs may give another one at each process.

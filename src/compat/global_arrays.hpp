@@ -11,6 +11,8 @@ using OutcoreGaInteger = outcore::compat::Integer;
 [[gnu::weak]] OutcoreGaInteger pnga_get_pgroup(OutcoreGaInteger g_a);
 [[gnu::weak]] OutcoreGaInteger pnga_pgroup_get_default();
 [[gnu::weak]] OutcoreGaInteger pnga_pgroup_nodeid(OutcoreGaInteger group);
+[[gnu::weak]] OutcoreGaInteger pnga_pgroup_nnodes(OutcoreGaInteger group);
+[[gnu::weak]] OutcoreGaInteger pnga_pgroup_absolute_id(OutcoreGaInteger group, OutcoreGaInteger process);
 /// An MPI_Comm: a pointer in Open MPI, an integer in MPICH.
 [[gnu::weak]] void* GA_MPI_Comm_pgroup_default();
 [[gnu::weak]] OutcoreGaInteger pnga_nnodes();

@@ -15,7 +15,7 @@ std::atomic<bool> prints{false};
 std::mutex worlds_mutex;
 // Leaked: at exit nothing collective happens any more.
 auto& worlds = *new std::map<std::string, int>;
-auto& worlds_of_groups = *new std::map<int, int>;
+auto& worlds_of_groups = *new std::map<std::vector<int>, int>;  // by their processes
 
 }  // namespace
 
@@ -77,22 +77,22 @@ int world_of_job(const std::string& scratch, int* world) {
   return OC_OK;
 }
 
-int world_of_group(int group, int communicator, int* world) {
+int world_of_group(std::vector<int> members, int communicator, int* world) {
   const std::lock_guard guard(worlds_mutex);
-  const auto found = worlds_of_groups.find(group);
+  const auto found = worlds_of_groups.find(members);
   if (found != worlds_of_groups.end()) {
     *world = found->second;
     return OC_OK;
   }
   if (const int code = oc_world_mpi(communicator, nullptr, world)) return failed(code);
-  worlds_of_groups.emplace(group, *world);
+  worlds_of_groups.emplace(std::move(members), *world);
   return OC_OK;
 }
 
 int close_worlds_of_groups() {
   const std::lock_guard guard(worlds_mutex);
   int first = OC_OK;
-  for (const auto& [group, world] : worlds_of_groups)
+  for (const auto& [members, world] : worlds_of_groups)
     if (const int code = oc_world_close(world); code && !first) first = failed(code);
   worlds_of_groups.clear();
   return first;

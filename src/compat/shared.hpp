@@ -10,6 +10,7 @@
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "outcore/outcore.h"
 
@@ -98,9 +99,10 @@ struct SplitPath {
 /// The world of the job with a scratch directory (empty: the default one), made when it is asked for first.
 /// Collective then. Returns a code.
 int world_of_job(const std::string& scratch, int* world);
-/// The world of some processes of the job, those of an MPI communicator, given by its Fortran handle. `group`
-/// is its number here. Collective over them when it is asked for first.
-int world_of_group(int group, int communicator, int* world);
+/// The world of some processes of the job, given by their ranks and the Fortran handle of an MPI communicator
+/// of them. Collective over them when it is asked for first. It outlasts groups of Global Arrays, whose
+/// numbers are used again for other processes.
+int world_of_group(std::vector<int> members, int communicator, int* world);
 /// Closes it. Collective.
 int close_world_of_job(const std::string& scratch);
 /// Closes those of all groups that this process belongs to. Collective over each.

@@ -238,6 +238,17 @@ static void groups(void) {
   GA_Destroy(g_b);
   GA_Pgroup_set_default(GA_Pgroup_get_world());
   GA_Sync();
+
+  /* Its number is that of other processes, once it is gone. */
+  EXPECT(GA_Pgroup_destroy(group));
+  for (i = 0; i < processes; ++i) list[i] = i;
+  EXPECT(GA_Pgroup_create(list, processes) == group);
+  GA_Pgroup_set_default(group);
+  EXPECT(NDRA_Create(C_DBL, 2, dra_dims, "all", path_of("all"), DRA_RW, unknown, &d_a) == 0);
+  EXPECT(DRA_Delete(d_a) == 0);
+  GA_Pgroup_set_default(GA_Pgroup_get_world());
+  EXPECT(GA_Pgroup_destroy(group));
+  GA_Sync();
 }
 
 /* Programs give the name of process 0, or a file that they have made to see whether they may. */
