@@ -12,7 +12,6 @@
 namespace outcore::keep {
 namespace {
 
-// Of python/outcore/keep/checkpoint_facts.py, too.
 constexpr std::string_view kind = "outcore checkpoint";
 constexpr std::int64_t format = 2;
 constexpr std::size_t max_name = 100, max_shape = 64;

@@ -1,5 +1,18 @@
 // What a checkpoint says of itself: the metadata of its small array, checked, since anybody may have written
-// them.
+// them. This is the format, which python/outcore/keep/checkpoint_facts.py has, too:
+//
+//     {"kind": "outcore checkpoint", "format": 2, "generation": 3, "meta": any JSON,
+//      "arrays": {"t2": {"kind": "global", "disk" or "numpy", "dtype": "float64", "shape": [4, 5],
+//                        "file_shape": [4, 5], "identity": "array t2 of generation 3 of checkpoint ..",
+//                        "commits": 1}, ..}}
+//
+// No member may be missing, none may be added. Generation 0: none was completed. file_shape is [1] of arrays
+// without elements or axes, else the shape. identity, commits, dtype and file_shape are those of the manifest
+// of the array. A text of C is a string in "meta".
+//
+// Who saves: makes arrays.<generation>, writes and commits its arrays, commits the small array with these
+// metadata, then removes what other generations nobody holds. Who loads holds a shared lock (flock) of the
+// directory of its generation; who removes one holds an exclusive lock until it is gone.
 #pragma once
 
 #include <cstdint>

@@ -2,6 +2,7 @@
 
 Each array of a checkpoint is bound to it: the checkpoint lists its identity, shape, type and number of commits, and
 the array's own manifest has the same. An array of another name, generation or checkpoint is told by that.
+src/keep/checkpoint_facts.hpp states the format.
 """
 
 from __future__ import annotations

@@ -115,6 +115,24 @@ def test_c_goes_on_from_python_and_python_from_c(c, world, tmp_path):
     assert {each.name for each in path.glob("arrays.*")} == {"arrays.3", "arrays.4"}
 
 
+def test_both_write_the_same(c, world, tmp_path):
+    values, found = np.arange(12.0).reshape(3, 4), []
+    with outcore.World() as mine:
+        with outcore.GlobalArray(mine, (3, 4)) as array:
+            outcore.checkpoint.save(mine, tmp_path / "python", {"t2": array, "copy": values}, "text")
+        assert save(c, world, tmp_path / "c", b"text", values) == 0
+        for name in ("python", "c"):
+            with outcore.DiskArray.open(mine, tmp_path / name) as root:
+                facts = root.metadata
+                found.append((root.shape, root.dtype, root.generation, facts))
+            for array in facts["arrays"].values():
+                array["identity"], number = array["identity"].rsplit(" ", 1)
+                assert len(number) == 16
+                assert int(number, 16)
+    assert found[0] == found[1]
+    assert list(found[0][3]["arrays"]) == list(found[1][3]["arrays"])
+
+
 def test_damage_is_named(c, world, tmp_path):
     path, values = tmp_path / "job", np.ones((20, 20))
     assert save(c, world, path, b"one", values) == 0
