@@ -19,7 +19,7 @@ import statistics
 import subprocess
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -176,7 +176,7 @@ def slice_claims(
     options: BenchOptions,
     effort: Effort,
     workers: dict[str, Workers],
-    drop: object,
+    drop: Callable[[str], None],
     places: dict[str, Path],
     peer: str,
 ) -> Iterator[Claim]:
@@ -190,7 +190,6 @@ def slice_claims(
         for side in SIDES:
             for axis in ("tall", "wide"):
                 workers[side].command("open")
-                assert callable(drop)
                 drop(side)
                 start, end = workers[side].command(f"slice {axis} {index} {length}")
                 seconds[axis, side].append(end - start)
@@ -201,8 +200,9 @@ def slice_claims(
         yield median_claim(f"DRA slice {shape}, cold", ratios(seconds, axis), "x", bar, peer, times)
 
 
-def async_claims(seconds: Seconds, effort: Effort, timed: object, place: Path) -> Iterator[Claim]:
-    assert callable(timed)
+def async_claims(
+    seconds: Seconds, effort: Effort, timed: Callable[[str, str], float], place: Path
+) -> Iterator[Claim]:
     remove_contents(place)
     write = statistics.median(seconds["write", "aligned", OURS])
     begin, hidden = [], []
