@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from outcore.base.errors import OutcoreError
+from outcore.chem.reference import mark_canonical
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
 
 Kind = Literal["RHF", "UHF", "ROHF"]
 
+_DEPENDENT = 1e-9  # an eigenvalue of the overlap below it is 0 within rounding
 _ELECTRONS = 1e-4  # fewer or more in the occupied orbitals are rounding
 
 
@@ -33,6 +35,22 @@ def make(mol: Mole, kind: Kind) -> Any:
         "ROHF": (rohf.ROHF, hf_symm.SymAdaptedROHF),
     }
     return classes[kind][symmetric](mol)
+
+
+def give_orbitals(mf: Any) -> None:
+    """Orbitals of the right number and occupation, for a plan that looks at nothing else."""
+    mol = mf.mol
+    overlaps, vectors = np.linalg.eigh(mol.intor_symmetric("int1e_ovlp"))
+    coefficients = (vectors / np.sqrt(abs(overlaps)))[:, overlaps > _DEPENDENT]
+    occupations = np.array([np.arange(coefficients.shape[1]) < count for count in mol.nelec], float)
+    if mf.istype("UHF"):
+        coefficients = np.stack([coefficients] * 2)
+    else:
+        occupations = occupations.sum(0)
+    mf.mo_coeff, mf.mo_occ = coefficients, occupations
+    mf.mo_energy = np.where(occupations > 0, -1.0, 1.0)
+    mf.converged = True
+    mark_canonical(mf)
 
 
 def check_before(mf: Any) -> None:

@@ -125,6 +125,13 @@ class MoleculeOptions(JobOptions):
             say=say,
         )
 
+    def set_up(self, mf: Any, allowed_error: float | None = None) -> None:
+        """How an SCF goes. `allowed_error`: of its energy, see scf_options.convergence."""
+        tolerance = self.conv_tol
+        mf.conv_tol = scf_options.convergence(allowed_error) if tolerance is None else tolerance
+        mf.max_cycle, mf.chkfile = self.max_cycle, None
+        mf.init_guess = self.guess or scf_options.GUESSES[0]
+
     def title(self, method: str, mol: Mole) -> str:
         """The first line of a run."""
         return (

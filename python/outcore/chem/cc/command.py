@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from outcore.base.errors import NotConverged
-from outcore.chem import scf_options
 from outcore.chem.cc.options import Options
-from outcore.chem.hf.view import Cycles, refuse_unconverged
-from outcore.cli.run import Run, with_options
+from outcore.chem.run import MoleculeRun
+from outcore.cli.run import with_options
+from outcore.job import preflight
 
 if TYPE_CHECKING:
-    from pyscf.gto import Mole
-
     from outcore.chem.cc.ccsd import CCSD
     from outcore.chem.cc.iteration import Iteration
-    from outcore.job.world import World
+    from outcore.chem.mean_field import Kind
 
 
 @with_options
@@ -31,22 +30,25 @@ def ccsd(options: Options) -> int:
     return 0
 
 
-class _Run(Run):
+class _Run(MoleculeRun):
     """The stages of a run, and what is shown of them."""
+
+    options: Options
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
         from outcore.chem.frozen import count_frozen
 
-        self._options = options
-        self.kept_at = options.checkpoint
-        self._mol: Mole = options.build(self.say)
-        self._kind: Literal["RHF", "UHF", "ROHF"] = (
-            "ROHF" if options.rohf else "UHF" if options.uhf or self._mol.spin else "RHF"
-        )
+        self._mol = options.build(self.say)
+        self._kind: Kind = "ROHF" if options.rohf else "UHF" if options.uhf or self._mol.spin else "RHF"
+        self._open = self._kind == "UHF" or self._mol.spin != 0
+        if self._open:
+            preflight.refuse(
+                {"--fno": options.fno or None}, "with open shells, for which it is not there yet"
+            )
         count_frozen(self._mol, options.frozen, max(self._mol.nelec))
         self._check_auxiliary()
-        self.world = self._new_world()
+        self.open_world()
         method = ("CCSD(T)" if options.triples else "CCSD") + (
             "" if self._kind == "RHF" else f"({self._kind})"
         )
@@ -59,103 +61,44 @@ class _Run(Run):
     def _check_auxiliary(self) -> None:
         from outcore.chem.ri import auxiliary
 
-        if self._options.integrals == "ri":
-            auxiliary.build(self._mol, self._options.jkbasis, "jk")
-            auxiliary.build(self._mol, self._options.auxbasis, "mp2")
-
-    def _new_world(self) -> World:
-        from outcore.job.processes import make_world
-
-        return make_world(self.comm, self._options.memory_bytes, self._options.scratch)
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        super().__exit__(kind, error, traceback)
-        if not isinstance(error, KeyboardInterrupt):  # which this process alone may have got
-            self.world.close()
+        if self.options.integrals == "ri":
+            auxiliary.build(self._mol, self.options.jkbasis, "jk")
+            auxiliary.build(self._mol, self.options.auxbasis, "mp2")
 
     # ---- the SCF ----
 
     def mean_field(self) -> Any:
         """The SCF, run; of an estimate, orbitals of the right number."""
-        options = self._options
-        if options.estimate:
+        if self.options.estimate:
             return self._stand_in()
-        begin = time.monotonic()
-        mf = self._fitted() if options.integrals == "ri" else self._stored()
-        refuse_unconverged(mf)
-        seconds = time.monotonic() - begin
-        self.say(f"{self._kind} energy {mf.e_tot:.10f} Eh, converged in {mf.cycles} cycles, {seconds:.1f} s")
-        self.results |= {"scf_energy_hartree": float(mf.e_tot), "scf_seconds": seconds}
-        self.world.close()  # what its arrays have taken is free for those of coupled cluster
-        self.world = self._new_world()
+        if self.options.integrals == "ri":
+            mf = self._fitted()
+        else:
+            mf = self.stored_scf(self._mol, self._kind)
+            mf.close()
+        self.renew_world()
         return mf
 
     def _fitted(self) -> Any:
         from outcore.chem import ri
-        from outcore.chem.ri.problem import settings as problem
+        from outcore.chem.ri.problem import settings
 
-        options = self._options
-        given: dict[str, Any] = {
-            "threads": options.threads,
-            "memory": options.memory,
-            "storage": options.storage,
-        }
-        given |= {"checkpoint": options.checkpoint, "comm": self.world}
-        if options.screening is not None:
-            given["screening"] = options.screening
-        mf = getattr(ri, self._kind)(self._mol, options.jkbasis, **given)
+        mf = getattr(ri, self._kind)(self._mol, self.options.jkbasis, **self.common_settings())
         fitting = mf.with_df
-        self._converge(
-            mf, lambda: problem(self._mol, fitting.auxiliary_molecule(), fitting.screening), self.world
+        self.converge(
+            mf,
+            self._kind,
+            self.world,
+            lambda: settings(self._mol, fitting.auxiliary_molecule(), fitting.screening),
         )
         fitting.close_integrals()
         return mf
 
-    def _stored(self) -> Any:
-        from outcore.chem.hf import scf as methods
-
-        options = self._options
-        given = {
-            "storage": "disk" if options.storage == "disk" else "auto",
-            "screening": options.screening,
-            "scratch": options.scratch,
-            "threads": options.threads,
-            "memory_bytes": options.memory_bytes,
-        }
-        mf = getattr(methods, self._kind)(
-            self._mol, comm=self.comm, **{name: each for name, each in given.items() if each is not None}
-        )
-        self._converge(mf, dict, mf.world)
-        mf.close()
-        return mf
-
-    def _converge(self, mf: Any, more: Any, world: World) -> None:
-        from outcore.chem import restart
-
-        options = self._options
-        mf.conv_tol = scf_options.convergence(None) if options.conv_tol is None else options.conv_tol
-        mf.max_cycle, mf.chkfile = options.max_cycle, None
-        mf.init_guess = options.guess or scf_options.GUESSES[0]
-        found, keeper = restart.begin(
-            mf, self._kind, world, self.say, checkpoint=options.checkpoint, restart=options.restart, more=more
-        )
-        if found is not None and found.finished(mf):
-            found.restore(mf)
-            self.say(f"converged orbitals found in {options.checkpoint}")
-            return
-        mf.callback = Cycles(self.say, keeper)
-        mf.kernel(None if found is None else found.density(mf))
-        with world.together("keep orbitals"):
-            if keeper is not None:
-                keeper.finish()
-
     def _stand_in(self) -> Any:
         from outcore.chem import mean_field
 
-        mf = mean_field.make(self._mol, self._kind)
-        density = mf.get_init_guess(self._mol, self._options.guess or scf_options.GUESSES[0])
-        mf.mo_energy, mf.mo_coeff = mf.eig(mf.get_fock(dm=density), mf.get_ovlp())
-        mf.mo_occ = mf.get_occ(mf.mo_energy, mf.mo_coeff)
+        mf = mean_field.make(self._mol, "UHF" if self._open else "RHF")
+        mean_field.give_orbitals(mf)
         return mf
 
     # ---- coupled cluster ----
@@ -163,19 +106,12 @@ class _Run(Run):
     def solve(self, mf: Any) -> CCSD:
         from outcore.chem.cc.ccsd import CCSD
 
-        options = self._options
-        given: dict[str, Any] = {} if options.screening is None else {"screening": options.screening}
+        options = self.options
         cc = CCSD(
             mf,
             options.frozen,
             options.auxbasis,
-            force=options.estimate,
-            memory=options.memory,
-            threads=options.threads,
-            storage=options.storage,
-            checkpoint=options.checkpoint,
-            comm=self.world,
-            **given,
+            **self.common_settings(),
             **options.settings(),
         )
         self.results |= {
@@ -205,7 +141,7 @@ class _Run(Run):
         if cc.found:
             state = "converged amplitudes" if cc.converged else "amplitudes"
             self.say(f"{state} of iteration {cc.found} found in {options.checkpoint}")
-        cc.on_iteration = _Iterations(self)
+        cc.on_iteration = _Iterations(self.say)
         cc.kernel()
         self.results |= {"cc_seconds": time.monotonic() - begin, "iterations": len(cc.iterations)}
         self._energies(cc)
@@ -250,7 +186,7 @@ class _Run(Run):
         }
 
     def refuse_unconverged(self, cc: CCSD) -> None:
-        if not self._options.estimate and not cc.converged:
+        if not self.options.estimate and not cc.converged:
             raise NotConverged(
                 None,
                 "converge coupled cluster",
@@ -263,13 +199,13 @@ class _Run(Run):
 class _Iterations:
     """A line for each iteration."""
 
-    def __init__(self, run: Run) -> None:
-        self._run, self._shown = run, False
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say, self._shown = say, False
 
     def __call__(self, found: Iteration) -> None:
         if not self._shown:
-            self._run.say(f"{'iter':>5} {'correlation / Eh':>20} {'change':>10} {'|dt|':>9} {'s':>8}")
+            self._say(f"{'iter':>5} {'correlation / Eh':>20} {'change':>10} {'|dt|':>9} {'s':>8}")
         self._shown = True
-        self._run.say(
+        self._say(
             f"{found.number:5d} {found.energy:20.10f} {found.change:10.2e} {found.norm:9.2e} {found.seconds:8.2f}"
         )

@@ -6,17 +6,14 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from outcore.base.errors import NotConverged
-from outcore.chem import scf_options
 from outcore.chem.ci.options import Options
 from outcore.chem.ci.view import Iterations, StateView, in_one_line, space_lines
-from outcore.chem.hf.view import Cycles, refuse_unconverged
-from outcore.cli.run import Run, with_options
+from outcore.chem.run import MoleculeRun
+from outcore.cli.run import with_options
 
 if TYPE_CHECKING:
-    from pyscf.gto import Mole
-
     from outcore.chem.ci.fci import FCI
-    from outcore.job.world import World
+    from outcore.chem.mean_field import Kind
 
 
 @with_options
@@ -30,28 +27,21 @@ def fci(options: Options) -> int:
     return 0
 
 
-class _Run(Run):
+class _Run(MoleculeRun):
     """The stages of a run, and what is shown of them."""
+
+    options: Options
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
-        from outcore.job.processes import make_world
-
-        self._options = options
-        self.kept_at = options.checkpoint
-        self.world: World = make_world(self.comm, options.memory_bytes, options.scratch)
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        super().__exit__(kind, error, traceback)
-        if not isinstance(error, KeyboardInterrupt):  # which this process alone may have got
-            self.world.close()
+        self.open_world()
 
     # ---- what is solved ----
 
     def of_file(self) -> FCI:
         from outcore.chem.ci.fci import FCI
 
-        options = self._options
+        options = self.options
         ci = FCI.from_fcidump(str(options.fcidump), irrep=options.irrep, spin=options.spin, **self._given())
         n, electrons = ci.hamiltonian.orbitals, sum(ci.target.electrons)
         self.header(
@@ -65,61 +55,24 @@ class _Run(Run):
         from outcore.chem.ci import orbitals
         from outcore.chem.frozen import count_frozen
 
-        options = self._options
+        options = self.options
         plain = options.build(self.say)
         count_frozen(plain, options.frozen, min(plain.nelec))
-        mol: Mole = orbitals.with_symmetry(plain, options.group or "auto") or plain
-        kind = "UHF" if options.uhf else "ROHF" if options.rohf or mol.spin else "RHF"
+        mol = orbitals.with_symmetry(plain, options.group or "auto") or plain
+        kind: Kind = "UHF" if options.uhf else "ROHF" if options.rohf or mol.spin else "RHF"
         self.header(options.title(f"FCI({kind})", mol), f"scratch {self.world.scratch}")
         self.say(f"point group {mol.groupname if mol.symmetry else 'C1'}")
         if options.estimate:
-            return self._forecast(mol, kind)
-        mf = self._mean_field(mol, kind)
+            return self._made(self.first_orbitals(mol, kind), integrals=False)
+        mf = self.stored_scf(mol, kind)
         ci = self._made(mf)
         mf.close()
         return ci
 
-    def _mean_field(self, mol: Mole, kind: str) -> Any:
-        """The SCF, run."""
-        from outcore.chem import restart
-        from outcore.chem.hf import scf as methods
-
-        options = self._options
-        settings = {
-            "storage": options.storage,
-            "screening": options.screening,
-            "scratch": options.scratch,
-            "threads": options.threads,
-            "memory_bytes": options.memory_bytes,
-        }
-        given = {name: value for name, value in settings.items() if value is not None}
-        mf = getattr(methods, kind)(mol, comm=self.comm, **given)
-        mf.conv_tol = scf_options.convergence(None) if options.conv_tol is None else options.conv_tol
-        mf.max_cycle, mf.chkfile = options.max_cycle, None
-        mf.init_guess = options.guess or scf_options.GUESSES[0]
-        found, keeper = restart.begin(
-            mf, kind, mf.world, self.say, checkpoint=options.checkpoint, restart=options.restart
-        )
-        begin = time.monotonic()
-        if found is not None and found.finished(mf):
-            found.restore(mf)
-            self.say(f"converged orbitals found in {options.checkpoint}")
-        else:
-            mf.callback = Cycles(self.say, keeper)
-            mf.kernel(None if found is None else found.density(mf))
-            with mf.world.together("keep orbitals"):
-                if keeper is not None:
-                    keeper.finish()
-        refuse_unconverged(mf)
-        seconds = time.monotonic() - begin
-        self.say(f"{kind} energy {mf.e_tot:.10f} Eh, converged in {mf.cycles} cycles, {seconds:.1f} s")
-        self.results |= {"scf_energy_hartree": float(mf.e_tot), "scf_seconds": seconds}
-        return mf
-
     def _made(self, mf: Any, **more: Any) -> FCI:
         from outcore.chem.ci.fci import FCI
 
-        options = self._options
+        options = self.options
         return FCI(
             mf,
             frozen=options.frozen,
@@ -131,7 +84,7 @@ class _Run(Run):
         )
 
     def _given(self) -> dict[str, Any]:
-        options = self._options
+        options = self.options
         return {
             "roots": options.roots,
             "folded": False if options.unfolded else None,
@@ -141,21 +94,10 @@ class _Run(Run):
             **options.settings(),
         }
 
-    def _forecast(self, mol: Mole, kind: str) -> FCI:
-        """Of orbitals that an SCF begins with: only their irreps count."""
-        from outcore.chem import mean_field
-
-        mf = mean_field.make(mol, "UHF" if kind == "UHF" else "ROHF" if kind == "ROHF" else "RHF")
-        density = mf.get_init_guess(mol, self._options.guess or scf_options.GUESSES[0])
-        mf.mo_energy, mf.mo_coeff = mf.eig(mf.get_fock(dm=density), mf.get_ovlp())
-        mf.mo_occ = mf.get_occ(mf.mo_energy, mf.mo_coeff)
-        mf.converged = True
-        return self._made(mf, integrals=False)
-
     # ---- the CI ----
 
     def solve(self, ci: FCI) -> None:
-        options = self._options
+        options = self.options
         for line in space_lines(ci):
             self.say(line)
         self.results |= {
@@ -194,7 +136,7 @@ class _Run(Run):
             self.say(f"wrote {options.molden}")
 
     def refuse_unconverged(self, ci: FCI) -> None:
-        if not self._options.estimate and not ci.converged:
+        if not self.options.estimate and not ci.converged:
             raise NotConverged(
                 None,
                 "converge the CI",

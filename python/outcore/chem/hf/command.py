@@ -118,10 +118,7 @@ def _scf(run: Run, options: Options) -> int:
     if options.estimate:
         _forecast(run, mf)
         return 0
-    tolerance = options.conv_tol
-    mf.conv_tol = scf_options.convergence(mf.settings.allowed_error) if tolerance is None else tolerance
-    mf.max_cycle, mf.chkfile = options.max_cycle, None
-    mf.init_guess = options.guess or scf_options.GUESSES[0]
+    options.set_up(mf, mf.settings.allowed_error)
     raw = _begin_io(mf, options.trace)
     found, keeper = restart.begin(
         mf, method, mf.world, run.say, checkpoint=options.checkpoint, restart=options.restart

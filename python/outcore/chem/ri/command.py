@@ -12,22 +12,20 @@ import typer
 
 from outcore import _core, trace
 from outcore.base.errors import OutcoreError
-from outcore.chem import scf_options
 from outcore.chem.hf.view import Cycles, refuse_unconverged
 from outcore.chem.ri.options import Options
 from outcore.chem.ri.traffic import Traffic, Watch
+from outcore.chem.run import MoleculeRun
 from outcore.chem.scf_options import check_one_method
-from outcore.cli.run import Run, with_options
+from outcore.cli.run import with_options
 from outcore.trace import report
 
 if TYPE_CHECKING:
     from outcore.chem.mp2.mp2 import MP2
     from outcore.chem.restart import Checkpoint, Found
     from outcore.chem.ri.auxiliary import Purpose
-    from outcore.job.world import World
     from outcore.trace.report import RawRates
 
-_DEPENDENT = 1e-9  # an eigenvalue of the overlap below it is 0 within rounding
 _AUXILIARY = (
     "Auxiliary basis{}: a name or a file, or 'auto' for even-tempered functions where none is on record. "
     "Default: that of the basis."
@@ -86,8 +84,10 @@ def _factors(text: str) -> tuple[float, float]:
     return opposite, same
 
 
-class _Run(Run):
+class _Run(MoleculeRun):
     """The stages of a run, and what is shown of them."""
+
+    options: Options
 
     def __init__(
         self,
@@ -100,13 +100,11 @@ class _Run(Run):
         """auxiliary: the sets that the stages of the run will take, which are looked for now, as is what may be
         wrong with `frozen`."""
         super().__init__(options)
-        self._options = options
-        self.kept_at = options.checkpoint
         self._mol = options.build(self.say)
         self._check_mol(auxiliary, frozen)
         self._unrestricted = not rohf and (options.uhf or self._mol.spin != 0)
         self._kind = "ROHF" if rohf else "UHF" if self._unrestricted else "RHF"
-        self.world = self._new_world()
+        self.open_world()
         if options.full and not options.estimate:
             self._disk_rates()  # before what is counted begins
             trace.reset()
@@ -122,16 +120,6 @@ class _Run(Run):
         if frozen is not None:
             count_frozen(self._mol, frozen, max(self._mol.nelec))
 
-    def _new_world(self) -> World:
-        from outcore.job.processes import make_world
-
-        return make_world(self.comm, self._options.memory_bytes, self._options.scratch)
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        super().__exit__(kind, error, traceback)
-        if not isinstance(error, KeyboardInterrupt):  # which this process alone may have got
-            self.world.close()
-
     @property
     def _method(self) -> str:
         return f"RI-{self._kind}"
@@ -142,12 +130,10 @@ class _Run(Run):
         from outcore.chem import ri
 
         method = getattr(ri, self._kind)
-        mf = self._mf = method(self._mol, auxbasis, **self._options.settings(self.world))
-        options = self._options
-        mf.conv_tol = scf_options.convergence(None) if options.conv_tol is None else options.conv_tol
-        mf.max_cycle, mf.init_guess = options.max_cycle, options.guess or scf_options.GUESSES[0]
-        mf.chkfile = None
-        if self._options.estimate:
+        mf = self._mf = method(self._mol, auxbasis, **self.common_settings())
+        options = self.options
+        options.set_up(mf)
+        if self.options.estimate:
             self._forecast("SCF", mf.with_df.prepare())
             mf.with_df.close_integrals()
             return
@@ -155,7 +141,7 @@ class _Run(Run):
         found, keeper = self._kept_orbitals(mf)
         if found is not None and found.finished(mf):
             found.restore(mf)
-            self.say(f"converged orbitals found in {self._options.checkpoint}")
+            self.say(f"converged orbitals found in {self.options.checkpoint}")
         else:
             integrals = mf.with_df.prepare()
             forecast = self._forecast("SCF", integrals)
@@ -204,7 +190,7 @@ class _Run(Run):
         forecast = self.world.broadcast(nothing)
         free = _core.file_system(self.world.scratch).free_bytes
         self.say(f"{stage} estimate: {forecast}; {free / 1e9:.1f} GB free in {self.world.scratch}")
-        if self._options.estimate:
+        if self.options.estimate:
             self.results[f"{stage.lower()}_estimate"] = asdict(forecast)
         return forecast
 
@@ -227,42 +213,24 @@ class _Run(Run):
         raw = None
         with self.world.together("measure the disk"):
             if self.world.rank == 0:
-                raw = machine.disk(self.world.scratch, kept_at=self._options.checkpoint)
+                raw = machine.disk(self.world.scratch, kept_at=self.options.checkpoint)
         return raw
 
     def io_report(self) -> None:
         """What the whole run did with its files, if --report asks for it. Collective."""
-        if not self._options.full or self._options.estimate:
+        if not self.options.full or self.options.estimate:
             return
         raw = self._disk_rates()
         gathered = report.gather(self.comm, self.seconds, raw)
         if gathered is not None:
             gathered.render(self.console)
 
-    def _stand_in(self) -> None:
-        """Orbitals of the right number, for a plan that looks at nothing else."""
-        import numpy as np
-
-        from outcore.chem.reference import mark_canonical
-
-        overlaps, vectors = np.linalg.eigh(self._mol.intor_symmetric("int1e_ovlp"))
-        coefficients = (vectors / np.sqrt(abs(overlaps)))[:, overlaps > _DEPENDENT]
-        occupied = [np.arange(coefficients.shape[1]) < count for count in self._mol.nelec]
-        if self._unrestricted:
-            coefficients, occupations = np.stack([coefficients] * 2), np.stack(occupied).astype(float)
-        else:
-            occupations = 2.0 * occupied[0]
-        self._mf.mo_coeff, self._mf.mo_occ = coefficients, occupations
-        self._mf.mo_energy = np.where(occupations > 0, -1.0, 1.0)
-        self._mf.converged = True
-        mark_canonical(self._mf)
-
     def _kept_orbitals(self, mf: Any) -> tuple[Found | None, Checkpoint | None]:
         """Orbitals of another run, at all processes, and what keeps new ones, at the first."""
         from outcore.chem import restart
         from outcore.chem.ri.problem import settings
 
-        fitting, options = mf.with_df, self._options
+        fitting, options = mf.with_df, self.options
         return restart.begin(
             mf,
             self._kind,
@@ -274,17 +242,17 @@ class _Run(Run):
         )
 
     def mp2(self, auxbasis: str | None, frozen: str, scs: tuple[float, float], pairs: bool) -> None:
+        from outcore.chem.mean_field import give_orbitals
         from outcore.chem.mp2 import MP2
 
         begin = time.monotonic()
-        if self._options.estimate:
-            self._stand_in()
-        self.world.close()  # what its arrays have taken is free for those of MP2
-        self.world = self._new_world()
-        mp2 = MP2(self._mf, frozen, auxbasis, scs=scs, **self._options.settings(self.world))
+        if self.options.estimate:
+            give_orbitals(self._mf)
+        self.renew_world()
+        mp2 = MP2(self._mf, frozen, auxbasis, scs=scs, **self.common_settings())
         mp2.prepare()
         forecast = self._forecast("MP2", mp2)
-        if self._options.estimate:
+        if self.options.estimate:
             return
         watch, start = Watch(), time.monotonic()
         with self.stages() as mp2.on_progress:
@@ -294,7 +262,7 @@ class _Run(Run):
         for line in mp2.summary().split("; "):
             self.say(line)
         if mp2.found != {""}:
-            self.say(f"integrals found in {self._options.checkpoint}: {', '.join(sorted(mp2.found))}")
+            self.say(f"integrals found in {self.options.checkpoint}: {', '.join(sorted(mp2.found))}")
         if pairs:
             self._pairs(mp2)
         self.say(f"correlation energy        {mp2.e_corr:.10f} Eh, {seconds:.1f} s")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from outcore.chem.options import MoleculeOptions
 from outcore.chem.ri.plan import check_storage
@@ -16,13 +15,3 @@ class Options(MoleculeOptions):
     def check(self) -> None:
         super().check()
         check_storage(self.storage)
-
-    def settings(self, world: Any) -> dict[str, Any]:
-        """For DensityFitting and MP2."""
-        return {
-            "memory": self.memory,
-            "threads": self.threads,
-            "storage": self.storage,
-            "checkpoint": self.checkpoint,
-            "comm": world,
-        } | ({} if self.screening is None else {"screening": self.screening})

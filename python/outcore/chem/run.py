@@ -1,0 +1,111 @@
+"""The frame of commands of a method that takes orbitals of an SCF: the processes, and the SCF."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from outcore.chem.hf.view import Cycles, refuse_unconverged
+from outcore.cli.run import Run
+
+if TYPE_CHECKING:
+    from pyscf.gto import Mole
+
+    from outcore.chem.mean_field import Kind
+    from outcore.chem.options import MoleculeOptions
+    from outcore.chem.problem import Settings
+    from outcore.job.world import World
+
+
+class MoleculeRun(Run):
+    """A run whose method has a world, from `open_world`, which is closed with the run."""
+
+    options: MoleculeOptions
+    world: World
+
+    def __init__(self, options: MoleculeOptions) -> None:
+        super().__init__(options)
+        self.kept_at = options.checkpoint
+
+    def open_world(self) -> None:
+        """Collective."""
+        from outcore.job.processes import make_world
+
+        self.world = make_world(self.comm, self.options.memory_bytes, self.options.scratch)
+
+    def renew_world(self) -> None:
+        """What arrays have taken of the memory is free again. Collective."""
+        self.world.close()
+        self.open_world()
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        super().__exit__(kind, error, traceback)
+        if not isinstance(error, KeyboardInterrupt):  # which this process alone may have got
+            self.world.close()
+
+    def common_settings(self) -> dict[str, Any]:
+        """What methods with integrals of their own take, beside what is theirs alone."""
+        options = self.options
+        return {
+            "memory": options.memory,
+            "threads": options.threads,
+            "storage": options.storage,
+            "checkpoint": options.checkpoint,
+            "comm": self.world,
+        } | ({} if options.screening is None else {"screening": options.screening})
+
+    def stored_scf(self, mol: Mole, kind: Kind) -> Any:
+        """An SCF with stored integrals, which has converged. The caller closes it. Collective."""
+        from outcore.chem.hf import scf as methods
+
+        options = self.options
+        given = {
+            "storage": options.storage,
+            "screening": options.screening,
+            "scratch": options.scratch,
+            "threads": options.threads,
+            "memory_bytes": options.memory_bytes,
+        }
+        mf = getattr(methods, kind)(
+            mol, comm=self.comm, **{name: each for name, each in given.items() if each is not None}
+        )
+        self.converge(mf, kind, mf.world)
+        return mf
+
+    def converge(self, mf: Any, kind: Kind, world: World, more: Callable[[], Settings] = dict) -> None:
+        """Runs an SCF, or takes the orbitals that another run has kept. `more`: see restart.begin. Collective.
+
+        Raises NotConverged."""
+        from outcore.chem import restart
+
+        options, begin = self.options, time.monotonic()
+        options.set_up(mf)
+        found, keeper = restart.begin(
+            mf, kind, world, self.say, checkpoint=options.checkpoint, restart=options.restart, more=more
+        )
+        if found is not None and found.finished(mf):
+            found.restore(mf)
+            self.say(f"converged orbitals found in {options.checkpoint}")
+        else:
+            mf.callback = Cycles(self.say, keeper)
+            mf.kernel(None if found is None else found.density(mf))
+            with world.together("keep orbitals"):
+                if keeper is not None:
+                    keeper.finish()
+        refuse_unconverged(mf)
+        seconds = time.monotonic() - begin
+        self.say(f"{kind} energy {mf.e_tot:.10f} Eh, converged in {mf.cycles} cycles, {seconds:.1f} s")
+        self.results |= {"scf_energy_hartree": float(mf.e_tot), "scf_seconds": seconds}
+
+    def first_orbitals(self, mol: Mole, kind: Kind) -> Any:
+        """For an estimate of a CI: an object with the orbitals that its SCF would begin with, as their irreps
+        count."""
+        from outcore.chem import mean_field, scf_options
+
+        mf = mean_field.make(mol, kind)
+        density = mf.get_init_guess(mol, self.options.guess or scf_options.GUESSES[0])
+        mf.mo_energy, mf.mo_coeff = mf.eig(mf.get_fock(dm=density), mf.get_ovlp())
+        mf.mo_occ = mf.get_occ(mf.mo_energy, mf.mo_coeff)
+        mf.converged = True
+        return mf
