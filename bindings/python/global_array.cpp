@@ -284,6 +284,13 @@ void bind_node_array(nb::module_& module) {
           nb::sig("def view(self) -> numpy.typing.NDArray"), "NumPy view of all of it.")
       .def_prop_ro("closed", &NodeArray::closed)
       .def("barrier", &NodeArray::barrier, unlocked)
+      .def("post", &NodeArray::post, "element"_a, "value"_a)
+      .def(
+          "wait_for",
+          [](NodeArray& array, std::int64_t element, std::int32_t least, std::int64_t timeout_us) {
+            return array.wait_for(element, least, std::chrono::microseconds(timeout_us));
+          },
+          unlocked, "element"_a, "least"_a, "timeout_us"_a)
       .def("close", &NodeArray::close, unlocked);
 }
 

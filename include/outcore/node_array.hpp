@@ -1,6 +1,9 @@
 // Node arrays: N-dimensional arrays that the processes of one node share.
 #pragma once
 
+#include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -37,12 +40,20 @@ class OUTCORE_API NodeArray {
   [[nodiscard]] Strided view() const;
   /// Of the node. What its processes have stored before is seen by their loads afterwards.
   void barrier();
+  /// Of arrays of int32: stores an element, and wakes those that wait for it. What this process has stored
+  /// before is seen by a process whose `wait_for` finds the value. Error(EINVAL) for another type, or an
+  /// element that is not there.
+  void post(std::int64_t element, std::int32_t value);
+  /// Sleeps until an element is at least `least`, as `post` has stored it, but no longer than `timeout`:
+  /// whether it is. Any thread; nothing is collective. Errors as of `post`.
+  [[nodiscard]] bool wait_for(std::int64_t element, std::int32_t least, std::chrono::microseconds timeout);
   /// Waits for the others; views must not be used afterwards. May be repeated.
   void close();
   [[nodiscard]] bool closed() const noexcept { return !segment_; }
 
  private:
   void release() noexcept;
+  [[nodiscard]] std::atomic_ref<std::int32_t> word(std::int64_t element) const;
 
   World& world_;
   ElementType type_{};

@@ -1,8 +1,14 @@
 #include "outcore/node_array.hpp"
 
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <span>
 #include <string>
 
@@ -30,6 +36,11 @@ std::int64_t bytes_of_part(ElementType type, const Extents& shape, int processes
                  .detail = "a shape has 1 to 8 dimensions, none negative, and 64 bits count its bytes"});
   const std::int64_t step = std::int64_t{64} * processes;  // parts of whole cache lines
   return std::max<std::int64_t>((bytes + step - 1) / step, 1) * 64;
+}
+
+/// Of memory that processes share, hence not FUTEX_PRIVATE.
+void futex(std::int32_t* word, int operation, std::int32_t value, const timespec* timeout) {
+  syscall(SYS_futex, word, operation, value, timeout, nullptr, 0);
 }
 
 }  // namespace
@@ -84,6 +95,38 @@ void NodeArray::barrier() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   world::enter(world_.node_transport(), "barrier of a node array", 0);
   std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+std::atomic_ref<std::int32_t> NodeArray::word(std::int64_t element) const {
+  const Strided all = view();
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : shape_.values()) elements *= extent;
+  if (type_ != ElementType::int32 || element < 0 || element >= elements)
+    throw Error(EINVAL, {.attempted = "signal element " + std::to_string(element) + " of the " +
+                                      describe(type_, shape_),
+                         .detail = "signals are elements of int32 that are there"});
+  return std::atomic_ref(reinterpret_cast<std::int32_t*>(all.data)[element]);
+}
+
+void NodeArray::post(std::int64_t element, std::int32_t value) {
+  const auto signal = word(element);
+  signal.store(value, std::memory_order_seq_cst);
+  futex(reinterpret_cast<std::int32_t*>(view().data) + element, FUTEX_WAKE, INT_MAX, nullptr);
+}
+
+bool NodeArray::wait_for(std::int64_t element, std::int32_t least, std::chrono::microseconds timeout) {
+  using Clock = std::chrono::steady_clock;
+  const auto signal = word(element);
+  std::int32_t* const place = reinterpret_cast<std::int32_t*>(view().data) + element;
+  const Clock::time_point until = Clock::now() + timeout;
+  for (;;) {
+    const std::int32_t found = signal.load(std::memory_order_seq_cst);
+    if (found >= least) return true;
+    const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(until - Clock::now()).count();
+    if (left <= 0) return false;
+    const timespec time{.tv_sec = left / 1'000'000'000, .tv_nsec = left % 1'000'000'000};
+    futex(place, FUTEX_WAIT, found, &time);  // looks once more: who has posted before is seen
+  }
 }
 
 void NodeArray::close() {

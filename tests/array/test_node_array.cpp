@@ -1,8 +1,10 @@
 // Node arrays in worlds of threads: on one node, and each process a node of its own.
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "array/support.hpp"
 #include "outcore/node_array.hpp"
@@ -38,6 +40,41 @@ TEST("each node has an array of its own, and waits for no other") {
       array.barrier();
       check::equal(elements(array)[0], static_cast<double>(world.rank() + 1));
       array.close();
+    }
+  });
+}
+
+TEST("what was stored before a signal is seen by processes that wait for it") {
+  run(3, false, [](World& world) {
+    constexpr std::int32_t rounds = 200;
+    NodeArray array(world, {100}, ElementType::float64);
+    NodeArray signals(world, {3}, ElementType::int32);
+    const auto all = elements(array);
+    const int next = (world.rank() + 1) % 3;
+    for (std::int32_t round = 1; round <= rounds; ++round) {  // round the processes, each adds one
+      const bool first = world.rank() == 0;
+      const std::int32_t wanted = first ? round - 1 : round;
+      while (!signals.wait_for(world.rank(), wanted, std::chrono::milliseconds(50))) {
+      }
+      for (double& value : all) value += 1;
+      signals.post(next, round);
+    }
+    while (!signals.wait_for(0, rounds, std::chrono::milliseconds(50))) {
+    }
+    for (const double value : all) check::equal(value, 3.0 * rounds);
+    check::is_true(!signals.wait_for(0, rounds + 1, std::chrono::milliseconds(1)));
+    signals.barrier();
+  });
+}
+
+TEST("signals are elements of int32 that are there") {
+  run(1, false, [](World& world) {
+    NodeArray array(world, {3}, ElementType::float64);
+    NodeArray signals(world, {3}, ElementType::int32);
+    for (const auto& [where, element] : {std::pair(&array, 0), {&signals, 3}, {&signals, -1}}) {
+      const Error error = check::throws<Error>([&] { where->post(element, 1); });
+      check::equal(error.errno_value(), EINVAL);
+      check::contains(error.what(), "signals are elements of int32");
     }
   });
 }

@@ -75,6 +75,16 @@ class NodeArray(Closing):
         """Waits for all processes of the node. What they have written before is seen afterwards."""
         self._native.barrier()
 
+    def post(self, element: int, value: int) -> None:
+        """Of an array of int32: stores an element, by its number in row-major order, and wakes those that wait for
+        it. What this process has written before is seen by a process whose `wait_for` returns. Any thread."""
+        self._native.post(element, value)
+
+    def wait_for(self, element: int, least: int, timeout_s: float) -> bool:
+        """Sleeps until an element is `least` or more, as `post` has stored it, but no longer than `timeout_s`;
+        whether it is. Any thread; not collective."""
+        return self._native.wait_for(element, least, round(timeout_s * 1e6))
+
     def close(self) -> None:
         """Gives the memory back; may be repeated. Collective on the node."""
         self._native.close()
