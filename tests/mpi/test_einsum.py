@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import errno
+import os
+import signal
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +14,8 @@ from conformance.random_arrays import elements, holding
 import outcore
 from outcore.base.errors import OutcoreError
 from outcore.tensor.einsum import einsum
+from outcore.tensor.operands import BoxOperand
+from outcore.tensor.rates import ASSUMED
 
 
 @pytest.fixture(params=["hosts", "processes"])
@@ -111,6 +116,95 @@ def test_plans_are_the_same_at_all(world):
     made, _ = arrays(world, "disk")
     plan = einsum.plan("iak,kja->ji", *made, memory="50kB")
     assert world.gather(plan.as_json()) == [plan.as_json()] * world.size
+    for array in made:
+        array.close()
+
+
+def slow_disk(world, sharing):
+    return replace(
+        ASSUMED, processes=world.size, nodes=world.node_count, sharing=sharing, read=1e8, write=1e8
+    )
+
+
+@pytest.mark.parametrize("where", ["disk", "global", "tiles"])
+def test_processes_of_a_node_read_panels_once(world, where):
+    """Bytes that move are those predicted, and fewer than where each process reads for itself."""
+    n = 150
+    random = np.random.default_rng(5)
+    values = random.standard_normal((2, n, n))
+    kind = {"global": "global", "disk": "disk", "tiles": "array: disk"}[where]
+    a, b = (holding(world, kind, each) for each in values)
+    read = {}
+    with outcore.DiskArray(world, (n, n)) as out:
+        for sharing in dict.fromkeys((1, world.node_size)):
+            for accumulate in (False, True):
+                rates = slow_disk(world, sharing)
+                plan = einsum.plan("ik,kj->ij", a, b, out=out, memory="40kB", rates=rates)
+                (statement,) = plan.statements
+                assert statement.plan.sharing == sharing
+                einsum("ik,kj->ij", a, b, out=out, plan=plan, accumulate=accumulate)
+                np.testing.assert_allclose(
+                    out[...], (1 + accumulate) * values[0] @ values[1], rtol=1e-10, atol=1e-10
+                )
+                world.barrier()
+                actual = einsum.last.actual
+                if not accumulate:
+                    read[sharing] = actual.disk_read + actual.network
+                    if sharing > 1:
+                        predicted = plan.predicted
+                        assert read[sharing] == predicted.disk_read + predicted.network
+                        assert actual.disk_written == predicted.disk_written == 8 * n * n
+    if len(read) > 1:
+        assert read[world.node_size] < 1.25 * read[1] / np.sqrt(world.node_size)
+    a.close()
+    b.close()
+
+
+class Failing(BoxOperand):
+    """The third box cannot be read by the last process of each node, or it is interrupted then."""
+
+    def __init__(self, array, fail):
+        super().__init__(array)
+        self._fail, self._count = fail, 0
+
+    def get(self, box, out):
+        self._count += 1
+        if self.world.node_rank == self.world.node_size - 1 and self._count == 3:
+            self._fail()
+        return super().get(box, out)
+
+
+@pytest.mark.parametrize("how", ["raises", "is interrupted"])
+def test_a_process_that_fails_ends_those_that_share_panels_with_it(world, how):
+    def fail():
+        if how == "raises":
+            raise OutcoreError(errno.EIO, "read a panel")
+        os.kill(os.getpid(), signal.SIGINT)
+
+    a, b, out = (outcore.DiskArray(world, (300, 300)) for _ in range(3))
+    bad = [Failing(each, fail) for each in (a, b)]  # any process reads one of them
+    rates = slow_disk(world, world.node_size)
+    plan = einsum.plan("ik,kj->ij", *bad, out=out, memory="40kB", rates=rates)
+    assert plan.statements[0].plan.sharing == world.node_size
+    with pytest.raises((OutcoreError, KeyboardInterrupt)) as caught:
+        einsum("ik,kj->ij", *bad, out=out, plan=plan)
+    assert "read a panel" in str(caught.value) or how == "is interrupted"
+    world.barrier()
+    einsum("ik,kj->ij", a, b, out=out, plan=plan)  # memory and signals are as they were
+    world.barrier()
+    for array in (a, b, out):
+        array.close()
+
+
+def test_a_plan_for_other_nodes_is_refused(world):
+    made, _ = arrays(world, "disk")
+    with outcore.DiskArray(world, (50, 40)) as out:
+        rates = replace(slow_disk(world, 8), processes=8)
+        plan = einsum.plan("iak,kja->ji", *made, out=out, memory="8kB", rates=rates)
+        assert plan.statements[0].plan.sharing == 8
+        with pytest.raises(OutcoreError, match="8 processes of a node share panels; here a node has"):
+            einsum("iak,kja->ji", *made, out=out, plan=plan)
+        world.barrier()
     for array in made:
         array.close()
 

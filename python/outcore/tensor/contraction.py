@@ -28,6 +28,7 @@ from outcore.tensor.extended import ExtendedOperand, layout_facts, operand
 from outcore.tensor.layout import Layout
 from outcore.tensor.letters import common_tilings
 from outcore.tensor.operands import Facts, LocalOperand, OnesOperand, Operand, SummedOperand, Where, plain
+from outcore.tensor.panels import NodeMemory
 from outcore.tensor.plan import Plan, contract, described, least_memory, problems, result_tiles
 from outcore.tensor.product_plan import Planned
 from outcore.tensor.progress import Told
@@ -329,14 +330,21 @@ def carry_out(
         parts = planned.plan.choice.parts > 1
         if parts and not add and not is_new:
             fill_zero(world, out)
-        counter = world.counter() if world.size > 1 else None
+        memory = None
         reserved = planned.plan.workspace_bytes
+        if planned.plan.sharing > 1:
+            memory = temporary.enter_context(_shared(world, planned))
+            reserved = planned.largest_share * planned.dtype.itemsize
+        workers = world.size // planned.plan.sharing
+        counter = world.counter() if workers > 1 else None
         mine = Amounts()
         with world.together("einsum", planned.plan.product):
             world.budget.reserve(reserved, f"workspace of einsum '{planned.plan.product}'")
             try:
                 adds = parts or (add and not is_new)
-                run = Product(planned, left, right, target, scale=scale, add=adds, threads=threads)
+                run = Product(
+                    planned, left, right, target, scale=scale, add=adds, threads=threads, memory=memory
+                )
                 mine = run.run(counter, progress if world.rank == 0 else None)
                 if progress is not None and world.rank == 0:
                     progress(1.0, len(planned.tasks), len(planned.tasks))
@@ -350,6 +358,21 @@ def carry_out(
     values = world.all_reduce(np.array(mine.values())).tolist()
     values[-1] = float(world.all_reduce(mine.seconds, "max"))
     return Amounts(*values)
+
+
+def _shared(world: World, planned: Planned) -> NodeMemory:
+    """For panels that the processes of a node share. Collective."""
+    sharing, nbytes = planned.plan.sharing, planned.plan.workspace_bytes
+    with world.together("einsum", sharing):
+        world.budget.reserve(nbytes, f"workspace of einsum '{planned.plan.product}'")  # whether it is there
+        world.budget.release(nbytes)
+        if world.node_size != sharing:
+            raise OutcoreError(
+                errno.EINVAL,
+                f"einsum '{planned.plan.product}'",
+                detail=f"in its plan {sharing} processes of a node share panels; here a node has {world.node_size}",
+            )
+    return NodeMemory(world, planned.plan.slots, planned.largest[:2], planned.dtype, len(planned.units) + 1)
 
 
 def _gathered(world: World, facts: Facts, temporary: ExitStack) -> Operand:

@@ -1,7 +1,8 @@
 """Carries out the plan of a product: panels come ahead of their use, threads multiply, results go to where they
 lie.
 
-Tasks are dealt out by a counter to the processes; each process works on one at a time, with all its threads.
+Pieces of work are dealt out by a counter, to processes or, where those of a node share panels, to nodes. A process
+works on one at a time, with all its threads; those of a node that share panels make its results together.
 """
 
 from __future__ import annotations
@@ -11,21 +12,21 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from outcore.parallel import tasks as dealt
 from outcore.parallel import team
-from outcore.parallel.prefetch import Waitable
 from outcore.tensor.amounts import Amounts
 from outcore.tensor.gemm import add_product
 from outcore.tensor.geometry import Step, Task
 from outcore.tensor.operands import Array, Operand
 from outcore.tensor.panel import Side
-from outcore.tensor.product_plan import Held, Planned
+from outcore.tensor.panels import NodeMemory, OwnPanels, SharedPanels
+from outcore.tensor.product_plan import Planned
 from outcore.tensor.progress import Told
+from outcore.tensor.shares import Share
 
 if TYPE_CHECKING:
     from outcore._core import Counter
@@ -33,17 +34,15 @@ if TYPE_CHECKING:
 _STOP = 1 << 48  # far beyond any number of tasks
 _PRODUCT_BYTES = 1 << 20  # of what NumPy has multiplied, before it is added
 _SMALL = 48**3  # multiplications of a matrix: of smaller ones NumPy multiplies many at a time
+_NAMES = {"disk": "disk_read", "global": "network"}  # of what is read; else it is copied
 
 
-@dataclass
-class _Ahead:
+class _Ahead(NamedTuple):
     """A step whose panels have been asked for. `done`: the part of its task that is done after it."""
 
     step: Step
     task: int
     done: float
-    panels: list[Array] = field(default_factory=list)
-    requests: list[list[Waitable]] = field(default_factory=list)  # shared with other steps that use a panel
 
 
 class Product:
@@ -54,6 +53,7 @@ class Product:
         left, right, out: the arrays, as the plan knows them.
         scale: of the product.
         add: to what is in `out`, in place of putting it.
+        memory: what the processes of a node share, if the plan says so.
     """
 
     def __init__(
@@ -66,122 +66,116 @@ class Product:
         scale: complex = 1,
         add: bool = False,
         threads: int = 1,
+        memory: NodeMemory | None = None,
     ) -> None:
-        problem, geometry = planned.problem, planned.geometry
-        product = problem.product
-        dtype = np.result_type(problem.left.dtype, problem.right.dtype, problem.out.dtype)
-        self._planned, self._geometry = planned, geometry
+        geometry, product = planned.geometry, planned.problem.product
+        dtype = planned.dtype
+        self._planned, self._memory = planned, memory
         self._scale, self._add, self._threads = scale, add, threads
         self._sides = (
             Side(left, product.left, (0, 1, 3), geometry.left, dtype, geometry),
             Side(right, product.right, (0, 3, 2), geometry.right, dtype, geometry),
         )
         self._out = Side(out, product.out, (0, 1, 2), geometry.out, dtype, geometry)
-        largest = [
-            int(np.prod([int(geometry.sizes[group].max(initial=0)) for group in side.groups]))
-            for side in (*self._sides, self._out)
-        ]
-        self._held = [Held(slots) for slots in planned.plan.slots]
-        self._buffers: list[list[Array | None]] = [[None] * slots for slots in planned.plan.slots]
-        self._largest, self._dtype = largest, dtype
-        self._here: list[dict[int, tuple[Array, list[Waitable]]]] = [{}, {}]
-        self._elements = [geometry.elements(side.flags, side.groups) for side in (*self._sides, self._out)]
         self._moved = {"disk_read": 0.0, "disk_written": 0.0, "network": 0.0, "copied": 0.0, "flops": 0.0}
 
     def run(self, counter: Counter | None = None, progress: Told | None = None) -> Amounts:
-        """This process's part, and what it has moved. The counter must be at zero; None: all is done here. Raises
-        the first error of this process, and leaves nothing to the others then."""
+        """This process's part, and what it has moved. The counter must be at zero; None: all is done here, or on
+        this node. Raises the first error of this process, and leaves nothing to the others then."""
         begun = time.perf_counter()
-        stop = None if counter is None else (lambda: counter.next(_STOP))
+        panels: OwnPanels | SharedPanels
+        if self._memory is None:
+            panels = OwnPanels(self._sides, self._planned.plan.slots, self._planned.largest)
+        else:
+            panels = SharedPanels(self._sides, self._memory)
+
+        def stop() -> None:
+            panels.stop()
+            if counter is not None:
+                counter.next(_STOP)
 
         def work(_: int, stopped: team.Stopped) -> None:
-            self._work(self._tasks(counter), stopped, progress)
+            self._work(panels, self._tasks(panels, counter), stopped, progress)
 
-        team.run(1, work, stop=stop)
+        try:
+            team.run(1, work, stop=stop)
+        finally:
+            panels.close()
+        for side, read in zip(self._sides, panels.read, strict=True):
+            self._moved[_NAMES.get(side.operand.facts.where, "copied")] += read
         return Amounts(**self._moved, seconds=time.perf_counter() - begun)
 
-    def _tasks(self, counter: Counter | None) -> Iterator[tuple[int, Task]]:
-        """Those of this process, with their numbers."""
+    def _tasks(self, panels: OwnPanels | SharedPanels, counter: Counter | None) -> Iterator[tuple[int, Task]]:
+        """Those of this process, or of its node, with their numbers."""
         units, each = self._planned.units, self._planned.plan.unit
-        mine = range(len(units)) if counter is None else dealt.tasks_of(counter, len(units))
+        if isinstance(panels, SharedPanels):
+            mine = panels.units(counter, len(units))
+        else:
+            mine = iter(range(len(units))) if counter is None else dealt.tasks_of(counter, len(units))
         for number in mine:
             yield from enumerate(units[number], number * each)
 
     def _work(
-        self, tasks: Iterator[tuple[int, Task]], stopped: team.Stopped, progress: Told | None = None
+        self,
+        panels: OwnPanels | SharedPanels,
+        tasks: Iterator[tuple[int, Task]],
+        stopped: team.Stopped,
+        progress: Told | None,
     ) -> None:
         steps = (
             _Ahead(step, number, (place + 1) / len(task))
             for number, task in tasks
             for place, step in enumerate(task)
         )
-        depth = min(self._planned.plan.slots)
         ahead: deque[_Ahead] = deque()
-        result = np.empty(self._largest[2], self._dtype)
+        result = np.empty(self._planned.largest_share, self._planned.dtype)
         current = -1
         with ThreadPoolExecutor(max(1, self._threads - 1)) as crew:
             while not stopped():
-                for step in itertools.islice(steps, depth - len(ahead)):
-                    self._begin(step)
-                    ahead.append(step)
+                for item in itertools.islice(steps, panels.ahead - len(ahead)):
+                    panels.begin(item.step)
+                    ahead.append(item)
                 if not ahead:
                     return
-                item = ahead[0]
-                for requests in item.requests:
-                    while requests:
-                        requests.pop(0).wait()
+                item = ahead.popleft()
+                here = panels.wait(stopped)
+                if here is None:
+                    return
                 panel = (item.step.batch, item.step.rows, item.step.columns)
-                matrices = self._out.matrices(result, panel)
+                share = self._share(panel)
+                matrices = self._out.matrices(result, panel, share)
                 if item.step.inner < 0:
                     matrices[...] = 0
                 else:
-                    self._multiply(crew, item.panels, matrices, add=item.task == current)
+                    self._multiply(crew, _of_share(here, share), matrices, add=item.task == current)
+                panels.release()
                 current = item.task
                 if item.done == 1:
-                    self._finish(panel, matrices)
-                ahead.popleft()
+                    self._finish(panel, matrices, share)
                 if progress is not None:
                     count = len(self._planned.tasks)
                     progress((item.task + item.done) / count, item.task + (item.done == 1), count)
 
-    def _begin(self, item: _Ahead) -> None:
-        """Asks for the panels of a step that are not here."""
-        step = item.step
-        if step.inner < 0:
-            return
-        wanted = (step.batch, step.rows, step.inner), (step.batch, step.inner, step.columns)
-        for side, panel in enumerate(wanted):
-            slot, missing = self._held[side].take(panel)
-            if missing:
-                buffer = self._buffers[side][slot]
-                if buffer is None:
-                    buffer = self._buffers[side][slot] = np.empty(self._largest[side], self._dtype)
-                self._here[side][slot] = self._sides[side].get(panel, buffer)
-                self._count_read(side, panel)
-            matrices, requests = self._here[side][slot]
-            item.panels.append(matrices)
-            item.requests.append(requests)
+    def _share(self, panel: tuple[int, int, int]) -> Share | None:
+        """Of this process; None: all of the panel."""
+        return None if self._memory is None else self._planned.shares.of(self._memory.rank, panel)
 
-    def _finish(self, panel: tuple[int, int, int], matrices: Array) -> None:
-        for request in self._out.put(panel, matrices, add=self._add):
+    def _finish(self, panel: tuple[int, int, int], matrices: Array, share: Share | None) -> None:
+        requests, moved = self._out.put(panel, matrices, share, add=self._add)
+        for request in requests:
             request.wait()
-        facts = self._out.operand.facts
-        name = {"disk": "disk_written", "global": "network"}.get(facts.where, "copied")
-        moved = self._out.bytes_of(panel, self._elements[2])
-        self._moved[name] += moved
-        if self._add and facts.where == "disk":
+        where = self._out.operand.facts.where
+        self._moved["disk_written" if where == "disk" else _NAMES.get(where, "copied")] += moved
+        if self._add and where == "disk":
             self._moved["disk_read"] += moved
-
-    def _count_read(self, side: int, panel: tuple[int, ...]) -> None:
-        facts = self._sides[side].operand.facts
-        name = {"disk": "disk_read", "global": "network"}.get(facts.where, "copied")
-        self._moved[name] += self._sides[side].bytes_of(panel, self._elements[side])
 
     # ---- multiplication ----
 
     def _multiply(self, crew: ThreadPoolExecutor, panels: list[Array], out: Array, *, add: bool) -> None:
         left, right = panels
         batch, rows, columns = out.shape
+        if 0 in out.shape:
+            return
         self._moved["flops"] += 2.0 * batch * rows * columns * left.shape[2]
         pieces = []
         if batch >= self._threads or rows * columns < self._threads:
@@ -197,6 +191,17 @@ class Product:
         multiply(*pieces[0], self._scale, add=add)
         for other in others:
             other.result()
+
+
+def _of_share(panels: list[Array], share: Share | None) -> list[Array]:
+    """Of the panels of both operands what a share of the result needs."""
+    if share is None:
+        return panels
+    left, right = panels
+    part = slice(share.begin, share.end)
+    if share.group == 1:
+        return [left[:, part], right]
+    return [left, right[:, :, part]] if share.group == 2 else [left[part], right[part]]
 
 
 def multiply(left: Array, right: Array, out: Array, scale: complex, *, add: bool) -> None:

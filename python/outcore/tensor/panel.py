@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from outcore.parallel.prefetch import Waitable
 from outcore.tensor.geometry import Geometry
 from outcore.tensor.operands import Array, Operand
+from outcore.tensor.shares import Share, within
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -38,27 +40,52 @@ class Side:
         """Of each group."""
         return [self.geometry.problem.product.groups[group] for group in self.groups]
 
-    def matrices(self, buffer: Array, panel: tuple[int, ...]) -> Array:
+    def matrices(self, buffer: Array, panel: tuple[int, ...], share: Share | None = None) -> Array:
         """[batch, first group, second group] in a buffer, laid out so that the last axis of the array stays the
-        fastest where that is an axis of the matrix."""
+        fastest where that is an axis of the matrix; of a share of the panel."""
         sizes = [int(self.geometry.sizes[g][p]) for g, p in zip(self.groups, panel, strict=True)]
+        if share is not None:
+            sizes[share.group] = share.end - share.begin
         flat = buffer[: math.prod(sizes)]
         if self.labels and self.labels[-1] in self.letters[1]:
             return flat.reshape(sizes[0], sizes[2], sizes[1]).transpose(0, 2, 1)
         return flat.reshape(sizes)
 
-    def boxes(self, panel: tuple[int, ...], matrices: Array) -> list[tuple[list[tuple[int, int]], Array]]:
-        """The boxes that make up a panel and are not zero, and where each lies in it, in the order of the axes of
-        the array (of their first occurrence, where a letter is there twice)."""
+    def boxes(
+        self, panel: tuple[int, ...], matrices: Array, share: Share | None = None
+    ) -> list[tuple[list[tuple[int, int]], Array]]:
+        """The boxes that make up a panel, or a share of it, and are not zero, and where each lies in that, in the
+        order of the axes of the array (of their first occurrence, where a letter is there twice)."""
         chosen = dict(zip(self.groups, panel, strict=True))
         begins = [self._begins(group, number) for group, number in chosen.items()]
         result = []
-        for cells, box in self.geometry.boxes(self.labels, chosen):
+        for cells, whole in self.geometry.boxes(self.labels, chosen):
             if self.flags is not None and not self.flags[cells]:
                 continue
-            inside = matrices[tuple(slice(*begin[cell]) for begin, cell in zip(begins, cells, strict=True))]
+            box, ranges = whole, [begin[cell] for begin, cell in zip(begins, cells, strict=True)]
+            if share is not None:
+                cut = self._cut(cells, whole, ranges[share.group], share)
+                if cut is None:
+                    continue
+                box, ranges[share.group] = cut
+            inside = matrices[tuple(slice(*each) for each in ranges)]
             result.append((box, self._as_axes(inside, box)))
         return result
+
+    def _cut(
+        self, cells: Sequence[int], box: list[tuple[int, int]], here: tuple[int, int], share: Share
+    ) -> tuple[list[tuple[int, int]], tuple[int, int]] | None:
+        """What a share has of a box, and where in the share that lies; None: nothing. `here`: where the box lies in
+        the panel."""
+        begin, end = max(here[0], share.begin), min(here[1], share.end)
+        if begin >= end:
+            return None
+        cell = self.geometry.cuts[share.group].cells[cells[share.group]]
+        intervals = dict(
+            zip(self.letters[share.group], within(cell, begin - here[0], end - here[0]), strict=True)
+        )
+        parts = [intervals.get(label, interval) for label, interval in zip(self.labels, box, strict=True)]
+        return parts, (begin - share.begin, end - share.begin)
 
     def _begins(self, group: int, panel: int) -> Mapping[int, tuple[int, int]]:
         place, found = 0, {}
@@ -81,10 +108,12 @@ class Side:
 
     # ---- transfers ----
 
-    def get(self, panel: tuple[int, ...], buffer: Array) -> tuple[Array, list[Waitable]]:
+    def get(
+        self, panel: tuple[int, ...], buffer: Array, *, in_place: bool = True
+    ) -> tuple[Array, list[Waitable]]:
         """Starts to bring a panel into a buffer; the matrices, which are complete when all is waited for. They
-        lie in the array itself where that is possible."""
-        matrices = self._in_place(panel)
+        lie in the array itself where that is possible and allowed."""
+        matrices = self._in_place(panel) if in_place else None
         if matrices is not None:
             return matrices, []
         matrices = self.matrices(buffer, panel)
@@ -115,16 +144,25 @@ class Side:
             return None
         return merged(view.transpose([self.labels.index(x) for x in "".join(self.letters)]), self.letters)
 
-    def put(self, panel: tuple[int, ...], matrices: Array, *, add: bool) -> list[Waitable]:
-        """Starts to put or add a panel; it must not change until all is waited for."""
+    def put(
+        self, panel: tuple[int, ...], matrices: Array, share: Share | None = None, *, add: bool
+    ) -> tuple[list[Waitable], int]:
+        """Starts to put or add a panel, or a share of one; it must not change until all is waited for. And its
+        bytes."""
         started: list[Waitable] = []
-        dtype = self.operand.facts.dtype
-        for box, value in self.boxes(panel, matrices):
+        dtype, count = self.operand.facts.dtype, 0
+        for box, value in self.boxes(panel, matrices, share):
+            count += value.size
             started += self.operand.put(box, value if dtype == value.dtype else value.astype(dtype), add=add)
-        return started
+        return started, count * self.operand.facts.item_bytes
 
-    def bytes_of(self, panel: tuple[int, ...], elements: np.ndarray[Any, np.dtype[np.int64]]) -> int:
-        return int(elements[panel]) * self.operand.facts.item_bytes
+    @cached_property
+    def _elements(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        return self.geometry.elements(self.flags, self.groups)
+
+    def bytes_of(self, panel: tuple[int, ...]) -> int:
+        """Of a whole panel, as it is stored."""
+        return int(self._elements[panel]) * self.operand.facts.item_bytes
 
 
 class _Converted:

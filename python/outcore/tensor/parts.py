@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from outcore.arrays.global_array import GlobalArray
@@ -28,6 +29,7 @@ from outcore.tensor.plan import Plan
 from outcore.tensor.program import Contract, Map, Program, Variable
 from outcore.tensor.program_plan import Placed, ProgramPlan
 from outcore.tensor.progress import Told
+from outcore.tensor.rates import sharing_of
 from outcore.tensor.section import section
 
 if TYPE_CHECKING:
@@ -61,6 +63,9 @@ class Parts:
         self._interval = interval
         self._plans: dict[tuple[object, ...], Plan] = {}  # of what runs again and again
         self._world: World = program.world
+        # A plan of other processes may be carried out here.
+        sharing = 1 if plan.rates.sharing == 1 else sharing_of(self._world)
+        self._rates = replace(plan.rates, sharing=sharing)
 
     def run(
         self, number: int, within: Within | None, resumed: tuple[str, int] | None, watch: Told | None
@@ -208,7 +213,7 @@ class Parts:
         self, statement: Contract, arrays: Sequence[Operand], memory_bytes: int, accumulate: bool
     ) -> tuple[Contraction, Plan]:
         *operands, out = arrays
-        rates = self._plan.rates
+        rates = self._rates
         job = Contraction(
             statement.subscripts,
             operands,

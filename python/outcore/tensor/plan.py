@@ -129,6 +129,8 @@ class Plan:
             plan = each.plan
             panels = " x ".join(str(most) for most in plan.choice.most[1:])
             where = "" if each.where is None else f"  result: {each.where}"
+            if plan.sharing > 1:
+                where = f"  shared by {plan.sharing}{where}"
             lines.append(
                 f"  {','.join(each.labels[:2])}->{each.labels[2]:<{max(1, 22 - len(','.join(each.labels[:2])))}s} "
                 f"{plan.choice.keep:7s} {panels:>22s} {plan.workspace_bytes / 1e6:7.1f} MB "

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from outcore.base.errors import OutcoreError
 from outcore.tensor.amounts import Amounts
 from outcore.tensor.bound import Moved, least_bytes
 from outcore.tensor.geometry import Geometry, Problem, Task
 from outcore.tensor.rates import Rates
-from outcore.tensor.schedule import FULL, Choice, search, word_bytes
+from outcore.tensor.schedule import FULL, SLOWER, Choice, search
+from outcore.tensor.shares import Shares, divide
 
 _UNIT_S = 0.05  # of work that is dealt out at a time
 _UNITS = 8  # for each process, at least, if there are so many tasks
 _DEPTH, _MOST_DEPTH = 2, 4
+_TRIES = 4  # of smaller panels
 
 
 @dataclass(frozen=True)
@@ -28,9 +31,11 @@ class ProductPlan:
     Attributes:
         slots: panels of the left and of the right operand that are held at a time.
         unit: tasks that are dealt out at a time.
-        memory_bytes: what a process was given; `workspace_bytes`: what its panels take.
+        memory_bytes: what a process was given; `workspace_bytes`: what its panels take, or its share of those of
+            its node.
         bound_bytes: what has to move between disk and memory whatever the plan, for all processes' memory.
         predicted: over all processes.
+        sharing: processes of a node that share panels and make results together; 1: each works for itself.
     """
 
     product: str
@@ -41,6 +46,7 @@ class ProductPlan:
     workspace_bytes: int
     bound_bytes: float
     predicted: Amounts
+    sharing: int = 1
 
     @property
     def over_bound(self) -> float:
@@ -76,9 +82,48 @@ class Planned:
     problem: Problem
     plan: ProductPlan
 
+    def again(self, plan: ProductPlan) -> Planned:
+        """With another plan of the same choice."""
+        other = Planned(self.problem, plan)
+        other.__dict__["geometry"] = self.geometry
+        return other
+
     @cached_property
     def geometry(self) -> Geometry:
         return self.plan.choice.geometry(self.problem)
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the elements that are multiplied."""
+        facts = self.problem.left, self.problem.right, self.problem.out
+        return np.result_type(*(each.dtype for each in facts))
+
+    @cached_property
+    def largest(self) -> tuple[int, int, int]:
+        """Elements of a panel of the left and the right operand and of the result, at most."""
+        b, m, n, k = (int(sizes.max(initial=0)) for sizes in self.geometry.sizes)
+        return b * m * k, b * k * n, b * m * n
+
+    @cached_property
+    def shares(self) -> Shares:
+        """How processes that share panels divide those of the result."""
+        return divide(self.geometry, self.plan.sharing)
+
+    @property
+    def largest_share(self) -> int:
+        """Elements of a panel of the result that one process makes."""
+        if self.plan.sharing == 1:
+            return self.largest[2]
+        sides = [int(sizes.max(initial=0)) for sizes in self.geometry.sizes[:3]]
+        sides[self.shares.group] = self.shares.largest
+        return math.prod(sides)
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Of a process."""
+        word, sharing = self.dtype.itemsize, self.plan.sharing
+        panels = sum(slots * each for slots, each in zip(self.plan.slots, self.largest[:2], strict=True))
+        return word * self.largest_share + math.ceil(word * panels / sharing)
 
     @cached_property
     def tasks(self) -> list[Task]:
@@ -111,34 +156,79 @@ class Held:
 
 
 def make_plan(problem: Problem, memory_bytes: int, rates: Rates, choice: Choice | None = None) -> ProductPlan:
-    """The best plan, or that of a given choice. Raises OutcoreError (ENOMEM) if the memory does not do:
-    says how much does."""
+    """The best plan, or that of a given choice. Processes of a node share panels if that is faster, or moves less
+    and takes little longer. Raises OutcoreError (ENOMEM) if the memory does not do: says how much does."""
+    if choice is not None or not _may_share(problem, rates):
+        return _alone(problem, memory_bytes, rates, choice)
+    together = _together(problem, memory_bytes, rates)
+    try:
+        alone = _alone(problem, memory_bytes, rates, None)
+    except OutcoreError:
+        if together is None:
+            raise
+        return together
+    if together is None:
+        return alone
+    fastest = min(each.predicted.seconds for each in (alone, together))
+    good = [each for each in (alone, together) if each.predicted.seconds <= SLOWER * fastest]
+    return min(good, key=lambda plan: plan.predicted.disk + plan.predicted.network)
+
+
+def _may_share(problem: Problem, rates: Rates) -> bool:
+    """Whether processes could read less together."""
+    return rates.sharing > 1 and any(
+        each.where in ("disk", "global") for each in (problem.left, problem.right)
+    )
+
+
+def _alone(problem: Problem, memory_bytes: int, rates: Rates, choice: Choice | None) -> ProductPlan:
     if choice is None:
         choice = search(problem, memory_bytes, rates)
+    return _planned(problem, memory_bytes, rates, choice, 1)
+
+
+def _together(problem: Problem, memory_bytes: int, rates: Rates) -> ProductPlan | None:
+    """Of processes that share panels; None if they do not fit. A panel of the result that cannot be divided evenly
+    takes more memory: then panels are smaller."""
+    given = memory_bytes
+    for _ in range(_TRIES):
+        try:
+            choice = search(problem, given * rates.sharing, rates.of_nodes)
+        except OutcoreError:
+            return None
+        plan = _planned(problem, memory_bytes, rates, choice, rates.sharing)
+        if plan.workspace_bytes <= memory_bytes:
+            return plan
+        given = int(given * min(0.9, memory_bytes / plan.workspace_bytes))
+    return None
+
+
+def _planned(problem: Problem, memory_bytes: int, rates: Rates, choice: Choice, sharing: int) -> ProductPlan:
+    """Of a choice. `sharing`: processes of a node that share panels."""
     geometry = choice.geometry(problem)
-    word = word_bytes(problem)
-    beta, a, w, c = (int(sizes.max()) for sizes in geometry.sizes)
     inner = len(geometry.panels[3])
-    least = {"left": (min(inner + 1, 2 * inner), _DEPTH), "right": (_DEPTH, min(inner + 1, 2 * inner))}.get(
-        choice.keep, (_DEPTH, _DEPTH)
-    )
-    deeper = word * beta * (a + w) * c  # for each operand one panel more
-    workspace = word * beta * (a * w + least[0] * a * c + least[1] * w * c)
-    more = int(min(_MOST_DEPTH - _DEPTH, max(0, memory_bytes * FULL - workspace) // max(1, deeper)))
-    slots = (least[0] + more, least[1] + more)
-    unit = _unit(geometry, choice, rates)
+    all_of_one = min(inner + 1, 2 * inner)
+    least = {"left": (all_of_one, _DEPTH), "right": (_DEPTH, all_of_one)}.get(choice.keep, (_DEPTH, _DEPTH))
     draft = ProductPlan(
         product=str(problem.product),
         choice=choice,
-        slots=slots,
-        unit=unit,
+        slots=least,
+        unit=1,
         memory_bytes=memory_bytes,
-        workspace_bytes=workspace + more * deeper,
+        workspace_bytes=0,
         bound_bytes=bound(problem, geometry, memory_bytes * rates.processes),
         predicted=Amounts(),
+        sharing=sharing,
     )
-    predicted = predict(Planned(problem, draft), rates)
-    return ProductPlan(**{**draft.__dict__, "predicted": predicted})
+    planned = Planned(problem, draft)
+    deeper = math.ceil(planned.dtype.itemsize * sum(planned.largest[:2]) / sharing)  # one panel more of each
+    room = memory_bytes * FULL - planned.workspace_bytes
+    more = int(min(_MOST_DEPTH - _DEPTH, max(0, room) // max(1, deeper)))
+    of_workers = rates.of_nodes if sharing > 1 else rates
+    unit = _unit(geometry, choice, of_workers)
+    draft = replace(draft, slots=(least[0] + more, least[1] + more), unit=unit)
+    planned = planned.again(draft)
+    return replace(draft, workspace_bytes=planned.workspace_bytes, predicted=predict(planned, of_workers))
 
 
 def _unit(geometry: Geometry, choice: Choice, rates: Rates) -> int:
@@ -180,7 +270,8 @@ def exact_multiplications(geometry: Geometry) -> float:
 
 
 def predict(planned: Planned, rates: Rates) -> Amounts:
-    """Walks through the steps as the processes will, if units are dealt out in turn."""
+    """Walks through the steps as the processes will, if units are dealt out in turn. `rates`: of nodes, if their
+    processes share panels."""
     problem, plan, geometry = planned.problem, planned.plan, planned.geometry
     amounts = {"disk_read": 0.0, "disk_written": 0.0, "network": 0.0, "copied": 0.0}
     names = {"disk": "disk_read", "global": "network", "node": "copied", "process": "copied"}
@@ -222,6 +313,8 @@ def _seconds(planned: Planned, rates: Rates, flops: float, amounts: dict[str, fl
     uneven = max(lengths, default=1) * units / max(1, sum(lengths)) - 1
     idle = (math.ceil(units / rates.processes) + uneven) * rates.processes / max(1, units)
     idle = idle if rates.processes > 1 else 1.0
+    if planned.plan.sharing > 1:
+        idle *= planned.shares.uneven
     work = flops / (rate * workers) * idle
     work += sum(amounts.values()) / (rates.copy * workers)
     work += amounts["network"] / (rates.network * rates.processes)

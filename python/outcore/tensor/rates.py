@@ -33,6 +33,7 @@ class Rates:
         read, write: of the disk of a node.
         network: of one process.
         threads: of a process.
+        sharing: processes of each node that can share panels, if all nodes have as many; 1: they cannot.
     """
 
     gemm: tuple[tuple[int, float], ...]
@@ -43,6 +44,18 @@ class Rates:
     processes: int = 1
     nodes: int = 1
     threads: int = 1
+    sharing: int = 1
+
+    @property
+    def of_nodes(self) -> Rates:
+        """Of processes that share panels, taken together: as if a node were one process with all its threads."""
+        return replace(
+            self,
+            network=self.network * self.sharing,
+            processes=max(1, self.processes // self.sharing),
+            threads=self.threads * self.sharing,
+            sharing=1,
+        )
 
     def flops(self, shortest: Any) -> Any:
         """Of one thread in products whose shortest side is so long; of arrays of such, too."""
@@ -90,6 +103,7 @@ def measured(world: World, threads: int, dtype: Any = "float64") -> Rates:
     real = _COMPLEX.get(name, name)
     share = 4.0 if name in _COMPLEX else 1.0
     network = machine.network(world)
+    sharing = sharing_of(world)
 
     def look() -> Rates:
         busy = threads * world.node_size
@@ -105,6 +119,7 @@ def measured(world: World, threads: int, dtype: Any = "float64") -> Rates:
             processes=world.size,
             nodes=world.node_count,
             threads=threads,
+            sharing=sharing,
         )
         factors = corrections(rates, name)
         return rates.scaled(factors["compute"], factors["disk"])
@@ -115,6 +130,12 @@ def measured(world: World, threads: int, dtype: Any = "float64") -> Rates:
     result = world.broadcast(found)
     assert result is not None
     return result
+
+
+def sharing_of(world: World) -> int:
+    """Processes of each node that share memory; 1 if nodes have different numbers of them. Collective."""
+    least, most = (int(world.all_reduce(world.node_size, how)) for how in ("min", "max"))
+    return least if least == most else 1
 
 
 def corrections(rates: Rates, dtype: str) -> rate_cache.Values:

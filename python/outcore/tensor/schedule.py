@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -28,7 +28,7 @@ _COARSE = 3  # one size of panels of so many, where arrays are placed
 _SPLIT = 4  # parts of the inner indices for each process, at most
 _STEP_S = 1e-4  # of the interpreter and of requests, for each step
 FULL = 0.97  # of the memory of a process is for panels: what is left is for pieces that are put
-_SLOWER = 1.12  # of plans that take at most so much longer than the fastest the one is taken that moves least
+SLOWER = 1.12  # of plans that take at most so much longer than the fastest the one is taken that moves least
 
 
 @dataclass(frozen=True)
@@ -138,17 +138,40 @@ def least_workspace(problem: Problem, rates: Rates) -> float:
 def trade(problem: Problem, levels: Sequence[float], rates: Rates) -> list[Point]:
     """The best choice for each of some amounts of memory, rising; of those that are better than all with less. It
     looks at every third size of panels: enough to place arrays."""
+    together: Sequence[Point | None] = [None] * len(levels)
+    if may_share(problem, rates):
+        sharing = rates.sharing
+        found = _trade(problem, [level * sharing for level in levels], rates.of_nodes)
+        together = [
+            None if each is None else replace(each, workspace_bytes=each.workspace_bytes / sharing)
+            for each in found
+        ]
     result: list[Point] = []
-    fixed = None if problem.product.batch else _all_options(problem, max(levels), rates, coarse=True)
-    for level in levels:
-        found = _all_options(problem, level, rates, coarse=True) if fixed is None else fixed
-        point = _chosen(found, problem, level)
-        if point is None:
-            continue
+    for points in zip(_trade(problem, levels, rates), together, strict=True):
+        point = min(
+            (each for each in points if each is not None), key=lambda each: each.seconds, default=None
+        )
         last = result[-1] if result else None
-        if last is None or point.seconds < 0.999 * last.seconds or point.moved < 0.999 * last.moved:
+        if point is not None and (
+            last is None or point.seconds < 0.999 * last.seconds or point.moved < 0.999 * last.moved
+        ):
             result.append(point)
     return result
+
+
+def may_share(problem: Problem, rates: Rates) -> bool:
+    """Whether processes of a node could read less together."""
+    return rates.sharing > 1 and any(
+        each.where in ("disk", "global") for each in (problem.left, problem.right)
+    )
+
+
+def _trade(problem: Problem, levels: Sequence[float], rates: Rates) -> list[Point | None]:
+    """The best choice for each amount of memory; None where nothing fits."""
+    fixed = None if problem.product.batch else _all_options(problem, max(levels), rates, coarse=True)
+    return [
+        _chosen(fixed or _all_options(problem, level, rates, coarse=True), problem, level) for level in levels
+    ]
 
 
 def _all_options(
@@ -171,7 +194,7 @@ def _chosen(found: Sequence[_Options], problem: Problem, memory_bytes: float) ->
     if math.isinf(fastest):
         return None
     on_disk = any(facts.where == "disk" for _, facts in problem.arrays)
-    limit = fastest * (_SLOWER if on_disk else 1.0)
+    limit = fastest * (SLOWER if on_disk else 1.0)
     best: tuple[tuple[float, float], Point] | None = None
     for options, times in zip(found, seconds, strict=True):
         moved = np.where(times <= limit, options.moved, np.inf)
