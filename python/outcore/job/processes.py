@@ -45,3 +45,10 @@ def free_memory(world: World, memory_bytes: int | None, threads: int) -> Allowan
     """Memory that this process can still take, of a budget of all together (None: half of what is available)."""
     share = memory_share(world, memory_bytes, threads)
     return Allowance(share.bytes - resources.resident_bytes() - _UNFORESEEN_BYTES, share.reason)
+
+
+def free_memory_of_each(world: World, memory_bytes: int | None, threads: int) -> Allowance:
+    """What every process can still take, of its memory and of what the world has for arrays. Collective."""
+    budget = world.budget
+    for_arrays = Allowance(budget.limit_bytes - budget.used_bytes, "the budget of the world")
+    return min(world.gather(min(free_memory(world, memory_bytes, threads), for_arrays)))

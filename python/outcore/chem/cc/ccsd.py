@@ -41,7 +41,7 @@ from outcore.chem.driver import RootDriven
 from outcore.chem.frozen import count_frozen
 from outcore.chem.ri.fitting import SCREENING
 from outcore.job import launch
-from outcore.job.processes import JOB, free_memory, make_world
+from outcore.job.processes import JOB, free_memory_of_each, make_world
 from outcore.job.resources import Allowance, parse_bytes
 from outcore.job.world import World
 from outcore.keep.problem import Problem
@@ -259,12 +259,7 @@ class CCSD:
         self.natural, self.spins = found, [found.active]
 
     def _free(self) -> Allowance:
-        budget = self.world.budget
-        mine = min(
-            free_memory(self.world, self._memory_bytes, self.threads),
-            Allowance(budget.limit_bytes - budget.used_bytes, "the budget of the world"),
-        )
-        return min(self.world.gather(mine))
+        return free_memory_of_each(self.world, self._memory_bytes, self.threads)
 
     def _make_source(self) -> Source:
         settings = self.settings
