@@ -109,7 +109,7 @@ def of(
     found: Any = None
     with world.together("transform integrals"):
         if world.rank == 0:
-            with _temporary(scratch):
+            with temporary(scratch):
                 found = _hamiltonian(mf, taken, fields, max_memory_bytes) if integrals else _empty(taken)
     hamiltonian, order = world.broadcast(found)
     coefficients = [np.ascontiguousarray(each[:, order[k]]) for k, each in enumerate(taken.active)]
@@ -327,26 +327,38 @@ def _two_electron(mf: Any, orbitals: list[Matrix], max_memory_bytes: int) -> Any
         return _fitted(mf, orbitals)
     pairs = [(0, 0)] if len(orbitals) == 1 else [(0, 0), (0, 1), (1, 1)]
     n = orbitals[0].shape[1]
-    source = getattr(mf, "_eri", None)
-    if source is None:
-        functions = mf.mol.nao
-        packed = (functions * (functions + 1) // 2) ** 2 * 8 // 2
-        source = mf.mol.intor("int2e", aosym="s8") if packed * 2 < max_memory_bytes else mf.mol
-    found = tuple(_transformed(source, orbitals[i], orbitals[j], n, max_memory_bytes) for i, j in pairs)
+    source = integrals_of(mf, max_memory_bytes)
+    found = tuple(_unpacked(source, orbitals[i], orbitals[j], n, max_memory_bytes) for i, j in pairs)
     return found if len(found) > 1 else found[0]
 
 
-def _transformed(source: Any, left: Matrix, right: Matrix, n: int, max_memory_bytes: int) -> Matrix:
+def _unpacked(source: Any, left: Matrix, right: Matrix, n: int, max_memory_bytes: int) -> Matrix:
+    from pyscf import ao2mo
+
+    made = transformed(source, left, right, max_memory_bytes)
+    return np.asarray(ao2mo.restore(1, made, n)) if left is right else hamiltonians.unpacked(made, n)
+
+
+def integrals_of(mf: Any, max_memory_bytes: int) -> Any:
+    """Two-electron integrals of an object, as many times as `transformed` takes them; the molecule if they are too
+    large."""
+    found = getattr(mf, "_eri", None)
+    if found is not None:
+        return found
+    functions = mf.mol.nao
+    packed = (functions * (functions + 1) // 2) ** 2 * 8 // 2
+    return mf.mol.intor("int2e", aosym="s8") if packed * 2 < max_memory_bytes else mf.mol
+
+
+def transformed(source: Any, left: Matrix, right: Matrix, max_memory_bytes: int) -> Matrix:
+    """(pq|rs) as [pq][rs], pairs p >= q of orbitals on the left and on the right. What does not fit lies where
+    `temporary` says."""
     from pyscf import ao2mo
 
     made = ao2mo.kernel(
         source, (left, left, right, right), compact=True, verbose=0, max_memory=max_memory_bytes / 1e6
     )
-    return (
-        np.asarray(ao2mo.restore(1, np.asarray(made), n))
-        if left is right
-        else hamiltonians.unpacked(np.asarray(made), n)
-    )
+    return np.asarray(made, np.float64)
 
 
 def _is_fitted(mf: Any) -> bool:
@@ -372,7 +384,7 @@ def _fitted(mf: Any, orbitals: list[Matrix]) -> Any:
 
 
 @contextmanager
-def _temporary(scratch: str | None) -> Iterator[None]:
+def temporary(scratch: str | None) -> Iterator[None]:
     """Where PySCF puts what does not fit into memory."""
     from pyscf.lib import param
 
