@@ -36,8 +36,8 @@ from outcore.chem.mrci.settings import Given, Settings
 from outcore.chem.mrci.size_consistency import Corrections
 from outcore.chem.mrci.vectors import Layout
 from outcore.job import launch
-from outcore.job.processes import JOB, make_world
-from outcore.job.resources import parse_bytes
+from outcore.job.processes import JOB, free_memory_of_each, make_world
+from outcore.job.resources import Allowance, parse_bytes
 from outcore.job.world import World
 
 if TYPE_CHECKING:
@@ -75,7 +75,9 @@ class MRCI:
         self, mc: Any, *, frozen: int | str | None = None, group: str | None = None, **given: Unpack[Given]
     ) -> None:
         target = self._set_up(given)
-        found = orbitals.of_active_space(mc, self.world, frozen=frozen, group=group)
+        found = orbitals.of_active_space(
+            mc, self.world, frozen=frozen, group=group, free_bytes=self._free().bytes
+        )
         self._choose(found, target, getattr(mc, "ci", None))
 
     @classmethod
@@ -101,6 +103,7 @@ class MRCI:
             inactive=inactive,
             active=active,
             group=group,
+            free_bytes=self._free().bytes,
             integrals=integrals,
         )
         self._choose(found, target)
@@ -130,6 +133,8 @@ class MRCI:
         threads = rest.pop("threads", None)
         target = _Target(**{name: rest.pop(name) for name in ("irrep", "spin", "roots") if name in rest})
         self.settings = Settings(**rest)
+        if self.settings.functional != "ci" and target.roots > 1:
+            raise _refused(f"{self.settings.functional.upper()} is of one state; take roots=1")
         self.memory_bytes = None if memory is None else parse_bytes(memory)
         self.threads = threads or launch.threads_per_rank()
         self._owns_world = not isinstance(comm, World)
@@ -141,6 +146,10 @@ class MRCI:
         self.went_on = False  # from states that another run has kept
         self.kept_iteration = 0  # of that run, and of those before it
         return target
+
+    def _free(self) -> Allowance:
+        """Memory that each process can still take. Collective."""
+        return free_memory_of_each(self.world, self.memory_bytes, self.threads)
 
     def _choose(self, found: Correlated, target: _Target, vector: Any = None) -> None:
         self.orbitals = found
@@ -190,11 +199,15 @@ class MRCI:
         self._drop()
         found, settings = self.orbitals, self.settings
         starts = reference_states.of(
-            found, self.records.references, self.electrons, self.irrep, self.spin, self.roots
+            found,
+            self.records.references,
+            self.electrons,
+            self.irrep,
+            self.spin,
+            self.roots,
+            self._free(),
         )
         self._references_found = starts
-        if settings.functional != "ci" and self.roots > 1:
-            raise _refused(f"{settings.functional.upper()} is of one state; take roots=1")
         self._origin = float(starts.energies[0])
         penalty = size_consistency.penalty(settings.functional, sum(self.electrons))
         self.layout = Layout(self.records, penalty)
@@ -216,7 +229,6 @@ class MRCI:
             ),
             storage.Wishes(
                 roots=self.roots,
-                integral_bytes=found.two.nbytes,
                 error_bound=settings.error_bound,
                 memory_bytes=self.memory_bytes,
                 vector_memory=settings.vector_memory,

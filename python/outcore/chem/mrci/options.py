@@ -89,6 +89,10 @@ class Options(MoleculeOptions):
             preflight.refuse({"--acpf": True}, "with --aqcc")
         if self.plus_q and self.functional != "ci":
             preflight.refuse({"--plus-q": True}, f"with --{self.functional}, which needs no correction")
+        if self.roots > 1:
+            preflight.refuse(
+                {"--acpf": self.acpf, "--aqcc": self.aqcc}, "with --roots, as it is of one state"
+            )
         if self.cas is not None:
             preflight.refuse({"--inactive": self.inactive, "--active": self.active}, "with --cas")
             self._cas()

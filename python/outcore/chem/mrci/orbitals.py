@@ -14,11 +14,12 @@ from outcore.base.errors import OutcoreError
 from outcore.chem import mean_field, reference
 from outcore.chem.ci import fcidump
 from outcore.chem.ci.hamiltonian import ABELIAN, IRREPS
-from outcore.chem.ci.orbitals import label_orbitals, with_symmetry
+from outcore.chem.ci.orbitals import integrals_of, label_orbitals, temporary, transformed, with_symmetry
 from outcore.chem.driver import RootDriven
 from outcore.chem.frozen import count_frozen
 from outcore.chem.mrci.configurations import MAX_INTERNAL
 from outcore.chem.mrci.records import Orbitals
+from outcore.job.resources import resident_bytes
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
@@ -95,10 +96,13 @@ def of_mean_field(
     inactive: int,
     active: int,
     group: str | None = None,
+    free_bytes: int,
     integrals: bool = True,
 ) -> Correlated:
-    """Of a converged RHF or ROHF object: orbitals by occupation and energy. integrals: False: all are 0.
-    Collective; all get those of the first process. Raises OutcoreError (EINVAL)."""
+    """Of a converged RHF or ROHF object: orbitals by occupation and energy. free_bytes: memory that integrals may
+    take, at each process. integrals: False: all are 0. Collective; all get those of the first process.
+
+    Raises OutcoreError: EINVAL; ENOMEM (larger integrals)."""
     found: Any = None
     with world.together(_TAKE, str(frozen), inactive, active, group):
         reference.check_method(mf, _TAKE)
@@ -116,17 +120,18 @@ def of_mean_field(
                 np.asarray(mf.mo_coeff)[:, order],
                 choice,
                 group,
-                memory_bytes=world.budget.limit_bytes,
+                free_bytes=free_bytes,
+                scratch=world.scratch,
                 integrals=integrals,
             )
     return _shared(world, found)
 
 
 def of_active_space(
-    mc: Any, world: World, *, frozen: int | str | None, group: str | None = None
+    mc: Any, world: World, *, frozen: int | str | None, group: str | None = None, free_bytes: int
 ) -> Correlated:
     """Of a CASCI or CASSCF object of PySCF: its orbitals, its core as frozen and inactive ones, its active space.
-    Collective. Raises OutcoreError (EINVAL)."""
+    free_bytes: as in `of_mean_field`. Collective. Raises OutcoreError: EINVAL; ENOMEM (larger integrals)."""
     found: Any = None
     with world.together(_TAKE, str(frozen), group):
         for name in ("mo_coeff", "ncore", "ncas", "nelecas", "_scf"):
@@ -145,7 +150,8 @@ def of_active_space(
                 choice,
                 group,
                 tuple(mc.nelecas),
-                memory_bytes=world.budget.limit_bytes,
+                free_bytes=free_bytes,
+                scratch=world.scratch,
             )
     return _shared(world, found)
 
@@ -236,10 +242,11 @@ def _of_coefficients(
     group: str | None,
     active_electrons: tuple[int, int] | None = None,
     *,
-    memory_bytes: int,
+    free_bytes: int,
+    scratch: str,
     integrals: bool = True,
 ) -> Correlated:
-    mf, mol = _plain(mf), mf.mol
+    mf, mol = _plain(mf, free_bytes), mf.mol
     overlap = np.asarray(mf.get_ovlp())
     c = np.asarray(coefficients, np.float64)
     if len(c) != mol.nao or abs(c.T @ overlap @ c - np.eye(c.shape[1])).max() > _ORTHONORMAL:
@@ -261,7 +268,11 @@ def _of_coefficients(
     )
     rest = np.ascontiguousarray(rest[:, order])
     if integrals:
-        _check_memory(rest.shape[1], memory_bytes)
+        _check_memory(rest.shape[1], free_bytes)
+    two = np.zeros((0, 0))
+    if integrals:
+        with temporary(scratch):
+            two = _two_electron(mf, rest, free_bytes // 2)
     hcore = np.asarray(mf.get_hcore(), np.float64)
     field, energy = np.zeros_like(hcore), float(mf.energy_nuc())
     if choice.frozen and integrals:
@@ -271,7 +282,7 @@ def _of_coefficients(
         energy += float(np.sum(density * (hcore + field / 2)))
     return Correlated(
         rest.T @ (hcore + field) @ rest,
-        _two_electron(mf, rest) if integrals else np.zeros((0, 0)),
+        two,
         energy,
         _labels(choice, irreps[order], len(IRREPS[abelian])),
         choice,
@@ -291,19 +302,19 @@ def integral_bytes(orbitals: int) -> int:
     return 8 * (orbitals * (orbitals + 1) // 2) ** 2
 
 
-def _check_memory(orbitals: int, memory_bytes: int) -> None:
+def _check_memory(orbitals: int, free_bytes: int) -> None:
     needed = integral_bytes(orbitals)
-    if needed > memory_bytes:
+    if needed > free_bytes:
         raise OutcoreError(
             errno.ENOMEM,
             _TAKE,
             detail=f"integrals over {orbitals} orbitals take {needed / 1e6:.0f} MB, there are "
-            f"{memory_bytes / 1e6:.0f} MB: take a smaller basis, or more memory",
+            f"{max(0, free_bytes) / 1e6:.0f} MB: take a smaller basis, or more memory",
         )
 
 
-def _plain(mf: Any) -> Any:
-    """An object whose integrals need no other process."""
+def _plain(mf: Any, free_bytes: int) -> Any:
+    """An object whose integrals need no other process, nor more memory."""
     driven = isinstance(mf, RootDriven)
     if not driven:
         return mf
@@ -311,24 +322,25 @@ def _plain(mf: Any) -> Any:
         raise OutcoreError(
             errno.ENOTSUP, _TAKE, detail="density-fitted integrals of several processes; take those of PySCF"
         )
-    return mean_field.make(mf.mol, "ROHF" if mf.mol.spin else "RHF")
+    plain = mean_field.make(mf.mol, "ROHF" if mf.mol.spin else "RHF")
+    plain.max_memory = (resident_bytes() + free_bytes) / 1e6  # as PySCF counts
+    return plain
 
 
-def _two_electron(mf: Any, c: Matrix) -> Matrix:
+def _two_electron(mf: Any, c: Matrix, max_memory_bytes: int) -> Matrix:
     """(pq|rs) as [pq][rs]."""
-    from pyscf import ao2mo, lib
-
     pairs = c.shape[1] * (c.shape[1] + 1) // 2
     if getattr(mf, "with_df", None) is not None:
+        from pyscf import lib
+
         found = np.zeros((pairs, pairs))
         for block in mf.with_df.loop():
             whole = lib.unpack_tril(np.asarray(block))
             factors = lib.pack_tril(np.einsum("Lab,ap,bq->Lpq", whole, c, c, optimize=True))
             found += factors.T @ factors
         return found
-    source = getattr(mf, "_eri", None)
-    made = ao2mo.kernel(mf.mol if source is None else source, c, compact=True, verbose=0)
-    return np.ascontiguousarray(np.asarray(made, np.float64).reshape(pairs, pairs))
+    source = integrals_of(mf, max_memory_bytes)
+    return np.ascontiguousarray(transformed(source, c, c, max_memory_bytes).reshape(pairs, pairs))
 
 
 def _refused(detail: str) -> OutcoreError:

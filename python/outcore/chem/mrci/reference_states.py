@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,10 +18,12 @@ from outcore.chem.mrci.configurations import Configurations, Masks
 
 if TYPE_CHECKING:
     from outcore.chem.mrci.orbitals import Correlated
+    from outcore.job.resources import Allowance
 
 Matrix = NDArray[np.float64]
 
 MAX_DETERMINANTS = 4000  # whose Hamiltonian is a matrix in memory
+_MATRICES = 5  # of so many rows and columns, that finding their states takes
 _PURE = 0.05  # <S^2> of states of the spin that is looked for differs by less
 
 
@@ -49,8 +52,11 @@ def of(
     irrep: int,
     spin: int,
     roots: int,
+    free: Allowance,
 ) -> ReferenceStates:
-    """The lowest states of 2S = spin. Raises OutcoreError: EFBIG (too many references), EINVAL (fewer states)."""
+    """The lowest states of 2S = spin.
+
+    Raises OutcoreError: EFBIG (too many references), ENOMEM (their Hamiltonian), EINVAL (fewer states)."""
     labels = configurations.irreps(references, found.orbitals.internal)
     alpha, beta = configurations.determinants(references[labels == irrep], *electrons)
     if len(alpha) > MAX_DETERMINANTS:
@@ -59,6 +65,14 @@ def of(
             "multireference CI",
             detail=f"{len(alpha)} determinants of the references; there may be {MAX_DETERMINANTS}: take fewer "
             "references (a file, or a threshold), or fewer active orbitals",
+        )
+    needed = 8 * _MATRICES * len(alpha) ** 2
+    if needed > free.bytes:
+        raise OutcoreError(
+            errno.ENOMEM,
+            "multireference CI",
+            detail=f"states of {len(alpha)} determinants of the references need {math.ceil(needed / 1e6)} MB "
+            f"more in each process, but {free.reason} leaves {max(0, free.bytes) // 10**6} MB to each",
         )
     u = len(found.orbitals.internal)
     inner = hamiltonians.make(

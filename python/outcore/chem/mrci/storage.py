@@ -13,7 +13,7 @@ import numpy as np
 from outcore.base.errors import OutcoreError
 from outcore.chem.mrci.operator import MemoryOperator
 from outcore.chem.mrci.packed import PackedOperator, Packing
-from outcore.job.processes import free_memory
+from outcore.job.processes import free_memory_of_each
 from outcore.job.scratch import check_room
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 _PIECES = 4  # tasks that are read, or added, or wait, besides one for each thread
 _LARGEST_TASK = 1 << 23  # elements
-_LEAST = 32 << 20  # bytes for vectors and tasks
+_LEAST = 4 << 20  # bytes for records and tasks
+_TEMPORARY = 8  # arrays of a block that a pass makes for each state, besides the vectors
 _PACKED_BYTES = 3  # of an element, at most what searches of packed vectors have had
 PACKED_VECTORS = 3  # of the small space: a state, its last direction and its correction
 _SHARE = 1 / 16  # of the error bound that packing of a vector may take; searches add some vectors
@@ -36,7 +37,6 @@ _ADDITIONS = 8  # root of how often elements of a product are added to, about
 @dataclass(frozen=True, kw_only=True)
 class Wishes:
     roots: int
-    integral_bytes: int  # besides those of the kernel
     error_bound: float
     memory_bytes: int | None
     vector_memory: int | None
@@ -47,23 +47,12 @@ def choose(
 ) -> tuple[Operator, Options]:
     """Vectors in memory as they are, if they fit and nothing else is asked for. Collective.
 
-    Raises OutcoreError: ENOMEM (the integrals leave no memory)."""
+    Raises OutcoreError: ENOMEM, with what is needed at least."""
     elements = layout.records.elements
     whole = 8 * elements * (2 * options.vectors + 1) * wishes.roots
-    shares = 1 if wishes.memory_bytes is None else world.size  # memory is of all processes together
-    limit = world.budget.limit_bytes if wishes.memory_bytes is None else wishes.memory_bytes
-    integrals = kernel.integral_bytes + wishes.integral_bytes
-    left = int(world.all_reduce(limit // shares - world.budget.used_bytes - integrals, "min"))
-    free = min(each.bytes for each in world.gather(free_memory(world, wishes.memory_bytes, options.threads)))
-    if left <= 0:
-        raise OutcoreError(
-            errno.ENOMEM,
-            "multireference CI",
-            detail=f"integrals take {integrals / 1e6:.0f} MB at each process, of {limit / shares / 1e6:.0f} MB",
-        )
-    left = min(left, max(free, _LEAST))  # what processes have besides counts as well, as far as work goes on
+    free = free_memory_of_each(world, wishes.memory_bytes, options.threads)
     packed = world.size > 1 or wishes.error_bound > 0 or wishes.vector_memory is not None
-    if not packed and whole <= left:
+    if not packed and whole + _pass_bytes(world, layout, options, wishes.roots) <= free.bytes:
         return MemoryOperator(layout, kernel, options.threads), options
     options = replace(
         options,
@@ -71,6 +60,17 @@ def choose(
         exact=wishes.error_bound == 0,
         worth=wishes.error_bound / 2,
     )
+    passes = _pass_bytes(world, layout, options, wishes.roots)
+    needed = passes + _LEAST
+    if free.bytes < needed:
+        raise OutcoreError(
+            errno.ENOMEM,
+            "multireference CI",
+            detail=f"{layout.records.determinants} determinants need at least {math.ceil(needed / 1e6)} MB more "
+            f"in each of {world.size} processes, beside {kernel.integral_bytes / 1e6:.0f} MB of integrals, "
+            f"but {free.reason} leaves {max(0, free.bytes) // 10**6} MB to each",
+        )
+    left = free.bytes - passes
     vectors = (2 * options.vectors + 1) * wishes.roots
     pieces = _PIECES + int(world.all_reduce(options.threads, "max"))
     task_elements = min(_LARGEST_TASK, max(left // 2 // (16 * pieces), 1024))
@@ -79,8 +79,8 @@ def choose(
         memory = min(memory, wishes.vector_memory)
     most = 9 * elements * vectors // world.size + (1 << 16)
     memory = min(memory, most)
-    needed = elements * vectors * (_PACKED_BYTES if wishes.error_bound else 9)
-    spilled = max(0, needed - int(world.all_reduce(memory)))
+    packed_bytes = elements * vectors * (_PACKED_BYTES if wishes.error_bound else 9)
+    spilled = max(0, packed_bytes - int(world.all_reduce(memory)))
     check_room(world, "multireference CI", [(Path(world.scratch), spilled)] if spilled else [])
     packing = Packing(
         memory_bytes=memory,
@@ -90,6 +90,13 @@ def choose(
         workers=int(world.all_reduce(options.threads)),
     )
     return PackedOperator(world, layout, kernel, packing, options.threads), options
+
+
+def _pass_bytes(world: World, layout: Layout, options: Options, roots: int) -> int:
+    """What passes over vectors have in memory, at the process with most threads. Collective."""
+    largest = max(layout.size(block) for block in range(len(layout.blocks)))
+    threads = min(options.threads, -(-len(layout.blocks) // world.size))
+    return int(world.all_reduce(8 * largest * threads * roots * (2 * options.vectors + _TEMPORARY), "max"))
 
 
 def _errors(world: World, layout: Layout, kernel: _core.MRCIKernel, bound: float) -> dict[str, float]:
