@@ -220,7 +220,7 @@ int oc_ga_fill(int array, const void* value) {
 int oc_ga_copy(int from, int to) {
   return guarded([&] {
     const auto source = global_array_of(from);
-    const auto target = global_array_of(to);
+    const auto target = global_array_in(*source.world, to);
     copy(*source.thing, *target.thing);
     return OC_OK;
   });
@@ -229,7 +229,7 @@ int oc_ga_copy(int from, int to) {
 int oc_ga_dot(int a, int b, void* result) {
   return guarded([&] {
     const auto first = global_array_of(a);
-    const auto second = global_array_of(b);
+    const auto second = global_array_in(*first.world, b);
     dot(*first.thing, *second.thing, result);
     return OC_OK;
   });

@@ -140,6 +140,7 @@ static void products(void) {
   EXPECT(oc_ga_create(world, OC_INT64, 2, square, NULL, &integers) == OC_OK);
   EXPECT(oc_ga_gemm('T', 'N', NULL, a, a, NULL, integers) == EINVAL);
   EXPECT(oc_ga_gemm('T', 'N', NULL, a, rank == 0 ? 4711 : a, NULL, c) == EBADF);
+  EXPECT(oc_ga_copy(a, rank == 0 ? 4711 : c) == EBADF && oc_ga_dot(a, rank == 0 ? 4711 : a, &start) == EBADF);
   EXPECT(oc_ga_gemm('T', 'N', &alpha, a, a, rank == 0 ? &beta : &start, c) == (size > 1 ? EINVAL : OC_OK));
   EXPECT(oc_ga_close(integers) == OC_OK && oc_ga_close(a) == OC_OK && oc_ga_close(c) == OC_OK);
 }
