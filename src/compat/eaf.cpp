@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -232,12 +233,13 @@ OUTCORE_CLASSIC int EAF_Truncate(int fd, eaf_off_t length) {
   return oc_eaf_truncate(fd, static_cast<std::int64_t>(length)) ? failed(truncate_failed) : EAF_OK;
 }
 
-OUTCORE_CLASSIC int EAF_Stat(const char* path, long* avail_kb, char* fstype, int fslen) {
+/// In MiB, as the original and the programs that use it have it; its documentation says kilobytes. A file
+/// system is UFS, PFS or PIOFS to it, of which the others are those of machines that are gone.
+OUTCORE_CLASSIC int EAF_Stat(const char* path, long* avail_mb, char* fstype, int fslen) {
   std::int64_t bytes = 0;
-  if (oc_eaf_stat(directory_of(path).c_str(), &bytes, fstype,
-                  static_cast<std::size_t>(fslen > 0 ? fslen : 0)))
-    return failed(stat_failed);
-  *avail_kb = static_cast<long>(bytes / 1024);
+  if (oc_eaf_stat(directory_of(path).c_str(), &bytes, nullptr, 0)) return failed(stat_failed);
+  *avail_mb = static_cast<long>(bytes >> 20);
+  hand_out_c("UFS", fstype, static_cast<std::size_t>(std::max(fslen, 0)));
   return EAF_OK;
 }
 
@@ -329,14 +331,14 @@ OUTCORE_CLASSIC Integer eaf_truncate_(const Integer* fd, const double* length) {
   return EAF_Truncate(static_cast<int>(*fd), *length);
 }
 
-OUTCORE_CLASSIC Integer eaf_stat_(const char* path, Integer* avail_kb, char* fstype, std::size_t path_length,
+OUTCORE_CLASSIC Integer eaf_stat_(const char* path, Integer* avail_mb, char* fstype, std::size_t path_length,
                                   std::size_t type_length) {
-  long kilobytes = 0;
+  long megabytes = 0;
   char type[64] = "";
-  const int code = EAF_Stat(text_of(path, path_length).c_str(), &kilobytes, type, sizeof type);
+  const int code = EAF_Stat(text_of(path, path_length).c_str(), &megabytes, type, sizeof type);
   if (code) return code;
   hand_out(type, fstype, type_length);
-  *avail_kb = static_cast<Integer>(kilobytes);
+  *avail_mb = static_cast<Integer>(megabytes);
   return EAF_OK;
 }
 

@@ -6,7 +6,7 @@ program test_names
     eaf_length, eaf_truncate, eaf_stat, sf_create, sf_write, sf_read, sf_wait, sf_waitall, sf_destroy, eaf_util_szint
   logical, external :: eaf_eof
   double precision :: values(500), found(500), length
-  integer :: fd, code, id, status, kilobytes, handle, ids(2), i
+  integer :: fd, code, id, status, megabytes, handle, ids(2), i
   character(20) :: type
   character(80) :: message
   character(100) :: name
@@ -31,8 +31,8 @@ program test_names
   call eaf_errmsg(code, message)
   call expect(index(message, 'end of') > 0, 'text')
   call expect(eaf_truncate(fd, 100d0) == 0, 'truncate')
-  code = eaf_stat(name, kilobytes, type)
-  call expect(code == 0 .and. kilobytes > 0 .and. type /= '', 'stat')
+  code = eaf_stat(name, megabytes, type)
+  call expect(code == 0 .and. megabytes > 0 .and. type == 'UFS', 'stat')
   call eaf_print_stats(fd)
   call expect(eaf_close(fd) == 0, 'close')
   call expect(eaf_delete(name) == 0, 'delete')

@@ -29,7 +29,8 @@ void EAF_Print_stats(int fd);
 /** *status: 0 done, 1 not yet. It must still be waited for. */
 int EAF_Probe(int id, int* status);
 int EAF_Read(int fd, eaf_off_t offset, void* buf, size_t bytes);
-int EAF_Stat(const char* path, long* avail_kb, char* fstype, int fslen);
+/** Free space in MiB, of the file system of a file or directory, and its type: "UFS". */
+int EAF_Stat(const char* path, long* avail_mb, char* fstype, int fslen);
 int EAF_Truncate(int fd, eaf_off_t length);
 int EAF_Wait(int fd, int id);
 int EAF_Write(int fd, eaf_off_t offset, const void* buf, size_t bytes);
