@@ -332,6 +332,7 @@ int main(int count, char** arguments) {
   asynchronous_transfers();
   kept_block_sparse_arrays();
   handles_that_are_none();
+  options_of_older_programs();
   checkpoints_of_all_kinds();
   the_previous_checkpoint_stays();
   what_differs_is_an_error_at_all();

@@ -158,6 +158,8 @@ static void sizes_of_options(void) {
   newer.unknown = 1;
   EXPECT(oc_eaf_open("sizes", &newer.known, &file) == EINVAL);
   EXPECT(strstr(oc_last_error(), "does not know") != NULL);
+  newer.known.size = SIZE_MAX / 2; /* what is not set: memory behind it is not looked at */
+  EXPECT(oc_eaf_open("sizes", &newer.known, &file) == EINVAL);
 }
 
 static void version(void) {

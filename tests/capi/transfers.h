@@ -172,3 +172,24 @@ static void handles_that_are_none(void) {
   EXPECT(oc_dra_create(world, OC_FLOAT64, 2, shape, &options, &array) == ENOENT);
   EXPECT(strstr(oc_last_error(), "/no/such/directory") != NULL);
 }
+
+/* Structures as a program has them that was compiled with fewer fields: what lies behind is not looked at. */
+static void options_of_older_programs(void) {
+  const int64_t bad[2] = {-1, -1};
+  oc_ga_options ga = {.size = offsetof(oc_ga_options, blocks), .blocks = bad, .begins = bad, .grid = bad};
+  oc_dra_options dra = {.size = offsetof(oc_dra_options, chunk), .chunk = bad, .typical = bad, .codec = "x"};
+  oc_sf_options sf = {.size = offsetof(oc_sf_options, reserve), .placement = 99, .client_cache_bytes = -1};
+  oc_rf_options rf = {.size = offsetof(oc_rf_options, hard_limit_bytes), .records = 3, .placement = 99};
+  oc_checkpoint_options kept = {.size = offsetof(oc_checkpoint_options, placement), .placement = 99};
+  oc_world_options alone = {.size = offsetof(oc_world_options, scratch), .scratch = "/nonexistent"};
+  int handle = 0;
+  char path[96];
+  ga.distribution = OC_DISTRIBUTION_REGULAR;
+  EXPECT(oc_ga_create(world, OC_FLOAT64, 2, shape, &ga, &handle) == OC_OK && oc_ga_close(handle) == OC_OK);
+  EXPECT(oc_dra_create(world, OC_FLOAT64, 2, shape, &dra, &handle) == OC_OK && oc_dra_close(handle) == OC_OK);
+  EXPECT(oc_sf_create(world, "older", &sf, &handle) == OC_OK && oc_sf_close(handle) == OC_OK);
+  EXPECT(oc_rf_create(world, "older", &rf, &handle) == OC_OK && oc_rf_close(handle) == OC_OK);
+  EXPECT(oc_world_self(&alone, &handle) == OC_OK && oc_world_close(handle) == OC_OK);
+  snprintf(path, sizeof path, "%s/older", scratch);
+  EXPECT(oc_checkpoint_begin(world, path, &kept, &handle) == OC_OK && oc_checkpoint_abandon(handle) == OC_OK);
+}
