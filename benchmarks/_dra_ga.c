@@ -135,8 +135,8 @@ static void compute(double seconds) {
 }
 
 /* Writes the section asynchronously; the times are those of the call, or, with computation, of both together.
- */
-static void begin(double seconds) {
+ * The first processes compute, the others sleep as long. */
+static void begin(double seconds, int computing) {
   int request, low[2] = {0, 0}, high[2] = {section - 1, section - 1};
   dra_size_t disk_low[2] = {0, 0}, disk_high[2] = {section - 1, section - 1};
   double start, begun;
@@ -145,7 +145,8 @@ static void begin(double seconds) {
   start = now();
   check(NDRA_Write_section(0, source, low, high, disk, disk_low, disk_high, &request), "NDRA_Write_section");
   begun = now();
-  if (seconds > 0) compute(seconds);
+  if (seconds > 0 && rank < computing) compute(seconds);
+  if (seconds > 0 && rank >= computing) usleep((useconds_t)(1e6 * seconds));
   check(DRA_Wait(request), "DRA_Wait");
   GA_Sync();
   if (rank == 0) printf("%.9f %.9f 1\n", start, seconds > 0 ? now() : begun);
@@ -174,10 +175,10 @@ static void obey(char* line) {
     store();
     if (rank == 0) printf("%.9f %.9f 1\n", start, now());
   } else if (strcmp(command, "begin") == 0) { /* until the write has begun */
-    begin(0);
-  } else if (strcmp(command, "overlap") == 0) { /* with so many seconds of computation beside it */
-    sscanf(line, "%*s %lf", &start);
-    begin(start);
+    begin(0, 0);
+  } else if (strcmp(command, "overlap") == 0) { /* with so many seconds of computation of some processes */
+    sscanf(line, "%*s %lf %d", &start, &i);
+    begin(start, i);
   } else if (strcmp(command, "read") == 0) {
     sscanf(line, "%*s %ld %ld", &row, &column);
     GA_Zero(target);
