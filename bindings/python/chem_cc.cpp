@@ -2,6 +2,7 @@
 
 #include "bindings.hpp"
 #include "blas.hpp"
+#include "chem/cc/open_triples.hpp"
 #include "chem/cc/triples.hpp"
 
 namespace nb = nanobind;
@@ -90,6 +91,140 @@ double triples(const Vector& occupied, std::size_t virtuals, std::size_t a, std:
   return sum;
 }
 
+// ---- open shells ----
+
+/// Of a block of virtual orbitals x of one of two spins.
+struct OpenSingles {
+  Block same;    // [x][v+o][pairs]; empty: none
+  Blocks other;  // [x][w+p or v+o][o][p]; empty: none
+  Matrix t1, fock;
+  Vector energies;
+  std::size_t count;
+
+  explicit OpenSingles(const nb::tuple& given)
+      : same(nb::cast<Block>(given[0])),
+        other(nb::cast<Blocks>(given[1])),
+        t1(nb::cast<Matrix>(given[2])),
+        fock(nb::cast<Matrix>(given[3])),
+        energies(nb::cast<Vector>(given[4])),
+        count(energies.size()) {}
+
+  /// Whether there are so many occupied orbitals, and rows of these sizes; 0: they are not used.
+  [[nodiscard]] bool fits(std::size_t occupied, std::size_t rows, std::size_t pairs, std::size_t others,
+                          std::size_t o, std::size_t p) const {
+    return t1.shape(0) == count && t1.shape(1) == occupied && fock.shape(0) == count &&
+           fock.shape(1) == occupied &&
+           (!rows || (same.shape(0) == count && same.shape(1) == rows && same.shape(2) == pairs)) &&
+           (!others || (other.shape(0) == count && other.shape(1) == others && other.shape(2) == o &&
+                        other.shape(3) == p));
+  }
+
+  [[nodiscard]] chem::cc::OpenSingle of(std::size_t x) const {
+    return {same.data() + x * same.shape(1) * same.shape(2),
+            other.data() + x * other.shape(1) * other.shape(2) * other.shape(3), t1.data() + x * t1.shape(1),
+            fock.data() + x * fock.shape(1), energies.data()[x]};
+  }
+};
+
+/// Of two blocks of virtual orbitals x, y of one spin.
+struct SameDoubles {
+  Blocks integrals;            // [x][y][i][v+o]
+  Block exchange, amplitudes;  // [x][y][pairs]
+
+  SameDoubles(const nb::tuple& given, const OpenSingles& x, const OpenSingles& y, std::size_t o,
+              std::size_t v)
+      : integrals(nb::cast<Blocks>(given[0])),
+        exchange(nb::cast<Block>(given[1])),
+        amplitudes(nb::cast<Block>(given[2])) {
+    const auto has = [&](const auto& block, std::size_t rows) {
+      return block.shape(0) == x.count && block.shape(1) == y.count && block.shape(2) == rows;
+    };
+    const auto pairs = o * (o - 1) / 2;
+    if (!has(integrals, o) || integrals.shape(3) != v + o || !has(exchange, pairs) || !has(amplitudes, pairs))
+      throw nb::value_error("two blocks of orbitals do not have the shapes that they need");
+  }
+
+  [[nodiscard]] chem::cc::SameDouble of(std::size_t x, std::size_t y) const {
+    const auto at = x * integrals.shape(1) + y, pairs = exchange.shape(2);
+    return {integrals.data() + at * integrals.shape(2) * integrals.shape(3), exchange.data() + at * pairs,
+            amplitudes.data() + at * pairs};
+  }
+};
+
+/// Of a block of virtual orbitals x of the first spin and one of orbitals z of the other.
+struct MixedDoubles {
+  Blocks integrals, turned, exchange, amplitudes;  // [x][z][k][v+o], [i][w+p], [i][k], [i][k]
+
+  MixedDoubles(const nb::tuple& given, const OpenSingles& x, const OpenSingles& z,
+               const chem::cc::OpenSizes& sizes)
+      : integrals(nb::cast<Blocks>(given[0])),
+        turned(nb::cast<Blocks>(given[1])),
+        exchange(nb::cast<Blocks>(given[2])),
+        amplitudes(nb::cast<Blocks>(given[3])) {
+    const auto has = [&](const Blocks& block, int rows, int columns) {
+      return block.shape(0) == x.count && block.shape(1) == z.count && block.shape(2) == std::size_t(rows) &&
+             block.shape(3) == std::size_t(columns);
+    };
+    if (!has(integrals, sizes.p, sizes.v + sizes.o) || !has(turned, sizes.o, sizes.w + sizes.p) ||
+        !has(exchange, sizes.o, sizes.p) || !has(amplitudes, sizes.o, sizes.p))
+      throw nb::value_error("blocks of orbitals of two spins do not have the shapes that they need");
+  }
+
+  [[nodiscard]] chem::cc::MixedDouble of(std::size_t x, std::size_t z) const {
+    const auto at = x * integrals.shape(1) + z, square = exchange.shape(2) * exchange.shape(3);
+    return {integrals.data() + at * integrals.shape(2) * integrals.shape(3),
+            turned.data() + at * turned.shape(2) * turned.shape(3), exchange.data() + at * square,
+            amplitudes.data() + at * square};
+  }
+};
+
+double same_spin(const Vector& occupied, std::size_t virtuals, std::size_t a, std::size_t b,
+                 const nb::tuple& of_a, const nb::tuple& of_b, const nb::tuple& of_c, const nb::tuple& of_ab,
+                 const nb::tuple& of_ac, const nb::tuple& of_bc, bool same_ab, bool same_bc) {
+  const auto o = occupied.size(), pairs = o * (o - 1) / 2;
+  const OpenSingles x(of_a), y(of_b), z(of_c);
+  for (const auto* block : {&x, &y, &z})
+    if (!block->fits(o, virtuals + o, pairs, 0, 0, 0))
+      throw nb::value_error("a block of orbitals does not have the shapes that it needs");
+  const SameDoubles xy(of_ab, x, y, o, virtuals), xz(of_ac, x, z, o, virtuals), yz(of_bc, y, z, o, virtuals);
+  if (o < 3 || a >= x.count || b >= y.count || (same_ab && b >= a))
+    throw nb::value_error("no such orbitals a > b");
+  const auto gemm = scipy_blas().dgemm;
+  nb::gil_scoped_release release;
+  chem::cc::TriplesWork work;
+  const chem::cc::OpenSizes sizes{int(o), int(virtuals), 0, 0};
+  double sum = 0;
+  const auto end = same_bc ? b : z.count;
+  for (std::size_t c = 0; c < end; ++c)
+    sum += chem::cc::same_spin_triples(gemm, sizes, occupied.data(), x.of(a), y.of(b), z.of(c), xy.of(a, b),
+                                       xz.of(a, c), yz.of(b, c), work);
+  return sum;
+}
+
+double mixed_spin(const Vector& occupied, std::size_t virtuals, const Vector& other_occupied,
+                  std::size_t other_virtuals, std::size_t a, std::size_t b, const nb::tuple& of_a,
+                  const nb::tuple& of_b, const nb::tuple& of_c, const nb::tuple& of_ab,
+                  const nb::tuple& of_ac, const nb::tuple& of_bc, bool same_ab) {
+  const auto o = occupied.size(), p = other_occupied.size(), v = virtuals, w = other_virtuals;
+  const chem::cc::OpenSizes sizes{int(o), int(v), int(p), int(w)};
+  const OpenSingles x(of_a), y(of_b), z(of_c);
+  bool fits = z.fits(p, 0, 0, v + o, o, p);
+  for (const auto* block : {&x, &y}) fits = fits && block->fits(o, v + o, o * (o - 1) / 2, w + p, o, p);
+  if (!fits) throw nb::value_error("a block of orbitals does not have the shapes that it needs");
+  const SameDoubles xy(of_ab, x, y, o, v);
+  const MixedDoubles xz(of_ac, x, z, sizes), yz(of_bc, y, z, sizes);
+  if (o < 2 || !p || a >= x.count || b >= y.count || (same_ab && b >= a))
+    throw nb::value_error("no such orbitals a > b");
+  const auto gemm = scipy_blas().dgemm;
+  nb::gil_scoped_release release;
+  chem::cc::TriplesWork work;
+  double sum = 0;
+  for (std::size_t c = 0; c < z.count; ++c)
+    sum += chem::cc::mixed_spin_triples(gemm, sizes, occupied.data(), other_occupied.data(), x.of(a), y.of(b),
+                                        z.of(c), xy.of(a, b), xz.of(a, c), yz.of(b, c), work);
+  return sum;
+}
+
 }  // namespace
 
 void bind_chem_cc(nb::module_& module) {
@@ -101,6 +236,16 @@ void bind_chem_cc(nb::module_& module) {
       "third one; a >= b >= c where blocks are the same. Of a block x (amplitudes [x][d][j][k] of t_jk^dx,\n"
       "integrals [x][i][j][l] of -(ix|jl), t1 [x][i], Fock elements [x][i], energies [x]); of two\n"
       "([x][y][i][d] of (ix|yd), the same of (iy|xd), [x][y][i][j] of t_ij^xy, of (ix|jy)). Any thread.");
+  module.def(
+      "same_spin_triples", &same_spin, "occupied"_a, "virtuals"_a, "a"_a, "b"_a, "of_a"_a, "of_b"_a, "of_c"_a,
+      "of_ab"_a, "of_ac"_a, "of_bc"_a, "same_ab"_a, "same_bc"_a,
+      "Energy of connected triples of three orbitals of one spin: a and b of two blocks and all c of a "
+      "third\n"
+      "one; a > b > c where blocks are the same. What blocks are: chem/cc/open_triples.hpp. Any thread.");
+  module.def("mixed_spin_triples", &mixed_spin, "occupied"_a, "virtuals"_a, "other_occupied"_a,
+             "other_virtuals"_a, "a"_a, "b"_a, "of_a"_a, "of_b"_a, "of_c"_a, "of_ab"_a, "of_ac"_a, "of_bc"_a,
+             "same_ab"_a,
+             "The same of two orbitals a > b of one spin and all c of a block of the other one. Any thread.");
 }
 
 }  // namespace outcore::python

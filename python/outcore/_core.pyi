@@ -1468,6 +1468,46 @@ def triples_energy(
     ([x][y][i][d] of (ix|yd), the same of (iy|xd), [x][y][i][j] of t_ij^xy, of (ix|jy)). Any thread.
     """
 
+def same_spin_triples(
+    occupied: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    virtuals: int,
+    a: int,
+    b: int,
+    of_a: tuple,
+    of_b: tuple,
+    of_c: tuple,
+    of_ab: tuple,
+    of_ac: tuple,
+    of_bc: tuple,
+    same_ab: bool,
+    same_bc: bool,
+) -> float:
+    """
+    Energy of connected triples of three orbitals of one spin: a and b of two blocks and all c of a third
+    one; a > b > c where blocks are the same. What blocks are: chem/cc/open_triples.hpp. Any thread.
+    """
+
+def mixed_spin_triples(
+    occupied: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    virtuals: int,
+    other_occupied: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    other_virtuals: int,
+    a: int,
+    b: int,
+    of_a: tuple,
+    of_b: tuple,
+    of_c: tuple,
+    of_ab: tuple,
+    of_ac: tuple,
+    of_bc: tuple,
+    same_ab: bool,
+) -> float:
+    """
+    The same of two orbitals a > b of one spin and all c of a block of the other one. Any thread.
+    """
+
 class Distribution:
     """
     Which process holds which elements of an array: a grid of processes over the dimensions, the last

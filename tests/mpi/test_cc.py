@@ -35,15 +35,17 @@ def test_energies_do_not_depend_on_processes(comm: Any, computed_once: Any, stor
     assert abs(cc.e_t - triples) < 1e-9
 
 
-def make_open() -> tuple[Any, float]:
+def make_open() -> tuple[Any, float, float]:
     mf = open_mean_field("UHF", AMINO, "6-31g")
     with CCSD(mf, 1, comm=None, **SETTINGS) as cc:
-        return mf, cc.kernel()
+        return mf, cc.kernel(), cc.ccsd_t()
 
 
 def test_energies_of_open_shells_do_not_depend_on_processes(comm: Any, computed_once: Any) -> None:
-    mf, energy = computed_once("ccsd of an open shell", make_open)
-    with CCSD(mf, 1, comm=comm, storage="disk", **SETTINGS) as cc:
+    mf, energy, triples = computed_once("ccsd of an open shell", make_open)
+    with CCSD(mf, 1, comm=comm, storage="disk", **SETTINGS | {"block": 3}) as cc:
         cc.kernel()
+        cc.ccsd_t()
     assert cc.converged
     assert abs(cc.e_corr - energy) < 1e-9
+    assert abs(cc.e_t - triples) < 1e-9

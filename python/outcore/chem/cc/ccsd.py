@@ -464,7 +464,14 @@ class CCSD:
                 stamp=self._stamp,
             )
         else:
-            triples = OpenTriples(self.equations, self.singles, self.plan.work_bytes)
+            triples = OpenTriples(
+                self.equations,
+                self.singles,
+                self.plan.work_bytes,
+                self.settings.block,
+                stage=self._stage(TRIPLES),
+                stamp=self._stamp,
+            )
         self.e_t = triples.run(self._tell("triple excitations"))
         return self.e_t
 

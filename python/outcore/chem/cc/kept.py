@@ -196,14 +196,14 @@ def _stamp(singles: list[Values], energy: float, iteration: int) -> str:
 
 
 class KeptTriples:
-    """Energies of tasks, as processes finish them, for one division into blocks. Each process works until
-    `deadline`, then all call `more`. Making it, `more` and `result` are collective.
+    """Energies of tasks, as processes finish them, for one division into blocks of each spin. Each process works
+    until `deadline`, then all call `more`. Making it, `more` and `result` are collective.
 
     stage: where they are kept; None: they are not.
     """
 
     def __init__(
-        self, world: World, tasks: int, stage: Stage | None, stamp: str, blocks: list[list[int]]
+        self, world: World, tasks: int, stage: Stage | None, stamp: str, blocks: list[list[list[int]]]
     ) -> None:
         self._world, self._stage = world, stage
         self._facts = {"stamp": stamp, "blocks": blocks}
@@ -232,7 +232,7 @@ class KeptTriples:
                 raise damaged("go on", stage.path, "an energy is no number; remove it and run again")
 
     @staticmethod
-    def blocks_of(stage: Stage, stamp: str) -> list[list[int]] | None:
+    def blocks_of(stage: Stage, stamp: str) -> list[list[list[int]]] | None:
         """The division of what is kept of these amplitudes, if something is. Collective."""
         found = stage.open(lambda array: "", cache_bytes=_CACHE_BYTES)
         if found is None:

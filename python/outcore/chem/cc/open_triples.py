@@ -1,183 +1,230 @@
-"""Connected triple excitations of open shells by perturbation theory, (T), in triples of occupied orbitals.
+"""Connected triple excitations of open shells by perturbation theory, (T), in tiles of virtual orbitals.
 
-Integrals of three virtual orbitals and of two are in memory, in all processes; triples of occupied orbitals are
-dealt out. Semicanonical orbitals are needed.
-
-Watts, Gauss, Bartlett, J. Chem. Phys. 98, 8718 (1993).
+Those of one spin, and those of two orbitals a, b of one spin s and one c of the other spin r. Three blocks of
+virtual orbitals are in memory at a time: amplitudes of each, and integrals of each pair, which are made of
+three-index ones where they are needed. Forms of both are those of chem/cc/open_triples.hpp. Semicanonical orbitals
+are needed.
 """
 
 from __future__ import annotations
 
-import errno
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outcore.base.errors import OutcoreError
-from outcore.parallel.tasks import Progress, each_task
+from outcore import _core
+from outcore.chem.cc.triple_tasks import Range, TripleTasks, product
+from outcore.parallel import team
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
     from outcore.chem.cc.unrestricted import UnrestrictedEquations
+    from outcore.keep.stages import Stage
 
 Values = np.ndarray[Any, np.dtype[Any]]
-
-_CANONICAL = 1e-5  # Hartree: off-diagonal Fock elements below it are what an SCF leaves
-_DOUBLE = 8
+Task = tuple[bool, int, int, int]  # whether c is of the other spin, spin of a and b, their blocks
 
 
-class OpenTriples:
+class OpenTriples(TripleTasks):
     """The energy of (T) of converged amplitudes. Collective.
 
-    Raises OutcoreError: EINVAL (orbitals that are not semicanonical), ENOMEM.
+    Raises OutcoreError (ENOMEM).
     """
 
-    def __init__(self, equations: UnrestrictedEquations, singles: list[Values], free_bytes: int) -> None:
-        self._equations, self._room, self._singles = equations, equations.room, singles
-        with self._room.world.together("triple excitations"):
-            self._check_canonical()
-            need = self._bytes()
-            if need > free_bytes:
-                raise OutcoreError(
-                    errno.ENOMEM,
-                    "triple excitations of open shells",
-                    detail=f"they need {need / 1e6:.0f} MB in each process, but {free_bytes / 1e6:.0f} MB are free",
-                )
+    def __init__(
+        self,
+        equations: UnrestrictedEquations,
+        singles: Sequence[Values],
+        free_bytes: int,
+        block: int | None = None,
+        *,
+        stage: Stage | None = None,
+        stamp: str = "",
+    ) -> None:
+        auxiliary = equations.integrals[0].boo.shape[0]
+        super().__init__(equations.room, equations.spaces, auxiliary, free_bytes, block, stage, stamp)
+        self._equations, self._singles = equations, singles
+        tasks = [task for s in (0, 1) for task in self._tasks(s)]
+        self.tasks = sorted(tasks, key=lambda task: -self._work(task))
+        """Pairs of blocks A >= B, each with all C <= B of the same spin, or with all of the other one."""
 
-    def _check_canonical(self) -> None:
-        for fock, space in zip(self._equations.fock, self._equations.spaces, strict=True):
-            o = space.occupied
-            for box in (slice(0, o), slice(o, None)):
-                inside = fock[box, box]
-                off = abs(inside - np.diag(np.diag(inside))).max(initial=0.0)
-                if off > _CANONICAL:
-                    raise OutcoreError(
-                        errno.EINVAL,
-                        "triple excitations",
-                        detail="the orbitals are not semicanonical: the Fock matrix has off-diagonal elements of "
-                        f"{off:.1e} Eh inside occupied or virtual ones; take those of the SCF",
-                    )
+    def _tasks(self, s: int) -> Iterable[Task]:
+        spaces = self._equations.spaces
+        pairs = [(a, b) for a in range(len(self.blocks[s])) for b in range(a + 1)]
+        for mixed, least in ((False, 3), (True, 2)):
+            if spaces[s].occupied >= least and spaces[s].virtual >= least:
+                yield from ((mixed, s, a, b) for a, b in pairs)
 
-    def _bytes(self) -> int:
-        o = max(each.occupied for each in self._equations.spaces)
-        v = max(each.virtual for each in self._equations.spaces)
-        q = self._equations.integrals[0].boo.shape[0]
-        kept = 2 * o * v**3 + o * o * v * (4 * o + 5 * v) + q * (o + v) ** 2
-        return int(_DOUBLE * (3 * kept + 8 * self._room.threads * v**3))
+    def _work(self, task: Task) -> int:
+        mixed, s, _, b = task
+        return 2 * self._equations.spaces[1 - s].virtual if mixed else self.blocks[s][b][1]
 
-    def run(self, progress: Progress | None = None) -> float:
-        """The energy (Hartree)."""
-        world = self._room.world
-        total = 0.0
-        for s in (0, 1):
-            part = _Spins(self._equations, self._singles, s)
-            for tasks, work in ((part.same_tasks(), part.same), (part.mixed_tasks(), part.mixed)):
-                if not tasks:
-                    continue
-                counter = world.counter()
-                sums = np.zeros(self._room.threads)
+    def _begin(self) -> None:
+        spaces = self._equations.spaces
+        boo = [each.boo.get_tile((0, 0, 0)) for each in self._equations.integrals]
+        self._spins = [_Spins(self._equations, self._singles, boo, self.blocks, s) for s in (0, 1)]
+        self._energies = [
+            np.ascontiguousarray(np.diag(fock)[: each.occupied])
+            for fock, each in zip(self._equations.fock, spaces, strict=True)
+        ]
 
-                def take(
-                    thread: int, task: int, tasks: Any = tasks, work: Any = work, sums: Values = sums
-                ) -> None:
-                    sums[thread] += work(*tasks[task])
-
-                with world.together("triple excitations"):
-                    each_task(counter, len(tasks), self._room.threads, take, progress)
-                total += float(world.all_reduce(sums.sum()))
+    def _task(self, task: Task) -> float:
+        mixed, s, a, b = task
+        (a0, a1), (b0, b1) = self.blocks[s][a], self.blocks[s][b]
+        rows = [(i, j) for i in range(a1 - a0) for j in range(b1 - b0) if a != b or j < i][::-1]
+        if not rows:
+            return 0.0
+        of = self._spins[s]
+        of_a = of.block(a, mixed=mixed)
+        of_b = of_a if a == b else of.block(b, mixed=mixed)
+        of_ab = of.same_pair(of_a, of_b)
+        if mixed:
+            return self._mixed(s, rows, of_a, of_b, of_ab)
+        orbitals, total = (self._energies[s], of.virtual), 0.0
+        for c in range(b + 1):
+            of_c = of_a if c == a else of_b if c == b else of.block(c, mixed=False)
+            of_ac = of_ab if c == b else of.same_pair(of_a, of_c)
+            of_bc = of_ab if c == a else of_ac if a == b else of.same_pair(of_b, of_c)
+            given = (of_a.given, of_b.given, of_c.given, of_ab, of_ac, of_bc, a == b, b == c)
+            total += self._sum(_core.same_spin_triples, orbitals, rows, given)
         return total
 
+    def _mixed(self, s: int, rows: list[Range], of_a: _Block, of_b: _Block, of_ab: Any) -> float:
+        of, r, total = self._spins[s], 1 - s, 0.0
+        orbitals = (self._energies[s], of.virtual, self._energies[r], self._spins[r].virtual)
+        for c in range(len(self.blocks[r])):
+            of_c = of.other_block(c)
+            of_ac = of.mixed_pair(of_a, of_c)
+            of_bc = of_ac if of_a is of_b else of.mixed_pair(of_b, of_c)
+            given = (of_a.given, of_b.given, of_c.given, of_ab, of_ac, of_bc, of_a is of_b)
+            total += self._sum(_core.mixed_spin_triples, orbitals, rows, given)
+        return total
 
-def _swapped(x: Values) -> Values:
-    """x of a, b less that of b, a."""
-    return x - x.transpose(1, 0, 2)
+    def _sum(
+        self,
+        kernel: Callable[..., float],
+        orbitals: tuple[Any, ...],
+        rows: list[Range],
+        given: tuple[Any, ...],
+    ) -> float:
+        """Of orbitals a and b in `rows`, by all threads."""
+        sums = np.zeros(self._room.threads)
+
+        def work(thread: int, row: Range) -> None:
+            sums[thread] += kernel(*orbitals, *row, *given)
+
+        team.each(rows, self._room.threads, work)
+        return float(sums.sum())
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Virtual orbitals x: their range, three-index integrals B[Q,x,i] and B[Q,x,d] of their spin, and what the
+    kernel is given."""
+
+    range: Range
+    bvo: Values
+    bvv: Values
+    given: tuple[Values, Values, Values, Values, Values]
+
+    @property
+    def count(self) -> int:
+        return self.range[1] - self.range[0]
 
 
 class _Spins:
-    """Triples of three orbitals of one spin, and those of two of it (i, j, a, b) with one of the other (k, c)."""
+    """Blocks of virtual orbitals of spin s, and of the other spin r as the third ones beside two of s."""
 
-    def __init__(self, equations: UnrestrictedEquations, singles: list[Values], s: int) -> None:
-        r = 1 - s
-        self._o, self._p = equations.spaces[s].occupied, equations.spaces[r].occupied
-        self._v, self._w = equations.spaces[s].virtual, equations.spaces[r].virtual
-        self._f, self._g = equations.fock[s], equations.fock[r]
-        self._t1, self._s1 = singles[s], singles[r]
-        self._t2 = equations.same[s].to_numpy().transpose(1, 3, 0, 2)  # [i,j,a,b]
-        mixed = equations.mixed.to_numpy()
-        self._m = mixed.transpose((1, 3, 0, 2) if s == 0 else (3, 1, 2, 0))  # [i,k,a,c]
-        b, c = equations.integrals[s], equations.integrals[r]
-        oo, vo, vv = (each.to_numpy() for each in (b.boo, b.bvo, b.bvv))
-        other_oo, other_vo, other_vv = (each.to_numpy() for each in (c.boo, c.bvo, c.bvv))
-        self._vvov = _product(vo, vv)  # [b,i,c,d] of (bi|cd)
-        self._ooov = _product(oo, vo).transpose(0, 1, 3, 2)  # [l,j,k,a] of (lj|ka)
-        g = _product(vo, vo)  # [a,i,b,j]
-        self._gab = (g - g.transpose(0, 3, 2, 1)).transpose(1, 3, 0, 2)  # [i,j,a,b] of (ia|jb) - (ib|ja)
-        self._gm = _product(vo, other_vo).transpose(1, 3, 0, 2)  # [j,k,b,c] of (jb|kc)
-        self._bdkc = _product(other_vo, vv)  # [c,k,b,d] of (kc|bd)
-        self._cdjb = _product(vo, other_vv)  # [b,j,c,d] of (jb|cd)
-        self._lkjb = _product(other_oo, vo).transpose(0, 1, 3, 2)  # [L,k,j,b] of (Lk|jb)
-        self._ljkc = _product(oo, other_vo).transpose(0, 1, 3, 2)  # [l,j,k,c] of (lj|kc)
-        energies, others = np.diag(self._f), np.diag(self._g)
-        self._eo, self._ev = energies[: self._o], energies[self._o :]
-        self._po, self._pv = others[: self._p], others[self._p :]
+    def __init__(
+        self,
+        equations: UnrestrictedEquations,
+        singles: Sequence[Values],
+        boo: Sequence[Values],
+        blocks: Sequence[Sequence[Range]],
+        s: int,
+    ) -> None:
+        self._s, self._r = s, 1 - s
+        self._equations, self._singles, self._boo, self._blocks = equations, singles, boo, blocks
+        self.occupied, self.virtual = equations.spaces[s].occupied, equations.spaces[s].virtual
+        self._first, self._second = np.tril_indices(self.occupied, -1)
 
-    def same_tasks(self) -> list[tuple[int, int, int]]:
-        if self._v < 3:
-            return []
-        return [(i, j, k) for i in range(self._o) for j in range(i) for k in range(j)]
+    def _pairs(self, x: Values) -> Values:
+        """[..][i][j] as [..][pairs], i > j."""
+        return np.ascontiguousarray(x[..., self._first, self._second])
 
-    def mixed_tasks(self) -> list[tuple[int, int, int]]:
-        if self._v < 2:
-            return []
-        return [(i, j, k) for i in range(self._o) for j in range(i) for k in range(self._p)]
+    def _antisymmetric(self, x: Values) -> Values:
+        """[..][i][j] less [..][j][i], as [..][pairs]."""
+        return np.ascontiguousarray(x[..., self._first, self._second] - x[..., self._second, self._first])
 
-    def same(self, i: int, j: int, k: int) -> float:
-        """Of three occupied orbitals of one spin, and all virtual ones."""
-        v, t2 = self._v, self._t2
-        w, u = np.zeros((v, v, v)), np.zeros((v, v, v))
-        for sign, x, y, z in ((1, i, j, k), (-1, j, i, k), (-1, k, j, i)):
-            # <bc||di> = (bd|ci) - (cd|bi), as [b,c,d]
-            m = self._vvov[:, x].transpose(1, 0, 2)
-            three = np.tensordot(t2[y, z], m - m.transpose(1, 0, 2), ([1], [2]))  # [a,b,c]
-            ring = self._ooov[:, y, z] - self._ooov[:, z, y]  # [l,a]
-            three -= np.tensordot(ring, t2[x], ([0], [0]))
-            w += sign * three
-            u += sign * np.multiply.outer(self._t1[x], self._gab[y, z])
-            u += sign * np.multiply.outer(self._f[x, self._o :], t2[y, z])
-        w, u = _cyclic(w), _cyclic(u)
-        gaps = self._eo[i] + self._eo[j] + self._eo[k] - _sums(self._ev, self._ev, self._ev)
-        return float(np.sum(w * (w + u) / gaps)) / 6
+    def _mixed_amplitudes(self, x: slice, z: slice) -> Values:
+        """t_ik^xz of x of spin s and z of spin r, as [x][z][i][k]."""
+        t = self._equations.mixed
+        found: Values
+        if self._s == 0:
+            found = t[x, :, z, :].transpose(0, 2, 1, 3)
+        else:
+            found = t[z, :, x, :].transpose(2, 0, 3, 1)
+        return found
 
-    def mixed(self, i: int, j: int, k: int) -> float:
-        """Of two occupied orbitals of this spin, and one of the other."""
-        t2, m = self._t2, self._m
-        w = _swapped(np.tensordot(t2[i, j], self._bdkc[:, k], ([1], [2])).transpose(0, 2, 1))
-        u = np.multiply.outer(self._gab[i, j], self._s1[k]) + np.multiply.outer(
-            t2[i, j], self._g[k, self._p :]
+    def _of(self, spin: int, block: int, make: Callable[[Range, Values], tuple[Values, Values]]) -> _Block:
+        begin, end = self._blocks[spin][block]
+        integrals, o = self._equations.integrals[spin], self._equations.spaces[spin].occupied
+        fock, virtual = self._equations.fock[spin], slice(o + begin, o + end)
+        bvo: Values = integrals.bvo[:, begin:end, :]
+        bvv: Values = integrals.bvv[:, begin:end, :]
+        given = (
+            *make((begin, end), bvo),
+            np.ascontiguousarray(self._singles[spin][:, begin:end].T),
+            np.ascontiguousarray(fock[:o, virtual].T),
+            np.ascontiguousarray(np.diag(fock)[virtual]),
         )
-        for sign, x, y in ((1, i, j), (-1, j, i)):
-            part = np.tensordot(m[x, k], self._cdjb[:, y], ([1], [2]))  # [a,b,c]
-            part -= np.tensordot(self._vvov[:, x], m[y, k], ([2], [0])).transpose(1, 0, 2)
-            part -= np.tensordot(m[x], self._lkjb[:, k, y], ([0], [0])).transpose(0, 2, 1)
-            part += np.tensordot(m[:, k], self._ooov[:, y, x], ([0], [0])).transpose(0, 2, 1)
-            w += sign * _swapped(part)
-            w -= sign * np.tensordot(t2[x], self._ljkc[:, y, k], ([0], [0]))
-            disconnected = np.multiply.outer(self._t1[x], self._gm[y, k])
-            disconnected += np.multiply.outer(self._f[x, self._o :], m[y, k])
-            u += sign * _swapped(disconnected)
-        gaps = self._eo[i] + self._eo[j] + self._po[k] - _sums(self._ev, self._ev, self._pv)
-        return float(np.sum(w * (w + u) / gaps)) / 2
+        return _Block((begin, end), bvo, bvv, given)
 
+    def block(self, number: int, *, mixed: bool) -> _Block:
+        """Of spin s. `mixed`: for triples that are not of one spin."""
 
-def _cyclic(x: Values) -> Values:
-    """P(a/bc) of what is antisymmetric in b and c."""
-    return x - x.transpose(1, 0, 2) - x.transpose(2, 1, 0)
+        def make(of: Range, bvo: Values) -> tuple[Values, Values]:
+            x = slice(*of)
+            t = self._equations.same[self._s][x, :, :, :].transpose(0, 2, 1, 3)  # [x,d,i,j]
+            g = product(bvo, self._boo[self._s]).transpose(0, 2, 3, 1)  # [x,l,i,j] of (li|jx)
+            same = np.concatenate([self._pairs(t), self._antisymmetric(g)], axis=1)
+            if not mixed:
+                return same, np.zeros((0, 0, 0, 0))
+            every = slice(0, self._equations.spaces[self._r].virtual)
+            t = self._mixed_amplitudes(x, every)  # [x,D,i,k]
+            g = product(bvo, self._boo[self._r]).transpose(0, 2, 1, 3)  # [x,L,i,k] of (Lk|ix)
+            return same, np.concatenate([t, g], axis=1)
 
+        return self._of(self._s, number, make)
 
-def _sums(a: Values, b: Values, c: Values) -> Values:
-    return a[:, None, None] + b[:, None] + c
+    def other_block(self, number: int) -> _Block:
+        """Of spin r, beside two orbitals of s."""
 
+        def make(of: Range, bvo: Values) -> tuple[Values, Values]:
+            t = self._mixed_amplitudes(slice(0, self.virtual), slice(*of)).transpose(1, 0, 2, 3)  # [z,d,i,k]
+            g = product(bvo, self._boo[self._s]).transpose(0, 2, 3, 1)  # [z,l,i,k] of (li|kz)
+            return np.zeros((0, 0, 0)), np.concatenate([t, -g], axis=1)
 
-def _product(left: Values, right: Values) -> Values:
-    """sum_Q left[Q,p,q] right[Q,r,s] as [p,q,r,s]."""
-    flat = left.reshape(len(left), -1).T @ right.reshape(len(right), -1)
-    return flat.reshape(*left.shape[1:], *right.shape[1:])
+        return self._of(self._r, number, make)
+
+    def same_pair(self, x: _Block, y: _Block) -> tuple[Values, Values, Values]:
+        """Of two blocks of spin s."""
+        t = self._equations.same[self._s][slice(*x.range), :, slice(*y.range), :].transpose(0, 2, 1, 3)
+        integrals = product(y.bvo, x.bvv).transpose(2, 0, 1, 3)  # [x,y,i,d] of (iy|xd)
+        integrals = integrals - product(x.bvo, y.bvv).transpose(0, 2, 1, 3)
+        g = product(x.bvo, y.bvo).transpose(0, 2, 1, 3)  # [x,y,i,j] of (ix|jy)
+        return np.concatenate([integrals, -t], axis=3), self._antisymmetric(g), self._pairs(t)
+
+    def mixed_pair(self, x: _Block, z: _Block) -> tuple[Values, Values, Values, Values]:
+        """Of a block of spin s and one of r."""
+        t = self._mixed_amplitudes(slice(*x.range), slice(*z.range))  # [x,z,i,k]
+        integrals = product(z.bvo, x.bvv).transpose(2, 0, 1, 3)  # [x,z,k,d] of (xd|kz)
+        turned = product(x.bvo, z.bvv).transpose(0, 2, 1, 3)  # [x,z,i,D] of (ix|zD)
+        return (
+            np.concatenate([integrals, t.transpose(0, 1, 3, 2)], axis=3),
+            np.concatenate([turned, -t], axis=3),
+            np.ascontiguousarray(product(x.bvo, z.bvo).transpose(0, 2, 1, 3)),
+            np.ascontiguousarray(t),
+        )

@@ -14,6 +14,7 @@ import numpy as np
 from outcore.base.errors import OutcoreError
 from outcore.chem import storage as storage_words
 from outcore.chem.cc.spaces import PAIR, Spaces
+from outcore.chem.cc.triple_sizes import block_bytes
 from outcore.tensor.layout import Layout
 from outcore.tensor.tiling import Tiling
 
@@ -295,4 +296,5 @@ def _work(sizes: Sizes, block: int, threads: int) -> int:
         most * 4 * n * n * threads,  # transformation
         0 if len(sizes.occupied) == 1 else 5 * rows * rows,  # ladder of opposite spins
     )
-    return int(max(at_once)) * _DOUBLE
+    triples = block_bytes(sizes.occupied, sizes.virtual, q, 1, threads)
+    return max(int(max(at_once)) * _DOUBLE, triples)

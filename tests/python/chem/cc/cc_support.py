@@ -14,6 +14,7 @@ WATER = "O 0 0 0; H 0 0 0.958; H 0 0.92747 -0.23986"
 FLUORIDE = "F 0 0 0; H 0 0 0.917"
 # with charge and unpaired electrons
 AMINO = ("N; H 1 1.008; H 1 1.008 2 105.0", 0, 1)
+IMIDOGEN = ("N; H 1 1.03", 0, 2)
 BORANE = (
     "B 0.10369114 0 0; H -1.13269886 0 0; H 3.0 0.37149 0; H 3.0 -0.37149 0",
     1,

@@ -1,0 +1,126 @@
+"""What (T) of closed and of open shells share: the energy is a sum over tasks, each of two blocks of virtual
+orbitals and all third ones, which processes take as they come to them and which another run need not do again."""
+
+from __future__ import annotations
+
+import errno
+import math
+import time
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.base.errors import OutcoreError
+from outcore.chem.cc.kept import KeptTriples
+from outcore.chem.cc.triple_sizes import block_bytes
+from outcore.parallel.tasks import Progress, tasks_of
+
+if TYPE_CHECKING:
+    from outcore.chem.cc.room import Room
+    from outcore.chem.cc.spaces import Spaces
+    from outcore.keep.stages import Stage
+
+Values = np.ndarray[Any, np.dtype[Any]]
+Range = tuple[int, int]
+
+TRIPLES = "triple excitations"
+_LARGEST_BLOCK = 32
+
+
+class TripleTasks:
+    """Collective. The derived class has `tasks`, those with most work first, and `_task`.
+
+    Args:
+        spaces: of each spin, or of closed shells.
+        auxiliary: three-index functions.
+        block: orbitals of a block at most; None: as the memory has room for.
+        stage: where energies of tasks are kept, of amplitudes with this stamp.
+
+    Raises OutcoreError (ENOMEM).
+    """
+
+    tasks: list[Any]
+
+    def __init__(
+        self,
+        room: Room,
+        spaces: Sequence[Spaces],
+        auxiliary: int,
+        free_bytes: int,
+        block: int | None,
+        stage: Stage | None,
+        stamp: str,
+    ) -> None:
+        self._room, self._stage, self._stamp = room, stage, stamp
+        occupied, virtual = [each.occupied for each in spaces], [each.virtual for each in spaces]
+
+        def need(size: int) -> int:
+            return block_bytes(occupied, virtual, auxiliary, size, room.threads)
+
+        with room.world.together(TRIPLES):
+            most = _largest(need, max(virtual), free_bytes, room.world.size)
+        size = most if block is None else min(most, block)
+        self.blocks: list[list[Range]] = [_blocks(v, size) for v in virtual]
+        """Of each spin."""
+        if stage is not None:
+            found = KeptTriples.blocks_of(stage, stamp)
+            if found is not None and all(end - begin <= most for spin in found for begin, end in spin):
+                self.blocks = [[(begin, end) for begin, end in spin] for spin in found]
+
+    def run(self, progress: Progress | None = None) -> float:
+        """The energy (Hartree)."""
+        world = self._room.world
+        done = KeptTriples(world, len(self.tasks), self._stage, self._stamp, self._facts())
+        left = np.flatnonzero(done.before[1] == 0)
+        stream = tasks_of(world.counter(), len(left))
+        self._begin()
+        while done.more():
+            deadline = done.deadline()
+            with world.together(TRIPLES):
+                done.exhausted = True
+                for number in stream:
+                    done.finish(int(left[number]), self._task(self.tasks[left[number]]))
+                    if progress is not None:
+                        progress((number + 1) / len(left))
+                    if time.monotonic() > deadline:
+                        done.exhausted = False
+                        break
+        return done.result()
+
+    def _facts(self) -> list[list[list[int]]]:
+        return [[list(block) for block in spin] for spin in self.blocks]
+
+    def _begin(self) -> None:
+        """Reads what all tasks need."""
+
+    def _task(self, task: Any) -> float:
+        """Its energy (Hartree), by the threads of this process."""
+        raise NotImplementedError
+
+
+def _largest(need: Any, virtual: int, free_bytes: int, processes: int) -> int:
+    """Orbitals of a block, in memory that is free."""
+    if need(1) > free_bytes:
+        raise OutcoreError(
+            errno.ENOMEM,
+            TRIPLES,
+            detail=f"they need {need(1) / 1e6:.0f} MB in each process, but "
+            f"{max(0, free_bytes) / 1e6:.0f} MB are free",
+        )
+    most = min(_LARGEST_BLOCK, -(-virtual // max(1, round(2 * math.sqrt(processes)))))
+    while most > 1 and need(most) > free_bytes:
+        most -= 1
+    return most
+
+
+def _blocks(virtual: int, size: int) -> list[Range]:
+    count = -(-virtual // size)
+    return list(pairwise(virtual * n // count for n in range(count + 1)))
+
+
+def product(left: Values, right: Values) -> Values:
+    """sum_Q left[Q,p,q] right[Q,r,s] as [p,q,r,s]."""
+    flat = left.reshape(len(left), -1).T @ right.reshape(len(right), -1)
+    return flat.reshape(*left.shape[1:], *right.shape[1:])
