@@ -110,8 +110,12 @@ class CCSD:
                 raise OutcoreError(
                     errno.ENOTSUP, "frozen natural orbitals", detail="of open shells they are not there yet"
                 )
-            rotate = not self.restricted and references.is_restricted_open(mf)
-            self.spins = orbitals.take(self.reference, self.frozen, self.settings.orbitals, rotate=rotate)
+            open_shell, kind = (
+                not self.restricted and references.is_restricted_open(mf),
+                self.settings.orbitals,
+            )
+            self.spins = orbitals.take(self.reference, self.frozen, kind, open_shell=open_shell)
+            self.orbitals_note = orbitals.note(self.spins, kind, open_shell=open_shell)
         self.natural: fno.NaturalOrbitals | None = None
         self.delta_mp2 = 0.0
         self.plan: plans.Plan | None = None
@@ -152,24 +156,28 @@ class CCSD:
 
     @property
     def t1(self) -> Any:
-        """Singles [i,a]; of open shells those of both spins."""
+        """Singles [i,a] of orbitals `spins`; of open shells those of both spins."""
         return self.singles[0] if self.restricted else tuple(self.singles)
 
     @property
     def t2(self) -> Any:
-        """Doubles, an Array [a,i,b,j]; of open shells those of spins aa, ab, bb."""
+        """Doubles, an Array [a,i,b,j] of orbitals `spins`; of open shells those of spins aa, ab, bb."""
         if self.equations is None:
             raise OutcoreError(errno.EINVAL, "take amplitudes", detail="run kernel() first")
         found = [each.amplitudes for each in self.equations.doubles]
         return found[0] if self.restricted else tuple(found)
 
     def amplitudes(self) -> tuple[Any, Any]:
-        """Singles [i,a] and doubles [i,j,a,b] in memory, as PySCF has them, at each process."""
+        """Singles [i,a] and doubles [i,j,a,b] in memory, as PySCF has them, at each process; of the orbitals of the
+        reference, but of those of `spins` where ROHF was made semicanonical before orbitals were frozen."""
         found = (self.t2,) if self.restricted else self.t2
-        doubles = [np.ascontiguousarray(each.to_numpy().transpose(1, 3, 0, 2)) for each in found]
-        if self.restricted:
-            return self.singles[0].copy(), doubles[0]
-        return tuple(each.copy() for each in self.singles), tuple(doubles)
+        pairs = [(0, 0)] if self.restricted else [(0, 0), (0, 1), (1, 1)]
+        singles = [orbitals.given_singles(t, spin) for t, spin in zip(self.singles, self.spins, strict=True)]
+        doubles = [
+            orbitals.given_doubles(each.to_numpy().transpose(1, 3, 0, 2), self.spins[s], self.spins[r])
+            for each, (s, r) in zip(found, pairs, strict=True)
+        ]
+        return (singles[0], doubles[0]) if self.restricted else (tuple(singles), tuple(doubles))
 
     def t1_diagnostic(self) -> float:
         """|t1| over the root of the number of correlated electrons of closed shells; above 0.02 one determinant is
@@ -211,7 +219,8 @@ class CCSD:
         """For people: what is correlated, with which integrals, and where things are. Collective."""
         plan = self.prepare()
         assert self._source is not None
-        note = f" ({self.reference.note})" if self.reference.note else ""
+        notes = ", ".join(each for each in (self.reference.note, self.orbitals_note) if each)
+        note = f" ({notes})" if notes else ""
         functions = f"{self._source.rank} three-index functions ({self._source.title})"
         return f"{plan}; {self.frozen} frozen orbitals{note}; {functions}"
 

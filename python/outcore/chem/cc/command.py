@@ -116,8 +116,8 @@ class _Run(MoleculeRun):
         )
         self.results |= {
             "frozen": cc.frozen,
-            "occupied": [each.occupied for each in cc.spins],
-            "virtual": [each.virtual for each in cc.spins],
+            "occupied": [each.sizes[0] for each in cc.spins],
+            "virtual": [each.sizes[1] for each in cc.spins],
         }
         if cc.uncorrelated:
             self.say("nothing to correlate, the energy is 0")

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-from outcore.base.errors import OutcoreError
 
 if TYPE_CHECKING:
     from outcore.chem.reference import Reference
@@ -18,19 +15,36 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 KINDS = ("semicanonical", "standard")
 
+_CANONICAL = (
+    1e-6  # Hartree: off-diagonal Fock elements below it, in occupied or in virtual orbitals, are rounding
+)
+
 
 @dataclass(frozen=True)
 class Active:
     """Orbitals of one spin that are correlated, or of both of closed shells: coefficients [n][orbitals],
-    occupied ones first, and their Fock matrix (Hartree)."""
+    occupied ones first, and their Fock matrix (Hartree).
+
+    turned: of the correlated orbitals of the reference [orbitals][orbitals], those that these are; None: they are
+    the same, or none of them are (orbitals that were made semicanonical before some were frozen).
+    missing: numbers of occupied and of virtual orbitals that there truly are, where one is 0 and the other spin has
+    both. Then there is one of each here, of which all integrals are 0, and so are all amplitudes.
+    """
 
     coefficients: Values
     fock: Values
     occupied: int
+    turned: Values | None = None
+    missing: tuple[int, int] | None = None
 
     @property
     def virtual(self) -> int:
         return len(self.fock) - self.occupied
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Occupied and virtual orbitals that there truly are."""
+        return self.missing or (self.occupied, self.virtual)
 
     @property
     def energies(self) -> Values:
@@ -42,30 +56,37 @@ class Active:
         energies, o = self.energies, self.occupied
         return energies[:o, None] - energies[o:] - shift
 
+    def boxes(self) -> tuple[slice, slice]:
+        """Of occupied and of virtual orbitals."""
+        return slice(0, self.occupied), slice(self.occupied, len(self.fock))
 
-def take(reference: Reference, frozen: int, kind: str, *, rotate: bool) -> list[Active]:
-    """The active orbitals of a reference, without the lowest `frozen` ones of each spin.
 
-    rotate: occupied and virtual orbitals are made to diagonalize their blocks of the Fock matrix (of ROHF). kind:
-    "semicanonical" does so before orbitals are frozen, "standard" after.
-
-    Raises OutcoreError (ENOTSUP) where only one spin has occupied and virtual orbitals.
-    """
+def take(reference: Reference, frozen: int, kind: str, *, open_shell: bool) -> list[Active]:
+    """The active orbitals of a reference, without the lowest `frozen` ones of each spin. Occupied and virtual ones
+    are made to diagonalize their blocks of the Fock matrix where they do not, which changes no energy of CCSD: of
+    ROHF (`open_shell`) and kind "semicanonical" before orbitals are frozen, else after."""
     found = [Active(each.coefficients, _fock(each.fock), each.occupied) for each in reference.spins]
-    if rotate and kind == "semicanonical":
+    if open_shell and kind == "semicanonical":
         found = [_semicanonical(each) for each in found]
-    found = [_frozen(each, min(frozen, each.occupied)) for each in found]
-    if rotate and kind == "standard":
-        found = [_semicanonical(each) for each in found]
-    empty = [not each.occupied or not each.virtual for each in found]
+    found = [_semicanonical(_frozen(each, min(frozen, each.occupied))) for each in found]
+    empty = [not all(each.sizes) for each in found]
     if any(empty) and not all(empty):
-        raise OutcoreError(
-            errno.ENOTSUP,
-            "coupled cluster",
-            detail=f"electrons of spin {('alpha', 'beta')[empty.index(False)]} alone are correlated; both spins "
-            "must have occupied and virtual orbitals",
-        )
+        found = [_replaced(each) if none else each for each, none in zip(found, empty, strict=True)]
     return found
+
+
+def note(spins: Sequence[Active], kind: str, *, open_shell: bool) -> str:
+    """What was done to the orbitals, for people; nothing: nothing was."""
+    notes = []
+    if open_shell:
+        order = "before" if kind == "semicanonical" else "after"
+        notes.append(f"made semicanonical {order} orbitals are frozen")
+    elif any(each.turned is not None for each in spins):
+        notes.append("made semicanonical")
+    for name, each in zip(("alpha", "beta"), reversed(spins), strict=False):
+        if each.missing:
+            notes.append(f"electrons of spin {name} alone are correlated")
+    return ", ".join(notes)
 
 
 def _fock(fock: Values | None) -> Values:
@@ -78,20 +99,65 @@ def _frozen(spin: Active, count: int) -> Active:
         np.ascontiguousarray(spin.coefficients[:, count:]),
         np.ascontiguousarray(spin.fock[count:, count:]),
         spin.occupied - count,
+        spin.turned if count == 0 else None,
     )
 
 
 def _semicanonical(spin: Active) -> Active:
-    o, n = spin.occupied, len(spin.fock)
+    blocks = [spin.fock[box, box] for box in spin.boxes()]
+    if all(abs(each - np.diag(np.diag(each))).max(initial=0.0) < _CANONICAL for each in blocks):
+        return spin
+    n = len(spin.fock)
     rotation = np.zeros((n, n))
-    for box in (slice(0, o), slice(o, n)):
-        rotation[box, box] = eigenvectors(spin.fock[box, box])
-    return replace(spin, coefficients=spin.coefficients @ rotation, fock=rotation.T @ spin.fock @ rotation)
+    for box, block in zip(spin.boxes(), blocks, strict=True):
+        rotation[box, box] = eigenvectors(block)
+    return replace(
+        spin,
+        coefficients=spin.coefficients @ rotation,
+        fock=rotation.T @ spin.fock @ rotation,
+        turned=rotation,
+    )
+
+
+def _replaced(spin: Active) -> Active:
+    """One occupied and one virtual orbital that nothing touches."""
+    return Active(
+        np.zeros((len(spin.coefficients), 2)),
+        np.diag([-1.0, 1.0]),
+        1,
+        missing=(spin.occupied, spin.virtual),
+    )
+
+
+def given_singles(t1: Values, spin: Active) -> Values:
+    """[i,a] of the orbitals of the reference, where these are known."""
+    if spin.missing:
+        return np.zeros(spin.missing)
+    if spin.turned is None:
+        return t1.copy()
+    o, v = (spin.turned[box, box] for box in spin.boxes())
+    turned: Values = o @ t1 @ v.T
+    return turned
+
+
+def given_doubles(t2: Values, first: Active, second: Active) -> Values:
+    """[i,j,a,b] of the orbitals of the reference, where these are known; i and a of the first spin."""
+    if first.missing or second.missing:
+        (i, a), (j, b) = first.sizes, second.sizes
+        return np.zeros((i, j, a, b))
+    turned = t2
+    for axis, (spin, box) in enumerate((spin, box) for box in (0, 1) for spin in (first, second)):
+        if spin.turned is not None:
+            part = spin.turned[spin.boxes()[box], spin.boxes()[box]]
+            turned = np.moveaxis(np.tensordot(part, turned, ([1], [axis])), 0, axis)
+    return np.ascontiguousarray(turned)
 
 
 def eigenvectors(matrix: Values) -> Values:
     """Of a symmetric matrix; the largest element of each is positive, so that they repeat."""
     vectors: Values = np.linalg.eigh(matrix)[1]
+    if not len(matrix):
+        return vectors
     largest = np.take_along_axis(vectors, abs(vectors).argmax(0)[None], 0)
     return vectors * np.where(largest < 0, -1.0, 1.0)
 

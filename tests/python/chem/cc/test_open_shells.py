@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from cc_support import AMINO, BORANE, open_mean_field
 
-from outcore import OutcoreError
 from outcore.chem.cc import CCSD
 
 TIGHT = {"conv_tol": 1e-9, "conv_tol_normt": 1e-7}
@@ -103,9 +102,3 @@ def test_frozen_orbitals_of_rohf_before_and_after_they_are_made_semicanonical() 
             energies.append(cc.kernel())
     assert abs(energies[0] - -0.08256310) < 1e-8
     assert abs(energies[1] - -0.08256719) < 1e-8
-
-
-def test_one_spin_alone_is_refused() -> None:
-    mf = open_mean_field("UHF", ("H 0 0 0", 0, 1), "cc-pvdz")
-    with pytest.raises(OutcoreError, match="spin alpha alone"):
-        CCSD(mf, comm=None)
