@@ -21,7 +21,7 @@ import numpy as np
 from outcore.base.errors import OutcoreError
 from outcore.chem import problem
 from outcore.chem import reference as references
-from outcore.chem.cc import fno, orbitals
+from outcore.chem.cc import amplitude_file, fno, orbitals
 from outcore.chem.cc import plan as plans
 from outcore.chem.cc.cholesky import EXACT, Cholesky
 from outcore.chem.cc.diis import Diis
@@ -68,6 +68,7 @@ class CCSD:
         auxbasis: of density fitting, as for MP2.
         force: take an SCF that has not converged.
         memory, scratch, threads, screening, comm, storage: as for DensityFitting.
+        start: HDF5 file of amplitudes to begin with, of this program or of PySCF; see `amplitude_file`.
         checkpoint: directory where amplitudes and finished parts of (T) are kept, and found again by a run of the
             same orbitals and integrals, on any number of processes and in any memory.
         settings: see `Settings`.
@@ -90,6 +91,7 @@ class CCSD:
         screening: float = SCREENING,
         comm: Intracomm | World | None = JOB,
         storage: str = "auto",
+        start: str | os.PathLike[str] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         **settings: Any,
     ) -> None:
@@ -126,6 +128,7 @@ class CCSD:
         self.converged = False
         self.e_corr = self.e_t = 0.0
         self.singles: list[Values] = [np.zeros((each.occupied, each.virtual)) for each in self.spins]
+        self._start = None if start is None else Path(start)
         self._checkpoint = None if checkpoint is None else Path(checkpoint)
         self._kept: KeptAmplitudes | None = None
         self._stamp = ""  # of converged amplitudes
@@ -178,6 +181,14 @@ class CCSD:
             for each, (s, r) in zip(found, pairs, strict=True)
         ]
         return (singles[0], doubles[0]) if self.restricted else (tuple(singles), tuple(doubles))
+
+    def save_amplitudes(self, path: str | os.PathLike[str]) -> None:
+        """To an HDF5 file, in place of what is there; see `amplitude_file`. Collective."""
+        if self.equations is None:
+            raise OutcoreError(errno.EINVAL, "save amplitudes", path=path, detail="run kernel() first")
+        amplitude_file.save(
+            Path(path), self.mol, self.spins, self.e_corr, self.singles, self.equations.doubles
+        )
 
     def t1_diagnostic(self) -> float:
         """|t1| over the root of the number of correlated electrons of closed shells; above 0.02 one determinant is
@@ -311,6 +322,9 @@ class CCSD:
             self.delta_mp2 = self.natural.energy - equations.energy(
                 [np.zeros_like(each) for each in self.singles]
             )
+        if self._start is not None:
+            amplitude_file.load(self._start, self.mol, room, self.spins, self.singles, equations.doubles)
+            equations.sync()
         if self._checkpoint is not None:
             self._take_kept(room, equations, self._checkpoint)
         return equations

@@ -27,6 +27,7 @@ class Doubles:
     put: puts a tile of amplitudes, and what is made of it.
     spins: of a, i and of b, j.
     integrals: of a tile, those that are divided by energies in second order.
+    free: two arrays of the same shape, without symmetry, of which nothing is needed between residuals.
     """
 
     amplitudes: Array
@@ -34,6 +35,7 @@ class Doubles:
     put: Callable[[Tile, Values], None]
     spins: tuple[int, int]
     integrals: Callable[[Tile], Values]
+    free: tuple[Array, Array]
 
 
 class Equations(Protocol):

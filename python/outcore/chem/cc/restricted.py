@@ -47,9 +47,10 @@ class RestrictedEquations:
         self.u2 = room.array("U")
         self.ovov = room.array("G")
         self.w2 = room.array("W")
-        self.doubles = [Doubles(self.t2, self.w2, self.put_amplitudes, (0, 0), self._second_order)]
         self._rest = room.array("R")
         self._ring = room.array("E")
+        free = (self._ring, self._rest)
+        self.doubles = [Doubles(self.t2, self.w2, self.put_amplitudes, (0, 0), self._second_order, free)]
         self._doo = room.array("Doo")
         self._dvo = room.array("Dvo")
         self._poo = room.array("Poo")

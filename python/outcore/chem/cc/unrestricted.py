@@ -76,11 +76,26 @@ class UnrestrictedEquations:
         for s in SPINS:
             room.contract("Qai,Qbj->aibj", b[s].bvo, b[s].bvo, out=self.ovov[s])
         room.contract("Qai,Qbj->aibj", b[0].bvo, b[1].bvo, out=self.ovov_mixed)
-        self.doubles = [
-            Doubles(self.same[0], self._w[0], self.same[0].put_tile, (0, 0), partial(self._antisymmetric, 0)),
-            Doubles(self.mixed, self._w_mixed, self.mixed.put_tile, (0, 1), self.ovov_mixed.get_tile),
-            Doubles(self.same[1], self._w[1], self.same[1].put_tile, (1, 1), partial(self._antisymmetric, 1)),
+        same = [
+            Doubles(
+                self.same[s],
+                self._w[s],
+                self.same[s].put_tile,
+                (s, s),
+                partial(self._antisymmetric, s),
+                (self._e[s], self._x[s]),
+            )
+            for s in SPINS
         ]
+        mixed = Doubles(
+            self.mixed,
+            self._w_mixed,
+            self.mixed.put_tile,
+            (0, 1),
+            self.ovov_mixed.get_tile,
+            (self._h[0], self._w_mixed),
+        )
+        self.doubles = [same[0], mixed, same[1]]
 
     def _antisymmetric(self, s: int, tile: Tile) -> Values:
         """(ia|jb) - (ib|ja)"""
