@@ -23,6 +23,7 @@ class MoleculeRun(Run):
 
     options: MoleculeOptions
     world: World
+    forced = False  # an SCF that has not converged is taken as it is
 
     def __init__(self, options: MoleculeOptions) -> None:
         super().__init__(options)
@@ -93,9 +94,11 @@ class MoleculeRun(Run):
             with world.together("keep orbitals"):
                 if keeper is not None:
                     keeper.finish()
-        refuse_unconverged(mf)
+        if not self.forced:
+            refuse_unconverged(mf)
         seconds = time.monotonic() - begin
-        self.say(f"{kind} energy {mf.e_tot:.10f} Eh, converged in {mf.cycles} cycles, {seconds:.1f} s")
+        state = "converged" if mf.converged else "not converged"
+        self.say(f"{kind} energy {mf.e_tot:.10f} Eh, {state} in {mf.cycles} cycles, {seconds:.1f} s")
         self.results |= {"scf_energy_hartree": float(mf.e_tot), "scf_seconds": seconds}
 
     def first_orbitals(self, mol: Mole, kind: Kind) -> Any:

@@ -39,6 +39,7 @@ class _Run(MoleculeRun):
         super().__init__(options)
         from outcore.chem.frozen import count_frozen
 
+        self.forced = options.force
         self._mol = options.build(self.say)
         self._kind: Kind = "ROHF" if options.rohf else "UHF" if options.uhf or self._mol.spin else "RHF"
         self._open = self._kind == "UHF" or self._mol.spin != 0
@@ -111,6 +112,8 @@ class _Run(MoleculeRun):
             mf,
             options.frozen,
             options.auxbasis,
+            force=options.force,
+            start=options.start,
             **self.common_settings(),
             **options.settings(),
         )
@@ -151,6 +154,9 @@ class _Run(MoleculeRun):
             self.results |= {"t1_diagnostic": t1, "d1_diagnostic": d1}
         if cc.natural is not None:
             self._natural(cc)
+        if options.amplitudes is not None:
+            cc.save_amplitudes(options.amplitudes)
+            self.say(f"amplitudes in {options.amplitudes}")
         if options.triples and cc.converged:
             self._triples(cc)
         return cc

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -83,6 +84,15 @@ class Options(MoleculeOptions):
     level_shift: Annotated[
         float, typer.Option(help="Raises virtual orbitals in denominators (Hartree): slower, safer.")
     ] = Settings.level_shift
+    amplitudes: Annotated[
+        Path | None,
+        typer.Option(help="Write amplitudes to this HDF5 file at the end, as PySCF has them in its own."),
+    ] = None
+    start: Annotated[
+        Path | None,
+        typer.Option(help="Begin with the amplitudes of this HDF5 file, of --amplitudes or of PySCF."),
+    ] = None
+    force: Annotated[bool, typer.Option("--force", help="Go on from an SCF that has not converged.")] = False
     damping: Annotated[
         float, typer.Option(help="Share of the old amplitudes that stays, below 1: slower, safer.")
     ] = Settings.damping
@@ -99,6 +109,16 @@ class Options(MoleculeOptions):
             preflight.refuse({"--tolerance": self.tolerance}, "without --integrals cholesky")
         self.settings()
         super().check()
+
+    def reads(self) -> dict[str, Any]:
+        return super().reads() | {"the amplitudes": self.start}
+
+    def writes(self) -> dict[str, Any]:
+        return super().writes() | {"--amplitudes": self.amplitudes}
+
+    def check_targets(self) -> None:
+        super().check_targets()
+        preflight.check_file(self.amplitudes, "write amplitudes")
 
     def settings(self) -> dict[str, Any]:
         """For CCSD."""
