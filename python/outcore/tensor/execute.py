@@ -11,7 +11,7 @@ import itertools
 import time
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ import numpy as np
 from outcore.parallel import tasks as dealt
 from outcore.parallel import team
 from outcore.tensor.amounts import Amounts
+from outcore.tensor.crew import Crew, Work
 from outcore.tensor.gemm import add_product
 from outcore.tensor.geometry import Step, Task
 from outcore.tensor.operands import Array, Operand
@@ -43,6 +44,26 @@ class _Ahead(NamedTuple):
     step: Step
     task: int
     done: float
+
+
+class _Running:
+    """Steps that have been begun: those whose panels are on their way, and those that are multiplied. There are as
+    many together as panels have room for."""
+
+    def __init__(self, panels: OwnPanels | SharedPanels, steps: Iterator[_Ahead]) -> None:
+        self._panels, self._steps = panels, steps
+        self.ahead: deque[_Ahead] = deque()
+
+    def ask(self, crew: Crew) -> None:
+        """For the panels of further steps."""
+        for item in itertools.islice(self._steps, self._panels.ahead - len(self.ahead) - crew.under_way):
+            self._panels.begin(item.step)
+            self.ahead.append(item)
+
+    def wait(self, crew: Crew) -> None:
+        """For the step that was given to the threads first."""
+        crew.wait()
+        self._panels.release()
 
 
 class Product:
@@ -127,17 +148,18 @@ class Product:
             for number, task in tasks
             for place, step in enumerate(task)
         )
-        ahead: deque[_Ahead] = deque()
+        running = _Running(panels, steps)
         result = np.empty(self._planned.largest_share, self._planned.dtype)
         current = -1
-        with ThreadPoolExecutor(max(1, self._threads - 1)) as crew:
+        with Crew(self._threads) as crew:
             while not stopped():
-                for item in itertools.islice(steps, panels.ahead - len(ahead)):
-                    panels.begin(item.step)
-                    ahead.append(item)
-                if not ahead:
-                    return
-                item = ahead.popleft()
+                running.ask(crew)
+                if not running.ahead:
+                    if not crew.under_way:
+                        return
+                    running.wait(crew)
+                    continue
+                item = running.ahead.popleft()
                 here = panels.wait(stopped)
                 if here is None:
                     return
@@ -145,12 +167,14 @@ class Product:
                 share = self._share(panel)
                 matrices = self._out.matrices(result, panel, share)
                 if item.step.inner < 0:
-                    matrices[...] = 0
+                    crew.give([partial(matrices.fill, 0)])
                 else:
-                    self._multiply(crew, _of_share(here, share), matrices, add=item.task == current)
-                panels.release()
+                    crew.give(self._parts(_of_share(here, share), matrices, add=item.task == current))
                 current = item.task
                 if item.done == 1:
+                    while crew.under_way:
+                        running.wait(crew)
+                    running.ask(crew)
                     self._finish(panel, matrices, share)
                 if progress is not None:
                     count = len(self._planned.tasks)
@@ -171,26 +195,20 @@ class Product:
 
     # ---- multiplication ----
 
-    def _multiply(self, crew: ThreadPoolExecutor, panels: list[Array], out: Array, *, add: bool) -> None:
+    def _parts(self, panels: list[Array], out: Array, *, add: bool) -> list[Work]:
+        """Of a product of panels, for each thread: the same part of a result in all its steps."""
         left, right = panels
         batch, rows, columns = out.shape
         if 0 in out.shape:
-            return
+            return []
         self._moved["flops"] += 2.0 * batch * rows * columns * left.shape[2]
-        pieces = []
         if batch >= self._threads or rows * columns < self._threads:
-            for part in _parts(batch, self._threads):
-                pieces.append((left[part], right[part], out[part]))
+            parts = [(left[i], right[i], out[i]) for i in _ranges(batch, self._threads)]
         elif rows >= columns:
-            for part in _parts(rows, self._threads):
-                pieces.append((left[:, part], right, out[:, part]))
+            parts = [(left[:, i], right, out[:, i]) for i in _ranges(rows, self._threads)]
         else:
-            for part in _parts(columns, self._threads):
-                pieces.append((left, right[:, :, part], out[:, :, part]))
-        others = [crew.submit(multiply, *piece, self._scale, add=add) for piece in pieces[1:]]
-        multiply(*pieces[0], self._scale, add=add)
-        for other in others:
-            other.result()
+            parts = [(left, right[:, :, i], out[:, :, i]) for i in _ranges(columns, self._threads)]
+        return [partial(multiply, *each, self._scale, add=add) for each in parts]
 
 
 def _of_share(panels: list[Array], share: Share | None) -> list[Array]:
@@ -228,6 +246,6 @@ def _multiply_small(left: Array, right: Array, out: Array, scale: complex, *, ad
         out[...] = product
 
 
-def _parts(count: int, threads: int) -> list[slice]:
+def _ranges(count: int, threads: int) -> list[slice]:
     parts = max(1, min(count, threads))
     return [slice(count * i // parts, count * (i + 1) // parts) for i in range(parts)]

@@ -77,6 +77,7 @@ class Operand(ABC):
 
     facts: Facts
     world: World | None = None
+    has_views = False  # whether `view` gives any
 
     @abstractmethod
     def get(self, box: Box, out: Array) -> list[Waitable]:
@@ -127,6 +128,8 @@ def plain(shape: Sequence[int], dtype: np.dtype[Any], where: Where) -> Facts:
 
 class LocalOperand(Operand):
     """An array of NumPy: each process has one."""
+
+    has_views = True
 
     def __init__(self, array: Array) -> None:
         self.array = array
@@ -309,6 +312,8 @@ def tiles_of(cuts: Sequence[Cuts | None], box: Box) -> Iterator[tuple[tuple[int,
 
 class OnesOperand(Operand):
     """Ones, to sum with."""
+
+    has_views = True
 
     def __init__(self, shape: Sequence[int], dtype: np.dtype[Any]) -> None:
         self.facts = plain(shape, dtype, "process")

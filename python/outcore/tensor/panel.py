@@ -17,6 +17,10 @@ from outcore.tensor.operands import Array, Operand
 from outcore.tensor.shares import Share, within
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
+_Cell = tuple[
+    tuple[int, ...], list[tuple[int, int]], tuple[tuple[int, int], ...]
+]  # numbers, box, place in a panel
+_KNOWN = 1000  # panels of which cells are kept
 
 
 @dataclass(frozen=True)
@@ -56,13 +60,9 @@ class Side:
     ) -> list[tuple[list[tuple[int, int]], Array]]:
         """The boxes that make up a panel, or a share of it, and are not zero, and where each lies in that, in the
         order of the axes of the array (of their first occurrence, where a letter is there twice)."""
-        chosen = dict(zip(self.groups, panel, strict=True))
-        begins = [self._begins(group, number) for group, number in chosen.items()]
         result = []
-        for cells, whole in self.geometry.boxes(self.labels, chosen):
-            if self.flags is not None and not self.flags[cells]:
-                continue
-            box, ranges = whole, [begin[cell] for begin, cell in zip(begins, cells, strict=True)]
+        for cells, whole, places in self._cells(panel):
+            box, ranges = whole, list(places)
             if share is not None:
                 cut = self._cut(cells, whole, ranges[share.group], share)
                 if cut is None:
@@ -71,6 +71,25 @@ class Side:
             inside = matrices[tuple(slice(*each) for each in ranges)]
             result.append((box, self._as_axes(inside, box)))
         return result
+
+    def _cells(self, panel: tuple[int, ...]) -> list[_Cell]:
+        """Of a panel those that are not zero."""
+        found = self._known.get(panel)
+        if found is None:
+            chosen = dict(zip(self.groups, panel, strict=True))
+            begins = [self._begins(group, number) for group, number in chosen.items()]
+            found = [
+                (cells, box, tuple(begin[cell] for begin, cell in zip(begins, cells, strict=True)))
+                for cells, box in self.geometry.boxes(self.labels, chosen)
+                if self.flags is None or self.flags[cells]
+            ]
+            if len(self._known) < _KNOWN:
+                self._known[panel] = found
+        return found
+
+    @cached_property
+    def _known(self) -> dict[tuple[int, ...], list[_Cell]]:
+        return {}
 
     def _cut(
         self, cells: Sequence[int], box: list[tuple[int, int]], here: tuple[int, int], share: Share
@@ -97,13 +116,8 @@ class Side:
 
     def _as_axes(self, matrix: Array, box: Sequence[tuple[int, int]]) -> Array:
         extents = {label: end - begin for label, (begin, end) in zip(self.labels, box, strict=True)}
-        shape, strides = [], []
-        for letters, stride in zip(self.letters, matrix.strides, strict=True):
-            dims = [extents[letter] for letter in letters]
-            shape += dims
-            strides += [stride * math.prod(dims[i + 1 :]) for i in range(len(dims))]
-        split = np.lib.stride_tricks.as_strided(matrix, shape, strides)
         order = "".join(self.letters)
+        split = matrix.reshape([extents[label] for label in order])  # a view: no axes are put together
         return split.transpose([order.index(label) for label in dict.fromkeys(self.labels)])
 
     # ---- transfers ----
@@ -133,7 +147,7 @@ class Side:
 
     def _in_place(self, panel: tuple[int, ...]) -> Array | None:
         """The panel as a view of an array in the memory of this process, if it is one of matrices there."""
-        if self.operand.facts.dtype != self.dtype or self.flags is not None:
+        if not self.operand.has_views or self.operand.facts.dtype != self.dtype or self.flags is not None:
             return None
         chosen = dict(zip(self.groups, panel, strict=True))
         if any(len(self.geometry.panels[group][number]) > 1 for group, number in chosen.items()):

@@ -71,16 +71,15 @@ class OwnPanels:
         self._asked.append((panels, requests))
 
     def wait(self, stopped: Callable[[], bool]) -> list[Array] | None:
-        """The panels of the step that was begun first, when they are here."""
-        panels, requests = self._asked[0]
+        """The panels of the step that was begun first of those that were not waited for, when they are here."""
+        panels, requests = self._asked.popleft()
         for started in requests:
             while started:
                 started.pop(0).wait()
         return panels
 
     def release(self) -> None:
-        """That step is done."""
-        self._asked.popleft()
+        """The first step that was not released is done."""
 
     def stop(self) -> None:
         return
@@ -239,7 +238,7 @@ class SharedPanels:
     def wait(self, stopped: Callable[[], bool]) -> list[Array] | None:
         """None if this process or another one has to stop."""
         panels = []
-        for matrices, place, number in self._asked[0]:
+        for matrices, place, number in self._asked.popleft():
             while not self._signals.wait_for(place, number, _LOOK_S):
                 if stopped() or self._has_failed():
                     if self._error is not None:
@@ -249,7 +248,6 @@ class SharedPanels:
         return panels
 
     def release(self) -> None:
-        self._asked.popleft()
         self._done += 1
         self._signals.post(self._memory.done(self._memory.rank), self._done)
 

@@ -19,7 +19,7 @@ class Section(Operand):
 
     def __init__(self, whole: Operand, axis: int, begin: int, end: int) -> None:
         self._whole, self._axis, self._begin = whole, axis, begin
-        self.world = whole.world
+        self.world, self.has_views = whole.world, whole.has_views
         self.facts = section_facts(whole.facts, axis, begin, end)
 
     def _moved(self, box: Box) -> list[tuple[int, int]]:
