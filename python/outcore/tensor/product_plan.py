@@ -15,7 +15,7 @@ from outcore.tensor.amounts import Amounts
 from outcore.tensor.bound import Moved, least_bytes
 from outcore.tensor.geometry import Geometry, Problem, Task
 from outcore.tensor.rates import Rates
-from outcore.tensor.schedule import FULL, SLOWER, Choice, search
+from outcore.tensor.schedule import FULL, SLOWER, Choice, may_share, search
 from outcore.tensor.shares import Shares, divide
 
 _UNIT_S = 0.05  # of work that is dealt out at a time
@@ -158,7 +158,7 @@ class Held:
 def make_plan(problem: Problem, memory_bytes: int, rates: Rates, choice: Choice | None = None) -> ProductPlan:
     """The best plan, or that of a given choice. Processes of a node share panels if that is faster, or moves less
     and takes little longer. Raises OutcoreError (ENOMEM) if the memory does not do: says how much does."""
-    if choice is not None or not _may_share(problem, rates):
+    if choice is not None or not may_share(problem, rates):
         return _alone(problem, memory_bytes, rates, choice)
     together = _together(problem, memory_bytes, rates)
     try:
@@ -172,13 +172,6 @@ def make_plan(problem: Problem, memory_bytes: int, rates: Rates, choice: Choice 
     fastest = min(each.predicted.seconds for each in (alone, together))
     good = [each for each in (alone, together) if each.predicted.seconds <= SLOWER * fastest]
     return min(good, key=lambda plan: plan.predicted.disk + plan.predicted.network)
-
-
-def _may_share(problem: Problem, rates: Rates) -> bool:
-    """Whether processes could read less together."""
-    return rates.sharing > 1 and any(
-        each.where in ("disk", "global") for each in (problem.left, problem.right)
-    )
 
 
 def _alone(problem: Problem, memory_bytes: int, rates: Rates, choice: Choice | None) -> ProductPlan:

@@ -19,7 +19,8 @@ _SPREAD = 0.1  # of the logarithm of each time
 
 @dataclass(frozen=True, eq=False)
 class Simulated:
-    """What has happened. `read_bytes`, `busy_seconds`: of each process, from disk and in products."""
+    """What has happened. `read_bytes`, `busy_seconds`: from disk and in products, of each process, or of each node
+    whose processes share panels."""
 
     seconds: float
     read_bytes: np.ndarray[Any, np.dtype[np.float64]]
@@ -75,6 +76,8 @@ class _Run:
         self.results = geometry.elements(geometry.out, (0, 1, 2)) * problem.out.item_bytes
         _, a, w, c = (float(sizes.mean()) for sizes in geometry.sizes)
         self.speed = float(rates.flops(min(a / rates.threads, w, c))) * rates.threads
+        if planned.plan.sharing > 1:
+            self.speed /= planned.shares.uneven
         self.units = iter(planned.units)
 
     def ask(self, number: int, now: float) -> None:
@@ -112,7 +115,9 @@ class _Run:
 def simulate(planned: Planned, rates: Rates, seed: int = 0, *, spread: float = _SPREAD) -> Simulated:
     """Runs all pieces of work. A panel lies on the disk of one node, by chance, and comes over the network from
     another; a disk serves one request at a time. As in a run, the panels of the next step are asked for when one
-    begins, whatever piece of work it belongs to, and a result is put before the next step begins."""
+    begins, whatever piece of work it belongs to, and a result is put before the next step begins. Processes that
+    share panels are as one."""
+    rates = rates.of_nodes if planned.plan.sharing > 1 else rates
     run = _Run(planned, rates, seed, spread)
     ready = [(0.0, number, 0.0) for number in range(rates.processes)]  # when, who, bytes to put first
     end = 0.0
