@@ -23,10 +23,9 @@ from outcore.chem import problem
 from outcore.chem import reference as references
 from outcore.chem.cc import amplitude_file, fno, orbitals
 from outcore.chem.cc import plan as plans
-from outcore.chem.cc.cholesky import EXACT, Cholesky
 from outcore.chem.cc.diis import Diis
 from outcore.chem.cc.doubles import Doubles, Equations
-from outcore.chem.cc.integrals import Fitted, Integrals, Source
+from outcore.chem.cc.integrals import Integrals
 from outcore.chem.cc.iteration import Iteration
 from outcore.chem.cc.kept import AMPLITUDES, FORMAT, TRIPLES, KeptAmplitudes
 from outcore.chem.cc.ladder import Ladder
@@ -39,7 +38,9 @@ from outcore.chem.cc.triples import Triples
 from outcore.chem.cc.unrestricted import UnrestrictedEquations
 from outcore.chem.driver import RootDriven
 from outcore.chem.frozen import count_frozen
+from outcore.chem.ri.cholesky import EXACT, Cholesky
 from outcore.chem.ri.fitting import SCREENING
+from outcore.chem.ri.source import Fitted, Source
 from outcore.job import launch
 from outcore.job.processes import JOB, free_memory_of_each, make_world
 from outcore.job.resources import Allowance, parse_bytes

@@ -17,9 +17,9 @@ from outcore.chem.cc.integrals import Integrals
 from outcore.chem.cc.orbitals import Active, eigenvectors
 
 if TYPE_CHECKING:
-    from outcore.chem.cc.integrals import Source
     from outcore.chem.cc.room import Room
     from outcore.chem.cc.spaces import Spaces
+    from outcore.chem.ri.source import Source
     from outcore.tensor.layout import Tile
 
 Values = np.ndarray[Any, np.dtype[Any]]
