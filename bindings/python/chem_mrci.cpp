@@ -15,6 +15,7 @@
 #include "chem/ci/mrci_kernel.hpp"
 #include "chem/ci/mrci_singlets.hpp"
 #include "chem/ci/record_store.hpp"
+#include "outcore/disk_array_access.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -63,17 +64,39 @@ std::span<const std::int64_t> check_units(const MrciSpace& space, const Units& u
 }
 
 void make_kernel(MrciKernel* self, const std::shared_ptr<const MrciSpace>& space, const Matrix& one,
-                 const Matrix& two, double spin_shift, double constant) {
-  const auto n = std::size_t(space->orbitals());
-  if (one.shape(0) != n || one.shape(1) != n) throw nb::value_error("one must be [n][n]");
-  if (two.shape(0) != n * (n + 1) / 2 || two.shape(1) != n * (n + 1) / 2)
-    throw nb::value_error("two must be [n (n + 1) / 2][n (n + 1) / 2]");
+                 const Matrix& rows, const Matrix& coulomb, const Matrix& exchange, double spin_shift,
+                 double constant) {
+  const auto n = std::size_t(space->orbitals()), u = std::size_t(space->internals());
+  for (const auto* each : {&one, &coulomb, &exchange})
+    if (each->shape(0) != n || each->shape(1) != n)
+      throw nb::value_error("one, coulomb and exchange must be [n][n]");
+  if (rows.shape(0) != u * (u + 1) / 2 + (n - u) * u || rows.shape(1) != n * (n + 1) / 2)
+    throw nb::value_error("rows must be [u (u + 1) / 2 + (n - u) u][n (n + 1) / 2]");
   const auto electrons = space->electrons();
-  const chem::ci::MrciIntegrals integrals{int(n),   electrons[0], electrons[1], spin_shift,
-                                          constant, one.data(),   two.data()};
+  const chem::ci::MrciIntegrals integrals{int(n),     int(u),   electrons[0], electrons[1],
+                                          spin_shift, constant, one.data(),   rows.data()};
   const auto blas = scipy_blas();
   nb::gil_scoped_release release;
-  new (self) MrciKernel(space, integrals, blas);
+  new (self) MrciKernel(space, integrals, coulomb.data(), exchange.data(), blas);
+}
+
+void check_column(const MrciKernel& self, int c, const Matrix& column) {
+  const auto v = std::size_t(self.space().externals().count());
+  if (c < 0 || std::size_t(c) >= v) throw nb::value_error("no such external orbital");
+  if (column.shape(0) != v || column.shape(1) != v * (v + 1) / 2)
+    throw nb::value_error("a column must be [v][v (v + 1) / 2]");
+}
+
+nb::list external_rows(const MrciKernel& self, int c, const Matrix& column) {
+  check_column(self, c, column);
+  std::vector<chem::ci::ExternalTables::Part> parts;
+  {
+    const nb::gil_scoped_release release;
+    parts = self.externals().rows(self.integrals(), c, column.data());
+  }
+  nb::list found;
+  for (const auto& each : parts) found.append(nb::make_tuple(each.first, nb::cast(new_line(each.values))));
+  return found;
 }
 
 void apply(const MrciKernel& self, const MrciTask& task, const Line<const double>& x, const Line<double>& t,
@@ -277,10 +300,38 @@ void bind_kernel(nb::module_& module) {
       module, "MRCIKernel",
       "The Hamiltonian on vectors of a multireference CI, in tasks. Any thread, also several at a "
       "time; a BLAS of\none thread is expected.")
-      .def("__init__", &make_kernel, "space"_a, "one"_a, "two"_a, "spin_shift"_a = 0.0, "constant"_a = 0.0,
-           "one [n][n], two [pq][rs] with p >= q: internal orbitals, then external ones by irrep (float64). "
-           "Adds\n"
-           "constant + spin_shift * (S^2 - M(M+1)), M = |alpha - beta| / 2 (Eh).")
+      .def("__init__", &make_kernel, "space"_a, "one"_a, "rows"_a, "coulomb"_a, "exchange"_a,
+           "spin_shift"_a = 0.0, "constant"_a = 0.0,
+           "one [n][n]: internal orbitals, then external ones by irrep (float64). rows: (pq|rs) [pq][rs], r "
+           ">= "
+           "s, of\npairs pq with an internal orbital: p >= q of internal ones, then of each external p all "
+           "internal q. coulomb,\nexchange: (pp|qq), (pq|pq) [n][n]. Adds constant + spin_shift * (S^2 - "
+           "M(M+1)), M = |alpha - beta| / 2 (Eh).\nPairs of external orbitals: with `reserve_external` and "
+           "`take_external`, or `read_external`.")
+      .def_prop_ro(
+          "external_size", [](const MrciKernel& self) { return self.externals().size(); },
+          "Integrals between pairs of external orbitals.")
+      .def("external_rows", &external_rows, "c"_a, "column"_a,
+           "Those of pairs (c, d), d <= c, from column [a][bd] = (ac|bd), b >= d: (first element, values) of "
+           "each part.")
+      .def(
+          "reserve_external", [](MrciKernel& self) { self.externals().reserve(); },
+          "Room for all of them in memory.")
+      .def(
+          "take_external",
+          [](MrciKernel& self, int c, const Matrix& column) {
+            check_column(self, c, column);
+            nb::gil_scoped_release release;
+            self.externals().take(self.integrals(), c, column.data());
+          },
+          "c"_a, "column"_a, "Keeps those of `external_rows` in memory. Any thread, each c once.")
+      .def(
+          "read_external",
+          [](MrciKernel& self, const DiskArrayAccess& array, std::int64_t slab_elements) {
+            self.externals().read_from(array, slab_elements);
+          },
+          "array"_a, "slab_elements"_a, nb::keep_alive<1, 2>(),
+          "They are in this line of float64, as `external_rows` has them, and are read in slabs.")
       .def(
           "tasks",
           [](const MrciKernel& self, double max_cost, std::int64_t max_elements, const Units& units) {
@@ -328,7 +379,11 @@ void bind_kernel(nb::module_& module) {
             self.diagonal(first, last, elements.data());
           },
           "first"_a, "last"_a, "elements"_a.noconvert(), "Diagonal elements of records first to last.")
-      .def_prop_ro("integral_bytes", &MrciKernel::integral_bytes);
+      .def_prop_ro(
+          "on_disk", [](const MrciKernel& self) { return self.externals().on_disk(); },
+          "Whether products read integrals between external pairs from an array.")
+      .def_prop_ro("integral_bytes", &MrciKernel::integral_bytes, "In memory.")
+      .def_prop_ro("work_bytes", &MrciKernel::work_bytes, "What `apply` has in memory of each thread.");
 }
 
 }  // namespace

@@ -1239,15 +1239,55 @@ class MRCIKernel:
         one: Annotated[
             NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
         ],
-        two: Annotated[
+        rows: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        coulomb: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        exchange: Annotated[
             NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
         ],
         spin_shift: float = 0.0,
         constant: float = 0.0,
     ) -> None:
         """
-        one [n][n], two [pq][rs] with p >= q: internal orbitals, then external ones by irrep (float64). Adds
-        constant + spin_shift * (S^2 - M(M+1)), M = |alpha - beta| / 2 (Eh).
+        one [n][n]: internal orbitals, then external ones by irrep (float64). rows: (pq|rs) [pq][rs], r >= s, of
+        pairs pq with an internal orbital: p >= q of internal ones, then of each external p all internal q. coulomb,
+        exchange: (pp|qq), (pq|pq) [n][n]. Adds constant + spin_shift * (S^2 - M(M+1)), M = |alpha - beta| / 2 (Eh).
+        Pairs of external orbitals: with `reserve_external` and `take_external`, or `read_external`.
+        """
+
+    @property
+    def external_size(self) -> int:
+        """Integrals between pairs of external orbitals."""
+
+    def external_rows(
+        self,
+        c: int,
+        column: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+    ) -> list:
+        """
+        Those of pairs (c, d), d <= c, from column [a][bd] = (ac|bd), b >= d: (first element, values) of each part.
+        """
+
+    def reserve_external(self) -> None:
+        """Room for all of them in memory."""
+
+    def take_external(
+        self,
+        c: int,
+        column: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+    ) -> None:
+        """Keeps those of `external_rows` in memory. Any thread, each c once."""
+
+    def read_external(self, array: DiskArrayAccess, slab_elements: int) -> None:
+        """
+        They are in this line of float64, as `external_rows` has them, and are read in slabs.
         """
 
     def tasks(
@@ -1309,7 +1349,16 @@ class MRCIKernel:
         """Diagonal elements of records first to last."""
 
     @property
-    def integral_bytes(self) -> int: ...
+    def on_disk(self) -> bool:
+        """Whether products read integrals between external pairs from an array."""
+
+    @property
+    def integral_bytes(self) -> int:
+        """In memory."""
+
+    @property
+    def work_bytes(self) -> int:
+        """What `apply` has in memory of each thread."""
 
 class MRCISinglets:
     """

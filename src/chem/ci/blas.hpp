@@ -23,6 +23,13 @@ struct Blas {
     gemm<Real>()("N", "N", &n, &m, &k, &one, b, &ldb, a, &lda, &zero, c, &ldc);
   }
 
+  /// c[m][n] += a[m][k] b[k][n].
+  template <class Real>
+  void add(int m, int n, int k, const Real* a, int lda, const Real* b, int ldb, Real* c, int ldc) const {
+    const Real one = 1;
+    gemm<Real>()("N", "N", &n, &m, &k, &one, b, &ldb, a, &lda, &one, c, &ldc);
+  }
+
   /// c[m][n] += a[m][k] b[n][k]^T.
   template <class Real>
   void add_products(int m, int n, int k, const Real* a, int lda, const Real* b, int ldb, Real* c,

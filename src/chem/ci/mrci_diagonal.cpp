@@ -13,7 +13,7 @@ class MrciKernel::Levels {
     }
     energy = kernel.constant_;
     for (int spin = 0; spin < 2; ++spin)
-      for (int p : occupied_[std::size_t(spin)]) energy += (kernel.one_[std::size_t(p)] + of(spin, p)) / 2;
+      for (int p : occupied_[std::size_t(spin)]) energy += (level(p) + of(spin, p)) / 2;
     for (int c = u; c < n_; ++c) {
       alpha.push_back(of(0, c));
       beta.push_back(of(1, c));
@@ -24,9 +24,10 @@ class MrciKernel::Levels {
   std::vector<double> alpha, beta;  ///< of external orbitals
 
  private:
+  [[nodiscard]] double level(int p) const { return kernel_.one_[std::size_t(p) * std::size_t(n_ + 1)]; }
   /// Of an electron of a spin in orbital p: one-electron part, and the field of the internal electrons.
   [[nodiscard]] double of(int spin, int p) const {
-    double sum = kernel_.one_[std::size_t(p)];
+    double sum = level(p);
     for (int other = 0; other < 2; ++other)
       for (int q : occupied_[std::size_t(other)]) {
         const auto at = std::size_t(p) * std::size_t(n_) + std::size_t(q);

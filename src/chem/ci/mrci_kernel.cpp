@@ -11,8 +11,9 @@
 namespace outcore::chem::ci {
 namespace {
 
-constexpr std::int64_t batch_elements = std::int64_t{1} << 18;  // of a panel of lines
-constexpr std::int64_t max_batch = 128;
+constexpr std::int64_t memory_batch = std::int64_t{1} << 18;  // elements of a panel of lines
+constexpr std::int64_t disk_batch = std::int64_t{1} << 21;    // more, as each reads all integrals
+constexpr std::int64_t max_lines = 128, max_disk_lines = 1024;
 constexpr double cost_of_element = 8;  // gathered and added back, in operations
 
 /// Elements of units.
@@ -68,8 +69,10 @@ class MrciKernel::Worker {
               t_.data() + offset_of(each));
     }
   }
-  void multiply_opposite(const OppositePairs& pairs, int lines);
+  template <class Pairs>
+  void multiply_mixed(const Pairs& pairs, int lines);
   void add_external(const OppositePairs& pairs, int lines);
+  void add_external(const EqualPairs& pairs, int lines);
 
   const MrciKernel& kernel_;
   const MrciSpace& space_;
@@ -80,10 +83,16 @@ class MrciKernel::Worker {
   bool shared_;
   Reach reach_;
   Aligned<double> d_, e_, part_, even_, odd_, even_product_, odd_product_;
+  ExternalTables::Slabs slabs_;
 };
 
-MrciKernel::MrciKernel(std::shared_ptr<const MrciSpace> space, const MrciIntegrals& integrals, Blas blas)
-    : space_(std::move(space)), blas_(blas), constant_(integrals.constant) {
+MrciKernel::MrciKernel(std::shared_ptr<const MrciSpace> space, const MrciIntegrals& integrals,
+                       const double* coulomb, const double* exchange, Blas blas)
+    : space_(std::move(space)),
+      blas_(blas),
+      constant_(integrals.constant),
+      integrals_(integrals),
+      externals_(*space_) {
   if (integrals.alpha_electrons + integrals.beta_electrons < 2)
     throw std::invalid_argument("a multireference CI needs two electrons");
   if (integrals.orbitals != space_->orbitals()) throw std::invalid_argument("integrals of other orbitals");
@@ -92,23 +101,42 @@ MrciKernel::MrciKernel(std::shared_ptr<const MrciSpace> space, const MrciIntegra
     pairs_.same.emplace_back(*space_, g, integrals);
   }
   holes_ = list_holes(*space_);
-  const int n = integrals.orbitals;
-  for (int p = 0; p < n; ++p) {
-    one_.push_back(integrals.one[std::size_t(p) * std::size_t(n + 1)]);
-    for (int q = 0; q < n; ++q) {
-      coulomb_.push_back(integrals.bare(p, p, q, q));
-      exchange_.push_back(integrals.bare(p, q, p, q));
-    }
-  }
+  const auto square = std::size_t(integrals.orbitals) * std::size_t(integrals.orbitals);
+  one_.assign(integrals.one, integrals.one + square);
+  coulomb_.assign(coulomb, coulomb + square);
+  exchange_.assign(exchange, exchange + square);
+  integrals_.one = one_.data();
+  integrals_.rows = nullptr;
 }
 
 std::int64_t MrciKernel::integral_bytes() const noexcept {
   std::size_t elements = 0;
-  for (const auto& each : pairs_.opposite)
-    elements +=
-        each.matrix.size() + each.to_external.size() + each.even_matrix.size() + each.odd_matrix.size();
-  for (const auto& each : pairs_.same) elements += each.matrix.size();
-  return std::int64_t(elements * sizeof(double));
+  for (const auto& each : pairs_.opposite) elements += each.matrix.size() + each.to_external.size();
+  for (const auto& each : pairs_.same) elements += each.matrix.size() + each.to_external.size();
+  return std::int64_t(elements * sizeof(double)) + externals_.memory_bytes();
+}
+
+std::int64_t MrciKernel::length_of(const Holes& of) const noexcept {
+  if (of.part == Part::opposite) {
+    const OppositePairs& pairs = pairs_.opposite[std::size_t(of.irrep)];
+    return std::int64_t(pairs.mixed) + pairs.external;
+  }
+  const EqualPairs& pairs = pairs_.same[std::size_t(of.irrep)];
+  return std::int64_t(pairs.mixed) + pairs.external;
+}
+
+std::int64_t MrciKernel::batch_elements() const noexcept {
+  return externals_.on_disk() ? disk_batch : memory_batch;
+}
+
+std::int64_t MrciKernel::work_bytes() const noexcept {
+  std::int64_t longest = 0;
+  for (const Holes& of : holes_)
+    if (is_line(of.part)) longest = std::max(longest, length_of(of));
+  const std::int64_t most = externals_.on_disk() ? max_disk_lines : max_lines;
+  const std::int64_t panel = std::max(longest, std::min(batch_elements(), most * longest));
+  const std::int64_t slab = externals_.on_disk() ? std::max(longest, externals_.slab_elements()) : 0;
+  return std::int64_t(sizeof(double)) * (4 * panel + 2 * slab);
 }
 
 // ---- tasks ----
@@ -242,11 +270,10 @@ void MrciKernel::apply(const MrciTask& task, std::span<const double> x, std::spa
 void MrciKernel::Worker::lines(const Holes& of, std::int64_t first, std::int64_t last) {
   const bool opposite = of.part == Part::opposite;
   const auto at = std::size_t(of.irrep);
-  const std::int64_t length = opposite
-                                  ? kernel_.pairs_.opposite[at].mixed + kernel_.pairs_.opposite[at].external
-                                  : kernel_.pairs_.same[at].mixed + kernel_.pairs_.same[at].external;
+  const std::int64_t length = kernel_.length_of(of);
   if (length == 0) return;
-  const std::int64_t batch = std::clamp<std::int64_t>(batch_elements / length, 1, max_batch);
+  const std::int64_t batch = std::clamp<std::int64_t>(
+      kernel_.batch_elements() / length, 1, kernel_.externals_.on_disk() ? max_disk_lines : max_lines);
   for (std::int64_t begin = first; begin < last; begin += batch) {
     const std::int64_t count = std::min(batch, last - begin);
     d_.assign(std::size_t(count * length), 0.0);
@@ -261,17 +288,19 @@ void MrciKernel::Worker::lines(const Holes& of, std::int64_t first, std::int64_t
       for (std::int64_t j = i * length; j < (i + 1) * length; ++j) d_[std::size_t(j)] *= 0.5;
     }
     if (opposite) {
-      multiply_opposite(kernel_.pairs_.opposite[at], int(count));
+      multiply_mixed(kernel_.pairs_.opposite[at], int(count));
+      add_external(kernel_.pairs_.opposite[at], int(count));
     } else {
-      kernel_.blas_.multiply<double>(int(count), int(length), int(length), d_.data(), int(length),
-                                     kernel_.pairs_.same[at].matrix.data(), int(length), e_.data(),
-                                     int(length));
+      multiply_mixed(kernel_.pairs_.same[at], int(count));
+      add_external(kernel_.pairs_.same[at], int(count));
     }
     scatter_all(e_.data());
   }
 }
 
-void MrciKernel::Worker::multiply_opposite(const OppositePairs& pairs, int lines) {
+/// All but what goes from external pairs to external ones.
+template <class Pairs>
+void MrciKernel::Worker::multiply_mixed(const Pairs& pairs, int lines) {
   const Blas& blas = kernel_.blas_;
   const int mixed = pairs.mixed, external = pairs.external, length = mixed + external;
   if (mixed > 0)
@@ -286,16 +315,35 @@ void MrciKernel::Worker::multiply_opposite(const OppositePairs& pairs, int lines
   } else {
     std::fill(e_.begin(), e_.begin() + std::ptrdiff_t(lines) * length, 0.0);
   }
-  add_external(pairs, lines);
+}
+
+/// Twice the integrals of differences, without the spin shift that these have.
+void MrciKernel::Worker::add_external(const EqualPairs& pairs, int lines) {
+  const int external = pairs.external, length = pairs.mixed + external;
+  if (external == 0) return;
+  const MrciIntegrals& v = kernel_.integrals_;
+  const double shift =
+      v.spin_shift == 0 ? 0 : v.spin_shift * (1 + 1.0 / std::max(v.alpha_electrons, v.beta_electrons));
+  odd_product_.resize(std::size_t(lines) * std::size_t(external));
+  kernel_.externals_.multiply(kernel_.externals_.odd(pairs.irrep), kernel_.blas_, lines,
+                              d_.data() + pairs.mixed, length, odd_product_.data(), external, slabs_);
+  for (int line = 0; line < lines; ++line) {
+    const double* const d = d_.data() + std::ptrdiff_t(line) * length + pairs.mixed;
+    double* const e = e_.data() + std::ptrdiff_t(line) * length + pairs.mixed;
+    const double* const product = odd_product_.data() + std::ptrdiff_t(line) * external;
+    for (int i = 0; i < external; ++i) e[i] += 2 * product[i] - shift * d[i];
+  }
 }
 
 /// Sums and differences of external pairs, whose integrals are separate and smaller.
 void MrciKernel::Worker::add_external(const OppositePairs& pairs, int lines) {
-  const Blas& blas = kernel_.blas_;
+  if (pairs.external == 0) return;
+  const ExternalTables& tables = kernel_.externals_;
+  const ExternalTables::Table &of_sums = tables.even(pairs.irrep), &of_differences = tables.odd(pairs.irrep);
   const Externals& externals = space_.externals();
   const int length = pairs.mixed + pairs.external;
-  even_.resize(std::size_t(lines) * std::size_t(pairs.even));
-  odd_.resize(std::size_t(lines) * std::size_t(pairs.odd));
+  even_.resize(std::size_t(lines) * std::size_t(of_sums.size));
+  odd_.resize(std::size_t(lines) * std::size_t(of_differences.size));
   even_product_.resize(even_.size());
   odd_product_.resize(odd_.size());
   // Calls each(here, there, even, odd) for pairs c >= d: positions in a line, and in lines of sums and
@@ -316,23 +364,21 @@ void MrciKernel::Worker::add_external(const OppositePairs& pairs, int lines) {
   };
   for (int line = 0; line < lines; ++line) {
     const double* const d = d_.data() + std::int64_t(line) * length + pairs.mixed;
-    double* const sums = even_.data() + std::int64_t(line) * pairs.even;
-    double* const differences = odd_.data() + std::int64_t(line) * pairs.odd;
+    double* const sums = even_.data() + std::int64_t(line) * of_sums.size;
+    double* const differences = odd_.data() + std::int64_t(line) * of_differences.size;
     each_pair([&](std::int64_t here, std::int64_t there, std::int64_t even, std::int64_t odd) {
       sums[even] = d[here] + d[there];
       if (odd >= 0) differences[odd] = d[here] - d[there];
     });
   }
-  if (pairs.even > 0)
-    blas.multiply<double>(lines, pairs.even, pairs.even, even_.data(), pairs.even, pairs.even_matrix.data(),
-                          pairs.even, even_product_.data(), pairs.even);
-  if (pairs.odd > 0)
-    blas.multiply<double>(lines, pairs.odd, pairs.odd, odd_.data(), pairs.odd, pairs.odd_matrix.data(),
-                          pairs.odd, odd_product_.data(), pairs.odd);
+  tables.multiply(of_sums, kernel_.blas_, lines, even_.data(), of_sums.size, even_product_.data(),
+                  of_sums.size, slabs_);
+  tables.multiply(of_differences, kernel_.blas_, lines, odd_.data(), of_differences.size, odd_product_.data(),
+                  of_differences.size, slabs_);
   for (int line = 0; line < lines; ++line) {
     double* const e = e_.data() + std::int64_t(line) * length + pairs.mixed;
-    const double* const sums = even_product_.data() + std::int64_t(line) * pairs.even;
-    const double* const differences = odd_product_.data() + std::int64_t(line) * pairs.odd;
+    const double* const sums = even_product_.data() + std::int64_t(line) * of_sums.size;
+    const double* const differences = odd_product_.data() + std::int64_t(line) * of_differences.size;
     each_pair([&](std::int64_t here, std::int64_t there, std::int64_t even, std::int64_t odd) {
       if (odd < 0) {
         e[here] += sums[even];
@@ -360,7 +406,7 @@ void MrciKernel::Worker::spectators(const Holes& of, const Hole& hole) {
     const OppositePairs& mixed = kernel_.pairs_.opposite[at];
     const EqualPairs& same = kernel_.pairs_.same[at];
     const double* const matrix = opposite ? mixed.matrix.data() : same.matrix.data();
-    const auto width = std::size_t(opposite ? mixed.mixed : same.mixed + same.external);
+    const auto width = std::size_t(opposite ? mixed.mixed : same.mixed);
     part_.resize(std::size_t(rows) * std::size_t(rows));
     double* to = part_.data();
     for (const Rows& from : reach_.rows)

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "chem/ci/blas.hpp"
+#include "chem/ci/mrci_external.hpp"
 #include "chem/ci/mrci_reach.hpp"
 
 namespace outcore::chem::ci {
@@ -23,8 +24,10 @@ struct MrciTask {
 /// added. Any thread, several calls at a time.
 class OUTCORE_SIBLING MrciKernel {
  public:
-  /// Throws std::invalid_argument for fewer than two electrons.
-  MrciKernel(std::shared_ptr<const MrciSpace> space, const MrciIntegrals& integrals, Blas blas);
+  /// coulomb, exchange: (pp|qq), (pq|pq) [n][n]. Integrals are copied. Between external pairs there are none
+  /// until `externals()` has them. Throws std::invalid_argument for fewer than two electrons.
+  MrciKernel(std::shared_ptr<const MrciSpace> space, const MrciIntegrals& integrals, const double* coulomb,
+             const double* exchange, Blas blas);
 
   [[nodiscard]] const MrciSpace& space() const noexcept { return *space_; }
   [[nodiscard]] const std::shared_ptr<const MrciSpace>& shared_space() const noexcept { return space_; }
@@ -47,12 +50,22 @@ class OUTCORE_SIBLING MrciKernel {
                double* alpha, double* beta) const;
   /// Diagonal elements of the Hamiltonian of records [first, last), one after another.
   void diagonal(std::int64_t first, std::int64_t last, double* elements) const;
+  /// In memory.
   [[nodiscard]] std::int64_t integral_bytes() const noexcept;
+  /// What `apply` has in memory of each thread, beside its arguments.
+  [[nodiscard]] std::int64_t work_bytes() const noexcept;
+
+  [[nodiscard]] ExternalTables& externals() noexcept { return externals_; }
+  [[nodiscard]] const ExternalTables& externals() const noexcept { return externals_; }
+  /// Without rows.
+  [[nodiscard]] const MrciIntegrals& integrals() const noexcept { return integrals_; }
 
  private:
   class Worker;
   class Levels;
   [[nodiscard]] double cost_of(const Holes& of, const Hole& hole) const;
+  [[nodiscard]] std::int64_t batch_elements() const noexcept;
+  [[nodiscard]] std::int64_t length_of(const Holes& of) const noexcept;
   void touched(const Reacher& reacher, const Holes& of, const Hole& hole, Reach& reach,
                std::span<const std::int64_t> units, std::vector<std::int64_t>& found) const;
 
@@ -61,7 +74,9 @@ class OUTCORE_SIBLING MrciKernel {
   MrciPairs pairs_;
   std::vector<Holes> holes_;
   double constant_;
-  std::vector<double> one_, coulomb_, exchange_;  // [n], [n][n], [n][n]
+  std::vector<double> one_, coulomb_, exchange_;  // [n][n]
+  MrciIntegrals integrals_;
+  ExternalTables externals_;
   mutable std::array<std::mutex, 1024> locks_;
 };
 

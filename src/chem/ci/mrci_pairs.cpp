@@ -27,14 +27,6 @@ std::vector<Pair> external_pairs(const MrciSpace& space, int irrep) {
   return found;
 }
 
-/// Those with c > d as records of `alpha_alpha` have them, or those with c >= d.
-std::vector<Pair> ordered_pairs(const MrciSpace& space, int irrep, bool equal) {
-  std::vector<Pair> found;
-  for (const Pair& each : external_pairs(space, irrep))
-    if (each.q > each.s || (equal && each.q == each.s)) found.push_back(each);
-  return found;
-}
-
 /// Numbers of internal pairs, q with all s below `last_of(q)`, that multiply to an irrep: [q][s], else -1.
 /// Adds them.
 template <class LastOf>
@@ -68,11 +60,20 @@ std::vector<int> add_mixed(const MrciSpace& space, int irrep, std::vector<Pair>&
 }  // namespace
 
 double MrciIntegrals::bare(int p, int q, int r, int s) const noexcept {
-  return pairs[pair_of(p, q) * pair_of(orbitals, 0) + pair_of(r, s)];
+  if (std::min(p, q) >= internals) {
+    std::swap(p, r);
+    std::swap(q, s);
+  }
+  if (p < q) std::swap(p, q);
+  const std::size_t row =
+      p < internals
+          ? pair_of(p, q)
+          : pair_of(internals, 0) + std::size_t(p - internals) * std::size_t(internals) + std::size_t(q);
+  return rows[row * pair_of(orbitals, 0) + pair_of(r, s)];
 }
 
-double MrciIntegrals::operator()(int p, int q, int r, int s) const noexcept {
-  double sum = bare(p, q, r, s);
+double MrciIntegrals::between(double bare, int p, int q, int r, int s) const noexcept {
+  double sum = bare;
   const double others = alpha_electrons + beta_electrons - 1;
   if (r == s) sum += one[std::size_t(p) * std::size_t(orbitals) + std::size_t(q)] / others;
   if (p == q) sum += one[std::size_t(r) * std::size_t(orbitals) + std::size_t(s)] / others;
@@ -80,8 +81,8 @@ double MrciIntegrals::operator()(int p, int q, int r, int s) const noexcept {
   return sum;
 }
 
-double MrciIntegrals::opposite(int p, int q, int r, int s) const noexcept {
-  double sum = (*this)(p, q, r, s);
+double MrciIntegrals::opposite(double bare, int p, int q, int r, int s) const noexcept {
+  double sum = between(bare, p, q, r, s);
   if (spin_shift == 0) return sum;
   // S^2 - M (M + 1) = the lower number of electrons - sum_pq a+_p a_q b+_q b_p
   if (p == s && q == r) sum -= spin_shift;
@@ -111,20 +112,6 @@ OppositePairs::OppositePairs(const MrciSpace& space, int of_irrep, const MrciInt
     for (const Pair& to : pairs) matrix.push_back(v.opposite(to.q, from.q, to.s, from.s));
     for (const Pair& to : outer) to_external.push_back(v.opposite(to.q, from.q, to.s, from.s));
   }
-  const auto even_pairs = ordered_pairs(space, of_irrep, true),
-             odd_pairs = ordered_pairs(space, of_irrep, false);
-  even = int(even_pairs.size());
-  odd = int(odd_pairs.size());
-  even_matrix.reserve(even_pairs.size() * even_pairs.size());
-  for (const Pair& from : even_pairs)
-    for (const Pair& to : even_pairs)
-      even_matrix.push_back((from.q == from.s ? 0.25 : 0.5) * (v.opposite(to.q, from.q, to.s, from.s) +
-                                                               v.opposite(to.q, from.s, to.s, from.q)));
-  odd_matrix.reserve(odd_pairs.size() * odd_pairs.size());
-  for (const Pair& from : odd_pairs)
-    for (const Pair& to : odd_pairs)
-      odd_matrix.push_back(0.5 *
-                           (v.opposite(to.q, from.q, to.s, from.s) - v.opposite(to.q, from.s, to.s, from.q)));
 }
 
 EqualPairs::EqualPairs(const MrciSpace& space, int of_irrep, const MrciIntegrals& v)
@@ -133,13 +120,18 @@ EqualPairs::EqualPairs(const MrciSpace& space, int of_irrep, const MrciIntegrals
   internal_ = add_internal(space, of_irrep, [](int q) { return q; }, pairs);
   first_ = add_mixed(space, of_irrep, pairs);
   mixed = int(pairs.size());
-  const auto outer = ordered_pairs(space, of_irrep, false);
+  std::vector<Pair> outer = external_pairs(space, of_irrep);
+  std::erase_if(outer, [](const Pair& each) { return each.q <= each.s; });
   external = int(outer.size());
-  pairs.insert(pairs.end(), outer.begin(), outer.end());
+  const auto integral = [&](const Pair& from, const Pair& to) {
+    return v.between(to.q, from.q, to.s, from.s) - v.between(to.q, from.s, to.s, from.q);
+  };
   matrix.reserve(pairs.size() * pairs.size());
-  for (const Pair& from : pairs)
-    for (const Pair& to : pairs)
-      matrix.push_back(v(to.q, from.q, to.s, from.s) - v(to.q, from.s, to.s, from.q));
+  to_external.reserve(pairs.size() * outer.size());
+  for (const Pair& from : pairs) {
+    for (const Pair& to : pairs) matrix.push_back(integral(from, to));
+    for (const Pair& to : outer) to_external.push_back(integral(from, to));
+  }
 }
 
 }  // namespace outcore::chem::ci

@@ -10,21 +10,29 @@
 
 namespace outcore::chem::ci {
 
-/// Integrals of orbitals in the order of a space: internal, then external ones. A view; needed only while
-/// tables are made of it.
+/// Integrals of orbitals in the order of a space: internal, then external ones. A view.
 struct MrciIntegrals {
-  int orbitals;
+  int orbitals, internals;
   int alpha_electrons, beta_electrons;
-  double spin_shift;    ///< the operator is H + spin_shift (S^2 - M (M + 1)), M = |alpha - beta| / 2
-  double constant;      ///< Hartree; is added to the operator
-  const double* one;    ///< [n][n]
-  const double* pairs;  ///< (pq|rs) [pq][rs], pq = p (p + 1) / 2 + q for p >= q
+  double spin_shift;  ///< the operator is H + spin_shift (S^2 - M (M + 1)), M = |alpha - beta| / 2
+  double constant;    ///< Hartree; is added to the operator
+  const double* one;  ///< [n][n]
+  /// (pq|rs) [pq][rs] of pairs pq with an internal orbital: p >= q of internal ones, then of each external p
+  /// all internal q; rs = r (r + 1) / 2 + s for r >= s.
+  const double* rows;
 
+  /// Of orbitals one of which is internal.
   [[nodiscard]] double bare(int p, int q, int r, int s) const noexcept;
-  /// With the one-electron part, between two electrons; see chem/ci/integrals.hpp.
-  [[nodiscard]] double operator()(int p, int q, int r, int s) const noexcept;
+  /// Of a bare integral: with the one-electron part, between two electrons; see chem/ci/integrals.hpp.
+  [[nodiscard]] double between(double bare, int p, int q, int r, int s) const noexcept;
   /// The same, of an alpha electron that goes from q to p and a beta electron from s to r.
-  [[nodiscard]] double opposite(int p, int q, int r, int s) const noexcept;
+  [[nodiscard]] double opposite(double bare, int p, int q, int r, int s) const noexcept;
+  [[nodiscard]] double between(int p, int q, int r, int s) const noexcept {
+    return between(bare(p, q, r, s), p, q, r, s);
+  }
+  [[nodiscard]] double opposite(int p, int q, int r, int s) const noexcept {
+    return opposite(bare(p, q, r, s), p, q, r, s);
+  }
 };
 
 /// Pairs (q, s) of one irrep, q of the first electron and s of the second, in this order: both internal; q
@@ -39,13 +47,11 @@ struct OppositePairs {
   [[nodiscard]] int second_external(int q) const noexcept { return second_[std::size_t(q)]; }
 
   int irrep, u;
-  int mixed;                                ///< pairs with an internal orbital
-  int external;                             ///< pairs of external ones
-  int even, odd;                            ///< sums and differences of external pairs, c >= d and c > d
-  std::vector<int> firsts, seconds;         ///< orbitals of each pair
-  Aligned<double> matrix;                   ///< [mixed][mixed]
-  Aligned<double> to_external;              ///< [mixed][external]
-  Aligned<double> even_matrix, odd_matrix;  ///< [even][even], [odd][odd]; from the row to the column
+  int mixed;                         ///< pairs with an internal orbital
+  int external;                      ///< pairs of external ones
+  std::vector<int> firsts, seconds;  ///< orbitals of each pair
+  Aligned<double> matrix;            ///< [mixed][mixed]; from the row to the column
+  Aligned<double> to_external;       ///< [mixed][external]
 
  private:
   std::vector<int> internal_, first_, second_;
@@ -61,7 +67,8 @@ struct EqualPairs {
 
   int irrep, u;
   int mixed, external;
-  Aligned<double> matrix;  ///< [mixed + external][mixed + external]
+  Aligned<double> matrix;       ///< [mixed][mixed]
+  Aligned<double> to_external;  ///< [mixed][external]
 
  private:
   std::vector<int> internal_, first_;

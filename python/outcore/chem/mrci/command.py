@@ -70,7 +70,7 @@ class _Run(MoleculeRun):
             memory=options.memory,
             threads=options.threads,
             comm=self.world,
-            integrals=not options.estimate,
+            with_integrals=not options.estimate,
             **options.settings(),
         )
         if not options.estimate:

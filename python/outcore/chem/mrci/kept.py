@@ -34,7 +34,7 @@ States = Callable[[int], "Array"]  # [state][element] of a block
 def problem(found: Correlated, records: Records, roots: int, spin: int, functional: str) -> Problem:
     """All that states depend on. Integrals differ by rounding from run to run."""
     settings = {
-        "integrals": [_weighed(found.one), _weighed(found.two)],
+        "integrals": [_weighed(found.one), _weighed(found.two.rows)],
         "irreps of orbitals": [*found.orbitals.internal, *found.orbitals.external],
         "internal orbitals": len(found.orbitals.internal),
         "references": hashlib.sha256(records.references.tobytes()).hexdigest(),

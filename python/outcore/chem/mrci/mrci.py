@@ -26,6 +26,7 @@ from outcore.chem.mrci import (
     size_consistency,
     solver,
     storage,
+    tables,
 )
 from outcore.chem.mrci import kept as kept_states
 from outcore.chem.mrci.density import Matrix, NaturalOrbitals
@@ -41,6 +42,7 @@ from outcore.job.resources import Allowance, parse_bytes
 from outcore.job.world import World
 
 if TYPE_CHECKING:
+    from outcore.arrays.disk_array import DiskArray
     from outcore.chem.mrci.orbitals import Correlated
     from outcore.chem.mrci.solver import Iteration
 
@@ -75,9 +77,7 @@ class MRCI:
         self, mc: Any, *, frozen: int | str | None = None, group: str | None = None, **given: Unpack[Given]
     ) -> None:
         target = self._set_up(given)
-        found = orbitals.of_active_space(
-            mc, self.world, frozen=frozen, group=group, free_bytes=self._free().bytes
-        )
+        found = orbitals.of_active_space(mc, self.world, frozen=frozen, group=group, wanted=self._wanted())
         self._choose(found, target, getattr(mc, "ci", None))
 
     @classmethod
@@ -89,11 +89,11 @@ class MRCI:
         active: int,
         frozen: int | str | None = None,
         group: str | None = None,
-        integrals: bool = True,
+        with_integrals: bool = True,
         **given: Unpack[Given],
     ) -> Self:
-        """Of a converged RHF or ROHF object: so many orbitals in the order of occupation and energy. integrals:
-        False: none are made, to know the space alone."""
+        """Of a converged RHF or ROHF object: so many orbitals in the order of occupation and energy.
+        with_integrals: False: none are made, to know the space alone."""
         self = cls.__new__(cls)
         target = self._set_up(given)
         found = orbitals.of_mean_field(
@@ -103,8 +103,7 @@ class MRCI:
             inactive=inactive,
             active=active,
             group=group,
-            free_bytes=self._free().bytes,
-            integrals=integrals,
+            wanted=self._wanted() if with_integrals else None,
         )
         self._choose(found, target)
         return self
@@ -142,6 +141,7 @@ class MRCI:
         self.on_iteration: Callable[[Iteration], None] | None = None
         self._found: solver.Found | None = None
         self._operator: solver.Operator | None = None
+        self._tables: DiskArray | None = None
         self.report: Report | None = None  # of packed vectors
         self.went_on = False  # from states that another run has kept
         self.kept_iteration = 0  # of that run, and of those before it
@@ -150,6 +150,18 @@ class MRCI:
     def _free(self) -> Allowance:
         """Memory that each process can still take. Collective."""
         return free_memory_of_each(self.world, self.memory_bytes, self.threads)
+
+    def _wanted(self) -> orbitals.Wanted:
+        """Collective."""
+        settings = self.settings
+        return orbitals.Wanted(
+            kind=settings.integrals,
+            tolerance=settings.tolerance,
+            auxbasis=settings.auxbasis,
+            free=self._free(),
+            threads=self.threads,
+            tables_bytes=settings.integral_memory,
+        )
 
     def _choose(self, found: Correlated, target: _Target, vector: Any = None) -> None:
         self.orbitals = found
@@ -215,8 +227,15 @@ class MRCI:
         shift = 0.0 if settings.functional != "ci" else SPIN_SHIFT
         self._raised = shift * (self.spin / 2 * (self.spin / 2 + 1) - m * (m + 1))
         kernel = _core.MRCIKernel(
-            self.layout.space, found.one, found.two, shift, found.core_energy - self._origin
+            self.layout.space,
+            found.one,
+            found.two.rows,
+            found.two.coulomb,
+            found.two.exchange,
+            shift,
+            found.core_energy - self._origin,
         )
+        self._place_integrals(kernel)
         operator, options = storage.choose(
             self.world,
             self.layout,
@@ -249,6 +268,17 @@ class MRCI:
                 kept.close()
         self.report = operator.report() if isinstance(operator, PackedOperator) else None
         return self.e_tot
+
+    def _place_integrals(self, kernel: _core.MRCIKernel) -> None:
+        """Those between external pairs. Collective."""
+        limit, external = self.settings.integral_memory, self.orbitals.two.external
+        room = self._free().bytes // 2 if limit is None else limit
+        count = len(self.orbitals.orbitals.external)
+        if 8 * kernel.external_size <= room:
+            tables.in_memory(kernel, external, count, self.threads)
+            return
+        tables.check_disk(self.world, self.orbitals.orbitals)
+        self._tables = tables.on_disk(self.world, kernel, external, count, self.threads)
 
     def _kept(self) -> KeptStates | None:
         directory = self.settings.checkpoint
@@ -364,6 +394,14 @@ class MRCI:
         if isinstance(self._operator, PackedOperator):
             self._operator.close()
         self._operator = None
+        if self._tables is not None:
+            self._tables.close()
+            self._tables = None
+
+    @property
+    def streamed_bytes(self) -> int:
+        """Integrals between pairs of external orbitals that each product reads from disk; 0: they are in memory."""
+        return 0 if self._tables is None else self._tables.nbytes
 
     @property
     def packing_error(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from outcore.chem.mrci.vectors import Array, Layout, Vector
 
 TASK_OPERATIONS = 2e7  # of a task: some milliseconds
+_TASKS = 16  # at least, of each thread, where each reads integrals from disk
 
 
 class MemoryOperator:
@@ -23,7 +25,10 @@ class MemoryOperator:
 
     def __init__(self, layout: Layout, kernel: _core.MRCIKernel, threads: int = 1) -> None:
         self.layout, self.kernel, self.threads = layout, kernel, threads
-        self._tasks = sorted(kernel.tasks(TASK_OPERATIONS), key=lambda task: -task.cost)
+        largest = TASK_OPERATIONS
+        if kernel.on_disk:
+            largest = sum(task.cost for task in kernel.tasks(math.inf)) / (_TASKS * threads)
+        self._tasks = sorted(kernel.tasks(largest), key=lambda task: -task.cost)
 
     def make(self, *, product: bool = False) -> MemoryVector:
         return MemoryVector(self.layout)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +17,21 @@ from outcore.chem.ci.hamiltonian import ABELIAN, IRREPS
 from outcore.chem.ci.orbitals import integrals_of, label_orbitals, temporary, transformed, with_symmetry
 from outcore.chem.driver import RootDriven
 from outcore.chem.frozen import count_frozen
+from outcore.chem.mrci import integrals
 from outcore.chem.mrci.configurations import MAX_INTERNAL
+from outcore.chem.mrci.integrals import TwoElectron
 from outcore.chem.mrci.records import Orbitals
+from outcore.chem.mrci.tables import check_disk, table_bytes
+from outcore.chem.ri.cholesky import EXACT, Cholesky
+from outcore.chem.ri.fitting import SCREENING
+from outcore.chem.ri.source import Fitted
 from outcore.job.resources import resident_bytes
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
 
+    from outcore.chem.ri.source import Source
+    from outcore.job.resources import Allowance
     from outcore.job.world import World
 
 Matrix = NDArray[np.float64]
@@ -31,6 +39,7 @@ Integers = NDArray[np.int64]
 
 _TAKE = "take the orbitals of a multireference CI"
 _ORTHONORMAL = 1e-6
+_WHOLE = 1.5  # times all integrals: with what they are made of, or with tables of them
 
 
 @dataclass(frozen=True)
@@ -52,7 +61,7 @@ class Correlated:
     """Internal orbitals (inactive, active) and external ones, these sorted by irrep.
 
     Attributes:
-        one: [n][n] with the field of the frozen orbitals; two: (pq|rs) as [pq][rs], pairs p >= q. Hartree.
+        one: [n][n] with the field of the frozen orbitals (Hartree).
         electrons: alpha, beta, without those of frozen orbitals.
         permutation: orbital k here is orbital permutation[k] of the caller, counted behind the frozen ones.
         coefficients, frozen: [function][orbital], None without a molecule.
@@ -60,7 +69,7 @@ class Correlated:
     """
 
     one: Matrix
-    two: Matrix
+    two: TwoElectron
     core_energy: float
     orbitals: Orbitals
     choice: Choice
@@ -96,13 +105,12 @@ def of_mean_field(
     inactive: int,
     active: int,
     group: str | None = None,
-    free_bytes: int,
-    integrals: bool = True,
+    wanted: Wanted | None,
 ) -> Correlated:
-    """Of a converged RHF or ROHF object: orbitals by occupation and energy. free_bytes: memory that integrals may
-    take, at each process. integrals: False: all are 0. Collective; all get those of the first process.
+    """Of a converged RHF or ROHF object: orbitals by occupation and energy. wanted: None: integrals are none.
+    Collective; all get those of the first process.
 
-    Raises OutcoreError: EINVAL; ENOMEM (larger integrals)."""
+    Raises OutcoreError: EINVAL; ENOMEM, ENOSPC (larger integrals)."""
     found: Any = None
     with world.together(_TAKE, str(frozen), inactive, active, group):
         reference.check_method(mf, _TAKE)
@@ -120,18 +128,15 @@ def of_mean_field(
                 np.asarray(mf.mo_coeff)[:, order],
                 choice,
                 group,
-                free_bytes=free_bytes,
-                scratch=world.scratch,
-                integrals=integrals,
             )
-    return _shared(world, found)
+    return _with_integrals(world.broadcast(found), mf, world, wanted)
 
 
 def of_active_space(
-    mc: Any, world: World, *, frozen: int | str | None, group: str | None = None, free_bytes: int
+    mc: Any, world: World, *, frozen: int | str | None, group: str | None = None, wanted: Wanted
 ) -> Correlated:
     """Of a CASCI or CASSCF object of PySCF: its orbitals, its core as frozen and inactive ones, its active space.
-    free_bytes: as in `of_mean_field`. Collective. Raises OutcoreError: EINVAL; ENOMEM (larger integrals)."""
+    Collective. Raises OutcoreError: EINVAL; ENOMEM, ENOSPC (larger integrals)."""
     found: Any = None
     with world.together(_TAKE, str(frozen), group):
         for name in ("mo_coeff", "ncore", "ncas", "nelecas", "_scf"):
@@ -150,10 +155,8 @@ def of_active_space(
                 choice,
                 group,
                 tuple(mc.nelecas),
-                free_bytes=free_bytes,
-                scratch=world.scratch,
             )
-    return _shared(world, found)
+    return _with_integrals(world.broadcast(found), mc._scf, world, wanted)
 
 
 def of_file(path: Path, world: World, *, inactive: int, active: int, frozen: int = 0) -> Correlated:
@@ -176,7 +179,7 @@ def of_file(path: Path, world: World, *, inactive: int, active: int, frozen: int
             p, q = np.tril_indices(len(one))
             found = Correlated(
                 one[np.ix_(order, order)],
-                np.ascontiguousarray(two[np.ix_(order, order, order, order)][p, q][:, p, q]),
+                integrals.of_whole(two[np.ix_(order, order, order, order)][p, q][:, p, q], choice.internal),
                 core,
                 _labels(choice, irreps[order], h.groups),
                 choice,
@@ -186,10 +189,6 @@ def of_file(path: Path, world: World, *, inactive: int, active: int, frozen: int
                 order,
                 dump.irrep,
             )
-    return _shared(world, found)
-
-
-def _shared(world: World, found: Any) -> Correlated:
     shared: Correlated = world.broadcast(found)
     return shared
 
@@ -241,12 +240,9 @@ def _of_coefficients(
     choice: Choice,
     group: str | None,
     active_electrons: tuple[int, int] | None = None,
-    *,
-    free_bytes: int,
-    scratch: str,
-    integrals: bool = True,
 ) -> Correlated:
-    mf, mol = _plain(mf, free_bytes), mf.mol
+    """Without integrals."""
+    mol = mf.mol
     overlap = np.asarray(mf.get_ovlp())
     c = np.asarray(coefficients, np.float64)
     if len(c) != mol.nao or abs(c.T @ overlap @ c - np.eye(c.shape[1])).max() > _ORTHONORMAL:
@@ -267,23 +263,10 @@ def _of_coefficients(
         int(np.bitwise_xor.reduce(irreps[electrons[1] : electrons[0]])) if electrons[0] > electrons[1] else 0
     )
     rest = np.ascontiguousarray(rest[:, order])
-    if integrals:
-        _check_memory(rest.shape[1], free_bytes)
-    two = np.zeros((0, 0))
-    if integrals:
-        with temporary(scratch):
-            two = _two_electron(mf, rest, free_bytes // 2)
-    hcore = np.asarray(mf.get_hcore(), np.float64)
-    field, energy = np.zeros_like(hcore), float(mf.energy_nuc())
-    if choice.frozen and integrals:
-        density = 2 * frozen @ frozen.T
-        coulomb, exchange = mf.get_jk(mol, density, hermi=1)
-        field = np.asarray(coulomb) - np.asarray(exchange) / 2
-        energy += float(np.sum(density * (hcore + field / 2)))
     return Correlated(
-        rest.T @ (hcore + field) @ rest,
-        two,
-        energy,
+        np.zeros((rest.shape[1],) * 2),
+        integrals.none(),
+        0.0,
         _labels(choice, irreps[order], len(IRREPS[abelian])),
         choice,
         electrons,
@@ -297,50 +280,114 @@ def _of_coefficients(
     )
 
 
-def integral_bytes(orbitals: int) -> int:
-    """Of all two-electron integrals, at each process."""
-    return 8 * (orbitals * (orbitals + 1) // 2) ** 2
+# ---- integrals ----
 
 
-def _check_memory(orbitals: int, free_bytes: int) -> None:
-    needed = integral_bytes(orbitals)
-    if needed > free_bytes:
-        raise OutcoreError(
-            errno.ENOMEM,
-            _TAKE,
-            detail=f"integrals over {orbitals} orbitals take {needed / 1e6:.0f} MB, there are "
-            f"{max(0, free_bytes) / 1e6:.0f} MB: take a smaller basis, or more memory",
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Which integrals: see `Settings.integrals`. free: memory that each process can still take. tables_bytes: of
+    those between external pairs that may lie there; None: half of it."""
+
+    kind: str
+    tolerance: float
+    auxbasis: Any
+    free: Allowance
+    threads: int
+    tables_bytes: int | None = None
+
+
+def _with_integrals(found: Correlated, mf: Any, world: World, wanted: Wanted | None) -> Correlated:
+    """Collective."""
+    if wanted is None:
+        return found
+    mine = table_bytes(found.orbitals)
+    room = wanted.free.bytes // 2 if wanted.tables_bytes is None else wanted.tables_bytes
+    fitted = wanted.kind == "conventional" and getattr(mf, "with_df", None) is not None
+    whole = wanted.kind == "conventional" and not fitted and wanted.tables_bytes is None
+    whole = whole and _WHOLE * integral_bytes(found.count) <= wanted.free.bytes
+    if not whole and mine > room:
+        check_disk(world, found.orbitals)
+    if whole:
+        made: Correlated | None = None
+        with world.together("transform integrals"):
+            if world.rank == 0:
+                made = _whole(found, mf, wanted.free.bytes, world.scratch)
+        return world.broadcast(made)  # type: ignore[return-value]
+    limit = wanted.free.bytes // 2
+    coefficients = np.hstack([found.frozen, found.coefficients])  # type: ignore[list-item]
+    if fitted:
+        factors, title = _of_pyscf(world, mf, coefficients, limit), "density fitting of the SCF"
+    else:
+        source = _source(world, mf.mol, wanted, limit)
+        factors, title = integrals.of_source(world, source, coefficients, limit), source.title
+    h = coefficients.T @ np.asarray(_plain(mf, wanted.free.bytes).get_hcore()) @ coefficients
+    energy, one, factors = integrals.in_the_field(float(mf.mol.energy_nuc()), h, factors, found.choice.frozen)
+    return replace(
+        found, one=one, two=integrals.of_factors(factors, found.choice.internal, title), core_energy=energy
+    )
+
+
+def _source(world: World, mol: Mole, wanted: Wanted, limit: int) -> Source:
+    if wanted.kind == "ri":
+        return Fitted(world, mol, wanted.auxbasis, wanted.threads, SCREENING, "jk")
+    tolerance = EXACT if wanted.kind == "conventional" else wanted.tolerance
+    return Cholesky(world, mol, tolerance, limit)
+
+
+def _of_pyscf(world: World, mf: Any, coefficients: Matrix, limit: int) -> Matrix:
+    """Factors that an object of PySCF has."""
+    from pyscf import lib
+
+    made: Matrix | None = None
+    with world.together("transform three-index integrals"):
+        if world.rank == 0:
+            if isinstance(mf, RootDriven):
+                raise OutcoreError(
+                    errno.ENOTSUP,
+                    _TAKE,
+                    detail="density-fitted integrals of several processes; take those of PySCF",
+                )
+            integrals.check_factors(mf.with_df.get_naoaux(), coefficients.shape[1], limit)
+            blocks = (lib.unpack_tril(np.asarray(each)) for each in mf.with_df.loop())
+            made = integrals.transformed(blocks, coefficients)
+    shape = world.broadcast((0, 0) if made is None else (len(made), made.shape[1]))
+    return integrals.spread(world, made, shape)
+
+
+def _whole(found: Correlated, mf: Any, free_bytes: int, scratch: str) -> Correlated:
+    mol = mf.mol
+    mf = _plain(mf, free_bytes)
+    rest, frozen = found.coefficients, found.frozen
+    assert rest is not None and frozen is not None
+    pairs = rest.shape[1] * (rest.shape[1] + 1) // 2
+    with temporary(scratch):
+        two = transformed(integrals_of(mf, free_bytes // 2), rest, rest, free_bytes // 2).reshape(
+            pairs, pairs
         )
+    hcore = np.asarray(mf.get_hcore(), np.float64)
+    field, energy = np.zeros_like(hcore), float(mf.energy_nuc())
+    if found.choice.frozen:
+        density = 2 * frozen @ frozen.T
+        coulomb, exchange = mf.get_jk(mol, density, hermi=1)
+        field = np.asarray(coulomb) - np.asarray(exchange) / 2
+        energy += float(np.sum(density * (hcore + field / 2)))
+    one = rest.T @ (hcore + field) @ rest
+    return replace(found, one=one, two=integrals.of_whole(two, found.choice.internal), core_energy=energy)
+
+
+def integral_bytes(orbitals: int) -> int:
+    """Of all two-electron integrals."""
+    return 8 * (orbitals * (orbitals + 1) // 2) ** 2
 
 
 def _plain(mf: Any, free_bytes: int) -> Any:
     """An object whose integrals need no other process, nor more memory."""
-    driven = isinstance(mf, RootDriven)
-    if not driven:
+    if not isinstance(mf, RootDriven):
         return mf
-    if getattr(mf, "with_df", None) is not None:
-        raise OutcoreError(
-            errno.ENOTSUP, _TAKE, detail="density-fitted integrals of several processes; take those of PySCF"
-        )
-    plain = mean_field.make(mf.mol, "ROHF" if mf.mol.spin else "RHF")
+    mol: Mole = mf.mol  # type: ignore[attr-defined]
+    plain = mean_field.make(mol, "ROHF" if mol.spin else "RHF")
     plain.max_memory = (resident_bytes() + free_bytes) / 1e6  # as PySCF counts
     return plain
-
-
-def _two_electron(mf: Any, c: Matrix, max_memory_bytes: int) -> Matrix:
-    """(pq|rs) as [pq][rs]."""
-    pairs = c.shape[1] * (c.shape[1] + 1) // 2
-    if getattr(mf, "with_df", None) is not None:
-        from pyscf import lib
-
-        found = np.zeros((pairs, pairs))
-        for block in mf.with_df.loop():
-            whole = lib.unpack_tril(np.asarray(block))
-            factors = lib.pack_tril(np.einsum("Lab,ap,bq->Lpq", whole, c, c, optimize=True))
-            found += factors.T @ factors
-        return found
-    source = integrals_of(mf, max_memory_bytes)
-    return np.ascontiguousarray(transformed(source, c, c, max_memory_bytes).reshape(pairs, pairs))
 
 
 def _refused(detail: str) -> OutcoreError:

@@ -76,7 +76,9 @@ def of(
         )
     u = len(found.orbitals.internal)
     inner = hamiltonians.make(
-        found.one[:u, :u], found.two[: u * (u + 1) // 2, : u * (u + 1) // 2], core_energy=found.core_energy
+        found.one[:u, :u],
+        found.two.rows[: u * (u + 1) // 2, : u * (u + 1) // 2],
+        core_energy=found.core_energy,
     )
     energies, vectors = np.linalg.eigh(determinants.matrix(inner, alpha, beta)) if len(alpha) else _none()
     squares = determinants.spin_square(alpha, beta) if len(alpha) else np.zeros((0, 0))

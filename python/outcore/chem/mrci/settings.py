@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from outcore.base.errors import OutcoreError
 from outcore.chem.mrci.size_consistency import FUNCTIONALS
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from outcore.job.world import World
 
 COUPLINGS = ("all", "interacting")
+INTEGRALS = ("conventional", "ri", "cholesky")
 
 
 class Given(TypedDict, total=False):
@@ -42,6 +43,10 @@ class Given(TypedDict, total=False):
     error_bound: float
     vector_memory: int | None
     checkpoint: Path | None
+    integrals: str
+    tolerance: float
+    auxbasis: Any
+    integral_memory: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +64,11 @@ class Settings:
         tells. 0: they are stored as they are.
     vector_memory: bytes of each process for vectors; None: what the budget leaves. The rest is in a file.
     checkpoint: directory in which states are kept, and looked for first.
+    integrals: of two electrons: "conventional": all of them, decomposed to rounding where they do not fit into
+        memory; "ri": density fitting with `auxbasis` (None: that of the basis for Coulomb and exchange);
+        "cholesky": decomposed to `tolerance` (Hartree).
+    integral_memory: bytes of each process for integrals between pairs of external orbitals; None: half of what
+        the budget leaves. Larger ones are read from a disk array in each product.
     """
 
     references: str | float | Path = "symmetry"
@@ -70,6 +80,10 @@ class Settings:
     error_bound: float = 0.0
     vector_memory: int | None = None
     checkpoint: Path | None = None
+    integrals: str = "conventional"
+    tolerance: float = 1e-8
+    auxbasis: Any = None
+    integral_memory: int | None = None
 
     def __post_init__(self) -> None:
         wrong = (
@@ -94,6 +108,18 @@ class Settings:
             (
                 self.vector_memory is not None and self.vector_memory < 0,
                 f"{self.vector_memory} bytes of memory for vectors",
+            ),
+            (
+                self.integrals not in INTEGRALS,
+                f"integrals '{self.integrals}' are none of {', '.join(INTEGRALS)}",
+            ),
+            (
+                not 0 < self.tolerance < 1,
+                f"a tolerance of {self.tolerance:g} Hartree; it is above 0 and below 1",
+            ),
+            (
+                self.integral_memory is not None and self.integral_memory < 0,
+                f"{self.integral_memory} bytes of memory for integrals",
             ),
             (not 3 <= self.vectors <= 32, f"{self.vectors} vectors; there may be 3 to 32"),
             (

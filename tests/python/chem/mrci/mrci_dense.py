@@ -9,7 +9,9 @@ from outcore import _core
 from outcore.chem.ci import determinants
 from outcore.chem.ci import hamiltonian as hamiltonians
 from outcore.chem.mrci import configurations
+from outcore.chem.mrci.integrals import of_whole
 from outcore.chem.mrci.records import Orbitals, Records
+from outcore.chem.mrci.tables import in_memory
 
 
 class Case:
@@ -38,8 +40,14 @@ class Case:
         )
         self.space = self.records.native()
         p, q = np.tril_indices(len(labels))
-        self.packed = np.ascontiguousarray(self.two[p, q][:, p, q])
-        self.kernel = _core.MRCIKernel(self.space, self.one, self.packed, shift)
+        self.integrals = of_whole(self.two[p, q][:, p, q], len(internal))
+        self.kernel = self.made(spin_shift=shift)
+        in_memory(self.kernel, self.integrals.external, len(external), 1)
+
+    def made(self, **given):
+        """A kernel without integrals between external pairs."""
+        found = self.integrals
+        return _core.MRCIKernel(self.space, self.one, found.rows, found.coulomb, found.exchange, **given)
 
     def strings(self):
         parts = [self.records.strings(each) for each in range(len(self.records))]

@@ -8,6 +8,7 @@ from mrci_dense import Case
 
 from outcore import _core
 from outcore.chem.ci import determinants
+from outcore.chem.mrci.tables import in_memory
 
 CASES = {
     "one irrep": {"internal": [0, 0, 0], "external": [0, 0, 0], "groups": 1, "electrons": (2, 2)},
@@ -132,7 +133,8 @@ def test_groups_do_not_meet():
 def test_a_constant_is_added():
     case = Case(**CASES["core"])
     x = random_vector(case)
-    moved = _core.MRCIKernel(case.space, case.one, case.packed, constant=-1.5)
+    moved = case.made(constant=-1.5)
+    in_memory(moved, case.integrals.external, 4, 1)
     t = np.zeros_like(x)
     for task in moved.tasks(1e4):
         moved.apply(task, x, t, case.space.offsets[:-1])

@@ -1,0 +1,63 @@
+"""Where a product finds the integrals between pairs of external orbitals: tables in memory, or in a disk array that
+it reads in slabs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from outcore.arrays.disk_array import DiskArray
+from outcore.job.scratch import check_room
+from outcore.parallel import team
+
+if TYPE_CHECKING:
+    from outcore import _core
+    from outcore.chem.mrci.integrals import External
+    from outcore.chem.mrci.records import Orbitals
+    from outcore.job.world import World
+
+_SLAB_ELEMENTS = 1 << 20  # that a product reads at once
+_CHUNK_ELEMENTS = 1 << 17
+
+
+def table_bytes(orbitals: Orbitals) -> int:
+    """Of all tables."""
+    n, groups = orbitals.counts, orbitals.groups
+    total = 0
+    for irrep in range(groups):
+        pairs = sum(n[g] * n[g ^ irrep] for g in range(groups))
+        equal = sum(n) if irrep == 0 else 0
+        total += ((pairs + equal) // 2) ** 2 + ((pairs - equal) // 2) ** 2
+    return 8 * total
+
+
+def check_disk(world: World, orbitals: Orbitals) -> None:
+    """Raises OutcoreError (ENOSPC) if tables are too large for the disk. Collective."""
+    check_room(
+        world,
+        "integrals of a multireference CI",
+        [(Path(world.scratch), table_bytes(orbitals) if world.rank == 0 else 0)],
+    )
+
+
+def in_memory(kernel: _core.MRCIKernel, external: External, orbitals: int, threads: int) -> None:
+    kernel.reserve_external()
+    team.each(range(orbitals), threads, lambda _, c: kernel.take_external(c, external.column(c)))
+
+
+def on_disk(
+    world: World, kernel: _core.MRCIKernel, external: External, orbitals: int, threads: int
+) -> DiskArray:
+    """The array, which the caller closes when the kernel is not used any more. Collective."""
+    array = DiskArray(world, (max(kernel.external_size, 1),), chunk=(_CHUNK_ELEMENTS,))
+
+    def work(_thread: int, c: int) -> None:
+        for first, values in kernel.external_rows(c, external.column(c)):
+            array.put((slice(first, first + len(values)),), values)
+
+    with world.together("write integrals of a multireference CI"):
+        team.each(range(world.rank, orbitals, world.size), threads, work)
+        array.sync()
+    world.barrier()
+    kernel.read_external(array._native, _SLAB_ELEMENTS)
+    return array

@@ -1,0 +1,138 @@
+"""Integrals between external pairs: in memory, read from disk, made of three-index factors."""
+
+from __future__ import annotations
+
+import errno
+
+import numpy as np
+import pytest
+from mrci_dense import Case
+from mrci_molecules import WATER, mean_field
+
+from outcore.base.errors import OutcoreError
+from outcore.chem.mrci import MRCI, integrals, tables
+from outcore.job.world import World
+
+pytest.importorskip("pyscf")
+
+ENERGY = -76.1160029238
+CASES = [
+    {"internal": [0, 1, 2, 3], "external": [0, 0, 1, 2, 2, 3], "groups": 4, "electrons": (3, 2), "irrep": 2},
+    {"internal": [0, 0, 0], "external": [0, 0, 0], "groups": 1, "electrons": (2, 2), "shift": 0.3},
+]
+
+
+def water(**settings):
+    settings = {"comm": None, "inactive": 1, "active": 6} | settings
+    return MRCI.from_mean_field(mean_field(WATER), **settings)
+
+
+@pytest.mark.parametrize("slab", [1, 7, 1000])
+@pytest.mark.parametrize("case", CASES)
+def test_products_read_from_disk_what_is_in_memory(case, slab, monkeypatch):
+    monkeypatch.setattr(tables, "_SLAB_ELEMENTS", slab)
+    case = Case(**case)
+    x = np.random.default_rng(0).standard_normal(case.space.size)
+    wanted, shift = case.apply(x), case.kernel
+    with World("self") as world:
+        case.kernel = case.made(spin_shift=0.3 if case.orbitals.groups == 1 else 0.0)
+        array = tables.on_disk(world, case.kernel, case.integrals.external, len(case.orbitals.external), 2)
+        assert case.kernel.on_disk and array.nbytes == tables.table_bytes(case.orbitals)
+        assert case.kernel.integral_bytes == shift.integral_bytes - array.nbytes
+        np.testing.assert_allclose(case.apply(x), wanted, atol=1e-12)
+        array.close()
+
+
+def test_without_tables_there_is_no_product():
+    case = Case(**CASES[1])
+    case.kernel = case.made()
+    with pytest.raises(RuntimeError, match="there are no tables of integrals"):
+        case.apply(np.zeros(case.space.size))
+
+
+@pytest.mark.parametrize("more", [{}, {"vector_memory": 200_000}, {"threads": 3}])
+def test_streamed_energies_are_those_in_memory(more):
+    """Where all integrals do not fit they are decomposed to rounding."""
+    with water(integral_memory=0, **more) as ci:
+        assert ci.orbitals.two.title.endswith("tolerance 1e-11 Eh")
+        assert ci.kernel() == pytest.approx(ENERGY, abs=1e-9)
+        assert ci.streamed_bytes == tables.table_bytes(ci.orbitals.orbitals)
+    with water() as ci:
+        assert ci.kernel() == pytest.approx(ENERGY, abs=1e-9)
+        assert ci.streamed_bytes == 0
+
+
+def whole_of(ci, path):
+    """The same integrals as a file."""
+    from pyscf.tools import fcidump
+
+    two, n, u = ci.orbitals.two, ci.orbitals.count, ci.orbitals.choice.internal
+    packed = np.zeros((n * (n + 1) // 2,) * 2)
+    inner, outer = integrals.internal_pairs(u, n), integrals.external_pairs(u, n)
+    packed[inner] = two.rows
+    packed[:, inner] = two.rows.T
+    for c in range(n - u):
+        of_c = integrals._pairs_with(c, n - u)
+        packed[np.ix_(outer[of_c], outer)] = two.external.column(c)
+    electrons = 2 * ci.orbitals.electrons[0]
+    fcidump.from_integrals(
+        str(path), ci.orbitals.one, packed, n, electrons, ci.orbitals.core_energy, tol=1e-16
+    )
+
+
+@pytest.mark.parametrize("kind", ["ri", "cholesky"])
+def test_factors_and_the_integrals_that_they_make(kind, tmp_path):
+    """Frozen orbitals too are in the field of the factors."""
+    given = {"inactive": 0, "active": 6, "frozen": 1}
+    with water(integrals=kind, tolerance=1e-4, integral_memory=0, **given) as ci:
+        energy = ci.kernel()
+        whole_of(ci, tmp_path / "FCIDUMP")
+        assert ci.streamed_bytes > 0
+    del given["frozen"]
+    with MRCI.from_fcidump(tmp_path / "FCIDUMP", comm=None, **given) as ci:
+        assert ci.kernel() == pytest.approx(energy, abs=1e-9)
+    with water(inactive=0, active=6, frozen=1) as ci:
+        assert 1e-7 < abs(ci.kernel() - energy) < 1e-3
+
+
+def test_cisd_of_pyscf_with_the_same_fitting():
+    from pyscf import ci as pyscf_ci
+    from pyscf import gto, scf
+
+    mol = gto.M(atom=WATER, basis="6-31g", symmetry=True, verbose=0)
+    mf = scf.RHF(mol).density_fit(auxbasis="weigend").run(conv_tol=1e-12)
+    theirs = pyscf_ci.CISD(mf).run(conv_tol=1e-12)
+    with MRCI.from_mean_field(mf, inactive=5, active=0, comm=None, integral_memory=0) as ci:
+        assert ci.orbitals.two.title == "density fitting of the SCF"
+        assert ci.kernel() == pytest.approx(theirs.e_tot, abs=1e-9)
+        assert ci.e_reference == pytest.approx(mf.e_tot, abs=1e-9)
+
+
+def test_integrals_too_large_for_the_disk_are_refused_before_the_start(monkeypatch):
+    monkeypatch.setattr(tables, "table_bytes", lambda _: 1 << 60)
+    monkeypatch.setattr("outcore.chem.mrci.orbitals.table_bytes", lambda _: 1 << 60)
+    with pytest.raises(OutcoreError, match="arrays take 1152921504607 MB") as caught:
+        water(integral_memory=0)
+    assert caught.value.errno == errno.ENOSPC
+
+
+def test_factors_larger_than_memory():
+    with pytest.raises(
+        OutcoreError, match="three-index integrals of 100 functions over 20 orbitals"
+    ) as caught:
+        integrals.check_factors(100, 20, 1000)
+    assert caught.value.errno == errno.ENOMEM
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"integrals": "thc"}, "integrals 'thc' are none of conventional, ri, cholesky"),
+        ({"tolerance": 0.0}, "a tolerance of 0 Hartree"),
+        ({"integral_memory": -1}, "-1 bytes of memory for integrals"),
+        ({"integrals": "ri", "auxbasis": "nothing"}, "nothing"),
+    ],
+)
+def test_what_cannot_be(settings, message):
+    with pytest.raises(OutcoreError, match=message):
+        water(**settings)
