@@ -74,6 +74,22 @@ class MoleculeRun(Run):
         self.converge(mf, kind, mf.world)
         return mf
 
+    def fitted_scf(self, mol: Mole, kind: Kind, auxbasis: str | None) -> Any:
+        """A density-fitted SCF, which has converged; its integrals are closed. Collective."""
+        from outcore.chem import ri
+        from outcore.chem.ri.problem import settings
+
+        mf = getattr(ri, kind)(mol, auxbasis, **self.common_settings())
+        fitting = mf.with_df
+        self.converge(
+            mf,
+            kind,
+            self.world,
+            lambda: settings(mol, fitting.auxiliary_molecule(), fitting.screening),
+        )
+        fitting.close_integrals()
+        return mf
+
     def converge(self, mf: Any, kind: Kind, world: World, more: Callable[[], Settings] = dict) -> None:
         """Runs an SCF, or takes the orbitals that another run has kept. `more`: see restart.begin. Collective.
 

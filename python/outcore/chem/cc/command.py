@@ -73,26 +73,11 @@ class _Run(MoleculeRun):
         if self.options.estimate:
             return self._stand_in()
         if self.options.integrals == "ri":
-            mf = self._fitted()
+            mf = self.fitted_scf(self._mol, self._kind, self.options.jkbasis)
         else:
             mf = self.stored_scf(self._mol, self._kind)
             mf.close()
         self.renew_world()
-        return mf
-
-    def _fitted(self) -> Any:
-        from outcore.chem import ri
-        from outcore.chem.ri.problem import settings
-
-        mf = getattr(ri, self._kind)(self._mol, self.options.jkbasis, **self.common_settings())
-        fitting = mf.with_df
-        self.converge(
-            mf,
-            self._kind,
-            self.world,
-            lambda: settings(self._mol, fitting.auxiliary_molecule(), fitting.screening),
-        )
-        fitting.close_integrals()
         return mf
 
     def _stand_in(self) -> Any:

@@ -15,6 +15,8 @@ from outcore.chem.run import MoleculeRun
 from outcore.cli.run import with_options
 
 if TYPE_CHECKING:
+    from pyscf.gto import Mole
+
     from outcore.chem.mean_field import Kind
     from outcore.chem.mrci.mrci import MRCI
     from outcore.chem.mrci.solver import Iteration
@@ -24,9 +26,10 @@ NAMES = {"ci": "MRCI", "acpf": "MR-ACPF", "aqcc": "MR-AQCC"}  # of functionals
 
 @with_options
 def mrci(options: Options) -> int:
-    """Multireference CI of a molecule after its SCF: all single and double excitations from references."""
+    """Multireference CI of a molecule after its SCF, or of the integrals in an FCIDUMP file: all single and double
+    excitations from references."""
     with _Run(options) as run:
-        ci = run.of_molecule()
+        ci = run.of_file() if options.fcidump is not None else run.of_molecule()
         run.solve(ci)
         run.finish(run.world)
         run.refuse_unconverged(ci)
@@ -57,25 +60,60 @@ class _Run(MoleculeRun):
             options.title(f"{NAMES[options.functional]}({kind})", mol), f"scratch {self.world.scratch}"
         )
         self.say(f"point group {mol.groupname if mol.symmetry else 'C1'}")
-        mf = self.first_orbitals(mol, kind) if options.estimate else self.stored_scf(mol, kind)
-        ci = MRCI.from_mean_field(
+        mf = self._mean_field(mol, kind)
+        return MRCI.from_mean_field(
             mf,
             inactive=inactive,
             active=active,
             frozen=frozen,
             group=None if mol.symmetry else "C1",
-            irrep=options.irrep,
-            spin=options.spin,
-            roots=options.roots,
-            memory=options.memory,
-            threads=options.threads,
-            comm=self.world,
             with_integrals=not options.estimate,
-            **options.settings(),
+            **self._given(),
         )
-        if not options.estimate:
+
+    def _mean_field(self, mol: Mole, kind: Kind) -> Any:
+        if self.options.estimate:
+            return self.first_orbitals(mol, kind)
+        if self.options.integrals == "ri":
+            mf = self.fitted_scf(mol, kind, self.options.auxbasis)
+        else:
+            mf = self.stored_scf(mol, kind)
             mf.close()
+        self.renew_world()
+        return mf
+
+    def of_file(self) -> MRCI:
+        from outcore.chem.ci import fcidump
+        from outcore.chem.mrci.mrci import MRCI
+
+        options, path = self.options, self.options.fcidump
+        assert path is not None
+        frozen, electrons = int(options.frozen), 0
+        with self.world.together("read FCIDUMP", str(path)):
+            if self.world.rank == 0 and options.cas is not None:
+                electrons = sum(fcidump.read(path).electrons)
+        inactive, active = options.orbitals(self.world.broadcast(electrons), frozen)
+        ci = MRCI.from_fcidump(path, inactive=inactive, active=active, frozen=frozen, **self._given())
+        name = NAMES[options.functional]
+        self.header(
+            f"{name}  {path}: {sum(ci.electrons)} electrons, {ci.orbitals.count} orbitals",
+            f"scratch {self.world.scratch}",
+        )
+        for note in ci.orbitals.notes:
+            self.say(note)
         return ci
+
+    def _given(self) -> dict[str, Any]:
+        options = self.options
+        return {
+            "irrep": options.irrep,
+            "spin": options.spin,
+            "roots": options.roots,
+            "memory": options.memory,
+            "threads": options.threads,
+            "comm": self.world,
+            **options.settings(),
+        }
 
     def solve(self, ci: MRCI) -> None:
         options, records, functions = self.options, ci.records, ci.functions
@@ -103,6 +141,8 @@ class _Run(MoleculeRun):
                 self.say(line)
             self.results |= {"estimate": asdict(found)}
             return
+        if ci.orbitals.two.title:
+            self.say(f"integrals: {ci.orbitals.two.title}")
         ci.on_iteration = self._told
         begin = time.monotonic()
         ci.kernel()
@@ -133,6 +173,10 @@ class _Run(MoleculeRun):
                     self.say(f"  {kind:<12} {value:.8f}, energy {energy + value:.8f} Eh")
             roots.append(found)
         self.say(f"{len(ci.found.iterations)} iterations, {seconds:.1f} s")
+        if ci.streamed_bytes:
+            self.say(
+                f"each product read integrals between external pairs from disk, {ci.streamed_bytes / 1e6:.1f} MB"
+            )
         self.results |= {
             "energies_hartree": energies.tolist(),
             "reference_energies_hartree": before.tolist(),
@@ -140,6 +184,7 @@ class _Run(MoleculeRun):
             "iterations": len(ci.found.iterations),
             "mrci_seconds": seconds,
             "roots": roots,
+            "integrals_on_disk_bytes": ci.streamed_bytes,
         }
         if ci.report is not None:
             self._packed(ci)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,14 +13,46 @@ from outcore.base.errors import OutcoreError
 from outcore.chem import storage as storage_words
 from outcore.chem.hf.settings import METHOD, STORAGES
 from outcore.chem.mrci.settings import Settings
-from outcore.chem.options import MoleculeOptions
+from outcore.chem.options import BASIS, GEOMETRY, MoleculeOptions
 from outcore.job import preflight
+
+# What an FCIDUMP file takes the place of.
+_OF_MOLECULES = (
+    *("geometry", "basis", "ecp", "cart", "charge", "frame", "unit", "uhf", "rohf", "guess", "conv_tol"),
+    *("max_cycle", "storage", "screening", "restart", "group", "integrals", "tolerance", "auxbasis"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options(MoleculeOptions):
-    """Of multireference CI of a molecule, after its SCF."""
+    """Of multireference CI: of a molecule, after its SCF, or of the integrals in a file."""
 
+    geometry: Annotated[Path | None, GEOMETRY] = None  # type: ignore[assignment]
+    basis: Annotated[str | None, BASIS] = None  # type: ignore[assignment]
+    fcidump: Annotated[
+        Path | None,
+        typer.Option(
+            help="Take the integrals from this FCIDUMP file, instead of a molecule; its orbitals are frozen, "
+            "inactive, active and external ones in this order."
+        ),
+    ] = None
+    integrals: Annotated[
+        str,
+        typer.Option(
+            help="'conventional': all of them, decomposed to rounding where they do not fit into memory; 'ri': "
+            "density fitting, in the SCF too; 'cholesky': decomposed to --tolerance."
+        ),
+    ] = Settings.integrals
+    tolerance: Annotated[
+        float | None, typer.Option(help="Of --integrals cholesky (Hartree). Default: 1e-8.")
+    ] = None
+    auxbasis: Annotated[
+        str | None,
+        typer.Option(
+            help="Auxiliary basis of --integrals ri: a name or a file, or 'auto' for even-tempered functions where "
+            "none is on record. Default: that of the basis for Coulomb and exchange."
+        ),
+    ] = None
     rohf: Annotated[bool, typer.Option("--rohf", help="Restricted open-shell.")] = False
     frozen: Annotated[
         str, typer.Option(help="Lowest orbitals that are not correlated: a number, or 'auto' for the cores.")
@@ -56,9 +88,13 @@ class Options(MoleculeOptions):
             "largest that the molecule has."
         ),
     ] = None
-    irrep: Annotated[str | None, typer.Option(help="Of the states, by name. Default: that of the SCF.")] = (
-        None
-    )
+    irrep: Annotated[
+        str | None,
+        typer.Option(
+            help="Of the states, by name; a number as in ORBSYM with --fcidump. Default: that of the SCF, or "
+            "ISYM."
+        ),
+    ] = None
     roots: Annotated[int, typer.Option(help="Number of states.")] = 1
     acpf: Annotated[bool, typer.Option("--acpf", help="MR-ACPF in place of CI.")] = False
     aqcc: Annotated[bool, typer.Option("--aqcc", help="MR-AQCC in place of CI.")] = False
@@ -81,6 +117,16 @@ class Options(MoleculeOptions):
         return "acpf" if self.acpf else "aqcc" if self.aqcc else "ci"
 
     def check(self) -> None:
+        if self.fcidump is not None:
+            self._check_file()
+        elif self.geometry is None or self.basis is None:
+            missing = "GEOMETRY" if self.geometry is None else "--basis"
+            raise _refused(f"{missing} is missing: give an XYZ file and --basis, or --fcidump FILE")
+        if self.integrals != "ri":
+            why = f"with --integrals {self.integrals}, which needs no auxiliary basis"
+            preflight.refuse({"--auxbasis": self.auxbasis}, why)
+        if self.integrals != "cholesky":
+            preflight.refuse({"--tolerance": self.tolerance}, "without --integrals cholesky")
         if self.uhf:
             preflight.refuse(
                 {"--uhf": True}, "for a multireference CI, which takes the orbitals of RHF or ROHF"
@@ -103,6 +149,17 @@ class Options(MoleculeOptions):
         storage_words.check(self.storage, STORAGES, METHOD)
         self.settings()
         super().check()
+
+    def _check_file(self) -> None:
+        defaults = {each.name: each.default for each in fields(self)}
+        given = [name for name in _OF_MOLECULES if getattr(self, name) != defaults[name]]
+        named = {
+            ("GEOMETRY" if name == "geometry" else f"--{name.replace('_', '-')}"): True
+            for name in sorted(given)
+        }
+        preflight.refuse(named, "with --fcidump, whose integrals are taken as they are")
+        if not self.frozen.isdigit():
+            raise _refused(f"--frozen {self.frozen}: with --fcidump a number is needed")
 
     def _cas(self) -> tuple[int, int]:
         """Electrons and orbitals."""
@@ -134,13 +191,20 @@ class Options(MoleculeOptions):
             "max_cycle": self.iterations,
             "error_bound": self.error_bound,
             "checkpoint": self.checkpoint,
+            "integrals": self.integrals,
+            "auxbasis": self.auxbasis,
         }
+        if self.tolerance is not None:
+            found["tolerance"] = self.tolerance
         Settings(**found)
         return found
 
     def reads(self) -> dict[str, Any]:
         words = self.references in ("symmetry", "all")
-        return super().reads() | {"the references": None if words else Path(self.references)}
+        return super().reads() | {
+            "the integrals": self.fcidump,
+            "the references": None if words else Path(self.references),
+        }
 
 
 def _refused(detail: str) -> OutcoreError:

@@ -66,6 +66,7 @@ class Correlated:
         permutation: orbital k here is orbital permutation[k] of the caller, counted behind the frozen ones.
         coefficients, frozen: [function][orbital], None without a molecule.
         irrep: of the determinant of the mean field.
+        notes: what was taken for granted in a file.
     """
 
     one: Matrix
@@ -81,6 +82,7 @@ class Correlated:
     mol: Mole | None = None
     coefficients: Matrix | None = None
     frozen: Matrix | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def count(self) -> int:
@@ -188,6 +190,7 @@ def of_file(path: Path, world: World, *, inactive: int, active: int, frozen: int
                 h.names,
                 order,
                 dump.irrep,
+                notes=dump.notes,
             )
     shared: Correlated = world.broadcast(found)
     return shared
@@ -300,6 +303,7 @@ def _with_integrals(found: Correlated, mf: Any, world: World, wanted: Wanted | N
     """Collective."""
     if wanted is None:
         return found
+    _check_memory(found, wanted.free.bytes)
     mine = table_bytes(found.orbitals)
     room = wanted.free.bytes // 2 if wanted.tables_bytes is None else wanted.tables_bytes
     fitted = wanted.kind == "conventional" and getattr(mf, "with_df", None) is not None
@@ -378,6 +382,23 @@ def _whole(found: Correlated, mf: Any, free_bytes: int, scratch: str) -> Correla
 def integral_bytes(orbitals: int) -> int:
     """Of all two-electron integrals."""
     return 8 * (orbitals * (orbitals + 1) // 2) ** 2
+
+
+def row_bytes(found: Correlated) -> int:
+    """Of integrals with an internal orbital, at each process."""
+    n, u = found.count, found.choice.internal
+    return 8 * (u * (u + 1) // 2 + (n - u) * u) * (n * (n + 1) // 2)
+
+
+def _check_memory(found: Correlated, free_bytes: int) -> None:
+    needed = row_bytes(found)
+    if needed > free_bytes:
+        raise OutcoreError(
+            errno.ENOMEM,
+            _TAKE,
+            detail=f"integrals over {found.count} orbitals take {needed / 1e6:.0f} MB, there are "
+            f"{max(0, free_bytes) / 1e6:.0f} MB: take a smaller basis, or more memory",
+        )
 
 
 def _plain(mf: Any, free_bytes: int) -> Any:

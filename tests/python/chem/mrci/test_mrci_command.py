@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from outcore.base.errors import NotConverged, OutcoreError
+from outcore.chem.mrci import MRCI
 from outcore.cli import main as cli
 
 pytest.importorskip("pyscf")
@@ -22,6 +23,13 @@ def water(tmp_path) -> Path:
     path = tmp_path / "water.xyz"
     path.write_text(WATER)
     return path
+
+
+def test_neither_a_molecule_nor_a_file():
+    with pytest.raises(OutcoreError, match="GEOMETRY is missing"):
+        cli.run(["mrci", "--cas", "2,2"])
+    with pytest.raises(OutcoreError, match="--frozen auto: with --fcidump a number is needed"):
+        cli.run(["mrci", "--fcidump", "x", "--frozen", "auto", "--cas", "2,2"])
 
 
 def run(path: Path, *arguments: str) -> int:
@@ -51,6 +59,35 @@ def test_a_cas_and_packed_vectors(water, capsys):
     output = capsys.readouterr().out
     assert "MRCI energy of root 1: -76.116004" in output
     assert "bits an element" in output and "packing raises the energy by" in output
+
+
+@pytest.mark.parametrize("space", [("--inactive", "0", "--active", "6"), ("--cas", "8,6")])
+def test_integrals_of_a_file(tmp_path, capsys, space):
+    from mrci_molecules import WATER as MOLECULE
+    from mrci_molecules import mean_field
+    from pyscf.tools import fcidump
+
+    path, results = tmp_path / "FCIDUMP", tmp_path / "results.json"
+    fcidump.from_scf(mean_field(MOLECULE), str(path), tol=1e-15)
+    given = ("--fcidump", str(path), "--frozen", "1", *space, "--threads", "1", "--json", str(results))
+    assert cli.run(["mrci", *given]) == 0
+    output = capsys.readouterr().out
+    assert f"MRCI  {path}: 8 electrons, 12 orbitals" in output and "MRCI energy of root 1:" in output
+    with MRCI.from_mean_field(mean_field(MOLECULE), frozen=1, inactive=0, active=6, comm=None) as ci:
+        assert json.loads(results.read_text())["energies_hartree"][0] == pytest.approx(ci.kernel(), abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "title"),
+    [
+        (("ri",), "functions"),
+        (("cholesky", "--tolerance", "1e-10"), "Cholesky vectors, tolerance 1e-10 Eh"),
+    ],
+)
+def test_three_index_integrals(water, capsys, arguments, title):
+    assert run(water, *SPACE, "--integrals", *arguments) == 0
+    output = capsys.readouterr().out
+    assert "integrals: " in output and title in output and "MRCI energy of root 1: -76.11" in output
 
 
 def test_an_estimate_has_no_energies(water, capsys):
@@ -103,6 +140,11 @@ def test_too_few_iterations(water):
         ((*SPACE, "--references", "missing"), "missing"),
         ((*SPACE, "--roots", "0"), "--roots"),
         ((*SPACE, "--irrep", "Ag"), "irrep Ag"),
+        ((*SPACE, "--integrals", "thc"), "integrals 'thc' are none of"),
+        ((*SPACE, "--auxbasis", "weigend"), "--auxbasis"),
+        ((*SPACE, "--tolerance", "1e-5"), "--tolerance"),
+        ((*SPACE, "--integrals", "ri", "--auxbasis", "nothing"), "nothing"),
+        ((*SPACE, "--fcidump", "x"), "GEOMETRY has no effect with --fcidump"),
     ],
 )
 def test_what_is_refused(water, arguments, message):
