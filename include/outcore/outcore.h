@@ -57,6 +57,13 @@
  *  failure in the calling thread (what, where, how much) is oc_strerror() of the code returned, or
  * oc_last_error(). The library never ends the process, and no C++ exception leaves it.
  *
+ *  What each function returns stands with it. Beside that, any that takes a handle returns EBADF for one that
+ * was never given out, was closed, or is of the process that this one was forked from; any may return ENOMEM;
+ * and EINVAL for a place that is NULL and may not be.
+ *
+ *  A collective function returns an error at all processes, if one has it; but a handle that is none is known
+ * to nobody, so it is an error where it is given.
+ *
  *  A write may be kept in memory and carried out later. If that fails, the next write, flush or close of the
  *  file returns the error.
  *

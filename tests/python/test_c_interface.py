@@ -113,6 +113,16 @@ def test_each_function_of_a_header_is_exported_and_the_other_way_round():
     assert exported("liboutcore_pario.so") == exported("liboutcore_pario_integer4.so")
 
 
+def test_each_function_says_what_it_returns():
+    """Errors, or whose errors they are; where they are not returned as a code, that is so."""
+    without_code = {"oc_element_bytes", "oc_strerror", "oc_last_error", "oc_version"}
+    says = re.compile(r"@return|\bE[A-Z]{3,}\b|[Aa]s (for )?oc_\w+\(\)|what oc_\w+\(\) does")
+    declared = re.compile(r"(/\*\*(?:(?!\*/).)*\*/)?\s*OUTCORE_API [^;]*?\b(oc_\w+)\(", re.DOTALL)
+    found = [match for header in HEADERS for match in declared.findall(header.read_text())]
+    assert len(found) > 100
+    assert {name for comment, name in found if not says.search(comment)} == without_code
+
+
 if __name__ == "__main__":
     LIST.write_text("\n".join(interface()) + "\n")
     sys.exit(0)

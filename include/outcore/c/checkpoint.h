@@ -47,11 +47,13 @@ OUTCORE_API int oc_checkpoint_begin(int world, const char* path, const oc_checkp
  *  @param[in] name Letters, digits and _ . + -, at most 100, which no other array of the checkpoint has.
  *  @return EINVAL (name), EBADF. */
 OUTCORE_API int oc_checkpoint_add_ga(int saving, const char* name, int ga);
-/** @brief Adds a disk array. */
+/** @brief Adds a disk array.
+ *  @return As oc_checkpoint_add_ga(). */
 OUTCORE_API int oc_checkpoint_add_dra(int saving, const char* name, int dra);
 /** @brief Adds memory, contiguous and row-major, that is the same at all processes and stays until the
  * commit.
- *  @param[in] rank,shape 0 (one element) to #OC_MAX_RANK dimensions. */
+ *  @param[in] rank,shape 0 (one element) to #OC_MAX_RANK dimensions.
+ *  @return EINVAL (name, type, shape, no memory), EBADF. */
 OUTCORE_API int oc_checkpoint_add_values(int saving, const char* name, int type, int rank,
                                          const int64_t* shape, const void* values);
 /** @brief Saves what was added; then it is on stable storage. Collective. The handle is ended in any case.
@@ -61,7 +63,8 @@ OUTCORE_API int oc_checkpoint_add_values(int saving, const char* name, int type,
  *  @return ENOSPC, EIO, ENOENT (the directory that it lies in), EEXIST (a disk array has the path), EBUSY
  * (somebody else saves), EINVAL (processes added different arrays): the same at all processes. */
 OUTCORE_API int oc_checkpoint_commit(int saving, const char* metadata);
-/** @brief Ends the handle; nothing is saved. Not collective. */
+/** @brief Ends the handle; nothing is saved. Not collective.
+ *  @return EBADF. */
 OUTCORE_API int oc_checkpoint_abandon(int saving);
 
 /** @brief Opens a checkpoint that any number of processes has saved, also in Python. Collective. It stays
@@ -72,11 +75,14 @@ OUTCORE_API int oc_checkpoint_abandon(int saving);
 OUTCORE_API int oc_checkpoint_open(int world, const char* path, int* checkpoint);
 /** @brief The text of oc_checkpoint_commit(), cut to `size` with the final 0; of Python, if it is no text, as
  * JSON.
- *  @param[out] bytes Its length, without the final 0; may be NULL. */
+ *  @param[out] bytes Its length, without the final 0; may be NULL.
+ *  @return EBADF. */
 OUTCORE_API int oc_checkpoint_metadata(int checkpoint, char* text, size_t size, int64_t* bytes);
-/** @brief How many arrays it has. */
+/** @brief How many arrays it has.
+ *  @return EBADF, EINVAL (`count` is NULL). */
 OUTCORE_API int oc_checkpoint_count(int checkpoint, int* count);
-/** @brief Name of an array, by its number from 0, in the order in which they were added; cut to `size`. */
+/** @brief Name of an array, by its number from 0, in the order in which they were added; cut to `size`.
+ *  @return EINVAL (no such number), EBADF. */
 OUTCORE_API int oc_checkpoint_name(int checkpoint, int number, char* name, size_t size);
 /** @brief What an array is; nothing is read. Each place may be NULL.
  *  @param[out] kind One of OC_KEPT_*.
@@ -88,13 +94,16 @@ OUTCORE_API int oc_checkpoint_inquire(int checkpoint, const char* name, int* kin
  *  @return ENOENT (no such array), EINVAL (another type or shape), EIO. */
 OUTCORE_API int oc_checkpoint_read_ga(int checkpoint, const char* name, int ga);
 /** @brief Reads all of an array into memory of each process, contiguous and row-major. Collective.
- *  @param[in] bytes Of the memory: EINVAL if it is not the size of the array. */
+ *  @param[in] bytes Of the memory: EINVAL if it is not the size of the array.
+ *  @return ENOENT (no such array), EBADF, EIO, ENOMEM. */
 OUTCORE_API int oc_checkpoint_read_values(int checkpoint, const char* name, void* values, int64_t bytes);
 /** @brief Opens an array, to read from, in place: oc_dra_close() it before the checkpoint is saved again.
  * Collective.
- *  @param[out] array A handle for calls named oc_dra_*. */
+ *  @param[out] array A handle for calls named oc_dra_*.
+ *  @return ENOENT (no such array), EINVAL (`array` is NULL), EBADF, EIO. */
 OUTCORE_API int oc_checkpoint_open_dra(int checkpoint, const char* name, int* array);
-/** @brief Ends the handle; whoever saves may remove what it was. Not collective. */
+/** @brief Ends the handle; whoever saves may remove what it was. Not collective.
+ *  @return EBADF. */
 OUTCORE_API int oc_checkpoint_close(int checkpoint);
 
 #ifdef __cplusplus

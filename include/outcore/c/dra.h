@@ -48,13 +48,16 @@ OUTCORE_API int oc_dra_create(int world, int type, int rank, const int64_t* shap
  * writes). */
 OUTCORE_API int oc_dra_open(int world, const char* path, int writable, int* array);
 
-/** @brief What an array is. Each place may be NULL; lists have room for `OC_MAX_RANK` numbers. */
+/** @brief What an array is. Each place may be NULL; lists have room for `OC_MAX_RANK` numbers.
+ *  @return EBADF. */
 OUTCORE_API int oc_dra_inquire(int array, int* type, int* rank, int64_t* shape, int64_t* chunk);
 /** @brief What the array holds, as oc_dra_create() or oc_dra_flush() were told; cut to `size` with the final
  * 0. Python reads and writes the same text; what it has written that is no text is handed out as JSON.
- *  @param[out] bytes Its length, without the final 0; may be NULL. */
+ *  @param[out] bytes Its length, without the final 0; may be NULL.
+ *  @return EBADF. */
 OUTCORE_API int oc_dra_metadata(int array, char* text, size_t size, int64_t* bytes);
-/** @brief Bytes on all disks. Collective. */
+/** @brief Bytes on all disks. Collective.
+ *  @return EINVAL (`bytes` is NULL), EBADF, EIO. */
 OUTCORE_API int oc_dra_stored_bytes(int array, int64_t* bytes);
 
 /** @brief Writes a box from a section of a global array, and waits. Collective.
@@ -62,7 +65,8 @@ OUTCORE_API int oc_dra_stored_bytes(int array, int64_t* bytes);
  *  @return EINVAL, EBADF, EROFS, ENOSPC, EIO: the same at all processes. */
 OUTCORE_API int oc_dra_write_all(int array, const int64_t* begin, const int64_t* end, int ga,
                                  const int64_t* ga_begin, const int64_t* ga_end, const int* order);
-/** @brief Reads a box into a section of a global array, and waits. Collective. */
+/** @brief Reads a box into a section of a global array, and waits. Collective.
+ *  @return EINVAL, EBADF, EIO (also of damage that a checksum shows), ENOMEM: the same at all processes. */
 OUTCORE_API int oc_dra_read_all(int array, const int64_t* begin, const int64_t* end, int ga,
                                 const int64_t* ga_begin, const int64_t* ga_end, const int* order);
 /** @brief Begins what oc_dra_write_all() does. The global array must not be changed before oc_wait(). */
@@ -74,10 +78,12 @@ OUTCORE_API int oc_dra_read_all_async(int array, const int64_t* begin, const int
                                       const int64_t* ga_begin, const int64_t* ga_end, const int* order,
                                       int64_t* request);
 /** @brief Every process writes a box of its own (an empty one: nothing) from its memory. Collective. Boxes
- * must not overlap, but if all are the same they are taken to hold the same data. */
+ * must not overlap, but if all are the same they are taken to hold the same data.
+ *  @return As oc_dra_write_all(). */
 OUTCORE_API int oc_dra_write_blocks_all(int array, const int64_t* begin, const int64_t* end,
                                         const void* memory, const int64_t* stride_bytes);
-/** @brief Every process reads a box of its own into its memory. Collective. */
+/** @brief Every process reads a box of its own into its memory. Collective.
+ *  @return As oc_dra_read_all(). */
 OUTCORE_API int oc_dra_read_blocks_all(int array, const int64_t* begin, const int64_t* end, void* memory,
                                        const int64_t* stride_bytes);
 /** @brief Begins what oc_dra_write_blocks_all() does. */
@@ -92,11 +98,13 @@ OUTCORE_API int oc_dra_read_blocks_all_async(int array, const int64_t* begin, co
  *  @return EINVAL (outside), EBADF (closed, here or at an owner), EIO, ENOMEM. */
 OUTCORE_API int oc_dra_get(int array, const int64_t* begin, const int64_t* end, void* memory,
                            const int64_t* stride_bytes);
-/** @brief Writes a box. When it fails elements in the box hold old or new values. */
+/** @brief Writes a box. When it fails elements in the box hold old or new values.
+ *  @return EINVAL (outside), EBADF, EROFS (opened to read), ENOSPC, EIO, ENOMEM. */
 OUTCORE_API int oc_dra_put(int array, const int64_t* begin, const int64_t* end, const void* memory,
                            const int64_t* stride_bytes);
 /** @brief Adds alpha (NULL: one) times the memory to a box; what others add is not lost. Types of 4 bytes and
- * more. */
+ * more.
+ *  @return EINVAL (also for a type of less), else as oc_dra_put(). */
 OUTCORE_API int oc_dra_acc(int array, const int64_t* begin, const int64_t* end, const void* memory,
                            const int64_t* stride_bytes, const void* alpha);
 /** @brief Begins what oc_dra_get() does. */
@@ -108,18 +116,22 @@ OUTCORE_API int oc_dra_put_async(int array, const int64_t* begin, const int64_t*
 /** @brief Begins what oc_dra_acc() does. */
 OUTCORE_API int oc_dra_acc_async(int array, const int64_t* begin, const int64_t* end, const void* memory,
                                  const int64_t* stride_bytes, const void* alpha, int64_t* request);
-/** @brief Hints that a box will be read soon: its owners begin to. Returns at once; nothing to wait for. */
+/** @brief Hints that a box will be read soon: its owners begin to. Returns at once; nothing to wait for.
+ *  @return EINVAL (outside), EBADF. */
 OUTCORE_API int oc_dra_prefetch(int array, const int64_t* begin, const int64_t* end);
 
 /** @brief What this process has put is complete and visible to all, and what others have is visible here.
  *  @return The error of a put that nobody waited for. */
 OUTCORE_API int oc_dra_sync(int array);
-/** @brief Puts everything on stable storage and commits it, with new metadata unless NULL. Collective. */
+/** @brief Puts everything on stable storage and commits it, with new metadata unless NULL. Collective.
+ *  @return ENOSPC, EIO, EBADF, EINVAL (metadata): the same at all processes. */
 OUTCORE_API int oc_dra_flush(int array, const char* metadata);
 /** @brief Commits a persistent array, drops a scratch array. Collective. The handle is closed also when an
- * error is returned: that of a transfer that nobody waited for. */
+ * error is returned: that of a transfer that nobody waited for.
+ *  @return EBADF; ENOSPC, EIO: the same at all processes. */
 OUTCORE_API int oc_dra_close(int array);
-/** @brief Closes without committing, and deletes the files. Collective. */
+/** @brief Closes without committing, and deletes the files. Collective.
+ *  @return EBADF, EROFS (opened to read), EIO, EACCES. */
 OUTCORE_API int oc_dra_delete(int array);
 
 #ifdef __cplusplus

@@ -43,42 +43,51 @@ OUTCORE_API int oc_eaf_write(int file, int64_t offset, const void* buffer, int64
 OUTCORE_API int oc_eaf_read(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* moved);
 
 /** @brief Begins a write, and returns within microseconds. The I/O goes on without further calls.
- *  @param[out] request The request, for oc_wait(). */
+ *  @param[out] request The request, for oc_wait().
+ *  @return EINVAL, EBADF, ENOMEM; those of the write come from oc_wait(). */
 OUTCORE_API int oc_eaf_write_async(int file, int64_t offset, const void* buffer, int64_t bytes,
                                    int64_t* request);
 
 /** @brief Begins a read, and returns within microseconds. The I/O goes on without further calls.
- *  @param[out] request The request, for oc_wait(). */
+ *  @param[out] request The request, for oc_wait().
+ *  @return EINVAL, EBADF, ENOMEM; those of the read come from oc_wait(). */
 OUTCORE_API int oc_eaf_read_async(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* request);
 
-/** @brief Puts all bytes written on stable storage. Returns the error of an earlier write kept in memory. */
+/** @brief Puts all bytes written on stable storage. Returns the error of an earlier write kept in memory.
+ *  @return EBADF, ENOSPC, EIO. */
 OUTCORE_API int oc_eaf_flush(int file);
 
 /** @brief Closes a handle. The bytes stay until the process ends, for the next open of the name.
  *
- *  Waits for everything under way. The handle is closed also when an error is returned. */
+ *  Waits for everything under way. The handle is closed also when an error is returned.
+ *  @return EBADF; ENOSPC, EIO (of a write that was kept in memory). */
 OUTCORE_API int oc_eaf_close(int file);
 
-/** @brief Closes a handle and removes the file. */
+/** @brief Closes a handle and removes the file.
+ *  @return EBADF, EACCES. */
 OUTCORE_API int oc_eaf_delete(int file);
 
-/** @brief Length of the file, with everything written so far. */
+/** @brief Length of the file, with everything written so far.
+ *  @return EBADF, EINVAL (`bytes` is NULL). */
 OUTCORE_API int oc_eaf_length(int file, int64_t* bytes);
 
-/** @brief Sets the length of the file. Where it grows it reads as zeros. */
+/** @brief Sets the length of the file. Where it grows it reads as zeros.
+ *  @return EINVAL (negative), EBADF, EFBIG, EIO. */
 OUTCORE_API int oc_eaf_truncate(int file, int64_t bytes);
 
 /** @brief Reserves space on the disk; the length becomes at least `bytes`. ENOSPC if there is not enough. */
 OUTCORE_API int oc_eaf_preallocate(int file, int64_t bytes);
 
 /** @brief Tells whether an offset is at or beyond the end of the file.
- *  @param[out] at_end 1 if it is, else 0. */
+ *  @param[out] at_end 1 if it is, else 0.
+ *  @return EBADF, EINVAL (`at_end` is NULL). */
 OUTCORE_API int oc_eaf_eof(int file, int64_t offset, int* at_end);
 
 /** @brief Free space and type of the file system under a scratch directory.
  *  @param[in] scratch NULL or "": the default one.
  *  @param[out] free_bytes What this user may still write; may be NULL.
- *  @param[out] type Its name ("ext4", "xfs", "nfs"), cut to `type_size` with the final 0; may be NULL. */
+ *  @param[out] type Its name ("ext4", "xfs", "nfs"), cut to `type_size` with the final 0; may be NULL.
+ *  @return ENOENT, ENOTDIR, EACCES. */
 OUTCORE_API int oc_eaf_stat(const char* scratch, int64_t* free_bytes, char* type, size_t type_size);
 
 #ifdef __cplusplus

@@ -48,7 +48,8 @@ typedef struct oc_ga_options {
 OUTCORE_API int oc_ga_create(int world, int type, int rank, const int64_t* shape,
                              const oc_ga_options* options, int* array);
 
-/** @brief What an array is. Each place may be NULL; `shape` has room for `OC_MAX_RANK` numbers. */
+/** @brief What an array is. Each place may be NULL; `shape` has room for `OC_MAX_RANK` numbers.
+ *  @return EBADF. */
 OUTCORE_API int oc_ga_inquire(int array, int* type, int* rank, int64_t* shape);
 
 /** @brief The box of a process, empty if it holds nothing.
@@ -61,21 +62,24 @@ OUTCORE_API int oc_ga_owner(int array, const int64_t* index, int* process);
 /** @brief The part of this process, in place, row-major; until oc_ga_close(). oc_ga_sync() orders direct
  * loads and stores with the transfers of others.
  *  @param[out] shape Of that memory; for block-cyclic as ScaLAPACK's local array. May be NULL.
- *  @param[out] stride_bytes May be NULL. */
+ *  @param[out] stride_bytes May be NULL.
+ *  @return EINVAL (`memory` is NULL), EBADF. */
 OUTCORE_API int oc_ga_local(int array, void** memory, int64_t* shape, int64_t* stride_bytes);
 
 /** @brief Copies a box into memory of the caller, which must not be the array's own. EINVAL (outside), EBADF.
  */
 OUTCORE_API int oc_ga_get(int array, const int64_t* begin, const int64_t* end, void* memory,
                           const int64_t* stride_bytes);
-/** @brief Copies memory of the caller into a box. */
+/** @brief Copies memory of the caller into a box.
+ *  @return EINVAL (outside, no memory), EBADF. */
 OUTCORE_API int oc_ga_put(int array, const int64_t* begin, const int64_t* end, const void* memory,
                           const int64_t* stride_bytes);
 /** @brief Adds alpha, one element of the array's type (NULL: one), times the memory to a box; what others add
  * is not lost. Types of 4 bytes and more, else EINVAL. */
 OUTCORE_API int oc_ga_acc(int array, const int64_t* begin, const int64_t* end, const void* memory,
                           const int64_t* stride_bytes, const void* alpha);
-/** @brief Begins what oc_ga_get() does; the memory is in use until oc_wait(). */
+/** @brief Begins what oc_ga_get() does; the memory is in use until oc_wait().
+ *  @return As oc_ga_get(). */
 OUTCORE_API int oc_ga_get_async(int array, const int64_t* begin, const int64_t* end, void* memory,
                                 const int64_t* stride_bytes, int64_t* request);
 /** @brief Begins what oc_ga_put() does; the memory may be used again after oc_wait(). */
@@ -86,26 +90,32 @@ OUTCORE_API int oc_ga_acc_async(int array, const int64_t* begin, const int64_t* 
                                 const int64_t* stride_bytes, const void* alpha, int64_t* request);
 
 /** @brief Copies single elements into memory, contiguous, in their order.
- *  @param[in] indices The index of each, one after the other: count times rank numbers. */
+ *  @param[in] indices The index of each, one after the other: count times rank numbers.
+ *  @return EINVAL (outside, no memory), EBADF. */
 OUTCORE_API int oc_ga_gather(int array, int64_t count, const int64_t* indices, void* memory);
-/** @brief Copies memory into single elements. Of two to one element either may be the last. */
+/** @brief Copies memory into single elements. Of two to one element either may be the last.
+ *  @return As oc_ga_gather(). */
 OUTCORE_API int oc_ga_scatter(int array, int64_t count, const int64_t* indices, const void* memory);
-/** @brief Adds alpha (NULL: one) times memory to single elements. */
+/** @brief Adds alpha (NULL: one) times memory to single elements.
+ *  @return As oc_ga_gather(); EINVAL also for types of less than 4 bytes. */
 OUTCORE_API int oc_ga_scatter_acc(int array, int64_t count, const int64_t* indices, const void* memory,
                                   const void* alpha);
 
 /** @brief Adds to an element of an array of #OC_INT64, atomically.
- *  @param[out] before The value before; may be NULL. */
+ *  @param[out] before The value before; may be NULL.
+ *  @return EINVAL (outside, another type), EBADF. */
 OUTCORE_API int oc_ga_read_increment(int array, const int64_t* index, int64_t value, int64_t* before);
 
-/** @brief Sets all elements to one value, an element of the array's type; NULL: zero. Collective. */
+/** @brief Sets all elements to one value, an element of the array's type; NULL: zero. Collective.
+ *  @return EBADF. */
 OUTCORE_API int oc_ga_fill(int array, const void* value);
 /** @brief Copies all elements between arrays of one type and shape. Collective. EINVAL (type, shape). */
 OUTCORE_API int oc_ga_copy(int from, int to);
 /** @brief Sum of the products of elements, without conjugation, of two arrays of one type and shape:
  * #OC_INT64, #OC_FLOAT32, #OC_FLOAT64, #OC_COMPLEX64 or #OC_COMPLEX128. The same, bit by bit, at all
  * processes. Collective.
- *  @param[out] result One element of that type. */
+ *  @param[out] result One element of that type.
+ *  @return EINVAL (type, shape, no place for the result), EBADF. */
 OUTCORE_API int oc_ga_dot(int a, int b, void* result);
 /** @brief c = alpha op(a) op(b) + beta c, for matrices of one type: #OC_FLOAT32, #OC_FLOAT64, #OC_COMPLEX64
  * or #OC_COMPLEX128. Each process computes the part of c that it holds, from blocks of a and b that it gets.
@@ -125,7 +135,8 @@ OUTCORE_API int oc_ga_gemm(int trans_a, int trans_b, const void* alpha, int a, i
  *  @return The error of a put that nobody waited for, at any process. */
 OUTCORE_API int oc_ga_sync(int array);
 /** @brief Waits for what is under way, and gives the memory back. Collective. The handle is closed also when
- * an error is returned, which is as of oc_ga_sync(). */
+ * an error is returned, which is as of oc_ga_sync().
+ *  @return EBADF. */
 OUTCORE_API int oc_ga_close(int array);
 
 #ifdef __cplusplus

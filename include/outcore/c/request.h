@@ -21,11 +21,13 @@ extern "C" {
 OUTCORE_API int oc_wait(int64_t request, int64_t* bytes);
 
 /** @brief Tells whether a request is done, without blocking. It must still be waited for.
- *  @param[out] done 1 if complete or failed, else 0. */
+ *  @param[out] done 1 if complete or failed, else 0.
+ *  @return EINVAL (no such request, `done` is NULL). */
 OUTCORE_API int oc_test(int64_t request, int* done);
 
 /** @brief Waits for all requests of a list, of any kinds, and ends them; returns the error of the first that
- * failed. */
+ * failed.
+ *  @return EINVAL (no list, no such request), or what the first that failed came to. */
 OUTCORE_API int oc_wait_all(int count, const int64_t* requests);
 
 /** @brief Waits until one request of a list, of any kinds, is done. It must still be waited for, which

@@ -40,11 +40,13 @@ OUTCORE_API int oc_rf_put(int file, int64_t record, const void* buffer, int64_t 
  *  @return ENOENT (there is none), EMSGSIZE (longer than `bytes`), EINVAL (number), EBADF, EIO. */
 OUTCORE_API int oc_rf_get(int file, int64_t record, void* buffer, int64_t bytes, int64_t* size);
 
-/** @brief Begins a put. It takes effect when it has been waited for, or in oc_rf_sync(). */
+/** @brief Begins a put. It takes effect when it has been waited for, or in oc_rf_sync().
+ *  @return As oc_rf_put(), or from oc_wait(). */
 OUTCORE_API int oc_rf_put_async(int file, int64_t record, const void* buffer, int64_t bytes,
                                 int64_t* request);
 
-/** @brief Begins a get. */
+/** @brief Begins a get.
+ *  @return As oc_rf_get(), or from oc_wait(). */
 OUTCORE_API int oc_rf_get_async(int file, int64_t record, void* buffer, int64_t bytes, int64_t* request);
 
 /** @brief Size of a record. ENOENT if there is none. Not collective. */
@@ -54,19 +56,22 @@ OUTCORE_API int oc_rf_size(int file, int64_t record, int64_t* bytes);
  * nothing from the disk. ENOENT if there is none. */
 OUTCORE_API int oc_rf_capacity(int file, int64_t record, int64_t* bytes);
 
-/** @brief Removes a record, if there is one. Not collective. */
+/** @brief Removes a record, if there is one. Not collective.
+ *  @return EINVAL (number), EBADF. */
 OUTCORE_API int oc_rf_erase(int file, int64_t record);
 
 /** @brief Makes all puts of this process complete and visible to all. Not collective.
  *  @return The error of a put that nobody waited for. */
 OUTCORE_API int oc_rf_sync(int file);
 
-/** @brief oc_rf_sync() of all processes, and on stable storage. Collective. */
+/** @brief oc_rf_sync() of all processes, and on stable storage. Collective.
+ *  @return EBADF, and as oc_rf_sync(). */
 OUTCORE_API int oc_rf_flush(int file);
 
 /** @brief Waits for everything and closes the file; its records are gone. Collective.
  *
- *  The handle is closed also when an error is returned. */
+ *  The handle is closed also when an error is returned.
+ *  @return EBADF, and as oc_rf_sync(), of any process. */
 OUTCORE_API int oc_rf_close(int file);
 
 #ifdef __cplusplus

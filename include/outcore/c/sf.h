@@ -56,20 +56,23 @@ OUTCORE_API int oc_sf_read(int file, int64_t offset, void* buffer, int64_t bytes
 /** @brief Begins a write, and returns at once. The I/O goes on without further calls.
  *
  *  It is visible to all when it has been waited for, or after oc_sf_sync().
- *  @param[out] request The request, for oc_wait(). */
+ *  @param[out] request The request, for oc_wait().
+ *  @return As oc_sf_write(), or from oc_wait(). */
 OUTCORE_API int oc_sf_write_async(int file, int64_t offset, const void* buffer, int64_t bytes,
                                   int64_t* request);
 
 /** @brief Begins a read, and returns at once. The I/O goes on without further calls.
- *  @param[out] request The request, for oc_wait(). */
+ *  @param[out] request The request, for oc_wait().
+ *  @return As oc_sf_read(), or from oc_wait(). */
 OUTCORE_API int oc_sf_read_async(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* request);
 
 /** @brief Writes all ranges of a list, as one request. They must not overlap.
- *  @param[in] ranges Needed during the call only; their buffers as those of other requests. */
+ *  @param[in] ranges Needed during the call only; their buffers as those of other requests.
+ *  @return As oc_sf_write(); EINVAL also for no list. */
 OUTCORE_API int oc_sf_writev(int file, int count, const oc_sf_range* ranges);
 
 /** @brief Fills all ranges of a list, as one request: small ones that lie close together are read together.
- */
+ *  @return As oc_sf_read(); EINVAL also for no list. */
 OUTCORE_API int oc_sf_readv(int file, int count, const oc_sf_range* ranges);
 
 /** @brief Begins what oc_sf_writev() does. */
@@ -78,7 +81,8 @@ OUTCORE_API int oc_sf_writev_async(int file, int count, const oc_sf_range* range
 /** @brief Begins what oc_sf_readv() does. */
 OUTCORE_API int oc_sf_readv_async(int file, int count, const oc_sf_range* ranges, int64_t* request);
 
-/** @brief The end of the file: the highest byte that any process has begun to write. Not collective. */
+/** @brief The end of the file: the highest byte that any process has begun to write. Not collective.
+ *  @return EBADF, EINVAL (`bytes` is NULL). */
 OUTCORE_API int oc_sf_length(int file, int64_t* bytes);
 
 /** @brief Makes everything that this process has written visible to all. Not collective.
@@ -86,20 +90,23 @@ OUTCORE_API int oc_sf_length(int file, int64_t* bytes);
 OUTCORE_API int oc_sf_sync(int file);
 
 /** @brief Puts everything written by any process on stable storage. Collective; returns errors as
- * oc_sf_sync(). */
+ * oc_sf_sync().
+ *  @return EBADF, EIO, ENOSPC. */
 OUTCORE_API int oc_sf_flush(int file);
 
 /** @brief Waits for everything and closes the file; its bytes are gone. Collective.
  *
  *  The handle is closed also when an error is returned: that of a write that nobody waited for, at any
- * process. */
+ * process.
+ *  @return EBADF, and as oc_sf_write(). */
 OUTCORE_API int oc_sf_close(int file);
 
 /** @brief As oc_sf_close(), for bytes that are not wanted: without the errors of writes. Collective. */
 OUTCORE_API int oc_sf_destroy(int file);
 
 /** @brief Free space and type of the file system that this node's part of the file lies on.
- *  @param[out] free_bytes,type,type_size As for oc_eaf_stat(). */
+ *  @param[out] free_bytes,type,type_size As for oc_eaf_stat().
+ *  @return EBADF. */
 OUTCORE_API int oc_sf_stat(int file, int64_t* free_bytes, char* type, size_t type_size);
 
 #ifdef __cplusplus

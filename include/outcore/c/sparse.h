@@ -20,7 +20,8 @@ extern "C" {
  * other.
  *  @param[in] nonzero For each tile, in row-major order, whether it is there (not 0).
  *  @param[in] options As for oc_dra_create(); `chunk` is one number of elements, `typical` is not used.
- *  @param[out] array The handle, larger than 0; only for calls named oc_sparse_*. */
+ *  @param[out] array The handle, larger than 0; only for calls named oc_sparse_*.
+ *  @return As oc_dra_create(). */
 OUTCORE_API int oc_sparse_create(int world, int type, int rank, const int64_t* tiles,
                                  const int64_t* boundaries, const unsigned char* nonzero,
                                  const oc_dra_options* options, int* array);
@@ -29,18 +30,23 @@ OUTCORE_API int oc_sparse_create(int world, int type, int rank, const int64_t* t
 OUTCORE_API int oc_sparse_open(int world, const char* path, int writable, int* array);
 /** @brief What an array is. Each place may be NULL; lists have room for `OC_MAX_RANK` numbers.
  *  @param[out] tiles Number of tiles along each axis.
- *  @param[out] count Tiles that are not zero. */
+ *  @param[out] count Tiles that are not zero.
+ *  @return EBADF. */
 OUTCORE_API int oc_sparse_inquire(int array, int* type, int* rank, int64_t* shape, int64_t* tiles,
                                   int64_t* count);
-/** @brief The box of a tile, and the process that has it: -1 for a zero tile. Each place may be NULL. */
+/** @brief The box of a tile, and the process that has it: -1 for a zero tile. Each place may be NULL.
+ *  @return EINVAL (no such tile), EBADF. */
 OUTCORE_API int oc_sparse_tile(int array, const int64_t* tile, int64_t* begin, int64_t* end, int* owner);
 
 /** @brief All elements of a tile, contiguous and row-major. A zero tile gives zeros.
- *  @param[in] bytes Of the memory: EINVAL if it is not the size of the tile. */
+ *  @param[in] bytes Of the memory: EINVAL if it is not the size of the tile.
+ *  @return EINVAL (also for no such tile), EBADF, EIO, ENOMEM. */
 OUTCORE_API int oc_sparse_get(int array, const int64_t* tile, void* memory, int64_t bytes);
-/** @brief Writes a tile. EINVAL for a zero tile. */
+/** @brief Writes a tile. EINVAL for a zero tile.
+ *  @return EINVAL (also for no such tile, another size), EBADF, EROFS, ENOSPC, EIO, ENOMEM. */
 OUTCORE_API int oc_sparse_put(int array, const int64_t* tile, const void* memory, int64_t bytes);
-/** @brief Adds alpha (NULL: one) times the memory to a tile; what others add is not lost. */
+/** @brief Adds alpha (NULL: one) times the memory to a tile; what others add is not lost.
+ *  @return As oc_sparse_put(); EINVAL also for types of less than 4 bytes. */
 OUTCORE_API int oc_sparse_acc(int array, const int64_t* tile, const void* memory, int64_t bytes,
                               const void* alpha);
 /** @brief Begins what oc_sparse_get() does. */
@@ -52,7 +58,8 @@ OUTCORE_API int oc_sparse_put_async(int array, const int64_t* tile, const void* 
 /** @brief Begins what oc_sparse_acc() does. */
 OUTCORE_API int oc_sparse_acc_async(int array, const int64_t* tile, const void* memory, int64_t bytes,
                                     const void* alpha, int64_t* request);
-/** @brief Hints that a tile will be read soon. */
+/** @brief Hints that a tile will be read soon.
+ *  @return EINVAL (no such tile), EBADF. */
 OUTCORE_API int oc_sparse_prefetch(int array, const int64_t* tile);
 
 /** @brief As oc_dra_sync(). */

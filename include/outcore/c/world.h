@@ -29,7 +29,8 @@ typedef struct oc_world_options {
 } oc_world_options;
 
 /** @brief A world of this process alone.
- *  @param[out] world The handle, larger than 0. */
+ *  @param[out] world The handle, larger than 0.
+ *  @return EINVAL (options), ENOENT (scratch directory). */
 OUTCORE_API int oc_world_self(const oc_world_options* options, int* world);
 
 /** @brief The processes of an MPI communicator. Collective.
@@ -48,13 +49,16 @@ OUTCORE_API int oc_world_job(const oc_world_options* options, int* world);
 
 /** @brief Processes of equal color form a world of their own, ordered by key, then rank. Collective over
  * `whole`.
- *  @param[out] part The handle; 0 for a negative color. */
+ *  @param[out] part The handle; 0 for a negative color.
+ *  @return EINVAL (`part` is NULL), EBADF. */
 OUTCORE_API int oc_world_split(int whole, int color, int key, int* part);
 
-/** @brief Number of this process, and how many there are; either may be NULL. */
+/** @brief Number of this process, and how many there are; either may be NULL.
+ *  @return EBADF. */
 OUTCORE_API int oc_world_rank(int world, int* rank, int* size);
 
-/** @brief Waits, asleep, for all processes. Collective. */
+/** @brief Waits, asleep, for all processes. Collective.
+ *  @return EBADF. */
 OUTCORE_API int oc_world_barrier(int world);
 
 /** @defgroup reduction What oc_world_reduce() does with the values of all processes
@@ -71,25 +75,32 @@ OUTCORE_API int oc_world_barrier(int world);
 OUTCORE_API int oc_world_reduce(int world, int type, int64_t count, void* values, int operation);
 
 /** @brief A number that all processes count up, for dynamic distribution of tasks. Zero at first. Collective.
- */
+ *  @return EINVAL (`counter` is NULL), EBADF. */
 OUTCORE_API int oc_counter_create(int world, int* counter);
-/** @brief Adds, and returns the value before. Not collective; any thread. */
+/** @brief Adds, and returns the value before. Not collective; any thread.
+ *  @return EINVAL (`before` is NULL), EBADF. */
 OUTCORE_API int oc_counter_next(int counter, int64_t count, int64_t* before);
-/** @brief Back to zero. Collective. */
+/** @brief Back to zero. Collective.
+ *  @return EBADF. */
 OUTCORE_API int oc_counter_reset(int counter);
-/** @brief Ends the handle. Not collective; every process does so before the world is closed. */
+/** @brief Ends the handle. Not collective; every process does so before the world is closed.
+ *  @return EBADF. */
 OUTCORE_API int oc_counter_close(int counter);
 
-/** @brief A lock between processes, and threads. First come, first served; waits asleep. Collective. */
+/** @brief A lock between processes, and threads. First come, first served; waits asleep. Collective.
+ *  @return EINVAL (`lock` is NULL), EBADF. */
 OUTCORE_API int oc_lock_create(int world, int* lock);
-/** @brief Waits for the lock, and has it. */
+/** @brief Waits for the lock, and has it.
+ *  @return EBADF. */
 OUTCORE_API int oc_lock_lock(int lock);
 /** @brief Gives it to the next. EPERM if this process does not hold it. */
 OUTCORE_API int oc_lock_unlock(int lock);
-/** @brief Ends the handle. Not collective. */
+/** @brief Ends the handle. Not collective.
+ *  @return EBADF. */
 OUTCORE_API int oc_lock_close(int lock);
 
-/** @brief Closes a world, before MPI_Finalize; close its files first. Collective. */
+/** @brief Closes a world, before MPI_Finalize; close its files first. Collective.
+ *  @return EBADF. */
 OUTCORE_API int oc_world_close(int world);
 /** @} */
 
