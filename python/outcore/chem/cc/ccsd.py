@@ -134,6 +134,7 @@ class CCSD:
         self._kept: KeptAmplitudes | None = None
         self._stamp = ""  # of converged amplitudes
         self.found = 0  # the iteration whose amplitudes another run has kept; 0: none
+        self._changes: list[Values] = []  # of singles, in the last iteration
         self._room: Room | None = None
         self._source: Source | None = None
 
@@ -419,7 +420,7 @@ class CCSD:
             self.iterations.append(found)
             if self.on_iteration is not None:
                 self.on_iteration(found)
-            self._refuse_divergence(found)
+            self._refuse_divergence(found, equations)
             settings = self.settings
             self.converged = abs(found.change) < settings.conv_tol and norm < settings.conv_tol_normt
             if self._kept is not None:
@@ -439,7 +440,9 @@ class CCSD:
         """New amplitudes; the norm of their change before extrapolation."""
         residuals = equations.residual(self.singles)
         kept, shift = 1.0 - self.settings.damping, self.settings.level_shift
-        changes = [kept * each / spin.gaps(shift) for each, spin in zip(residuals, self.spins, strict=True)]
+        changes = self._changes = [
+            kept * each / spin.gaps(shift) for each, spin in zip(residuals, self.spins, strict=True)
+        ]
 
         def changed(tile: Tile, each: Doubles) -> tuple[Values, Values]:
             error = kept * each.residual.get_tile(tile) / self._gaps(each, tile)
@@ -455,15 +458,40 @@ class CCSD:
         ]
         return norm
 
-    def _refuse_divergence(self, found: Iteration) -> None:
+    def _refuse_divergence(self, found: Iteration, equations: Equations) -> None:
         if np.isfinite(found.norm) and np.isfinite(found.energy) and found.norm < _DIVERGED:
             return
+        size, which = max(self.world.gather(self._largest_change(equations)))
         raise OutcoreError(
             errno.ERANGE,
             "converge coupled cluster",
-            detail=f"iteration {found.number} diverged: the amplitudes changed by {found.norm:.1e}, the energy is "
-            f"{found.energy:.6g} Eh; try level_shift=0.3 or damping=0.5",
+            detail=f"iteration {found.number} diverged: the amplitudes changed by {found.norm:.1e}, that of orbitals "
+            f"{which} by {size:.1e} alone, the energy is {found.energy:.6g} Eh; a level shift (--level-shift 0.3) "
+            "or damping (--damping 0.5) may help",
         )
+
+    def _largest_change(self, equations: Equations) -> tuple[float, str]:
+        """Of the last residuals, at this process: its size, infinite for no number, and occupied -> virtual
+        orbitals, counted from 1 with those that are frozen."""
+        worst = [(0.0, "")]
+        for s, (spin, change) in enumerate(zip(self.spins, self._changes, strict=True)):
+            (i, a), size = _largest(change)
+            worst.append((size, f"{self._orbital(s, i)} -> {self._orbital(s, spin.occupied + a)}"))
+        for each in equations.doubles:
+            s, r = each.spins
+            for tile in each.residual.own_tiles():
+                box = each.residual.layout.box(tile)
+                place, size = _largest(each.residual.get_tile(tile) / self._gaps(each, tile))
+                a, i, b, j = (n + part.start for n, part in zip(place, box, strict=True))
+                occupied = f"{self._orbital(s, i)}, {self._orbital(r, j)}"
+                first = self._orbital(s, self.spins[s].occupied + a)
+                second = self._orbital(r, self.spins[r].occupied + b)
+                worst.append((size, f"{occupied} -> {first}, {second}"))
+        return max(worst)
+
+    def _orbital(self, spin: int, number: int) -> str:
+        frozen = min(self.frozen, self.reference.spins[spin].occupied)
+        return f"{number + frozen + 1}{'' if self.restricted else 'ab'[spin]}"
 
     def ccsd_t(self) -> float:
         """The energy of connected triples by perturbation theory, (T) (Hartree); `e_t` from then on. The orbitals
@@ -521,6 +549,13 @@ class CCSD:
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
         if kind is None:
             self.close()
+
+
+def _largest(change: Values) -> tuple[tuple[int, ...], float]:
+    """Where the largest element is, and its size; infinite where there is no number."""
+    sizes = np.where(np.isfinite(change), abs(change), np.inf)
+    place = np.unravel_index(sizes.argmax(), sizes.shape)
+    return tuple(int(n) for n in place), float(sizes[place])
 
 
 def _flat(values: list[Values]) -> Values:

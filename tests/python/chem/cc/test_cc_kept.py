@@ -11,7 +11,7 @@ from cc_support import IMIDOGEN, WATER, mean_field, open_mean_field
 from outcore import OutcoreError
 from outcore.chem.cc import CCSD, fno, kept, orbitals
 
-LIMITS = {"conv_tol": 1e-8, "conv_tol_normt": 1e-6}
+LIMITS = {"conv_tol": 1e-8, "conv_tol_normt": 1e-6, "threads": 1}
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from cc_support import IMIDOGEN, WATER, mean_field, open_mean_field
 
 from outcore.chem.cc import CCSD
 
-TIGHT = {"conv_tol": 1e-10, "conv_tol_normt": 1e-8}
+TIGHT = {"conv_tol": 1e-10, "conv_tol_normt": 1e-8, "threads": 1}
 
 
 def test_localized_orbitals_have_the_energies_of_canonical_ones_and_amplitudes_of_their_own() -> None:

@@ -10,7 +10,7 @@ from cc_support import AMINO, BORANE, open_mean_field
 
 from outcore.chem.cc import CCSD
 
-TIGHT = {"conv_tol": 1e-9, "conv_tol_normt": 1e-7}
+TIGHT = {"conv_tol": 1e-9, "conv_tol_normt": 1e-7, "threads": 1}
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,40 @@
+"""What coupled cluster says, and does, where something is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from cc_support import mean_field
+
+from outcore import OutcoreError
+from outcore.chem.cc import CCSD
+
+
+@pytest.fixture(scope="module")
+def stretched() -> Any:
+    return mean_field("N 0 0 0; N 0 0 2.0", "sto-3g")
+
+
+def start(mf: Any, **settings: Any) -> CCSD:
+    return CCSD(mf, 2, integrals="conventional", comm=None, memory="500MB", threads=1, **settings)
+
+
+def test_divergence_names_the_amplitude_and_what_may_help(stretched: Any) -> None:
+    words = r"iteration \d+ diverged: the amplitudes changed by .*, that of orbitals \d+, \d+ -> \d+, \d+ by"
+    with pytest.raises(OutcoreError, match=f"{words}.*--level-shift 0.3.*--damping 0.5"):
+        start(stretched, diis_space=1, max_cycle=200).kernel()
+
+
+@pytest.mark.parametrize("aid", [{"damping": 0.5}, {"level_shift": 0.4}], ids=["damping", "shift"])
+def test_level_shift_and_damping_help(stretched: Any, aid: dict[str, float]) -> None:
+    from pyscf import cc as peers
+
+    peer = peers.CCSD(stretched, frozen=2)
+    peer.conv_tol = 1e-9
+    peer.kernel()
+    with start(stretched, diis_space=1, max_cycle=200, conv_tol=1e-4, conv_tol_normt=3e-3, **aid) as cc:
+        cc.kernel()
+    assert peer.converged
+    assert cc.converged
+    assert abs(cc.e_corr - peer.e_corr) < 1e-3
