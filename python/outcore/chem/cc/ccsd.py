@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from outcore import _core
 from outcore.base.errors import OutcoreError
 from outcore.chem import problem
 from outcore.chem import reference as references
-from outcore.chem.cc import amplitude_file, fno, orbitals
+from outcore.chem.cc import amplitude_file, fno, forecast, orbitals
 from outcore.chem.cc import plan as plans
 from outcore.chem.cc.diis import Diis
 from outcore.chem.cc.doubles import Doubles, Equations
@@ -250,7 +251,8 @@ class CCSD:
         return self.plan
 
     def _make_plan(self, source: Source, only: Collection[str] | None = None) -> plans.Plan:
-        free = self._free()
+        free, disk = self._free(), self._free_disk()
+        rates = None if only is not None else forecast.Rates.measure(self.world, self.threads)
         with self.world.together("coupled cluster"):
             sizes = plans.Sizes(
                 int(self.mol.nao),
@@ -270,6 +272,8 @@ class CCSD:
                 block=self.settings.block,
                 limit=free.reason,
                 only=only,
+                rates=rates,
+                disk_bytes=disk,
             )
 
     def _truncate(self, source: Source) -> None:
@@ -282,6 +286,13 @@ class CCSD:
 
     def _free(self) -> Allowance:
         return free_memory_of_each(self.world, self._memory_bytes, self.threads)
+
+    def _free_disk(self) -> float:
+        """Bytes on all disks."""
+        mine = 0.0
+        with self.world.together("look at the scratch disk"):
+            mine = _core.file_system(self.world.scratch).free_bytes / self.world.node_size
+        return float(self.world.all_reduce(mine))
 
     def _make_source(self) -> Source:
         settings = self.settings
@@ -337,7 +348,7 @@ class CCSD:
         stored, tell = plan.ladder != "rebuild", self._tell("ladder integrals")
         signs = (0, 1) if self.restricted else (1,)
         ladders = [
-            Ladder(room, spaces, each, stored=stored, name=name, signs=signs)
+            Ladder(room, spaces, each, is_stored=stored, name=name, signs=signs)
             for spaces, each, name in zip(plan.spaces, integrals, names, strict=True)
         ]
         for each in ladders:
@@ -345,7 +356,7 @@ class CCSD:
         focks = [spin.fock for spin in self.spins]
         if self.restricted:
             return RestrictedEquations(room, plan.spaces[0], integrals[0], ladders[0], focks[0])
-        opposite = OppositeLadder(room, plan.spaces, integrals, stored=stored)
+        opposite = OppositeLadder(room, plan.spaces, integrals, is_stored=stored)
         opposite.build(tell)
         return UnrestrictedEquations(room, plan.spaces, integrals, ladders, opposite, focks)
 

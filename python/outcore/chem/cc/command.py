@@ -117,6 +117,8 @@ class _Run(MoleculeRun):
         if options.estimate:
             assert cc.plan is not None
             self.console.print(cc.plan.table())
+            self.console.print(cc.plan.ladder_table())
+            self.console.print(cc.plan.time(triples=options.triples))
             self.results["estimate"] = cc.plan.as_json()
             return cc
         if options.full and cc.plan is not None:

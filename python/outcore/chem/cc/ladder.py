@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from outcore.chem.cc import stream
 from outcore.parallel import team
-from outcore.parallel.tasks import Progress, tasks_of
+from outcore.parallel.tasks import Progress, each_task
 from outcore.tensor import kernels
-from outcore.tensor.array import Array
 
 if TYPE_CHECKING:
     from outcore.chem.cc.integrals import Integrals
     from outcore.chem.cc.room import Room
     from outcore.chem.cc.spaces import Spaces
-    from outcore.tensor.layout import Tile
+    from outcore.tensor.array import Array
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
@@ -36,8 +36,10 @@ class Ladder:
     Args:
         name: of the spin in the plan.
         signs: 0 for sums, 1 for differences, which are all that antisymmetric amplitudes have.
-        stored: V+- are made once, and kept in single precision where the plan has them; else each tile is made
-            again whenever it is read.
+        is_stored: V+- are made once, and kept in single precision where the plan has them; else tiles are made
+            in each product, once if all amplitudes fit into memory.
+
+    `waited_s`: what threads have waited for tiles in the last product, as a mean.
     """
 
     def __init__(
@@ -46,130 +48,114 @@ class Ladder:
         spaces: Spaces,
         integrals: Integrals,
         *,
-        stored: bool,
+        is_stored: bool,
         name: str = "",
         signs: tuple[int, ...] = (0, 1),
     ) -> None:
         self._room, self._spaces, self._integrals = room, spaces, integrals
-        rows, columns = spaces.all_pairs.tiling, spaces.virtual_pairs.tiling
         self._signs = tuple(sign for sign in signs if sign == 0 or spaces.occupied > 1)
-        self._amplitudes = [room.array(f"t{_NAMES[sign]}{name}") for sign in self._signs]
         self._products = [room.array(f"A{_NAMES[sign]}{name}") for sign in self._signs]
-        if stored:
+        self.integrals: list[Array] = []
+        if is_stored:
             self.integrals = [room.array(f"V{_NAMES[sign]}{name}") for sign in self._signs]
-        else:
-            made = _Made(self)
-            self.integrals = [
-                Array.generated(room.world, (rows, columns), made.function(sign)) for sign in self._signs
-            ]
+        self.waited_s = 0.0
 
     # ---- integrals ----
 
     def build(self, progress: Progress | None = None) -> None:
         """Makes the integrals that are stored."""
-        if not self.integrals or self.integrals[0].where == "generated":
+        if not self.integrals:
             return
-        world, pairs = self._room.world, self._spaces.all_pairs
-        counter = world.counter()
-        with world.together("ladder integrals"):
-            for row in tasks_of(counter, len(pairs.blocks)):
-                left, right = (self._panel(block) for block in pairs.blocks[row])
+        rows, columns = len(self._spaces.all_pairs.blocks), len(self._spaces.virtual_pairs.blocks)
+        counter = self._room.world.counter()
 
-                def make(
-                    _: int, column: int, row: int = row, left: Values = left, right: Values = right
-                ) -> None:
-                    both = self._tile(row, column, left, right)
-                    for array, sign in zip(self.integrals, self._signs, strict=True):
-                        array.put_tile((row, column), both[sign])
+        def make(_: int, task: int) -> None:
+            row, column = divmod(task, columns)
+            for array, values in zip(self.integrals, self.tile(row, column), strict=True):
+                array.put_tile((row, column), values)
 
-                team.each(range(len(self._spaces.virtual_pairs.blocks)), self._room.threads, make)
-                if progress is not None:
-                    progress((row + 1) / len(pairs.blocks))
+        with self._room.world.together("ladder integrals"):
+            each_task(counter, rows * columns, self._room.threads, make, progress)
         for array in self.integrals:
             array.sync()
 
-    def _panel(self, block: int) -> Values:
-        """B[Q, p, c] of a block of all orbitals."""
-        blocks = range(len(self._spaces.v))
-        return np.concatenate([self._integrals.block(block, c) for c in blocks], axis=2)
-
-    def tile(self, row: int, column: int) -> tuple[Values, Values]:
-        """A tile of V+ and one of V-, made of their three-index integrals."""
-        p, r = self._spaces.all_pairs.blocks[row]
-        c, d = self._spaces.virtual_pairs.blocks[column]
-        read = self._integrals.block
-        return self._packed(row, column, (read(p, c), read(r, d)), (read(p, d), read(r, c)))
-
-    def _tile(self, row: int, column: int, left: Values, right: Values) -> tuple[Values, Values]:
-        c, d = (slice(*self._spaces.v.cuts[b : b + 2]) for b in self._spaces.virtual_pairs.blocks[column])
-        return self._packed(row, column, (left[:, :, c], right[:, :, d]), (left[:, :, d], right[:, :, c]))
-
-    def _packed(
-        self, row: int, column: int, direct: tuple[Values, Values], exchanged: tuple[Values, Values]
-    ) -> tuple[Values, Values]:
-        first = _product(*direct).transpose(0, 2, 1, 3)  # [p,q,c,d] of (pc|qd)
-        second = _product(*exchanged).transpose(0, 2, 3, 1)  # of (pd|qc)
-        first, second = (self._spaces.all_pairs.rows(row, np.ascontiguousarray(x)) for x in (first, second))
-        turned = [np.ascontiguousarray(x.transpose(1, 2, 0)) for x in (first + second, first - second)]
-        plus, minus = (self._spaces.virtual_pairs.rows(column, x).T for x in turned)
-        return plus, minus
+    def tile(self, row: int, column: int) -> list[Values]:
+        """A tile [pq][cd] of each of V+-, made of three-index integrals."""
+        rows, columns, read = self._spaces.all_pairs, self._spaces.virtual_pairs, self._integrals.block
+        (p, r), (c, d) = rows.blocks[row], columns.blocks[column]
+        direct = four_index(read(p, c), read(r, d))  # [p,c,q,d]
+        if c == d:
+            exchanged = direct  # [p,d,q,c] of the same orbitals
+        elif p == r:
+            exchanged = direct.transpose(2, 3, 0, 1)
+        else:
+            exchanged = four_index(read(p, d), read(r, c))
+        first, second = direct.transpose(0, 2, 1, 3), exchanged.transpose(0, 2, 3, 1)  # [p,q,c,d]
+        found = []
+        for sign in self._signs:
+            whole = kernels.permute(np.empty(first.shape), first, range(4))
+            kernels.permute(whole, second, range(4), (1, -1)[sign], accumulate=True)
+            found.append(columns.columns(column, rows.rows(row, whole)))
+        return found
 
     # ---- products ----
 
     def contract(self, t2: Array) -> None:
-        """S and D of amplitudes [a,i,b,j]."""
-        pairs = self._spaces.virtual_pairs
-
-        def pack(tile: Tile) -> None:
-            c, d = pairs.blocks[tile[0]]
-            values = t2.get_tile((c, 0, d, 0)).transpose(0, 2, 1, 3)  # [c,d,i,j]
-            halves = kernels.pack_pairs(values)
-            for sign, array in zip(self._signs, self._amplitudes, strict=True):
-                rows = pairs.rows(tile[0], halves[sign])
-                array.put_tile(tile, rows if sign else pairs.weighted(tile[0], rows))
-
+        """S and D of amplitudes [a,i,b,j]: as many pairs ij at a time as the plan has in a tile of them."""
         if not self._signs:
             return
-        self._room.each_tile(self._amplitudes[0], pack, "pack amplitudes")
-        for array in self._amplitudes[1:]:
-            array.sync()
-        for v, t, out in zip(self.integrals, self._amplitudes, self._products, strict=True):
-            self._room.contract("xy,yz->xz", v, t, out=out)
+        self.waited_s = 0.0
+        start = (
+            stream.stored(self.integrals, lambda *tile: tile) if self.integrals else stream.made(self.tile)
+        )
+        for part in range(len(self._products[0].layout.tilings[1])):
+            cuts = [product.layout.tilings[1].cuts for product in self._products]
+            boxes = [slice(*each[part : part + 2]) for each in cuts]
+
+            def put(row: int, results: list[Values], part: int = part) -> None:
+                for product, values in zip(self._products, results, strict=True):
+                    product.put_tile((row, part), values)
+
+            self.waited_s += stream.multiply(
+                self._room, len(self._spaces.all_pairs.blocks), start, self._packed(t2, boxes), put
+            )
+        for product in self._products:
+            product.sync()
+
+    def _packed(self, t2: Array, boxes: list[slice]) -> list[list[Values]]:
+        """t+- of some pairs ij, [cd][ij], by blocks of pairs cd."""
+        pairs = self._spaces.virtual_pairs
+        found: list[list[Values]] = [[np.empty(0)] * len(pairs.blocks) for _ in self._signs]
+
+        def pack(_: int, column: int) -> None:
+            c, d = pairs.blocks[column]
+            halves = kernels.pack_pairs(t2.get_tile((c, 0, d, 0)).transpose(0, 2, 1, 3))  # of [c,d,i,j]
+            for number, (sign, box) in enumerate(zip(self._signs, boxes, strict=True)):
+                rows = np.ascontiguousarray(pairs.rows(column, halves[sign])[:, box])
+                found[number][column] = rows if sign else pairs.weighted(column, rows)
+
+        with self._room.world.together("pack amplitudes"):
+            team.each(range(len(pairs.blocks)), self._room.threads, pack)
+        return found
 
     def block(self, p: int, r: int) -> Values:
         """A_ij^pq as [p,i,q,j] of blocks p <= r of all orbitals, from the last products."""
         o, pairs = self._spaces.occupied, self._spaces.all_pairs
         tile = pairs.numbers[p, r]
         count = pairs.length(tile)
-        plus, minus = np.zeros((count, o * (o + 1) // 2)), np.zeros((count, o * (o - 1) // 2))
+        halves = [np.zeros((count, o * (o + 1) // 2)), np.zeros((count, o * (o - 1) // 2))]
         for sign, product in zip(self._signs, self._products, strict=True):
-            (plus, minus)[sign][...] = product.get_tile((tile, 0))
-        rows = kernels.unpack_pairs(plus, minus, np.empty((count, o, o)))
+            parts = range(len(product.layout.tilings[1]))
+            np.concatenate([product.get_tile((tile, part)) for part in parts], axis=1, out=halves[sign])
+        rows = kernels.unpack_pairs(halves[0], halves[1], np.empty((count, o, o)))
         return pairs.spread(tile, rows, swap=(1, 0)).transpose(0, 2, 1, 3)
 
 
 _NAMES = "+-"
 
 
-def _product(left: Values, right: Values) -> Values:
+def four_index(left: Values, right: Values) -> Values:
     """sum_Q left[Q,p,c] right[Q,q,d] as [p,c,q,d]."""
     rows = left.shape[0]
     flat = left.reshape(rows, -1).T @ right.reshape(rows, -1)
     return flat.reshape(*left.shape[1:], *right.shape[1:])
-
-
-class _Made:
-    """Tiles that are made when they are read."""
-
-    def __init__(self, ladder: Ladder) -> None:
-        self._ladder = ladder
-
-    def function(self, sign: int) -> Any:
-        spaces = self._ladder._spaces
-        rows, columns = spaces.all_pairs.tiling, spaces.virtual_pairs.tiling
-
-        def make(box: tuple[slice, ...]) -> Values:
-            row, column = rows.cuts.index(box[0].start), columns.cuts.index(box[1].start)
-            return self._ladder.tile(row, column)[sign]
-
-        return make

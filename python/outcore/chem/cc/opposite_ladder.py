@@ -10,66 +10,99 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from outcore.chem.cc import stream
+from outcore.chem.cc.ladder import four_index
 from outcore.parallel import team
-from outcore.parallel.tasks import Progress, tasks_of
-from outcore.tensor.array import Array
+from outcore.parallel.tasks import Progress, each_task
 
 if TYPE_CHECKING:
     from outcore.chem.cc.integrals import Integrals
     from outcore.chem.cc.room import Room
     from outcore.chem.cc.spaces import Spaces
+    from outcore.tensor.array import Array
     from outcore.tensor.layout import Tile
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
 
 class OppositeLadder:
-    """Integrals V[p,q,c,d] = (pc|qd), and their product. Collective. `stored`: see Ladder."""
+    """Integrals V[p,q,c,d] = (pc|qd), and their product. Collective. `is_stored`, `waited_s`: see Ladder."""
 
     def __init__(
-        self, room: Room, spaces: Sequence[Spaces], integrals: Sequence[Integrals], *, stored: bool
+        self, room: Room, spaces: Sequence[Spaces], integrals: Sequence[Integrals], *, is_stored: bool
     ) -> None:
         self._room, self._spaces, self._integrals = room, spaces, integrals
         self._product = room.array("Aab")
-        if stored:
-            self.integrals = room.array("Vab")
-        else:
-            a, b = spaces
-            self.integrals = Array.generated(room.world, (a.all, b.all, a.v, b.v), self._made)
+        self.integrals = room.array("Vab") if is_stored else None
+        self.waited_s = 0.0
+
+    @property
+    def _rows(self) -> int:
+        return len(self._spaces[0].all) * len(self._spaces[1].all)
+
+    @property
+    def _columns(self) -> int:
+        return len(self._spaces[0].v) * len(self._spaces[1].v)
+
+    def _tile(self, row: int, column: int) -> Tile:
+        """p, q, c, d."""
+        return (*divmod(row, len(self._spaces[1].all)), *divmod(column, len(self._spaces[1].v)))
 
     def build(self, progress: Progress | None = None) -> None:
         """Makes the integrals that are stored."""
-        if self.integrals.where == "generated":
+        array = self.integrals
+        if array is None:
             return
-        tiles = self.integrals.layout.stored
-        counter, chunk = self._room.world.counter(), len(self._spaces[0].v) * len(self._spaces[1].v)
+        counter = self._room.world.counter()
+
+        def make(_: int, task: int) -> None:
+            row, column = divmod(task, self._columns)
+            (values,) = self.tile(row, column)
+            array.put_tile(self._tile(row, column), values)
+
         with self._room.world.together("ladder integrals"):
-            for row in tasks_of(counter, len(tiles) // chunk):
+            each_task(counter, self._rows * self._columns, self._room.threads, make, progress)
+        array.sync()
 
-                def make(_: int, tile: Tile) -> None:
-                    self.integrals.put_tile(tile, self.tile(tile))
-
-                team.each(tiles[row * chunk : (row + 1) * chunk], self._room.threads, make)
-                if progress is not None:
-                    progress((row + 1) * chunk / len(tiles))
-        self.integrals.sync()
-
-    def tile(self, tile: Tile) -> Values:
-        p, q, c, d = tile
-        left, right = self._integrals[0].block(p, c), self._integrals[1].block(q, d)
-        rows = len(left)
-        flat = left.reshape(rows, -1).T @ right.reshape(rows, -1)
-        whole = flat.reshape(*left.shape[1:], *right.shape[1:])  # [p,c,q,d]
-        return np.ascontiguousarray(whole.transpose(0, 2, 1, 3))
-
-    def _made(self, box: tuple[slice, ...]) -> Values:
-        cuts = [axis.cuts for axis in self.integrals.layout.tilings]
-        return self.tile(tuple(each.index(part.start) for each, part in zip(cuts, box, strict=True)))
+    def tile(self, row: int, column: int) -> list[Values]:
+        """[p,q,c,d]"""
+        p, q, c, d = self._tile(row, column)
+        found = four_index(self._integrals[0].block(p, c), self._integrals[1].block(q, d))  # [p,c,q,d]
+        return [np.ascontiguousarray(found.transpose(0, 2, 1, 3))]
 
     def contract(self, t2: Array) -> None:
-        """A of amplitudes [a,i,b,j]."""
-        self._room.contract("pqcd,cidj->piqj", self.integrals, t2, out=self._product)
+        """A of amplitudes [a,i,b,j]: of as many j at a time as the plan has in a tile of them."""
+        self.waited_s = 0.0
+        start = (
+            stream.made(self.tile) if self.integrals is None else stream.stored([self.integrals], self._tile)
+        )
+        cuts, orbitals = self._product.layout.tilings[3].cuts, self._spaces[0].occupied
+        for part in range(len(cuts) - 1):
+            box = slice(*cuts[part : part + 2])
+
+            def put(row: int, results: list[Values], part: int = part, box: slice = box) -> None:
+                p, q, _, _ = self._tile(row, 0)
+                sizes = [int(np.diff(each.all.cuts)[n]) for each, n in zip(self._spaces, (p, q), strict=True)]
+                values = results[0].reshape(*sizes, orbitals, box.stop - box.start)
+                self._product.put_tile((p, 0, q, part), values.transpose(0, 2, 1, 3))
+
+            self.waited_s += stream.multiply(self._room, self._rows, start, [self._packed(t2, box)], put)
+        self._product.sync()
+
+    def _packed(self, t2: Array, box: slice) -> list[Values]:
+        """t of all i and some j, [cd][ij], by blocks c and d."""
+        found: list[Values] = [np.empty(0)] * self._columns
+
+        def pack(_: int, column: int) -> None:
+            _, _, c, d = self._tile(0, column)
+            values = t2.get_tile((c, 0, d, 0))[..., box].transpose(0, 2, 1, 3)  # [c,d,i,j]
+            found[column] = np.ascontiguousarray(values).reshape(values.shape[0] * values.shape[1], -1)
+
+        with self._room.world.together("pack amplitudes"):
+            team.each(range(self._columns), self._room.threads, pack)
+        return found
 
     def block(self, p: int, q: int) -> Values:
         """A_ij^pq as [p,i,q,j] of blocks of all orbitals."""
-        return self._product.get_tile((p, 0, q, 0))
+        parts = range(len(self._product.layout.tilings[3]))
+        return np.concatenate([self._product.get_tile((p, 0, q, part)) for part in parts], axis=3)

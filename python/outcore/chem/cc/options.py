@@ -68,7 +68,7 @@ class Options(MoleculeOptions):
         str,
         typer.Option(
             help="Integrals of the particle ladder: on 'disk' and in 'memory' in single precision; 'rebuild': "
-            "made in each iteration; 'auto': in memory what fits there, else on disk."
+            "made in each iteration; 'auto': what takes least time on this machine, of what there is room for."
         ),
     ] = Settings.ladder
     cc_tol: Annotated[

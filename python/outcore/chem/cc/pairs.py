@@ -46,8 +46,16 @@ class PairAxis:
         """values [p][r]... of its blocks as [pairs]... ."""
         p, r = self.blocks[tile]
         if p == r:
-            return np.ascontiguousarray(values[np.triu_indices(self.sizes[p])])
+            return values[np.triu_indices(self.sizes[p])]
         return values.reshape(-1, *values.shape[2:])
+
+    def columns(self, tile: int, values: Values) -> Values:
+        """values [any][p][r] of its blocks as [any][pairs]."""
+        p, r = self.blocks[tile]
+        if p == r:
+            first, second = np.triu_indices(self.sizes[p])
+            return values[:, first, second]
+        return values.reshape(len(values), -1)
 
     def weighted(self, tile: int, rows: Values) -> Values:
         """Rows [pairs]... with those of p = r halved: each pair p, r and r, p once in a sum over both. In place."""

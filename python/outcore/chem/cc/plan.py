@@ -4,19 +4,24 @@ them are in memory, and how large their tiles are. Pure arithmetic, the same at 
 from __future__ import annotations
 
 import errno
+import math
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from outcore.base.errors import OutcoreError
 from outcore.chem import storage as storage_words
+from outcore.chem.cc import forecast, stream
 from outcore.chem.cc.spaces import PAIR, Spaces
 from outcore.chem.cc.triple_sizes import block_bytes
 from outcore.tensor.layout import Layout
 from outcore.tensor.tiling import Tiling
+
+if TYPE_CHECKING:
+    from outcore.chem.cc.forecast import Rates, Way
 
 METHOD = "coupled cluster"
 STORAGES = ("auto", "disk")  # what fits stays in memory; all on disk
@@ -30,6 +35,8 @@ _TILE_BYTES = 16 << 20  # of pairs of occupied and virtual orbitals, at most: la
 _LARGEST_BLOCK = 32
 _MOST_BLOCKS = 24  # of virtual orbitals: tiles of four indices are counted by the fourth power of it
 _SHARE = 4  # of the free memory, the part that work takes at least, if arrays do not leave more
+_LADDER = 0.9  # of the work space is for the ladder
+_FEWEST = 16  # pairs ij of a product of the ladder at a time
 
 
 @dataclass(frozen=True)
@@ -69,6 +76,10 @@ class Plan:
         memory_bytes: of arrays in memory.
         disk_bytes: of arrays on disk, of all processes.
         ladder: where its integrals are: "disk", "memory" or "rebuild".
+        passes: how often they go by in an iteration.
+        ways: what each of the three would take; empty if no rates were given.
+        why: for people, of the ladder.
+        rest_s, triples_s: seconds of an iteration beside the ladder, and of (T); 0 if no rates were given.
     """
 
     spaces: tuple[Spaces, ...]
@@ -77,6 +88,11 @@ class Plan:
     memory_bytes: int
     disk_bytes: int
     ladder: str
+    passes: int = 1
+    ways: dict[str, Way] = field(default_factory=dict, repr=False)
+    why: str = ""
+    rest_s: float = 0.0
+    triples_s: float = 0.0
 
     def __str__(self) -> str:
         orbitals = " and ".join(f"{s.occupied} occupied and {s.virtual} virtual" for s in self.spaces)
@@ -85,7 +101,7 @@ class Plan:
         return (
             f"{orbitals} orbitals in blocks of {self.spaces[0].block}; arrays in memory "
             f"{self.memory_bytes / 1e6:.0f} MB, work {self.work_bytes / 1e6:.0f} MB in each process; {places}; "
-            f"ladder integrals: {self.ladder}"
+            f"ladder integrals: {_NAMES[self.ladder]}{self.why and ', '}{self.why}"
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -95,6 +111,11 @@ class Plan:
             "memory_bytes": self.memory_bytes,
             "disk_bytes": self.disk_bytes,
             "ladder": self.ladder,
+            "ladder_passes": self.passes,
+            "ladder_why": self.why,
+            "seconds_of_an_iteration_beside_the_ladder": self.rest_s,
+            "seconds_of_triples": self.triples_s,
+            "ladder_ways": {name: way.as_json() for name, way in self.ways.items()},
             "arrays": {
                 name: {"bytes": each.bytes, "in_memory": each.in_memory} for name, each in self.arrays.items()
             },
@@ -108,6 +129,30 @@ class Plan:
             lines.append(f"{name:8s} {shape:>24s} {entry.bytes / 1e6:10.2f}  {place}")
         return "\n".join(lines)
 
+    def ladder_table(self) -> str:
+        """What each way to have the integrals of the ladder takes."""
+        lines = [
+            f"{'ladder integrals':18s} {'MB':>10s} {'MB read':>10s} {'s once':>9s} {'s':>9s}  an iteration each"
+        ]
+        for name, way in self.ways.items():
+            chosen = "  <- this run" if name == self.ladder else ""
+            lines.append(
+                f"{_NAMES[name]:18s} {way.stored_bytes / 1e6:10.0f} {way.read_bytes / 1e6:10.0f} {way.once_s:9.2f} "
+                f"{way.iteration_s:9.2f}{chosen}"
+            )
+        return "\n".join(lines)
+
+    def time(self, *, triples: bool) -> str:
+        """About how long an iteration takes, and (T)."""
+        if not self.ways:
+            return ""
+        ladder = self.ways[self.ladder].iteration_s
+        found = f"an iteration: {ladder + self.rest_s:.3g} s, of which the ladder takes {ladder:.3g} s"
+        return found + (f"; (T): {self.triples_s:.3g} s" if triples else "")
+
+
+_NAMES = {"disk": "on disk", "memory": "in memory", "rebuild": "made again"}
+
 
 def make_plan(
     sizes: Sizes,
@@ -120,9 +165,13 @@ def make_plan(
     block: int | None = None,
     limit: str = "--memory",
     only: Collection[str] | None = None,
+    rates: Rates | None = None,
+    disk_bytes: float = math.inf,
 ) -> Plan:
     """For `free_bytes` at each process, which `limit` leaves. `block`: virtual orbitals of a
-    block at most; None: as the memory has room for. `only`: arrays that are needed; None: all.
+    block at most; None: as the memory has room for. `only`: arrays that are needed; None: all. `rates`: by which
+    ladder="auto" decides; None: the integrals are in memory if they fit there, else on disk. `disk_bytes`: that
+    are free on all disks.
 
     Raises OutcoreError: ENOMEM if nothing fits, with what does; EINVAL."""
     storage_words.check(storage, STORAGES, METHOD)
@@ -142,31 +191,103 @@ def make_plan(
             f"{processes} processes, but {limit} leaves {max(0, free_bytes) / 1e6:.0f} MB to each",
         )
     left = (free_bytes - work - caches) * processes if storage == "auto" else 0
-    arrays: dict[str, Entry] = {}
-    memory = disk = 0
-    made = "rebuild" if ladder == "rebuild" else "memory"
-    for name, layout, store in _layouts(sizes, spaces):
-        if only is not None and name not in only:
-            continue
-        entry = Entry(layout, False, store)
-        integrals = name[0] == "V"
-        if integrals and ladder == "rebuild":
-            continue
-        inside = memory + entry.bytes <= left and not (integrals and ladder == "disk")
-        if integrals and not inside:
-            if ladder == "memory":
-                raise OutcoreError(
-                    errno.ENOMEM,
-                    "ladder integrals in memory",
-                    detail=f"{name} takes {entry.bytes / 1e6:.0f} MB, {limit} leaves "
-                    f"{max(0, left - memory) / 1e6:.0f} MB",
-                )
-            made = "disk"
-        arrays[name] = Entry(layout, inside, store)
-        memory, disk = (memory + entry.bytes, disk) if inside else (memory, disk + entry.bytes)
-    caches = sum(not each.in_memory for each in arrays.values()) * CACHE_BYTES
-    rest = free_bytes - memory // processes - caches
-    return Plan(spaces, arrays, rest, memory // processes, disk, made)
+    entries = {
+        name: Entry(layout, False, store)
+        for name, layout, store in _layouts(sizes, spaces)
+        if only is None or name in only
+    }
+    integrals = [name for name in entries if name[0] == "V"]
+
+    def placed(way: str) -> tuple[dict[str, Entry], int]:
+        """Arrays where they are to be, those that are used most for their size first in memory; bytes there."""
+        arrays, memory = {}, 0
+        for name, entry in entries.items():
+            if name in integrals and way == "rebuild":
+                continue
+            inside = memory + entry.bytes <= left and not (name in integrals and way == "disk")
+            arrays[name] = replace(entry, in_memory=inside)
+            memory += entry.bytes if inside else 0
+        return arrays, memory
+
+    def rest(arrays: dict[str, Entry], memory: int) -> int:
+        return free_bytes - memory // processes - sum(not x.in_memory for x in arrays.values()) * CACHE_BYTES
+
+    space = rest(*placed("rebuild"))
+    passes = {name: _passes(sizes, chosen, threads, space, name) for name in forecast.WAYS}
+    ways = {} if rates is None else forecast.ladder(sizes, rates, passes)
+    inside, _ = placed("memory")
+    room = {
+        "memory": all(inside[name].in_memory for name in integrals),
+        "disk": sum(not x.in_memory and x.bytes for x in placed("disk")[0].values()) <= disk_bytes,
+        "rebuild": True,
+    }
+    if ladder == "memory" and not room["memory"]:
+        needed = sum(entries[name].bytes for name in integrals)
+        others = sum(x.bytes for name, x in inside.items() if x.in_memory and name not in integrals)
+        raise OutcoreError(
+            errno.ENOMEM,
+            "ladder integrals in memory",
+            detail=f"they take {needed / 1e6:.0f} MB, {limit} leaves {max(0, left - others) / 1e6:.0f} MB",
+        )
+    way, why = _way(ladder, ways, room)
+    arrays, memory = placed(way)
+    work = rest(arrays, memory)
+    disk = sum(each.bytes for each in arrays.values() if not each.in_memory)
+    count = _passes(sizes, chosen, threads, work, way)
+    times = (
+        () if rates is None else (forecast.rest_of_iteration(sizes, rates), forecast.triples(sizes, rates))
+    )
+    for name, entry in arrays.items():
+        if name[0] == "A":
+            arrays[name] = replace(entry, layout=_in_parts(entry.layout, count))
+    return Plan(spaces, arrays, work, memory // processes, disk, way, count, ways, why, *times)
+
+
+def _way(asked: str, ways: dict[str, Way], room: dict[str, bool]) -> tuple[str, str]:
+    """Where the integrals of the ladder are to be, and why."""
+    if asked != "auto":
+        return asked, "as asked"
+    if not ways:
+        return next(name for name in room if room[name]), "the first that there is room for"
+    told = [
+        f"{_NAMES[name]} " + (f"{each.iteration_s:.3g} s" if room[name] else "there is no room")
+        for name, each in ways.items()
+    ]
+    way = forecast.choose(ways, [name for name in ways if room[name]])
+    return way, f"forecast of its part of an iteration: {', '.join(told)}"
+
+
+def _in_parts(layout: Layout, passes: int) -> Layout:
+    """The last axis, of occupied pairs or orbitals, in so many tiles, if it has as many elements."""
+    *others, last = layout.tilings
+    parts = min(passes, last.size)
+    return Layout((*others, Tiling(last.size, [last.size * n // parts for n in range(parts + 1)])))
+
+
+def _passes(sizes: Sizes, block: int, threads: int, work_bytes: int, way: str) -> int:
+    """How often integrals of the ladder go by: each time with as many pairs ij as there is room for."""
+    left = _LADDER * work_bytes - _tiles(sizes, block, threads, way)
+    return min(math.ceil(_streamed(sizes, block, threads) / max(1.0, left)), _most_passes(sizes))
+
+
+def _most_passes(sizes: Sizes) -> int:
+    return max(1, min(sizes.occupied) ** 2 // _FEWEST)
+
+
+def _tiles(sizes: Sizes, block: int, threads: int, way: str) -> int:
+    """Bytes of the tiles of integrals of a ladder that threads have, which are brought or made."""
+    o, both = max(sizes.occupied), 2 if len(sizes.occupied) == 1 else 1
+    rows, columns = block * max(o, block), block * block
+    if way == "rebuild":
+        return threads * (4 * sizes.auxiliary * rows + (2 + 2 * both) * rows * columns) * _DOUBLE
+    return threads * rows * columns * (both * stream.AHEAD * 4 + _DOUBLE)
+
+
+def _streamed(sizes: Sizes, block: int, threads: int) -> int:
+    """Bytes of all amplitudes of a ladder, and of a row of results of each thread."""
+    o, v = max(sizes.occupied), max(sizes.virtual)
+    amplitudes = v * v * o * o // (2 if len(sizes.occupied) == 1 else 1)
+    return (amplitudes + 2 * threads * block * max(o, block) * o * o) * _DOUBLE
 
 
 def _layouts(sizes: Sizes, spaces: tuple[Spaces, ...]) -> Iterator[tuple[str, Layout, str | None]]:
@@ -196,8 +317,6 @@ def _restricted(sizes: Sizes, spaces: Spaces) -> Iterator[tuple[str, Layout, str
         yield name, Layout(pairs), None
     yield "W", Layout(pairs, None, PAIR), None
     yield "Bvv", Layout((q, v, v), None, "symmetric(1,2)"), None
-    for sign, ij in signs.items():
-        yield f"t{sign}", Layout((columns, ij)), None
     for sign, ij in signs.items():
         yield f"A{sign}", Layout((rows, ij)), None
     for sign in signs:
@@ -230,7 +349,6 @@ def _unrestricted(sizes: Sizes, a: Spaces, b: Spaces) -> Iterator[tuple[str, Lay
         yield f"Bvv{name}", Layout((q, v, v), None, symmetric), None
         count = s.occupied * (s.occupied - 1) // 2
         if count:
-            yield f"t-{name}", Layout((s.virtual_pairs.tiling, Tiling(count))), None
             yield f"A-{name}", Layout((s.all_pairs.tiling, Tiling(count))), None
             yield f"V-{name}", Layout((s.all_pairs.tiling, s.virtual_pairs.tiling)), "float32"
         yield f"rows{name}", Layout((Tiling(sizes.cuts[-1], sizes.cuts), s.all_pairs.tiling)), None
@@ -281,20 +399,19 @@ def _work(sizes: Sizes, block: int, threads: int) -> int:
     pair, square = (block * o) ** 2, o * o
     rows = block * max(o, block)
     hole = o * (o + 1) // 2
-    columns = block * block
+    ladder = _streamed(sizes, block, threads) // _most_passes(sizes)
+    ladder += max(_tiles(sizes, block, threads, way) for way in forecast.WAYS)
     at_once = (
         5 * pair,  # rings
         6 * pair * threads,  # tile by tile
-        (rows + hole) * square // 2 + 2 * columns * (rows + hole + square // 2),  # ladder
+        ladder // _DOUBLE,
         5 * rows * square * threads,  # its result
         4 * square * square + 3 * square * o * block * threads,
         3 * q * block * o + 3 * pair,  # Coulomb
         q * (2 * square + 3 * block * max(o, block)),  # exchange
-        (4 * q * block * max(o, block) + 8 * (rows + hole) * columns) * threads,  # ladder integrals
         3 * q * (rows * threads + hole),  # fit
         q * q,  # metric
         most * 4 * n * n * threads,  # transformation
-        0 if len(sizes.occupied) == 1 else 5 * rows * rows,  # ladder of opposite spins
     )
     triples = block_bytes(sizes.occupied, sizes.virtual, q, 1, threads)
     return max(int(max(at_once)) * _DOUBLE, triples)

@@ -18,7 +18,8 @@ class Settings:
 
     integrals: "ri" (density fitting), "cholesky", or "conventional": Cholesky to rounding, which is exact.
     tolerance: of the Cholesky decomposition (Hartree).
-    ladder: where the integrals of the ladder are: "disk", "memory", "rebuild" (made in each iteration), "auto".
+    ladder: where the integrals of the ladder are: "disk", "memory", "rebuild" (made in each iteration), "auto"
+        (what takes least time of what there is room for).
     conv_tol: change of the energy (Hartree) below which an iteration may be the last.
     conv_tol_normt: norm of the change of the amplitudes below which it may be.
     diis_space: vectors of the extrapolation; 1 for none.

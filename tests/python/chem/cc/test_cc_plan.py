@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from outcore import OutcoreError
+from outcore.chem.cc import forecast
+from outcore.chem.cc.forecast import Rates
 from outcore.chem.cc.plan import CACHE_BYTES, Plan, Sizes, make_plan
 
 LARGE = Sizes(300, 1232, (53,), (247,), 6, tuple(range(0, 1233, 16)))
@@ -49,3 +51,47 @@ def test_places_of_the_ladder_are_as_asked() -> None:
     with pytest.raises(OutcoreError, match="ladder integrals in memory"):
         plan(LARGE, 2e9, ladder="memory")
     assert plan(LARGE, 6e10, storage="disk").memory_bytes == 0
+
+
+FAST, SLOW = Rates(80e9, 20e9, 2e9, 2e9), Rates(80e9, 20e9, 2e7, 2e7)
+
+
+def test_auto_takes_what_is_fastest_of_what_there_is_room_for() -> None:
+    assert plan(LARGE, 6e10, rates=FAST).ladder == "memory"
+    assert plan(LARGE, 2e9, rates=FAST).ladder == "disk"
+    assert plan(LARGE, 2e9, rates=SLOW).ladder == "rebuild"
+    assert plan(LARGE, 6e10, rates=SLOW).ladder == "memory"
+    assert plan(LARGE, 2e9, rates=FAST, disk_bytes=1e9).ladder == "rebuild"
+    assert plan(LARGE, 2e9, disk_bytes=1e9).ladder == "rebuild"
+    assert plan(LARGE, 2e9, rates=SLOW, ladder="disk").ladder == "disk"
+
+
+def test_a_plan_says_why_and_what_each_way_takes() -> None:
+    found = plan(LARGE, 2e9, rates=SLOW)
+    assert "in memory there is no room" in found.why
+    assert f"made again {found.ways['rebuild'].iteration_s:.3g} s" in found.why
+    (chosen,) = (line for line in found.ladder_table().splitlines() if "this run" in line)
+    assert chosen.startswith("made again")
+    assert found.as_json()["ladder_ways"]["disk"]["read_bytes_of_an_iteration"] >= 2 * 300**2 * 247**2
+
+
+def test_storing_and_rebuilding_cross_where_reading_takes_as_long_as_making() -> None:
+    ways = {
+        read: forecast.ladder(LARGE, Rates(80e9, 1e30, read, 1e30)) for read in (1e7, 3e7, 1e8, 3e8, 1e9, 3e9)
+    }
+    stored = [each["disk"].iteration_s for each in ways.values()]
+    assert stored == sorted(stored, reverse=True)
+    n, v, o = 300, 247, 53
+    made = (1232 * n**2 * v**2 + o**2 * n**2 * v**2 / 2) / 80e9
+    for read, each in ways.items():
+        assert each["rebuild"].iteration_s == pytest.approx(made, rel=0.02)
+        assert each["disk"].iteration_s >= 2 * n**2 * v**2 / read * 0.98
+
+
+def test_amplitudes_of_a_ladder_go_in_parts_where_memory_is_small() -> None:
+    small, large = plan(LARGE, 8e8), plan(LARGE, 6e10)
+    assert small.passes > 1
+    assert large.passes == 1
+    assert len(small.arrays["A+"].layout.tilings[1]) == small.passes
+    ways = [plan(LARGE, free, rates=FAST).ways["disk"] for free in (8e8, 6e10)]
+    assert ways[0].read_bytes == small.passes * ways[1].read_bytes

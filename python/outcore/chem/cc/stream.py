@@ -1,0 +1,91 @@
+"""Products of the integrals of a ladder, which stream by once, with amplitudes that are held in memory."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.parallel.tasks import each_task
+from outcore.tensor.gemm import add_product
+from outcore.tensor.requests import Done, Then
+
+if TYPE_CHECKING:
+    from outcore.chem.cc.room import Room
+    from outcore.parallel.prefetch import Waitable
+    from outcore.tensor.array import Array
+    from outcore.tensor.layout import Tile
+
+Values = np.ndarray[Any, np.dtype[Any]]
+Start = Callable[[int, int], "Waitable"]
+
+AHEAD = 3  # tiles of each thread that are under way or used
+
+
+class _All:
+    """Several requests as one, which brings a list."""
+
+    def __init__(self, requests: Sequence[Waitable]) -> None:
+        self._requests = requests
+
+    def wait(self) -> list[Any]:
+        return [request.wait() for request in self._requests]
+
+
+def stored(arrays: Sequence[Array], tile: Callable[[int, int], Tile]) -> Start:
+    """Brings tiles of arrays as they lie there, of the number of elements that they are stored with."""
+
+    def start(row: int, column: int) -> Waitable:
+        wanted = tile(row, column)
+        return _All([each.backend.get_async(each.layout.numbers[wanted]) for each in arrays])
+
+    return start
+
+
+def made(make: Callable[[int, int], list[Values]]) -> Start:
+    """Tiles that the thread makes which waits for them."""
+    return lambda row, column: Then(Done(), lambda _: make(row, column))
+
+
+def multiply(
+    room: Room,
+    rows: int,
+    start: Start,
+    amplitudes: Sequence[Sequence[Values]],
+    put: Callable[[int, list[Values]], None],
+) -> float:
+    """sum_x V[row, x] t[x] for each of `rows` rows of tiles of one V or more, each row by one thread of a process.
+
+    Args:
+        start: (row, x) begins to bring a tile of each V, in a list; a thread has AHEAD of them.
+        amplitudes: of each V, by x: [elements][columns].
+        put: what has been made of a row, a matrix of each V.
+
+    Returns the seconds that a thread has waited for tiles, as a mean. Collective.
+    """
+    counter, threads = room.world.counter(), room.threads
+    waited = [0.0] * threads
+    count = len(amplitudes[0])
+
+    def work(thread: int, row: int) -> None:
+        results: list[Values] = []
+        under_way: deque[Waitable] = deque()
+        for column in range(count):
+            for ahead in range(column + len(under_way), min(column + AHEAD, count)):
+                under_way.append(start(row, ahead))
+            begun = time.monotonic()
+            tiles = under_way.popleft().wait()
+            waited[thread] += time.monotonic() - begun
+            for v, (tile, each) in enumerate(zip(tiles, amplitudes, strict=True)):
+                matrix = tile.reshape(-1, len(each[column])).astype(np.float64, copy=False)
+                if column == 0:
+                    results.append(np.empty((len(matrix), each[0].shape[1])))
+                add_product(matrix, each[column], results[v], add=column > 0)
+        put(row, results)
+
+    with room.world.together("ladder"):
+        each_task(counter, rows, threads, work)
+    return sum(waited) / threads

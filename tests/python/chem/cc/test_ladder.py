@@ -1,0 +1,71 @@
+"""The particle-particle ladder: integrals stored, and made in each product; amplitudes whole, and in parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from cc_support import AMINO, WATER, mean_field, open_mean_field
+
+from outcore.chem.cc import CCSD
+from outcore.chem.cc import plan as plans
+from outcore.chem.cc.ladder import Ladder
+from outcore.chem.cc.opposite_ladder import OppositeLadder
+
+
+@pytest.fixture(scope="module")
+def water() -> Any:
+    return mean_field(WATER, "6-31g")
+
+
+@pytest.fixture(scope="module")
+def amino() -> Any:
+    return open_mean_field("UHF", AMINO, "6-31g")
+
+
+def residual(mf: Any, **settings: Any) -> list[np.ndarray[Any, Any]]:
+    """Of the amplitudes of second order."""
+    with CCSD(mf, 1, comm=None, memory="500MB", block=3, threads=2, **settings) as cc:
+        equations = cc.set_up()
+        singles = equations.residual(cc.singles)
+        return [*singles, *(each.residual.to_numpy() for each in equations.doubles)]
+
+
+@pytest.mark.parametrize("reference", ["water", "amino"])
+@pytest.mark.parametrize("ladder", ["memory", "disk", "rebuild"])
+def test_residuals_do_not_depend_on_parts_and_places(
+    reference: str, ladder: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mf = request.getfixturevalue(reference)
+    wanted = residual(mf, ladder="rebuild")
+    monkeypatch.setattr(plans, "_passes", lambda *_: 3)
+    found = residual(mf, ladder=ladder)
+    precision = 1e-12 if ladder == "rebuild" else 1e-7
+    for one, other in zip(wanted, found, strict=True):
+        assert abs(one - other).max() < precision
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_each_tile_is_made_once_for_each_part(
+    amino: Any, water: Any, parts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[tuple[type, int, int]] = []
+    for kind in (Ladder, OppositeLadder):
+        original = kind.tile
+
+        def tile(self: Any, row: int, column: int, original: Any = original, kind: type = kind) -> Any:
+            made.append((kind, row, column))
+            return original(self, row, column)
+
+        monkeypatch.setattr(kind, "tile", tile)
+    monkeypatch.setattr(plans, "_passes", lambda *_: parts)
+    residual(water, ladder="rebuild")
+    assert len(made) == parts * len(set(made)) == parts * 10 * 6  # pairs of 4 blocks, of 3 virtual ones
+    made.clear()
+    residual(amino, ladder="rebuild")
+    opposite = [each for each in made if each[0] is OppositeLadder]
+    assert len(opposite) == parts * len(set(opposite))
+    made.clear()
+    residual(water, ladder="disk")
+    assert len(made) == len(set(made)) == 10 * 6
