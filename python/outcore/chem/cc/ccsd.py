@@ -77,7 +77,8 @@ class CCSD:
 
     After `kernel`: `e_corr`, `e_tot` (Hartree, of CCSD; `ccsd_t` returns what triples add), `converged`,
     `iterations`, `t1` and `t2` (`amplitudes` has them as PySCF does), and `delta_mp2` (Hartree, to be added: what
-    orbitals that `fno` has left out contribute in second order). Raises OutcoreError, the same on all processes.
+    orbitals that `fno` has left out contribute in second order; `fno_error`: by how much it is wrong then). Raises
+    OutcoreError, the same on all processes.
     """
 
     def __init__(
@@ -154,6 +155,11 @@ class CCSD:
     @property
     def e_tot(self) -> float:
         return float(self._mf.e_tot) + self.e_corr
+
+    def fno_error(self, *, triples: bool = False) -> float:
+        """An estimate of the error of `e_tot + delta_mp2` by frozen natural orbitals, or with `triples` of that and
+        `e_t` (Hartree, not negative): a share of `delta_mp2`, which has bounded the error of small molecules."""
+        return abs(self.delta_mp2) * (fno.TRIPLES_ERROR if triples else fno.ERROR)
 
     @property
     def uncorrelated(self) -> bool:

@@ -153,8 +153,14 @@ class _Run(MoleculeRun):
         kept, every = cc.spins[0].virtual, len(cc.natural.occupations)
         self.say(f"natural orbitals          {kept} of {every} virtual ones are correlated")
         self.say(f"lost in second order      {cc.delta_mp2:.10f} Eh, which CCSD loses about")
-        self.say(f"CCSD energy with it       {cc.e_tot + cc.delta_mp2:.10f} Eh")
-        self.results |= {"virtual": [kept], "virtual_of_all": every, "delta_mp2_hartree": cc.delta_mp2}
+        error = cc.fno_error()
+        self.say(f"CCSD energy with it       {cc.e_tot + cc.delta_mp2:.10f} Eh, error about {error:.1e} Eh")
+        self.results |= {
+            "virtual": [kept],
+            "virtual_of_all": every,
+            "delta_mp2_hartree": cc.delta_mp2,
+            "fno_error_hartree": error,
+        }
 
     def _triples(self, cc: CCSD) -> None:
         begin = time.monotonic()
@@ -163,6 +169,11 @@ class _Run(MoleculeRun):
         seconds = time.monotonic() - begin
         self.say(f"(T) energy                {energy:.10f} Eh, {seconds:.1f} s")
         self.say(f"CCSD(T) energy            {cc.e_tot + energy:.10f} Eh")
+        if cc.natural is not None:
+            error = cc.fno_error(triples=True)
+            total = cc.e_tot + energy + cc.delta_mp2
+            self.say(f"CCSD(T) energy with MP2   {total:.10f} Eh, error about {error:.1e} Eh")
+            self.results["fno_triples_error_hartree"] = error
         self.results |= {
             "triples_hartree": energy,
             "ccsd_t_energy_hartree": cc.e_tot + energy,

@@ -27,6 +27,10 @@ Values = np.ndarray[Any, np.dtype[Any]]
 ARRAYS = ("Boo", "Bvo", "Bvv", "T", "U", "rows")
 """Of the plan of coupled cluster, those that are needed."""
 
+ERROR, TRIPLES_ERROR = 0.25, 0.5
+"""Of what is lost in second order, the part by which energies of CCSD and of CCSD(T) may still be wrong once it has
+been added. For H2O, HF, N2 and C2H4 in double-zeta bases, 1e-2 to 1e-4, it was at most 0.23 and 0.45."""
+
 
 @dataclass(frozen=True)
 class NaturalOrbitals:

@@ -101,6 +101,19 @@ def test_frozen_natural_orbitals_and_what_they_lose(water: Any) -> None:
     assert abs(cc.e_corr + cc.delta_mp2 - everything.e_corr) < 0.5 * abs(cc.e_corr - everything.e_corr)
 
 
+@pytest.mark.parametrize(("atoms", "threshold"), [(WATER, 1e-3), (FLUORIDE, 3e-4)], ids=["water", "fluoride"])
+def test_the_error_of_natural_orbitals_is_within_its_estimate(atoms: str, threshold: float) -> None:
+    mf = mean_field(atoms, "cc-pvdz")
+    energies = {}
+    for fno in (0.0, threshold):
+        with CCSD(mf, "auto", integrals="cholesky", fno=fno, comm=None, memory="500MB") as cc:
+            ccsd = cc.kernel() + cc.delta_mp2
+            energies[fno] = ccsd, ccsd + cc.ccsd_t()
+    for with_triples in (False, True):
+        error = abs(energies[threshold][with_triples] - energies[0.0][with_triples])
+        assert error < cc.fno_error(triples=with_triples) < 5 * error
+
+
 def test_no_natural_orbital_that_stays_is_refused(water: Any) -> None:
     with pytest.raises(OutcoreError, match=r"no virtual orbital has an occupation above 0\.9"):
         CCSD(water, fno=0.9, comm=None, memory="500MB").kernel()
