@@ -34,6 +34,7 @@ from outcore.cli.bench import BenchOptions, Claim, at_least, at_most
 from outcore.job.resources import total_memory_bytes
 
 from ._molecules import c14h8f6, waters
+from ._peers import missing
 from ._workers import raw_rate
 
 CORES = 2
@@ -101,15 +102,10 @@ def run(options: BenchOptions) -> list[Claim]:
 def _measured(case: Case, options: BenchOptions) -> dict[str, list[Run]]:
     geometry = case.geometry(options.scratch)
     runs: dict[str, list[Run]] = {"ours": [], "PySCF": []}
-    if shutil.which("psi4") and not _fast_blas():
-        options.say(
-            "Psi4 would use the reference BLAS, which makes it ten times as slow: no comparison with it "
-            "(Debian: libopenblas0-pthread)"
-        )
-    elif shutil.which("psi4"):
-        runs["Psi4"] = []
+    if why := missing("Psi4"):
+        options.say(why)
     else:
-        options.say("Psi4 is not installed (Debian: psi4): no comparison with it")
+        runs["Psi4"] = []
     programs: dict[str, Callable[[float | None], Run]] = {
         "ours": lambda _: _ours(case, geometry, options.scratch),
         "PySCF": lambda most: _pyscf(case, geometry, options.scratch, most),
@@ -416,15 +412,6 @@ def _pyscf(case: Case, geometry: Path, scratch: Path, most: float | None) -> Run
     if not case.correlated:
         return Run(seconds, cpu, memory, float(energy))
     return Run(seconds, cpu, memory, float(energy), float(correlation), float(mp2))
-
-
-def _fast_blas() -> bool:
-    """Whether the libblas that programs of the system get is a fast one."""
-    program = "import ctypes; ctypes.CDLL('libblas.so.3'); print(open('/proc/self/maps').read())"
-    loaded = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
-    ).stdout
-    return any(name in loaded for name in ("openblas", "mkl", "blis", "atlas"))
 
 
 def _psi4(case: Case, geometry: Path, scratch: Path, most: float | None) -> Run:

@@ -12,13 +12,10 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import re
 import shutil
 import statistics
-import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,9 +24,9 @@ from outcore.base.errors import OutcoreError
 from outcore.cli.bench import BenchOptions, Claim, at_least, at_most
 
 from ._molecules import alkane, c14h8f6
+from ._peers import NWCHEM, missing, open_mpi_launcher, timed
 
 RANKS = 2
-_NWCHEM = "nwchem.openmpi"  # Debian's name
 SCREENING = 1e-10  # of ours, NWChem's tol2e
 _LOOSE = f"ours, direct, threshold {10 * SCREENING:.0e}"
 _PYSCF_SAME = "PySCF, direct, same threshold"
@@ -57,8 +54,8 @@ class Case:
 
 
 def run(options: BenchOptions) -> list[Claim]:
-    if not (shutil.which(_NWCHEM) and _open_mpi_launcher()):
-        options.say("NWChem is not installed (Debian: nwchem-openmpi): no comparison with it")
+    if why := missing("NWChem"):
+        options.say(why)
     if options.quick:
         return _run(options, _case(options, "C14H8F6", c14h8f6(), "sto-3g", 1, 5.0, peers=False))
     return [
@@ -88,7 +85,8 @@ def _run(options: BenchOptions, case: Case) -> list[Claim]:
     runs: dict[str, Callable[[], Run]] = {
         "ours, disk": lambda: _ours(geometry, basis, options.scratch, "disk"),
     }
-    if nwchem := shutil.which(_NWCHEM) and _open_mpi_launcher():
+    nwchem = not missing("NWChem")
+    if nwchem:
         runs["NWChem, disk"] = lambda: _nwchem(geometry, basis, options.scratch, "noautosym noautoz")
         if case.repeats > 1:
             runs["NWChem, disk, symmetry C2"] = lambda: _nwchem(geometry, basis, options.scratch, "")
@@ -252,19 +250,6 @@ def _claims(case: Case, times: dict[str, list[Run]]) -> list[Claim]:
     return [replace(claim, name=f"{case.name}: {claim.name}") for claim in claims]
 
 
-def _timed(command: list[str], directory: Path | None = None, **variables: str) -> tuple[float, str]:
-    """Wall time and output of a command."""
-    start = time.perf_counter()
-    answer = subprocess.run(
-        command, capture_output=True, text=True, check=False, cwd=directory, env={**os.environ, **variables}
-    )
-    seconds = time.perf_counter() - start
-    if answer.returncode != 0:
-        tail = (answer.stdout + answer.stderr)[-2000:]
-        raise OutcoreError(errno.EIO, f"run {command[0]}", detail=f"exit status {answer.returncode}: {tail}")
-    return seconds, answer.stdout
-
-
 def _ours(
     geometry: Path,
     basis: str,
@@ -285,7 +270,7 @@ def _ours(
     command += exact if screening is None else ["--screening", str(screening)]
     if disk_bytes is not None:
         command += ["--disk", str(disk_bytes)]
-    seconds, _ = _timed(command)
+    seconds, _ = timed(command)
     data = json.loads(results.read_text())
     stored = data.get("stored", {}).get("bytes")
     return Run(seconds, data["energy_hartree"], data.get("io_wait_share"), stored)
@@ -303,13 +288,8 @@ print("energy", repr(float(mf.kernel())))
 
 def _pyscf(geometry: Path, basis: str, threshold: float) -> Run:
     command = [sys.executable, "-c", _PYSCF, str(geometry), basis, str(threshold)]
-    seconds, output = _timed(command, OMP_NUM_THREADS=str(RANKS))
+    seconds, output = timed(command, OMP_NUM_THREADS=str(RANKS))
     return Run(seconds, float(output.split()[-1]))
-
-
-def _open_mpi_launcher() -> str | None:
-    """Debian's NWChem is started by Debian's Open MPI, not by the MPICH that ours may run under."""
-    return next((found for name in ("mpirun.openmpi", "orterun") if (found := shutil.which(name))), None)
 
 
 def _nwchem(
@@ -337,10 +317,10 @@ end
 task scf energy
 """
     )
-    launcher = _open_mpi_launcher()
+    launcher = open_mpi_launcher()
     assert launcher is not None
-    command = [launcher, "--allow-run-as-root", "--oversubscribe", "-n", str(RANKS), _NWCHEM, "scf.nw"]
-    seconds, output = _timed(command, directory, OMP_NUM_THREADS="1")
+    command = [launcher, "--allow-run-as-root", "--oversubscribe", "-n", str(RANKS), NWCHEM, "scf.nw"]
+    seconds, output = timed(command, directory, OMP_NUM_THREADS="1")
     found = re.search(r"Total SCF energy =\s*(-?[\d.]+)", output)
     shutil.rmtree(directory)
     if found is None:
