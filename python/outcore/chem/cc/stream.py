@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -35,12 +37,37 @@ class _All:
         return [request.wait() for request in self._requests]
 
 
+class _Slots(threading.local):
+    """Of each thread: memory into which tiles come from the disk, in turn, so that none is taken anew."""
+
+    def __init__(self) -> None:
+        self._buffers: list[dict[int, Values]] = [{} for _ in range(AHEAD)]
+        self._begun = 0
+
+    def take(self, shapes: Sequence[tuple[int, ...]], dtype: np.dtype[Any]) -> list[Values]:
+        slot = self._buffers[self._begun % AHEAD]
+        self._begun += 1
+        for number, shape in enumerate(shapes):
+            if number not in slot or slot[number].size < math.prod(shape):
+                slot[number] = np.empty(math.prod(shape), dtype)
+        return [slot[number][: math.prod(shape)].reshape(shape) for number, shape in enumerate(shapes)]
+
+
 def stored(arrays: Sequence[Array], tile: Callable[[int, int], Tile]) -> Start:
-    """Brings tiles of arrays as they lie there, of the number of elements that they are stored with."""
+    """Brings tiles of arrays as they lie there, with the digits that they are stored with."""
+    slots = _Slots()
 
     def start(row: int, column: int) -> Waitable:
         wanted = tile(row, column)
-        return _All([each.backend.get_async(each.layout.numbers[wanted]) for each in arrays])
+        outs: Sequence[Values | None] = [None] * len(arrays)
+        if arrays[0].where == "disk":
+            outs = slots.take([each.layout.tile_shape(wanted) for each in arrays], arrays[0].store_dtype)
+        return _All(
+            [
+                each.backend.get_async(each.layout.numbers[wanted], out)
+                for each, out in zip(arrays, outs, strict=True)
+            ]
+        )
 
     return start
 
@@ -72,6 +99,7 @@ def multiply(
 
     def work(thread: int, row: int) -> None:
         results: list[Values] = []
+        wide = np.empty(0)
         under_way: deque[Waitable] = deque()
         for column in range(count):
             for ahead in range(column + len(under_way), min(column + AHEAD, count)):
@@ -80,7 +108,12 @@ def multiply(
             tiles = under_way.popleft().wait()
             waited[thread] += time.monotonic() - begun
             for v, (tile, each) in enumerate(zip(tiles, amplitudes, strict=True)):
-                matrix = tile.reshape(-1, len(each[column])).astype(np.float64, copy=False)
+                matrix = tile.reshape(-1, len(each[column]))
+                if matrix.dtype != np.float64:
+                    if len(wide) < matrix.size:
+                        wide = np.empty(matrix.size)
+                    np.copyto(wide[: matrix.size].reshape(matrix.shape), matrix)
+                    matrix = wide[: matrix.size].reshape(matrix.shape)
                 if column == 0:
                     results.append(np.empty((len(matrix), each[0].shape[1])))
                 add_product(matrix, each[column], results[v], add=column > 0)
