@@ -482,8 +482,8 @@ class CCSD:
         raise OutcoreError(
             errno.ERANGE,
             "converge coupled cluster",
-            detail=f"iteration {found.number} diverged: the amplitudes changed by {found.norm:.1e}, that of orbitals "
-            f"{which} by {size:.1e} alone, the energy is {found.energy:.6g} Eh; a level shift (--level-shift 0.3) "
+            detail=f"iteration {found.number} diverged: the amplitudes changed by {found.norm:.1e}, "
+            f"that of orbitals {which} by {size:.1e} alone, the energy is {found.energy:.6g} Eh; a level shift (--level-shift 0.3) "
             "or damping (--damping 0.5) may help",
         )
 
