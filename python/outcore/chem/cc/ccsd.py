@@ -483,8 +483,8 @@ class CCSD:
             errno.ERANGE,
             "converge coupled cluster",
             detail=f"iteration {found.number} diverged: the amplitudes changed by {found.norm:.1e}, "
-            f"that of orbitals {which} by {size:.1e} alone, the energy is {found.energy:.6g} Eh; a level shift (--level-shift 0.3) "
-            "or damping (--damping 0.5) may help",
+            f"that of orbitals {which} by {size:.1e} alone, the energy is {found.energy:.6g} Eh; "
+            "a level shift (--level-shift 0.3) or damping (--damping 0.5) may help",
         )
 
     def _largest_change(self, equations: Equations) -> tuple[float, str]:
