@@ -159,6 +159,8 @@ class Product:
                         return
                     running.wait(crew)
                     continue
+                while crew.under_way >= panels.slots:  # panels of this step may take the place of theirs
+                    running.wait(crew)
                 item = running.ahead.popleft()
                 here = panels.wait(stopped)
                 if here is None:

@@ -44,7 +44,7 @@ class OwnPanels:
     def __init__(self, sides: Sides, slots: tuple[int, int], largest: Sequence[int]) -> None:
         """`largest`: elements of a panel of each side."""
         self._sides, self._largest = sides, largest
-        self.ahead = min(slots)
+        self.slots = self.ahead = min(slots)
         self.read = [0.0, 0.0]  # bytes
         self._held = [Held(each) for each in slots]
         self._buffers: list[list[Array | None]] = [[None] * each for each in slots]
@@ -179,6 +179,7 @@ class SharedPanels:
 
     def __init__(self, sides: Sides, memory: NodeMemory) -> None:
         self._sides, self._memory, self._signals = sides, memory, memory.signals
+        self.slots = min(memory.slots)
         self.ahead = max(memory.slots) + _BEYOND
         self.read = [0.0, 0.0]
         self._held = [Held(each) for each in memory.slots]
