@@ -57,6 +57,12 @@ class Problem:
             for label, extent in self.extents.items()
         }
 
+    @cached_property
+    def key(self) -> tuple[object, ...]:
+        """Equal for problems of which plans are."""
+        extents = tuple(sorted(self.extents.items()))
+        return self.product, extents, self.adds, self.left.key, self.right.key, self.out.key
+
     @property
     def arrays(self) -> tuple[tuple[str, Facts], ...]:
         p = self.product
@@ -139,6 +145,8 @@ class Geometry:
     def multiplications(self) -> float:
         """Of all steps, zeros within panels included."""
         b, m, n, k = (size.astype(float) for size in self.sizes)
+        if self.steps.all():
+            return float(b.sum() * m.sum() * n.sum() * k.sum())
         return float(np.einsum("bmnk,b,m,n,k->", self.steps, b, m, n, k, optimize=True))
 
     def elements(

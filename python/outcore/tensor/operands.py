@@ -7,6 +7,7 @@ whole tiles. Nothing here is collective but `sync`.
 from __future__ import annotations
 
 import errno
+import hashlib
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -59,6 +60,15 @@ class Facts:
     def tiles(self) -> tuple[Cuts | None, ...]:
         """Boundaries along each axis."""
         return tuple(None if tiling is None else tiling.cuts for tiling in self.tilings)
+
+    @cached_property
+    def key(self) -> tuple[object, ...]:
+        """Equal for facts that are."""
+        masks = tuple(
+            None if mask is None else hashlib.blake2b(mask.tobytes()).digest()
+            for mask in (self.readable, self.stored)
+        )
+        return self.shape, self.dtype.str, self.where, self.item_bytes, self.tiles, masks
 
     @property
     def bytes(self) -> int:

@@ -22,6 +22,7 @@ _UNIT_S = 0.05  # of work that is dealt out at a time
 _UNITS = 8  # for each process, at least, if there are so many tasks
 _DEPTH, _MOST_DEPTH = 2, 4
 _TRIES = 4  # of smaller panels
+_KNOWN = 2000  # plans that are kept
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,9 @@ class Planned:
     def again(self, plan: ProductPlan) -> Planned:
         """With another plan of the same choice."""
         other = Planned(self.problem, plan)
-        other.__dict__["geometry"] = self.geometry
+        for name in ("geometry", "dtype", "largest", "shares", "tasks"):
+            if name in self.__dict__:
+                other.__dict__[name] = self.__dict__[name]
         return other
 
     @cached_property
@@ -158,6 +161,20 @@ class Held:
 def make_plan(problem: Problem, memory_bytes: int, rates: Rates, choice: Choice | None = None) -> ProductPlan:
     """The best plan, or that of a given choice. Processes of a node share panels if that is faster, or moves less
     and takes little longer. Raises OutcoreError (ENOMEM) if the memory does not do: says how much does."""
+    key = problem.key, memory_bytes, rates, choice
+    found = _known.get(key)
+    if found is None:
+        found = _best(problem, memory_bytes, rates, choice)
+        if len(_known) >= _KNOWN:
+            _known.pop(next(iter(_known)), None)  # the oldest
+        _known[key] = found
+    return found
+
+
+_known: dict[tuple[object, ...], ProductPlan] = {}  # programs and loops plan the same products again
+
+
+def _best(problem: Problem, memory_bytes: int, rates: Rates, choice: Choice | None) -> ProductPlan:
     if choice is not None or not may_share(problem, rates):
         return _alone(problem, memory_bytes, rates, choice)
     together = _together(problem, memory_bytes, rates)
@@ -214,19 +231,20 @@ def _planned(problem: Problem, memory_bytes: int, rates: Rates, choice: Choice, 
         sharing=sharing,
     )
     planned = Planned(problem, draft)
+    planned.__dict__["geometry"] = geometry
     deeper = math.ceil(planned.dtype.itemsize * sum(planned.largest[:2]) / sharing)  # one panel more of each
     room = memory_bytes * FULL - planned.workspace_bytes
     more = int(min(_MOST_DEPTH - _DEPTH, max(0, room) // max(1, deeper)))
     of_workers = rates.of_nodes if sharing > 1 else rates
-    unit = _unit(geometry, choice, of_workers)
+    unit = _unit(planned, of_workers)
     draft = replace(draft, slots=(least[0] + more, least[1] + more), unit=unit)
     planned = planned.again(draft)
     return replace(draft, workspace_bytes=planned.workspace_bytes, predicted=predict(planned, of_workers))
 
 
-def _unit(geometry: Geometry, choice: Choice, rates: Rates) -> int:
+def _unit(planned: Planned, rates: Rates) -> int:
     """Tasks at a time: all of a strip that keeps an operand, as far as every process gets enough of them."""
-    tasks = len(geometry.tasks(choice.keep, choice.parts))
+    geometry, choice, tasks = planned.geometry, planned.plan.choice, len(planned.tasks)
     most = max(1, tasks // (_UNITS * rates.processes)) if rates.processes > 1 else tasks
     strip = {"left": len(geometry.panels[2]), "right": len(geometry.panels[1])}.get(choice.keep, 1)
     if strip > 1:

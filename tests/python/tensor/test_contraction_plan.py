@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from outcore.base.errors import OutcoreError
+from outcore.tensor import product_plan
 from outcore.tensor.bound import Moved, least_bytes
 from outcore.tensor.cells import Axis, cut_for, panels
 from outcore.tensor.expression import parse
@@ -228,3 +229,34 @@ def test_problems_of_a_saved_plan_are_those_it_was_made_for():
     found = problems(plan, expression, facts)
     assert all(isinstance(each, Problem) for each in found)
     assert [str(each.product) for each in found] == [each.plan.product for each in plan.statements]
+
+
+def test_a_product_is_planned_once_until_something_differs(monkeypatch):
+    planned_anew = []
+    best = product_plan._best
+    monkeypatch.setattr(product_plan, "_best", lambda *args: planned_anew.append(args) or best(*args))
+    rates = replace(ASSUMED, copy=4.321e9)  # that no other test has
+    tiling = Tiling(60, tile=7)
+    mask = np.eye(len(tiling), dtype=bool)
+    expression = parse("ik,kj->ij", [(60, 60), (60, 60)])
+
+    def plan(memory=20_000, rates=rates, adds=False, **facts):
+        arrays = [Facts((60, 60), F8, "disk", 8, (tiling, tiling)) for _ in range(3)]
+        arrays[0] = replace(arrays[0], **facts)
+        return contract(expression, arrays, memory, rates, adds=adds)
+
+    different = [
+        plan(),
+        plan(memory=20_001),
+        plan(rates=replace(rates, read=1e8)),
+        plan(adds=True),
+        plan(where="process"),
+        plan(readable=mask),
+        plan(readable=mask[::-1]),
+        plan(tilings=(None, tiling)),
+        plan(item_bytes=4),
+    ]
+    assert len(planned_anew) == len(different)
+    assert plan() == different[0]
+    assert plan(readable=mask.copy()) == different[5] != different[0]
+    assert len(planned_anew) == len(different)
