@@ -2,8 +2,11 @@
 waiting."""
 
 import errno
+import os
 import re
-from contextlib import nullcontext, suppress
+import signal
+from contextlib import ExitStack, nullcontext, suppress
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ from conformance.full_disk import files_of_at_most
 
 import outcore
 from outcore import Array, DiskArray, Layout, OutcoreError, Program, Tiling
+from outcore.tensor.rates import ASSUMED
 
 TILES, OTHER_TILES = [Tiling(8, tile=3)] * 2, [Tiling(8, tile=4)] * 2
 VALUES = np.random.default_rng(1).standard_normal((8, 8))
@@ -253,6 +257,116 @@ def test_a_disk_that_is_full_at_one_process_is_an_error_of_all(world):
         assert np.allclose(out.to_numpy(), 512)
         out.sync()
     a.close()
+
+
+# ---- programs that something ends at one process: one error at all, and what was kept goes on ----
+
+
+def doubled(world, values, path, step=lambda box, x: x):
+    """x = 2 ((v + 1) v), in steps that are kept; `step` is called for each box of the second one."""
+    n = len(values)
+    with Program(world, memory="150kB", checkpoint=path, every=0) as p:
+        v, x = p.input(values, "v"), p.output(p.array((n, n)), "x")
+        w = p.map(lambda box, block: block + 1, v, text="first")
+        y = p.map(step, w, text="step")
+        outcore.einsum("ik,kj->ij", y, v, out=x, scale=2)
+    return p, x
+
+
+def goes_on(world, values, path, least):
+    """With another number of processes, in the files that a run has left, which had an error."""
+    world.barrier()
+    alone = world.split(0 if world.rank == 0 else -1)
+    if alone is not None:
+        with alone:
+            p, x = doubled(alone, values, path)
+            report = p.run(plan=p.plan(ASSUMED), restart=True)
+            assert report.restarted == (least > 0)
+            assert len(report.statements) <= 3 - least
+            assert np.allclose(x.result[...], 2 * (values + 1) @ values)
+            x.result.close()
+    world.barrier()
+
+
+def slow(world):
+    """Rates with which arrays of a program go to disk."""
+    return replace(ASSUMED, processes=world.size, nodes=world.node_count, sharing=1)
+
+
+LARGE = np.random.default_rng(2).standard_normal((256, 256))
+
+
+@pytest.mark.parametrize("how", ["is full", "is interrupted", "raises"])
+def test_a_program_that_ends_at_one_process_ends_at_all_and_goes_on(world, shared_tmp_path, how):
+    path, done = shared_tmp_path / "kept", ExitStack()
+
+    def step(box, x):
+        if box[0].start == box[1].start == 0:  # one process has that
+            if how == "is interrupted":
+                os.kill(os.getpid(), signal.SIGINT)
+            elif how == "raises":
+                raise ZeroDivisionError("cannot go on")
+        return x
+
+    def fill_disk(now):  # of process 0
+        if how == "is full" and "step" in now.statement:
+            done.enter_context(files_of_at_most(1000))
+
+    p, _ = doubled(world, LARGE, path, step)
+    plan = p.plan(slow(world))
+    assert plan.where["x"] == "disk"
+    error = None
+    with done:
+        try:
+            p.run(plan=plan, progress=fill_disk)
+        except (OutcoreError, KeyboardInterrupt) as caught:
+            error = type(caught), re.sub("^rank [0-9]*: ", "", str(caught))
+    found = world.gather(error)
+    assert None not in found
+    if how == "is full":
+        assert len(set(found)) == 1
+        assert "File too large" in found[0][1]
+    elif how == "raises":
+        assert all("cannot go on" in text for _, text in found)
+    else:
+        assert KeyboardInterrupt in [kind for kind, _ in found]
+    goes_on(world, LARGE, path, 1)
+
+
+def test_a_damaged_operand_of_a_program_is_an_error_of_all_that_names_it(world, shared_tmp_path):
+    path, kept = shared_tmp_path / "operand", shared_tmp_path / "kept"
+    axis = Tiling(256, tile=64)
+    Array.from_numpy(world, LARGE, [axis, axis], path=path).close()
+    place = LARGE[200, 64:68].tobytes()
+    flipped = bytes([place[0] ^ 0x10]) + place[1:]
+
+    def damage(old, new):
+        if world.rank == 0:
+            files = [each for each in path.rglob("*") if each.is_file()]
+            (file,) = [each for each in files if old in each.read_bytes()]
+            file.write_bytes(file.read_bytes().replace(old, new))
+        world.barrier()
+
+    def record(array):
+        with Program(world, memory="150kB", checkpoint=kept, every=0) as p:
+            v, x = p.input(array, "v"), p.output(p.array((256, 256)), "x")
+            w = p.map(lambda box, block: 2 * block, p.input(LARGE, "w"), text="first")
+            outcore.einsum("ik,kj->ij", v, w, out=x)
+        return p, x
+
+    damage(place, flipped)
+    with Array.open(world, path) as array:
+        p, _ = record(array)
+        refused(world, lambda: p.run(plan=p.plan(slow(world))), errno.EIO, str(path))
+    damage(flipped, place)
+    with Array.open(world, path) as array:
+        p, x = record(array)
+        report = p.run(plan=p.plan(slow(world)), restart=True)
+        assert report.restarted
+        assert len(report.statements) == 1
+        assert np.allclose(x.result[...], 2 * LARGE @ LARGE)
+        world.barrier()
+        x.result.close()
 
 
 def _error_of(call):
