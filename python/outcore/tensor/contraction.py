@@ -20,6 +20,7 @@ from outcore.job.world import World
 from outcore.tensor import rates as rates_module
 from outcore.tensor.amounts import Amounts
 from outcore.tensor.array import Array as ExtendedArray
+from outcore.tensor.beside import cache_bytes
 from outcore.tensor.cells import Axis, cut_for
 from outcore.tensor.description import tiled
 from outcore.tensor.execute import Product
@@ -246,12 +247,13 @@ class Contraction:
         self.create()
         total = Amounts()
         arrays: list[Operand] = [*self.inputs]
+        cache = cache_bytes(self.world, sum(each.where == "disk" for each in plan.statements))
         with ExitStack() as temporary:
             for number, (statement, problem) in enumerate(
                 zip(plan.statements, problems(plan, self.expression, self.facts), strict=True)
             ):
                 last = number == len(plan.statements) - 1
-                target = self.out if last else self._intermediate(problem.out, temporary)
+                target = self.out if last else self._intermediate(problem.out, cache, temporary)
                 right = (
                     OnesOperand(problem.right.shape, problem.right.dtype)
                     if statement.right < 0
@@ -275,17 +277,21 @@ class Contraction:
             return result[()], total
         return result, total
 
-    def _intermediate(self, facts: Facts, temporary: ExitStack) -> Operand:
+    def _intermediate(self, facts: Facts, cache: int, temporary: ExitStack) -> Operand:
         if not facts.shape:  # at each process, which are added up
             return LocalOperand(np.empty(facts.shape, facts.dtype))
         if facts.stored is not None:
             layout = Layout([tiling for tiling in facts.tilings if tiling is not None], facts.stored)
-            tiled = ExtendedArray(self.world, layout, facts.dtype, where=facts.where)
+            options: dict[str, Any] = {"cache_bytes": cache} if facts.where == "disk" else {}
+            tiled = ExtendedArray(self.world, layout, facts.dtype, where=facts.where, **options)
             return operand(temporary.enter_context(tiled))
         if facts.where == "process":
             return LocalOperand(np.empty(facts.shape, facts.dtype))
-        kind = DiskArray if facts.where == "disk" else GlobalArray
-        return operand(temporary.enter_context(kind(self.world, facts.shape, facts.dtype)))
+        if facts.where == "disk":
+            made: Any = DiskArray(self.world, facts.shape, facts.dtype, cache_bytes=cache)
+        else:
+            made = GlobalArray(self.world, facts.shape, facts.dtype)
+        return operand(temporary.enter_context(made))
 
 
 def _world_of(arrays: Sequence[Any], given: World | None) -> World:

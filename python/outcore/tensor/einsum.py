@@ -79,7 +79,9 @@ class Einsum:
             accumulate: add to what is in `out`.
             scale: of the product.
             memory: of each process, for panels, intermediate arrays and a new result (but one of NumPy): bytes, or
-                text such as "2GB"; None: three quarters of what is left of the world's budget.
+                text such as "2GB"; None: three quarters of what is left of the world's budget. Beside it arrays on
+                disk have caches (`cache_bytes` of each, of new ones together a sixteenth of the budget), and
+                elements are on their way between processes (a sixteenth of it, from 4 to 32 MB).
             plan: one that `plan` has made for such arrays; None: the best.
             world: if no array says which; None then: this process alone.
             threads: of each process; None: its share of the cores.

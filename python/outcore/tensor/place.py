@@ -18,6 +18,7 @@ import numpy as np
 
 from outcore.base.errors import OutcoreError
 from outcore.tensor import rates as rates_module
+from outcore.tensor.beside import cache_bytes, staging_bytes
 from outcore.tensor.fusion import candidates
 from outcore.tensor.operands import Where
 from outcore.tensor.program import Program, Variable
@@ -188,11 +189,12 @@ class Solver:
             if is_in and self.movable[n].source is not None
         ]
         longer = [(n, extra) for (n, made), extra in self.longer.items() if made in left_out]
-        statements, memory, disk = [], [], 0.0
+        statements, memory, disk, on_disk = [], [], 0.0, 0
         for s, way in enumerate(taken):
             live = {*self.living(s), *(n for n, extra in longer if s in extra)} - left_out
             held = sum(self.share(n) for n in live if inside[n])
             out = [n for n in live if not inside[n] and self.movable[n].source is None]
+            on_disk = max(on_disk, len(out))
             disk = max(disk, float(sum(self.movable[n].facts.bytes for n in out)))
             memory.append(math.ceil(held + way.workspace_bytes))
             statements.append(
@@ -207,6 +209,7 @@ class Solver:
                     way.skips,
                 )
             )
+        cache = cache_bytes(program.world, on_disk)
         return ProgramPlan(
             fingerprint=program.fingerprint(),
             where=where,
@@ -218,6 +221,8 @@ class Solver:
             bound_bytes=self._program_bound(),
             solver_seconds=seconds,
             rates=self.rates,
+            cache_bytes=cache,
+            beside_bytes=on_disk * cache + staging_bytes(program.world),
         )
 
     def _program_bound(self) -> float:

@@ -45,6 +45,9 @@ class ProgramPlan:
         where: of each variable, by name: process, node, global or disk.
         copied: disk arrays of the caller that are copied into memory first.
         memory: of a process, in the time of each statement: arrays in memory and panels.
+        cache_bytes: of each array on disk that the program makes, in each process, beside `memory`.
+        beside_bytes: what these caches, and elements on their way between processes, take of the budget of a
+            process at most, beside `memory`.
     """
 
     fingerprint: str
@@ -57,6 +60,8 @@ class ProgramPlan:
     bound_bytes: float
     solver_seconds: float
     rates: Rates
+    cache_bytes: int
+    beside_bytes: int
 
     @property
     def seconds(self) -> float:
@@ -114,7 +119,8 @@ class ProgramPlan:
         lines.append(
             f"  in all {self.seconds:.3g} s, {self.moved_bytes / 1e6:.1f} MB moved (at least "
             f"{self.bound_bytes / 1e6:.1f} "
-            f"MB), {self.disk_bytes / 1e6:.1f} MB on disk at a time"
+            f"MB), {self.disk_bytes / 1e6:.1f} MB on disk at a time; beside that memory caches and transfers take "
+            f"{self.beside_bytes / 1e6:.1f} MB at most"
         )
         return "\n".join(lines)
 

@@ -190,9 +190,10 @@ class _Run:
         where = "global" if variable.source is not None else self.plan.where.get(variable.name, "disk")
         made: Any
         if variable.layout is not None:
-            made = ExtendedArray(world, variable.layout, variable.dtype, where=where)
+            options: dict[str, Any] = {"cache_bytes": self.plan.cache_bytes} if where == "disk" else {}
+            made = ExtendedArray(world, variable.layout, variable.dtype, where=where, **options)
         elif where == "disk":
-            made = DiskArray(world, variable.shape, variable.dtype)
+            made = DiskArray(world, variable.shape, variable.dtype, cache_bytes=self.plan.cache_bytes)
         else:
             made = GlobalArray(world, variable.shape, variable.dtype)
         self.arrays[variable.number] = made
