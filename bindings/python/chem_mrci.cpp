@@ -30,6 +30,7 @@ using chem::ci::MrciTask;
 using chem::ci::Record;
 using chem::ci::RecordStore;
 using chem::ci::RecordStoreCounts;
+using chem::ci::RecordTraffic;
 template <class Element>
 using Line = nb::ndarray<Element, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -207,16 +208,17 @@ void bind_singlets(nb::module_& module) {
 }
 
 void bind_store(nb::module_& module) {
+  nb::class_<RecordTraffic>(module, "RecordTraffic", "Records that were moved.")
+      .def_ro("count", &RecordTraffic::count)
+      .def_ro("bytes", &RecordTraffic::bytes, "Packed.")
+      .def_ro("least", &RecordTraffic::least, "Bytes of the smallest; 0 if there was none.")
+      .def_ro("most", &RecordTraffic::most, "Bytes of the largest.");
   nb::class_<RecordStoreCounts>(module, "RecordStoreCounts",
-                                "Of one process: records and packed bytes that it moved.")
+                                "Records that one process moved; those of the file are among all.")
       .def_ro("reads", &RecordStoreCounts::reads)
       .def_ro("writes", &RecordStoreCounts::writes)
-      .def_ro("read_bytes", &RecordStoreCounts::read_bytes)
-      .def_ro("written_bytes", &RecordStoreCounts::written_bytes)
       .def_ro("file_reads", &RecordStoreCounts::file_reads)
-      .def_ro("file_writes", &RecordStoreCounts::file_writes)
-      .def_ro("file_read_bytes", &RecordStoreCounts::file_read_bytes)
-      .def_ro("file_written_bytes", &RecordStoreCounts::file_written_bytes);
+      .def_ro("file_writes", &RecordStoreCounts::file_writes);
   nb::class_<RecordStore> store(
       module, "RecordStore",
       "Records of numbers that all processes read, write and add to: packed with a bounded error, in memory "
@@ -262,6 +264,8 @@ void bind_store(nb::module_& module) {
             self.erase({records.data(), records.size()});
           },
           "records"_a, "They are zero again.")
+      .def("set_reserve", &RecordStore::set_reserve, "bytes"_a,
+           "Bytes of memory that idle records leave to others from now on.")
       .def_prop_ro("counts", &RecordStore::counts)
       .def(
           "place",

@@ -1384,25 +1384,34 @@ class MRCISinglets:
         Takes out of groups first to last what is no singlet. offsets: where each of their records begins in data.
         """
 
-class RecordStoreCounts:
-    """Of one process: records and packed bytes that it moved."""
+class RecordTraffic:
+    """Records that were moved."""
 
     @property
-    def reads(self) -> int: ...
+    def count(self) -> int: ...
     @property
-    def writes(self) -> int: ...
+    def bytes(self) -> int:
+        """Packed."""
+
     @property
-    def read_bytes(self) -> int: ...
+    def least(self) -> int:
+        """Bytes of the smallest; 0 if there was none."""
+
     @property
-    def written_bytes(self) -> int: ...
+    def most(self) -> int:
+        """Bytes of the largest."""
+
+class RecordStoreCounts:
+    """Records that one process moved; those of the file are among all."""
+
     @property
-    def file_reads(self) -> int: ...
+    def reads(self) -> RecordTraffic: ...
     @property
-    def file_writes(self) -> int: ...
+    def writes(self) -> RecordTraffic: ...
     @property
-    def file_read_bytes(self) -> int: ...
+    def file_reads(self) -> RecordTraffic: ...
     @property
-    def file_written_bytes(self) -> int: ...
+    def file_writes(self) -> RecordTraffic: ...
 
 class RecordStore:
     """
@@ -1470,6 +1479,9 @@ class RecordStore:
         ],
     ) -> None:
         """They are zero again."""
+
+    def set_reserve(self, bytes: int) -> None:
+        """Bytes of memory that idle records leave to others from now on."""
 
     @property
     def counts(self) -> RecordStoreCounts: ...

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <stdexcept>
 
 #include "chem/ci/block_float.hpp"
@@ -40,6 +41,13 @@ void check(std::span<const std::int64_t> records, const std::vector<std::int64_t
 }
 
 }  // namespace
+
+void RecordTraffic::add(std::int64_t of_one) noexcept {
+  least = count == 0 ? of_one : std::min(least, of_one);
+  most = std::max(most, of_one);
+  ++count;
+  bytes += of_one;
+}
 
 struct RecordStore::Buffers {
   std::vector<std::byte> packed;
@@ -99,6 +107,11 @@ RecordStore::Place RecordStore::place(std::int64_t record) const {
   return {found.place == 0 ? 0 : found.bytes(), found.place > 0};
 }
 
+void RecordStore::set_reserve(std::int64_t bytes) {
+  const std::lock_guard guard(mutex_);
+  reserve_ = bytes;
+}
+
 RecordStoreCounts RecordStore::counts() const {
   const std::lock_guard guard(mutex_);
   return counts_;
@@ -110,14 +123,16 @@ bool RecordStore::is_scarce(std::int64_t bytes) {
   return memory_.shape()[0] - taken_.next(0) + free_bytes_ + end_ - next_ - bytes < reserve_;
 }
 
+/// The smallest free room that is large enough; its rest stays free.
 bool RecordStore::take(std::int64_t bytes, Entry& entry) {
   const std::int64_t room = room_for(bytes);
   const std::lock_guard guard(mutex_);
-  const auto at = free_.lower_bound(room);
-  if (at != free_.end() && at->first <= 2 * room) {
-    entry = {at->second + 1, bytes | at->first << 32};
-    free_bytes_ -= at->first;
-    free_.erase(at);
+  const auto at = by_room_.lower_bound({room, 0});
+  if (at != by_room_.end()) {
+    const auto [all, begin] = *at;
+    unfree(begin, all);
+    if (all > room) free(begin + room, all - room);
+    entry = {begin + 1, bytes | room << 32};
     return true;
   }
   if (end_ - next_ < room) {
@@ -126,10 +141,7 @@ bool RecordStore::take(std::int64_t bytes, Entry& entry) {
     const std::int64_t size = begin ? extent : room;
     if (!begin) begin = taken_.next_within(all, room);
     if (!begin) return false;
-    if (end_ - next_ >= smallest_room) {
-      free_.emplace(end_ - next_, next_);
-      free_bytes_ += end_ - next_;
-    }
+    if (end_ > next_) free(next_, end_ - next_);
     next_ = *begin;
     end_ = next_ + size;
   }
@@ -140,8 +152,35 @@ bool RecordStore::take(std::int64_t bytes, Entry& entry) {
 
 void RecordStore::give_back(const Entry& entry) {
   const std::lock_guard guard(mutex_);
-  free_.emplace(entry.room(), entry.place - 1);
-  free_bytes_ += entry.room();
+  free(entry.place - 1, entry.room());
+}
+
+/// Together with free neighbours.
+void RecordStore::free(std::int64_t begin, std::int64_t room) {
+  const auto after = free_.lower_bound(begin);
+  if (after != free_.end() && after->first == begin + room) {
+    const auto [at, more] = *after;
+    unfree(at, more);
+    room += more;
+  }
+  const auto next = free_.lower_bound(begin);
+  if (next != free_.begin()) {
+    const auto [at, before] = *std::prev(next);
+    if (at + before == begin) {
+      unfree(at, before);
+      begin = at;
+      room += before;
+    }
+  }
+  free_.emplace(begin, room);
+  by_room_.emplace(room, begin);
+  free_bytes_ += room;
+}
+
+void RecordStore::unfree(std::int64_t begin, std::int64_t room) {
+  free_.erase(begin);
+  by_room_.erase({room, begin});
+  free_bytes_ -= room;
 }
 
 /// A packed record begins with the error of its numbers.
@@ -167,12 +206,8 @@ void RecordStore::load(std::int64_t record, const Entry& entry, std::span<double
   std::memcpy(&error, buffers.packed.data(), sizeof error);
   unpack(std::span(buffers.packed).first(bytes).subspan(sizeof error), error, numbers);
   const std::lock_guard guard(mutex_);
-  ++counts_.reads;
-  counts_.read_bytes += std::int64_t(bytes);
-  if (entry.place < 0) {
-    ++counts_.file_reads;
-    counts_.file_read_bytes += std::int64_t(bytes);
-  }
+  counts_.reads.add(std::int64_t(bytes));
+  if (entry.place < 0) counts_.file_reads.add(std::int64_t(bytes));
 }
 
 void RecordStore::store(std::int64_t record, Entry entry, double error, std::span<const double> numbers,
@@ -195,12 +230,8 @@ void RecordStore::store(std::int64_t record, Entry entry, double error, std::spa
   if (!stays && before.place > 0) give_back(before);
   if (before.place < 0 && entry.place > 0) file_.erase(record);
   const std::lock_guard guard(mutex_);
-  ++counts_.writes;
-  counts_.written_bytes += bytes;
-  if (entry.place < 0) {
-    ++counts_.file_writes;
-    counts_.file_written_bytes += bytes;
-  }
+  counts_.writes.add(bytes);
+  if (entry.place < 0) counts_.file_writes.add(bytes);
 }
 
 void RecordStore::get(std::span<const std::int64_t> records, std::span<double> numbers) {

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/sibling.hpp"
@@ -16,12 +18,17 @@
 
 namespace outcore::chem::ci {
 
-/// Of one process.
+/// Records that were moved, and their packed bytes.
+struct RecordTraffic {
+  std::int64_t count = 0, bytes = 0;
+  std::int64_t least = 0, most = 0;  ///< bytes of one; 0 of none
+
+  void add(std::int64_t of_one) noexcept;
+};
+
+/// Of one process; those of the file are among all.
 struct RecordStoreCounts {
-  std::int64_t reads = 0, writes = 0;              ///< records
-  std::int64_t read_bytes = 0, written_bytes = 0;  ///< packed
-  std::int64_t file_reads = 0, file_writes = 0;
-  std::int64_t file_read_bytes = 0, file_written_bytes = 0;
+  RecordTraffic reads, writes, file_reads, file_writes;
 };
 
 /// Zero at first. Memory is one array of bytes, of which each process takes extents while there are some, and
@@ -45,6 +52,9 @@ class OUTCORE_SIBLING RecordStore {
   void add(std::span<const std::int64_t> records, double error, std::span<const double> numbers);
   /// They are zero again.
   void erase(std::span<const std::int64_t> records);
+
+  /// Bytes of memory that idle records leave to others from now on.
+  void set_reserve(std::int64_t bytes);
 
   [[nodiscard]] RecordStoreCounts counts() const;
   /// Numbers of a record.
@@ -72,6 +82,8 @@ class OUTCORE_SIBLING RecordStore {
   [[nodiscard]] bool is_scarce(std::int64_t bytes);
   [[nodiscard]] bool take(std::int64_t bytes, Entry& entry);
   void give_back(const Entry& entry);
+  void free(std::int64_t begin, std::int64_t room);
+  void unfree(std::int64_t begin, std::int64_t room);
 
   GlobalArray& memory_;
   Counter& taken_;
@@ -79,10 +91,11 @@ class OUTCORE_SIBLING RecordStore {
   file::RecordFile& file_;
   std::vector<Lock*> locks_;
   std::vector<std::int64_t> sizes_;
-  std::int64_t extent_, reserve_;                   // bytes
-  mutable std::mutex mutex_;                        // of what follows
-  std::int64_t next_ = 0, end_ = 0;                 // of the extent that this process has begun
-  std::multimap<std::int64_t, std::int64_t> free_;  // room, first byte
+  std::int64_t extent_, reserve_;              // bytes
+  mutable std::mutex mutex_;                   // of what follows
+  std::int64_t next_ = 0, end_ = 0;            // of the extent that this process has begun
+  std::map<std::int64_t, std::int64_t> free_;  // by first byte: room; none begins where another ends
+  std::set<std::pair<std::int64_t, std::int64_t>> by_room_;  // room, first byte
   std::int64_t free_bytes_ = 0;
   RecordStoreCounts counts_;
 };

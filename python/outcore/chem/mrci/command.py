@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from outcore.chem.mean_field import Kind
     from outcore.chem.mrci.mrci import MRCI
+    from outcore.chem.mrci.packed import Traffic
     from outcore.chem.mrci.solver import Iteration
 
 NAMES = {"ci": "MRCI", "acpf": "MR-ACPF", "aqcc": "MR-AQCC"}  # of functionals
@@ -34,6 +35,15 @@ def mrci(options: Options) -> int:
         run.finish(run.world)
         run.refuse_unconverged(ci)
     return 0
+
+
+def in_words(traffic: Traffic) -> str:
+    if not traffic.count:
+        return "none"
+    return (
+        f"{traffic.count} requests, {traffic.bytes / 1e6:.1f} MB, of {traffic.least} to {traffic.most} bytes, "
+        f"{traffic.mean:.0f} in the mean"
+    )
 
 
 class _Run(MoleculeRun):
@@ -194,10 +204,15 @@ class _Run(MoleculeRun):
         assert report is not None
         self.say(
             f"vectors {report.raw_bytes / 1e6:.1f} MB, packed {report.packed_bytes / 1e6:.1f} MB, "
-            f"{report.bits:.1f} bits an element, {100 * report.spilled:.0f} % in the file; "
-            f"{report.reads} records read, {report.writes} written, {report.moved_bytes / 1e6:.1f} MB, of the file "
-            f"{report.file_moved_bytes / 1e6:.1f} MB; waited {report.blocked_seconds:.1f} s"
+            f"{report.bits:.1f} bits an element; {report.memory_bytes / 1e6:.1f} MB in memory, "
+            f"{report.file_bytes / 1e6:.1f} MB ({100 * report.spilled:.0f} %) in the file"
         )
+        for name, all_of_them, of_file in (
+            ("read", report.reads, report.file_reads),
+            ("written", report.writes, report.file_writes),
+        ):
+            self.say(f"records {name}: {in_words(all_of_them)}; of the file {in_words(of_file)}")
+        self.say(f"waited {report.blocked_seconds:.1f} s for records")
         if self.options.error_bound:
             self.say(
                 f"packing raises the energy by {ci.packing_error:.1e} Eh, bound {self.options.error_bound:.1e}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,6 +33,9 @@ class MemoryOperator:
 
     def make(self, *, product: bool = False) -> MemoryVector:
         return MemoryVector(self.layout)
+
+    def make_room(self, closing: Sequence[Vector]) -> None:
+        """All vectors have it."""
 
     def apply(self, x: Vector, y: Vector) -> float:
         """Adds H x to y, which is zero; returns <x|H|x>."""

@@ -11,6 +11,7 @@ import math
 import queue
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 _AHEAD = 1  # tasks that were read and wait, and that wait to be added
 _POLL_S = 0.05
 _TASKS = 16  # at least, of each thread that computes
-_HOT_BYTES = 2  # of an element that is packed
 _GROUPS = 64  # that are made singlets at a time
 _STOP = 1 << 48  # far beyond any number of tasks
 
@@ -36,8 +36,8 @@ _STOP = 1 << 48  # far beyond any number of tasks
 class Packing:
     """memory_bytes: of this process for records. states, products: largest errors of elements of states, and of
     the products of H with vectors; corrections: of those of corrections, for a norm of 1; 0: as they are. vectors:
-    how many there may be at a time. task_elements: of what a task reads. workers: threads that compute, of all
-    processes."""
+    how many there may be at a time, of so many roots. task_elements: of what a task reads. workers: threads that
+    compute, of all processes."""
 
     memory_bytes: int
     states: float
@@ -46,21 +46,37 @@ class Packing:
     vectors: int
     task_elements: int
     workers: int = 1
+    roots: int = 1
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Requests for records, their packed bytes in all, and of the smallest and the largest (0: there was none)."""
+
+    count: int
+    bytes: int
+    least: int
+    most: int
+
+    @property
+    def mean(self) -> float:
+        return self.bytes / max(self.count, 1)
 
 
 @dataclass(frozen=True)
 class Report:
-    """Of all processes: elements and packed bytes of all vectors when they were most, and what was moved.
-    blocked_seconds: in which threads that compute waited for records, of this process."""
+    """Of all processes: elements and packed bytes of all vectors when they were most, and what was moved, in all
+    and to and from the file. blocked_seconds: in which threads that compute waited for records, of the process
+    with most."""
 
     elements: int
     packed_bytes: int
     memory_bytes: int
     file_bytes: int
-    reads: int
-    writes: int
-    moved_bytes: int
-    file_moved_bytes: int
+    reads: Traffic
+    writes: Traffic
+    file_reads: Traffic
+    file_writes: Traffic
     blocked_seconds: float
 
     @property
@@ -139,10 +155,9 @@ class PackedOperator:
         self._free = list(range(packing.vectors))
         self._largest = np.zeros(3, np.int64)  # elements, bytes in memory, bytes in the file
         self._counter = world.counter()
-        # A vector that is multiplied, and its product, have memory before vectors of passes alone.
-        reserve = 2 * layout.records.elements * (_HOT_BYTES if packing.products else 9)
+        self._hot_bytes = 0  # of a vector that is multiplied, and of its product
         sizes = np.tile(layout.unit_sizes, packing.vectors)
-        self._records = RecordStore(world, sizes, packing.memory_bytes, reserve)
+        self._records = RecordStore(world, sizes, packing.memory_bytes)
         self.store = self._records.native
         whole = sum(task.cost for task in kernel.tasks(math.inf))
         found = kernel.tasks(whole / (_TASKS * packing.workers), packing.task_elements, layout.unit_of)
@@ -210,7 +225,7 @@ class PackedOperator:
             team.run(self.threads + 2, product.work, stop=lambda: self._counter.next(_STOP))
         self.project(y)
         self.waited_seconds += product.waited_seconds
-        self._measure()
+        self._measure(x, y)
         twice = 2.0 if self.layout.records.parity else 1.0
         total: float = self.world.all_reduce(product.energy)
         return twice * total
@@ -234,44 +249,51 @@ class PackedOperator:
                 change -= data.x
                 self.store.add(x.units(data.units), x.error, change)
 
-    def _measure(self) -> None:
+    def make_room(self, closing: Sequence[Vector]) -> None:
+        """Before idle vectors are written, and these are closed: what is multiplied next, its product, and what is
+        made of it have memory before idle vectors, which are read by passes alone. Collective."""
+        kept = sum(self._bytes_of(each)[1] for each in closing if isinstance(each, PackedVector))
+        self.store.set_reserve(max(0, self._hot_bytes - kept) // self.world.size)
+
+    def _bytes_of(self, *vectors: PackedVector) -> tuple[int, int, int]:
+        """Elements that are not zero, packed bytes in memory and in the file. Collective."""
+        mine = slice(self.world.rank, None, self.world.size)
+        units = np.concatenate([each.units(np.arange(len(self.layout.unit_sizes)))[mine] for each in vectors])
+        places = self.store.place(units)
+        sizes = self.layout.unit_sizes[units[places != 0] % len(self.layout.unit_sizes)]
+        found = np.array([sizes.sum(), places[places > 0].sum(), -places[places < 0].sum()], np.int64)
+        elements, in_memory, in_file = (int(each) for each in self.world.all_reduce(found))
+        return elements, in_memory, in_file
+
+    def _measure(self, x: PackedVector, y: PackedVector) -> None:
         """How large vectors are, of which there are most now, and where. Collective."""
-        units = len(self.layout.unit_sizes)
-        mine = np.arange(self.world.rank, self.packing.vectors * units, self.world.size)
-        places = self.store.place(mine)
-        sizes = self.layout.unit_sizes[mine[places != 0] % units]
-        in_memory, in_file = places[places > 0].sum(), -places[places < 0].sum()
-        found = self.world.all_reduce(np.array([sizes.sum(), in_memory, in_file], np.int64))
+        self._hot_bytes = self.packing.roots * sum(self._bytes_of(x, y)[1:])
+        every = [PackedVector(self, number, product=False) for number in range(self.packing.vectors)]
+        found = np.array(self._bytes_of(*every), np.int64)
         if found[1:].sum() > self._largest[1:].sum():
             self._largest = found
 
     def report(self) -> Report:
         """Collective."""
         counts = self.store.counts
-        moved = self.world.all_reduce(
-            np.array(
-                [
-                    counts.reads,
-                    counts.writes,
-                    counts.read_bytes + counts.written_bytes,
-                    counts.file_read_bytes + counts.file_written_bytes,
-                ],
-                np.int64,
-            )
-        )
+        kinds = {name: getattr(counts, name) for name in ("reads", "writes", "file_reads", "file_writes")}
+        every = self.world.gather({name: (c.count, c.bytes, c.least, c.most) for name, c in kinds.items()})
         elements, in_memory, in_file = (int(each) for each in self._largest)
-        reads, writes, moved_bytes, file_moved_bytes = (int(each) for each in moved)
         return Report(
             elements=elements,
             packed_bytes=in_memory + in_file,
             memory_bytes=in_memory,
             file_bytes=in_file,
-            reads=reads,
-            writes=writes,
-            moved_bytes=moved_bytes,
-            file_moved_bytes=file_moved_bytes,
-            blocked_seconds=self.waited_seconds,
+            **{name: _together([each[name] for each in every]) for name in kinds},
+            blocked_seconds=float(self.world.all_reduce(self.waited_seconds, "max")),
         )
+
+
+def _together(each: list[tuple[int, int, int, int]]) -> Traffic:
+    """Of all processes."""
+    there = [one for one in each if one[0]] or [(0, 0, 0, 0)]
+    counts, sizes, least, most = zip(*there, strict=True)
+    return Traffic(sum(counts), sum(sizes), min(least), max(most))
 
 
 @dataclass

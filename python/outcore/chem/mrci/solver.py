@@ -8,7 +8,7 @@ corrected before. With a metric that is not 1 for all determinants the states ar
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -38,6 +38,9 @@ class Operator(Protocol):
 
     def make(self, *, product: bool = False) -> Vector:
         """A zero vector, of states or of their products with H. Collective, as closing it is."""
+
+    def make_room(self, closing: Sequence[Vector]) -> None:
+        """Idle vectors are written next, and these are closed then. Collective."""
 
     def apply(self, x: Vector, y: Vector) -> float:
         """Adds H x to y, which is zero; returns <x|H|x>, exact of what is stored of x. Collective."""
@@ -319,6 +322,7 @@ class Search:
             each.expect(None if i < k else float(size), idle=True)
         for each in self._multiplied:
             each.expect(None, idle=True)
+        self.operator.make_room([*self._vectors[count:], *self._multiplied[count:]])
         errors = np.zeros(k)
         for found in self._each_block(work):
             errors += found

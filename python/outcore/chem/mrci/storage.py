@@ -86,6 +86,7 @@ def choose(
         memory_bytes=memory,
         **_errors(world, layout, kernel, wishes.error_bound),
         vectors=vectors,
+        roots=wishes.roots,
         task_elements=task_elements,
         workers=int(world.all_reduce(options.threads)),
     )
