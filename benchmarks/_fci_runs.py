@@ -12,11 +12,12 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from outcore.cli.bench import BenchOptions, Claim, at_most
 from outcore.job.resources import parse_bytes
+
+from ._workers import resident_peak
 
 _KILLED_IN = 4  # iteration
 _FEW = 3  # iterations with less memory
@@ -84,7 +85,7 @@ def _run(
     assert process.stdout is not None
     for line in process.stdout:
         said.append(line)
-        most = max(most, _resident_peak(process.pid))
+        most = max(most, resident_peak(process.pid))
         if (iteration := _Iteration.of_line(line)) is None:
             continue
         found.append(iteration)
@@ -96,15 +97,6 @@ def _run(
     if status != (0 if killed_in is None else -signal.SIGKILL):
         raise RuntimeError(f"{' '.join(command)} ended with {status}:\n{''.join(said[-20:])}")
     return found, most
-
-
-def _resident_peak(pid: int) -> int:
-    try:
-        text = Path(f"/proc/{pid}/status").read_text()
-    except OSError:  # it has ended
-        return 0
-    found = re.search(r"VmHWM:\s+(\d+) kB", text)
-    return int(found[1]) * 1024 if found else 0
 
 
 def converged(options: BenchOptions, case: Case) -> list[Claim]:

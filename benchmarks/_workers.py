@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -36,6 +37,16 @@ def python_worker(module: str, *arguments: str, mpi_processes: int = 1) -> list[
     code = "import sys; from outcore.cli import bench; bench.load(sys.argv.pop(1)).main()"
     command = [sys.executable, "-c", code, module, *arguments]
     return command if mpi_processes == 1 else [str(find_launcher()), "-n", str(mpi_processes), *command]
+
+
+def resident_peak(pid: int) -> int:
+    """The most bytes that a process has had resident so far; 0 if it has ended."""
+    try:
+        text = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    found = re.search(r"VmHWM:\s+(\d+) kB", text)
+    return int(found[1]) * 1024 if found else 0
 
 
 def compile_worker(source: str, directory: Path) -> Path:
