@@ -136,11 +136,14 @@ def of_factors(factors: Matrix, internal: int, title: str) -> TwoElectron:
 # ---- factors of orbitals ----
 
 
-def transformed(blocks: Iterable[Matrix], coefficients: Matrix) -> Matrix:
-    """Rows over pairs p >= q of orbitals, from blocks of symmetric matrices over functions."""
+def transformed(blocks: Iterable[Matrix], count: int, coefficients: Matrix) -> Matrix:
+    """So many rows over pairs p >= q of orbitals, from blocks of symmetric matrices over functions."""
     p, q = np.tril_indices(coefficients.shape[1])
-    rows = [np.matmul(coefficients.T, each @ coefficients)[:, p, q] for each in blocks]
-    return np.concatenate(rows)
+    found, row = np.empty((count, len(p))), 0
+    for block in blocks:
+        found[row : row + len(block)] = np.matmul(coefficients.T, block @ coefficients)[:, p, q]
+        row += len(block)
+    return found
 
 
 def of_source(world: World, source: Source, coefficients: Matrix, limit_bytes: int) -> Matrix:
@@ -153,7 +156,7 @@ def of_source(world: World, source: Source, coefficients: Matrix, limit_bytes: i
     with world.together("transform three-index integrals"):
         if world.rank == 0:
             blocks = (source.matrices(piece) for piece in range(len(source.cuts) - 1))
-            found = np.ascontiguousarray(source.fit(transformed(blocks, coefficients)))
+            found = np.ascontiguousarray(source.fit(transformed(blocks, source.cuts[-1], coefficients)))
     return spread(world, found, (source.rank, n * (n + 1) // 2))
 
 

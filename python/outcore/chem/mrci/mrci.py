@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -20,6 +20,7 @@ from outcore import _core
 from outcore.base.errors import OutcoreError
 from outcore.chem.mrci import (
     density,
+    integrals,
     orbitals,
     reference_states,
     references,
@@ -38,7 +39,7 @@ from outcore.chem.mrci.size_consistency import Corrections
 from outcore.chem.mrci.vectors import Layout
 from outcore.job import launch
 from outcore.job.processes import JOB, free_memory_of_each, make_world
-from outcore.job.resources import Allowance, parse_bytes
+from outcore.job.resources import Allowance, give_back_freed_memory, parse_bytes
 from outcore.job.world import World
 
 if TYPE_CHECKING:
@@ -141,7 +142,8 @@ class MRCI:
         self.on_iteration: Callable[[Iteration], None] | None = None
         self._found: solver.Found | None = None
         self._operator: solver.Operator | None = None
-        self._tables: DiskArray | None = None
+        self._kernel: _core.MRCIKernel | None = None
+        self._tables: DiskArray | None = None  # that it reads
         self.report: Report | None = None  # of packed vectors
         self.went_on = False  # from states that another run has kept
         self.kept_iteration = 0  # of that run, and of those before it
@@ -221,21 +223,7 @@ class MRCI:
         )
         self._references_found = starts
         self._origin = float(starts.energies[0])
-        penalty = size_consistency.penalty(settings.functional, sum(self.electrons))
-        self.layout = Layout(self.records, penalty)
-        m = (self.electrons[0] - self.electrons[1]) / 2
-        shift = 0.0 if settings.functional != "ci" else SPIN_SHIFT
-        self._raised = shift * (self.spin / 2 * (self.spin / 2 + 1) - m * (m + 1))
-        kernel = _core.MRCIKernel(
-            self.layout.space,
-            found.one,
-            found.two.rows,
-            found.two.coulomb,
-            found.two.exchange,
-            shift,
-            found.core_energy - self._origin,
-        )
-        self._place_integrals(kernel)
+        kernel = self._kernel or self._make_kernel()
         operator, options = storage.choose(
             self.world,
             self.layout,
@@ -269,16 +257,35 @@ class MRCI:
         self.report = operator.report() if isinstance(operator, PackedOperator) else None
         return self.e_tot
 
-    def _place_integrals(self, kernel: _core.MRCIKernel) -> None:
-        """Those between external pairs. Collective."""
-        limit, external = self.settings.integral_memory, self.orbitals.two.external
+    def _make_kernel(self) -> _core.MRCIKernel:
+        """Of integrals, of which those between external pairs are moved into it. Collective."""
+        found, functional = self.orbitals, self.settings.functional
+        self.layout = Layout(self.records, size_consistency.penalty(functional, sum(self.electrons)))
+        m = (self.electrons[0] - self.electrons[1]) / 2
+        shift = 0.0 if functional != "ci" else SPIN_SHIFT
+        self._raised = shift * (self.spin / 2 * (self.spin / 2 + 1) - m * (m + 1))
+        kernel = _core.MRCIKernel(
+            self.layout.space,
+            found.one,
+            found.two.rows,
+            found.two.coulomb,
+            found.two.exchange,
+            shift,
+            found.core_energy - self._origin,
+        )
+        limit, external = self.settings.integral_memory, found.two.external
         room = self._free().bytes // 2 if limit is None else limit
-        count = len(self.orbitals.orbitals.external)
         if 8 * kernel.external_size <= room:
-            tables.in_memory(kernel, external, count, self.threads)
-            return
-        tables.check_disk(self.world, self.orbitals.orbitals)
-        self._tables = tables.on_disk(self.world, kernel, external, count, self.threads)
+            tables.in_memory(kernel, external, len(found.orbitals.external), self.threads)
+        else:
+            tables.check_disk(self.world, found.orbitals)
+            self._tables = tables.on_disk(
+                self.world, kernel, external, len(found.orbitals.external), self.threads
+            )
+        self.orbitals = replace(found, two=replace(found.two, external=integrals.none().external))
+        self._kernel = kernel
+        give_back_freed_memory()
+        return kernel
 
     def _kept(self) -> KeptStates | None:
         directory = self.settings.checkpoint
@@ -394,9 +401,6 @@ class MRCI:
         if isinstance(self._operator, PackedOperator):
             self._operator.close()
         self._operator = None
-        if self._tables is not None:
-            self._tables.close()
-            self._tables = None
 
     @property
     def streamed_bytes(self) -> int:
@@ -412,6 +416,10 @@ class MRCI:
     def close(self) -> None:
         """Frees vectors. May be repeated. Collective."""
         self._drop()
+        self._kernel = None
+        if self._tables is not None and not self.world.closed:
+            self._tables.close()
+            self._tables = None
         if self._owns_world and not self.world.closed:
             self.world.close()
 

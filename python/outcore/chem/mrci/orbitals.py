@@ -319,11 +319,8 @@ def _with_integrals(found: Correlated, mf: Any, world: World, wanted: Wanted | N
         return world.broadcast(made)  # type: ignore[return-value]
     limit = wanted.free.bytes // 2
     coefficients = np.hstack([found.frozen, found.coefficients])  # type: ignore[list-item]
-    if fitted:
-        factors, title = _of_pyscf(world, mf, coefficients, limit), "density fitting of the SCF"
-    else:
-        source = _source(world, mf.mol, wanted, limit)
-        factors, title = integrals.of_source(world, source, coefficients, limit), source.title
+    make = _of_pyscf if fitted else _of_source
+    factors, title = make(world, mf, wanted, coefficients, limit)
     h = coefficients.T @ np.asarray(_plain(mf, wanted.free.bytes).get_hcore()) @ coefficients
     energy, one, factors = integrals.in_the_field(float(mf.mol.energy_nuc()), h, factors, found.choice.frozen)
     return replace(
@@ -331,14 +328,18 @@ def _with_integrals(found: Correlated, mf: Any, world: World, wanted: Wanted | N
     )
 
 
-def _source(world: World, mol: Mole, wanted: Wanted, limit: int) -> Source:
+def _of_source(world: World, mf: Any, wanted: Wanted, coefficients: Matrix, limit: int) -> tuple[Matrix, str]:
+    """Factors, and where they are from."""
+    source: Source
     if wanted.kind == "ri":
-        return Fitted(world, mol, wanted.auxbasis, wanted.threads, SCREENING, "jk")
-    tolerance = EXACT if wanted.kind == "conventional" else wanted.tolerance
-    return Cholesky(world, mol, tolerance, limit)
+        source = Fitted(world, mf.mol, wanted.auxbasis, wanted.threads, SCREENING, "jk")
+    else:
+        tolerance = EXACT if wanted.kind == "conventional" else wanted.tolerance
+        source = Cholesky(world, mf.mol, tolerance, limit)
+    return integrals.of_source(world, source, coefficients, limit), source.title
 
 
-def _of_pyscf(world: World, mf: Any, coefficients: Matrix, limit: int) -> Matrix:
+def _of_pyscf(world: World, mf: Any, wanted: Wanted, coefficients: Matrix, limit: int) -> tuple[Matrix, str]:
     """Factors that an object of PySCF has."""
     from pyscf import lib
 
@@ -351,11 +352,12 @@ def _of_pyscf(world: World, mf: Any, coefficients: Matrix, limit: int) -> Matrix
                     _TAKE,
                     detail="density-fitted integrals of several processes; take those of PySCF",
                 )
-            integrals.check_factors(mf.with_df.get_naoaux(), coefficients.shape[1], limit)
+            count = mf.with_df.get_naoaux()
+            integrals.check_factors(count, coefficients.shape[1], limit)
             blocks = (lib.unpack_tril(np.asarray(each)) for each in mf.with_df.loop())
-            made = integrals.transformed(blocks, coefficients)
+            made = integrals.transformed(blocks, count, coefficients)
     shape = world.broadcast((0, 0) if made is None else (len(made), made.shape[1]))
-    return integrals.spread(world, made, shape)
+    return integrals.spread(world, made, shape), "density fitting of the SCF"
 
 
 def _whole(found: Correlated, mf: Any, free_bytes: int, scratch: str) -> Correlated:
