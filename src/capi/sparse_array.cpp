@@ -25,7 +25,8 @@ TileMap map_of(int rank, const std::int64_t* tiles, const std::int64_t* boundari
   std::vector<std::vector<std::int64_t>> its_boundaries;
   std::int64_t count = 1;
   const std::int64_t* next = boundaries;
-  for (const std::int64_t along : extents_of(rank, tiles, attempted).values()) {
+  const Extents counts = extents_of(rank, tiles, attempted);
+  for (const std::int64_t along : counts.values()) {
     if (along < 1 || along > TileMap::max_tiles || (count *= along) > TileMap::max_tiles)
       invalid(attempted, "there are no tiles, or too many");
     its_boundaries.emplace_back(next, next + along + 1);
