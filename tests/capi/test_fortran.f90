@@ -1,5 +1,6 @@
 ! The Fortran modules on one process: files, arrays, requests, and errors with their text.
 program test_fortran
+  use, intrinsic :: iso_c_binding, only: c_f_pointer, c_ptr
   use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
   use outcore
   implicit none
@@ -12,6 +13,8 @@ program test_fortran
   call all_kinds_and_ranks()
   call block_sparse_arrays()
   call checkpoints()
+  call distributions_and_elements()
+  call lists_of_another_length()
   call errors()
   call expect(world%rank() == 0 .and. world%size() == 1, 'rank and size')
   call world%close()
@@ -256,10 +259,108 @@ contains
     call array%close()
   end subroutine
 
+  subroutine distributions_and_elements()
+    type(oc_ga) :: a, b, c
+    type(oc_world) :: part
+    type(oc_counter) :: counter
+    type(oc_lock) :: lock
+    type(c_ptr) :: address
+    real(real32), pointer :: mine(:, :)
+    real(real32) :: values(2), total
+    integer(int64) :: extents(2), sums(1), one(3, 1)
+    integer :: stat
+    character(400) :: errmsg
+    call a%create(world, oc_float32, [6, 4], blocks=[1, 1], begins=[1, 1])
+    call b%create(world, oc_float32, [6, 4], block=[2, 3])
+    call c%create(world, oc_float32, [6_int64, 4_int64], block=[2_int64, 3_int64], grid=[1_int64, 1_int64])
+    call a%fill(2.0_real32)
+    call a%copy_to(b)
+    call b%scatter(reshape([6_int64, 1_int64, 5_int64, 4_int64], [2, 2]), [7.0_real32, 8.0_real32])
+    call b%scatter_acc(reshape([5_int64, 4_int64], [2, 1]), [1.0_real32], alpha=0.5_real32)
+    call b%sync()
+    call b%gather(reshape([5_int64, 4_int64, 6_int64, 1_int64], [2, 2]), values)
+    call expect(all(values == [8.5_real32, 7.0_real32]), 'gather what was scattered')
+    call expect(b%owner([6_int64, 1_int64]) == 0, 'owner')
+    call a%dot(a, total)
+    call expect(total == 24 * 4, 'dot product')
+    call a%local(address, extents)
+    call c_f_pointer(address, mine, extents)
+    call expect(all(extents == [6, 4]) .and. all(mine == 2), 'the local part')
+    mine(6, 1) = 5
+    call a%sync()
+    call a%gather(reshape([6_int64, 1_int64], [2, 1]), values(1:1))
+    call expect(values(1) == 5, 'a store to the local part')
+    call a%create(world, oc_float32, [6, 4], blocks=[1, 1], begins=[1], stat=stat)
+    call expect(stat /= 0, 'too few first indices')
+    call a%create(world, oc_float32, [6, 4], block=[2, 3, 4], stat=stat)
+    call expect(stat /= 0, 'a block of another rank')
+    call b%fill(1, stat=stat, errmsg=errmsg)
+    call expect(stat /= 0 .and. index(errmsg, 'another type') > 0, 'a value of another type')
+    one = 1
+    call b%gather(one, values(1:1), stat=stat, errmsg=errmsg)
+    call expect(stat /= 0 .and. index(errmsg, '3 numbers') > 0, 'an index of another rank')
+    call b%scatter(one(:2, :), values, stat=stat)
+    call expect(stat /= 0, 'fewer indices than elements')
+    call b%close()
+    call c%close()
+    call world%split(0, 0, part)
+    sums = 3
+    call part%reduce(sums, oc_sum)
+    call expect(part%size() == 1 .and. sums(1) == 3, 'a part of the world')
+    call part%close()
+    call counter%create(world)
+    call expect(counter%next(5_int64) == 0 .and. counter%next() == 5, 'counter')
+    call counter%reset()
+    call expect(counter%next() == 0, 'counter from zero')
+    call counter%close()
+    call lock%create(world)
+    call lock%unlock(stat=stat)
+    call expect(stat /= 0, 'a lock that is not held')
+    call lock%lock()
+    call lock%unlock()
+    call lock%close()
+  end subroutine
+
+  ! Lists that are longer or shorter than the rank: errors, not memory that is not theirs.
+  subroutine lists_of_another_length()
+    integer(int64), parameter :: nine(9) = 1
+    type(oc_ga) :: memory
+    type(oc_dra) :: array
+    real(real64) :: value(1)
+    integer(int64) :: before, few(1)
+    integer :: stat
+    character(400) :: errmsg
+    call memory%create(world, oc_float64, nine, stat=stat, errmsg=errmsg)
+    call expect(stat /= 0 .and. index(errmsg, '9') > 0, 'rank 9 in memory')
+    call memory%put(value, stat=stat)
+    call expect(stat /= 0, 'which is not open')
+    call array%create(world, oc_float64, nine, stat=stat)
+    call expect(stat /= 0, 'rank 9 on disk')
+    call array%create(world, oc_float64, [3, 3], typical=[3, 3, 3], stat=stat)
+    call expect(stat /= 0, 'a typical section of another rank')
+    call memory%create(world, oc_int64, [3, 3])
+    call array%create(world, oc_int64, [3, 3])
+    before = memory%read_increment(nine, 1_int64, stat=stat)
+    call expect(stat /= 0 .and. before == 0, 'an index of nine numbers')
+    call memory%distribution(0, few, few, stat=stat)
+    call expect(stat /= 0, 'room for one number')
+    before = memory%owner(nine, stat=stat)
+    call expect(stat /= 0, 'the owner of nine numbers')
+    call array%prefetch(section([1], [2]), stat=stat)
+    call expect(stat /= 0, 'a box of another rank')
+    call array%write_all(memory, box=section([1], [2]), stat=stat, errmsg=errmsg)
+    call expect(stat /= 0 .and. index(errmsg, 'differ in rank') > 0, 'a transfer of a box of another rank')
+    call array%read_all(memory, order=[1, 2, 3], stat=stat)
+    call expect(stat /= 0, 'an order of three axes')
+    call array%close()
+    call memory%close()
+  end subroutine
+
   subroutine block_sparse_arrays()
     type(oc_sparse) :: array
     real(real64) :: tile(2, 3), found(2, 3)
     integer :: k, stat
+    character(400) :: errmsg
     tile = reshape([(real(k, real64), k = 1, 6)], [2, 3])
     ! Rows 1-2 and 3-5, columns 1-3 and 4-7; the tile of the first rows and last columns is zero.
     call array%create(world, oc_float64, [2_int64, 2_int64], [integer(int64) :: 0, 2, 5, 0, 3, 7], &
@@ -272,7 +373,13 @@ contains
     call expect(stat /= 0, 'a zero tile')
     call array%get([2_int64, 1_int64], found, stat=stat)
     call expect(stat /= 0, 'a tile of another size')
-    call array%close()
+    call array%prefetch([1_int64, 1_int64])
+    call array%prefetch([1_int64], stat=stat)
+    call expect(stat /= 0, 'a tile of another rank')
+    call array%flush()
+    call array%delete()
+    call array%create(world, oc_float64, [2_int64], [0_int64, 2_int64], [.true., .true.], stat=stat, errmsg=errmsg)
+    call expect(stat /= 0 .and. index(errmsg, 'fit together') > 0, 'too few boundaries')
   end subroutine
 
   subroutine errors()
