@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+
+from outcore.chem.cc.room import Room
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
@@ -76,3 +80,39 @@ def random_amplitudes(occupied: int, virtual: int, seed: int = 1) -> tuple[Value
     t1 = 0.1 * generator.normal(size=(occupied, virtual))
     t2 = 0.1 * generator.normal(size=(occupied, occupied, virtual, virtual))
     return t1, t2 + t2.transpose(1, 0, 3, 2)
+
+
+def files_of_arrays(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Path]]:
+    """Of each array on disk that is made from now on, by its name in the plan: open files of this process."""
+    found: dict[str, list[Path]] = {}
+    right = Room.array
+
+    def array(room: Room, name: str) -> Any:
+        before = set(_open_files())
+        made = right(room, name)
+        found[name] = [each for each in _open_files() if each not in before]
+        return made
+
+    monkeypatch.setattr(Room, "array", array)
+    return found
+
+
+def _open_files() -> list[Path]:
+    # Files of scratch have no names any more.
+    found = []
+    for each in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            if "(deleted)" in str(each.readlink()):
+                found.append(each)
+    return found
+
+
+def flip_a_bit(files: list[Path]) -> None:
+    """In the middle of what the largest of them has."""
+    file = max(files, key=lambda each: each.stat().st_size)
+    data = np.fromfile(file, np.uint8)
+    places = np.flatnonzero(data)
+    place = int(places[len(places) // 2])
+    with file.open("r+b") as opened:
+        opened.seek(place)
+        opened.write(bytes([data[place] ^ 16]))
