@@ -15,7 +15,7 @@ from outcore.tensor.amounts import Amounts
 from outcore.tensor.bound import Moved, least_bytes
 from outcore.tensor.geometry import Geometry, Problem, Task
 from outcore.tensor.rates import Rates
-from outcore.tensor.schedule import FULL, SLOWER, Choice, may_share, search
+from outcore.tensor.schedule import FULL, SLOWER, STEP_S, Choice, may_share, search, shortest_side
 from outcore.tensor.shares import Shares, divide
 
 _UNIT_S = 0.05  # of work that is dealt out at a time
@@ -287,17 +287,19 @@ def predict(planned: Planned, rates: Rates) -> Amounts:
     amounts = {"disk_read": 0.0, "disk_written": 0.0, "network": 0.0, "copied": 0.0}
     names = {"disk": "disk_read", "global": "network", "node": "copied", "process": "copied"}
     elements = (geometry.elements(geometry.left, (0, 1, 3)), geometry.elements(geometry.right, (0, 3, 2)))
-    first = 0.0  # bytes before the first product
+    first = 0.0  # seconds until the first process has its first panels, while the others fetch theirs
+    disk_each = rates.read * rates.nodes / rates.processes
     for process in range(rates.processes):
         held = Held(plan.slots[0]), Held(plan.slots[1])
         for unit in planned.units[process :: rates.processes]:
-            for step in (step for task in unit for step in task if step.inner >= 0):
+            for place, step in enumerate(step for task in unit for step in task if step.inner >= 0):
                 panels = (step.batch, step.rows, step.inner), (step.batch, step.inner, step.columns)
                 for side, facts in enumerate((problem.left, problem.right)):
                     if held[side].take(panels[side])[1]:
                         count = float(elements[side][panels[side]]) * facts.item_bytes
                         amounts[names[facts.where]] += count
-                        first = first or count / (rates.read if facts.where == "disk" else rates.copy)
+                        if process == 0 and unit is planned.units[0] and place == 0:
+                            first += count / (disk_each if facts.where == "disk" else rates.copy)
     adds = problem.adds or plan.choice.parts > 1
     sizes = geometry.elements(geometry.out, (0, 1, 2))
     first_steps = [task[0] for unit in planned.units for task in unit]
@@ -309,16 +311,19 @@ def predict(planned: Planned, rates: Rates) -> Amounts:
         amounts["disk_read"] += written
     flops = 2.0 * geometry.multiplications
     put = written * (2 if adds else 1) if problem.out.where == "disk" else 0.0
-    seconds = _seconds(planned, rates, flops, amounts, put) + first
+    seconds = _seconds(planned, rates, flops, amounts, put, first)
     return Amounts(**amounts, flops=flops, seconds=seconds)
 
 
-def _seconds(planned: Planned, rates: Rates, flops: float, amounts: dict[str, float], put: float) -> float:
-    """`put`: bytes of results on disk, for which a process waits."""
+def _seconds(
+    planned: Planned, rates: Rates, flops: float, amounts: dict[str, float], put: float, first: float
+) -> float:
+    """`put`: bytes of results on disk, for which a process waits; `first`: seconds before the first product. Where
+    the disk takes longest, the last product comes after it."""
     geometry = planned.geometry
     _, a, w, c = (float(sizes.mean()) for sizes in geometry.sizes)
     workers = rates.threads * rates.processes
-    rate = float(rates.flops(min(a / rates.threads, w, c)))
+    rate = float(rates.flops(shortest_side(a, w, c, rates.threads)))
     units = len(planned.units)
     lengths = [sum(map(len, unit)) for unit in planned.units]
     uneven = max(lengths, default=1) * units / max(1, sum(lengths)) - 1
@@ -332,4 +337,6 @@ def _seconds(planned: Planned, rates: Rates, flops: float, amounts: dict[str, fl
     disk = amounts["disk_read"] / (rates.read * rates.nodes) + amounts["disk_written"] / (
         rates.write * rates.nodes
     )
-    return max(work + put / (rates.write * rates.nodes), disk)
+    steps = sum(map(len, planned.tasks)) / rates.processes
+    work += steps * STEP_S
+    return max(first + work + put / (rates.write * rates.nodes), disk + work / max(1, steps))

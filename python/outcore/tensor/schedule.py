@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ _STEPS = 200_000  # more panels are not looked at
 _CELLS = 20_000  # of a group
 _COARSE = 3  # one size of panels of so many, where arrays are placed
 _SPLIT = 4  # parts of the inner indices for each process, at most
-_STEP_S = 1e-4  # of the interpreter and of requests, for each step
+STEP_S = 1e-4  # of the interpreter and of requests, for each step
 FULL = 0.97  # of the memory of a process is for panels: what is left is for pieces that are put
 SLOWER = 1.12  # of plans that take at most so much longer than the fastest the one is taken that moves least
 
@@ -278,7 +279,7 @@ def _options(problem: Problem, rates: Rates, batch: Size, mixed: bool, coarse: b
             units * parts,
             np.ceil(tc / parts) * parts / tc - 1,
         )
-        seconds = seconds + steps * (_STEP_S / rates.processes)
+        seconds = seconds + steps * (STEP_S / rates.processes)
         seconds = np.where(steps <= _STEPS, seconds, np.inf)
         yield _Options(
             keep,
@@ -314,6 +315,12 @@ def _sizes_with_zeros(problem: Problem, group: int, batch: Size, mixed: bool) ->
         counts = geometry.sizes[group]
         result.append(Size(size.most, size.pieces, int(counts.max()), len(counts)))
     return result
+
+
+def shortest_side(rows: Any, columns: Any, inner: Any, threads: int) -> Any:
+    """Of the matrices that one thread multiplies: threads divide the longer side of a panel of the result."""
+    longer, shorter = np.maximum(rows, columns), np.minimum(rows, columns)
+    return np.minimum(np.minimum(longer / threads, shorter), inner)
 
 
 def _density(problem: Problem) -> tuple[float, float, float]:
@@ -365,7 +372,7 @@ def _seconds(
     b, m, n, k = problem.product.sizes(problem.extents)
     density = _density(problem)
     workers = rates.threads * rates.processes
-    rate = rates.flops(np.minimum(np.minimum(a / rates.threads, w), c))
+    rate = rates.flops(shortest_side(a, w, c, rates.threads))
     idle = (np.ceil(units / rates.processes) + uneven) * rates.processes / units
     work = 2.0 * b * m * n * k * min(density) / (rate * workers) * idle
     disk, network = np.zeros_like(units), np.zeros_like(units)

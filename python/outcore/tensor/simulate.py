@@ -4,6 +4,7 @@ not here. Disks and processors take a little more or less time for each request,
 from __future__ import annotations
 
 import heapq
+import math
 from collections import deque
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,9 @@ import numpy as np
 from outcore.tensor.geometry import Step
 from outcore.tensor.product_plan import Held, Planned
 from outcore.tensor.rates import Rates
+from outcore.tensor.schedule import shortest_side
 
+_STRIPE = 64 << 20  # bytes of a panel on one disk, unless it has more than there are disks
 _SPREAD = 0.1  # of the logarithm of each time
 
 
@@ -45,13 +48,17 @@ class _Disks:
         return float(np.exp(self._spread * self._random.standard_normal())) if self._spread else 1.0
 
     def serve(self, now: float, number: int, size: float, rate: float) -> float:
-        """When a request of a process is served."""
+        """When a request of a process is served: by several disks, if it is large."""
         rates = self._rates
-        node = int(self._random.integers(rates.nodes))
-        done = max(now, float(self._free_at[node])) + size / rate * self.chance()
-        self._free_at[node] = done
-        own = number * rates.nodes // rates.processes == node
-        return done if own else done + size / rates.network
+        parts = min(rates.nodes, math.ceil(size / _STRIPE))
+        begin, own = int(self._random.integers(rates.nodes)), number * rates.nodes // rates.processes
+        last, from_others = now, 0.0
+        for node in (np.arange(begin, begin + parts) % rates.nodes).tolist():
+            done = max(now, float(self._free_at[node])) + size / parts / rate * self.chance()
+            self._free_at[node] = done
+            last = max(last, done)
+            from_others += 0.0 if node == own else size / parts
+        return last + from_others / parts / rates.network
 
 
 class _Process:
@@ -75,7 +82,7 @@ class _Run:
         )
         self.results = geometry.elements(geometry.out, (0, 1, 2)) * problem.out.item_bytes
         _, a, w, c = (float(sizes.mean()) for sizes in geometry.sizes)
-        self.speed = float(rates.flops(min(a / rates.threads, w, c))) * rates.threads
+        self.speed = float(rates.flops(shortest_side(a, w, c, rates.threads))) * rates.threads
         if planned.plan.sharing > 1:
             self.speed /= planned.shares.uneven
         self.units = iter(planned.units)
@@ -113,8 +120,8 @@ class _Run:
 
 
 def simulate(planned: Planned, rates: Rates, seed: int = 0, *, spread: float = _SPREAD) -> Simulated:
-    """Runs all pieces of work. A panel lies on the disk of one node, by chance, and comes over the network from
-    another; a disk serves one request at a time. As in a run, the panels of the next step are asked for when one
+    """Runs all pieces of work. A panel lies on the disks of one node or more, by chance, and comes over the
+    network from others; a disk serves one request at a time. As in a run, the panels of the next step are asked for when one
     begins, whatever piece of work it belongs to, and a result is put before the next step begins. Processes that
     share panels are as one."""
     rates = rates.of_nodes if planned.plan.sharing > 1 else rates
