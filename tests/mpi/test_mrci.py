@@ -30,6 +30,13 @@ def test_energies(comm, vector_memory):
         assert (ci.report.spilled > 0) == (vector_memory is not None)
 
 
+def test_integrals_on_disk(comm):
+    """Each process writes its share of them, and reads all."""
+    with World(comm, memory="300MB") as world, water(world, integral_memory=0, vector_memory=0) as ci:
+        assert ci.kernel() == pytest.approx(ENERGY, abs=2e-9)
+        assert ci.streamed_bytes > 0
+
+
 def test_packed_energies(comm):
     with World(comm, memory="300MB") as world, water(world, error_bound=1e-8) as ci:
         assert ci.kernel() == pytest.approx(ENERGY, abs=1.2e-8)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+
 import numpy as np
 import pytest
 from mrci_molecules import N2, WATER, mean_field
 
 from outcore.base.errors import OutcoreError
-from outcore.chem.mrci import MRCI
+from outcore.chem.mrci import MRCI, reference_states, references
 from outcore.chem.mrci.records import Functions
 
 pytest.importorskip("pyscf")
@@ -148,6 +150,32 @@ def test_files_that_are_refused(tmp_path, text, message):
     path.write_text(text)
     with pytest.raises(OutcoreError, match=message):
         n2(references=path)
+
+
+def test_references_of_another_irrep_than_the_state(tmp_path):
+    path = tmp_path / "references"
+    path.write_text("222000\n")
+    with (
+        n2(references=path, irrep="B1u") as ci,
+        pytest.raises(OutcoreError, match="have 0 states of irrep B1u"),
+    ):
+        ci.kernel()
+
+
+def test_too_many_references(monkeypatch):
+    monkeypatch.setattr(references, "MAX_REFERENCES", 100)
+    with pytest.raises(
+        OutcoreError, match="6 active orbitals have 141 configurations; at most 100"
+    ) as caught:
+        n2()
+    assert caught.value.errno == errno.EFBIG
+
+
+def test_references_of_too_many_determinants(monkeypatch):
+    monkeypatch.setattr(reference_states, "MAX_DETERMINANTS", 50)
+    with n2() as ci, pytest.raises(OutcoreError, match="of the references; there may be 50") as caught:
+        ci.kernel()
+    assert caught.value.errno == errno.EFBIG
 
 
 def test_integrals_of_a_file(tmp_path):

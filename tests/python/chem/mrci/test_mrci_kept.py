@@ -123,16 +123,29 @@ def test_a_killed_run_loses_at_most_an_iteration(tmp_path):
     assert float(energy) == pytest.approx(ENERGY, abs=2e-9)
 
 
+def goes_on(path, iteration):
+    """After a fault in the next iteration: at most that is lost."""
+    with water(path) as ci:
+        assert ci.kernel() == pytest.approx(ENERGY, abs=2e-9)
+        assert ci.went_on and ci.kept_iteration == iteration
+
+
 def test_a_disk_that_is_full(tmp_path):
-    with water(None, vector_memory=0, scratch=str(tmp_path)) as ci:
-        before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def told(iteration):
+        if iteration.number == 4:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+
+    with water(tmp_path, vector_memory=0, scratch=str(tmp_path)) as ci:
+        ci.on_iteration = told
         try:
             with pytest.raises(OutcoreError) as caught:
                 ci.kernel()
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert caught.value.errno == errno.EFBIG
+    goes_on(tmp_path, 4)
 
 
 def damage(path):
@@ -152,15 +165,19 @@ def test_a_flipped_bit_of_a_state_is_found(tmp_path):
 
 
 def test_a_flipped_bit_of_a_record_is_found(tmp_path):
-    def told(iteration):
-        if iteration.number == 2:
-            damage(next(find_open(tmp_path)))
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
 
-    with water(None, vector_memory=0, scratch=str(tmp_path)) as ci:
+    def told(iteration):
+        if iteration.number == 3:
+            damage(next(find_open(scratch)))
+
+    with water(tmp_path, vector_memory=0, scratch=str(scratch)) as ci:
         ci.on_iteration = told
         with pytest.raises(OutcoreError) as caught:
             ci.kernel()
     assert caught.value.errno == errno.EIO
+    goes_on(tmp_path, 3)
 
 
 def find_open(directory):
