@@ -60,8 +60,11 @@ void TransferQueue::run() {
     Entry entry = std::move(entries_.front());
     entries_.pop_front();
     lock.unlock();
+    // Its waker has kept the core; from here on disks and other processes wait for this thread.
+    device::set_wakes(device::Wakes::soon);
     work_off(entry);
     entry = {};  // what the job holds goes before the next begins
+    device::set_wakes(device::Wakes::later);
     lock.lock();
   }
   const bool closing = closing_;
