@@ -333,10 +333,12 @@ int main(int count, char** arguments) {
   kept_block_sparse_arrays();
   handles_that_are_none();
   options_of_older_programs();
+  types_that_do_not_fit();
   checkpoints_of_all_kinds();
   the_previous_checkpoint_stays();
   what_differs_is_an_error_at_all();
   EXPECT(oc_world_close(world) == OC_OK);
+  EXPECT(oc_world_close(world) == EBADF && oc_world_barrier(world) == EBADF);
   MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   if (rank == 0) remove_all(scratch);
   if (rank == 0) printf("%d failed\n", all);

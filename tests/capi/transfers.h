@@ -193,3 +193,38 @@ static void options_of_older_programs(void) {
   snprintf(path, sizeof path, "%s/older", scratch);
   EXPECT(oc_checkpoint_begin(world, path, &kept, &handle) == OC_OK && oc_checkpoint_abandon(handle) == OC_OK);
 }
+
+/* Operations on types that have none, transfers between types that differ, places that are NULL, what was
+ * closed. */
+static void types_that_do_not_fit(void) {
+  const int64_t one[2] = {1, 1};
+  int bytes = 0, ints = 0, reals = created(NULL), on_disk = 0, lock = 0, counter = 0;
+  int64_t request = 0, before = 0, requests[2] = {0, 4711};
+  char value[8] = "";
+  EXPECT(oc_ga_create(world, OC_INT8, 2, shape, NULL, &bytes) == OC_OK);
+  EXPECT(oc_ga_create(world, OC_INT32, 2, shape, NULL, &ints) == OC_OK);
+  EXPECT(oc_dra_create(world, OC_INT8, 2, shape, NULL, &on_disk) == OC_OK);
+  EXPECT(oc_ga_acc(bytes, none, one, value, NULL, NULL) == EINVAL);
+  EXPECT(strstr(oc_last_error(), "int8") != NULL);
+  EXPECT(oc_ga_acc_async(bytes, none, one, value, NULL, NULL, &request) == EINVAL);
+  EXPECT(oc_ga_scatter_acc(bytes, 1, none, value, NULL) == EINVAL);
+  EXPECT(oc_dra_acc(on_disk, none, one, value, NULL, NULL) == EINVAL);
+  EXPECT(oc_ga_read_increment(ints, none, 1, &before) == EINVAL);
+  EXPECT(oc_ga_dot(ints, ints, value) == EINVAL && oc_ga_dot(reals, ints, value) == EINVAL);
+  EXPECT(oc_ga_dot(reals, reals, NULL) == EINVAL);
+  EXPECT(oc_ga_copy(reals, ints) == EINVAL);
+  EXPECT(oc_dra_write_all(on_disk, none, shape, reals, none, shape, NULL) == EINVAL);
+  EXPECT(oc_ga_get_async(reals, none, one, value, NULL, NULL) == EINVAL);
+  EXPECT(oc_dra_put_async(on_disk, none, one, value, NULL, NULL) == EINVAL);
+  EXPECT(oc_ga_gather(reals, 1, NULL, value) == EINVAL && oc_ga_gather(reals, -1, none, value) == EINVAL);
+  EXPECT(oc_wait_all(2, requests) == EINVAL && oc_wait_all(-1, requests) == EINVAL);
+  EXPECT(oc_wait_any(2, requests, &lock) == EINVAL && oc_test(0, NULL) == EINVAL);
+  EXPECT(oc_dra_close(on_disk) == OC_OK && oc_dra_prefetch(on_disk, none, one) == EBADF);
+  EXPECT(oc_ga_close(bytes) == OC_OK && oc_ga_close(ints) == OC_OK && oc_ga_close(reals) == OC_OK);
+  EXPECT(oc_ga_get(reals, none, one, value, NULL) == EBADF);
+  EXPECT(strstr(oc_last_error(), "it has ended") != NULL);
+  EXPECT(oc_lock_create(world, &lock) == OC_OK && oc_lock_close(lock) == OC_OK);
+  EXPECT(oc_lock_lock(lock) == EBADF && oc_lock_close(lock) == EBADF);
+  EXPECT(oc_counter_create(world, &counter) == OC_OK && oc_counter_next(counter, 1, NULL) == EINVAL);
+  EXPECT(oc_counter_close(counter) == OC_OK && oc_counter_reset(counter) == EBADF);
+}
