@@ -80,6 +80,12 @@ class Counted {
   Clock::time_point begin_;
 };
 
+/// In megabytes a second, of the time of the calls and what was waited.
+double rate(const Statistic& statistic, double waited_seconds) {
+  const double seconds = statistic.seconds + waited_seconds;
+  return statistic.bytes > 0 && seconds > 0 ? 1e-6 * static_cast<double>(statistic.bytes) / seconds : 0;
+}
+
 int not_open(int fd) {
   return failed(invalid_fd, "EAF: no file " + std::to_string(fd) + " is open");
 }
@@ -257,16 +263,26 @@ OUTCORE_CLASSIC void EAF_Print_stats(int fd) {
   if (!file || oc_eaf_length(fd, &length)) return;
   const std::lock_guard guard(file->mutex);
   const Statistic* const all[] = {&file->write, &file->read, &file->awrite, &file->aread, &file->wait};
-  std::printf("\nEAF file %d: \"%s\" size=%lld bytes\n", fd, file->path.c_str(),
-              static_cast<long long>(length));
-  std::printf("%10s%12s%12s%12s%12s%12s\n", "", "write", "read", "awrite", "aread", "wait");
-  std::printf("%10s", "calls:");
-  for (const Statistic* each : all) std::printf("%12lld", static_cast<long long>(each->calls));
-  std::printf("\n%10s", "data(b):");
-  for (const Statistic* each : all) std::printf("%12.2e", static_cast<double>(each->bytes));
-  std::printf("\n%10s", "time(s):");
-  for (const Statistic* each : all) std::printf("%12.2e", each->seconds);
-  std::printf("\n\n");
+  constexpr const char* rule = "------------------------------------------------------------\n";
+  std::printf("\n%sEAF file %d: \"%s\" size=%lld bytes\n%s", rule, fd, file->path.c_str(),
+              static_cast<long long>(length), rule);
+  std::printf("               write      read    awrite     aread      wait\n");
+  std::printf("               -----      ----    ------     -----      ----\n     calls:");
+  for (const Statistic* each : all) std::printf(" %8lld ", static_cast<long long>(each->calls));
+  std::printf("\n   data(b):");
+  for (const Statistic* each : all)
+    if (each != &file->wait) std::printf(" %8.2e ", static_cast<double>(each->bytes));
+  std::printf("\n   time(s):");
+  for (const Statistic* each : all) std::printf(" %8.2e ", each->seconds);
+  std::printf("\nrate(mb/s):");
+  for (const Statistic* each : {&file->write, &file->read}) std::printf(" %8.2e ", rate(*each, 0));
+  if (file->wait.calls > 0) {  // the time of waiting is not known apart for reads and writes
+    for (const Statistic* each : {&file->awrite, &file->aread})
+      std::printf(" %8.2e*", rate(*each, file->wait.seconds));
+    std::printf("\n%s* = Effective rate.  Full wait time used for read and write.\n\n", rule);
+  } else {
+    std::printf("\n%s\n", rule);
+  }
   std::fflush(stdout);
 }
 

@@ -139,6 +139,10 @@ static void statistics(void) {
     double moved[4];
     EXPECT(sscanf(data, "data(b): %lf %lf %lf %lf", &moved[0], &moved[1], &moved[2], &moved[3]) == 4 &&
            moved[0] == 24 && moved[1] == 8 && moved[2] == 8 && moved[3] == 4);
+    data = strstr(data, "rate(mb/s):");
+    EXPECT(data != NULL &&
+           sscanf(data, "rate(mb/s): %lf %lf %lf* %lf*", &moved[0], &moved[1], &moved[2], &moved[3]) == 4 &&
+           moved[0] > 0 && moved[1] > 0 && moved[2] > 0 && moved[3] > 0);
   }
   EXPECT(EAF_Close(fd) == EAF_OK && EAF_Delete(path_of("stats")) == EAF_OK);
 }
