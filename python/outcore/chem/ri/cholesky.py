@@ -1,16 +1,26 @@
 """Cholesky decomposition of two-electron integrals to any tolerance: (mn|ls) = sum_J L[J,mn] L[J,ls].
 
+Two steps. The first finds the pivots, products K of two functions, with vectors of those products alone that may
+become pivots; these lie in memory, and on scratch where that is too small. Its vectors at the pivots are a factor
+of the matrix (K|K'). The second makes rows (K|mn) when they are asked for, shell by shell, and solves with that
+factor: vectors over all products are nowhere at a time.
+
 Beebe, Linderberg, Int. J. Quantum Chem. 12, 683 (1977); Koch, Sanchez de Meras, Pedersen, J. Chem. Phys. 118, 9481
-(2003).
+(2003); Folkestad, Kjonstad, Koch, J. Chem. Phys. 150, 194112 (2019).
 """
 
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import linalg
 
+from outcore import _core
 from outcore.base.errors import OutcoreError
 
 if TYPE_CHECKING:
@@ -22,14 +32,26 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 EXACT = 1e-11  # Hartree: a tolerance whose energies are those of all integrals, within 1e-9
 _SPAN = 1e-2  # of the largest diagonal element: smaller ones are no pivots of the same batch
-_PIECE = 32  # vectors that are transformed at once
+_PIECE = 32  # rows that are transformed at once, if no pair of shells has more
+_COLUMNS = 4  # of the memory of the first step, the part of integrals that are made pivots of at a time
+_PANEL_BYTES = 8 << 20  # of vectors that are read or broadcast at once
+
+
+@dataclass(frozen=True)
+class Pivots:
+    """Products of functions m >= n, in the order in which they were found; factor: L with (K|K') = L L^T, lower
+    triangular."""
+
+    m: Values
+    n: Values
+    factor: Values
 
 
 class Cholesky:
-    """Vectors, in the memory of each process. Collective to make; rank 0 decides, all have the same.
+    """Rows of pivots, and what makes vectors of them. Collective to make; rank 0 decides, all have the same pivots.
 
     tolerance: the diagonal (mn|mn) is right within it, and so are all integrals (Hartree).
-    limit_bytes: of the vectors. Raises OutcoreError: ENOMEM (more are needed), EINVAL.
+    limit_bytes: of memory of the first step, and of the factor. Raises OutcoreError: ENOMEM, ENOSPC, EINVAL.
     """
 
     def __init__(self, world: World, mol: Mole, tolerance: float, limit_bytes: int) -> None:
@@ -37,100 +59,221 @@ class Cholesky:
             raise OutcoreError(
                 errno.EINVAL, f"tolerance {tolerance:g}", detail="it lies between 0 and 1 Hartree"
             )
-        vectors: Values | None = None
+        self._shells = _Shells(mol)
+        found: Pivots | None = None
         with world.together("Cholesky decomposition", tolerance):
             if world.rank == 0:
-                vectors = decompose(mol, tolerance, limit_bytes)
-        self.rank = int(world.broadcast(0 if vectors is None else len(vectors)))
-        n = int(mol.nao)
-        if vectors is None:
-            vectors = np.empty((self.rank, n * (n + 1) // 2))
-        for first in range(0, self.rank if world.size > 1 else 0, _PIECE):
-            vectors[first : first + _PIECE] = world.broadcast(vectors[first : first + _PIECE])
-        self._vectors = vectors
-        self._functions = n
-        self.cuts: tuple[int, ...] = (*range(0, self.rank, _PIECE), self.rank)
+                found = decompose(mol, tolerance, limit_bytes, world.scratch)
+        products: Any = None if found is None else (found.m, found.n)
+        m, n = world.broadcast(products)
+        self.rank = len(m)
+        self._factor = np.empty((self.rank, self.rank)) if found is None else found.factor
+        some = max(1, _PANEL_BYTES // (8 * max(1, self.rank)))
+        for first in range(0, self.rank if world.size > 1 else 0, some):
+            self._factor[first : first + some] = world.broadcast(self._factor[first : first + some])
+        # Rows are in the order of pairs of shells, of which integrals are made together.
+        pairs = self._shells.of[m] * mol.nbas + self._shells.of[n]
+        rows = np.argsort(pairs, kind="stable")
+        self._m, self._n, self._order = m[rows], n[rows], np.argsort(rows)
+        ends = np.flatnonzero(np.diff(pairs[rows], append=-1)) + 1
+        self._ends, self.cuts = set(ends.tolist()), _pieces(ends.tolist())
         self.settings = {"Cholesky tolerance": tolerance}
         self.title = f"{self.rank} Cholesky vectors, tolerance {tolerance:g} Eh"
 
     def matrices(self, piece: int) -> Values:
-        rows = self._vectors[self.cuts[piece] : self.cuts[piece + 1]]
-        result = np.empty((len(rows), self._functions, self._functions))
-        i, j = np.tril_indices(self._functions)
-        result[:, i, j] = rows
-        result[:, j, i] = rows
+        """(K|mn) of the pivots of some pairs of shells."""
+        first, last = self.cuts[piece], self.cuts[piece + 1]
+        count = len(self._shells.of)
+        result = np.empty((last - first, count, count))
+        i, j = np.tril_indices(count)
+        begin = first
+        while begin < last:
+            end = next(each for each in range(begin + 1, last + 1) if each in self._ends)
+            rows = self._shells.rows(self._m[begin:end], self._n[begin:end])
+            result[begin - first : end - first, i, j] = rows
+            result[begin - first : end - first, j, i] = rows
+            begin = end
         return result
 
     def fit(self, block: Values) -> Values:
-        return block
+        return np.asarray(
+            linalg.solve_triangular(
+                self._factor, block[self._order], lower=True, overwrite_b=True, check_finite=False
+            )
+        )
 
 
-def decompose(mol: Mole, tolerance: float, limit_bytes: int) -> Values:
-    """Vectors [J][m >= n], in rows of the lower triangle."""
-    n = int(mol.nao)
-    first = mol.ao_loc_nr()
-    shell_of = np.repeat(np.arange(mol.nbas), np.diff(first))
-    i, j = np.tril_indices(n)
-    diagonal = _diagonal(mol, first)
-    vectors = np.empty((0, len(i)))
+def _pieces(ends: list[int]) -> tuple[int, ...]:
+    cuts = [0]
+    for end, after in zip(ends, [*ends[1:], 1 << 60], strict=True):
+        if after - cuts[-1] > _PIECE:
+            cuts.append(end)
+    return tuple(cuts)
+
+
+class _Shells:
+    """Integrals (mn|K) of all products m >= n with those of one pair of shells."""
+
+    def __init__(self, mol: Mole) -> None:
+        self._mol, self._first = mol, mol.ao_loc_nr()
+        self.of = np.repeat(np.arange(mol.nbas), np.diff(self._first))
+        """The shell of each function."""
+
+    @cached_property
+    def _optimizer(self) -> Any:
+        from pyscf.gto import moleintor
+
+        mol = self._mol
+        return moleintor.make_cintopt(mol._atm, mol._bas, mol._env, self._name)
+
+    @property
+    def _name(self) -> str:
+        return str(self._mol._add_suffix("int2e"))
+
+    def rows(self, m: Values, n: Values, of: Values | None = None) -> Values:
+        """[K][mn] of products K = m n of the same pair of shells. `of`: some products mn alone."""
+        from pyscf.gto import moleintor
+
+        mol, first = self._mol, self._first
+        a, b = int(self.of[m[0]]), int(self.of[n[0]])
+        block = moleintor.getints4c(
+            self._name,
+            mol._atm,
+            mol._bas,
+            mol._env,
+            (0, mol.nbas, 0, mol.nbas, a, a + 1, b, b + 1),
+            aosym="s2ij",
+            ao_loc=first,
+            cintopt=self._optimizer,
+        )
+        columns = (m - first[a]) * int(first[b + 1] - first[b]) + n - first[b]
+        flat = block.reshape(-1, int((first[a + 1] - first[a]) * (first[b + 1] - first[b])))
+        return np.ascontiguousarray((flat if of is None else flat[of])[:, columns].T)
+
+    def diagonal(self) -> Values:
+        """(mn|mn) in rows of the lower triangle."""
+        mol, first = self._mol, self._first
+        full = np.empty((len(self.of), len(self.of)))
+        for a in range(mol.nbas):
+            for b in range(a + 1):
+                block = mol.intor("int2e", shls_slice=(a, a + 1, b, b + 1, a, a + 1, b, b + 1))
+                full[first[a] : first[a + 1], first[b] : first[b + 1]] = np.einsum("mnmn->mn", block)
+        return full[np.tril_indices(len(self.of))]
+
+
+class _Vectors:
+    """Rows of one length, which are added: the first in memory, the others in a file of this process."""
+
+    def __init__(self, width: int, limit_bytes: int, scratch: str) -> None:
+        self._width, self._limit, self._scratch = width, limit_bytes, scratch
+        self._blocks: list[Values] = []
+        self._file: _core.ExclusiveFile | None = None
+        self._written = 0
+
+    def add(self, block: Values) -> None:
+        if sum(each.nbytes for each in self._blocks) + block.nbytes <= self._limit:
+            self._blocks.append(block)
+            return
+        if self._file is None:
+            self._file = _core.ExclusiveFile("Cholesky vectors", scratch=self._scratch)
+        self._file.write(np.ascontiguousarray(block), self._written)
+        self._written += block.nbytes
+
+    def panels(self) -> Iterator[Values]:
+        """All rows, in their order, valid until the next are asked for."""
+        yield from self._blocks
+        if self._file is None:
+            return
+        some = max(1, _PANEL_BYTES // (8 * self._width)) * 8 * self._width
+        for begin in range(0, self._written, some):
+            panel = np.empty((min(some, self._written - begin) // (8 * self._width), self._width))
+            self._file.read(panel, begin)
+            yield panel
+
+    def close(self) -> None:
+        self._blocks.clear()
+        if self._file is not None:
+            self._file.delete()
+
+
+def decompose(mol: Mole, tolerance: float, limit_bytes: int, scratch: str) -> Pivots:
+    """The first step. Raises OutcoreError: ENOMEM, ENOSPC, EINVAL."""
+    shells = _Shells(mol)
+    diagonal = shells.diagonal()
+    kept = np.flatnonzero(diagonal > tolerance)  # others never become pivots
+    diagonal = diagonal[kept]
+    i, j = (index[kept] for index in np.tril_indices(int(mol.nao)))
+    pairs = shells.of[i] * mol.nbas + shells.of[j]
+    vectors = _Vectors(len(kept), limit_bytes - limit_bytes // _COLUMNS, scratch)
+    pivots: list[int] = []
+    try:
+        while len(kept) and diagonal.max() > tolerance:
+            most = max(1, limit_bytes // _COLUMNS // (16 * len(kept)))
+            least = max(tolerance, _SPAN * float(diagonal.max()))
+            batch = _batch(pairs, diagonal, least, most)
+            columns = np.concatenate([shells.rows(i[each], j[each], kept) for each in batch])
+            of_batch = np.concatenate(batch)
+            for panel in vectors.panels():
+                columns -= panel[:, of_batch].T @ panel
+            found, block = _eliminate(columns, of_batch, diagonal, least)
+            if not found:
+                raise OutcoreError(
+                    errno.EINVAL,
+                    "Cholesky decomposition",
+                    detail=f"rounding leaves no pivot above {least:.1e} Eh; raise the tolerance",
+                )
+            pivots += found
+            _check(len(pivots), limit_bytes, tolerance)
+            vectors.add(block)
+        where = np.array(pivots, int)
+        factor = np.empty((len(pivots), len(pivots)))
+        row = 0
+        for panel in vectors.panels():
+            factor[:, row : row + len(panel)] = panel[:, where].T
+            row += len(panel)
+    finally:
+        vectors.close()
+    return Pivots(i[where], j[where], factor)
+
+
+def _batch(pairs: Values, diagonal: Values, least: float, most: int) -> list[Values]:
+    """Products of the pairs of shells with the largest diagonal elements, at least one pair."""
+    order = np.flatnonzero(diagonal >= least)
+    order = order[np.argsort(-diagonal[order], kind="stable")]
+    found: list[Values] = []
     count = 0
-    while diagonal.max() > tolerance:
-        at = int(diagonal.argmax())
-        least = max(tolerance, _SPAN * diagonal[at])
-        a, b = shell_of[i[at]], shell_of[j[at]]
-        of_batch = np.flatnonzero((shell_of[i] == a) & (shell_of[j] == b))
-        block = mol.intor("int2e", aosym="s2ij", shls_slice=(0, mol.nbas, 0, mol.nbas, a, a + 1, b, b + 1))
-        columns = block.reshape(len(i), -1)[
-            :, (i[of_batch] - first[a]) * (first[b + 1] - first[b]) + j[of_batch] - first[b]
-        ]
-        columns = columns.T - vectors[:count, of_batch].T @ vectors[:count]
-        done = 0
-        while True:
-            pivot = int(diagonal[of_batch].argmax())
-            value = diagonal[of_batch[pivot]]
-            if value <= least:
-                break
-            if count == len(vectors):
-                vectors = _grown(vectors, limit_bytes, tolerance)
-            row = (
-                columns[pivot]
-                - vectors[count - done : count, of_batch[pivot]] @ vectors[count - done : count]
-            )
-            row /= np.sqrt(value)
-            vectors[count] = row
-            diagonal -= row * row
-            diagonal[of_batch[pivot]] = 0.0
-            count, done = count + 1, done + 1
-        if not done:
-            raise OutcoreError(
-                errno.EINVAL,
-                "Cholesky decomposition",
-                detail=f"rounding leaves no pivot above {least:.1e} Eh; raise the tolerance",
-            )
-    return vectors[:count].copy()
+    for pair in dict.fromkeys(pairs[order].tolist()):
+        of_pair = np.flatnonzero(pairs == pair)
+        if found and count + len(of_pair) > most:
+            break
+        found.append(of_pair)
+        count += len(of_pair)
+    return found
 
 
-def _grown(vectors: Values, limit_bytes: int, tolerance: float) -> Values:
-    count, width = len(vectors) + max(64, len(vectors) // 4), vectors.shape[1]
-    if count * width * 8 > limit_bytes:
+def _eliminate(columns: Values, of_batch: Values, diagonal: Values, least: float) -> tuple[list[int], Values]:
+    """Pivots of a batch, whose columns are given, and their vectors. Changes the diagonal."""
+    found: list[int] = []
+    vectors = np.empty_like(columns)
+    while True:
+        at = int(diagonal[of_batch].argmax())
+        pivot, count = int(of_batch[at]), len(found)
+        value = float(diagonal[pivot])
+        if value <= least:
+            return found, vectors[:count].copy()
+        row = columns[at] - vectors[:count, pivot] @ vectors[:count]
+        row /= np.sqrt(value)
+        vectors[count] = row
+        diagonal -= row * row
+        diagonal[pivot] = 0.0
+        found.append(pivot)
+
+
+def _check(rank: int, limit_bytes: int, tolerance: float) -> None:
+    if 2 * 8 * rank * rank > limit_bytes:
         raise OutcoreError(
             errno.ENOMEM,
             "Cholesky decomposition",
-            detail=f"more than {len(vectors)} vectors of {width} products of functions are needed for a tolerance "
-            f"of {tolerance:g} Eh: {count * width * 8 / 1e6:.0f} MB, but {limit_bytes / 1e6:.0f} MB are left",
+            detail=f"{rank} vectors and more are needed for a tolerance of {tolerance:g} Eh, whose factor takes "
+            f"{2 * 8 * rank * rank / 1e6:.0f} MB, but {limit_bytes / 1e6:.0f} MB are left",
         )
-    result = np.empty((count, width))
-    result[: len(vectors)] = vectors
-    return result
-
-
-def _diagonal(mol: Mole, first: Values) -> Values:
-    """(mn|mn) in rows of the lower triangle."""
-    n = int(mol.nao)
-    full = np.empty((n, n))
-    for a in range(mol.nbas):
-        for b in range(a + 1):
-            block = mol.intor("int2e", shls_slice=(a, a + 1, b, b + 1, a, a + 1, b, b + 1))
-            values = np.einsum("mnmn->mn", block)
-            full[first[a] : first[a + 1], first[b] : first[b + 1]] = values
-    return full[np.tril_indices(n)]
