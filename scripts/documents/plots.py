@@ -32,25 +32,43 @@ def all_plots(root: Path) -> dict[Path, str]:
         ]
         if claims:
             found[directory(root) / f"{path.stem}.svg"] = plot(claims)
-    scaling = root / "benchmarks" / "results" / "einsum_scaling.json"
-    if scaling.is_file():
-        for kind, (pattern, title) in CURVES.items():
-            found[directory(root) / f"{kind}.svg"] = curves(
-                json.loads(scaling.read_text())["claims"], pattern, title
-            )
+    for name, (bench, pattern, title, across) in CURVES.items():
+        path = root / "benchmarks" / "results" / f"{bench}.json"
+        if path.is_file():
+            claims = json.loads(path.read_text())["claims"]
+            found[directory(root) / f"{name}.svg"] = curves(claims, pattern, title, across)
     return found
 
 
+_LADDER = r"{}, ([\w ]+), (\d+) MB/s: an iteration"
+
 CURVES = {
-    "einsum_scaling_efficiency": (r"simulated, (\w+) scaling: efficiency on (\d+)", "efficiency"),
-    "einsum_scaling_idle": (r"simulated, (\w+): idle share on (\d+)", "idle share of all processes"),
-    "einsum_scaling_read": (r"simulated, (\w+): read by a process of (\d+)", "GB read by a process"),
-}
-"""Plots of a benchmark: of its claims the names, with the curve and the number of processes, and a title."""
+    "einsum_scaling_efficiency": (
+        "einsum_scaling", r"simulated, (\w+) scaling: efficiency on (\d+)", "efficiency", "processes",
+    ),
+    "einsum_scaling_idle": (
+        "einsum_scaling", r"simulated, (\w+): idle share on (\d+)", "idle share of all processes", "processes",
+    ),
+    "einsum_scaling_read": (
+        "einsum_scaling", r"simulated, (\w+): read by a process of (\d+)", "GB read by a process", "processes",
+    ),
+    "ccsd_ladder_one_thread": (
+        "ccsd_ladder", _LADDER.format("1 thread"), "s, ladder of an iteration, one thread", "MB/s of the disk",
+    ),
+    "ccsd_ladder_two_threads": (
+        "ccsd_ladder", _LADDER.format("2 threads"), "s, ladder of an iteration, two threads", "MB/s of the disk",
+    ),
+    "ccsd_ladder_crossing": (
+        "ccsd_ladder", r"(\w+), crossing on (\d+) cores", "MB/s at which storing and making again cross", "cores",
+    ),
+}  # fmt: skip
+"""Plots: the benchmark; of its claims the names, with the curve and the number across; a title; what is across."""
+
+_SHARES = ("efficiency", "idle share of all processes")  # which end at 1
 
 
-def curves(claims: list[dict[str, Any]], pattern: str, title: str) -> str:
-    """A line for each kind, over the number of processes in logarithms."""
+def curves(claims: list[dict[str, Any]], pattern: str, title: str, across: str) -> str:
+    """A line for each kind, over a number in logarithms."""
     lines: dict[str, list[tuple[int, float]]] = {}
     for claim in claims:
         match = re.match(pattern, claim["name"])
@@ -58,19 +76,20 @@ def curves(claims: list[dict[str, Any]], pattern: str, title: str) -> str:
             lines.setdefault(match[1], []).append((int(match[2]), float(claim["value"])))
     least, most = (f(n for points in lines.values() for n, _ in points) for f in (min, max))
     values = [y for points in lines.values() for _, y in points]
-    top = max(values) if "GB" in title else max(1.0, *values)
-    wide, high = 480, 240
+    top = max(1.0, *values) if title in _SHARES else max(values)
+    margin = max(150, 80 + 7 * max(len(kind) for kind in lines))
+    wide, high = 330 + margin, 240
 
     def place(n: int, y: float) -> tuple[float, float]:
-        across = math.log(n / least) / math.log(most / least)
-        return 60 + (wide - 150) * across, 30 + (high - 70) * (1 - y / top)
+        share = math.log(n / least) / math.log(most / least)
+        return 60 + (wide - margin) * share, 30 + (high - 70) * (1 - y / top)
 
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" role="img">',
         f"<style>{LINES}</style>",
         f'<text x="10" y="16">{escape(title)}</text>',
-        f'<text x="{60 + (wide - 150) / 2:.0f}" y="{high - 6}" text-anchor="middle">processes</text>',
-        f'<line class="axis" x1="60" y1="{high - 40}" x2="{wide - 90}" y2="{high - 40}"/>',
+        f'<text x="{60 + (wide - margin) / 2:.0f}" y="{high - 6}" text-anchor="middle">{across}</text>',
+        f'<line class="axis" x1="60" y1="{high - 40}" x2="{wide - margin + 60}" y2="{high - 40}"/>',
         f'<line class="axis" x1="60" y1="30" x2="60" y2="{high - 40}"/>',
     ]
     for share in (0.0, 0.5, 1.0):

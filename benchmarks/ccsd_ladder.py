@@ -1,0 +1,104 @@
+"""The ladder of coupled cluster: integrals on disk, or made again in each iteration, against the rate of the disk.
+
+Slower disks are emulated (OUTCORE_THROTTLE, which holds requests back), so that reading and making cross on this
+machine, with one thread and with two. The products are those of a calculation of naphthalene in a double-zeta basis
+(--quick: benzene), of random numbers; each is timed three times in one process, of which the median counts. What
+`--ladder auto` takes is asked in the same process, with the rates that it measures there. Seconds that are modelled
+are those of its forecast. The last claims are what the forecast says of other numbers of cores.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from outcore.chem.cc import forecast
+from outcore.chem.cc.forecast import Rates
+from outcore.chem.cc.plan import Sizes
+from outcore.cli.bench import BenchOptions, Claim, at_most
+from outcore.job.resources import cores
+
+from ._peers import timed
+from ._workers import python_worker
+
+NAPHTHALENE, BENZENE = (
+    (180, 672, 24, 146),
+    (114, 420, 15, 93),
+)  # functions, auxiliary ones, occupied, virtual orbitals
+BANDWIDTHS_MB = (50, 100, 200, 400, 800)
+CORES = (1, 2, 4, 8, 16, 32, 64)
+NEAR = 1.05  # of the better side, at most
+
+
+def run(options: BenchOptions) -> list[Claim]:
+    sizes = BENZENE if options.quick else NAPHTHALENE
+    bandwidths = BANDWIDTHS_MB[1::2] if options.quick else BANDWIDTHS_MB
+    claims: list[Claim] = []
+    rates: dict[int, list[float]] = {}
+    for threads in range(1, min(2, cores()) + 1):
+        name = f"{threads} thread{'s' * (threads > 1)}"
+        for bandwidth in bandwidths:
+            found = _measure(options, sizes, threads, bandwidth)
+            claims += _claims(name, bandwidth, found)
+            rates[threads] = found["rates"]
+            options.say(f"{name}, {bandwidth} MB/s: {found['measured']}, auto: {found['auto']}")
+    return [*claims, *_crossings(sizes, rates)]
+
+
+def _measure(options: BenchOptions, sizes: Sequence[int], threads: int, bandwidth: int) -> Any:
+    command = python_worker(
+        "_ladder_worker",
+        json.dumps(sizes),
+        str(threads),
+        str(options.scratch),
+        "1" if options.quick else "3",
+        "disk,rebuild",
+    )
+    _, output = timed(
+        command,
+        OUTCORE_THROTTLE=f"bandwidth={bandwidth}MB",
+        PYTHONPATH=os.environ.get("PYTHONPATH", ""),
+        OMP_NUM_THREADS="1",
+        OPENBLAS_NUM_THREADS="1",
+    )
+    return json.loads(output.splitlines()[-1])
+
+
+def _claims(name: str, bandwidth: int, found: Any) -> list[Claim]:
+    titles = {"disk": "on disk", "rebuild": "made again"}
+    claims = []
+    for kind in ("measured", "modelled"):
+        for way, title in titles.items():
+            once, seconds = found[kind][way]
+            how = f"{once:.3g} s once" if way == "disk" else ""
+            claims.append(
+                Claim(f"{name}, {title} {kind}, {bandwidth} MB/s: an iteration", seconds, "s", None, "", how)
+            )
+    seconds = {way: found["measured"][way][1] for way in titles}
+    chosen, total = found["auto"], {}
+    for way in titles:
+        total[way] = found["measured"][way][0] * (way == "disk") + forecast.ITERATIONS * seconds[way]
+    how = f"{titles[chosen]}; a calculation of {forecast.ITERATIONS} iterations"
+    value = total[chosen] / min(total.values())
+    claims.append(
+        Claim(f"{name}, {bandwidth} MB/s: auto over the better side", value, "", at_most(NEAR), "", how)
+    )
+    return claims
+
+
+def _crossings(sizes: Sequence[int], measured: dict[int, list[float]]) -> list[Claim]:
+    """The rate of a disk at which both sides take the same time, by the forecast, of cores as fast as one here."""
+    functions, auxiliary, occupied, virtual = sizes
+    of = Sizes(functions, auxiliary, (occupied,), (virtual,), 6, (0, auxiliary))
+    flops, copied, _, _ = measured[1]
+    claims = []
+    for count in CORES:
+        low, high = 1e6, 1e12
+        for _ in range(60):
+            middle = (low * high) ** 0.5
+            ways = forecast.ladder(of, Rates(flops * count, copied * count, middle, middle))
+            low, high = (middle, high) if ways["disk"].seconds > ways["rebuild"].seconds else (low, middle)
+        claims.append(Claim(f"modelled, crossing on {count} cores", low / 1e6, "MB/s", None, "", ""))
+    return claims
