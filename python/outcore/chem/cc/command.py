@@ -133,7 +133,12 @@ class _Run(MoleculeRun):
             self.say(f"{state} of iteration {cc.found} found in {options.checkpoint}")
         cc.on_iteration = _Iterations(self.say)
         cc.kernel()
-        self.results |= {"cc_seconds": time.monotonic() - begin, "iterations": len(cc.iterations)}
+        self.results |= {
+            "cc_seconds": time.monotonic() - begin,
+            "iterations": len(cc.iterations),
+            "iteration_seconds": [each.seconds for each in cc.iterations],
+            "plan": None if cc.plan is None else cc.plan.as_json(),
+        }
         self._energies(cc)
         if cc.restricted:
             t1, d1 = cc.t1_diagnostic(), cc.d1_diagnostic()
