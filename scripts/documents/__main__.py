@@ -23,6 +23,7 @@ PART = re.compile(r"<!-- generated: ([a-z-]+)(?: ([^>\n]+?))? -->\n(.*?)<!-- end
 KINDS: dict[str, Callable[[Path, str], str]] = {
     "result": results.result,
     "iterations": results.iterations,
+    "curves": lambda root, name: plots.images(root, name) or results.missing(name.partition(" ")[0]),
     "summary": results.summary,
     "random-programs": results.random_programs,
     "chemio": results.chemio,

@@ -32,11 +32,7 @@ def all_plots(root: Path) -> dict[Path, str]:
         ]
         if claims:
             found[directory(root) / f"{path.stem}.svg"] = plot(claims)
-    for name, (bench, pattern, title, across) in CURVES.items():
-        path = root / "benchmarks" / "results" / f"{bench}.json"
-        if path.is_file():
-            claims = json.loads(path.read_text())["claims"]
-            found[directory(root) / f"{name}.svg"] = curves(claims, pattern, title, across)
+    found |= {directory(root) / f"{name}.svg": text for name, (_, text) in drawn(root).items()}
     return found
 
 
@@ -63,6 +59,29 @@ CURVES = {
     ),
 }  # fmt: skip
 """Plots: the benchmark; of its claims the names, with the curve and the number across; a title; what is across."""
+
+
+def drawn(root: Path) -> dict[str, tuple[str, str]]:
+    """The plots of curves for which there are claims: name, benchmark and SVG."""
+    found = {}
+    for name, (bench, pattern, title, across) in CURVES.items():
+        path = root / "benchmarks" / "results" / f"{bench}.json"
+        claims = json.loads(path.read_text())["claims"] if path.is_file() else []
+        if any(re.match(pattern, claim["name"]) for claim in claims):
+            found[name] = bench, curves(claims, pattern, title, across)
+    return found
+
+
+def images(root: Path, argument: str) -> str:
+    """The curves of a benchmark, as they stand in a document; empty if there are none. `argument`: its name, and
+    the way to docs/measure."""
+    name, _, measure = argument.partition(" ")
+    return "\n".join(
+        f"![{CURVES[plot][2]}]({measure}plots/{plot}.svg)"
+        for plot, (bench, _) in drawn(root).items()
+        if bench == name
+    )
+
 
 _SHARES = ("efficiency", "idle share of all processes")  # which end at 1
 

@@ -64,3 +64,27 @@ def test_a_plot_shows_how_far_a_claim_is_from_its_bar(root):
     assert 'class="missed"' in text and 'class="good"' in text
     assert plots.margin(CLAIMS[0].as_json()) == 2.5
     assert plots.margin(CLAIMS[1].as_json()) == 0.5
+
+
+def test_curves_of_a_benchmark_are_drawn_and_shown(root):
+    assert plots.images(root, "ccsd_ladder ../measure/") == ""
+    lines = {
+        f"1 thread, {way}, {rate} MB/s: an iteration": seconds
+        for way, rate, seconds in [
+            ("on disk measured", 100, 4.0),
+            ("on disk measured", 400, 1.0),
+            ("made again measured", 100, 2.0),
+            ("made again measured", 400, 2.0),
+        ]
+    }
+    claims = [Claim(name, value, "s", None, "", "") for name, value in lines.items()]
+    found = {"bench": "ccsd_ladder", "date": "2026-01-02", "machine": MACHINE, "quick": False, "commit": ""}
+    found["claims"] = [claim.as_json() for claim in claims]
+    path = root / "benchmarks" / "results" / "ccsd_ladder.json"
+    path.write_text(json.dumps(found))
+    assert "](../measure/plots/ccsd_ladder_one_thread.svg)" in plots.images(root, "ccsd_ladder ../measure/")
+    bench, drawn = plots.drawn(root)["ccsd_ladder_one_thread"]
+    assert bench == "ccsd_ladder"
+    assert drawn.count("<polyline") == 2
+    assert "MB/s of the disk" in drawn
+    assert ">on disk measured<" in drawn
