@@ -72,7 +72,7 @@ def main() -> None:
     cuts = (*range(0, auxiliary, 32), auxiliary)
     sizes = Sizes(functions, auxiliary, (occupied,), (virtual,), 6, cuts)
     with World("self", memory=4 << 30, scratch=scratch) as world:
-        rates = Rates.measure(world, threads)
+        rates = Rates.measure(world, threads, occupied**2 // 2)
         measured = {way: _seconds(world, sizes, way, threads, repeats) for way in ways}
         chosen = make_plan(sizes, _FREE_BYTES, 1, threads, rates=rates, storage="disk").ladder
     modelled = ladder(sizes, rates)
@@ -82,7 +82,7 @@ def main() -> None:
                 "measured": measured,
                 "modelled": {way: [modelled[way].once_s, modelled[way].iteration_s] for way in ways},
                 "auto": chosen,
-                "rates": [rates.flops, rates.copied, rates.read, rates.written],
+                "rates": [rates.flops, rates.copied, rates.narrow],
             }
         )
     )

@@ -132,7 +132,9 @@ def _iterations(
 def _hidden(case: Case, cc: CCSD, equations: Any, scratch: Path) -> Claim:
     """Of the time that the disk takes for the integrals of the ladder, the part in which no thread waited."""
     assert cc.plan is not None
-    rates, _ = machine.planning_disk(scratch)
+    rates = machine.measure_disk(scratch)
+    if rates is None:
+        raise RuntimeError(f"the disk of {scratch} cannot be measured")
     moved = cc.plan.passes * sum(
         e.bytes for name, e in cc.plan.arrays.items() if name[0] == "V" and not e.in_memory
     )

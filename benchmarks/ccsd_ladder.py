@@ -10,7 +10,7 @@ are those of its forecast. The last claims are what the forecast says of other n
 from __future__ import annotations
 
 import json
-import os
+import tempfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -56,13 +56,14 @@ def _measure(options: BenchOptions, sizes: Sequence[int], threads: int, bandwidt
         "1" if options.quick else "3",
         "disk,rebuild",
     )
-    _, output = timed(
-        command,
-        OUTCORE_THROTTLE=f"bandwidth={bandwidth}MB",
-        PYTHONPATH=os.environ.get("PYTHONPATH", ""),
-        OMP_NUM_THREADS="1",
-        OPENBLAS_NUM_THREADS="1",
-    )
+    with tempfile.TemporaryDirectory(dir=options.scratch) as cache:  # so that rates are measured now
+        _, output = timed(
+            command,
+            OUTCORE_THROTTLE=f"bandwidth={bandwidth}MB",
+            OUTCORE_CACHE=cache,
+            OMP_NUM_THREADS="1",
+            OPENBLAS_NUM_THREADS="1",
+        )
     return json.loads(output.splitlines()[-1])
 
 
@@ -92,13 +93,13 @@ def _crossings(sizes: Sequence[int], measured: dict[int, list[float]]) -> list[C
     """The rate of a disk at which both sides take the same time, by the forecast, of cores as fast as one here."""
     functions, auxiliary, occupied, virtual = sizes
     of = Sizes(functions, auxiliary, (occupied,), (virtual,), 6, (0, auxiliary))
-    flops, copied, _, _ = measured[1]
+    flops, copied, narrow = measured[1]
     claims = []
     for count in CORES:
         low, high = 1e6, 1e12
         for _ in range(60):
             middle = (low * high) ** 0.5
-            ways = forecast.ladder(of, Rates(flops * count, copied * count, middle, middle))
+            ways = forecast.ladder(of, Rates(flops * count, copied * count, middle, middle, narrow * count))
             low, high = (middle, high) if ways["disk"].seconds > ways["rebuild"].seconds else (low, middle)
         claims.append(Claim(f"modelled, crossing on {count} cores", low / 1e6, "MB/s", None, "", ""))
     return claims

@@ -258,7 +258,10 @@ class CCSD:
 
     def _make_plan(self, source: Source, only: Collection[str] | None = None) -> plans.Plan:
         free, disk = self._free(), self._free_disk()
-        rates = None if only is not None else forecast.Rates.measure(self.world, self.threads)
+        rates = None
+        if only is None:
+            pairs = max(each.occupied for each in self.spins) ** 2 // 2
+            rates = forecast.Rates.measure(self.world, self.threads, pairs)
         with self.world.together("coupled cluster"):
             sizes = plans.Sizes(
                 int(self.mol.nao),

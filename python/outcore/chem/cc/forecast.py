@@ -14,36 +14,36 @@ if TYPE_CHECKING:
 WAYS = ("memory", "disk", "rebuild")
 ITERATIONS = 12  # as a rule
 _STORED = 4  # bytes of an element
-_COPIES = {"memory": 4, "disk": 10, "rebuild": 6}
+_COPIES = {"memory": 6, "disk": 16, "rebuild": 10}
 """Passes over a tile beside its product: it is converted, from the disk also brought and checked, or else packed of
-two products."""
+two products. Each as long as a copy in the caches; measured."""
 
 
 @dataclass(frozen=True)
 class Rates:
     """Of all processes of a job together. A second: operations of products of matrices, bytes that are copied,
-    read and written."""
+    read and written. narrow: operations of products with as few columns as a ladder has pairs ij; 0: as others."""
 
     flops: float
     copied: float
     read: float
     written: float
-    disk_measured: bool = True
+    narrow: float = 0.0
 
     @staticmethod
-    def measure(world: World, threads: int) -> Rates:
-        """Collective, the same at all: of process 0."""
+    def measure(world: World, threads: int, columns: int) -> Rates:
+        """columns: pairs ij. Collective, the same at all: of process 0."""
         from outcore.job import machine
 
         def look() -> Rates:
             busy, all_threads = threads * world.node_size, threads * world.size
-            disk, measured = machine.planning_disk(world.scratch)
+            disk, _ = machine.planning_disk(world.scratch)
             return Rates(
                 machine.gemm(1024, 1024, 1024, busy) * all_threads,
                 machine.copying(busy) * all_threads,
                 disk.read_bytes_per_s * world.node_count,
                 disk.write_bytes_per_s * world.node_count,
-                measured,
+                machine.gemm(1024, columns, 1024, busy) * all_threads,
             )
 
         found: Any = None
@@ -95,7 +95,7 @@ def ladder(sizes: Sizes, rates: Rates, passes: dict[str, int] | None = None) -> 
     passes = passes or dict.fromkeys(WAYS, 1)
     shapes = _shapes(sizes)
     elements = sum(rows * columns for rows, columns, _ in shapes)
-    product = sum(2.0 * rows * columns * ij for rows, columns, ij in shapes) / rates.flops
+    product = sum(2.0 * rows * columns * ij for rows, columns, ij in shapes) / (rates.narrow or rates.flops)
     products = (
         (2.0, 2.0, 1.0) if len(shapes) == 3 else (1.0,)
     )  # differences are of two, as sums and differences are

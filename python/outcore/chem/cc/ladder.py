@@ -12,6 +12,8 @@ three or four virtual orbitals is needed anywhere else.
 
 from __future__ import annotations
 
+import math
+import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,6 +61,7 @@ class Ladder:
         if is_stored:
             self.integrals = [room.array(f"V{_NAMES[sign]}{name}") for sign in self._signs]
         self.waited_s = 0.0
+        self._buffers = Buffers()
 
     # ---- integrals ----
 
@@ -80,23 +83,25 @@ class Ladder:
             array.sync()
 
     def tile(self, row: int, column: int) -> list[Values]:
-        """A tile [pq][cd] of each of V+-, made of three-index integrals."""
+        """A tile [pq][cd] of each of V+-, made of three-index integrals; valid until this thread makes another."""
         rows, columns, read = self._spaces.all_pairs, self._spaces.virtual_pairs, self._integrals.block
         (p, r), (c, d) = rows.blocks[row], columns.blocks[column]
-        direct = four_index(read(p, c), read(r, d))  # [p,c,q,d]
+        buffers = self._buffers
+        direct = four_index(read(p, c), read(r, d), buffers)  # [p,c,q,d]
         if c == d:
             exchanged = direct  # [p,d,q,c] of the same orbitals
         elif p == r:
             exchanged = direct.transpose(2, 3, 0, 1)
         else:
-            exchanged = four_index(read(p, d), read(r, c))
+            exchanged = four_index(read(p, d), read(r, c), buffers, 1)
         first, second = direct.transpose(0, 2, 1, 3), exchanged.transpose(0, 2, 3, 1)  # [p,q,c,d]
-        found = []
-        for sign in self._signs:
-            whole = kernels.permute(np.empty(first.shape), first, range(4))
-            kernels.permute(whole, second, range(4), (1, -1)[sign], accumulate=True)
-            found.append(columns.columns(column, rows.rows(row, whole)))
-        return found
+        plus, minus = (buffers.take(number, first.shape) for number in (2, 3))
+        for one, other, total, difference in zip(first, second, plus, minus, strict=True):  # in the caches
+            difference[...] = other
+            np.add(one, difference, out=total)
+            np.subtract(one, difference, out=difference)
+        halves = plus, minus
+        return [columns.columns(column, rows.rows(row, halves[sign])) for sign in self._signs]
 
     # ---- products ----
 
@@ -154,8 +159,23 @@ class Ladder:
 _NAMES = "+-"
 
 
-def four_index(left: Values, right: Values) -> Values:
-    """sum_Q left[Q,p,c] right[Q,q,d] as [p,c,q,d]."""
+class Buffers(threading.local):
+    """Of each thread: memory that is used again, as pages that are new cost more than what is done with them."""
+
+    def __init__(self) -> None:
+        self._flat: dict[int, Values] = {}
+
+    def take(self, number: int, shape: tuple[int, ...]) -> Values:
+        """A matrix or tensor in the buffer of this number, whose elements are anything."""
+        size = math.prod(shape)
+        if number not in self._flat or self._flat[number].size < size:
+            self._flat[number] = np.empty(size)
+        return self._flat[number][:size].reshape(shape)
+
+
+def four_index(left: Values, right: Values, buffers: Buffers, number: int = 0) -> Values:
+    """sum_Q left[Q,p,c] right[Q,q,d] as [p,c,q,d], in a buffer."""
     rows = left.shape[0]
-    flat = left.reshape(rows, -1).T @ right.reshape(rows, -1)
+    one, other = left.reshape(rows, -1), right.reshape(rows, -1)
+    flat = np.matmul(one.T, other, out=buffers.take(number, (one.shape[1], other.shape[1])))
     return flat.reshape(*left.shape[1:], *right.shape[1:])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.chem.cc import stream
-from outcore.chem.cc.ladder import four_index
+from outcore.chem.cc.ladder import Buffers, four_index
 from outcore.parallel import team
 from outcore.parallel.tasks import Progress, each_task
 
@@ -35,6 +35,7 @@ class OppositeLadder:
         self._product = room.array("Aab")
         self.integrals = room.array("Vab") if is_stored else None
         self.waited_s = 0.0
+        self._buffers = Buffers()
 
     @property
     def _rows(self) -> int:
@@ -65,10 +66,13 @@ class OppositeLadder:
         array.sync()
 
     def tile(self, row: int, column: int) -> list[Values]:
-        """[p,q,c,d]"""
+        """[p,q,c,d]; valid until this thread makes another."""
         p, q, c, d = self._tile(row, column)
-        found = four_index(self._integrals[0].block(p, c), self._integrals[1].block(q, d))  # [p,c,q,d]
-        return [np.ascontiguousarray(found.transpose(0, 2, 1, 3))]
+        blocks = self._integrals[0].block(p, c), self._integrals[1].block(q, d)
+        turned = four_index(*blocks, self._buffers).transpose(0, 2, 1, 3)  # of [p,c,q,d]
+        found = self._buffers.take(1, turned.shape)
+        found[...] = turned
+        return [found]
 
     def contract(self, t2: Array) -> None:
         """A of amplitudes [a,i,b,j]: of as many j at a time as the plan has in a tile of them."""

@@ -383,7 +383,10 @@ def _block(sizes: Sizes, free_bytes: int, threads: int, asked: int | None) -> in
     virtual = max(sizes.virtual)
     most = max(1, min(_LARGEST_BLOCK, int((_TILE_BYTES / _DOUBLE) ** 0.5) // max(sizes.occupied)))
     found = max(min(most, virtual), _least_block(sizes))
-    while found > _least_block(sizes) and _work(sizes, found, threads) > free_bytes // 2:
+    while found > _least_block(sizes) and (
+        _work(sizes, found, threads) > free_bytes // 2
+        or _tiles(sizes, found, threads, "rebuild") > free_bytes // _SHARE
+    ):
         found -= 1
     return int(np.ceil(virtual / np.ceil(virtual / found)))
 

@@ -95,11 +95,11 @@ def multiply(
     """
     counter, threads = room.world.counter(), room.threads
     waited = [0.0] * threads
+    wide = [np.empty(0)] * threads  # of each thread, a tile in double precision
     count = len(amplitudes[0])
 
     def work(thread: int, row: int) -> None:
         results: list[Values] = []
-        wide = np.empty(0)
         under_way: deque[Waitable] = deque()
         for column in range(count):
             for ahead in range(column + len(under_way), min(column + AHEAD, count)):
@@ -110,10 +110,11 @@ def multiply(
             for v, (tile, each) in enumerate(zip(tiles, amplitudes, strict=True)):
                 matrix = tile.reshape(-1, len(each[column]))
                 if matrix.dtype != np.float64:
-                    if len(wide) < matrix.size:
-                        wide = np.empty(matrix.size)
-                    np.copyto(wide[: matrix.size].reshape(matrix.shape), matrix)
-                    matrix = wide[: matrix.size].reshape(matrix.shape)
+                    if wide[thread].size < matrix.size:
+                        wide[thread] = np.empty(matrix.size)
+                    target = wide[thread][: matrix.size].reshape(matrix.shape)
+                    target[...] = matrix
+                    matrix = target
                 if column == 0:
                     results.append(np.empty((len(matrix), each[0].shape[1])))
                 add_product(matrix, each[column], results[v], add=column > 0)
