@@ -9,8 +9,8 @@ import pytest
 from cc_support import WATER
 
 from outcore import OutcoreError, World
-from outcore.chem.cc import cholesky
-from outcore.chem.cc.cholesky import Cholesky
+from outcore.chem.ri import cholesky
+from outcore.chem.ri.cholesky import Cholesky
 
 pyscf = pytest.importorskip("pyscf")
 
