@@ -89,14 +89,14 @@ def test_what_many_processes_kept_fewer_go_on_with(world, comm, shared_tmp_path)
     world.barrier()
 
 
-KINDS = ["numpy", "node", "global", "disk", "sparse"]
+KINDS = ["numpy", "node", "global", "disk", "sparse", "array: process", "array: node", "array: disk"]
 
 
 def changed(world, arrays, fails=False, **options):
     """Each input is doubled, and a product is added to it."""
 
-    def double(box, x):
-        return 2 * x
+    def half(box, x):
+        return x / 2
 
     def stop(box, x):
         if fails:
@@ -106,7 +106,8 @@ def changed(world, arrays, fails=False, **options):
     with outcore.Program(world, **options) as p:
         inputs = [p.input(array, kind) for kind, array in zip(KINDS, arrays, strict=True)]
         for each in inputs:
-            p.map(double, each, out=each)
+            p.map(half, each, out=each)
+            p.combine(3 * each, out=each, accumulate=True)
             outcore.einsum("ik,kj->ij", FACTOR, FACTOR, out=each, accumulate=True)
         for each in inputs:
             p.map(stop, each, out=each)

@@ -7,9 +7,13 @@ from typing import Any
 import numpy as np
 
 from outcore.job.world import World
+from outcore.parallel.prefetch import Waitable
+from outcore.tensor import stored_types
 from outcore.tensor.array import Array as ExtendedArray
-from outcore.tensor.layout import Layout
-from outcore.tensor.operands import Facts, Operand, Tiled, Where, plain_operand
+from outcore.tensor.layout import Layout, Tile
+from outcore.tensor.operands import Box, Facts, Operand, Tiled, Where, plain_operand, tiles_of
+
+Values = np.ndarray[Any, np.dtype[Any]]
 
 
 class ExtendedOperand(Tiled):
@@ -31,6 +35,22 @@ class ExtendedOperand(Tiled):
     def read_only(self) -> bool:
         return bool(self.array.backend.read_only)
 
+    def put(self, box: Box, value: Values, *, add: bool) -> list[Waitable]:
+        """Of copies, into that of this process or of its node alone."""
+        if self.array.backend.copies == 1:
+            return super().put(box, value, add=add)
+        stored = self.array.layout.numbers
+        return [
+            self._put_copy(tile, stored[tile], value[inside], add=add)
+            for tile, inside in tiles_of(self.facts.tiles, box)
+            if tile in stored
+        ]
+
+    def _put_copy(self, tile: Tile, number: int, value: Values, *, add: bool) -> Waitable:
+        array: ExtendedArray = self.array
+        values = np.ascontiguousarray(value + array.get_tile(tile) if add else value, array.dtype)
+        return array.backend.put_async(number, stored_types.rounded(values, array.store_dtype, array))
+
     def copies(self, world: World) -> int:
         return int(self.array.backend.copies)
 
@@ -38,7 +58,7 @@ class ExtendedOperand(Tiled):
         array: ExtendedArray = self.array
         array.fill_copies(lambda number: self._taken(source, number, add=add), "einsum")
 
-    def _taken(self, source: Operand, number: int, *, add: bool) -> np.ndarray[Any, np.dtype[Any]]:
+    def _taken(self, source: Operand, number: int, *, add: bool) -> Values:
         """A stored tile as it is in the end."""
         layout = self.array.layout
         tile = layout.stored[number]

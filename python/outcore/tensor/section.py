@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from copy import copy
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from outcore.base.errors import OutcoreError
 from outcore.parallel.prefetch import Waitable
 from outcore.tensor.operands import Array, Box, Facts, LocalOperand, Mask, Operand
 from outcore.tensor.tiling import Tiling
@@ -33,6 +35,10 @@ class Section(Operand):
         return self._whole.get(self._moved(box), out)
 
     def put(self, box: Box, value: Array, *, add: bool) -> list[Waitable]:
+        if self.world is not None and self._whole.copies(self.world) > 1:
+            raise OutcoreError(
+                errno.ENOTSUP, "write a section of an array", detail="there are several copies"
+            )
         return self._whole.put(self._moved(box), value, add=add)
 
     def view(self, box: Box) -> Array | None:
