@@ -8,16 +8,19 @@ they make joins the pool. All processes of a world run the same program.
 from __future__ import annotations
 
 import errno
+import re
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from conformance.random_arrays import DTYPES, PLACES, Chance, elements, filled
+from conformance.random_arrays import DTYPES, PLACES, Chance, elements, filled, holding
 
 import outcore
 from outcore import Array, BlockSparseArray, Layout, OutcoreError, Tiling
 
 MOST = 9  # arrays in the pool
+DENSE = ("numpy", "view", "node", "disk", "global")  # without tiles
+WRAPPED = ("numpy", "disk", "global", "sparse")
 
 
 @dataclass
@@ -27,6 +30,7 @@ class Member:
     array: Any
     shadow: np.ndarray
     axes: tuple[int, ...]
+    base: Any = None  # of one that is wrapped
 
     @property
     def is_extended(self):
@@ -61,22 +65,40 @@ class RandomStatements(Chance):
     def new(self, axes=None, *, extended=False, dtype=None):
         axes = self.some_axes() if axes is None else axes
         dtype = self.one_of(DTYPES) if dtype is None else dtype
-        kind = (
-            "extended" if extended else self.one_of(["extended"] * 6 + ["numpy", "disk", "global", "sparse"])
-        )
-        dense = kind in ("numpy", "disk", "global")
-        layout = self.layout(axes, symmetric=kind == "extended", sparse=not dense)
+        kinds = ["extended"] * 7 + ["generated", *DENSE, "sparse", *(f"wrapped {kind}" for kind in WRAPPED)]
+        kind = self.one_of([k for k in kinds if not extended or k.startswith(("extended", "wrapped"))])
+        has_tiles = kind in ("extended", "generated")
+        layout = self.layout(axes, symmetric=has_tiles, sparse=has_tiles or kind.endswith("sparse"))
         shadow = self.values(layout, dtype)
         self.say(f"new {kind} {axes} {dtype} {layout!r} {layout.symmetry!r}")
-        array: Any = shadow.copy()
         if kind == "extended":
-            if self.chance(0.1):
-                array = Array.generated(self.world, layout, lambda box: shadow[box], dtype)
-            else:
-                array = Array.from_numpy(self.world, shadow, layout, self.one_of(PLACES))
-        elif kind != "numpy":
-            array = filled(self.world, kind, layout, shadow)
-        return self.join(Member(array, shadow, axes))
+            return self._new_extended(axes, layout, shadow)
+        if kind == "generated":
+            array = Array.generated(self.world, layout, lambda box: shadow[box], dtype)
+            return self.join(Member(array, shadow, axes))
+        base = (
+            self.view(shadow) if kind == "view" else self._held(kind.removeprefix("wrapped "), layout, shadow)
+        )
+        if not kind.startswith("wrapped"):
+            return self.join(Member(base, shadow, axes))
+        return self.join(Member(Array.wrap(self.world, base, layout), shadow, axes, base))
+
+    def _held(self, kind, layout, values):
+        return (
+            holding(self.world, kind, values)
+            if kind in ("numpy", "node")
+            else filled(self.world, kind, layout, values)
+        )
+
+    def _new_extended(self, axes, layout, shadow):
+        narrow = {"float64": "float32", "complex128": "complex64"}.get(shadow.dtype.name)
+        stored = narrow if narrow and self.chance(0.25) else None
+        array = Array.from_numpy(self.world, shadow, layout, self.one_of(PLACES), store_dtype=stored)
+        found = elements(self.world, array)
+        bound = array.storage_error
+        for part, exact in ((found.real, shadow.real), (found.imag, shadow.imag)):
+            assert (np.abs(part - exact) <= bound.relative * np.abs(exact) + bound.absolute).all()
+        return self.join(Member(array, found, axes))
 
     def join(self, member):
         self.pool.append(member)
@@ -86,8 +108,9 @@ class RandomStatements(Chance):
 
     def drop(self, member):
         self.pool = [each for each in self.pool if each is not member]
-        if not isinstance(member.array, np.ndarray):
-            member.array.close()
+        for array in (member.array, member.base):
+            if array is not None and not isinstance(array, np.ndarray):
+                array.close()
 
     # ---- what is found ----
 
@@ -207,7 +230,7 @@ class RandomStatements(Chance):
             self.compare(np.asarray(result), exact, size, dtype)
 
     def _call(self, text, arrays, options, differ):
-        """With as much memory as it takes; None if it was refused."""
+        """If it takes more memory, with exactly as much as the error says; None if it was refused."""
         try:
             return outcore.einsum(text, *arrays, world=self.world, **options)
         except OutcoreError as error:
@@ -216,20 +239,21 @@ class RandomStatements(Chance):
                 return None
             if error.errno != errno.ENOMEM or "memory" not in options:
                 raise
+            least = int(re.search(r"take ([0-9]+) bytes", str(error))[1])
         self.refused += 1
-        return outcore.einsum(text, *arrays, world=self.world, **(options | {"memory": None}))
+        assert least > options["memory"]
+        return outcore.einsum(text, *arrays, world=self.world, **(options | {"memory": least}))
 
     def _target(self, tilings, dtype):
         """A dense array that is there, and what it holds."""
         layout = Layout(tilings)
         before = self.values(layout, dtype)
-        kind = self.one_of(["extended", "extended", "numpy", "disk", "global"])
-        if kind == "numpy":
-            return before.copy(), before
+        kind = self.one_of(["extended", "extended", *DENSE])
+        if kind == "view":
+            return self.view(before), before
         if kind == "extended":
-            where = self.one_of(["auto", "global", "disk"])
-            return Array.from_numpy(self.world, before, layout, where), before
-        return filled(self.world, kind, layout, before), before
+            return Array.from_numpy(self.world, before, layout, self.one_of(PLACES)), before
+        return self._held(kind, layout, before), before
 
     def arithmetic(self):
         a = self.extended()
@@ -266,7 +290,7 @@ class RandomStatements(Chance):
         exact = a.shadow - 0.25 * b.shadow
         a.array.axpy(-0.25, b.array)
         found = elements(self.world, a.array)
-        self.compare(found, exact, np.abs(a.shadow) + np.abs(b.shadow), a.array.dtype)
+        self.compare(found, exact, np.abs(a.shadow) + np.abs(b.shadow), a.array.store_dtype)
         a.shadow = np.array(found)
 
     def move(self):
