@@ -46,7 +46,8 @@ class Chance:
         inner = [i for i in range(1, size) if self.chance(0.35)]
         cuts = [0, *inner, size]
         irreps = [int(i) for i in self.random.integers(0, 2, len(cuts) - 1)]
-        return Tiling(size, cuts, irreps=irreps)
+        spins = [int(i) for i in self.random.integers(-1, 2, len(cuts) - 1)]
+        return Tiling(size, cuts, irreps=irreps, spins=spins if self.chance(0.5) else None)
 
     def some_axes(self, rank=None):
         rank = self.number(1, 5) if rank is None else rank
@@ -108,7 +109,10 @@ class Chance:
         symmetry = self.symmetry(axes) if symmetric else Symmetry(len(axes))
         sparsity: Any = None
         if sparse and self.chance(0.25):
-            sparsity = Labels(irrep=self.number(0, 2))
+            irrep = self.number(0, 2) if self.chance(0.7) else None
+            spin = self.number(-1, 2) if irrep is None or self.chance(0.3) else None
+            # Axes that a symmetry exchanges count alike.
+            sparsity = Labels(irrep, spin, (1,) * len(axes) if symmetry else None)
         elif sparse and self.chance(0.25):
             sparsity = self.random.random([len(tiling) for tiling in tilings]) < 0.6
             for permutation in symmetry.elements:
@@ -130,6 +134,32 @@ class Chance:
                 0 if stored is None else sign * np.transpose(result[layout.box(stored)].copy(), axes)
             )
         return result
+
+    def with_strange(self, layout, values):
+        """With some that are no numbers, or infinite, where that leaves the symmetry."""
+        for _ in range(self.number(0, 3)):
+            index = tuple(self.number(0, extent) for extent in layout.shape)
+            value = self.one_of([np.nan, np.inf, -np.inf])
+            images: dict[tuple[int, ...], set[int]] = {}
+            for permutation, sign in layout.symmetry.elements.items():
+                image = [0] * len(index)
+                for place, axis in zip(index, permutation, strict=True):
+                    image[axis] = place
+                images.setdefault(tuple(image), set()).add(sign)
+            if all(len(signs) == 1 for signs in images.values()):
+                for image_of, (sign,) in images.items():
+                    values[image_of] = sign * value
+        return values
+
+    def view(self, values):
+        """A NumPy array of these values whose elements do not lie side by side."""
+        order = self.random.permutation(values.ndim)
+        base = np.zeros([2 * values.shape[axis] for axis in order], values.dtype)
+        view = base[tuple(slice(None, None, self.one_of([2, -2])) for _ in order)].transpose(
+            np.argsort(order)
+        )
+        view[...] = values
+        return view
 
 
 def filled(world, kind, layout, values):
@@ -174,6 +204,9 @@ def elements(world, array):
     """All of an array, at this process; nothing changes before all have them. Collective."""
     if isinstance(array, np.ndarray | np.generic | complex | float):
         return np.asarray(array)
-    found = array.to_numpy() if isinstance(array, Array | BlockSparseArray) else array[...]
+    if isinstance(array, NodeArray):
+        found = array.view.copy()
+    else:
+        found = array.to_numpy() if isinstance(array, Array | BlockSparseArray) else array[...]
     world.all_reduce(0)
     return found

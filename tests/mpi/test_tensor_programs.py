@@ -25,6 +25,7 @@ def world_of(comm, shared_tmp_path):
 
 
 @pytest.mark.timeout(1200)
+@pytest.mark.filterwarnings("ignore:invalid value")
 @pytest.mark.parametrize("first", range(10_000, 10_000 + PROGRAMS, GROUP))
 def test_statements(world_of, first):
     with world_of(first) as world:
@@ -33,8 +34,9 @@ def test_statements(world_of, first):
 
 
 @pytest.mark.timeout(1200)
+@pytest.mark.filterwarnings("ignore:invalid value")
 @pytest.mark.parametrize("first", range(30_000, 30_000 + PROGRAMS // 4, 2))
 def test_recorded_programs(world_of, first):
     with world_of(first) as world:
         for seed in range(first, first + 2):
-            random_programs.run(world, seed, ways=1 + seed % 2)
+            random_programs.run(world, seed, ways=(0, 1)[: 1 + seed % 2])

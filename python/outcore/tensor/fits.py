@@ -109,7 +109,7 @@ def largest_difference(a: Values, b: Values, sign: int) -> float:
         difference = np.abs(a - b if sign > 0 else a + b)
         strange = ~np.isfinite(difference)
         if strange.any():
-            same = (a == sign * b) | (np.isnan(a) & np.isnan(b))
+            same = (a == (b if sign > 0 else -b)) | (np.isnan(a) & np.isnan(b))
             difference = np.where(strange, np.where(same, 0, np.inf), difference)
     return float(difference.max(initial=0))
 

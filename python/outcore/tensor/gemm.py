@@ -33,7 +33,8 @@ def add_product(left: Matrix, right: Matrix, out: Matrix, alpha: complex = 1, *,
         left, right, out = right.T, left.T, out.T
     function = _function(out.dtype.name)
     a, b, c = _leading(left), _leading(right), _leading(out)
-    if function is None or c is None or c[0] or a is None or b is None:
+    # With alpha = 0 BLAS reads nothing: what is no number must stay so.
+    if function is None or c is None or c[0] or a is None or b is None or alpha == 0:
         _by_numpy(left, right, out, alpha, add)
         return
     m, n, k = left.shape[0], right.shape[1], left.shape[1]

@@ -28,7 +28,7 @@ from outcore.tensor.tiling import Tiling
 
 FORMAT = 1
 _ENDLESS = 1 << 60  # bytes
-_KEPT = 0.5  # of the memory: more intermediates than that go to disk
+_KEPT = 0.5  # of the memory: more intermediates than that go to disk, and all if panels have too little beside them
 
 
 @dataclass(frozen=True)
@@ -204,6 +204,25 @@ def contract(
 
     Raises: OutcoreError ENOMEM (the smallest panels of a product do not fit), EINVAL (tilings that do not match).
     """
+    try:
+        return _contract(expression, facts, memory_bytes, rates, choices, adds=adds, kept=_KEPT)
+    except OutcoreError as error:
+        if error.errno != errno.ENOMEM:
+            raise
+    return _contract(expression, facts, memory_bytes, rates, choices, adds=adds, kept=0)
+
+
+def _contract(
+    expression: Expression,
+    facts: Sequence[Facts],
+    memory_bytes: int,
+    rates: Rates,
+    choices: Sequence[Choice | None] | None,
+    *,
+    adds: bool,
+    kept: float,
+) -> Plan:
+    """`kept`: the part of the memory that intermediate arrays may take."""
     inputs, out = list(facts[:-1]), facts[-1]
     dtype = np.result_type(*(each.dtype for each in facts))
     where = [each.where == "disk" for each in inputs]
@@ -221,7 +240,7 @@ def contract(
         result = out
         if not last:
             result = intermediate(product, expression, arrays[pair.left], right, dtype)
-            in_reach = result.bytes / rates.processes <= memory_bytes * _KEPT - taken
+            in_reach = result.bytes / rates.processes <= memory_bytes * kept - taken
             result = replace(result, where=_memory(rates.processes) if in_reach else "disk")
         extents = {label: expression.extents[label] for label in "".join(product.groups)}
         problem = Problem(product, extents, arrays[pair.left], right, result, adds and last)

@@ -260,3 +260,22 @@ def test_a_product_is_planned_once_until_something_differs(monkeypatch):
     assert plan() == different[0]
     assert plan(readable=mask.copy()) == different[5] != different[0]
     assert len(planned_anew) == len(different)
+
+
+def test_more_memory_is_never_too_little():
+    """An intermediate array that is in memory leaves less for panels: then it goes to disk."""
+    expression = parse("ik,kl,lj->ij", [(8, 8)] * 3)
+    facts = [Facts((8, 8), F8, "disk", 8, (Tiling(8, tile=4),) * 2)] * 4
+
+    def fits(memory):
+        try:
+            contract(expression, facts, memory, ASSUMED)
+        except OutcoreError as error:
+            assert error.errno == errno.ENOMEM
+            return False
+        return True
+
+    found = [fits(memory) for memory in range(500, 2000, 20)]
+    assert found == sorted(found)
+    assert found[-1]
+    assert not found[0]

@@ -44,3 +44,16 @@ def test_without_inner_indices_the_product_is_zero():
     assert (out == 1).all()
     gemm.add_product(np.zeros((2, 0)), np.zeros((0, 3)), out, add=False)
     assert (out == 0).all()
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_what_is_no_number_stays_so_whatever_it_is_multiplied_by(dtype):
+    left, right = np.ones((70, 60), dtype), np.ones((60, 50), dtype)
+    left[3, 4], right[5, 6] = np.nan, np.inf
+    for alpha in (0, 0.0, 1):
+        out = np.zeros((70, 50), dtype)
+        gemm.add_product(left, right, out, alpha)
+        strange = np.zeros(out.shape, bool)
+        strange[3], strange[:, 6] = True, True
+        assert np.array_equal(~np.isfinite(out), strange)

@@ -300,3 +300,15 @@ def test_no_numbers_and_infinities_pass(world, symmetry, sparsity, scale, where)
                 whole = result.to_numpy() if isinstance(result, Array) else result[...]
                 np.testing.assert_allclose(whole, exact, rtol=1e-12, atol=1e-12)
                 result.close()
+
+
+@pytest.mark.parametrize("sign", ["symmetric", "antisymmetric"])
+def test_infinite_complex_numbers_have_a_symmetry(world, sign):
+    values = np.zeros((9, 9), complex)
+    values[2, 3] = values[2, 8] = np.inf
+    values[4, 5] = complex(1, np.inf)
+    values = values + values.T if sign == "symmetric" else values - values.T
+    layout = Layout([Tiling(9, tile=4)] * 2, symmetry=f"{sign}(0,1)")
+    with Array.from_numpy(world, values, layout) as a:
+        np.testing.assert_array_equal(a.to_numpy(), values)
+        a.check_symmetry()

@@ -18,6 +18,7 @@ COMMAND = Path(__file__).parents[2] / "random_programs.py"
 
 
 @pytest.mark.timeout(1200)
+@pytest.mark.filterwarnings("ignore:invalid value")
 @pytest.mark.parametrize("first", range(0, PROGRAMS, GROUP))
 def test_statements(tmp_path, first):
     with outcore.World("self", scratch=tmp_path, memory="128MB") as world:
@@ -28,6 +29,7 @@ def test_statements(tmp_path, first):
 
 
 @pytest.mark.timeout(1200)
+@pytest.mark.filterwarnings("ignore:invalid value")
 @pytest.mark.parametrize("first", range(0, PROGRAMS // 5, 2))
 def test_recorded_programs(tmp_path, first):
     with outcore.World("self", scratch=tmp_path, memory="128MB") as world:
