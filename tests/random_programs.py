@@ -3,6 +3,8 @@
     python tests/random_programs.py FIRST LAST --processes 4            # seeds FIRST .. LAST - 1
     python tests/random_programs.py FIRST LAST --processes 4 --kills 1  # killed after a second or so, then gone on
 
+With `--large` the arrays take more than the budget leaves, and what becomes resident is compared with that.
+
 With kills each job has 1 to `--processes` processes, one of which is killed at a random moment; the next job goes
 on with the program, on another number of processes and with other memory. Prints each failure, with all that it
 takes to see it again, and how many programs ran; the status is 1 if one failed. `--json` adds that to a file, as to
@@ -51,6 +53,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("last", type=int)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--kills", type=float, metavar="SECONDS", help="between two kills, on average")
+    parser.add_argument("--large", action="store_true", help="arrays of megabytes, in a budget of 32 MB")
     parser.add_argument("--statements", action="store_true", help="random statements that run at once")
     parser.add_argument("--json", type=Path, metavar="FILE", help="to which what ran is added")
     parser.add_argument("--directory", type=Path, help=argparse.SUPPRESS)  # of a job that this command starts
@@ -69,7 +72,7 @@ def all_jobs(options: argparse.Namespace) -> int:
         command = [sys.executable, __file__, str(seed), str(options.last), "--number", str(number)]
         command += ["--directory", str(options.directory)]
         command += ["--kills", str(options.kills)] if options.kills else []
-        command += ["--statements"] if options.statements else []
+        command += [f"--{name}" for name in ("statements", "large") if getattr(options, name)]
         if processes > 1:
             command = [str(Path(sys.executable).parent / "mpiexec"), "-n", str(processes), *command]
         with subprocess.Popen(
@@ -87,14 +90,16 @@ def all_jobs(options: argparse.Namespace) -> int:
         number += 1
     count = options.last - options.first
     if options.json is not None:
-        ran = {
-            "kind": "statements" if options.statements else "programs",
+        ran: dict[str, str | int | float] = {
+            "kind": "statements" if options.statements else "large" if options.large else "programs",
             "first": options.first,
             "last": options.last,
             "processes": options.processes,
             "kills": kills,
             "failed": failed,
         }
+        if (share := most_resident(options)) > 0:
+            ran["resident"] = share
         runs = json.loads(options.json.read_text()) if options.json.exists() else []
         options.json.write_text(json.dumps([*runs, ran], indent=1) + "\n")
     print(
@@ -111,9 +116,15 @@ def first_left(options: argparse.Namespace) -> int:
     return int(options.first)
 
 
-def done(options: argparse.Namespace, seed: int) -> None:
-    with (options.directory / "done").open("a") as file:
-        file.write(f"{seed}\n")
+def done(options: argparse.Namespace, seed: int, share: float = 0.0) -> None:
+    for name, value in (("done", seed), ("resident", share)):
+        with (options.directory / name).open("a") as file:
+            file.write(f"{value}\n")
+
+
+def most_resident(options: argparse.Namespace) -> float:
+    """The largest share of the budget that became resident in a process while a program ran."""
+    return round(max(map(float, (options.directory / "resident").read_text().split())), 3)
 
 
 def kill_one(
@@ -139,15 +150,19 @@ def job(options: argparse.Namespace) -> int:
     warnings.filterwarnings("ignore", "invalid value")  # of elements that are no numbers
     nodes = ("hosts", "processes")[options.number % 2]
     comm = launch.world()
-    with outcore.World(comm or "self", memory="128MB", scratch=options.directory, nodes=nodes) as world:
+    memory = "32MB" if options.large else "128MB"
+    with outcore.World(comm or "self", memory=memory, scratch=options.directory, nodes=nodes) as world:
+        if not options.kills:
+            random_programs.run(world, 0)  # what is loaded and made once is resident from now on
         for seed in range(options.first, options.last):
-            one(world, seed, options)
+            share = one(world, seed, options)
             if world.rank == 0:
-                done(options, seed)
+                done(options, seed, share)
     return 0
 
 
-def one(world: outcore.World, seed: int, options: argparse.Namespace) -> None:
+def one(world: outcore.World, seed: int, options: argparse.Namespace) -> float:
+    """The share of the budget that became resident, where that is known."""
     if options.statements:
         random_statements.RandomStatements(world, seed).run(STATEMENTS)
     elif options.kills:
@@ -157,7 +172,8 @@ def one(world: outcore.World, seed: int, options: argparse.Namespace) -> None:
         if world.rank == 0:
             shutil.rmtree(path)
     else:
-        random_programs.run(world, seed, ways=(seed % 2,))
+        return random_programs.run(world, seed, ways=(seed % 2,), is_large=options.large)
+    return 0.0
 
 
 def begins(world: outcore.World, options: argparse.Namespace) -> None:

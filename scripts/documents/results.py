@@ -149,18 +149,30 @@ def summary(root: Path, _: str) -> str:
 
 
 def random_programs(root: Path, _: str) -> str:
-    """How many of them ran, on how many processes, with how many kills."""
+    """How many of them ran, on how many processes, with how many kills; and the largest share of the budget that
+    became resident."""
     runs = json.loads((root / "tests" / "conformance" / "random_programs.json").read_text())
     totals: dict[tuple[str, str], list[int]] = {}
+    resident: dict[tuple[str, str], float] = {}
     for run in runs:
         processes = f"1 to {run['processes']}" if run["kills"] else str(run["processes"])
-        total = totals.setdefault((run["kind"], processes), [0, 0, 0])
+        key = (run["kind"], processes)
+        total = totals.setdefault(key, [0, 0, 0])
         for place, value in enumerate((run["last"] - run["first"], run["kills"], run["failed"])):
             total[place] += value
-    names = {"programs": "recorded programs", "statements": "statements that run at once"}
-    lines = ["| random | processes | seeds | kills | failed |", "|---|---:|---:|---:|---:|"]
-    for (kind, processes), (seeds, kills, failed) in sorted(totals.items()):
-        lines.append(f"| {names[kind]} | {processes} | {seeds} | {kills} | {failed} |")
+        resident[key] = max(resident.get(key, 0), run.get("resident", 0))
+    names = {
+        "programs": "recorded programs",
+        "large": "recorded programs of large arrays",
+        "statements": "statements that run at once",
+    }
+    lines = [
+        "| random | processes | seeds | kills | failed | resident, of the budget |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    for key, (seeds, kills, failed) in sorted(totals.items()):
+        share = f"{100 * resident[key]:.0f} %" if resident[key] else ""
+        lines.append(f"| {names[key[0]]} | {key[1]} | {seeds} | {kills} | {failed} | {share} |")
     return "\n".join(lines)
 
 

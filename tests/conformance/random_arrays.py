@@ -24,10 +24,12 @@ LARGEST = 3000  # elements of an array
 
 
 class Chance:
-    """What a seed decides. `axes`: with tilings and labels, of which all arrays are made."""
+    """What a seed decides. `axes`: with tilings and labels, of which all arrays are made, of at most `largest`
+    elements. `is_large`: arrays of megabytes."""
 
-    def __init__(self, seed):
-        self.seed = seed
+    def __init__(self, seed, *, is_large=False):
+        self.seed, self.is_large = seed, is_large
+        self.largest = (200 if is_large else 1) * LARGEST
         self.random = np.random.default_rng(seed)
         self.axes = [self._axis() for _ in range(3)]
 
@@ -42,8 +44,8 @@ class Chance:
         return int(self.random.integers(low, high))
 
     def _axis(self):
-        size = self.number(1, 10)
-        inner = [i for i in range(1, size) if self.chance(0.35)]
+        size = self.number(10, 60) if self.is_large else self.number(1, 10)
+        inner = [i for i in range(1, size) if self.chance(0.07 if self.is_large else 0.35)]
         cuts = [0, *inner, size]
         irreps = [int(i) for i in self.random.integers(0, 2, len(cuts) - 1)]
         spins = [int(i) for i in self.random.integers(-1, 2, len(cuts) - 1)]
@@ -53,7 +55,7 @@ class Chance:
         rank = self.number(1, 5) if rank is None else rank
         while True:
             axes = tuple(int(a) for a in self.random.integers(0, len(self.axes), rank))
-            if np.prod([self.axes[a].size for a in axes]) <= LARGEST:
+            if np.prod([self.axes[a].size for a in axes]) <= self.largest:
                 return axes
             rank = max(1, rank - 1)
 
@@ -81,7 +83,7 @@ class Chance:
     def turned(self, output, of_axis):
         """In another order; no more of them than an array may have."""
         self.random.shuffle(output)
-        while self.extent(output, of_axis) > LARGEST:
+        while self.extent(output, of_axis) > self.largest:
             output.pop()
         return output
 

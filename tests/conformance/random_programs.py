@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from conformance.random_arrays import DTYPES, LARGEST, Chance, elements, filled, holding
+from conformance.random_arrays import DTYPES, Chance, elements, filled, holding
+from conformance.resident import resident
 
 import outcore
 from outcore import Array, Layout, OutcoreError, Program, Symmetry
@@ -141,9 +142,10 @@ class Recipe(Chance):
     `operands`: how many a contraction has, by chance. `strange`: inputs have elements that are no numbers, and all
     arrays have all tiles, for what a tile lacks is zero whatever it is multiplied by."""
 
-    def __init__(self, seed, operands=(1, 2, 2, 2, 2, 2, 2, 3)):
-        super().__init__(seed)
+    def __init__(self, seed, operands=(1, 2, 2, 2, 2, 2, 2, 3), *, is_large=False):
+        super().__init__(seed, is_large=is_large)
         self.operands = operands
+        self.space = (1000 if is_large else 1) * SPACE
         self.strange = self.chance(0.12)
         self.items: list[Item] = []
         for _ in range(self.number(2, 5)):
@@ -222,7 +224,7 @@ class Recipe(Chance):
     def _einsum(self):
         operands = tuple(self.one_of(self.items) for _ in range(self.one_of(self.operands)))
         subscripts, of_axis = self.subscripts([item.axes for item in operands], 0.7)
-        if self.extent(of_axis, of_axis) > SPACE:
+        if self.extent(of_axis, of_axis) > self.space:
             return None
         output = self.turned([letter for letter in of_axis if self.chance(0.5)][:4], of_axis)
         dtype = np.result_type(*(item.dtype for item in operands))
@@ -259,7 +261,7 @@ class Recipe(Chance):
     def _gram(self):
         """An array with itself, but for one or two axes: x[pa..] x[ra..], x[pqa..] x[rsa..]; the result has
         symmetries, whatever x is."""
-        found = [item for item in self.items if item.axes and item.values.size <= 300]
+        found = [item for item in self.items if item.axes and item.values.size <= self.largest / 10]
         if not found:
             return None
         item = self.one_of(found)
@@ -272,7 +274,7 @@ class Recipe(Chance):
         output = "prqs"[: 2 * len(kept)]
         axes = tuple(item.axes[place] for place in kept for _ in range(2))
         sizes = [self.axes[axis].size for axis in (*axes, *item.axes)]
-        if math.prod(sizes[: len(axes)]) > LARGEST or math.prod(sizes) > SPACE:
+        if math.prod(sizes[: len(axes)]) > self.largest or math.prod(sizes) > self.space:
             return None
         text = f"{''.join(left)},{''.join(right)}->{output}"
         expression = parse(text, [item.values.shape] * 2)
@@ -440,7 +442,7 @@ class Settings:
     rates: Any = None
 
 
-def settings(chance, world):
+def settings(chance, world, *, is_large=False):
     """Of any kind of machine, with memory of any size."""
     fast = chance.one_of([1e8, 1e9, 1e11])
     rates = replace(
@@ -452,7 +454,8 @@ def settings(chance, world):
         nodes=world.node_count,
         threads=chance.one_of([1, 2]),
     )
-    return Settings(memory=int(10 ** chance.random.uniform(3.6, 6.5)), rates=rates)
+    memory = 10 ** (chance.random.uniform(5.5, 6.9) if is_large else chance.random.uniform(3.6, 6.5))
+    return Settings(memory=int(memory), rates=rates)
 
 
 class Recorded:
@@ -546,7 +549,11 @@ class Recorded:
         return plan
 
     def run(self, plan=None, *, restart=False):
-        self.program.run(plan=self.plan() if plan is None else plan, restart=restart)
+        """Returns what was resident, at this process."""
+        plan = self.plan() if plan is None else plan
+        with resident(self.world) as found:
+            self.program.run(plan=plan, restart=restart)
+        return found
 
     def check(self):
         """Outputs, and inputs, changed or not, are what NumPy has. Collective."""
@@ -586,16 +593,20 @@ def _first(variables, term):
     return factor * variables[item.name]
 
 
-def run(world, seed, *, ways=(0, 1)):
-    """One recipe in several ways: way 0 in exactly the least memory that it takes. Collective. Raises
-    AssertionError with all that it takes to see it again."""
-    recipe = Recipe(seed)
+def run(world, seed, *, ways=(0, 1), is_large=False):
+    """One recipe in several ways: way 0 in exactly the least memory that it takes. Collective. Returns the largest
+    share of what was left of the budget that was resident in a process. Raises AssertionError with all that it
+    takes to see it again."""
+    recipe = Recipe(seed, is_large=is_large)
+    share = 0.0
     for way in ways:
         chance = Chance([seed, 1, way])
-        options = settings(chance, world)
+        options = settings(chance, world, is_large=is_large)
         if way == 0:
             options.memory = 1
-        _run(Recorded(world, recipe, options), limit_disk=chance.chance(0.15))
+        found = _run(Recorded(world, recipe, options), limit_disk=chance.chance(0.15))
+        share = max(share, *world.gather(found.share))
+    return share
 
 
 def go_on(world, seed, path, attempt, begins):
@@ -620,8 +631,9 @@ def _run(recorded, plan=None, *, restart=False, limit_disk=False):
     try:
         if limit_disk:
             plan = recorded.limit_disk(recorded.plan())
-        recorded.run(plan, restart=restart)
+        found = recorded.run(plan, restart=restart)
         recorded.check()
     except Exception as error:
         raise AssertionError(recorded.story()) from error
     recorded.close()
+    return found
