@@ -508,7 +508,10 @@ class Program:
         """
         from outcore.tensor import program_run
 
-        self.report = program_run.run(self, self.plan() if plan is None else plan, restart, progress)
+        made = self.plan() if plan is None else plan
+        self.report = program_run.run(self, made, restart, progress)
+        if plan is None and not self.report.restarted:
+            program_run.learn_from(self.report, self.world)
         return self.report
 
     def named(self, name: str) -> Variable:

@@ -19,7 +19,9 @@ from outcore.arrays.node_array import NodeArray
 from outcore.arrays.sparse_array import BlockSparseArray
 from outcore.base.errors import OutcoreError
 from outcore.job import scratch
+from outcore.job.world import World
 from outcore.keep import checkpoint
+from outcore.tensor.amounts import Amounts
 from outcore.tensor.array import Array as ExtendedArray
 from outcore.tensor.cells import Axis, cut_for
 from outcore.tensor.extended import operand
@@ -29,6 +31,7 @@ from outcore.tensor.parts import Parts
 from outcore.tensor.program import Loop, Program, Variable
 from outcore.tensor.program_plan import ProgramPlan, uses
 from outcore.tensor.progress import Tell, Watch, watching
+from outcore.tensor.rates import learn
 
 _EVERY_S = 60.0  # between two checkpoints, unless the caller says otherwise
 _SAVING = 20  # times as long is computed as is saved, at least
@@ -91,6 +94,15 @@ def run(program: Program, plan: ProgramPlan, restart: bool, progress: Tell | Non
             running.abandon()
             raise
     return ProgramReport(tuple(running.ran), plan, restarted)
+
+
+def learn_from(report: ProgramReport, world: World) -> None:
+    """Corrects the rates of later plans by a run whose plan has been made with those of this machine."""
+    if world.rank == 0:
+        predicted = sum(each.predicted_seconds for each in report.statements)
+        moved = sum(each.predicted_bytes for each in report.statements)
+        expected = Amounts(disk_read=moved, seconds=predicted)
+        learn(report.plan.rates, "float64", expected, Amounts(seconds=report.seconds))
 
 
 class _Run:

@@ -120,10 +120,10 @@ class _Run:
 
 
 def simulate(planned: Planned, rates: Rates, seed: int = 0, *, spread: float = _SPREAD) -> Simulated:
-    """Runs all pieces of work. A panel lies on the disks of one node or more, by chance, and comes over the
-    network from others; a disk serves one request at a time. As in a run, the panels of the next step are asked for when one
-    begins, whatever piece of work it belongs to, and a result is put before the next step begins. Processes that
-    share panels are as one."""
+    """Runs all pieces of work. A panel lies on the disks of one node or more, by chance, and comes over the network
+    from others; a disk serves one request at a time. As in a run, the panels of the next step are asked for when
+    one begins, whatever piece of work it belongs to, and a result is put before the next step begins. Processes
+    that share panels are as one."""
     rates = rates.of_nodes if planned.plan.sharing > 1 else rates
     run = _Run(planned, rates, seed, spread)
     ready = [(0.0, number, 0.0) for number in range(rates.processes)]  # when, who, bytes to put first

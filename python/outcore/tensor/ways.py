@@ -41,6 +41,7 @@ LEVELS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.95)  # of the memory, for pane
 PANELS = 0.95  # of the memory for panels: the rest is for pieces that are put
 _BOXES = (0.6, 0.25, 0.05)  # of the memory, for boxes of an operand that a statement makes for itself
 _BOX_S = 2e-3  # of the interpreter, for each box
+_MAP_S = 1e-3  # of requests and of the interpreter, for each block
 _MAP_BYTES = 8 << 20  # of a block that a function of tiles works on
 _MAP_SHARE = 0.1  # of the memory for all such blocks
 
@@ -338,9 +339,13 @@ class Ways:
         work = sum(f.bytes for f in facts) / (rates.copy * workers) + network / (
             rates.network * rates.processes
         )
-        seconds = max(work, disk / (min(rates.read, rates.write) * rates.nodes))
         blocks = (len(facts) + 1) * rates.threads
         wanted = min(blocks * min(_MAP_BYTES, max(f.bytes for f in facts)), _MAP_SHARE * self.memory_bytes)
+        block = max(wanted, self._least_of_map(facts)) / blocks
+        work += math.ceil(max(f.bytes for f in facts) / max(1.0, block)) * _MAP_S / workers
+        moving = disk / (min(rates.read, rates.write) * rates.nodes)
+        # Each thread reads, computes and writes in turn.
+        seconds = max(work, moving) + min(work, moving) / rates.threads
         return Point(max(self._least_of_map(facts), wanted), seconds, disk + network, disk)
 
     def _least_of_map(self, facts: Sequence[Facts]) -> float:
