@@ -1,6 +1,7 @@
 """One contraction of bench einsum, in all processes of a job: prints what it took as JSON.
 
-Arguments: way (outcore, numpy, dask), rows, columns, inner indices, bytes of memory of a process, times.
+Arguments: way (outcore, apart, program, numpy, dask), rows, columns, inner indices, bytes of memory of a process,
+times.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -49,7 +53,8 @@ def slices(rows: range, columns: range) -> tuple[slice, slice]:
     return slice(rows.start, rows.stop), slice(columns.start, columns.stop)
 
 
-def by_outcore(m: int, n: int, k: int, memory: int, times: int) -> dict[str, Any]:
+def by_outcore(m: int, n: int, k: int, memory: int, times: int, *, apart: bool = False) -> dict[str, Any]:
+    """`apart`: processes of a node share no panels."""
     with outcore.World() as world:
         shapes = ((m, k), (k, n), (m, n))
         left, right, out = (
@@ -62,6 +67,9 @@ def by_outcore(m: int, n: int, k: int, memory: int, times: int) -> dict[str, Any
         for _ in range(CORRECTING):  # and loads what it needs
             outcore.einsum("ik,kj->ij", left, right, out=out, memory=memory)
         plan = outcore.einsum.plan("ik,kj->ij", left, right, out=out, memory=memory)
+        if apart:
+            rates = replace(plan.rates, sharing=1)
+            plan = outcore.einsum.plan("ik,kj->ij", left, right, out=out, memory=memory, rates=rates)
         seconds = []
         for _ in range(times):
             before = resources.resident_bytes()
@@ -94,6 +102,49 @@ def by_outcore(m: int, n: int, k: int, memory: int, times: int) -> dict[str, Any
         }
         for array in (left, right, out):
             array.close()
+        return answer if world.rank == 0 else {}
+
+
+def by_program(m: int, n: int, k: int, memory: int, times: int) -> dict[str, Any]:
+    """out = (left right) mapped, times right transposed: with an intermediate that does not fit into memory."""
+    with outcore.World() as world:
+        shapes = ((m, k), (k, n))
+        left, right = (
+            outcore.DiskArray(world, shape, chunk=[min(CHUNK, side) for side in shape]) for shape in shapes
+        )
+        for seed, array, shape in ((1, left, shapes[0]), (2, right, shapes[1])):
+            if world.rank == 0:
+                fill(array, seed, *shape, 4 * CHUNK)
+            array.flush()
+
+        def one() -> Any:
+            with outcore.Program(world, memory=memory) as p:
+                x, y = p.input(left, "x"), p.input(right, "y")
+                z = p.output(outcore.einsum("ik,kj->ij", x, y), "z")
+                p.map(lambda box, block: block / k, z, out=z)
+                w = p.output(outcore.einsum("ij,kj->ik", z, y), "w")
+            report = p.run()
+            world.barrier()
+            good = np.allclose(z.result[m - 3 :, :], expected(m, n, k, range(m - 3, m), range(n)) / k)
+            world.barrier()
+            for each in (z, w):
+                each.result.close()
+            return report, good
+
+        for _ in range(CORRECTING):
+            one()
+        reports = [one() for _ in range(times)]
+        report = reports[-1][0]
+        answer = {
+            "seconds": [each.seconds for each, _ in reports],
+            "good": all(bool(good) for _, good in reports),
+            "moved": report.moved_bytes,
+            "predicted_bytes": report.plan.moved_bytes,
+            "predicted_seconds": report.plan.seconds,
+            "report": str(report),
+        }
+        left.close()
+        right.close()
         return answer if world.rank == 0 else {}
 
 
@@ -174,9 +225,15 @@ def by_dask(m: int, n: int, k: int, memory: int, times: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    ways = {"outcore": by_outcore, "numpy": by_numpy, "dask": by_dask}
+    ways: dict[str, Callable[[int, int, int, int, int], dict[str, Any]]] = {
+        "outcore": by_outcore,
+        "apart": partial(by_outcore, apart=True),
+        "program": by_program,
+        "numpy": by_numpy,
+        "dask": by_dask,
+    }
     numbers = [int(each) for each in sys.argv[2:7]]
-    if sys.argv[1] == "outcore":
+    if sys.argv[1] in ("outcore", "apart", "program"):
         launch.world()
     answer = ways[sys.argv[1]](*numbers)
     if answer:

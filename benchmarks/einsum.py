@@ -3,7 +3,8 @@
 Products of matrices that lie in disk arrays, in memory that is given. Told are the bytes moved over the lower
 bound of Smith et al., the part of the time that products of matrices alone would take, and how far bytes and time
 are from what was predicted, too much or too little; on 1, 2 and 4 processes. Before that, runs of the same kind
-correct the rates that plans reckon with, as runs of every program do. NumPy multiplies in core, from files it loads
+correct the rates that plans reckon with, as runs of every program do. A Program of three statements is measured in
+the same way, and what it saves that the processes of a node share panels. NumPy multiplies in core, from files it loads
 whole; Dask's tensordot works on zarr with chunks that fit into the same memory.
 """
 
@@ -85,6 +86,7 @@ def run(options: BenchOptions) -> list[Claim]:
         claims += claims_of(case, ours, times)
         if case.name == "square":
             claims += peers(options, case, ours, times)
+            claims += of_program(options, case, times)
         if not options.quick:
             for processes in (2, 4):
                 several = measure(options, case, "outcore", times, processes=processes)
@@ -99,7 +101,56 @@ def run(options: BenchOptions) -> list[Claim]:
                         f"memory; {ours['moved'] / 1e6:.0f} and {several['moved'] / 1e6:.0f} MB moved",
                     )
                 )
+                claims += predictions(
+                    f"{case.name}, {processes} processes", several, f"{processes} processes"
+                )
+                if case.name == "square":
+                    claims.append(shared(options, case, several, processes))
     return claims
+
+
+def shared(options: BenchOptions, case: Case, together: dict[str, Any], processes: int) -> Claim:
+    """What it saves that processes of a node share panels."""
+    alone = measure(options, case, "apart", 1, processes=processes)
+    return Claim(
+        f"{case.name}: bytes of {processes} processes that share panels",
+        together["moved"] / alone["moved"],
+        "x",
+        at_most(0.9),
+        "the same processes, each of which reads for itself",
+        f"{together['moved'] / 1e6:.0f} and {alone['moved'] / 1e6:.0f} MB; {median(together):.3f} and "
+        f"{median(alone):.3f} s",
+    )
+
+
+def of_program(options: BenchOptions, case: Case, times: int) -> list[Claim]:
+    """Three statements, planned as a whole."""
+    found = measure(options, case, "program", times)
+    options.say(found["report"])
+    return predictions("program", found, "two products of arrays on disk, and a function of tiles")
+
+
+def predictions(name: str, found: dict[str, Any], how: str) -> list[Claim]:
+    """How far bytes and time are from what was predicted."""
+    seconds = median(found)
+    return [
+        Claim(
+            f"{name}: bytes and prediction",
+            apart(found["moved"], found["predicted_bytes"]),
+            "x",
+            at_most(1.02),
+            "",
+            f"{how}; {found['moved'] / 1e6:.1f} MB, {found['predicted_bytes'] / 1e6:.1f} MB predicted",
+        ),
+        Claim(
+            f"{name}: time and prediction",
+            apart(seconds, found["predicted_seconds"]),
+            "x",
+            at_most(1.2),
+            "",
+            f"{how}; {seconds:.3f} s, {found['predicted_seconds']:.3f} s predicted",
+        ),
+    ]
 
 
 def measure(options: BenchOptions, case: Case, way: str, times: int, processes: int = 1) -> dict[str, Any]:
@@ -143,22 +194,7 @@ def claims_of(case: Case, ours: dict[str, Any], times: int) -> list[Claim]:
             f"{size}; memory is {share:.3f} of the arrays; {ours['moved'] / 1e6:.0f} MB moved, the bound is "
             f"{ours['bound'] / 1e6:.0f} MB; {arithmetic}, {attainable:.2f} times the bound",
         ),
-        Claim(
-            f"{case.name}: bytes and prediction",
-            apart(ours["moved"], ours["predicted_bytes"]),
-            "x",
-            at_most(1.02),
-            "",
-            f"{size}; {ours['moved'] / 1e6:.1f} MB, {ours['predicted_bytes'] / 1e6:.1f} MB predicted",
-        ),
-        Claim(
-            f"{case.name}: time and prediction",
-            apart(seconds, ours["predicted_seconds"]),
-            "x",
-            at_most(1.2),
-            "",
-            f"{size}; {seconds:.3f} s, {ours['predicted_seconds']:.3f} s predicted",
-        ),
+        *predictions(case.name, ours, size),
         Claim(
             f"{case.name}: part of the speed of products alone",
             flops / seconds / ours["gemm"],
