@@ -22,7 +22,7 @@ from typing import Any
 
 from outcore.chem.mrci import MRCI
 from outcore.chem.mrci.solver import Iteration
-from outcore.cli.bench import BenchOptions, Claim, at_most
+from outcore.cli.bench import BenchOptions, Claim, at_least, at_most
 from outcore.job.resources import cores
 
 from ._workers import Failed, python_worker
@@ -85,7 +85,8 @@ def run(options: BenchOptions) -> list[Claim]:
         Claim(
             f"{name}: half of the vectors in a file", spilled["wall"] / packed["wall"],
             "times the time of an iteration in memory", at_most(1.5) if bars else None, "",
-            f"{spilled['spilled']:.2f} of the bytes in the file; {spilled['how']}",
+            f"{spilled['spilled']:.2f} of the bytes in the file; requests of the file: {spilled['requests']}; "
+            f"{spilled['how']}",
         ),
         *_additions(options),
     ]  # fmt: skip
@@ -145,6 +146,10 @@ def _timed(options: BenchOptions, mf: Any, name: str, **settings: Any) -> dict[s
         if ci.report is not None:
             report = ci.report
             found |= {"bits": report.bits, "packed_bytes": report.packed_bytes, "spilled": report.spilled}
+            found["requests"] = ", ".join(
+                f"{each.count} {what} of {each.least} to {each.most} bytes, {each.mean:.0f} in the mean"
+                for what, each in (("read", report.file_reads), ("written", report.file_writes))
+            )
         options.say(
             f"{name}, {settings}: {energy:.8f} Eh after {len(walls)} iterations, {found['wall']:.3g} s each, "
             f"{found['cpu']:.3g} s of the processor"
@@ -217,9 +222,10 @@ def _additions(options: BenchOptions) -> list[Claim]:
                     f"additions in {'memory' if place == 'memory' else 'a file'}, {processes} processes",
                     found["rate"],
                     "MB/s a process",
-                    None,
+                    at_least(PAPER[place]),
                     f"literature: {PAPER[place]:g} MB/s a process",
-                    f"{found['in_memory']:.2f} of the records in memory, {found['bytes']:.0f} bytes each",
+                    f"{found['in_memory']:.2f} of the records in memory, {found['bytes']:.0f} bytes each; "
+                    f"{cores()} cores",
                 )
             )
     return claims

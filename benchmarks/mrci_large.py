@@ -44,7 +44,7 @@ class _Iteration:
 
 
 def run(options: BenchOptions) -> list[Claim]:
-    basis, memory = ("cc-pvdz", "230MB") if options.quick else ("cc-pvqz", "1500MB")
+    basis, memory = ("cc-pvdz", "300MB") if options.quick else ("cc-pvqz", "1500MB")
     geometry, results, kept = (options.scratch / each for each in ("h2co.xyz", "results.json", "kept"))
     geometry.write_text(FORMALDEHYDE)
     name = f"H2CO/{basis}, CAS(12,9), {memory}"

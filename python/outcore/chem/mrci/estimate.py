@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from outcore.chem.mrci.orbitals import integral_bytes
+from outcore.chem.mrci.orbitals import row_bytes
 from outcore.chem.mrci.storage import PACKED_VECTORS
+from outcore.chem.mrci.tables import table_bytes
 
 if TYPE_CHECKING:
     from outcore.chem.mrci.mrci import MRCI
@@ -18,7 +19,8 @@ BITS = 16  # of an element that is packed for a bound of 1e-8 Hartree, about
 class Forecast:
     """Bytes. vector: as it is. search_memory: of a search in the memory of one process, vectors as they are.
     search_packed: of one with packed records, in memory and files together: packed for an error bound, or as they
-    are. integrals: at each process; what is made of them takes less than as much again."""
+    are. integrals: with an internal orbital, at each process. tables: between external pairs, at each process or
+    on disk."""
 
     records: int
     vector: int
@@ -26,6 +28,7 @@ class Forecast:
     search_packed: int
     search_as_they_are: int
     integrals: int
+    tables: int
 
     def lines(self) -> list[str]:
         packed, plain = self.search_packed / 1e6, self.search_as_they_are / 1e6
@@ -33,7 +36,8 @@ class Forecast:
             f"a vector has {self.records} records, {self.vector / 1e6:.1f} MB if it is not packed",
             f"a search in memory takes {self.search_memory / 1e6:.1f} MB; in records {plain:.1f} MB, packed about "
             f"{packed:.1f} MB, in memory and files together",
-            f"integrals take {self.integrals / 1e6:.1f} MB at each process, and up to as much again in use",
+            f"integrals take {self.integrals / 1e6:.1f} MB at each process, and between external pairs "
+            f"{self.tables / 1e6:.1f} MB, at each process or on disk",
         ]
 
 
@@ -46,5 +50,6 @@ def forecast(ci: MRCI) -> Forecast:
         search_memory=8 * (2 * ci.settings.vectors + 1) * roots * elements,
         search_packed=packed * BITS // 8,
         search_as_they_are=8 * packed,
-        integrals=integral_bytes(ci.orbitals.count),
+        integrals=row_bytes(ci.orbitals),
+        tables=table_bytes(ci.orbitals.orbitals),
     )

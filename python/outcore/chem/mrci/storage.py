@@ -52,7 +52,8 @@ def choose(
     whole = 8 * elements * (2 * options.vectors + 1) * wishes.roots
     free = free_memory_of_each(world, wishes.memory_bytes, options.threads)
     packed = world.size > 1 or wishes.error_bound > 0 or wishes.vector_memory is not None
-    if not packed and whole + _pass_bytes(world, layout, options, wishes.roots) <= free.bytes:
+    work = kernel.work_bytes * int(world.all_reduce(options.threads, "max"))
+    if not packed and whole + work + _pass_bytes(world, layout, options, wishes.roots) <= free.bytes:
         return MemoryOperator(layout, kernel, options.threads), options
     options = replace(
         options,
@@ -60,7 +61,7 @@ def choose(
         exact=wishes.error_bound == 0,
         worth=wishes.error_bound / 2,
     )
-    passes = _pass_bytes(world, layout, options, wishes.roots)
+    passes = work + _pass_bytes(world, layout, options, wishes.roots)
     needed = passes + _LEAST
     if free.bytes < needed:
         raise OutcoreError(

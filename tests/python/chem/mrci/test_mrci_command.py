@@ -144,7 +144,7 @@ def test_too_few_iterations(water):
         ((*SPACE, "--auxbasis", "weigend"), "--auxbasis"),
         ((*SPACE, "--tolerance", "1e-5"), "--tolerance"),
         ((*SPACE, "--integrals", "ri", "--auxbasis", "nothing"), "nothing"),
-        ((*SPACE, "--fcidump", "x"), "GEOMETRY has no effect with --fcidump"),
+        (("--cas", "8,6", "--fcidump", "x"), "GEOMETRY has no effect with --fcidump"),
     ],
 )
 def test_what_is_refused(water, arguments, message):
