@@ -1,9 +1,12 @@
 // The classic names of disk resident arrays, for C and Fortran.
 
 #include <sched.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 
 #include "compat/dra.hpp"
 #include "compat/global_arrays.hpp"
@@ -30,6 +33,17 @@ Axes axes_of(const Integer* list, Integer axes) {
 int axes_of_array(int d_a) {
   DiskArrayFacts facts;
   return dra_facts(d_a, &facts) ? 0 : facts.axes;
+}
+
+/// What the files in a directory take on the disk.
+std::int64_t bytes_in(const std::string& directory) {
+  std::int64_t bytes = 0;
+  std::error_code failure;
+  for (const auto& each : std::filesystem::directory_iterator(directory, failure)) {
+    struct stat found{};
+    if (stat(each.path().c_str(), &found) == 0) bytes += 512 * static_cast<std::int64_t>(found.st_blocks);
+  }
+  return bytes;
 }
 
 template <class Start>
@@ -148,11 +162,12 @@ OUTCORE_CLASSIC void DRA_Flick() {
   sched_yield();
 }
 
+/// By process 0, which may be the only one that calls.
 OUTCORE_CLASSIC void DRA_Print_internals(int d_a) {
   DiskArrayFacts facts;
-  std::int64_t chunk[OC_MAX_RANK] = {}, stored = 0;
+  std::int64_t chunk[OC_MAX_RANK] = {};
   if (dra_facts(d_a, &facts) || oc_dra_inquire(d_a, nullptr, nullptr, nullptr, chunk) ||
-      oc_dra_stored_bytes(d_a, &stored) || (pnga_nodeid && pnga_nodeid() != 0))
+      (pnga_nodeid && pnga_nodeid() != 0))
     return;
   std::printf("Disk array %d: \"%s\" in %s, type %d\n", d_a, facts.name.c_str(), facts.filename.c_str(),
               facts.type);
@@ -162,7 +177,7 @@ OUTCORE_CLASSIC void DRA_Print_internals(int d_a) {
   std::printf("\n  chunk:");
   for (int k = 0; k < facts.axes; ++k)
     std::printf(" %lld", static_cast<long long>(chunk[facts.axes - 1 - k]));
-  std::printf("\n  bytes on disk: %lld\n", static_cast<long long>(stored));
+  std::printf("\n  bytes on disk: %lld\n", static_cast<long long>(bytes_in(facts.filename)));
   std::fflush(stdout);
 }
 

@@ -347,7 +347,7 @@ static void errors(void) {
          element(g_a, 7, 9) == value_at(7, 9));
   GA_Sync();
   DRA_Flick();
-  DRA_Print_internals(d_a);
+  if (me == 0) DRA_Print_internals(d_a); /* not collective */
   EXPECT(NDRA_Read(g_a, d_a, &other) == 0 && DRA_Close(d_a) == 0 && DRA_Wait(other) == 0);
   EXPECT(DRA_Close(d_a) != 0);
   EXPECT(DRA_Open(path_of("errors"), DRA_RW, &d_a) == 0 && DRA_Delete(d_a) == 0);
