@@ -46,8 +46,8 @@ OUTCORE_API int oc_call_find(int world, const char* name, int64_t* procedure);
  * length of the reply. Any thread.
  *  @param[in] header At most 3072 bytes, copied.
  *  @param[in] payload Must stay, as `reply` must, until oc_wait(). At most 1 GiB.
- *  @return EINVAL, EBADF; from oc_wait(): what the procedure returned, ENOENT, EMSGSIZE (no room for the
- * reply). */
+ *  @return EINVAL, EMSGSIZE (a header or payload that is too long), EBADF; from oc_wait(): what the procedure
+ * returned, ENOENT, EMSGSIZE (no room for the reply). */
 OUTCORE_API int oc_call_async(int world, int process, int64_t procedure, const void* header,
                               int64_t header_bytes, const void* payload, int64_t payload_bytes, void* reply,
                               int64_t max_reply_bytes, int64_t* request);

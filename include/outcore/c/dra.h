@@ -57,7 +57,8 @@ OUTCORE_API int oc_dra_inquire(int array, int* type, int* rank, int64_t* shape, 
  *  @return EBADF. */
 OUTCORE_API int oc_dra_metadata(int array, char* text, size_t size, int64_t* bytes);
 /** @brief Bytes on all disks. Collective.
- *  @return EINVAL (`bytes` is NULL), EBADF, EIO. */
+ *  @param[out] bytes May be NULL.
+ *  @return EBADF, EIO. */
 OUTCORE_API int oc_dra_stored_bytes(int array, int64_t* bytes);
 
 /** @brief Writes a box from a section of a global array, and waits. Collective.

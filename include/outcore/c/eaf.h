@@ -75,7 +75,8 @@ OUTCORE_API int oc_eaf_length(int file, int64_t* bytes);
  *  @return EINVAL (negative), EBADF, EFBIG, EIO. */
 OUTCORE_API int oc_eaf_truncate(int file, int64_t bytes);
 
-/** @brief Reserves space on the disk; the length becomes at least `bytes`. ENOSPC if there is not enough. */
+/** @brief Reserves space on the disk; the length becomes at least `bytes`.
+ *  @return ENOSPC (there is not enough), EFBIG (no file is so long), EINVAL (negative), EBADF. */
 OUTCORE_API int oc_eaf_preallocate(int file, int64_t bytes);
 
 /** @brief Tells whether an offset is at or beyond the end of the file.
