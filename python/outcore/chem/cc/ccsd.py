@@ -45,6 +45,7 @@ from outcore.chem.ri.source import Fitted, Source
 from outcore.job import launch
 from outcore.job.processes import JOB, free_memory_of_each, make_world
 from outcore.job.resources import Allowance, parse_bytes
+from outcore.job.scratch import check_room
 from outcore.job.world import World
 from outcore.keep.problem import Problem
 from outcore.keep.stages import Stage, Stages
@@ -321,6 +322,7 @@ class CCSD:
         """Integrals, and the amplitudes of second order. Collective."""
         plan = self.prepare()
         assert self._source is not None
+        self._check_disks(plan)
         room = self._room = Room(self.world, self.threads, plan)
         names = [""] if self.restricted else ["a", "b"]
         tell = self._tell("three-index integrals")
@@ -350,6 +352,14 @@ class CCSD:
         if self._checkpoint is not None:
             self._take_kept(room, equations, self._checkpoint)
         return equations
+
+    def _check_disks(self, plan: plans.Plan) -> None:
+        needs = [(Path(self.world.scratch), plan.disk_bytes)]
+        if self._checkpoint is not None:
+            names = ["T"] if self.restricted else ["Taa", "Tab", "Tbb"]
+            # What was committed stays beside what replaces it.
+            needs.append((self._checkpoint, 2 * sum(plan.arrays[name].bytes for name in names)))
+        check_room(self.world, "coupled cluster", needs)
 
     def _equations(
         self, room: Room, plan: plans.Plan, integrals: list[Integrals], names: list[str]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import errno
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from cc_support import WATER, files_of_arrays, flip_a_bit, mean_field
+from conformance.full_disk import files_of_at_most
 
 from outcore import OutcoreError
 from outcore.chem.cc import CCSD, room
+from outcore.job import scratch
 
 
 @pytest.fixture(scope="module")
@@ -58,3 +61,28 @@ def test_a_flipped_bit_of_stored_integrals_is_an_error(
         cc.kernel()
     assert caught.value.errno == errno.EIO
     assert not cc.iterations
+
+
+def test_a_disk_that_is_too_small_is_refused_beforehand(
+    stretched: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cc = start(stretched, storage="disk", scratch=str(tmp_path), checkpoint=tmp_path / "kept")
+    needed = cc.prepare().disk_bytes
+    monkeypatch.setattr(
+        scratch, "_core", SimpleNamespace(file_system=lambda path: SimpleNamespace(free_bytes=needed))
+    )
+    with pytest.raises(OutcoreError, match=r"arrays take \d+\.?\d* MB, there are") as caught:
+        cc.kernel()
+    assert caught.value.errno == errno.ENOSPC
+    assert caught.value.path == str(tmp_path)
+
+
+@pytest.mark.parametrize("stage", ["integrals", "iterations"])
+def test_a_disk_that_fills_is_an_error(stage: str, stretched: Any, tmp_path: Path) -> None:
+    cc = start(stretched, storage="disk", scratch=str(tmp_path))
+    if stage == "iterations":
+        cc.set_up()
+    with files_of_at_most(512), pytest.raises(OutcoreError) as caught:
+        cc.kernel()
+    assert caught.value.errno == errno.EFBIG
+    assert not cc.converged
