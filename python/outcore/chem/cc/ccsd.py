@@ -281,6 +281,7 @@ class CCSD:
                 ladder=self.settings.ladder,
                 block=self.settings.block,
                 limit=free.reason,
+                budget_bytes=self._memory_bytes if free.reason == "--memory" else None,
                 only=only,
                 rates=rates,
                 disk_bytes=disk,

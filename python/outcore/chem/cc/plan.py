@@ -34,6 +34,7 @@ _DOUBLE = 8
 _TILE_BYTES = 16 << 20  # of pairs of occupied and virtual orbitals, at most: larger ones make nothing faster
 _LARGEST_BLOCK = 32
 _MOST_BLOCKS = 24  # of virtual orbitals: tiles of four indices are counted by the fourth power of it
+_BEGIN_MB = 4  # that processes have more or less before they begin
 _SHARE = 4  # of the free memory, the part that work takes at least, if arrays do not leave more
 _LADDER = 0.9  # of the work space is for the ladder
 _FEWEST = 16  # pairs ij of a product of the ladder at a time
@@ -164,14 +165,16 @@ def make_plan(
     ladder: str = "auto",
     block: int | None = None,
     limit: str = "--memory",
+    budget_bytes: int | None = None,
     only: Collection[str] | None = None,
     rates: Rates | None = None,
     disk_bytes: float = math.inf,
 ) -> Plan:
     """For `free_bytes` at each process, which `limit` leaves. `block`: virtual orbitals of a
-    block at most; None: as the memory has room for. `only`: arrays that are needed; None: all. `rates`: by which
-    ladder="auto" decides; None: the integrals are in memory if they fit there, else on disk. `disk_bytes`: that
-    are free on all disks.
+    block at most; None: as the memory has room for. `budget_bytes`: what the user has given to all
+    processes, for the message that tells how much is needed. `only`: arrays that are needed; None: all. `rates`: by
+    which ladder="auto" decides; None: the integrals are in memory if they fit there, else on disk. `disk_bytes`:
+    that are free on all disks.
 
     Raises OutcoreError: ENOMEM if nothing fits, with what does; EINVAL."""
     storage_words.check(storage, STORAGES, METHOD)
@@ -183,12 +186,13 @@ def make_plan(
     caches = CACHE_BYTES * sum(1 for name, _, _ in _layouts(sizes, spaces) if only is None or name in only)
     least = _work(sizes, _least_block(sizes) if block is None else chosen, threads) + caches
     if free_bytes < least:
+        enough = "" if budget_bytes is None else _enough(budget_bytes + (least - free_bytes) * processes)
         raise OutcoreError(
             errno.ENOMEM,
             METHOD,
             detail=f"{max(sizes.occupied)} occupied and {max(sizes.virtual)} virtual orbitals with "
             f"{sizes.auxiliary} auxiliary functions need at least {least / 1e6:.0f} MB more in each of "
-            f"{processes} processes, but {limit} leaves {max(0, free_bytes) / 1e6:.0f} MB to each",
+            f"{processes} processes, but {limit} leaves {max(0, free_bytes) / 1e6:.0f} MB to each{enough}",
         )
     left = (free_bytes - work - caches) * processes if storage == "auto" else 0
     entries = {
@@ -288,6 +292,11 @@ def _streamed(sizes: Sizes, block: int, threads: int) -> int:
     o, v = max(sizes.occupied), max(sizes.virtual)
     amplitudes = v * v * o * o // (2 if len(sizes.occupied) == 1 else 1)
     return (amplitudes + 2 * threads * block * max(o, block) * o * o) * _DOUBLE
+
+
+def _enough(needed_bytes: int) -> str:
+    """For people: more than that, as what a process has before it begins is not the same each time."""
+    return f"; {math.ceil(needed_bytes / 1e6) + _BEGIN_MB} MB for all of them are enough"
 
 
 def _layouts(sizes: Sizes, spaces: tuple[Spaces, ...]) -> Iterator[tuple[str, Layout, str | None]]:
