@@ -1,0 +1,56 @@
+"""`outcore ccsd` takes no more memory than it was given, as little as that may be."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyscf")
+
+COMMAND = [sys.executable, "-m", "outcore", "ccsd"]
+MOLECULES = {
+    "water": "3\n\nO 0 0 0\nH 0 0.757 0.587\nH 0 -0.757 0.587\n",
+    "amino": "3\n\nN 0 0 0\nH 0 0.8 0.6\nH 0 -0.8 0.6\n",
+}
+
+
+def enough(text: str, megabytes: int) -> int:
+    """What a run that was refused says that it needs."""
+    found = re.search(r"(\d+) MB for all of them are enough", text)
+    if found:
+        return int(found[1])
+    needed = re.search(r"need at least (\d+) MB more .* leaves (\d+) MB", text)
+    assert needed, text
+    return megabytes + int(needed[1]) - int(needed[2]) + 4
+
+
+@pytest.mark.memory
+@pytest.mark.parametrize(("name", "basis"), [("water", "aug-cc-pvtz"), ("amino", "aug-cc-pvdz")])
+def test_the_least_memory_is_enough_and_no_more_is_taken(name: str, basis: str, tmp_path: Path) -> None:
+    (tmp_path / "molecule.xyz").write_text(MOLECULES[name])
+    results = tmp_path / "results.json"
+    arguments = [tmp_path / "molecule.xyz", "--basis", basis, "--frozen", "auto", "--triples"]
+    arguments += ["--scratch", tmp_path, "--json", results, "--threads", "2"]
+    loose = ["--cc-tol", "0.9", "--amplitude-tol", "0.9"]
+    megabytes, said = 170, []
+    for _ in range(5):
+        run = subprocess.run(
+            [*COMMAND, *map(str, arguments), *loose, "--memory", f"{megabytes}MB"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if run.returncode == 0:
+            break
+        said.append(run.stderr)
+        megabytes = enough(run.stderr, megabytes)
+    assert run.returncode == 0, run.stderr
+    assert any("coupled cluster" in each for each in said)
+    found = json.loads(results.read_text())
+    assert found["memory_budget_bytes"] == megabytes * 10**6
+    assert found["peak_memory_bytes"] <= found["memory_budget_bytes"]
