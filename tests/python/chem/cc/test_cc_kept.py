@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from cc_support import IMIDOGEN, WATER, mean_field, open_mean_field
 
@@ -127,3 +131,70 @@ def test_damaged_amplitudes_are_named(water: Any, tmp_path: Path) -> None:
             path.write_bytes(data)
     with pytest.raises(OutcoreError, match=kept.AMPLITUDES):
         start(water, tmp_path / "kept").kernel()
+
+
+KILLED = """
+import os, signal, sys
+
+import numpy as np
+import pyscf
+from outcore.chem.cc import CCSD, kept
+
+atoms, orbitals = sys.argv[3:]
+mf = pyscf.M(atom=atoms, basis="6-31g", verbose=0).RHF()
+with np.load(orbitals) as given:
+    mf.mo_coeff, mf.mo_energy, mf.mo_occ = (given[name] for name in ("mo_coeff", "mo_energy", "mo_occ"))
+mf.converged = True
+kept.INTERVAL_S = 0.0
+stage = sys.argv[1]
+
+
+def die(reached):
+    if reached == stage:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+seen = []
+
+
+def progress(part, fraction):
+    seen.append(part)
+    die(f"{part} {seen.count(part)}")
+
+
+settings = {"conv_tol": 1e-8, "conv_tol_normt": 1e-6, "threads": 1, "block": 3, "storage": "disk"}
+with CCSD(mf, 1, comm=None, memory="500MB", checkpoint=sys.argv[2], **settings) as cc:
+    cc.on_progress = progress
+    cc.on_iteration = lambda found: die(f"iteration {found.number}")
+    cc.kernel()
+    cc.ccsd_t()
+"""
+
+
+@pytest.mark.parametrize(
+    ("stage", "iteration"),
+    [
+        ("three-index integrals 2", 0),
+        ("ladder integrals 3", 0),
+        ("iteration 4", 3),
+        ("triple excitations 3", None),
+    ],
+)
+def test_a_run_that_was_killed_is_gone_on_with(
+    stage: str, iteration: int | None, water: Any, wanted: Any, tmp_path: Path
+) -> None:
+    # Orbitals that were computed again differ in rounding, and are others.
+    orbitals = {name: getattr(water, name) for name in ("mo_coeff", "mo_energy", "mo_occ")}
+    np.savez(tmp_path / "orbitals.npz", **orbitals)
+    arguments = [stage, str(tmp_path / "kept"), WATER, str(tmp_path / "orbitals.npz")]
+    ended = subprocess.run([sys.executable, "-c", KILLED, *arguments], capture_output=True, check=False)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    with start(water, tmp_path / "kept") as cc:
+        cc.set_up()
+        assert cc.found == iteration or (iteration is None and cc.converged)
+        if iteration == 0:  # a run like any other
+            return
+        cc.kernel()
+        cc.ccsd_t()
+    assert abs(cc.e_corr - wanted[0]) < 1e-8
+    assert abs(cc.e_t - wanted[1]) < 1e-8
