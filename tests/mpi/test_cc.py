@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ import pytest
 
 pytest.importorskip("pyscf")
 sys.path.append(str(Path(__file__).parents[1] / "python" / "chem" / "cc"))
-from cc_support import AMINO, WATER, mean_field, open_mean_field
+from cc_support import AMINO, WATER, files_of_arrays, flip_a_bit, mean_field, open_mean_field
 
-from outcore.chem.cc import CCSD
+from outcore import OutcoreError
+from outcore.chem.cc import CCSD, room
 
 SETTINGS = {"memory": "4GB", "threads": 1, "block": 5, "conv_tol": 1e-4, "conv_tol_normt": 1e-3}
 
@@ -49,3 +51,47 @@ def test_energies_of_open_shells_do_not_depend_on_processes(comm: Any, computed_
     assert cc.converged
     assert abs(cc.e_corr - energy) < 1e-9
     assert abs(cc.e_t - triples) < 1e-9
+
+
+def test_amplitudes_of_a_file_begin_a_run_of_any_processes(
+    comm: Any, computed_once: Any, shared_tmp_path: Path
+) -> None:
+    pytest.importorskip("h5py")
+    mf, energy, _ = computed_once("ccsd of water", make)
+    paths = [shared_tmp_path / f"{name}.h5" for name in ("one", "all")]
+    settings = SETTINGS | {"conv_tol": 1e-7, "conv_tol_normt": 1e-5}
+
+    def save() -> float:
+        with CCSD(mf, 1, comm=None, **settings) as cc:
+            cc.kernel()
+            cc.save_amplitudes(paths[0])
+            return float(cc.e_corr)
+
+    energy = computed_once("amplitudes of water", save)
+    with CCSD(mf, 1, comm=comm, storage="disk", start=paths[0], **settings | {"block": 3}) as cc:
+        cc.kernel()
+        assert len(cc.iterations) <= 2
+        assert abs(cc.iterations[0].energy - energy) < 1e-7
+        cc.save_amplitudes(paths[1])
+        mine = cc.amplitudes()
+    with CCSD(mf, 1, comm=None, start=paths[1], **settings) as cc:
+        cc.set_up()
+        for one, other in zip(cc.amplitudes(), mine, strict=True):
+            assert abs(one - other).max() < 1e-12
+
+
+def test_damaged_integrals_are_an_error_of_all(
+    comm: Any, computed_once: Any, shared_tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mf = computed_once("water in a larger basis", lambda: mean_field(WATER, "aug-cc-pvdz"))
+    monkeypatch.setattr(room, "CACHE_BYTES", 512)
+    files = files_of_arrays(monkeypatch)
+    options = {"storage": "disk", "ladder": "disk", "scratch": str(shared_tmp_path)}
+    cc = CCSD(mf, 1, comm=comm, memory="4GB", threads=1, **options)
+    cc.set_up()
+    if comm.rank == 0:
+        flip_a_bit(files["V+"])
+    comm.Barrier()
+    with pytest.raises(OutcoreError, match="checksum") as caught:
+        cc.kernel()
+    assert set(comm.allgather(caught.value.errno)) == {errno.EIO}

@@ -146,6 +146,20 @@ def test_nothing_to_correlate() -> None:
         assert cc.converged
 
 
+def test_all_orbitals_frozen_leave_nothing_to_correlate(water: Any) -> None:
+    with CCSD(water, 5, comm=None, memory="500MB") as cc:
+        assert cc.kernel() == cc.ccsd_t() == 0.0
+
+
+def test_a_reference_that_has_not_converged_is_refused_but_by_force(water: Any) -> None:
+    mf = water.copy()
+    mf.converged = False
+    with pytest.raises(OutcoreError, match=r"the SCF has not converged .* or give force=True"):
+        CCSD(mf, comm=None, memory="500MB")
+    with CCSD(mf, force=True, comm=None, memory="500MB") as cc:
+        assert "of an SCF that has not converged" in cc.summary()
+
+
 def test_too_little_memory_is_refused_with_the_least_that_does(water: Any) -> None:
     with pytest.raises(OutcoreError, match=r"need at least \d+ MB more"):
         CCSD(water, comm=None, memory="10MB").kernel()
