@@ -79,6 +79,7 @@ class Ladder:
 
         with self._room.world.together("ladder integrals"):
             each_task(counter, rows * columns, self._room.threads, make, progress)
+        self._buffers.clear()
         for array in self.integrals:
             array.sync()
 
@@ -124,6 +125,7 @@ class Ladder:
             self.waited_s += stream.multiply(
                 self._room, len(self._spaces.all_pairs.blocks), start, self._packed(t2, boxes), put
             )
+        self._buffers.clear()
         for product in self._products:
             product.sync()
 
@@ -164,6 +166,10 @@ class Buffers(threading.local):
 
     def __init__(self) -> None:
         self._flat: dict[int, Values] = {}
+
+    def clear(self) -> None:
+        """Gives back the memory of this thread, which outlasts others."""
+        self._flat.clear()
 
     def take(self, number: int, shape: tuple[int, ...]) -> Values:
         """A matrix or tensor in the buffer of this number, whose elements are anything."""

@@ -63,6 +63,7 @@ class OppositeLadder:
 
         with self._room.world.together("ladder integrals"):
             each_task(counter, self._rows * self._columns, self._room.threads, make, progress)
+        self._buffers.clear()
         array.sync()
 
     def tile(self, row: int, column: int) -> list[Values]:
@@ -91,6 +92,7 @@ class OppositeLadder:
                 self._product.put_tile((p, 0, q, part), values.transpose(0, 2, 1, 3))
 
             self.waited_s += stream.multiply(self._room, self._rows, start, [self._packed(t2, box)], put)
+        self._buffers.clear()
         self._product.sync()
 
     def _packed(self, t2: Array, box: slice) -> list[Values]:
