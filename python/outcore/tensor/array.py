@@ -175,7 +175,13 @@ class Array(NumpyLike, Closing):
                 None: the tilings of a block-sparse array; tiles of moderate size that fit the chunks of a disk
                 array; else tiles of moderate size.
         """
-        with world.together("wrap an array"):
+        found: Layout
+        dtype: np.dtype[Any]
+
+        def bring() -> tuple[Any, ...]:
+            nonlocal found, dtype
+            if not isinstance(array, np.ndarray | GlobalArray | DiskArray | BlockSparseArray):
+                raise TypeError(f"{type(array).__name__} is none of the arrays that can be wrapped")
             dtype = element_type(array.dtype)
             if isinstance(array, BlockSparseArray):
                 found = layout_of_sparse(array, layout)
@@ -184,6 +190,10 @@ class Array(NumpyLike, Closing):
                 found = as_layout(layout if layout is not None else tiled(array.shape, dtype.itemsize, chunk))
                 if not found.is_dense or found.shape != array.shape:
                     raise ValueError(f"{found!r} is no dense layout of {array.shape} elements")
+            return type(array).__name__, found.as_json(), dtype.name
+
+        with world.together_with("wrap an array", bring):
+            pass
         backend: Backend
         if isinstance(array, BlockSparseArray):
             backend = DiskTiles(world, found, dtype, array, closes=False)
@@ -206,9 +216,18 @@ class Array(NumpyLike, Closing):
     ) -> Self:
         """An array whose tiles take no room: `function(box)` makes the elements of a box (a tuple of slices)
         whenever a tile is asked for, at any process, in any thread, equal ones each time. Collective."""
-        with world.together("generate an extended array"):
-            found = as_layout(layout, sparsity, symmetry)
-            kind = element_type(dtype)
+        found = Layout([1])
+        kind = np.dtype(float)
+
+        def bring() -> tuple[Any, ...]:
+            nonlocal found, kind
+            found, kind = as_layout(layout, sparsity, symmetry), element_type(dtype)
+            if not callable(function):
+                raise TypeError(f"{function!r} is no function of boxes")
+            return found.as_json(), kind.name
+
+        with world.together_with("generate an extended array", bring):
+            pass
         return cls._of(world, found, kind, GeneratedTiles(world, found, kind, function))
 
     @classmethod
@@ -248,6 +267,8 @@ class Array(NumpyLike, Closing):
         element.
         """
         with world.together("make an extended array of a NumPy array"):
+            if not isinstance(values, np.ndarray) or isinstance(values, np.ma.MaskedArray):
+                raise TypeError(f"{type(values).__name__} is no NumPy array; numpy.asarray makes one")
             dtype = element_type(values.dtype)
             if layout is None:
                 layout = Layout(tiled(values.shape, dtype.itemsize))
@@ -401,7 +422,7 @@ class Array(NumpyLike, Closing):
 
     def prefetch(self, tiles: Iterable[Sequence[int]]) -> None:
         """Hints that tiles will be read soon. Returns at once."""
-        found = (self._layout.canonical(self._layout.check(tile))[0] for tile in tiles)
+        found = [self._layout.canonical(self._layout.check(tile))[0] for tile in tiles]
         self._backend.prefetch(self._layout.numbers[tile] for tile in found if tile is not None)
 
     def owner(self, tile: Sequence[int]) -> int | None:
@@ -529,6 +550,8 @@ class Array(NumpyLike, Closing):
         return np.ascontiguousarray(elements)
 
     def _check_out(self, tile: Sequence[int], out: Values) -> None:
+        if not isinstance(out, np.ndarray):
+            raise TypeError(f"{self!r}: `out` is {type(out).__name__}, no NumPy array")
         if out.dtype != self._dtype:
             raise TypeError(f"{self!r}: `out` has elements of type {out.dtype}")
         shape = self._layout.tile_shape(self._layout.check(tile))

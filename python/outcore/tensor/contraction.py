@@ -14,6 +14,7 @@ import numpy as np
 from outcore.arrays.disk_array import DiskArray
 from outcore.arrays.global_array import GlobalArray
 from outcore.base.errors import OutcoreError
+from outcore.job import arguments
 from outcore.job import world as world_module
 from outcore.job.resources import parse_bytes
 from outcore.job.world import World
@@ -35,6 +36,7 @@ from outcore.tensor.product_plan import Planned
 from outcore.tensor.progress import Told
 from outcore.tensor.rates import Rates
 from outcore.tensor.result_check import (
+    as_number,
     check_apart,
     check_symmetry,
     check_type,
@@ -44,6 +46,7 @@ from outcore.tensor.result_check import (
 from outcore.tensor.symmetry import Symmetry
 
 _ZEROS = 1 << 18  # elements that are put at a time
+_MOST_THREADS = 256
 
 
 class Contraction:
@@ -62,12 +65,13 @@ class Contraction:
         symmetry: str | Sequence[str] | Symmetry | None = None,
         checks_symmetry: bool = True,
         scale: complex = 1,
+        accumulate: bool = False,
+        plan: Plan | None = None,
     ) -> None:
         self._arrays, self.result = list(operands), out
         self.world = _world_of([*operands, out], world)
-        self.threads = rates_module.threads_of(self.world) if threads is None else threads
+        self.threads = rates_module.threads_of(self.world)
         self._symmetry = Symmetry(0)
-        self._scale = scale
         self._make: Callable[[], Any] | None = None  # the result, if the caller has not made it
         self._made: tuple[int, Where] | None = None  # its bytes, and where it is if it is in memory
 
@@ -75,6 +79,11 @@ class Contraction:
             self.inputs = [operand(each) for each in operands]
             self.expression: Expression = parse(subscripts, [each.facts.shape for each in self.inputs])
             self.memory_bytes = 0 if memory is None else parse_bytes(memory)
+            self.scale = as_number(self._what, "scale", scale)
+            if threads is not None:
+                self.threads = arguments.integer("threads", threads)
+                if not 1 <= self.threads <= _MOST_THREADS:
+                    raise ValueError(f"threads={threads}; there may be 1 to {_MOST_THREADS}")
             if out is not None and symmetry is not None:
                 raise OutcoreError(errno.EINVAL, self._what, detail="`out` has its symmetry; give no other")
             told = [described(each.facts) for each in self.inputs]
@@ -85,12 +94,19 @@ class Contraction:
         if memory is None:
             self.memory_bytes = rates_module.memory_of(self.world)
         self._given_bytes = self.memory_bytes
-        with self.world.together("the result of einsum"):
+
+        def bring_result() -> tuple[Any, ...]:
             self.out = self._new(symmetry) if out is None else operand(out)
             self._check_out()
             self._check_tilings()
             if checks_symmetry:
                 self._check_symmetry()
+            given = None if plan is None else self.check(plan).as_json()
+            told = type(out).__name__, described(self.out.facts), self._symmetry.as_json()
+            return *told, self.scale, bool(accumulate), given
+
+        with self.world.together_with("the result of einsum", bring_result):
+            pass
 
     def create(self) -> None:
         """The result, if the caller has not made it. Collective; may be repeated."""
@@ -120,13 +136,13 @@ class Contraction:
 
     @property
     def _dtype(self) -> np.dtype[Any]:
-        return type_of_result([each.facts.dtype for each in self.inputs], self._scale)
+        return type_of_result([each.facts.dtype for each in self.inputs], self.scale)
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Of the elements that are multiplied; float64 where rates are not known of the type."""
         found = np.result_type(*(each.dtype for each in self.facts))
-        return found if found.kind in "fc" and found.itemsize <= 16 else np.dtype(np.float64)
+        return found if found.name in rates_module.TYPES else np.dtype(np.float64)
 
     @property
     def _shape(self) -> tuple[int, ...]:
@@ -190,6 +206,8 @@ class Contraction:
     def _new(self, symmetry: Any) -> Operand:
         """Of a result that the caller has not made."""
         shape, dtype, world = self._shape, self._dtype, self.world
+        if not shape and symmetry is not None:
+            raise OutcoreError(errno.EINVAL, self._what, detail=f"symmetry={symmetry!r} of a number")
         if shape and (symmetry is not None or any(isinstance(each, ExtendedOperand) for each in self.inputs)):
             return self._new_extended(symmetry)
         if shape == () or all(isinstance(each, LocalOperand) for each in self.inputs):
@@ -231,6 +249,8 @@ class Contraction:
         return True
 
     def check(self, plan: Plan) -> Plan:
+        if not isinstance(plan, Plan):
+            raise OutcoreError(errno.EINVAL, self._what, detail=f"plan={plan!r} is no plan of einsum")
         found = tuple(map(described, self.facts))
         given, here = "; ".join(plan.operands), "; ".join(found)
         if plan.expression != str(self.expression) or plan.operands != found:

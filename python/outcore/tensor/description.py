@@ -48,7 +48,10 @@ def element_type(dtype: DTypeLike) -> np.dtype[Any]:
 
 
 def tiled(shape: Sequence[int], itemsize: int, chunk: Sequence[int] | None = None) -> list[Tiling]:
-    """Tilings of moderate size, a few MB a tile, whose cuts are multiples of `chunk`."""
+    """Tilings of moderate size, a few MB a tile, whose cuts are multiples of `chunk`. Raises ValueError for arrays
+    without axes, or without elements."""
+    if not shape or 0 in shape:
+        raise ValueError(f"an array of shape {tuple(shape)} has no tiles")
     sides = [1] * len(shape) if chunk is None else [min(c, n) for c, n in zip(chunk, shape, strict=True)]
     wanted = _TILE_BYTES // itemsize
     while True:  # the axis that is cut most grows

@@ -121,16 +121,18 @@ class Einsum:
             symmetry=symmetry,
             checks_symmetry=not symmetrize,
             scale=scale,
+            accumulate=accumulate,
+            plan=plan,
         )
         if symmetrize:
             if plan is not None:
                 raise OutcoreError(errno.EINVAL, f"einsum '{subscripts}'", detail="symmetrize takes no plan")
-            return self._symmetrized(job, operands, rates_of(job), accumulate, scale, progress)
-        chosen = job.check(plan) if plan is not None else job.make_plan(rates_of(job), adds=accumulate)
+            return self._symmetrized(job, operands, rates_of(job), accumulate, job.scale, progress)
+        chosen = plan if plan is not None else job.make_plan(rates_of(job), adds=accumulate)
         with watching(progress, job.world, chosen.predicted.seconds) as watch:
             if watch is not None:
                 watch.begin(chosen.expression, chosen.predicted.seconds)
-            result, counted = job.run(chosen, accumulate=accumulate, scale=scale, progress=watch)
+            result, counted = job.run(chosen, accumulate=accumulate, scale=job.scale, progress=watch)
         if job.world.rank == 0 and plan is None:
             learn(chosen.rates, job.dtype.name, chosen.predicted, counted)
         self.last = Counted(chosen, counted)

@@ -60,6 +60,8 @@ def parse(subscripts: str, shapes: Sequence[Shape]) -> Expression:
     if not arrow:
         output = dots + "".join(sorted(label for label, n in counts.items() if n == 1 and label not in dots))
     else:
+        if dots and "..." not in output:
+            raise _refused(text, "the output has no '...'")
         output = output.replace("...", dots)
     for label, count in Counter(output).items():
         if count > 1:

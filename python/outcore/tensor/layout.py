@@ -21,6 +21,9 @@ Tile = tuple[int, ...]
 MAX_TILES = 1 << 24  # of the grid, as BlockSparseArray has it
 
 
+_MOST_ELEMENTS = 1 << 62
+
+
 class Layout:
     """The tiles of a tensor: a value that can be compared and written down.
 
@@ -51,8 +54,19 @@ class Layout:
             raise ValueError(f"{math.prod(self.grid)} tiles; there may be {MAX_TILES}: make them larger")
         self.symmetry = Symmetry.parse(symmetry, self.rank)
         self.there: Flags = sparsity_module.flags(sparsity, self.tilings)
+        self._check_size()
         self._check_symmetry()
         self.there.flags.writeable = False
+
+    def _check_size(self) -> None:
+        if math.prod(self.shape) < _MOST_ELEMENTS:
+            return
+        there = np.nonzero(self.there)
+        sizes = [
+            np.array(axis.sizes, float)[places] for axis, places in zip(self.tilings, there, strict=True)
+        ]
+        if np.prod(sizes, axis=0).sum() >= _MOST_ELEMENTS:
+            raise ValueError(f"more than 2^62 elements of {self.shape}")
 
     def _check_symmetry(self) -> None:
         for permutation in self.symmetry.elements:

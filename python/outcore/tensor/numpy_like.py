@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from outcore.arrays.indexing import select
+from outcore.job import arguments
 from outcore.tensor.layout import Layout, Tile
+from outcore.tensor.result_check import as_number
 from outcore.tensor.symmetry import Symmetry
 
 if TYPE_CHECKING:
@@ -139,26 +141,26 @@ class NumpyLike:
     # ---- element by element ----
 
     def __add__(self, other: Any) -> Self:
-        return self._combined(np.add, other, _sum_layout)
+        return self._combined("add", np.add, other, _sum_layout)
 
     def __radd__(self, other: Any) -> Self:
-        return self._combined(np.add, other, _sum_layout)
+        return self._combined("add", np.add, other, _sum_layout)
 
     def __sub__(self, other: Any) -> Self:
-        return self._combined(np.subtract, other, _sum_layout)
+        return self._combined("subtract", np.subtract, other, _sum_layout)
 
     def __rsub__(self, other: Any) -> Self:
-        return self._combined(lambda a, b: np.subtract(b, a), other, _sum_layout)
+        return self._combined("subtract from", lambda a, b: np.subtract(b, a), other, _sum_layout)
 
     def __mul__(self, other: Any) -> Self:
-        return self._combined(np.multiply, other, _product_layout)
+        return self._combined("multiply", np.multiply, other, _product_layout)
 
     def __rmul__(self, other: Any) -> Self:
-        return self._combined(np.multiply, other, _product_layout)
+        return self._combined("multiply", np.multiply, other, _product_layout)
 
     def __truediv__(self, other: Any) -> Self:
         """Where this array has no tile the result has none."""
-        return self._combined(np.divide, other, _quotient_layout)
+        return self._combined("divide", np.divide, other, _quotient_layout)
 
     def __neg__(self) -> Self:
         return self * -1
@@ -169,28 +171,35 @@ class NumpyLike:
     def __abs__(self) -> Self:
         absolute = self.layout.symmetry.times(self.layout.symmetry)  # all signs are 1
         dtype = np.empty(0, self.dtype).real.dtype
-        return self._made(np.abs, Layout(self.layout.tilings, self.layout.there, absolute), dtype)
+        return self._made("abs", np.abs, Layout(self.layout.tilings, self.layout.there, absolute), dtype)
 
     def __iadd__(self, other: Any) -> Self:
-        return self._change(np.add, other)
+        return self._change("add", np.add, other)
 
     def __isub__(self, other: Any) -> Self:
-        return self._change(np.subtract, other)
+        return self._change("subtract", np.subtract, other)
 
     def __imul__(self, other: Any) -> Self:
-        return self._change(np.multiply, other, scales=True)
+        return self._change("multiply", np.multiply, other, scales=True)
 
     def __itruediv__(self, other: Any) -> Self:
-        return self._change(np.divide, other, scales=True)
+        return self._change("divide", np.divide, other, scales=True)
 
     def axpy(self, alpha: complex, x: Any) -> Self:
         """self += alpha * x, without an array between. Returns itself."""
-        return self._change(lambda a, b: a + a.dtype.type(alpha) * b, x)
+        with self.world.together("add to an extended array", alpha):
+            factor = as_number(f"add to {self!r}", "alpha", alpha)
+            if isinstance(factor, complex) and self.dtype.kind != "c":
+                raise TypeError(f"{self!r} cannot hold complex elements")
+        return self._change("axpy", lambda a, b: a + a.dtype.type(factor) * b, x)
 
     def fill(self, value: complex) -> None:
         """All tiles that are there become `value`. OutcoreError EINVAL if the symmetry changes its sign."""
         self.sync()
         with self.world.together("fill an extended array", value):
+            value = as_number(f"fill {self!r}", "value", value)
+            if isinstance(value, complex) and self.dtype.kind != "c":
+                raise TypeError(f"{self!r} cannot hold complex elements")
             if value != 0 and self.layout.symmetry.has_signs:
                 raise ValueError(f"{self!r} is antisymmetric: it cannot be {value} everywhere")
             number = self.dtype.type(value)
@@ -203,23 +212,26 @@ class NumpyLike:
 
     def copy(self) -> Self:
         """A new array at the same place."""
-        return self._made(lambda a: a, self.layout, self.dtype)
+        return self._made("copy", lambda a: a, self.layout, self.dtype)
 
     def astype(self, dtype: Any) -> Self:
         """A new array of another element type at the same place."""
         wanted = np.dtype(dtype)
-        return self._made(lambda a: a.astype(wanted), self.layout, wanted)
+        return self._made("astype", lambda a: a.astype(wanted), self.layout, wanted)
 
     def conj(self) -> Self:
-        return self._made(np.conj, self.layout, self.dtype)
+        return self._made("conj", np.conj, self.layout, self.dtype)
 
-    def transpose(self, *axes: int) -> Self:
-        """A new array at the same place; without axes they are reversed."""
-        order = tuple(axes) or tuple(range(self.ndim))[::-1]
+    def transpose(self, *axes: Any) -> Self:
+        """A new array at the same place, its axes in this order, as numbers or one tuple; without axes they are
+        reversed."""
+        given = tuple(axes[0]) if len(axes) == 1 and isinstance(axes[0], tuple | list) else axes
         self.sync()
-        with self.world.together("transpose an extended array", order):
+        with self.world.together("transpose an extended array", given):
+            numbered = arguments.integers("axes", given) if given else range(self.ndim)[::-1]
+            order = tuple(axis + self.ndim if axis < 0 else axis for axis in numbered)
             if sorted(order) != list(range(self.ndim)):
-                raise ValueError(f"axes {order} of an array of {self.ndim}")
+                raise ValueError(f"axes {given} of an array of {self.ndim}")
             layout = self.layout.permuted(order)
         result = self._new(layout, self.dtype)
 
@@ -242,7 +254,7 @@ class NumpyLike:
             signs = sum(sign for _, _, sign in self.layout.images(tile))
             return signs * values.sum(dtype=_wide(self.dtype)) if signs else 0
 
-        return self._reduced(part)
+        return self._reduced("sum", part)
 
     def norm(self) -> float:
         """The square root of the sum of squares of absolute values."""
@@ -251,7 +263,7 @@ class NumpyLike:
             wide = values.astype(_wide(self.dtype), copy=False).ravel()
             return float(np.vdot(wide, wide).real) * _count(self.layout.images(tile))
 
-        return math.sqrt(self._reduced(part).real)
+        return math.sqrt(self._reduced("norm", part).real)
 
     def dot(self, other: Any, *, conjugate: bool = False) -> Any:
         """The sum of products of elements, in double precision; `conjugate`: those of this array conjugated."""
@@ -279,10 +291,10 @@ class NumpyLike:
 
     def max(self) -> Any:
         """The largest element; not of complex ones."""
-        return self._extreme(np.max)
+        return self._extreme("max", np.max)
 
     def min(self) -> Any:
-        return self._extreme(np.min)
+        return self._extreme("min", np.min)
 
     # ---- how ----
 
@@ -291,10 +303,8 @@ class NumpyLike:
         if isinstance(other, NumpyLike):
             array: Any = other
         elif np.ndim(other) == 0 and not hasattr(other, "world"):
-            with self.world.together("use a number with an extended array"):
-                number = np.asarray(other)
-                if number.dtype.kind not in "biufc":
-                    raise TypeError(f"{other!r} is no number")
+            with self.world.together_with("use a number with an extended array", lambda: _number(other)):
+                pass
             return None, other
         else:
             array = self._wrapped(other)
@@ -306,17 +316,26 @@ class NumpyLike:
         return array, None
 
     def _combined(
-        self, function: Callable[[Any, Any], Any], other: Any, of: Callable[[Layout, Layout | None], Layout]
+        self,
+        what: str,
+        function: Callable[[Any, Any], Any],
+        other: Any,
+        of: Callable[[Layout, Layout | None], Layout],
     ) -> Self:
         array, number = self._operands(other)
         layout = of(self.layout, None if array is None else array.layout)
         if array is None:
             dtype = np.result_type(self.dtype, number)
-            return self._made(lambda a: function(a, number), layout, dtype)
-        return self._made(function, layout, np.result_type(self.dtype, array.dtype), array)
+            return self._made(what, lambda a: function(a, number), layout, dtype)
+        return self._made(what, function, layout, np.result_type(self.dtype, array.dtype), array)
 
     def _made(
-        self, function: Callable[..., Values], layout: Layout, dtype: np.dtype[Any], *others: NumpyLike
+        self,
+        what: str,
+        function: Callable[..., Values],
+        layout: Layout,
+        dtype: np.dtype[Any],
+        *others: NumpyLike,
     ) -> Self:
         self.sync()
         result = self._new(layout, dtype)
@@ -327,10 +346,12 @@ class NumpyLike:
             for number, (_, values) in zip(numbers, wanted, strict=True):
                 yield number, np.ascontiguousarray(function(*values), dtype)
 
-        result._fill(tiles, "arithmetic")
+        result._fill(tiles, what)
         return result
 
-    def _change(self, function: Callable[..., Values], other: Any, *, scales: bool = False) -> Self:
+    def _change(
+        self, what: str, function: Callable[..., Values], other: Any, *, scales: bool = False
+    ) -> Self:
         """scales: it multiplies or divides, so that what is zero stays so."""
         array, number = self._operands(other)
         with self.world.together("change an extended array", scales):
@@ -340,8 +361,8 @@ class NumpyLike:
             missing = result.there & ~self.layout.there
             lost = self.layout.symmetry.elements.items() - result.symmetry.elements.items()
             if missing.any() or lost:
-                what = "tiles" if missing.any() else "symmetry"
-                raise ValueError(f"{self!r} cannot hold the result, whose {what} differ")
+                differs = "tiles" if missing.any() else "symmetry"
+                raise ValueError(f"{self!r} cannot hold the result, whose {differs} differ")
             other_type = self.dtype if array is None else array.dtype
             if not np.can_cast(np.result_type(self.dtype, other_type), self.dtype, "same_kind") or (
                 array is None and np.iscomplexobj(number) and self.dtype.kind != "c"
@@ -357,21 +378,21 @@ class NumpyLike:
                 yield n, np.ascontiguousarray(function(*values, *extra), self.dtype)
 
         self.sync()
-        self._fill(tiles, "arithmetic")
+        self._fill(tiles, what)
         return self
 
-    def _reduced(self, part: Callable[[Tile, Values], Any]) -> Any:
+    def _reduced(self, what: str, part: Callable[[Tile, Values], Any]) -> Any:
         self.sync()
         total: Any = _wide(self.dtype).type(0)
-        with self.world.together("reduce an extended array"):
+        with self.world.together("reduce an extended array", what):
             for tile, (values,) in ahead(self.own_tiles(), [self]):
                 total = total + part(tile, values)
         return self.world.all_reduce(complex(total) if np.iscomplexobj(total) else float(total))
 
-    def _extreme(self, of: Callable[..., Any]) -> Any:
+    def _extreme(self, what: str, of: Callable[..., Any]) -> Any:
         self.sync()
         found = []
-        with self.world.together("reduce an extended array"):
+        with self.world.together("reduce an extended array", what):
             if self.dtype.kind == "c":
                 raise TypeError("complex numbers have no order")
             for tile, (values,) in ahead(self.own_tiles(), [self]):
@@ -395,6 +416,13 @@ def ahead(tiles: Iterable[Tile], arrays: Sequence[NumpyLike]) -> Iterator[tuple[
             return
         tile, requests = waiting.popleft()
         yield tile, [request.wait() for request in requests]
+
+
+def _number(value: Any) -> Any:
+    number = np.asarray(value)
+    if number.dtype.kind not in "biufc":
+        raise TypeError(f"{value!r} is no number")
+    return number
 
 
 def _sum_layout(a: Layout, b: Layout | None) -> Layout:

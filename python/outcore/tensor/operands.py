@@ -346,7 +346,7 @@ class OnesOperand(Operand):
 def plain_operand(array: Any) -> Operand:
     """Of all kinds but `outcore.Array`. Raises TypeError for what is no array."""
     if isinstance(array, np.ndarray):
-        return LocalOperand(array)
+        return LocalOperand(_numbers(array))
     if isinstance(array, DiskArrayAccess | GlobalArray):
         return BoxOperand(array)
     if isinstance(array, NodeArray):
@@ -354,7 +354,15 @@ def plain_operand(array: Any) -> Operand:
     if isinstance(array, BlockSparseArray):
         return TileOperand(array)
     if isinstance(array, list | tuple | int | float | complex | np.generic):
-        copied = np.array(array)
+        copied = _numbers(np.array(array))
         copied.flags.writeable = False  # what is written into it nobody would see
         return LocalOperand(copied)
     raise TypeError(f"{type(array).__name__} is no array that can be contracted")
+
+
+def _numbers(array: Array) -> Array:
+    if array.dtype.kind not in "biufc":
+        raise TypeError(f"an array of {array.dtype}: its elements are no numbers")
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError("a masked array: nothing is left out of a contraction; give array.filled(..)")
+    return array

@@ -42,7 +42,7 @@ def plan_program(program: Program, rates: Rates | None = None) -> ProgramPlan:
     if rates is None:
         rates = rates_module.measured(world, rates_module.threads_of(world))
     found: ProgramPlan | None = None
-    with world.together("plan a program", program.text(), memory):
+    with world.together("plan a program", program.fingerprint(), memory, program.disk):
         if world.rank == 0:
             found = Solver(program, memory, rates).solve()
     plan = world.broadcast(found)

@@ -26,15 +26,18 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from outcore.base.errors import OutcoreError
+from outcore.job import arguments
 from outcore.job.resources import parse_bytes
+from outcore.tensor.description import element_type
 from outcore.tensor.expression import parse
 from outcore.tensor.extended import layout_facts, operand
 from outcore.tensor.layout import Layout
 from outcore.tensor.letters import common_tilings
-from outcore.tensor.operands import Facts, Operand, Where, plain
+from outcore.tensor.operands import Facts, Operand, plain
 from outcore.tensor.plan import result_tiles
 from outcore.tensor.progress import Tell
 from outcore.tensor.result_check import (
+    as_number,
     check_apart,
     check_symmetry,
     check_type,
@@ -64,6 +67,7 @@ class Linear:
         return self + -as_linear(other)
 
     def __mul__(self, number: complex) -> Linear:
+        number = as_number("record a program", "factor", number)
         return Linear([(factor * number, variable) for factor, variable in self.terms])
 
     __rmul__ = __mul__
@@ -136,7 +140,13 @@ class Variable:
 
 
 def as_linear(value: Variable | Linear) -> Linear:
-    return value if isinstance(value, Linear) else Linear([(1, value)])
+    """Raises OutcoreError (EINVAL) for what is no array of a program."""
+    if isinstance(value, Variable):
+        return Linear([(1, value)])
+    if not isinstance(value, Linear):
+        detail = f"{type(value).__name__} in place of an array of the program, or a sum of them"
+        raise OutcoreError(errno.EINVAL, "record a program", detail=detail)
+    return value
 
 
 @dataclass(frozen=True)
@@ -212,7 +222,7 @@ class Program:
         self.world = world
         self.memory = None if memory is None else parse_bytes(memory)
         self.disk = None if disk is None else parse_bytes(disk)
-        self.checkpoint, self.every = checkpoint, every
+        self.checkpoint, self.every = checkpoint, None if every is None else _seconds(every)
         self.variables: list[Variable] = []
         self.statements: list[Statement] = []
         self.loops: list[Loop] = []
@@ -243,11 +253,17 @@ class Program:
         self, shape: Sequence[int] | Layout, dtype: Any = "float64", name: str | None = None
     ) -> Variable:
         """An array that the program makes, zero at first, of a shape or a layout of tiles."""
+        try:
+            kind = element_type(dtype) if isinstance(shape, Layout) else arguments.element_type(dtype)
+            extents = () if isinstance(shape, Layout) else tuple(arguments.integers("shape", shape))
+        except (TypeError, ValueError) as error:
+            raise OutcoreError(errno.EINVAL, "record a program", detail=str(error)) from error
         if isinstance(shape, Layout):
-            facts = layout_facts(shape, np.dtype(dtype), "disk", np.dtype(dtype).itemsize)
-            return self._variable(name, facts, layout=shape)
-        where: Where = "disk" if len(shape) else "process"
-        return self._variable(name, plain(tuple(shape), np.dtype(dtype), where))
+            return self._variable(name, layout_facts(shape, kind, "disk", kind.itemsize), layout=shape)
+        if len(extents) > 8 or any(extent < 1 for extent in extents):
+            detail = f"an array of shape {extents}; it has up to 8 axes, each of one element at least"
+            raise OutcoreError(errno.EINVAL, "record a program", detail=detail)
+        return self._variable(name, plain(extents, kind, "disk" if extents else "process"))
 
     def output(self, variable: Variable, name: str | None = None) -> Variable:
         """Marks what is there after a run, as `variable.result`; the caller closes it."""
@@ -259,6 +275,9 @@ class Program:
     def iterate(self, count: int, until: Callable[[int], bool] | None = None) -> Iterator[int]:
         """The statements in the body of `for _ in p.iterate(n):` are recorded once and run so many times; `until`,
         the same at all processes, may look at numbers by `value`."""
+        if not isinstance(count, int | np.integer) or count < 0 or not (until is None or callable(until)):
+            detail = f"iterate({count!r}, {until!r}): a number of times, and a function or None"
+            raise OutcoreError(errno.EINVAL, "record a program", detail=detail)
         first = len(self.statements)
         try:
             yield 0
@@ -278,6 +297,7 @@ class Program:
         expression = parse(subscripts, [each.shape for each in found])
         shape = expression.shape(expression.output)
         self._check_tilings(f"einsum '{expression}'", expression.inputs, found)
+        scale = as_number(f"einsum '{expression}'", "scale", scale)
         dtype = type_of_result([each.dtype for each in found], scale)
         if out is None:
             tiles, mask = result_tiles(expression.inputs, expression.output, [each.facts for each in found])
@@ -306,6 +326,7 @@ class Program:
         """Records out = sum of arrays, or adds it to what is there. Of a result that lacks tiles, those that it has
         are computed and no others. If it has a symmetry, all arrays must have it: those with a layout that lacks it
         are refused; of arrays without layout the caller knows."""
+        value = as_linear(value)
         factors = tuple(factor for factor, _ in value.terms)
 
         def add(box: Any, *blocks: Any) -> Any:
@@ -337,6 +358,13 @@ class Program:
         function makes must have it, which nobody checks; operands with a layout that lacks its permutations, with
         any sign, are refused.
         """
+        if not callable(function) or (out is None and not operands):
+            what = (
+                "no operands and no `out`"
+                if callable(function)
+                else f"{type(function).__name__} is no function"
+            )
+            raise OutcoreError(errno.EINVAL, "record a program", detail=f"map: {what}")
         found = [self._operand(each) for each in operands]
         if out is None:
             dtype = np.result_type(*(each.dtype for each in found))
@@ -406,6 +434,8 @@ class Program:
         return variable
 
     def _new_name(self, name: str) -> str:
+        if not isinstance(name, str):
+            raise OutcoreError(errno.EINVAL, "record a program", detail=f"name={name!r} is no text")
         if any(each.name == name for each in self.variables):
             raise OutcoreError(errno.EINVAL, "record a program", detail=f"two arrays have the name '{name}'")
         return name
@@ -484,7 +514,7 @@ class Program:
     def fingerprint(self) -> str:
         """Of the statements and the arrays: equal for equal programs, whatever values are in the arrays."""
         facts = [
-            (v.name, v.shape, v.dtype.name, v.facts.tiles, v.layout and v.layout.as_json())
+            (v.name, v.is_output, v.shape, v.dtype.name, v.facts.tiles, v.layout and v.layout.as_json())
             for v in self.variables
         ]
         return hashlib.sha256(repr((self.text(), facts)).encode()).hexdigest()
@@ -523,6 +553,13 @@ class Program:
         if array is None:
             raise OutcoreError(errno.EINVAL, f"value of {variable.name}", detail="it was not computed")
         return array[()]
+
+
+def _seconds(value: Any) -> float:
+    number = as_number("record a program", "every", value)
+    if isinstance(number, complex) or not number >= 0:
+        raise OutcoreError(errno.EINVAL, "record a program", detail=f"every={value!r}: seconds, or None")
+    return float(number)
 
 
 def recording(values: Sequence[Any]) -> Program | None:

@@ -78,7 +78,9 @@ class ProgramReport:
 def run(program: Program, plan: ProgramPlan, restart: bool, progress: Tell | None) -> ProgramReport:
     """Collective. After an error arrays of the program are gone; what was kept last is there."""
     world = program.world
-    with world.together("run a program", plan.fingerprint, restart, program.checkpoint is None):
+    with world.together("run a program", program.fingerprint(), bool(restart), program.checkpoint is None):
+        if not isinstance(plan, ProgramPlan):
+            raise OutcoreError(errno.EINVAL, "run a program", detail=f"plan={plan!r} is no plan of a program")
         if plan.fingerprint != program.fingerprint():
             raise OutcoreError(errno.EINVAL, "run a program", detail="the plan is of another program")
         if restart and program.checkpoint is None:

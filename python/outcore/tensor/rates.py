@@ -20,6 +20,7 @@ _INNER = (16, 64, 128, 256, 1024)
 _CORRECTION = "contractions"
 _TELLING_S = 0.3  # of a run
 _SHARE = 0.75  # of what is left of the budget
+TYPES = ("float32", "float64", "complex64", "complex128")  # whose products are measured
 _COMPLEX = {"complex64": "float32", "complex128": "float64"}  # four real multiplications each
 
 

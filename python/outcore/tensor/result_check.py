@@ -15,10 +15,22 @@ from outcore.tensor.result_symmetry import factors, missing
 from outcore.tensor.symmetry import Symmetry
 
 
+def as_number(what: str, name: str, value: Any) -> Any:
+    """A number of Python. Raises OutcoreError (EINVAL) for what is none, as None and text."""
+    found = np.asarray(value)
+    if found.ndim > 0 or found.dtype.kind not in "biufc":
+        text = repr(value) if value is None or isinstance(value, str) else type(value).__name__
+        raise OutcoreError(errno.EINVAL, what, detail=f"{name}={text} is no number")
+    return found.item()
+
+
 def type_of_result(operands: Sequence[np.dtype[Any]], *factors: complex) -> np.dtype[Any]:
-    """Of products and sums of arrays of these types with numbers, which are complex or not and of any precision."""
+    """Of products and sums of arrays of these types with numbers of Python, which have no precision."""
     found = np.result_type(*operands)
-    return np.result_type(found, 1j) if any(np.iscomplexobj(factor) for factor in factors) else found
+    for factor in factors:
+        if isinstance(factor, complex) or (isinstance(factor, float) and found.kind in "biu"):
+            found = np.result_type(found, factor)
+    return found
 
 
 def check_written(what: str, name: str, out: Operand) -> None:

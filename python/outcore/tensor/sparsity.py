@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from outcore.job import arguments
 from outcore.tensor.tiling import Tiling
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
@@ -27,6 +28,11 @@ class Labels:
     irrep: int | None = 0
     spin: int | None = None
     signs: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for name, value, low, high in (("irrep", self.irrep, 0, 7), ("spin", self.spin, -8, 8)):
+            if value is not None and not low <= arguments.integer(name, value) <= high:
+                raise ValueError(f"{name} is {value}; it may be {low} to {high}, or None")
 
     def flags(self, tilings: Sequence[Tiling]) -> Flags:
         rank = len(tilings)
@@ -53,13 +59,15 @@ def flags(sparsity: Sparsity, tilings: Sequence[Tiling]) -> Flags:
         return np.ones(grid, bool)
     if isinstance(sparsity, Labels):
         return sparsity.flags(tilings)
+    if isinstance(sparsity, str):
+        raise TypeError(f"sparsity {sparsity!r}: it is Labels, a map of booleans, or indices of tiles")
     if isinstance(sparsity, np.ndarray) and sparsity.dtype == bool:
         if sparsity.shape != grid:
             raise ValueError(f"a map of {sparsity.shape} tiles for {grid}")
         return sparsity.copy()
     there = np.zeros(grid, bool)
     for tile in sparsity:
-        index = tuple(int(i) for i in tile)
+        index = tuple(arguments.integers("tile", tile))
         if len(index) != len(grid) or any(not 0 <= i < n for i, n in zip(index, grid, strict=True)):
             raise IndexError(f"tile {index} is none of {grid}")
         there[index] = True
