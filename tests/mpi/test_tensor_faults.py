@@ -7,13 +7,15 @@ import re
 import signal
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from conformance.full_disk import files_of_at_most
+from conformance.random_arrays import elements
 
 import outcore
-from outcore import Array, DiskArray, Layout, OutcoreError, Program, Tiling
+from outcore import Array, DiskArray, Layout, OutcoreError, Program, Tiling, _core
 from outcore.tensor.rates import ASSUMED
 
 TILES, OTHER_TILES = [Tiling(8, tile=3)] * 2, [Tiling(8, tile=4)] * 2
@@ -367,6 +369,46 @@ def test_a_damaged_operand_of_a_program_is_an_error_of_all_that_names_it(world, 
         assert np.allclose(x.result[...], 2 * LARGE @ LARGE)
         world.barrier()
         x.result.close()
+
+
+def test_a_disk_that_is_too_small_at_one_process_is_said_before_the_start(world, monkeypatch):
+    with Program(world, memory="100kB", disk="1MB") as p:
+        v, x = p.input(LARGE, "v"), p.output(p.array((256, 256)), "x")
+        outcore.einsum("ik,kj->ij", v, v, out=x)
+    plan = p.plan(slow(world))
+    assert plan.disk_bytes > 0
+    p.disk = int(plan.disk_bytes) - 1
+    refused(world, lambda: p.plan(slow(world)), errno.ENOSPC, "its arrays take")
+    if world.rank == world.size - 1:
+        monkeypatch.setattr(_core, "file_system", lambda path: SimpleNamespace(free_bytes=1000))
+    refused(world, lambda: p.run(plan=plan), errno.ENOSPC, "arrays take")
+    assert p.report is None
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+@pytest.mark.parametrize("where", ["process", "global", "disk"])
+def test_no_numbers_and_infinities_pass(world, where):
+    """Through products in panels, sums and functions, into copies and tiles of all processes."""
+    values = VALUES + VALUES.T
+    for (i, j), value in (((0, 5), np.nan), ((2, 7), np.inf)):
+        values[i, j] = values[j, i] = value
+    layout = Layout(TILES, symmetry="symmetric(0,1)")
+    with np.errstate(invalid="ignore"):
+        product, added = values @ VALUES, 2 * values + VALUES
+    with Array.from_numpy(world, values, layout, where=where) as a:
+        for memory, scale in (("2kB", 0), ("1MB", -0.5)):
+            expected = scale * product
+            with outcore.einsum("ik,kj->ij", a, VALUES, scale=scale, memory=memory) as found:
+                np.testing.assert_allclose(found.to_numpy(), expected, rtol=1e-12)
+                world.barrier()
+            with Program(world, memory=memory) as p:
+                x, y = p.input(a), p.input(VALUES)
+                z = p.output(p.combine(2 * x + y))
+                u = p.output(outcore.einsum("ik,kj->ij", x, y, scale=scale))
+            p.run(plan=p.plan(slow(world)))
+            for variable, exact in ((z, added), (u, expected)):
+                np.testing.assert_allclose(elements(world, variable.result), exact, rtol=1e-12)
+                variable.result.close()
 
 
 def _error_of(call):
