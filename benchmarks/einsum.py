@@ -4,8 +4,8 @@ Products of matrices that lie in disk arrays, in memory that is given. Told are 
 bound of Smith et al., the part of the time that products of matrices alone would take, and how far bytes and time
 are from what was predicted, too much or too little; on 1, 2 and 4 processes. Before that, runs of the same kind
 correct the rates that plans reckon with, as runs of every program do. A Program of three statements is measured in
-the same way, and what it saves that the processes of a node share panels. NumPy multiplies in core, from files it loads
-whole; Dask's tensordot works on zarr with chunks that fit into the same memory.
+the same way, and what it saves that the processes of a node share panels. NumPy multiplies in core, from files it
+loads whole; Dask's tensordot works on zarr with chunks that fit into the same memory.
 """
 
 from __future__ import annotations
