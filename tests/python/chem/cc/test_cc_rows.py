@@ -23,11 +23,11 @@ MOLECULES = {
 # Molecule, SCF, reference, core, coupled cluster, energies of CCSD and of (T).
 SHORT = [
     ("hf", "df", "RHF", "ae", "df", -0.20886881949604, -0.00193801686266),
-    ("hf", "conv", "RHF", "fc", "df", -0.20695586, -0.00192267),
     ("hf", "conv", "RHF", "ae", "cd", -0.20874537, -0.00193646),
     ("bh3p", "conv", "UHF", "fc", "conv", -0.08117105566, -0.00060401),
 ]
 LONG = [
+    ("hf", "conv", "RHF", "fc", "df", -0.20695586, -0.00192267),
     ("hf", "df", "RHF", "fc", "df", -0.20694030442285, -0.00192209183545),
     ("hf", "conv", "RHF", "ae", "df", -0.20888438, -0.00193859),
     ("h2o", "conv", "RHF", "ae", "conv", -0.2294105794, -0.00523856),
