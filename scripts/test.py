@@ -25,7 +25,7 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 TOOLS = Path(sys.executable).parent  # of the virtual environment: mpiexec, perhaps cmake and ninja
-STAGE_LIMIT_S = 900.0  # of tests; with a sanitizer they take longer
+STAGE_LIMIT_S = 1200.0  # of tests; with a sanitizer they take longer
 SANITIZED_LIMIT_S = 2700.0
 PRESETS = {"": "dev", "address,undefined": "asan", "thread": "tsan"}  # of CMakePresets.json, by sanitizers
 CORES = len(os.sched_getaffinity(0))

@@ -68,13 +68,13 @@ def test_amplitudes_of_a_file_begin_a_run_of_any_processes(
             return float(cc.e_corr)
 
     energy = computed_once("amplitudes of water", save)
-    with CCSD(mf, 1, comm=comm, storage="disk", start=paths[0], **settings | {"block": 3}) as cc:
+    with CCSD(mf, 1, comm=comm, storage="disk", from_amplitudes=paths[0], **settings | {"block": 3}) as cc:
         cc.kernel()
         assert len(cc.iterations) <= 2
         assert abs(cc.iterations[0].energy - energy) < 1e-7
         cc.save_amplitudes(paths[1])
         mine = cc.amplitudes()
-    with CCSD(mf, 1, comm=None, start=paths[1], **settings) as cc:
+    with CCSD(mf, 1, comm=None, from_amplitudes=paths[1], **settings) as cc:
         cc.set_up()
         for one, other in zip(cc.amplitudes(), mine, strict=True):
             assert abs(one - other).max() < 1e-12

@@ -71,7 +71,7 @@ class CCSD:
         auxbasis: of density fitting, as for MP2.
         force: take an SCF that has not converged.
         memory, scratch, threads, screening, comm, storage: as for DensityFitting.
-        start: HDF5 file of amplitudes to begin with, of this program or of PySCF; see `amplitude_file`.
+        from_amplitudes: HDF5 file of amplitudes to begin with, of this program or of PySCF; see `amplitude_file`.
         checkpoint: directory where amplitudes and finished parts of (T) are kept, and found again by a run of the
             same orbitals and integrals, on any number of processes and in any memory.
         settings: see `Settings`.
@@ -95,7 +95,7 @@ class CCSD:
         screening: float = SCREENING,
         comm: Intracomm | World | None = JOB,
         storage: str = "auto",
-        start: str | os.PathLike[str] | None = None,
+        from_amplitudes: str | os.PathLike[str] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         **settings: Any,
     ) -> None:
@@ -132,7 +132,7 @@ class CCSD:
         self.converged = False
         self.e_corr = self.e_t = 0.0
         self.singles: list[Values] = [np.zeros((each.occupied, each.virtual)) for each in self.spins]
-        self._start = None if start is None else Path(start)
+        self._start = None if from_amplitudes is None else Path(from_amplitudes)
         self._checkpoint = None if checkpoint is None else Path(checkpoint)
         self._kept: KeptAmplitudes | None = None
         self._stamp = ""  # of converged amplitudes

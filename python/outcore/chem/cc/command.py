@@ -98,7 +98,7 @@ class _Run(MoleculeRun):
             options.frozen,
             options.auxbasis,
             force=options.force,
-            start=options.start,
+            from_amplitudes=options.from_amplitudes,
             **self.common_settings(),
             **options.settings(),
         )

@@ -24,7 +24,7 @@ class Options(MoleculeOptions):
         str,
         typer.Option(
             help="'ri': density fitting, in the SCF too; 'cholesky': decomposed to --tolerance; 'conventional': "
-            "decomposed to rounding, which is exact."
+            "exact, to rounding."
         ),
     ] = Settings.integrals
     tolerance: Annotated[
@@ -88,7 +88,7 @@ class Options(MoleculeOptions):
         Path | None,
         typer.Option(help="Write amplitudes to this HDF5 file at the end, as PySCF has them in its own."),
     ] = None
-    start: Annotated[
+    from_amplitudes: Annotated[
         Path | None,
         typer.Option(help="Begin with the amplitudes of this HDF5 file, of --amplitudes or of PySCF."),
     ] = None
@@ -111,7 +111,7 @@ class Options(MoleculeOptions):
         super().check()
 
     def reads(self) -> dict[str, Any]:
-        return super().reads() | {"the amplitudes": self.start}
+        return super().reads() | {"the amplitudes": self.from_amplitudes}
 
     def writes(self) -> dict[str, Any]:
         return super().writes() | {"--amplitudes": self.amplitudes}

@@ -31,16 +31,13 @@ class Options(MoleculeOptions):
     basis: Annotated[str | None, BASIS] = None  # type: ignore[assignment]
     fcidump: Annotated[
         Path | None,
-        typer.Option(
-            help="Take the integrals from this FCIDUMP file, instead of a molecule; its orbitals are frozen, "
-            "inactive, active and external ones in this order."
-        ),
+        typer.Option(help="Take the integrals from this FCIDUMP file, instead of a molecule."),
     ] = None
     integrals: Annotated[
         str,
         typer.Option(
-            help="'conventional': all of them, decomposed to rounding where they do not fit into memory; 'ri': "
-            "density fitting, in the SCF too; 'cholesky': decomposed to --tolerance."
+            help="'ri': density fitting, in the SCF too; 'cholesky': decomposed to --tolerance; 'conventional': "
+            "exact, to rounding."
         ),
     ] = Settings.integrals
     tolerance: Annotated[

@@ -80,7 +80,7 @@ def test_amplitudes_of_a_file_are_those_that_were_written(
     else:
         mf = mf.copy()
         mf.mo_coeff = -np.array(mf.mo_coeff)
-    with start(mf, start=path, block=3, storage="disk") as cc:
+    with start(mf, from_amplitudes=path, block=3, storage="disk") as cc:
         cc.kernel()
     assert cc.converged
     assert len(cc.iterations) <= 2
@@ -93,7 +93,7 @@ def test_pyscf_reads_them_and_is_read(water: Any, kept: Any, tmp_path: Path) -> 
     from pyscf import lib
 
     found = lib.chkfile.load(str(kept["water"][0]), "ccsd")
-    with start(water, start=kept["water"][0], max_cycle=1) as cc:
+    with start(water, from_amplitudes=kept["water"][0], max_cycle=1) as cc:
         cc.set_up()
         mine = cc.amplitudes()
     assert abs(found["t1"] - mine[0]).max() < 1e-12
@@ -105,7 +105,7 @@ def test_pyscf_reads_them_and_is_read(water: Any, kept: Any, tmp_path: Path) -> 
     peer.kernel()
     peer.chkfile = str(tmp_path / "peer.chk")
     peer.dump_chk(frozen=1, mo_coeff=water.mo_coeff)
-    with start(water, start=tmp_path / "peer.chk") as cc:
+    with start(water, from_amplitudes=tmp_path / "peer.chk") as cc:
         cc.kernel()
         assert len(cc.iterations) <= 2
     assert abs(cc.e_corr - peer.e_corr) < 1e-8
@@ -156,4 +156,4 @@ def test_amplitudes_of_something_else_are_refused(
     if given == "missing":
         path.unlink()
     with pytest.raises(OutcoreError, match=words):
-        start(mf, frozen, start=path).kernel()
+        start(mf, frozen, from_amplitudes=path).kernel()

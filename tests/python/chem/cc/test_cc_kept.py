@@ -30,12 +30,12 @@ def imidogen() -> Any:
 
 @pytest.fixture(scope="module")
 def wanted(water: Any) -> tuple[float, float]:
-    with CCSD(water, 1, comm=None, memory="500MB", **LIMITS) as cc:
+    with CCSD(water, 1, comm=None, memory="1GB", **LIMITS) as cc:
         return cc.kernel(), cc.ccsd_t()
 
 
 def start(mf: Any, directory: Path, **settings: Any) -> CCSD:
-    return CCSD(mf, 1, comm=None, memory="500MB", checkpoint=directory, **{**LIMITS, **settings})
+    return CCSD(mf, 1, comm=None, memory="1GB", checkpoint=directory, **{**LIMITS, **settings})
 
 
 def test_a_run_goes_on_from_the_amplitudes_of_another(
@@ -91,7 +91,7 @@ def test_amplitudes_of_another_problem_are_refused(water: Any, tmp_path: Path) -
     with start(water, tmp_path / "kept", max_cycle=1, conv_tol=0.9, conv_tol_normt=0.9) as first:
         first.kernel()
     with pytest.raises(OutcoreError, match="frozen = 1, now it is 0"):
-        CCSD(water, comm=None, memory="500MB", checkpoint=tmp_path / "kept").kernel()
+        CCSD(water, comm=None, memory="1GB", checkpoint=tmp_path / "kept").kernel()
 
 
 def test_amplitudes_of_orbitals_that_were_made_anew_are_refused(
@@ -163,7 +163,7 @@ def progress(part, fraction):
 
 
 settings = {"conv_tol": 1e-8, "conv_tol_normt": 1e-6, "threads": 1, "block": 3, "storage": "disk"}
-with CCSD(mf, 1, comm=None, memory="500MB", checkpoint=sys.argv[2], **settings) as cc:
+with CCSD(mf, 1, comm=None, memory="1GB", checkpoint=sys.argv[2], **settings) as cc:
     cc.on_progress = progress
     cc.on_iteration = lambda found: die(f"iteration {found.number}")
     cc.kernel()

@@ -30,7 +30,7 @@ def enough(text: str, megabytes: int) -> int:
 
 
 @pytest.mark.memory
-@pytest.mark.parametrize(("name", "basis"), [("water", "aug-cc-pvtz"), ("amino", "aug-cc-pvdz")])
+@pytest.mark.parametrize(("name", "basis"), [("amino", "aug-cc-pvdz"), ("water", "aug-cc-pvtz")])
 def test_the_least_memory_is_enough_and_no_more_is_taken(name: str, basis: str, tmp_path: Path) -> None:
     (tmp_path / "molecule.xyz").write_text(MOLECULES[name])
     results = tmp_path / "results.json"

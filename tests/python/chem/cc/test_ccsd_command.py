@@ -40,7 +40,7 @@ def test_amplitudes_of_one_run_begin_another(water: Path, tmp_path: Path, capsys
     assert run(water, "--amplitudes", tmp_path / "t.h5") == 0
     first = capsys.readouterr().out
     assert f"amplitudes in {tmp_path / 't.h5'}" in " ".join(first.split())
-    assert run(water, "--start", tmp_path / "t.h5") == 0
+    assert run(water, "--from-amplitudes", tmp_path / "t.h5") == 0
     second = capsys.readouterr().out
     assert len(second.splitlines()) < len(first.splitlines()) - 4  # fewer iterations
     energies = [next(x for x in each.splitlines() if x.startswith("CCSD energy")) for each in (first, second)]

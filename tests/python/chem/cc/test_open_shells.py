@@ -60,7 +60,7 @@ def test_residual_of_any_amplitudes_is_that_of_pyscf(fitted: Any, settings: dict
     new1, new2 = peer.update_amps(singles, doubles, eris)
     gaps = [eris.mo_energy[s][: o[s], None] - eris.mo_energy[s][o[s] :] for s in (0, 1)]
     pairs = [gaps[s][:, None, :, None] + gaps[r][None, :, None, :] for s, r in ((0, 0), (0, 1), (1, 1))]
-    with CCSD(fitted, comm=None, memory="500MB", threads=1, **settings) as cc:
+    with CCSD(fitted, comm=None, memory="1GB", threads=1, **settings) as cc:
         equations = cc.set_up()
         for each, values in zip(equations.doubles, doubles, strict=True):
             whole, layout = values.transpose(2, 0, 3, 1), each.amplitudes.layout
@@ -83,7 +83,7 @@ def test_energy_is_that_of_pyscf_whatever_the_tiles(amino: Any) -> None:
     peer.conv_tol, peer.conv_tol_normt = 1e-11, 1e-9
     peer.kernel()
     with CCSD(
-        amino, integrals="conventional", comm=None, memory="500MB", block=4, storage="disk", **TIGHT
+        amino, integrals="conventional", comm=None, memory="1GB", block=4, storage="disk", **TIGHT
     ) as cc:
         cc.kernel()
         singles, doubles = cc.amplitudes()
