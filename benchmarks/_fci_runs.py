@@ -6,18 +6,15 @@ import json
 import os
 import re
 import shutil
-import signal
 import statistics
-import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from typing import Any
 
 from outcore.cli.bench import BenchOptions, Claim, at_most
 from outcore.job.resources import parse_bytes
 
-from ._workers import resident_peak
+from . import _killed_runs
 
 _KILLED_IN = 4  # iteration
 _FEW = 3  # iterations with less memory
@@ -74,38 +71,13 @@ def _command(options: BenchOptions, case: Case, *more: str) -> list[str]:
     ]  # fmt: skip
 
 
-def _run(
-    options: BenchOptions, name: str, command: list[str], killed_in: int | None = None
-) -> tuple[list[_Iteration], int]:
-    """Iterations of a command that is killed in one, and the most bytes that it had resident."""
-    found: list[_Iteration] = []
-    said: list[str] = []
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    most = 0
-    assert process.stdout is not None
-    for line in process.stdout:
-        said.append(line)
-        most = max(most, resident_peak(process.pid))
-        if (iteration := _Iteration.of_line(line)) is None:
-            continue
-        found.append(iteration)
-        options.say(f"{name}: {line.strip()}")
-        if killed_in is not None and iteration.number == killed_in - 1:
-            time.sleep(iteration.seconds / 2)
-            process.send_signal(signal.SIGKILL)
-    status = process.wait()
-    if status != (0 if killed_in is None else -signal.SIGKILL):
-        raise RuntimeError(f"{' '.join(command)} ended with {status}:\n{''.join(said[-20:])}")
-    return found, most
-
-
 def converged(options: BenchOptions, case: Case) -> list[Claim]:
     results, kept = options.scratch / "results.json", options.scratch / "kept"
     name = f"{case.name}, {case.memory}"
     more = ("--memory", case.memory, "--checkpoint", str(kept), "--json", str(results))
     command = _command(options, case, *more)
-    before, most_before = _run(options, name, command, _KILLED_IN)
-    after, most_after = _run(options, name, command)
+    before, most_before = _killed_runs.run(options, name, command, _Iteration.of_line, _KILLED_IN)
+    after, most_after = _killed_runs.run(options, name, command, _Iteration.of_line)
     found: dict[str, Any] = json.loads(results.read_text())
     shutil.rmtree(kept)  # of this case alone, and large
     every = before + after
@@ -147,7 +119,7 @@ def _with_less(options: BenchOptions, case: Case, typical: float) -> list[Claim]
     assert case.less_memory is not None
     name = f"{case.name}, {case.less_memory}"
     command = _command(options, case, "--memory", case.less_memory)
-    found, most = _run(options, name, command, _FEW + 2)
+    found, most = _killed_runs.run(options, name, command, _Iteration.of_line, _FEW + 2)
     seconds = statistics.median(each.seconds for each in found[1:])
     how = f"{len(found) - 1} iterations, after the first"
     budget = parse_bytes(case.less_memory)

@@ -13,18 +13,15 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import signal
 import statistics
-import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from typing import Any
 
 from outcore.cli.bench import BenchOptions, Claim, at_least, at_most
 from outcore.job.resources import parse_bytes
 
-from ._workers import Failed, resident_peak
+from . import _killed_runs
 
 FORMALDEHYDE = "4\nH2CO\nO 0 0 1.2050\nC 0 0 0\nH 0 0.9429 -0.5876\nH 0 -0.9429 -0.5876\n"
 BOUND = 1e-7
@@ -42,6 +39,13 @@ class _Iteration:
     seconds: float
     waited: float
 
+    @classmethod
+    def of_line(cls, line: str) -> _Iteration | None:
+        if (told := _LINE.match(line)) is None:
+            return None
+        number, *numbers = told.groups()
+        return cls(int(number), *(float(each) for each in numbers))
+
 
 def run(options: BenchOptions) -> list[Claim]:
     basis, memory = ("cc-pvdz", "300MB") if options.quick else ("cc-pvqz", "1500MB")
@@ -53,8 +57,8 @@ def run(options: BenchOptions) -> list[Claim]:
         "--error-bound", str(BOUND), "--memory", memory, "--scratch", str(options.scratch),
         "--checkpoint", str(kept), "--json", str(results),
     ]  # fmt: skip
-    before, most_before = _run(options, name, command, _KILLED_IN)
-    after, most_after = _run(options, name, command)
+    before, most_before = _killed_runs.run(options, name, command, _Iteration.of_line, _KILLED_IN)
+    after, most_after = _killed_runs.run(options, name, command, _Iteration.of_line)
     found: dict[str, Any] = json.loads(results.read_text())
     shutil.rmtree(kept)
     return _claims(name, before + after, found, max(most_before, most_after), memory, bars=not options.quick)
@@ -103,29 +107,3 @@ def _claims(
         )
         for number, each in enumerate(every, 1)
     ]
-
-
-def _run(
-    options: BenchOptions, name: str, command: list[str], killed_in: int | None = None
-) -> tuple[list[_Iteration], int]:
-    """Iterations of a command that is killed in one, and the most bytes that it had resident."""
-    found: list[_Iteration] = []
-    said: list[str] = []
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    most = 0
-    assert process.stdout is not None
-    for line in process.stdout:
-        said.append(line)
-        most = max(most, resident_peak(process.pid))
-        if (told := _LINE.match(line)) is None:
-            continue
-        number, *numbers = told.groups()
-        found.append(_Iteration(int(number), *(float(each) for each in numbers)))
-        options.say(f"{name}: {line.strip()}")
-        if killed_in is not None and found[-1].number == killed_in - 1:
-            time.sleep(found[-1].seconds / 2)
-            process.send_signal(signal.SIGKILL)
-    status = process.wait()
-    if status != (0 if killed_in is None else -signal.SIGKILL):
-        raise Failed(f"{' '.join(command)} ended with {status}:\n{''.join(said[-20:])}")
-    return found, most
