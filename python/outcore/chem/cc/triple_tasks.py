@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -29,8 +30,8 @@ TRIPLES = "triple excitations"
 _LARGEST_BLOCK = 32
 
 
-class TripleTasks:
-    """Collective. The derived class has `tasks`, those with most work first, and `_task`.
+class TripleTasks(ABC):
+    """Collective. The derived class has `tasks`, those with most work first, `_begin` and `_task`.
 
     Args:
         spaces: of each spin, or of closed shells.
@@ -92,12 +93,13 @@ class TripleTasks:
     def _facts(self) -> list[list[list[int]]]:
         return [[list(block) for block in spin] for spin in self.blocks]
 
+    @abstractmethod
     def _begin(self) -> None:
         """Reads what all tasks need."""
 
+    @abstractmethod
     def _task(self, task: Any) -> float:
         """Its energy (Hartree), by the threads of this process."""
-        raise NotImplementedError
 
 
 def _largest(need: Any, virtual: int, free_bytes: int, processes: int) -> int:
